@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+
+namespace trainyard {
+
+/// Something that runs ops.
+struct Device {
+  std::string name;
+  std::string kind;                   // a known kind ("V100-SXM2-16GB"), or empty
+  std::string device_class;           // "gpu", "cpu"
+  std::optional<Bytes> memory = {};   // capacity; none: unlimited
+  FlopsPerSecond peak{};              // 0: unknown
+  BytesPerSecond memory_bandwidth{};  // 0: unknown
+  Nanoseconds launch_overhead{};      // added to every op time that the graph does not give itself
+  Nanoseconds gap{};                  // stays blocked this long after each op of non-zero duration
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+enum class Duplex { full, half };
+/// `serial`: one transfer at a time. `none`: transfers never wait for each other.
+enum class Sharing { serial, none };
+
+/// A link between two vertices (devices or switches), as its author declares it.
+struct Link {
+  std::string name;
+  std::string from, to;
+  BytesPerSecond bandwidth{};
+  Nanoseconds latency{};
+  Nanoseconds gap{};
+  Duplex duplex = Duplex::full;
+  Sharing sharing = Sharing::serial;
+  std::string bus = {};  // links of one bus share one more serialized resource
+
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+/// A one-way link from one device to every other one.
+struct Egress {
+  std::string device;
+  BytesPerSecond bandwidth{};
+  Nanoseconds latency{};
+  Nanoseconds gap{};
+  bool broadcast = false;  // one transfer per tensor serves all other devices that want it
+
+  friend bool operator==(const Egress&, const Egress&) = default;
+};
+
+/// A route that the author gives instead of the best path: link names in order.
+struct GivenRoute {
+  std::string from, to;
+  std::vector<std::string> links;
+
+  friend bool operator==(const GivenRoute&, const GivenRoute&) = default;
+};
+
+/// Everything a cluster file says, in its order; make_cluster turns it into a Cluster.
+struct ClusterSpec {
+  std::string name;
+  std::vector<Device> devices;
+  std::vector<std::string> switches = {};
+  std::vector<Link> links = {};
+  std::vector<Egress> egresses = {};
+  std::vector<GivenRoute> routes = {};
+
+  friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
+};
+
+/// A serialized resource: it carries one transfer at a time. One direction of a full-duplex link, both directions of a
+/// half-duplex one, a bus, or an egress.
+struct Channel {
+  std::string name;      // of the link, bus or egress ("egress:gpu0")
+  std::string from, to;  // of the direction; empty for a half-duplex link and a bus, `to` empty for an egress
+  Nanoseconds gap{};
+  bool broadcast = false;
+
+  friend bool operator==(const Channel&, const Channel&) = default;
+};
+
+/// How bytes get from one device to another: they hold all `channels` at once.
+struct Route {
+  Nanoseconds latency;                  // the sum over the route's links
+  BytesPerSecond bandwidth;             // the smallest of the route's links
+  std::span<const ChannelId> channels;  // distinct, in path order
+  std::span<const LinkId> links;        // egress links count on after the declared links
+};
+
+/// Devices, channels, and the route of each ordered pair of devices. Immutable.
+class Cluster {
+ public:
+  const ClusterSpec& spec() const { return spec_; }
+  const std::string& name() const { return spec_.name; }
+  std::size_t device_count() const { return spec_.devices.size(); }
+  IdRange<DeviceId> devices() const { return IdRange<DeviceId>{device_count()}; }
+  const Device& device(DeviceId id) const { return spec_.devices[id.index()]; }
+  std::size_t channel_count() const { return channels_.size(); }
+  IdRange<ChannelId> channels() const { return IdRange<ChannelId>{channel_count()}; }
+  const Channel& channel(ChannelId id) const { return channels_[id]; }
+
+  /// from != to. Every ordered pair of devices has a route.
+  Route route(DeviceId from, DeviceId to) const {
+    const auto& stored = routes_[from.index() * device_count() + to.index()];
+    return {stored.latency, stored.bandwidth,
+            std::span{route_channels_}.subspan(stored.first_channel, stored.channel_count),
+            std::span{route_links_}.subspan(stored.first_link, stored.link_count)};
+  }
+  std::optional<DeviceId> find_device(std::string_view name) const;
+
+  friend bool operator==(const Cluster& a, const Cluster& b) { return a.spec_ == b.spec_; }
+
+ private:
+  friend Cluster make_cluster(ClusterSpec);
+
+  struct StoredRoute {
+    Nanoseconds latency;
+    BytesPerSecond bandwidth;
+    std::uint32_t first_channel = 0, channel_count = 0, first_link = 0, link_count = 0;
+  };
+
+  ClusterSpec spec_;
+  IdMap<ChannelId, Channel> channels_;
+  std::vector<StoredRoute> routes_;
+  std::vector<ChannelId> route_channels_;
+  std::vector<LinkId> route_links_;
+};
+
+/// Checks the specification and computes the routes: of each ordered pair of devices the path of least total latency,
+/// then largest bottleneck bandwidth, then fewest links, then lowest link indices, unless a given route says otherwise.
+/// Throws InputError with pointers such as "/link/2/bandwidth": no devices ("empty-cluster"), missing or repeated
+/// names, unknown vertices, a bandwidth that is not positive, negative latency or gap, a pair without a route
+/// ("missing-route"), a given route that does not connect its ends ("broken-route").
+Cluster make_cluster(ClusterSpec spec);
+
+}  // namespace trainyard

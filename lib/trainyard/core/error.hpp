@@ -1,0 +1,59 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace trainyard {
+
+/// Where a finding is. Readers that know positions fill line and column (from 1); others leave them 0.
+struct Location {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string source_line;  // the line of text at fault, without its end
+
+  friend bool operator==(const Location&, const Location&) = default;
+};
+
+/// One thing that is wrong with an input, in the input's own names, and how to mend it.
+struct Finding {
+  std::string code;     // stable, for programs: "cycle", "unknown-device"
+  std::string message;  // what is wrong
+  std::string help;     // what would be right; may be empty
+  std::string pointer;  // JSON pointer into the input ("/ops/3/outputs/0/bytes"); empty for the whole input
+  Location at;          // filled from the pointer by the reader that knows the text
+};
+
+/// Up to this many findings are collected before a reader gives up.
+inline constexpr std::size_t kMostFindings = 20;
+
+/// Wrong input: the one exception for everything that a person or another program wrote. The library throws it where
+/// the input enters; `what()` is the first finding's message.
+class InputError : public std::runtime_error {
+ public:
+  explicit InputError(Finding finding) : InputError(std::vector<Finding>{std::move(finding)}) {}
+  explicit InputError(std::vector<Finding> findings)
+      : std::runtime_error(findings.empty() ? "invalid input" : findings.front().message),
+        findings_(std::move(findings)) {}
+
+  const std::vector<Finding>& findings() const { return findings_; }
+
+ private:
+  std::vector<Finding> findings_;
+};
+
+/// This machine or this build lacks something that the request needs: a solver, a GPU, a package. `help` names the
+/// remedy.
+class MissingError : public std::runtime_error {
+ public:
+  MissingError(const std::string& what, std::string help) : std::runtime_error(what), help_(std::move(help)) {}
+
+  const std::string& help() const { return help_; }
+
+ private:
+  std::string help_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace trainyard {
+
+/// One string per id in one block of text: 4 bytes and the text itself each.
+template <class IdType>
+class NameTable {
+ public:
+  NameTable() : starts_(1, 0) {}
+
+  void push_back(std::string_view name) {
+    text_.append(name);
+    starts_.push_back(static_cast<std::uint32_t>(text_.size()));
+  }
+  std::string_view operator[](IdType id) const {
+    assert(id.index() + 1 < starts_.size());
+    const auto first = starts_[id.index()];
+    return std::string_view{text_}.substr(first, starts_[id.index() + 1] - first);
+  }
+  std::size_t size() const { return starts_.size() - 1; }
+  std::size_t memory_bytes() const { return text_.capacity() + starts_.capacity() * sizeof(std::uint32_t); }
+  void shrink_to_fit() {
+    text_.shrink_to_fit();
+    starts_.shrink_to_fit();
+  }
+
+  friend bool operator==(const NameTable&, const NameTable&) = default;
+
+ private:
+  std::string text_;
+  std::vector<std::uint32_t> starts_;
+};
+
+/// A few distinct strings, many uses: each use is a small number. Number 0 is the empty string.
+class Vocabulary {
+ public:
+  Vocabulary() { number(""); }
+
+  std::uint32_t number(std::string_view word) {
+    const auto [at, added] = numbers_.try_emplace(std::string{word}, static_cast<std::uint32_t>(words_.size()));
+    if (added) words_.push_back(at->first);
+    return at->second;
+  }
+  const std::string& word(std::uint32_t number) const { return words_[number]; }
+  std::size_t size() const { return words_.size(); }
+  const std::vector<std::string>& words() const { return words_; }
+
+  friend bool operator==(const Vocabulary& a, const Vocabulary& b) { return a.words_ == b.words_; }
+
+ private:
+  std::vector<std::string> words_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+};
+
+}  // namespace trainyard

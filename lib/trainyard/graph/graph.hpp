@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/names.hpp"
+#include "trainyard/core/quantity.hpp"
+
+namespace trainyard {
+
+enum class Phase : std::uint8_t { forward, backward, update };
+
+/// A time that the graph itself gives for an op on a device, a device kind, or a device class.
+struct GivenTime {
+  std::string on;  // a device's name, a kind ("V100-SXM2-16GB"), or a class ("gpu", "cpu")
+  Nanoseconds time;
+
+  friend bool operator==(const GivenTime&, const GivenTime&) = default;
+};
+
+/// An immutable directed acyclic graph of ops and tensors. Built by GraphBuilder, which checks it once; after that
+/// every accessor is a lookup. Spans and string views stay valid as long as the graph does.
+///
+/// Ops have ids in the order of declaration; the tensors of an op have consecutive ids. An op that reads a tensor
+/// twice is one consumer of it.
+class Graph {
+ public:
+  const std::string& name() const { return name_; }
+  std::size_t op_count() const { return op_names_.size(); }
+  std::size_t tensor_count() const { return tensor_names_.size(); }
+  IdRange<OpId> ops() const { return IdRange<OpId>{op_count()}; }
+  IdRange<TensorId> tensors() const { return IdRange<TensorId>{tensor_count()}; }
+
+  // --- an op ---
+  std::string_view name(OpId op) const { return op_names_[op]; }
+  const std::string& type(OpId op) const { return words_.word(type_[op]); }
+  /// The layer, cell or block that the op belongs to, for reports and layer-wise placers; may be empty.
+  const std::string& layer(OpId op) const { return words_.word(layer_[op]); }
+  /// Type, shapes and dtypes in one string: what a measured time can be looked up by; may be empty.
+  const std::string& signature(OpId op) const { return words_.word(signature_[op]); }
+  /// Ops of one (non-empty) group must be on one device.
+  const std::string& colocation_group(OpId op) const { return words_.word(colocate_[op]); }
+  Phase phase(OpId op) const { return phase_[op]; }
+  Flops flops(OpId op) const { return flops_[op]; }
+  /// Bytes read and written in device memory.
+  Bytes bytes_accessed(OpId op) const { return bytes_accessed_[op]; }
+  /// Held on the op's device for the whole step.
+  Bytes parameter_bytes(OpId op) const { return parameter_bytes_[op]; }
+  Bytes state_bytes(OpId op) const { return state_bytes_[op]; }
+  /// Held while the op runs.
+  Bytes workspace_bytes(OpId op) const { return workspace_bytes_[op]; }
+  /// Names of the device kinds, classes or devices that may run the op; empty means any.
+  std::span<const std::string> device_kinds(OpId op) const { return device_kind_sets_[device_kinds_[op]]; }
+  std::span<const GivenTime> given_times(OpId op) const;
+
+  // --- edges ---
+  /// Distinct tensors that the op reads, in the order of their first mention.
+  std::span<const TensorId> inputs(OpId op) const { return inputs_[op]; }
+  IdRange<TensorId> outputs(OpId op) const { return {first_output_[op.index()], first_output_[op.index() + 1]}; }
+  /// Ops that must have ended before this one starts though no tensor passes between them.
+  std::span<const OpId> after(OpId op) const { return after_[op]; }
+  /// The reverse of `after`.
+  std::span<const OpId> before(OpId op) const { return before_[op]; }
+
+  // --- a tensor ---
+  std::string_view name(TensorId tensor) const { return tensor_names_[tensor]; }
+  Bytes bytes(TensorId tensor) const { return tensor_bytes_[tensor]; }
+  /// Held where it was produced until the end of the step.
+  bool kept(TensorId tensor) const { return tensor_kept_[tensor] != 0; }
+  OpId producer(TensorId tensor) const { return producer_[tensor]; }
+  /// Distinct ops that read the tensor, by ascending id.
+  std::span<const OpId> consumers(TensorId tensor) const { return consumers_[tensor]; }
+
+  /// Every op after all that it depends on; among those free to go, the lowest id first.
+  const std::vector<OpId>& topological_order() const { return topological_order_; }
+
+  /// Lookup by name, O(number of ops) the simple way; build an index where many are needed.
+  std::optional<OpId> find_op(std::string_view name) const;
+
+  /// What the graph holds in memory, edges and names included.
+  std::size_t memory_bytes() const;
+
+  friend bool operator==(const Graph&, const Graph&) = default;
+
+ private:
+  friend class GraphBuilder;
+
+  std::string name_;
+  NameTable<OpId> op_names_;
+  Vocabulary words_;
+  IdMap<OpId, std::uint32_t> type_, layer_, signature_, colocate_;
+  IdMap<OpId, Phase> phase_;
+  IdMap<OpId, Flops> flops_;
+  IdMap<OpId, Bytes> bytes_accessed_, parameter_bytes_, state_bytes_, workspace_bytes_;
+  IdMap<OpId, std::uint32_t> device_kinds_;
+  std::vector<std::vector<std::string>> device_kind_sets_;  // set 0 is empty
+  std::vector<std::uint32_t> first_given_time_;             // empty where no op has any
+  std::vector<GivenTime> given_times_;
+  CompressedRows<OpId, TensorId> inputs_;
+  std::vector<std::uint32_t> first_output_;
+  CompressedRows<OpId, OpId> after_, before_;
+  NameTable<TensorId> tensor_names_;
+  IdMap<TensorId, Bytes> tensor_bytes_;
+  IdMap<TensorId, std::uint8_t> tensor_kept_;
+  IdMap<TensorId, OpId> producer_;
+  CompressedRows<TensorId, OpId> consumers_;
+  std::vector<OpId> topological_order_;
+};
+
+/// Op ids by name, for readers and programs that look up many. Refers to the graph: keep it alive.
+class OpIndex {
+ public:
+  explicit OpIndex(const Graph& graph);
+  std::optional<OpId> find(std::string_view name) const;
+
+ private:
+  std::unordered_map<std::string_view, OpId> ids_;
+};
+
+}  // namespace trainyard

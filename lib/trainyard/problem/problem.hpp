@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "trainyard/cluster/cluster.hpp"
+#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/graph/graph.hpp"
+
+namespace trainyard {
+
+using GroupId = Id<struct GroupTag>;
+
+/// Graph, cluster and costs compiled into dense arrays: what placers and the simulator read. Immutable; a copy shares
+/// its data, so it is cheap and may be read from many threads.
+class Problem {
+ public:
+  /// Throws InputError: an op that no device can run ("no-device"), a colocation group without a common device
+  /// ("colocation"), times whose sum over the whole problem could pass kLongestTime ("too-large").
+  Problem(Graph graph, Cluster cluster, const CostModel& costs = {});
+
+  const Graph& graph() const { return data_->graph; }
+  const Cluster& cluster() const { return data_->cluster; }
+  std::size_t op_count() const { return data_->graph.op_count(); }
+  std::size_t device_count() const { return data_->cluster.device_count(); }
+  IdRange<OpId> ops() const { return data_->graph.ops(); }
+  IdRange<DeviceId> devices() const { return data_->cluster.devices(); }
+
+  /// How long the op runs on the device; kNever where it cannot run there.
+  Nanoseconds duration(OpId op, DeviceId device) const {
+    return data_->durations[op.index() * data_->columns + data_->column[device]];
+  }
+  static constexpr Nanoseconds kNever{-1};
+  bool can_run(OpId op, DeviceId device) const { return duration(op, device) != kNever; }
+  CostSource cost_source(OpId op, DeviceId device) const {
+    return data_->sources[op.index() * data_->columns + data_->column[device]];
+  }
+  /// Devices of one column have the same durations for every op.
+  std::size_t column(DeviceId device) const { return data_->column[device]; }
+  std::size_t column_count() const { return data_->columns; }
+  /// The least duration of the op over all devices that can run it.
+  Nanoseconds shortest(OpId op) const { return data_->shortest[op]; }
+
+  /// How long the tensor's transfer holds the route, from != to.
+  Nanoseconds transfer_time(TensorId tensor, DeviceId from, DeviceId to) const {
+    const std::size_t pair = from.index() * device_count() + to.index();
+    return data_->latency[pair] + data_->byte_times[tensor.index() * data_->rates + data_->rate[pair]];
+  }
+
+  /// Parameters and optimizer state of the op: held on its device for the whole step.
+  Bytes resident_bytes(OpId op) const { return data_->graph.parameter_bytes(op) + data_->graph.state_bytes(op); }
+
+  /// Ops that must share a device; every op is in one group, most are alone in theirs. Groups are numbered by their
+  /// first op.
+  GroupId group(OpId op) const { return data_->group[op]; }
+  std::span<const OpId> group_ops(GroupId group) const { return data_->group_ops[group]; }
+  std::size_t group_count() const { return data_->group_ops.rows(); }
+
+ private:
+  struct Data {
+    Graph graph;
+    Cluster cluster;
+    std::size_t columns = 0;
+    IdMap<DeviceId, std::uint32_t> column;
+    std::vector<Nanoseconds> durations;  // op x column
+    std::vector<CostSource> sources;     // op x column
+    IdMap<OpId, Nanoseconds> shortest;
+    std::size_t rates = 0;                // distinct route bandwidths
+    std::vector<std::uint32_t> rate;      // device x device
+    std::vector<Nanoseconds> latency;     // device x device
+    std::vector<Nanoseconds> byte_times;  // tensor x rate
+    IdMap<OpId, GroupId> group;
+    CompressedRows<GroupId, OpId> group_ops;
+  };
+  std::shared_ptr<const Data> data_;
+};
+
+}  // namespace trainyard

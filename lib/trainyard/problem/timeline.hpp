@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+
+namespace trainyard {
+
+/// One op's run.
+struct Span {
+  Nanoseconds start, end;
+
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+/// One tensor crossing from the device that made it to one that wants it (or, on a broadcasting egress, to several).
+struct Transfer {
+  TensorId tensor;
+  DeviceId from, to;
+  Bytes bytes;
+  Nanoseconds ready, start, end;
+  std::vector<DeviceId> also_to = {};  // broadcast: the other devices served, ascending; `to` is the lowest
+
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+/// Bytes held on a device at its peak, and for what.
+struct Holding {
+  enum class Kind : std::uint8_t { resident, produced, arrived, workspace };
+  Kind kind;
+  OpId op;          // resident, workspace: whose; produced, arrived: the producer
+  TensorId tensor;  // produced, arrived
+  Bytes bytes;
+
+  friend bool operator==(const Holding&, const Holding&) = default;
+};
+
+/// The moment at which a device first held more than its capacity.
+struct OutOfMemory {
+  Nanoseconds at;
+  OpId op;  // the op that crossed the line by starting; none: a transfer did, or what is resident
+  std::optional<std::size_t> transfer;           // index into Timeline::transfers
+  Bytes over;                                    // peak minus capacity
+  Bytes resident, produced, arrived, workspace;  // what the peak is made of
+  std::vector<Holding> largest;                  // the largest tensors held at the peak, at most 5, largest first
+
+  friend bool operator==(const OutOfMemory&, const OutOfMemory&) = default;
+};
+
+struct DeviceUse {
+  Nanoseconds busy;  // sum of its ops' durations
+  /// Time in which the device runs nothing while a transfer to or from it is in flight.
+  Nanoseconds exposed_communication;
+  Bytes peak;
+  Nanoseconds peak_at;  // the first time the peak is reached
+  std::optional<OutOfMemory> out_of_memory = {};
+
+  friend bool operator==(const DeviceUse&, const DeviceUse&) = default;
+};
+
+struct ChannelUse {
+  Nanoseconds busy;
+  Bytes bytes;
+
+  friend bool operator==(const ChannelUse&, const ChannelUse&) = default;
+};
+
+/// What the simulator returns.
+struct Timeline {
+  Nanoseconds makespan;  // end of the last op
+  IdMap<OpId, Span> ops;
+  std::vector<Transfer> transfers;  // by (producer, tensor, destination)
+  IdMap<DeviceId, DeviceUse> devices;
+  IdMap<ChannelId, ChannelUse> channels;
+
+  /// No device is out of memory.
+  bool fits() const {
+    for (const auto& device : devices)
+      if (device.out_of_memory) return false;
+    return true;
+  }
+
+  friend bool operator==(const Timeline&, const Timeline&) = default;
+};
+
+}  // namespace trainyard
