@@ -1,0 +1,86 @@
+#include "trainyard/simulate/lanes.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+std::string channel_name(const Channel& channel) {
+  if (channel.from.empty()) return channel.name;
+  return channel.name + " " + channel.from + (channel.to.empty() ? "" : " → " + channel.to);
+}
+
+template <class SpanOf>
+void sort_by_start(Lane& lane, const SpanOf& span_of) {
+  const auto before = [&](std::size_t a, std::size_t b) {
+    return std::pair{span_of(a).start, a} < std::pair{span_of(b).start, b};
+  };
+  std::sort(lane.spans.begin(), lane.spans.end(), before);
+  std::sort(lane.instants.begin(), lane.instants.end(), before);
+}
+
+void add(Lane& lane, Span span, std::size_t index) {
+  (span.start == span.end ? lane.instants : lane.spans).push_back(index);
+}
+
+/// Spreads transfers that may overlap over as few lanes as hold them: each takes the first lane that is free.
+void add_free_lanes(std::vector<Lane>& lanes, const Timeline& timeline, DeviceId sender, const std::string& name,
+                    std::vector<std::size_t> transfers) {
+  std::sort(transfers.begin(), transfers.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair{timeline.transfers[a].start, a} < std::pair{timeline.transfers[b].start, b};
+  });
+  const std::size_t first = lanes.size();
+  std::vector<Nanoseconds> free_at;
+  for (const std::size_t index : transfers) {
+    const Transfer& transfer = timeline.transfers[index];
+    const bool instant = transfer.start == transfer.end;
+    std::size_t at = 0;
+    while (!instant && at < free_at.size() && free_at[at] > transfer.start) ++at;
+    if (at == free_at.size()) {
+      free_at.push_back(Nanoseconds{0});
+      const std::string number = at == 0 ? "" : " " + std::to_string(at + 1);
+      lanes.push_back({Lane::Kind::free, sender, ChannelId::none(), "from " + name + ", unshared" + number, {}, {}});
+    }
+    if (!instant) free_at[at] = transfer.end;
+    add(lanes[first + at], {transfer.start, transfer.end}, index);
+  }
+}
+
+}  // namespace
+
+std::vector<Lane> lanes(const Problem& problem, const Placement& placement, const Timeline& timeline) {
+  const Cluster& cluster = problem.cluster();
+  std::vector<Lane> result;
+  for (const DeviceId device : problem.devices())
+    result.push_back({Lane::Kind::device, device, ChannelId::none(), cluster.device(device).name, {}, {}});
+  for (const ChannelId channel : cluster.channels())
+    result.push_back({Lane::Kind::channel, DeviceId::none(), channel, channel_name(cluster.channel(channel)), {}, {}});
+
+  for (const OpId op : problem.ops()) add(result[placement[op].index()], timeline.ops[op], op.index());
+  IdMap<DeviceId, std::vector<std::size_t>> unshared(problem.device_count());
+  for (std::size_t i = 0; i < timeline.transfers.size(); ++i) {
+    const Transfer& transfer = timeline.transfers[i];
+    const Route route = cluster.route(transfer.from, transfer.to);
+    for (const ChannelId channel : route.channels)
+      add(result[problem.device_count() + channel.index()], {transfer.start, transfer.end}, i);
+    if (route.channels.empty()) unshared[transfer.from].push_back(i);
+  }
+
+  const auto op_span = [&](std::size_t i) { return timeline.ops[OpId{i}]; };
+  const auto transfer_span = [&](std::size_t i) {
+    return Span{timeline.transfers[i].start, timeline.transfers[i].end};
+  };
+  for (Lane& lane : result) {
+    if (lane.kind == Lane::Kind::device)
+      sort_by_start(lane, op_span);
+    else
+      sort_by_start(lane, transfer_span);
+  }
+  for (const DeviceId device : problem.devices())
+    add_free_lanes(result, timeline, device, cluster.device(device).name, std::move(unshared[device]));
+  return result;
+}
+
+}  // namespace trainyard
