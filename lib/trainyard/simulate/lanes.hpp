@@ -7,6 +7,7 @@
 
 #include "trainyard/core/id.hpp"
 #include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
 
 namespace trainyard {

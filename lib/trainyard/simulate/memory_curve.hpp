@@ -5,6 +5,7 @@
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
 
 namespace trainyard {
