@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "trainyard/core/quantity.hpp"
+
+namespace trainyard {
+
+// Quantities as people write them: a decimal number, an optional space, a unit. GB is 10^9, GiB is 2^30; "GB/s" is 10^9
+// bytes per second and "Gbit/s" 10^9 bits. The decimal text is scaled exactly and rounded once: "12.5 GB/s" is
+// 12,500,000,000 bytes per second, and sizes and times come out as the nearest whole byte or nanosecond, halves up.
+// The locale plays no part.
+//
+// All parsers throw InputError, code "unit": a number without a unit, an unknown unit (with the nearest one), no
+// number, a sign, NaN, infinity, something after the unit, or a value beyond 2^62.
+
+/// "16 GiB", "25.6MB": B; kB (or KB), MB, GB, TB; KiB, MiB, GiB, TiB. `what` is named in messages.
+Bytes parse_bytes(std::string_view text, std::string_view what = "size");
+
+/// "5 us", "2.5ms": ns, us (or µs), ms, s.
+Nanoseconds parse_time(std::string_view text, std::string_view what = "time");
+
+/// "50 GB/s", "100 Gbit/s": every unit of size per second; bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s.
+BytesPerSecond parse_bandwidth(std::string_view text, std::string_view what = "bandwidth");
+
+/// "15.7 TFLOP/s": FLOP/s with k, M, G, T or P.
+FlopsPerSecond parse_flops_rate(std::string_view text, std::string_view what = "rate");
+
+// For people, rounded: two decimals below 10, one above ("1.93 ms", "41.8 ms", "128.3 ms").
+std::string format_time(Nanoseconds time);     // ns, us, ms, s
+std::string format_bytes(Bytes size);          // B, kB, MB, GB, TB
+std::string format_rate(BytesPerSecond rate);  // "50.0 GB/s"
+std::string format_rate(FlopsPerSecond rate);  // "15.7 TFLOP/s"
+
+// For files: parsing the text gives the same value back. The unit is the largest in which the number is short.
+std::string exact_time(Nanoseconds time);     // "5 us", "1234567 ns"
+std::string exact_bytes(Bytes size);          // "16 GiB", "25 MB", "12345 B"
+std::string exact_rate(BytesPerSecond rate);  // "12.5 GB/s"
+std::string exact_rate(FlopsPerSecond rate);  // "15.7 TFLOP/s"
+
+}  // namespace trainyard

@@ -1,0 +1,25 @@
+#include "trainyard/core/quantity.hpp"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+using namespace trainyard;
+
+TEST_CASE("bytes over a bandwidth are rounded to the nearest nanosecond, halves up") {
+  CHECK(time_for(Bytes{50}, BytesPerSecond{50e9}) == Nanoseconds{1});
+  CHECK(time_for(Bytes{1}, BytesPerSecond{2e9}) == Nanoseconds{1});    // 0.5 ns goes up
+  CHECK(time_for(Bytes{1}, BytesPerSecond{2.1e9}) == Nanoseconds{0});  // 0.476 ns goes down
+  CHECK(time_for(Bytes{3}, BytesPerSecond{2e9}) == Nanoseconds{2});    // 1.5 ns goes up
+  CHECK(time_for(Bytes{10}, BytesPerSecond{0.5}) == Nanoseconds{20'000'000'000});
+  CHECK(time_for(Bytes{0}, BytesPerSecond{1}) == Nanoseconds{0});
+}
+
+TEST_CASE("a time beyond the longest one is the longest one") {
+  CHECK(time_for(Bytes{std::numeric_limits<std::int64_t>::max()}, BytesPerSecond{1}) == kLongestTime);
+  CHECK(time_for(Flops{1e300}, FlopsPerSecond{1}) == kLongestTime);
+}
+
+TEST_CASE("2.1 GFLOP at 15.7 TFLOP/s take 133758 ns") {  // 2.1e9 / 15.7e12 = 133.7579... us
+  CHECK(time_for(Flops{2.1e9}, FlopsPerSecond{15.7e12}) == Nanoseconds{133'758});
+}
