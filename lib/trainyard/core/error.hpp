@@ -12,7 +12,8 @@ struct Location {
   std::string file;
   int line = 0;
   int column = 0;
-  std::string source_line;  // the line of text at fault, without its end
+  std::string source_line;  // the line of text at fault, without its end; an excerpt of it where it is very long
+  int excerpt_column = 0;   // the column within source_line where that is an excerpt; else 0
 
   friend bool operator==(const Location&, const Location&) = default;
 };
