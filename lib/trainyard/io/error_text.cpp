@@ -1,0 +1,102 @@
+#include "trainyard/io/error_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "trainyard/io/json_write.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[1;31m", kCyan = "\x1b[36m", kPlain = "\x1b[0m";
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+/// What the caret line underlines from byte `at`: a string with its quotes, else up to the next delimiter; at least one
+/// character.
+std::string_view token_at(std::string_view line, std::size_t at) {
+  if (at >= line.size()) return {};
+  std::size_t end = at + 1;
+  if (line[at] == '"' || line[at] == '\'') {
+    while (end < line.size() && line[end] != line[at]) end += line[end] == '\\' ? 2 : 1;
+    end = std::min(end + 1, line.size());
+  } else if (std::string_view{"{}[]:,"}.find(line[at]) == std::string_view::npos) {
+    end = std::min(line.find_first_of(" \t,:{}[]", at), line.size());
+    end = std::max(end, at + 1);
+  }
+  while (end < line.size() && continues_character(line[end])) ++end;
+  return line.substr(at, end - at);
+}
+
+/// Control characters would move the cursor or worse.
+std::string printable(std::string_view text) {
+  std::string out{text};
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return (static_cast<unsigned char>(c) < ' ' && c != '\t') || c == 0x7F; },
+      '?');
+  return out;
+}
+
+std::string excerpt(const Location& at, bool color) {
+  const std::string_view line = at.source_line;
+  const int column = at.excerpt_column ? at.excerpt_column : at.column;
+  std::size_t byte = 0;
+  for (int i = 1; i < column && byte < line.size(); ++i) do
+      ++byte;
+    while (byte < line.size() && continues_character(line[byte]));
+  std::string space;  // as wide as what stands before the caret
+  for (const char c : line.substr(0, byte))
+    if (!continues_character(c)) space += c == '\t' ? '\t' : ' ';
+  const std::string_view token = token_at(line, byte);
+  const auto width = std::count_if(token.begin(), token.end(), [](char c) { return !continues_character(c); });
+  const std::string carets(static_cast<std::size_t>(std::max<std::ptrdiff_t>(width, 1)), '^');
+  return fmt::format("{:>5} | {}\n{:>5} | {}{}{}{}\n", at.line, printable(line), "", space, color ? kRed : "", carets,
+                     color ? kPlain : "");
+}
+
+}  // namespace
+
+std::string error_text(const Finding& finding, const ErrorTextOptions& options) {
+  const auto paint = [&](std::string_view how, std::string_view text) {
+    return options.color ? fmt::format("{}{}{}", how, text, kPlain) : std::string{text};
+  };
+  const Location& at = finding.at;
+  std::string out;
+  std::string place;
+  if (!at.file.empty()) place += printable(at.file) + ":";
+  if (at.line > 0) place += fmt::format("{}:{}:", at.line, at.column);
+  if (!place.empty()) out += paint(kBold, place) + " ";
+  out += paint(kRed, finding.code.empty() ? "error" : fmt::format("error[{}]", finding.code));
+  std::string message = finding.message;
+  std::replace_if(
+      message.begin(), message.end(),
+      [](char c) { return (static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n') || c == 0x7F; }, '?');
+  out += ": " + message + "\n";
+  if (at.line > 0 && !at.source_line.empty()) out += excerpt(at, options.color);
+  if (!finding.help.empty()) out += paint(kCyan, "help:") + " " + finding.help + "\n";
+  return out;
+}
+
+std::string error_text(const InputError& error, const ErrorTextOptions& options) {
+  std::string out;
+  for (const Finding& finding : error.findings()) out += error_text(finding, options);
+  if (error.findings().empty()) out = fmt::format("error: {}\n", error.what());
+  return out;
+}
+
+std::string error_json(const InputError& error) {
+  using detail::json_string;
+  std::string out = "{\"errors\": [";
+  for (const Finding& finding : error.findings()) {
+    if (out.back() != '[') out += ", ";
+    out += fmt::format(
+        "{{\"code\": {}, \"file\": {}, \"line\": {}, \"column\": {}, \"pointer\": {}, \"message\": {}, \"help\": {}}}",
+        json_string(finding.code), json_string(finding.at.file), finding.at.line, finding.at.column,
+        json_string(finding.pointer), json_string(finding.message), json_string(finding.help));
+  }
+  return out + "]}\n";
+}
+
+}  // namespace trainyard

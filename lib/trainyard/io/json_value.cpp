@@ -1,0 +1,424 @@
+#include "trainyard/io/json_value.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+namespace trainyard::detail {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kDeepest = 100;
+
+/// Walks the text for the parser and lets the handler see how far it has come: the parser itself keeps no positions.
+struct CountingIterator {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  const char* at;
+
+  const char& operator*() const { return *at; }
+  CountingIterator& operator++() { return ++at, *this; }
+  CountingIterator operator++(int) { return {at++}; }
+  friend bool operator==(CountingIterator a, CountingIterator b) { return a.at == b.at; }
+  friend bool operator!=(CountingIterator a, CountingIterator b) { return a.at != b.at; }
+};
+
+bool blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+/// What both handlers below share: where each token begins. A token begins at the first character after the one before
+/// it that is neither blank nor a comma or colon.
+class TokenPlaces {
+ public:
+  explicit TokenPlaces(std::string_view text) : text_(text), end_(text.starts_with("\xEF\xBB\xBF") ? 3 : 0) {}
+
+  std::size_t begin_of_next() const {
+    std::size_t at = end_;
+    while (at < text_.size() && (blank(text_[at]) || text_[at] == ',' || text_[at] == ':')) ++at;
+    return at;
+  }
+  std::size_t take_symbol() { return take(begin_of_next(), 1); }
+  std::size_t take_word(std::size_t size) { return take(begin_of_next(), size); }
+  std::size_t take_number() {
+    const std::size_t begin = begin_of_next();
+    std::size_t end = begin;
+    while (end < text_.size() && std::string_view{"+-.0123456789eE"}.find(text_[end]) != std::string_view::npos) ++end;
+    return take(begin, end - begin);
+  }
+  /// `decoded` characters long, escapes resolved.
+  std::size_t take_string(std::size_t decoded) {
+    const std::size_t begin = begin_of_next();
+    std::size_t end = begin + 1 + decoded;
+    if (end < text_.size() && text_[end] == '"' &&
+        text_.substr(begin + 1, decoded).find('\\') == std::string_view::npos)
+      return take(begin, decoded + 2);
+    for (end = begin + 1; end < text_.size() && text_[end] != '"'; ++end)
+      if (text_[end] == '\\') ++end;
+    return take(begin, end + 1 - begin);
+  }
+  std::size_t end() const { return end_; }
+
+ private:
+  std::size_t take(std::size_t begin, std::size_t size) { return end_ = begin + size, begin; }
+
+  std::string_view text_;
+  std::size_t end_;
+};
+
+/// Builds the tree.
+class TreeBuilder {
+ public:
+  TreeBuilder(std::string_view text, JsonTree& tree, FindingList& findings, const JsonStream& stream)
+      : text_(text), tree_(tree), findings_(findings), stream_(stream), places_(text) {}
+
+  bool stopped() const { return stopped_; }
+
+  bool null() { return leaf(JsonKind::null, places_.take_word(4)); }
+  bool boolean(bool value) { return leaf(JsonKind::boolean, places_.take_word(value ? 4 : 5)); }
+  bool number_integer(json::number_integer_t) { return leaf(JsonKind::number, places_.take_number()); }
+  bool number_unsigned(json::number_unsigned_t) { return leaf(JsonKind::number, places_.take_number()); }
+  bool number_float(json::number_float_t, const std::string&) { return leaf(JsonKind::number, places_.take_number()); }
+  bool binary(json::binary_t&) { return false; }
+
+  bool string(std::string& value) {
+    const std::size_t begin = places_.take_string(value.size());
+    add(JsonKind::string, begin).text = keep(value, begin);
+    return close_leaf();
+  }
+  bool key(std::string& value) {
+    key_begin_ = places_.take_string(value.size());
+    key_ = keep(value, key_begin_);
+    return true;
+  }
+  bool start_object(std::size_t) { return open(JsonKind::object); }
+  bool start_array(std::size_t) { return open(JsonKind::array); }
+  bool end_object() {
+    places_.take_symbol();
+    check_repeated_keys(open_.back());
+    return close();
+  }
+  bool end_array() {
+    places_.take_symbol();
+    if (open_.size() == streamed_depth_) streamed_depth_ = 0;
+    return close();
+  }
+
+  bool parse_error(std::size_t position, const std::string& last_token, const nlohmann::detail::exception& error);
+
+ private:
+  JsonNode& add(JsonKind kind, std::size_t begin) {
+    JsonNode& node = tree_.nodes.emplace_back();
+    node.kind = kind;
+    node.begin = begin;
+    node.key = key_;
+    node.key_begin = key_.empty() && key_begin_ == 0 ? begin : key_begin_;
+    node.next = static_cast<std::uint32_t>(tree_.nodes.size());
+    key_ = {};
+    key_begin_ = 0;
+    return node;
+  }
+
+  bool leaf(JsonKind kind, std::size_t begin) {
+    add(kind, begin).text = text_.substr(begin, places_.end() - begin);
+    return close_leaf();
+  }
+
+  bool open(JsonKind kind) {
+    const bool streamed = open_.size() == 1 && kind == JsonKind::array && !stream_.key.empty() && key_ == stream_.key;
+    add(kind, places_.take_symbol());
+    open_.push_back(static_cast<std::uint32_t>(tree_.nodes.size() - 1));
+    if (streamed) {
+      streamed_depth_ = open_.size();
+      kept_strings_ = tree_.unescaped.size();
+    }
+    if (open_.size() <= kDeepest) return true;
+    findings_.add(tree_.nodes.back().begin, "json", fmt::format("values nest deeper than {} levels", kDeepest));
+    return false;
+  }
+
+  bool close() {
+    tree_.nodes[open_.back()].next = static_cast<std::uint32_t>(tree_.nodes.size());
+    const std::uint32_t closed = open_.back();
+    open_.pop_back();
+    return hand_out(closed);
+  }
+  bool close_leaf() { return hand_out(static_cast<std::uint32_t>(tree_.nodes.size() - 1)); }
+
+  /// An element of the streamed array is complete: hands it out and drops it.
+  bool hand_out(std::uint32_t element) {
+    if (streamed_depth_ == 0 || open_.size() != streamed_depth_) return true;
+    tree_.nodes[0].next = element;  // the root as far as it is kept
+    if (!stream_.each(JsonValue{tree_, 0}, JsonValue{tree_, element})) return stopped_ = true, false;
+    tree_.nodes.resize(element);
+    tree_.unescaped.resize(kept_strings_);
+    return true;
+  }
+
+  /// A view of the text where the string has no escapes, else of a copy. `begin` is that of its opening quote.
+  std::string_view keep(std::string& value, std::size_t begin) {
+    if (places_.end() - begin == value.size() + 2) return text_.substr(begin + 1, value.size());
+    return tree_.unescaped.emplace_back(std::move(value));
+  }
+
+  void check_repeated_keys(std::uint32_t object);
+  void repeated(const JsonNode& first, const JsonNode& second) {
+    findings_.add(second.key_begin, "duplicate-key",
+                  fmt::format("the key \"{}\" stands twice in one object, first on line {}", second.key,
+                              findings_.line_of(first.key_begin)),
+                  "remove one of them");
+  }
+
+  std::string_view text_;
+  JsonTree& tree_;
+  FindingList& findings_;
+  const JsonStream& stream_;
+  TokenPlaces places_;
+  std::vector<std::uint32_t> open_;
+  std::string_view key_;
+  std::size_t key_begin_ = 0;
+  std::size_t streamed_depth_ = 0;
+  std::size_t kept_strings_ = 0;
+  bool stopped_ = false;
+};
+
+void TreeBuilder::check_repeated_keys(std::uint32_t object) {
+  const auto& nodes = tree_.nodes;
+  const auto last = static_cast<std::uint32_t>(nodes.size());
+  std::size_t members = 0;
+  for (std::uint32_t i = object + 1; i < last; i = nodes[i].next) ++members;
+  constexpr std::size_t kFew = 24;
+  if (members <= kFew) {
+    for (std::uint32_t i = object + 1; i < last; i = nodes[i].next)
+      for (std::uint32_t j = object + 1; j < i; j = nodes[j].next)
+        if (nodes[i].key == nodes[j].key) {
+          repeated(nodes[j], nodes[i]);
+          break;
+        }
+    return;
+  }
+  std::unordered_map<std::string_view, std::uint32_t> seen;
+  seen.reserve(members);
+  for (std::uint32_t i = object + 1; i < last && !findings_.full(); i = nodes[i].next) {
+    const auto [at, added] = seen.try_emplace(nodes[i].key, i);
+    if (!added) repeated(nodes[at->second], nodes[i]);
+  }
+}
+
+/// Says in plain words what the parser found.
+bool TreeBuilder::parse_error(std::size_t position, const std::string& last_token,
+                              const nlohmann::detail::exception& error) {
+  if (error.id == 406) {  // out of range
+    const std::size_t begin = places_.begin_of_next();
+    findings_.add(begin, "number", fmt::format("the number {} is too large", last_token), "the largest is 1.8e308");
+    return false;
+  }
+  std::size_t at = position == 0 ? 0 : position - 1;
+  std::string message = error.what();
+  if (at >= text_.size()) {
+    at = text_.size();
+    while (at > 0 && blank(text_[at - 1])) --at;
+    const char* inside = "";
+    if (message.find("missing closing quote") != std::string::npos)
+      inside = " inside a string";
+    else if (!open_.empty())
+      inside = tree_.nodes[open_.back()].kind == JsonKind::object ? " inside an object" : " inside an array";
+    const std::string opened =
+        open_.empty() ? "" : fmt::format(" (opened on line {})", findings_.line_of(tree_.nodes[open_.back()].begin));
+    findings_.add(at, "json", fmt::format("the text ends{}{}", inside, opened),
+                  "the file is cut short: write or copy it again");
+    return false;
+  }
+  const bool bad_character = message.find("invalid string") != std::string::npos;
+  const bool plain_token = last_token.find('<') == std::string::npos;
+  if (!bad_character && plain_token && last_token.size() <= at + 1) at = at + 1 - last_token.size();
+  const std::string_view before = text_.substr(0, at);
+  const std::size_t last_before = before.find_last_not_of(" \t\r\n");
+  const char previous = last_before == std::string_view::npos ? '\0' : before[last_before];
+  const char found = text_[at];
+  if (previous == ',' && (found == '}' || found == ']')) {
+    findings_.add(
+        at, "json",
+        fmt::format("expected {} after the comma, found '{}'", found == '}' ? "a \"name\"" : "a value", found),
+        fmt::format("JSON allows no comma before '{}'", found));
+  } else if (found == '/' || found == '#') {
+    findings_.add(at, "json", "JSON has no comments", "remove it, or write it as the value of a key \"comment\"");
+  } else if (found == '\'') {
+    findings_.add(at, "json", "strings and keys are in double quotes", "write \" in place of '");
+  } else if (const std::string_view rest = text_.substr(at); rest.starts_with("NaN") || rest.starts_with("nan") ||
+                                                             rest.starts_with("Inf") || rest.starts_with("-Inf") ||
+                                                             rest.starts_with("inf") || rest.starts_with("-inf")) {
+    findings_.add(at, "json", "JSON has no NaN and no infinity", "give a number, or leave the key out");
+  } else {
+    // "[json.exception.parse_error.101] parse error at line 3, column 12: what; last read: '...'"
+    if (const auto colon = message.find(": "); colon != std::string::npos) message.erase(0, colon + 2);
+    if (const auto read = message.find("; last read"); read != std::string::npos) {
+      const auto end = message.find("; expected", read);
+      message.erase(read, end == std::string::npos ? end : end - read);
+    }
+    findings_.add(at, "json", "not valid JSON: " + message);
+  }
+  return false;
+}
+
+/// Follows keys and indices through the text and notes the places asked for.
+class PlaceFinder {
+ public:
+  PlaceFinder(std::string_view text, std::span<JsonPlace> places) : places_(text) {
+    for (JsonPlace& place : places) {
+      if (place.offset)
+        by_offset_.emplace(*place.offset, &place);
+      else
+        for (std::size_t end = place.pointer.size();; end = place.pointer.rfind('/', end - 1)) {
+          prefixes_.try_emplace(place.pointer.substr(0, end), std::string_view::npos);
+          if (end == 0) break;
+        }
+    }
+  }
+
+  /// The offset of the innermost existing value on the pointer's way.
+  std::optional<std::size_t> find(const std::string& pointer) const {
+    for (std::size_t end = pointer.size();; end = pointer.rfind('/', end - 1)) {
+      const auto at = prefixes_.find(pointer.substr(0, end));
+      if (at != prefixes_.end() && at->second != std::string_view::npos) return at->second;
+      if (end == 0) return std::nullopt;
+    }
+  }
+
+  bool null() { return leaf(places_.take_word(4)); }
+  bool boolean(bool value) { return leaf(places_.take_word(value ? 4 : 5)); }
+  bool number_integer(json::number_integer_t) { return leaf(places_.take_number()); }
+  bool number_unsigned(json::number_unsigned_t) { return leaf(places_.take_number()); }
+  bool number_float(json::number_float_t, const std::string&) { return leaf(places_.take_number()); }
+  bool binary(json::binary_t&) { return false; }
+  bool string(std::string& value) { return leaf(places_.take_string(value.size())); }
+  bool key(std::string& value) {
+    const std::size_t begin = places_.take_string(value.size());
+    levels_.back().token = pointer_token(value);
+    note_offset(begin);
+    return true;
+  }
+  bool start_object(std::size_t) { return open(false); }
+  bool start_array(std::size_t) { return open(true); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) { return false; }
+
+ private:
+  struct Level {
+    bool array = false;
+    std::size_t index = 0;
+    std::string token;
+  };
+
+  std::string pointer() const {
+    std::string all;
+    for (const Level& level : levels_) all += "/" + (level.array ? std::to_string(level.index) : level.token);
+    return all;
+  }
+  void note_offset(std::size_t begin) {
+    const auto [first, last] = by_offset_.equal_range(begin);
+    for (auto at = first; at != last; ++at) at->second->pointer = pointer();
+  }
+  void visit(std::size_t begin) {
+    if (levels_.size() <= kDeepest) {
+      const auto at = prefixes_.find(pointer());
+      if (at != prefixes_.end() && at->second == std::string_view::npos) at->second = begin;
+    }
+    note_offset(begin);
+  }
+  bool leaf(std::size_t begin) {
+    visit(begin);
+    return step();
+  }
+  bool open(bool array) {
+    visit(places_.take_symbol());
+    levels_.emplace_back().array = array;
+    return levels_.size() <= kDeepest;
+  }
+  bool close() {
+    places_.take_symbol();
+    levels_.pop_back();
+    return step();
+  }
+  bool step() {
+    if (!levels_.empty() && levels_.back().array) ++levels_.back().index;
+    return true;
+  }
+
+  TokenPlaces places_;
+  std::multimap<std::size_t, JsonPlace*> by_offset_;
+  std::unordered_map<std::string, std::size_t> prefixes_;
+  std::vector<Level> levels_;
+};
+
+template <class Handler>
+bool run(std::string_view text, Handler& handler) {
+  const CountingIterator begin{text.data()}, end{text.data() + text.size()};
+  return json::sax_parse(begin, end, &handler);
+}
+
+}  // namespace
+
+std::optional<JsonValue> JsonValue::find(std::string_view key) const {
+  if (kind() != JsonKind::object) return std::nullopt;
+  for (const JsonValue member : children())
+    if (member.key() == key) return member;
+  return std::nullopt;
+}
+
+std::size_t JsonValue::size() const {
+  std::size_t count = 0;
+  for (auto at = children().begin(), end = children().end(); !(at == end); ++at) ++count;
+  return count;
+}
+
+std::optional<JsonValue> parse_json(std::string_view text, JsonTree& tree, FindingList& findings,
+                                    const JsonStream& stream) {
+  tree.nodes.clear();
+  tree.unescaped.clear();
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    findings.add(0, "json", "the file is empty");
+    return std::nullopt;
+  }
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    findings.add(nul, "json", "the file holds a NUL byte: it is not text", "check that it is the right file");
+    return std::nullopt;
+  }
+  TreeBuilder builder{text, tree, findings, stream};
+  if (!run(text, builder)) return std::nullopt;
+  const JsonValue root{tree, 0};
+  if (root.kind() != JsonKind::object) {
+    findings.add(root.begin_offset(), "type", "the file must hold one JSON object");
+    return std::nullopt;
+  }
+  return root;
+}
+
+void locate_json(std::string_view text, std::span<JsonPlace> places) {
+  PlaceFinder finder{text, places};
+  run(text, finder);
+  for (JsonPlace& place : places)
+    if (!place.offset) place.offset = finder.find(place.pointer);
+}
+
+std::string pointer_token(std::string_view key) {
+  std::string token;
+  for (const char c : key) {
+    if (c == '~')
+      token += "~0";
+    else if (c == '/')
+      token += "~1";
+    else
+      token += c;
+  }
+  return token;
+}
+
+}  // namespace trainyard::detail
