@@ -20,7 +20,7 @@ std::string_view token_at(std::string_view line, std::size_t at) {
   if (at >= line.size()) return {};
   std::size_t end = at + 1;
   if (line[at] == '"' || line[at] == '\'') {
-    while (end < line.size() && line[end] != line[at]) end += line[end] == '\\' ? 2 : 1;
+    while (end < line.size() && line[end] != line[at]) end += line[end] == '\\' ? 2u : 1u;
     end = std::min(end + 1, line.size());
   } else if (std::string_view{"{}[]:,"}.find(line[at]) == std::string_view::npos) {
     end = std::min(line.find_first_of(" \t,:{}[]", at), line.size());

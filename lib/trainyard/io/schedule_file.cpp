@@ -1,0 +1,244 @@
+#include "trainyard/io/schedule_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <vector>
+
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/io/json_object.hpp"
+#include "trainyard/io/json_write.hpp"
+#include "trainyard/io/problem_names.hpp"
+
+namespace trainyard {
+namespace {
+
+using namespace detail;
+
+constexpr std::string_view kFormat = "trainyard-schedule/1";
+const std::vector<std::string> kPolicies{"fifo", "priority", "strict"};
+
+/// Calls `take(op, member)` for each member of {op: ...}.
+template <class Take>
+void for_each_op(const JsonValue& object, ProblemNames& names, const Take& take) {
+  for (const JsonValue member : object.children())
+    if (const auto op = names.op(member.key(), member.key_offset())) take(*op, member);
+}
+
+/// Ops that `given` leaves out, as one finding.
+void find_missing(const Problem& problem, const IdMap<OpId, std::uint8_t>& given, const JsonValue& object,
+                  const char* what, FindingList& findings) {
+  std::size_t missing = 0;
+  std::string names;
+  constexpr std::size_t kShown = 5;
+  for (const OpId op : problem.ops()) {
+    if (given[op]) continue;
+    if (missing++ < kShown) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", problem.graph().name(op));
+  }
+  if (missing == 0) return;
+  findings.add(object.begin_offset(), "missing-op",
+               fmt::format("the {} leaves out {} of {} ops: {}{}", what, missing, problem.op_count(), names,
+                           missing > kShown ? ", ..." : ""),
+               "every op of the graph needs one");
+}
+
+Placement read_placement(const JsonValue& object, const Problem& problem, ProblemNames& names, FindingList& findings) {
+  Placement placement(problem.op_count());
+  IdMap<OpId, std::uint8_t> given(problem.op_count(), 0);
+  for_each_op(object, names, [&](OpId op, const JsonValue& member) {
+    given[op] = 1;
+    if (const auto device = names.device(member)) placement[op] = *device;
+  });
+  find_missing(problem, given, object, "placement", findings);
+  return placement;
+}
+
+IdMap<DeviceId, std::vector<OpId>> read_order(const JsonValue& object, const Problem& problem, ProblemNames& names,
+                                              FindingList& findings) {
+  IdMap<DeviceId, std::vector<OpId>> order(problem.device_count());
+  for (const JsonValue member : object.children()) {
+    const auto device = names.device(member.key(), member.key_offset());
+    if (!expect(member, JsonKind::array, findings)) continue;
+    for (const JsonValue element : member.children()) {
+      const auto op = names.op(element);
+      if (op && device) order[*device].push_back(*op);
+    }
+  }
+  return order;
+}
+
+Plan read_plan(const JsonValue& value, const Problem& problem, ProblemNames& names, FindingList& findings) {
+  Plan plan;
+  plan.start.assign(problem.op_count(), Nanoseconds{});
+  ObjectReader reader{value, "\"planned\"", findings};
+  plan.makespan = reader.time("makespan_ns");
+  if (const auto starts = reader.required("start_ns", JsonKind::object)) {
+    IdMap<OpId, std::uint8_t> given(problem.op_count(), 0);
+    for_each_op(*starts, names, [&](OpId op, const JsonValue& member) {
+      given[op] = 1;
+      read_count(member, plan.start[op].count, "nanoseconds", "negative-time", findings);
+    });
+    find_missing(problem, given, *starts, "plan", findings);
+  }
+  reader.check_unknown_keys();
+  return plan;
+}
+
+void read_placer(const JsonValue& value, Schedule& schedule, FindingList& findings) {
+  ObjectReader reader{value, "\"placer\"", findings};
+  schedule.placer = reader.text("name");
+  if (const auto seed = reader.get("seed")) read_seed(*seed, schedule.seed, findings);
+  reader.get("options", JsonKind::object);
+  reader.get("seconds", JsonKind::number);
+  reader.check_unknown_keys();
+}
+
+Policy read_policy(const std::optional<JsonValue>& value, const Schedule& schedule, FindingList& findings) {
+  const bool ordered = !schedule.order.empty();
+  if (!value) return ordered ? Policy::strict : schedule.priority.empty() ? Policy::fifo : Policy::priority;
+  if (!expect(*value, JsonKind::string, findings)) return Policy::fifo;
+  const auto at = std::find(kPolicies.begin(), kPolicies.end(), value->text());
+  if (at == kPolicies.end()) {
+    findings.add(value->begin_offset(), "unknown-policy", fmt::format("unknown policy \"{}\"", value->text()),
+                 "a policy is fifo, priority or strict");
+    return Policy::fifo;
+  }
+  const auto policy = static_cast<Policy>(at - kPolicies.begin());
+  if (policy == Policy::strict && !ordered)
+    findings.add(value->begin_offset(), "missing-key", "the policy is strict, but there is no \"order\"",
+                 "give \"order\": {device: [op, ...]}, or another policy");
+  return policy;
+}
+
+/// Unknown names in a file that was made for something else come from that: one finding says so.
+void find_other_problem(const JsonValue& root, const Problem& problem, const ProblemNames& names,
+                        FindingList& findings) {
+  const auto other = [&](const char* key, const char* code, const std::string& name, std::size_t unknown,
+                         const char* things) {
+    const auto made_for = root.find(key);
+    if (unknown == 0 || !made_for || made_for->kind() != JsonKind::string || made_for->text() == name) return false;
+    findings.replace(
+        made_for->begin_offset(), code,
+        fmt::format("the schedule was made for the {} '{}', not for '{}': it names {} {} that '{}' does not have", key,
+                    made_for->text(), name, unknown, things, name),
+        fmt::format("give the {} that it was made for, or place this one anew", key));
+    return true;
+  };
+  if (!other("graph", "other-graph", problem.graph().name(), names.unknown_ops(), "ops"))
+    other("cluster", "other-cluster", problem.cluster().name(), names.unknown_devices(), "devices");
+}
+
+/// {"a": x, "b": y}, one per line, from what `value` appends for each op (nothing: left out).
+template <class AppendValue>
+void append_per_op(std::string& out, const Problem& problem, const AppendValue& append_value) {
+  out += '{';
+  bool first = true;
+  for (const OpId op : problem.ops()) {
+    std::string value;
+    append_value(value, op);
+    if (value.empty()) continue;
+    out += first ? "\n  " : ",\n  ";
+    first = false;
+    append_json(out, problem.graph().name(op));
+    out += ": " + value;
+  }
+  out += '}';
+}
+
+}  // namespace
+
+Schedule read_schedule(const std::filesystem::path& path, const Problem& problem) {
+  return parse_schedule(read_input(path), input_name(path), problem);
+}
+
+Schedule parse_schedule(std::string_view text, const std::string& name, const Problem& problem) {
+  FindingList findings{name, text};
+  JsonTree tree;
+  const auto root = parse_json(text, tree, findings);
+  Schedule schedule;
+  if (root && check_format(*root, kFormat, findings)) {
+    ProblemNames names{problem, findings};
+    ObjectReader reader{*root, "a schedule", findings};
+    reader.get("format");
+    reader.get("graph", JsonKind::string);
+    reader.get("cluster", JsonKind::string);
+    const auto policy = reader.get("policy");
+    if (const auto placement = reader.required("placement", JsonKind::object))
+      schedule.placement = read_placement(*placement, problem, names, findings);
+    if (const auto priority = reader.get("priority", JsonKind::object)) {
+      schedule.priority.assign(problem.op_count(), 0.0);
+      for_each_op(*priority, names,
+                  [&](OpId op, const JsonValue& member) { read(member, schedule.priority[op], findings); });
+    }
+    if (const auto order = reader.get("order", JsonKind::object))
+      schedule.order = read_order(*order, problem, names, findings);
+    schedule.policy = read_policy(policy, schedule, findings);
+    if (const auto splits = reader.get("splits", JsonKind::array); splits && splits->size() > 0)
+      findings.add(splits->begin_offset(), "unsupported", "the schedule splits ops, which is not supported",
+                   "split the ops in the graph, and leave \"splits\" empty");
+    if (const auto placer = reader.get("placer")) read_placer(*placer, schedule, findings);
+    if (const auto planned = reader.get("planned")) schedule.plan = read_plan(*planned, problem, names, findings);
+    reader.get("predicted", JsonKind::object);
+    reader.check_unknown_keys();
+    find_other_problem(*root, problem, names, findings);
+  }
+  findings.raise_if_any();
+  try {
+    check_schedule(problem, schedule);
+  } catch (const InputError& error) {
+    findings.add(error.findings());
+    findings.raise_if_any();
+    throw;
+  }
+  return schedule;
+}
+
+void write_schedule(const Schedule& schedule, const Problem& problem, const SchedulePrediction* prediction,
+                    std::ostream& out) {
+  std::string text = fmt::format("{{\"format\": \"{}\", \"graph\": {}, \"cluster\": {}, \"policy\": \"{}\",\n", kFormat,
+                                 json_string(problem.graph().name()), json_string(problem.cluster().name()),
+                                 kPolicies[static_cast<std::size_t>(schedule.policy)]);
+  text += " \"placement\": ";
+  append_per_op(text, problem, [&](std::string& value, OpId op) {
+    append_json(value, problem.cluster().device(schedule.placement[op]).name);
+  });
+  if (!schedule.priority.empty()) {
+    text += ",\n \"priority\": ";
+    append_per_op(text, problem, [&](std::string& value, OpId op) {
+      if (schedule.priority[op] != 0) append_json(value, schedule.priority[op]);
+    });
+  }
+  if (!schedule.order.empty()) {
+    text += ",\n \"order\": {";
+    for (const DeviceId device : problem.devices()) {
+      text += device.index() ? ",\n  " : "\n  ";
+      append_json(text, problem.cluster().device(device).name);
+      text += ": [";
+      for (const OpId op : schedule.order[device]) {
+        if (text.back() != '[') text += ", ";
+        append_json(text, problem.graph().name(op));
+      }
+      text += ']';
+    }
+    text += '}';
+  }
+  text += ",\n \"splits\": []";
+  if (!schedule.placer.empty() || schedule.seed != 0)
+    text += fmt::format(",\n \"placer\": {{\"name\": {}, \"seed\": {}}}", json_string(schedule.placer), schedule.seed);
+  if (schedule.plan) {
+    text += fmt::format(",\n \"planned\": {{\"makespan_ns\": {}, \"start_ns\": ", schedule.plan->makespan.count);
+    append_per_op(text, problem,
+                  [&](std::string& value, OpId op) { append_json(value, schedule.plan->start[op].count); });
+    text += '}';
+  }
+  if (prediction) {
+    text += fmt::format(",\n \"predicted\": {{\"makespan_ns\": {}", prediction->makespan.count);
+    if (prediction->lower_bound) text += fmt::format(", \"lower_bound_ns\": {}", prediction->lower_bound->count);
+    if (prediction->fits) text += fmt::format(", \"fits\": {}", *prediction->fits);
+    text += '}';
+  }
+  out << text << "}\n";
+}
+
+}  // namespace trainyard
