@@ -8,6 +8,31 @@ namespace trainyard {
 
 /// Runs the schedule: a pure function, safe to call from many threads at once.
 /// Throws InputError where check_schedule would.
+///
+/// The model. A task is an op or a transfer. Task x has a duration p(x), a ready time r(x) and an id, and holds
+/// resources: an op its device, a transfer every channel of its route at once.
+///
+///     r(op)       = the latest of: the ends of the producers of its inputs on its device, the ends of the transfers
+///                   that bring the others, the ends of the ops it comes after; 0 where there is none
+///     r(transfer) = end of the producer
+///     end(x)      = start(x) + p(x)
+///
+/// Where waiting tasks want a resource, the first in order gets it: by (r, id) under `fifo`; by (-priority, r, id)
+/// under `priority`, the priority of a transfer being that of its most urgent consumer at its destinations. A transfer
+/// starts when it is first on all its channels and all are idle. The id of an op is its index, that of a transfer is
+/// (producer, tensor, lowest destination). Under `strict` each device runs its given order, waiting where the next op
+/// is not ready; links are fifo.
+///
+/// At each instant everything that ends then completes, with all that this makes ready; then what is idle is
+/// dispatched. A resource with a gap is idle only that long after the end of the task it carried.
+///
+/// A task of zero duration takes no resource, under any policy: it completes the moment it becomes ready. So an op of
+/// zero duration does not wait for its turn in a strict order, and the order goes on without it; nor does a transfer
+/// of zero duration wait for its link. A route without channels is never waited for.
+///
+/// On an egress that broadcasts, one transfer serves all destinations whose route is that egress alone.
+///
+/// Memory: the rules are in simulate/memory.hpp; busy and exposed times: simulate/usage.hpp.
 Timeline simulate(const Problem& problem, const Schedule& schedule);
 
 }  // namespace trainyard
