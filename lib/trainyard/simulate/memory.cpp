@@ -35,9 +35,9 @@ CompressedRows<DeviceId, Held> find_holdings(const Problem& problem, const Place
     if (held.from < held.until && held.holding.bytes > Bytes{0}) holdings.emplace_back(device, held);
   };
   for (const OpId op : graph.ops())
-    hold(placement[op],
-         {timeline.ops[op].start, timeline.ops[op].end,
-          {Holding::Kind::workspace, op, TensorId::none(), graph.workspace_bytes(op)}});
+    hold(placement[op], {timeline.ops[op].start,
+                         timeline.ops[op].end,
+                         {Holding::Kind::workspace, op, TensorId::none(), graph.workspace_bytes(op)}});
 
   std::size_t next = 0;  // transfers come by tensor
   IdMap<DeviceId, Nanoseconds> last_use(problem.device_count());
@@ -127,7 +127,8 @@ void find_crossing(Bytes resident, Bytes capacity, std::vector<Held> held, OutOf
   Bytes now = resident;
   std::size_t let_go = 0;
   for (const Held& h : held) {
-    for (; let_go < by_until.size() && by_until[let_go].until <= h.from; ++let_go) now -= by_until[let_go].holding.bytes;
+    for (; let_go < by_until.size() && by_until[let_go].until <= h.from; ++let_go)
+      now -= by_until[let_go].holding.bytes;
     now += h.holding.bytes;
     if (now <= capacity) continue;
     found.at = h.from;

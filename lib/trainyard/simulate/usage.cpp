@@ -31,8 +31,7 @@ Nanoseconds exposed(std::span<const Span> ops, std::span<const Span> transfers) 
     Nanoseconds at = std::max(counted, transfer.start);
     while (at < transfer.end) {
       while (next_op < busy.size() && busy[next_op].end <= at) ++next_op;
-      const Nanoseconds idle_until =
-          next_op < busy.size() ? std::min(busy[next_op].start, transfer.end) : transfer.end;
+      const Nanoseconds idle_until = next_op < busy.size() ? std::min(busy[next_op].start, transfer.end) : transfer.end;
       if (idle_until > at) total += idle_until - at;
       at = next_op < busy.size() ? std::max(idle_until, busy[next_op].end) : idle_until;
       if (idle_until == transfer.end) at = transfer.end;

@@ -1,0 +1,236 @@
+#include "trainyard/problem/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/core/error.hpp"
+
+namespace trainyard {
+namespace {
+
+/// A name as a token of a JSON pointer.
+std::string token(std::string_view name) {
+  std::string result;
+  for (const char c : name)
+    if (c == '~')
+      result += "~0";
+    else if (c == '/')
+      result += "~1";
+    else
+      result += c;
+  return result;
+}
+
+class Checker {
+ public:
+  Checker(const Problem& problem, const Schedule& schedule)
+      : problem_(problem), graph_(problem.graph()), schedule_(schedule) {}
+
+  void check() {
+    check_placement();
+    if (findings_.empty()) check_colocation();
+    check_priorities();
+    if (findings_.empty() && schedule_.policy == Policy::strict) {
+      check_orders();
+      if (findings_.empty()) check_deadlock();
+    }
+    if (!findings_.empty()) throw InputError(std::move(findings_));
+  }
+
+ private:
+  bool full() const { return findings_.size() >= kMostFindings; }
+  void report(std::string code, std::string message, std::string help, std::string pointer) {
+    if (!full()) findings_.push_back({std::move(code), std::move(message), std::move(help), std::move(pointer), {}});
+  }
+  std::string_view name(OpId op) const { return graph_.name(op); }
+  const std::string& name(DeviceId device) const { return problem_.cluster().device(device).name; }
+  std::string at_op(const char* member, OpId op) const { return fmt::format("/{}/{}", member, token(name(op))); }
+
+  void check_placement() {
+    const Placement& placement = schedule_.placement;
+    if (placement.size() > problem_.op_count())
+      report("not-placed",
+             fmt::format("the placement has {} ops, and graph '{}' has {}", placement.size(), graph_.name(),
+                         problem_.op_count()),
+             "use a schedule that was made for this graph", "/placement");
+    for (const OpId op : problem_.ops()) {
+      if (full()) return;
+      const DeviceId device = op.index() < placement.size() ? placement[op] : DeviceId::none();
+      if (device.is_none())
+        report("not-placed", fmt::format("op '{}' is on no device", name(op)), "give it one in \"placement\"",
+               "/placement");
+      else if (device.index() >= problem_.device_count())
+        report("unknown-device",
+               fmt::format("op '{}' is on device number {}, and cluster '{}' has {} devices", name(op), device.index(),
+                           problem_.cluster().name(), problem_.device_count()),
+               "use a schedule that was made for this cluster", at_op("placement", op));
+      else if (!problem_.can_run(op, device))
+        report_cannot_run(op, device);
+    }
+  }
+
+  void report_cannot_run(OpId op, DeviceId device) {
+    std::string able;
+    for (const DeviceId other : problem_.devices())
+      if (problem_.can_run(op, other) && able.size() < 60) able += (able.empty() ? "" : ", ") + name(other);
+    report("no-device", fmt::format("op '{}' is on device '{}', which cannot run it", name(op), name(device)),
+           fmt::format("put it on one that can: {}", able), at_op("placement", op));
+  }
+
+  void check_colocation() {
+    for (std::size_t i = 0; i < problem_.group_count() && !full(); ++i) {
+      const auto ops = problem_.group_ops(GroupId{i});
+      const OpId first = ops.front();
+      for (const OpId op : ops)
+        if (schedule_.placement[op] != schedule_.placement[first])
+          report(
+              "colocation",
+              fmt::format("ops '{}' and '{}' of colocation group '{}' are on '{}' and '{}'", name(first), name(op),
+                          graph_.colocation_group(op), name(schedule_.placement[first]), name(schedule_.placement[op])),
+              "put all ops of the group on one device", at_op("placement", op));
+    }
+  }
+
+  void check_priorities() {
+    const auto& priority = schedule_.priority;
+    if (priority.empty()) return;
+    if (priority.size() != problem_.op_count())
+      return report("not-a-number",
+                    fmt::format("there are {} priorities for the {} ops of graph '{}'", priority.size(),
+                                problem_.op_count(), graph_.name()),
+                    "give every op one, or none at all", "/priority");
+    for (const OpId op : problem_.ops())
+      if (!std::isfinite(priority[op]))
+        report("not-a-number", fmt::format("the priority of op '{}' is not a finite number", name(op)),
+               "priorities are numbers, higher is more urgent", at_op("priority", op));
+  }
+
+  void check_orders() {
+    const auto& order = schedule_.order;
+    if (order.size() != problem_.device_count())
+      return report("order",
+                    fmt::format("the policy is strict, and the order lists {} of the {} devices", order.size(),
+                                problem_.device_count()),
+                    "list the ops of each device in \"order\"", "/order");
+    IdMap<OpId, std::uint8_t> seen(problem_.op_count(), 0);
+    for (const DeviceId device : problem_.devices())
+      for (const OpId op : order[device]) {
+        const std::string at = fmt::format("/order/{}", token(name(device)));
+        if (op.index() >= problem_.op_count())
+          report("order",
+                 fmt::format("the order of device '{}' lists an op that graph '{}' does not have", name(device),
+                             graph_.name()),
+                 "use a schedule that was made for this graph", at);
+        else if (schedule_.placement[op] != device)
+          report("order",
+                 fmt::format("op '{}' is in the order of device '{}', and placed on '{}'", name(op), name(device),
+                             name(schedule_.placement[op])),
+                 "list it in the order of the device that it is placed on", at);
+        else if (std::exchange(seen[op], std::uint8_t{1}))
+          report("order", fmt::format("op '{}' is twice in the order of device '{}'", name(op), name(device)),
+                 "list it once", at);
+        if (full()) return;
+      }
+    for (const OpId op : problem_.ops())
+      if (!seen[op] && findings_.empty())
+        report("order",
+               fmt::format("op '{}' is missing in the order of device '{}'", name(op), name(schedule_.placement[op])),
+               "policy strict needs every op once", fmt::format("/order/{}", token(name(schedule_.placement[op]))));
+  }
+
+  /// The op that must end before this one starts for the order's sake alone: an op of zero duration takes no resource,
+  /// so that it neither waits for its turn nor makes others wait.
+  void find_previous_in_order() {
+    previous_ = IdMap<OpId, OpId>(problem_.op_count(), OpId::none());
+    next_ = previous_;
+    for (const DeviceId device : problem_.devices()) {
+      OpId last = OpId::none();
+      for (const OpId op : schedule_.order[device]) {
+        if (problem_.duration(op, device) == Nanoseconds{0}) continue;
+        previous_[op] = last;
+        if (!last.is_none()) next_[last] = op;
+        last = op;
+      }
+    }
+  }
+
+  void check_deadlock() {
+    find_previous_in_order();
+    IdMap<OpId, std::size_t> pending(problem_.op_count());
+    std::vector<OpId> free;
+    for (const OpId op : problem_.ops()) {
+      pending[op] = graph_.inputs(op).size() + graph_.after(op).size() + (previous_[op].is_none() ? 0U : 1U);
+      if (pending[op] == 0) free.push_back(op);
+    }
+    std::size_t run = 0;
+    const auto satisfy = [&](OpId op) {
+      if (--pending[op] == 0) free.push_back(op);
+    };
+    while (!free.empty()) {
+      const OpId op = free.back();
+      free.pop_back();
+      ++run;
+      for (const TensorId tensor : graph_.outputs(op))
+        for (const OpId consumer : graph_.consumers(tensor)) satisfy(consumer);
+      for (const OpId later : graph_.before(op)) satisfy(later);
+      if (!next_[op].is_none()) satisfy(next_[op]);
+    }
+    if (run < problem_.op_count()) report_deadlock(pending);
+  }
+
+  /// Why an op that never runs waits: for another such op.
+  struct Wait {
+    OpId on;
+    std::string why;
+  };
+  Wait wait_of(OpId op, const IdMap<OpId, std::size_t>& pending) const {
+    for (const TensorId tensor : graph_.inputs(op))
+      if (const OpId producer = graph_.producer(tensor); pending[producer] != 0)
+        return {producer, fmt::format("'{}' needs tensor '{}' of '{}'", name(op), graph_.name(tensor), name(producer))};
+    for (const OpId earlier : graph_.after(op))
+      if (pending[earlier] != 0) return {earlier, fmt::format("'{}' comes after '{}'", name(op), name(earlier))};
+    return {previous_[op], fmt::format("'{}' is behind '{}' in the order of '{}'", name(op), name(previous_[op]),
+                                       name(schedule_.placement[op]))};
+  }
+
+  void report_deadlock(const IdMap<OpId, std::size_t>& pending) {
+    OpId at{0};
+    while (pending[at] == 0) at = OpId{at.index() + 1};
+    // Every op that never runs waits for one that never runs, so the walk comes back to where it was.
+    IdMap<OpId, std::uint8_t> visited(problem_.op_count(), 0);
+    while (!std::exchange(visited[at], std::uint8_t{1})) at = wait_of(at, pending).on;
+    constexpr int kMostShown = 10;
+    std::string cycle;
+    int steps = 0;
+    DeviceId device = DeviceId::none();
+    for (OpId op = at; steps == 0 || op != at; ++steps) {
+      const Wait wait = wait_of(op, pending);
+      if (steps < kMostShown) cycle += (steps == 0 ? "" : ", ") + wait.why;
+      if (device.is_none() && wait.on == previous_[op]) device = schedule_.placement[op];
+      op = wait.on;
+    }
+    if (steps > kMostShown) cycle += fmt::format(", and {} more", steps - kMostShown);
+    report("deadlock", fmt::format("the strict order can never run: {}", cycle),
+           "change the order so that no op stands before one that it needs",
+           device.is_none() ? "/order" : fmt::format("/order/{}", token(name(device))));
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  const Schedule& schedule_;
+  IdMap<OpId, OpId> previous_, next_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+void check_schedule(const Problem& problem, const Schedule& schedule) { Checker{problem, schedule}.check(); }
+
+}  // namespace trainyard
