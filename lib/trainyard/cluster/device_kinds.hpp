@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/cluster/cluster.hpp"
+#include "trainyard/core/quantity.hpp"
+
+namespace trainyard {
+
+/// A model of GPU or CPU that cluster files and presets name instead of spelling out its numbers.
+struct DeviceKind {
+  std::string name;                  // "V100-SXM2-16GB"
+  std::vector<std::string> aliases;  // "V100": accepted wherever the name is
+  std::string device_class;          // "gpu", "cpu"
+  Bytes memory;                      // the nominal size, in GiB; drivers keep 1 to 3 % of it
+  FlopsPerSecond peak;               // at the precision below, without sparsity
+  std::string precision;             // of the peak: what float32 training uses by default on this kind
+  BytesPerSecond memory_bandwidth;
+  Nanoseconds launch_overhead;
+  std::string source;  // of every number above
+};
+
+/// Every known kind, oldest first.
+std::span<const DeviceKind> device_kinds();
+/// By name or alias, in upper or lower case; null where there is none.
+const DeviceKind* find_device_kind(std::string_view name);
+/// A device of this kind.
+Device make_device(const DeviceKind& kind, std::string name);
+
+}  // namespace trainyard

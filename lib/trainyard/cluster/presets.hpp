@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "trainyard/cluster/cluster.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
+
+namespace trainyard {
+
+/// A built-in cluster.
+struct ClusterPreset {
+  std::string name;     // "dgx1-v100"
+  std::string summary;  // one line
+  std::string source;   // of its topology, rates and latencies
+};
+
+/// Also built in, for any N from 1 to 64 and any device kind or alias: "4xV100". How they are joined follows the kind:
+///
+///     K80                 two to a board, four boards to a PCIe root (as p2.8xlarge)
+///     P100, V100          the NVLink cube mesh of a DGX-1 cut to N, eight to a host; two V100 get a bond of two links
+///     RTX2080Ti           each on PCIe to its host, eight to a host
+///     A100, H100, H200    each with one port to the NVSwitch of its host, eight to a host
+///     cpu-socket          each with one port to the interconnect of the machine
+///     cpu-core            each with one port to the memory of the machine
+///
+/// Hosts are joined by network cards, one to each GPU with an NVSwitch, otherwise one to each host.
+inline constexpr std::string_view kClusterPattern = "NxKIND";
+inline constexpr std::string_view kClusterPatternSummary =
+    "N devices of one kind (N from 1 to 64), joined as that kind usually is: 4xV100, 8xA100";
+
+std::span<const ClusterPreset> cluster_presets();
+
+/// By preset name or pattern. Throws InputError ("unknown-cluster", with the nearest name; "cluster-size").
+ClusterSpec preset_cluster(std::string_view name);
+
+}  // namespace trainyard
