@@ -1,0 +1,158 @@
+#include "trainyard/model/forward_cost.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace trainyard {
+namespace {
+
+/// Reads of one node's values by position.
+class Sizes {
+ public:
+  Sizes(const Model& model, const Node& node) : model_(model), node_(node) {}
+
+  bool has(std::size_t input) const { return !input_at(node_, input).is_none(); }
+  const Shape& shape(std::size_t input) const {
+    const Value& value = model_.values[node_.inputs[input]];
+    element_count(value);  // complains where the shape is not known
+    return value.shape;
+  }
+  double in(std::size_t input) const { return static_cast<double>(element_count(model_.values[node_.inputs[input]])); }
+  double out() const { return static_cast<double>(element_count(model_.values[node_.outputs[0]])); }
+  std::int64_t in_bytes(std::size_t input) const {
+    return has(input) ? byte_count(model_.values[node_.inputs[input]]).count : 0;
+  }
+  std::int64_t out_bytes() const { return byte_count(model_.values[node_.outputs[0]]).count; }
+
+  /// Every distinct input once, and the first output.
+  std::int64_t all_bytes() const {
+    std::vector<ValueId> seen;
+    std::int64_t sum = out_bytes();
+    for (const ValueId input : node_.inputs) {
+      if (input.is_none() || std::find(seen.begin(), seen.end(), input) != seen.end()) continue;
+      seen.push_back(input);
+      sum += byte_count(model_.values[input]).count;
+    }
+    return sum;
+  }
+
+ private:
+  const Model& model_;
+  const Node& node_;
+};
+
+double product(const Shape& shape, std::size_t first) {
+  double result = 1;
+  for (std::size_t i = first; i < shape.size(); ++i) result *= static_cast<double>(shape[i]);
+  return result;
+}
+
+double matmul_flops(const Model& model, const Node& node, const Sizes& sizes) {
+  if (node.type == "Conv") return 2 * sizes.out() * product(sizes.shape(1), 1);
+  if (node.type == "ConvTranspose") return 2 * sizes.in(0) * product(sizes.shape(1), 1);
+  if (node.type == "Gemm") {
+    const Shape& a = sizes.shape(0);
+    return 2 * sizes.out() * static_cast<double>(a.at(node.integer("transA", 0) != 0 ? 0 : 1));
+  }
+  if (node.type == "Linear" || node.type == "MatMul")
+    return sizes.shape(0).empty() ? 0 : 2 * sizes.out() * static_cast<double>(sizes.shape(0).back());
+  return recurrent_shape(model, node).matmul_flops();
+}
+
+/// FLOPs per element: of the output, or of input 0 for ops that shrink what they read.
+double flops_per_element(std::string_view type) {
+  static constexpr std::array<std::pair<std::string_view, double>, 23> kKnown{{
+      {"Sigmoid", 4},
+      {"Tanh", 5},
+      {"Gelu", 10},
+      {"Erf", 8},
+      {"Softmax", 5},
+      {"LogSoftmax", 5},
+      {"Log", 4},
+      {"Softplus", 5},
+      {"Elu", 4},
+      {"Selu", 4},
+      {"HardSwish", 4},
+      {"Swish", 5},
+      {"Mish", 10},
+      {"LayerNormalization", 8},
+      {"HardSigmoid", 3},
+      {"Gather", 0},
+      {"Concat", 0},
+      {"Pad", 0},
+      {"Cast", 0},
+      {"InstanceNormalization", 8},
+      {"GroupNormalization", 8},
+      {"Shape", 0},
+      {"ConstantOfShape", 0},
+  }};
+  for (const auto& [name, flops] : kKnown)
+    if (name == type) return flops;
+  return 1;
+}
+
+bool reduces(std::string_view type) {
+  return type.starts_with("Reduce") || type.starts_with("Global") || type.starts_with("Arg") || type == "CumSum" ||
+         type == "TopK";
+}
+
+}  // namespace
+
+RecurrentShape recurrent_shape(const Model& model, const Node& node) {
+  const Sizes sizes(model, node);
+  const Shape& x = sizes.shape(0);  // [steps, batch, inputs], or [batch, steps, inputs] in layout 1
+  const Shape& r = sizes.shape(2);  // [directions, gates x hidden, hidden]
+  const bool batch_first = node.integer("layout", 0) != 0;
+  return {.directions = static_cast<double>(r.at(0)),
+          .steps = static_cast<double>(x.at(batch_first ? 1 : 0)),
+          .batch = static_cast<double>(x.at(batch_first ? 0 : 1)),
+          .inputs = static_cast<double>(x.at(2)),
+          .hidden = static_cast<double>(r.at(2)),
+          .gates = node.type == "LSTM"  ? 4.0
+                   : node.type == "GRU" ? 3.0
+                                        : 1.0};
+}
+
+ForwardCost forward_cost(const Model& model, const Node& node, std::int64_t mask_bytes) {
+  if (is_view(model, node) || node.outputs.empty() || node.outputs[0].is_none()) return {};
+  const Sizes sizes(model, node);
+  const auto& type = node.type;
+  const double y = sizes.out();
+  if (type == "LSTM" || type == "GRU" || type == "RNN") {
+    const RecurrentShape shape = recurrent_shape(model, node);
+    const double matmul = shape.matmul_flops();
+    const auto again = static_cast<std::int64_t>(shape.steps) - 1;  // W and R are read in every step
+    return {Flops{matmul + 38 * shape.cells() * shape.gates / 4}, Flops{matmul},
+            Bytes{sizes.all_bytes() + again * (sizes.in_bytes(1) + sizes.in_bytes(2))}};
+  }
+  if (is_matmul_like(type)) {
+    const double matmul = matmul_flops(model, node, sizes);
+    return {Flops{matmul + (sizes.has(2) ? y : 0)}, Flops{matmul}, Bytes{sizes.all_bytes()}};
+  }
+  if (type == "BatchNormalization") {
+    const std::int64_t data = sizes.in_bytes(0) + sizes.out_bytes();
+    if (!uses_batch_statistics(model, node)) return {Flops{2 * y}, {}, Bytes{data}};
+    const std::int64_t per_channel = 6 * 4;  // scale, bias, two statistics read and written
+    return {Flops{8 * y}, {}, Bytes{data + sizes.in_bytes(0) + per_channel * static_cast<std::int64_t>(sizes.in(1))}};
+  }
+  if (type == "MaxPool" || type == "AveragePool" || type == "LpPool") {
+    double window = 1;
+    for (const std::int64_t extent : node.integers("kernel_shape")) window *= static_cast<double>(extent);
+    return {Flops{y * window}, {}, Bytes{sizes.all_bytes()}};
+  }
+  if (type == "Gather" || type == "GatherElements" || type == "GatherND")
+    return {{}, {}, Bytes{sizes.in_bytes(1) + 2 * sizes.out_bytes()}};
+  if (type == "Dropout")
+    return {Flops{2 * y}, {}, Bytes{sizes.in_bytes(0) + sizes.out_bytes() + static_cast<std::int64_t>(y) * mask_bytes}};
+  if (type == "SoftmaxCrossEntropy" || type == "SoftmaxCrossEntropyLoss") {
+    const double logits = sizes.in(0);  // read, and written as log-probabilities; one more FLOP per label
+    return {Flops{5 * logits + sizes.in(1)}, {}, Bytes{2 * sizes.in_bytes(0) + sizes.in_bytes(1) + sizes.out_bytes()}};
+  }
+  const double count = reduces(type) ? sizes.in(0) : y;
+  return {Flops{flops_per_element(type) * count}, {}, Bytes{type == "Shape" ? sizes.out_bytes() : sizes.all_bytes()}};
+}
+
+}  // namespace trainyard

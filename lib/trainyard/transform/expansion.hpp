@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/graph.hpp"
+#include "trainyard/model/model.hpp"
+#include "trainyard/model/op_kind.hpp"
+#include "trainyard/transform/backward_rules.hpp"
+#include "trainyard/transform/draft_graph.hpp"
+#include "trainyard/transform/training.hpp"
+
+namespace trainyard::detail {
+
+/// One run of training_graph: a sweep forward over the nodes, and one back.
+class Expansion {
+ public:
+  Expansion(const Model& model, const TrainingOptions& options)
+      : model_(model), options_(options), trains_(options.optimizer != Optimizer::none) {}
+
+  Graph run(TrainingSummary& summary);
+
+ private:
+  using Tensor = DraftGraph::Index;
+  static constexpr Tensor kNone = DraftGraph::kNone;
+
+  struct SlicePart {
+    NodeId node;
+    ValueId slice;
+    Tensor gradient;
+  };
+
+  const Value& value(ValueId id) const { return model_.values[id]; }
+  static const std::string& name_of_op(const Node& node) { return node.name.empty() ? node.type : node.name; }
+
+  // --- forward (expand_forward.cpp) ---
+
+  /// Appends softmax cross-entropy to the first output, unless that is a loss already, and finds where gradients start.
+  void add_loss_node();
+  std::string free_name(std::string name) const;
+  /// Who makes, reads and first reads each value.
+  void index_values();
+  /// Which values need a gradient, and which nodes pass one on.
+  void find_differentiated();
+  bool reads_differentiated(const Node& node) const;
+  void add_inputs();
+  void add_forward(NodeId id);
+  void add_view(const Node& node, ViewKind kind);
+  /// The first op that reads a parameter or a buffer holds it; all that read a parameter are in its group.
+  void hold_parameters(DraftGraph::Index op, const Node& node);
+  /// The op reads the value or makes its gradient: where that is (a view of) a parameter, it joins its group.
+  void touch(DraftGraph::Index op, ValueId of);
+  std::string signature(const std::string& type, const std::vector<ValueId>& reads,
+                        const std::vector<ValueId>& writes) const;
+
+  // --- backward (expand_backward.cpp) ---
+
+  DraftGraph::Index add_backward_op(std::string name, const std::string& type, std::string layer, double flops,
+                                    std::int64_t bytes, std::string signature_text, const std::vector<Tensor>& inputs);
+  /// Adds one more part of the value's gradient.
+  void contribute(ValueId id, Tensor part);
+  /// Of the node that makes the value, or of the first that reads the parameter.
+  const std::string& layer_of(ValueId id) const;
+  /// With colocate_gradients: the backward op goes where the value's storage was made.
+  void follow(DraftGraph::Index backward, ValueId of);
+  /// The whole gradient of a value whose consumers have all been seen; kNone where it has none.
+  Tensor finished_gradient(ValueId id);
+  /// Zeroes a gradient of the whole and writes the parts into it.
+  Tensor add_slice_gradient(ValueId whole, const std::vector<SlicePart>& parts);
+  void add_backward(NodeId id);
+  void add_view_gradient(NodeId id, ViewKind kind, const std::vector<Tensor>& gradients,
+                         const std::vector<ValueId>& of);
+  void add_concat_gradient(const Node& node, Tensor gradient);
+  void add_rule(NodeId id, const std::vector<Tensor>& gradients, const std::vector<ValueId>& of);
+  void add_piece(NodeId id, const BackwardRule& rule, const GradientPiece& piece, const std::vector<Tensor>& gradients,
+                 const std::vector<ValueId>& of, const std::vector<Tensor>& extras);
+  /// The tensor to read in the backward pass; counts its storage as saved once. Parameters and constants have none.
+  Tensor keep(ValueId id);
+  void add_updates();
+
+  Model model_;  // with the loss appended
+  const TrainingOptions& options_;
+  const bool trains_;
+  NodeId seed_ = NodeId::none();  // where gradients start
+  DraftGraph draft_;
+  TrainingSummary summary_;
+  IdMap<ValueId, ValueId> roots_;
+  IdMap<ValueId, NodeId> producer_, first_reader_;
+  IdMap<ValueId, Tensor> tensor_;    // what consumers of the value read; none for parameters, buffers and constants
+  IdMap<ValueId, Tensor> gradient_;  // the sum of what has been contributed
+  IdMap<ValueId, std::vector<SlicePart>> pending_;  // gradients of slices, not yet put together
+  IdMap<ValueId, DraftGraph::Index> maker_;         // the op that makes the value
+  IdMap<ValueId, bool> needs_gradient_, held_, saved_, read_;
+  IdMap<NodeId, bool> on_tape_;
+  IdMap<NodeId, DraftGraph::Index> op_;
+};
+
+}  // namespace trainyard::detail

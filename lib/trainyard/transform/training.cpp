@@ -1,0 +1,14 @@
+#include "trainyard/transform/training.hpp"
+
+#include "trainyard/transform/expansion.hpp"
+
+namespace trainyard {
+
+Graph training_graph(const Model& model, const TrainingOptions& options, TrainingSummary* summary) {
+  TrainingSummary totals;
+  Graph graph = detail::Expansion{model, options}.run(totals);
+  if (summary) *summary = totals;
+  return graph;
+}
+
+}  // namespace trainyard
