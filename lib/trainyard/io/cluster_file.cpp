@@ -9,7 +9,7 @@
 #include <ostream>
 #include <vector>
 
-#include "trainyard/cluster/presets.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -164,6 +164,7 @@ Device read_device(TableReader& table) {
   const DeviceKind* kind = kind_name ? find_device_kind(*kind_name) : nullptr;
   device.kind = kind_name.value_or("");
   if (kind) {
+    device.kind = kind->name;  // an alias stands for it
     device.device_class = kind->device_class;
     device.memory = kind->memory;
     device.peak = kind->peak;

@@ -1,0 +1,120 @@
+#include "trainyard/io/cluster_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "support/support.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/error.hpp"
+
+using namespace trainyard;
+
+TEST_CASE("a cluster file has every field of a device, a link, an egress and a route") {
+  const ClusterSpec spec = parse_cluster(R"(name = "box"
+[[device]]
+name = "gpu0"
+class = "gpu"
+memory = "16 GiB"
+peak = "15.7 TFLOP/s"
+memory_bandwidth = "900 GB/s"
+launch_overhead = "5 us"
+gap = "100 ns"
+[[device]]
+name = "gpu1"
+class = "gpu"
+[[switch]]
+name = "pcie"
+[[link]]
+name = "up"
+from = "gpu0"
+to = "pcie"
+bandwidth = "12.5 GB/s"
+latency = "2.5 us"
+duplex = "half"
+sharing = "none"
+bus = "host"
+gap = "1 us"
+[[link]]
+from = "pcie"
+to = "gpu1"
+bandwidth = "100 Gbit/s"
+[[egress]]
+device = "gpu1"
+bandwidth = "1 GB/s"
+latency = "1 us"
+gap = "2 us"
+broadcast = true
+[[route]]
+from = "gpu0"
+to = "gpu1"
+links = ["up", "pcie-gpu1"]
+)",
+                                         "box.toml");
+  ClusterSpec expected;
+  expected.name = "box";
+  expected.devices = {Device{"gpu0", "", "gpu", Bytes{17179869184}, FlopsPerSecond{15.7e12}, BytesPerSecond{900e9},
+                             Nanoseconds{5000}, Nanoseconds{100}},
+                      Device{"gpu1", "", "gpu"}};
+  expected.switches = {"pcie"};
+  expected.links = {Link{"up", "gpu0", "pcie", BytesPerSecond{12.5e9}, Nanoseconds{2500}, Nanoseconds{1000},
+                         Duplex::half, Sharing::none, "host"},
+                    Link{"pcie-gpu1", "pcie", "gpu1", BytesPerSecond{12.5e9}}};
+  expected.egresses = {Egress{"gpu1", BytesPerSecond{1e9}, Nanoseconds{1000}, Nanoseconds{2000}, true}};
+  expected.routes = {GivenRoute{"gpu0", "gpu1", {"up", "pcie-gpu1"}}};
+  CHECK(spec == expected);
+}
+
+TEST_CASE("a known kind gives a device its numbers, and the file may change them") {
+  const DeviceKind* kind = find_device_kind("V100-SXM2-16GB");
+  REQUIRE(kind);
+  const auto device = [](const std::string& fields) {
+    return parse_cluster("[[device]]\nname = \"gpu0\"\nkind = \"V100-SXM2-16GB\"\n" + fields, "one.toml").devices[0];
+  };
+  const Device plain = device("");
+  CHECK(plain.kind == kind->name);
+  CHECK(plain.device_class == kind->device_class);
+  CHECK(plain.memory == kind->memory);
+  CHECK(plain.peak == kind->peak);
+  CHECK(plain.memory_bandwidth == kind->memory_bandwidth);
+  CHECK(plain.launch_overhead == kind->launch_overhead);
+  CHECK(device("memory = \"12 GiB\"").memory == Bytes{12'884'901'888});  // 12 x 2^30
+  CHECK_FALSE(device("memory = \"unlimited\"").memory.has_value());
+  CHECK(device("launch_overhead = \"0 ns\"").launch_overhead == Nanoseconds{0});
+}
+
+TEST_CASE("a kind of one's own needs a class") {
+  const ClusterSpec spec = parse_cluster("[[device]]\nname = \"tpu0\"\nkind = \"tpu\"\nclass = \"tpu\"\n", "own.toml");
+  CHECK(spec.devices[0].kind == "tpu");
+  CHECK(spec.devices[0].device_class == "tpu");
+}
+
+TEST_CASE("a cluster without a name has its file's") {
+  const test::TemporaryFolder folder;
+  test::write_text(folder.path() / "my-box.toml", "[[device]]\nname = \"cpu0\"\nclass = \"cpu\"\n");
+  CHECK(read_cluster(folder.path() / "my-box.toml").name == "my-box");
+}
+
+TEST_CASE("what has its default, or its kind's value, is not written") {
+  ClusterSpec spec =
+      parse_cluster("name = \"one\"\n[[device]]\nname = \"gpu0\"\nkind = \"V100-SXM2-16GB\"\n", "one.toml");
+  spec.devices[0].gap = Nanoseconds{1500};
+  std::ostringstream out;
+  write_cluster(spec, out);
+  CHECK(out.str() == "name = \"one\"\n\n[[device]]\nname = \"gpu0\"\nkind = \"V100-SXM2-16GB\"\ngap = \"1500 ns\"\n");
+}
+
+TEST_CASE("several faults of a cluster come in the order of the file") {
+  try {
+    parse_cluster("name = 5\n[[link]]\nfrom = \"a\"\n[[device]]\nmemory = 1\n", "bad.toml");
+    FAIL("accepted");
+  } catch (const InputError& error) {
+    int line = 0;
+    for (const Finding& finding : error.findings()) {
+      CHECK(finding.at.line >= line);
+      line = finding.at.line;
+    }
+    CHECK(error.findings().front().pointer == "/name");
+    CHECK(error.findings().size() >= 5);  // name, to, bandwidth, device name, kind, memory
+  }
+}

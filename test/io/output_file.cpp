@@ -1,0 +1,124 @@
+#include "trainyard/io/output_file.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <ostream>
+
+#include "support/support.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/input_text.hpp"
+
+using namespace trainyard;
+using test::read_text;
+using test::TemporaryFolder;
+using test::write_text;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::size_t files_in(const fs::path& folder) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator{folder}, fs::directory_iterator{}));
+}
+
+Finding refused(const fs::path& path) {
+  try {
+    OutputFile file{path};
+    file.stream() << "text";
+    file.commit();
+  } catch (const InputError& error) {
+    return error.findings().front();
+  }
+  FAIL("written");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("an output appears when it is committed, whole") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "out.json";
+  {
+    OutputFile file{path};
+    file.stream() << "text";
+    file.stream().flush();
+    CHECK_FALSE(fs::exists(path));
+    file.commit();
+    CHECK(read_text(path) == "text");
+  }
+  CHECK(files_in(folder.path()) == 1);
+}
+
+TEST_CASE("an output that is not committed leaves what was there") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "out.json";
+  write_text(path, "before");
+  {
+    OutputFile file{path};
+    file.stream() << "half";
+  }
+  CHECK(read_text(path) == "before");
+  CHECK(files_in(folder.path()) == 1);
+}
+
+TEST_CASE("two outputs to one name do not mix: the last to commit stays") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "out";
+  OutputFile first{path}, second{path};
+  first.stream() << "first";
+  second.stream() << "second";
+  second.commit();
+  first.commit();
+  CHECK(read_text(path) == "first");
+  CHECK(files_in(folder.path()) == 1);
+}
+
+TEST_CASE("equal contents give equal compressed files") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += std::to_string(i * 7919 % 10007) + "\n";
+  for (const char* name : {"a.gz", "b.gz"}) {
+    OutputFile file{folder.path() / name};
+    file.stream() << text;
+    file.commit();
+  }
+  CHECK(read_text(folder.path() / "a.gz") == read_text(folder.path() / "b.gz"));
+  CHECK(read_text(folder.path() / "a.gz").size() < text.size() / 2);
+  CHECK(read_input(folder.path() / "a.gz") == text);
+}
+
+TEST_CASE("an existing file keeps its permissions and a link its target") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "real", link = folder.path() / "link";
+  write_text(path, "before");
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("real", link);
+  OutputFile file{link};
+  file.stream() << "after";
+  file.commit();
+  CHECK(fs::is_symlink(link));
+  CHECK(read_text(path) == "after");
+  CHECK(fs::status(path).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+}
+
+TEST_CASE("a device is written directly") {
+  OutputFile file{"/dev/null"};
+  file.stream() << "text";
+  file.commit();
+  CHECK(fs::is_character_file("/dev/null"));
+}
+
+TEST_CASE("where nothing can be written there is a clear error") {
+  const TemporaryFolder folder;
+  CHECK(refused(folder.path()).code == "file");
+  CHECK(refused(folder.path() / "no" / "out.json").code == "file");
+  CHECK(refused(folder.path() / "no" / "out.json").help.find("folder") != std::string::npos);
+  CHECK(refused("").code == "file");
+  if (fs::exists("/dev/full")) CHECK(refused("/dev/full").message.find("No space") != std::string::npos);
+  CHECK(files_in(folder.path()) == 0);
+  fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
+  if (geteuid() == 0) return test::report_skipped("root may write everywhere");
+  CHECK(refused(folder.path() / "out.json").code == "file");
+  fs::permissions(folder.path(), fs::perms::owner_all);
+}
