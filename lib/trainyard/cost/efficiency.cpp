@@ -53,9 +53,10 @@ EfficiencyTable EfficiencyTable::standard() {
            "Tanh", "Gelu",  "Erf",  "Exp",      "Log",      "Sqrt",       "Pow",       "Abs",        "Sum",
            "Mean", "Where", "Cast", "Identity", "Dropout",  "HardSwish",  "Softplus",  "Swish",      "Elu",
            "Sgd",  "SGD",   "Adam", "AdamW",    "Momentum", "Accumulate", "Silu",      "HardSigmoid"});
-  set_all(kNormalization, {"BatchNormalization", "LayerNormalization", "GroupNormalization", "InstanceNormalization",
-                           "LRN", "Softmax", "LogSoftmax", "SoftmaxCrossEntropy", "SoftmaxCrossEntropyLoss",
-                           "NegativeLogLikelihoodLoss", "ReduceMean", "ReduceSum", "ReduceMax", "SumToShape"});
+  set_all(kNormalization,
+          {"BatchNormalization", "LayerNormalization", "GroupNormalization", "InstanceNormalization", "BatchNorm",
+           "LRN", "Softmax", "LogSoftmax", "SoftmaxCrossEntropy", "SoftmaxCrossEntropyLoss",
+           "NegativeLogLikelihoodLoss", "ReduceMean", "ReduceSum", "ReduceMax", "SumToShape"});
   set_all(kPooling, {"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Resize"});
   set_all(kMove, {"Concat", "Split", "Slice", "Transpose", "Pad", "Expand", "Tile", "Reshape", "Flatten", "Stack"});
   set_all(kGather, {"Gather", "Embedding", "Scatter", "ScatterND", "GatherND", "GatherElements", "ScatterElements"});

@@ -1,0 +1,80 @@
+#include "trainyard/place/analytic_plan.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "trainyard/place/groups.hpp"
+
+namespace trainyard {
+
+AnalyticPlan::AnalyticPlan(const Problem& problem, bool insertion)
+    : problem_(problem),
+      insertion_(insertion),
+      able_(group_devices(problem)),
+      memory_(problem),
+      group_device_(problem.group_count()),
+      calendars_(problem.device_count()),
+      placement_(problem.op_count()),
+      start_(problem.op_count()),
+      finish_(problem.op_count()) {}
+
+std::span<const DeviceId> AnalyticPlan::candidates(OpId op) {
+  const GroupId group = problem_.group(op);
+  if (group_device_[group].is_none())
+    memory_.narrow(group, able_[group], candidates_);
+  else
+    candidates_.assign(1, group_device_[group]);
+  return candidates_;
+}
+
+Nanoseconds AnalyticPlan::ready(OpId op, DeviceId device) const {
+  const Graph& graph = problem_.graph();
+  Nanoseconds latest{0};
+  for (const TensorId tensor : graph.inputs(op)) {
+    const OpId producer = graph.producer(tensor);
+    const DeviceId from = placement_[producer];
+    assert(!from.is_none());
+    const Nanoseconds crossing = from == device ? Nanoseconds{0} : problem_.transfer_time(tensor, from, device);
+    latest = std::max(latest, finish_[producer] + crossing);
+  }
+  for (const OpId earlier : graph.after(op)) latest = std::max(latest, finish_[earlier]);
+  return latest;
+}
+
+Nanoseconds AnalyticPlan::occupied(OpId op, DeviceId device) const {
+  const Nanoseconds duration = problem_.duration(op, device);
+  return duration == Nanoseconds{0} ? duration : duration + problem_.cluster().device(device).gap;
+}
+
+AnalyticPlan::Slot AnalyticPlan::earliest_slot(OpId op, DeviceId device) const {
+  const Nanoseconds start = calendars_[device].earliest(ready(op, device), occupied(op, device), insertion_);
+  return {device, start, start + problem_.duration(op, device)};
+}
+
+AnalyticPlan::Slot AnalyticPlan::earliest_finish(OpId op) {
+  Slot best{};
+  for (const DeviceId device : candidates(op)) {
+    const Slot slot = earliest_slot(op, device);
+    if (best.device.is_none() || slot.finish < best.finish) best = slot;
+  }
+  return best;
+}
+
+void AnalyticPlan::place(OpId op, const Slot& slot) {
+  const GroupId group = problem_.group(op);
+  if (group_device_[group].is_none()) {
+    group_device_[group] = slot.device;
+    memory_.take(group, slot.device);
+  }
+  assert(group_device_[group] == slot.device);
+  calendars_[slot.device].take(slot.start, occupied(op, slot.device));
+  placement_[op] = slot.device;
+  start_[op] = slot.start;
+  finish_[op] = slot.finish;
+}
+
+Schedule AnalyticPlan::schedule() const {
+  return {.placement = placement_, .plan = Plan{*std::ranges::max_element(finish_), start_}};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/place/insertion.hpp"
+#include "trainyard/place/memory.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// A plan in the making, as list schedulers count it: a device runs one op at a time, and every transfer takes its
+/// route's time without ever waiting. Ops are placed one by one, each after all that it depends on.
+class AnalyticPlan {
+ public:
+  explicit AnalyticPlan(const Problem& problem, bool insertion = true);
+
+  /// Where the op may go: where its colocation group is; before that, the devices that can run the whole group and have
+  /// room for it (see MemoryLedger), by ascending id.
+  std::span<const DeviceId> candidates(OpId op);
+
+  struct Slot {
+    DeviceId device;
+    Nanoseconds start, finish;
+  };
+  /// The earliest slot for the op on the device. Everything that it depends on must have been placed.
+  Slot earliest_slot(OpId op, DeviceId device) const;
+  /// The candidate that finishes first; ties go to the lower id.
+  Slot earliest_finish(OpId op);
+  void place(OpId op, const Slot& slot);
+
+  Nanoseconds start(OpId op) const { return start_[op]; }
+  Nanoseconds finish(OpId op) const { return finish_[op]; }
+  /// Once every op has been placed: the placement and the plan, policy fifo.
+  Schedule schedule() const;
+
+ private:
+  Nanoseconds ready(OpId op, DeviceId device) const;
+  Nanoseconds occupied(OpId op, DeviceId device) const;
+
+  const Problem& problem_;
+  bool insertion_;
+  CompressedRows<GroupId, DeviceId> able_;
+  MemoryLedger memory_;
+  IdMap<GroupId, DeviceId> group_device_;
+  IdMap<DeviceId, Calendar> calendars_;
+  Placement placement_;
+  IdMap<OpId, Nanoseconds> start_, finish_;
+  std::vector<DeviceId> candidates_;
+};
+
+}  // namespace trainyard

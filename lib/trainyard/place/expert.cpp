@@ -1,0 +1,215 @@
+#include "trainyard/place/expert.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainyard/place/groups.hpp"
+#include "trainyard/place/layers.hpp"
+#include "trainyard/place/memory.hpp"
+#include "trainyard/place/partition.hpp"
+
+namespace trainyard {
+namespace {
+
+using LayerDevices = IdMap<LayerId, DeviceId>;
+
+/// The devices worth using: see place_expert.
+std::vector<DeviceId> worthy_devices(const Problem& problem) {
+  struct Work {
+    Nanoseconds here, at_best;  // of the ops that the device can run: their time on it, and their shortest anywhere
+  };
+  IdMap<DeviceId, Work> work(problem.device_count());
+  Nanoseconds most{0};
+  for (const DeviceId device : problem.devices()) {
+    for (const OpId op : problem.ops())
+      if (problem.can_run(op, device)) {
+        work[device].here += problem.duration(op, device);
+        work[device].at_best += problem.shortest(op);
+      }
+    most = std::max(most, work[device].at_best);
+  }
+  std::vector<DeviceId> worthy, all;
+  for (const DeviceId device : problem.devices()) {
+    all.push_back(device);
+    const bool fast = work[device].here.count / 4 <= work[device].at_best.count;
+    if (fast && work[device].at_best.count >= most.count / 2) worthy.push_back(device);
+  }
+  return worthy.empty() ? all : worthy;
+}
+
+bool contains_word(std::string_view text, std::string_view word) {
+  return std::search(text.begin(), text.end(), word.begin(), word.end(),
+                     [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; }) != text.end();
+}
+
+bool is_recurrent(const Graph& graph, std::string_view name, const std::vector<OpId>& ops) {
+  if (contains_word(name, "lstm") || contains_word(name, "gru") || contains_word(name, "rnn")) return true;
+  bool sigmoid = false, tanh = false;
+  for (const OpId op : ops) {
+    const std::string& type = graph.type(op);
+    if (type == "LSTM" || type == "GRU" || type == "RNN") return true;
+    sigmoid |= type == "Sigmoid";
+    tanh |= type == "Tanh";
+  }
+  return sigmoid && tanh;
+}
+
+/// "encoder" of "encoder3" and of "encoder.3".
+std::string_view without_number(std::string_view name) {
+  return name.substr(0, name.find_last_not_of("0123456789._") + 1);
+}
+
+/// One device for each recurrent layer; nothing for a network without any.
+std::optional<LayerDevices> by_recurrent_layers(const Problem& problem, const Layers& layers,
+                                                const std::vector<DeviceId>& devices) {
+  std::vector<LayerId> recurrent;
+  for (const LayerId layer : layers.ops.ids())
+    if (is_recurrent(problem.graph(), layers.names[layer.index()], layers.ops[layer])) recurrent.push_back(layer);
+  if (recurrent.empty()) return std::nullopt;
+
+  std::map<std::string_view, std::size_t> stack_height;
+  std::size_t highest = 0;
+  const auto stack = [&](LayerId layer) { return without_number(layers.names[layer.index()]); };
+  for (const LayerId layer : recurrent) highest = std::max(highest, ++stack_height[stack(layer)]);
+
+  LayerDevices placed(layers.size());
+  std::map<std::string_view, std::size_t> next_in_stack;
+  for (std::size_t i = 0; i < recurrent.size(); ++i) {
+    const LayerId layer = recurrent[i];
+    const std::size_t at = next_in_stack[stack(layer)]++;
+    std::size_t chosen = i;
+    if (recurrent.size() > devices.size())
+      chosen = highest >= devices.size() ? at * devices.size() / stack_height[stack(layer)]
+                                         : i * devices.size() / recurrent.size();
+    placed[layer] = devices[chosen];
+  }
+  const DeviceId first = placed[recurrent.front()], last = placed[recurrent.back()];
+  for (const LayerId layer : placed.ids())
+    if (placed[layer].is_none())
+      placed[layer] = layer < recurrent.front() || contains_word(layers.names[layer.index()], "embed") ? first : last;
+  return placed;
+}
+
+/// A block that the network's author cut into branches ("mixed_5b/branch3x3").
+struct Block {
+  std::vector<LayerId> branches;
+  bool parallel = true;  // no branch reads another
+};
+
+std::map<std::string_view, Block> find_blocks(const Graph& graph, const Layers& layers) {
+  std::map<std::string_view, Block> blocks;
+  const auto is_branch = [&](LayerId layer) {
+    const std::string& name = layers.names[layer.index()];
+    return block_of(name).size() < name.size();
+  };
+  for (const LayerId layer : layers.ops.ids())
+    if (is_branch(layer)) blocks[block_of(layers.names[layer.index()])].branches.push_back(layer);
+  for (const TensorId tensor : graph.tensors()) {
+    const OpId producer = graph.producer(tensor);
+    const LayerId from = layers.of[producer];
+    if (graph.phase(producer) != Phase::forward || !is_branch(from)) continue;
+    for (const OpId reader : graph.consumers(tensor)) {
+      const LayerId to = layers.of[reader];
+      const auto name = block_of(layers.names[from.index()]);
+      if (to != from && graph.phase(reader) == Phase::forward && is_branch(to) &&
+          block_of(layers.names[to.index()]) == name)
+        blocks[name].parallel = false;
+    }
+  }
+  return blocks;
+}
+
+Nanoseconds layer_time(const Problem& problem, const std::vector<OpId>& ops, DeviceId device) {
+  Nanoseconds sum{0};
+  for (const OpId op : ops) sum += problem.can_run(op, device) ? problem.duration(op, device) : problem.shortest(op);
+  return sum;
+}
+
+/// The branches of each block apart; nothing for a network without parallel branches.
+std::optional<LayerDevices> by_branches(const Problem& problem, const Layers& layers,
+                                        const std::vector<DeviceId>& devices) {
+  LayerDevices placed(layers.size(), devices.front());
+  bool any = false;
+  for (const auto& [name, block] : find_blocks(problem.graph(), layers)) {
+    if (!block.parallel || block.branches.size() < 2) continue;
+    any = true;
+    std::vector<std::pair<Nanoseconds, LayerId>> longest_first;
+    for (const LayerId branch : block.branches)
+      longest_first.emplace_back(layer_time(problem, layers.ops[branch], devices.front()), branch);
+    std::ranges::stable_sort(longest_first, std::ranges::greater{}, [](const auto& entry) { return entry.first; });
+    std::vector<Nanoseconds> loads(devices.size());
+    for (const auto& [time, branch] : longest_first) {
+      const auto at = static_cast<std::size_t>(std::ranges::min_element(loads) - loads.begin());
+      loads[at] += layer_time(problem, layers.ops[branch], devices[at]);
+      placed[branch] = devices[at];
+    }
+  }
+  return any ? std::optional{std::move(placed)} : std::nullopt;
+}
+
+/// Contiguous runs of layers over the devices in order.
+LayerDevices by_runs(const Problem& problem, const Layers& layers, const std::vector<DeviceId>& devices,
+                     const MemoryLedger& memory) {
+  // A group's bytes count in the layer of its first op, where the group will be.
+  IdMap<LayerId, MemoryLedger::Need> needs(layers.size());
+  for (std::size_t g = 0; g < problem.group_count(); ++g) {
+    const OpId first = problem.group_ops(GroupId{g}).front();
+    needs[layers.of[first]] += memory.need(GroupId{g});
+  }
+  std::vector<PartitionBin> bins;
+  for (const DeviceId device : devices) {
+    PartitionBin bin{.capacity = problem.cluster().device(device).memory};
+    for (const LayerId layer : layers.ops.ids()) bin.times.push_back(layer_time(problem, layers.ops[layer], device));
+    bins.push_back(std::move(bin));
+  }
+  std::vector<PartitionItem> items;
+  for (const auto& need : needs) items.push_back({need.held, need.transient});
+  const std::vector<std::size_t> run = partition_chain(items, bins);
+  LayerDevices placed(layers.size());
+  for (const LayerId layer : placed.ids()) placed[layer] = devices[run[layer.index()]];
+  return placed;
+}
+
+/// Every group where the layer of its first op is, if it can run there.
+struct Draft {
+  Placement placement;
+  Bytes excess;
+};
+Draft apply(const Problem& problem, const Layers& layers, const LayerDevices& devices, MemoryLedger memory) {
+  const auto able = group_devices(problem);
+  Draft draft{Placement(problem.op_count()), Bytes{0}};
+  for (std::size_t g = 0; g < problem.group_count(); ++g) {
+    const GroupId group{g};
+    DeviceId device = devices[layers.of[problem.group_ops(group).front()]];
+    if (!std::ranges::binary_search(able[group], device)) device = fastest_device(problem, group, able[group]);
+    memory.take(group, device);
+    for (const OpId op : problem.group_ops(group)) draft.placement[op] = device;
+  }
+  draft.excess = memory.total_excess();
+  return draft;
+}
+
+}  // namespace
+
+Schedule place_expert(const Problem& problem) {
+  const Layers layers = find_layers(problem.graph());
+  const std::vector<DeviceId> devices = worthy_devices(problem);
+  const MemoryLedger memory{problem};
+
+  auto by_hand = by_recurrent_layers(problem, layers, devices);
+  if (!by_hand) by_hand = by_branches(problem, layers, devices);
+  const auto runs = [&] { return apply(problem, layers, by_runs(problem, layers, devices, memory), memory); };
+  if (!by_hand) return {.placement = runs().placement};
+  Draft draft = apply(problem, layers, *by_hand, memory);
+  if (draft.excess > Bytes{0})
+    if (Draft other = runs(); other.excess < draft.excess) draft = std::move(other);
+  return {.placement = std::move(draft.placement)};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// What a person would do by hand from the names of the layers (see find_layers):
+///
+///     recurrent networks          each LSTM layer on a device of its own; with more layers than devices, those of an
+///                                 encoder and of a decoder are dealt out apart. What comes before them, and
+///                                 embeddings, with the first; attention, output and all the rest with the last.
+///     blocks with branches        the parallel branches of a block apart, each to the device with the least time in
+///                                 this block so far, longest branch first; the rest on the first device.
+///     else, or if that does not   contiguous runs of layers, in order, one for each device, such that the longest run
+///     fit in memory               takes the least time.
+///
+/// Backward and update ops are where their layer is. Devices much slower than the best (4 times and more), or unable to
+/// run half of the work, only get what nothing else can run. Recurrent layers are those with an op of type LSTM, GRU or
+/// RNN, with one of these in their names, or with Sigmoid and Tanh among their ops.
+Schedule place_expert(const Problem& problem);
+
+}  // namespace trainyard

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <vector>
+
+#include "trainyard/core/quantity.hpp"
+
+namespace trainyard {
+
+/// The idle time of one device in an analytic plan: disjoint gaps by ascending start, the last one without end. Keeping
+/// the gaps instead of the tasks makes the search short, because a busy device has few.
+class Calendar {
+ public:
+  /// The start of the first gap that is long enough, no earlier than `ready`; without insertion, no earlier than the
+  /// end of the last task either. What takes no time starts when it is ready.
+  Nanoseconds earliest(Nanoseconds ready, Nanoseconds length, bool insertion = true) const {
+    if (length == Nanoseconds{0}) return ready;
+    if (!insertion) return std::max(ready, gaps_.back().from);
+    auto gap = std::ranges::upper_bound(gaps_, ready, {}, &Gap::until);
+    while (std::max(ready, gap->from) > gap->until - length) ++gap;
+    return std::max(ready, gap->from);
+  }
+
+  /// Takes [start, start + length), which must be idle.
+  void take(Nanoseconds start, Nanoseconds length) {
+    if (length == Nanoseconds{0}) return;
+    const auto gap = std::ranges::upper_bound(gaps_, start, {}, &Gap::until);
+    assert(gap != gaps_.end() && gap->from <= start && start + length <= gap->until);
+    const Gap before{gap->from, start}, after{start + length, gap->until};
+    if (before.empty() && after.empty()) {
+      gaps_.erase(gap);
+    } else if (before.empty()) {
+      *gap = after;
+    } else if (after.empty()) {
+      *gap = before;
+    } else {
+      *gap = after;
+      gaps_.insert(gap, before);
+    }
+  }
+
+ private:
+  struct Gap {
+    Nanoseconds from, until;
+    bool empty() const { return from == until; }
+  };
+  std::vector<Gap> gaps_{{Nanoseconds{0}, kLongestTime}};
+};
+
+}  // namespace trainyard

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/problem/problem.hpp"
+
+namespace trainyard {
+
+/// What placers that decide op by op know of memory, before any time is known:
+///
+///     held(op)      = parameters and state + outputs that outlive the pass: kept, or made in the forward pass and read
+///                     after it
+///     transient(op) = workspace + its other outputs
+///     a device has room while  sum of held + largest transient <= capacity
+///
+/// It neglects tensors that arrive and transients that overlap, so a placement with room may still run out of memory:
+/// the simulator has the last word.
+class MemoryLedger {
+ public:
+  explicit MemoryLedger(const Problem& problem);
+
+  /// Puts the group on the device.
+  void take(GroupId group, DeviceId device);
+  /// By how much the device would be beyond its capacity with the group on it too; 0 where it has room.
+  Bytes excess_with(GroupId group, DeviceId device) const;
+  /// By how much all devices together are beyond their capacities.
+  Bytes total_excess() const;
+  /// The devices of `able` that have room for the group, in their order. Where none has, the one with the least excess
+  /// alone (ties: the first).
+  void narrow(GroupId group, std::span<const DeviceId> able, std::vector<DeviceId>& with_room) const;
+
+  /// Of a group, and of what is on a device: what adds up, and what only its largest counts of.
+  struct Need {
+    Bytes held, transient;
+
+    Need& operator+=(const Need& other);
+  };
+  const Need& need(GroupId group) const { return needs_[group]; }
+
+ private:
+  IdMap<GroupId, Need> needs_;
+  IdMap<DeviceId, Need> used_;
+  IdMap<DeviceId, Bytes> capacity_;  // kUnlimited where the device has none
+};
+
+}  // namespace trainyard
