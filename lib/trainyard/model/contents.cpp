@@ -1,0 +1,454 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "trainyard/model/shape_inference.hpp"
+#include "trainyard/model/shape_rules.hpp"
+
+// Contents of small arrays, followed from node to node: what a Reshape is given is mostly Shape, Gather, Concat and a
+// little arithmetic. Where anything is not known or not supported, the result's contents stay unknown: shape rules
+// complain where they need them.
+
+namespace trainyard::detail {
+
+namespace {
+
+/// An array with its numbers: whole ones in `whole`, those of floating-point types in `real`.
+struct Literal {
+  Shape shape;
+  DataType type = DataType::int64;
+  std::vector<std::int64_t> whole;
+  std::vector<double> real;
+
+  bool floating() const { return is_floating_point(type); }
+  std::size_t size() const { return floating() ? real.size() : whole.size(); }
+  double number(std::size_t at) const { return floating() ? real[at] : static_cast<double>(whole[at]); }
+};
+
+std::size_t count_of(const Shape& shape) { return static_cast<std::size_t>(elements(shape)); }
+
+std::optional<Literal> literal_of(const Model& model, ValueId id) {
+  if (id.is_none()) return std::nullopt;
+  const Value& value = model.values[id];
+  if (!value.shape_known) return std::nullopt;
+  const std::size_t count = count_of(value.shape);
+  if (is_floating_point(value.type)) {
+    if (value.reals.size() != count) return std::nullopt;
+    return Literal{value.shape, value.type, {}, value.reals};
+  }
+  if (!value.contents_known || value.integers.size() != count) return std::nullopt;
+  return Literal{value.shape, value.type, value.integers, {}};
+}
+
+/// The numbers of `from` at the places given.
+Literal pick(const Literal& from, Shape shape, const std::vector<std::size_t>& places) {
+  Literal result{std::move(shape), from.type, {}, {}};
+  for (const std::size_t place : places) {
+    if (from.floating()) {
+      result.real.push_back(from.real[place]);
+    } else {
+      result.whole.push_back(from.whole[place]);
+    }
+  }
+  return result;
+}
+
+/// Calls `visit` with each index of the shape, in row-major order.
+template <class Visit>
+void for_each_index(const Shape& shape, Visit visit) {
+  std::vector<std::size_t> index(shape.size(), 0);
+  for (std::size_t left = count_of(shape); left > 0; --left) {
+    visit(index);
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < static_cast<std::size_t>(shape[d])) break;
+      index[d] = 0;
+    }
+  }
+}
+
+/// Position of the index in an array of the shape, aligned at the ends; dimensions of 1 repeat.
+std::size_t place_in(const Shape& shape, const std::vector<std::size_t>& index) {
+  const std::size_t offset = index.size() - shape.size();
+  std::size_t place = 0;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const auto extent = static_cast<std::size_t>(shape[d]);
+    place = place * extent + (extent == 1 ? 0 : index[offset + d]);
+  }
+  return place;
+}
+
+/// One node whose outputs' contents are wanted.
+class Follower {
+ public:
+  Follower(Model& model, NodeId node) : model_(model), node_(model.nodes[node]) {}
+
+  void run() {
+    const std::string& type = node_.type;
+    for (const ValueId id : node_.outputs) {
+      if (id.is_none()) continue;
+      model_.values[id].contents_known = false;
+      model_.values[id].integers.clear();
+      model_.values[id].reals.clear();
+    }
+    if (node_.outputs.empty() || node_.outputs[0].is_none() || !small(0)) return;
+    if (node_.has_attribute("broadcast")) return;  // before opset 7
+    if (type == "Shape" || type == "Size") return set(0, shape_or_size());
+    if (type == "Split") return split();
+    std::vector<Literal> inputs;
+    for (const ValueId id : node_.inputs) {
+      auto literal = literal_of(model_, id);
+      if (!literal && !id.is_none()) return;
+      inputs.push_back(literal ? std::move(*literal) : Literal{});
+    }
+    if (type == "Constant") return set(0, constant());
+    if (inputs.empty() || node_.inputs[0].is_none()) return;
+    if (auto result = moved(inputs)) return set(0, std::move(*result));
+    if (auto result = calculated(inputs)) return set(0, std::move(*result));
+  }
+
+ private:
+  const Shape& out(std::size_t i = 0) const { return model_.values[node_.outputs[i]].shape; }
+  bool small(std::size_t i) const { return elements(out(i)) <= kMostContents; }
+
+  void set(std::size_t i, Literal literal) {
+    Value& value = model_.values[node_.outputs[i]];
+    if (literal.size() != count_of(value.shape)) return;
+    value.reals = std::move(literal.real);
+    value.integers = std::move(literal.whole);
+    value.contents_known = true;
+    for (const double number : value.reals) {
+      if (number != std::floor(number) || std::abs(number) > 0x1p53) value.contents_known = false;
+    }
+    if (!value.contents_known) return;
+    for (const double number : value.reals) value.integers.push_back(static_cast<std::int64_t>(number));
+  }
+
+  Literal shape_or_size() const {
+    const Shape& shape = model_.values[node_.inputs[0]].shape;
+    if (node_.type == "Size") return {{}, DataType::int64, {elements(shape)}, {}};
+    const auto rank = static_cast<std::int64_t>(shape.size());
+    std::int64_t start = node_.integer("start", 0);
+    start = start < -rank ? 0 : start < 0 ? start + rank : std::min(start, rank);
+    const auto first = shape.begin() + start;
+    return {out(), DataType::int64, Shape(first, first + out()[0]), {}};
+  }
+
+  Literal constant() const {
+    Literal result{out(), model_.values[node_.outputs[0]].type, {}, {}};
+    if (node_.has_attribute("value_int")) result.whole = {node_.integer("value_int", 0)};
+    if (node_.has_attribute("value_ints")) result.whole = node_.integers("value_ints");
+    if (node_.has_attribute("value_float")) result.real = {node_.real("value_float", 0)};
+    const auto floats = node_.attributes.find("value_floats");
+    if (floats != node_.attributes.end()) result.real = std::get<std::vector<double>>(floats->second);
+    return result;
+  }
+
+  void split() {
+    const auto from = literal_of(model_, node_.inputs[0]);
+    if (!from) return;
+    const auto rank = static_cast<std::int64_t>(from->shape.size());
+    const std::int64_t given = node_.integer("axis", 0);
+    const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+    std::size_t offset = 0;
+    for (std::size_t i = 0; i < node_.outputs.size(); ++i) {
+      if (node_.outputs[i].is_none()) return;  // its length would be missing
+      std::vector<std::size_t> places;
+      for_each_index(out(i), [&](std::vector<std::size_t> index) {
+        index[axis] += offset;
+        places.push_back(place_in(from->shape, index));
+      });
+      set(i, pick(*from, out(i), places));
+      offset += static_cast<std::size_t>(out(i)[axis]);
+    }
+  }
+
+  std::optional<Literal> moved(const std::vector<Literal>& inputs) const;
+  std::optional<Literal> gathered(const Literal& from, const Literal& index) const;
+  std::optional<Literal> sliced(const std::vector<Literal>& inputs) const;
+  std::optional<Literal> calculated(const std::vector<Literal>& inputs) const;
+  std::optional<Literal> cast(const Literal& from) const;
+  std::optional<Literal> filled() const;
+
+  Model& model_;
+  const Node& node_;
+};
+
+/// Operators that only move numbers.
+std::optional<Literal> Follower::moved(const std::vector<Literal>& inputs) const {
+  const std::string& type = node_.type;
+  const Literal& from = inputs[0];
+  if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten" || type == "Identity") {
+    return Literal{out(), from.type, from.whole, from.real};
+  }
+  std::vector<std::size_t> places;
+  if (type == "Transpose") {
+    const auto order = node_.integers("perm");
+    for_each_index(out(), [&](const std::vector<std::size_t>& index) {
+      std::vector<std::size_t> source(index.size());
+      for (std::size_t d = 0; d < index.size(); ++d) {
+        const bool given = !order.empty();
+        const auto rank = static_cast<std::int64_t>(index.size());
+        const std::int64_t axis =
+            given ? (order[d] < 0 ? order[d] + rank : order[d]) : rank - 1 - static_cast<std::int64_t>(d);
+        source[static_cast<std::size_t>(axis)] = index[d];
+      }
+      places.push_back(place_in(from.shape, source));
+    });
+    return pick(from, out(), places);
+  }
+  if (type == "Expand") {
+    for_each_index(out(),
+                   [&](const std::vector<std::size_t>& index) { places.push_back(place_in(from.shape, index)); });
+    return pick(from, out(), places);
+  }
+  if (type == "Tile") {
+    for_each_index(out(), [&](std::vector<std::size_t> index) {
+      for (std::size_t d = 0; d < index.size(); ++d) index[d] %= static_cast<std::size_t>(from.shape[d]);
+      places.push_back(place_in(from.shape, index));
+    });
+    return pick(from, out(), places);
+  }
+  if (type == "Gather") return gathered(from, inputs[1]);
+  if (type == "Slice") return sliced(inputs);
+  if (type == "Concat") {
+    const auto rank = static_cast<std::int64_t>(out().size());
+    const std::int64_t given = node_.integer("axis", 1);
+    const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+    Literal result{out(), from.type, {}, {}};
+    bool alike = true;
+    for (const Literal& input : inputs) alike = alike && input.floating() == from.floating();
+    if (!alike) return std::nullopt;
+    for_each_index(out(), [&](std::vector<std::size_t> index) {
+      std::size_t which = 0;
+      while (index[axis] >= static_cast<std::size_t>(inputs[which].shape[axis])) {
+        index[axis] -= static_cast<std::size_t>(inputs[which++].shape[axis]);
+      }
+      const std::size_t place = place_in(inputs[which].shape, index);
+      if (from.floating()) {
+        result.real.push_back(inputs[which].real[place]);
+      } else {
+        result.whole.push_back(inputs[which].whole[place]);
+      }
+    });
+    return result;
+  }
+  return std::nullopt;
+}
+
+std::optional<Literal> Follower::gathered(const Literal& from, const Literal& index) const {
+  if (index.floating()) return std::nullopt;
+  const auto rank = static_cast<std::int64_t>(from.shape.size());
+  const std::int64_t given = node_.integer("axis", 0);
+  const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+  const std::int64_t extent = from.shape[axis];
+  for (const std::int64_t number : index.whole) {
+    if (number < -extent || number >= extent) return std::nullopt;
+  }
+  std::vector<std::size_t> places;
+  for_each_index(out(), [&](const std::vector<std::size_t>& at) {
+    const auto middle = at.begin() + static_cast<std::ptrdiff_t>(axis);
+    const auto after = middle + static_cast<std::ptrdiff_t>(index.shape.size());
+    const std::int64_t chosen = index.whole[place_in(index.shape, {middle, after})];
+    std::vector<std::size_t> source(at.begin(), middle);
+    source.push_back(static_cast<std::size_t>(chosen < 0 ? chosen + extent : chosen));
+    source.insert(source.end(), after, at.end());
+    places.push_back(place_in(from.shape, source));
+  });
+  return pick(from, out(), places);
+}
+
+std::optional<Literal> Follower::sliced(const std::vector<Literal>& inputs) const {
+  const Literal& from = inputs[0];
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i].floating()) return std::nullopt;
+  }
+  const auto list = [&](const char* key, std::size_t input) -> std::vector<std::int64_t> {
+    if (node_.has_attribute(key)) return node_.integers(key);
+    return input < inputs.size() ? inputs[input].whole : std::vector<std::int64_t>{};
+  };
+  const auto starts = list("starts", 1), axes = list("axes", 3);
+  const auto steps = inputs.size() > 4 ? inputs[4].whole : std::vector<std::int64_t>{};
+  const auto rank = static_cast<std::int64_t>(from.shape.size());
+  std::vector<std::int64_t> first(from.shape.size(), 0), step(from.shape.size(), 1);
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const std::int64_t given = axes.empty() ? static_cast<std::int64_t>(i) : axes[i];
+    const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+    const std::int64_t extent = from.shape[axis];
+    step[axis] = steps.empty() ? 1 : steps[i];
+    const std::int64_t start = starts[i] < 0 ? starts[i] + extent : starts[i];
+    first[axis] = std::clamp(start, std::int64_t{0}, std::max(extent - (step[axis] < 0 ? 1 : 0), std::int64_t{0}));
+  }
+  std::vector<std::size_t> places;
+  for_each_index(out(), [&](std::vector<std::size_t> index) {
+    for (std::size_t d = 0; d < index.size(); ++d) {
+      index[d] = index[d] == 0 ? static_cast<std::size_t>(first[d])
+                               : static_cast<std::size_t>(first[d] + static_cast<std::int64_t>(index[d]) * step[d]);
+    }
+    places.push_back(place_in(from.shape, index));
+  });
+  return pick(from, out(), places);
+}
+
+/// Two whole numbers; nothing where the result overflows or is undefined. Division rounds towards zero, as in C.
+std::optional<std::int64_t> whole_result(const std::string& type, std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (type == "Add") return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional{result};
+  if (type == "Sub") return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional{result};
+  if (type == "Mul") return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional{result};
+  if (type == "Div" || type == "Mod") {
+    if (b == 0 || (b == -1 && a == std::numeric_limits<std::int64_t>::min())) return std::nullopt;
+    if (type == "Div") return a / b;
+    const std::int64_t rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;  // the sign of the divisor
+  }
+  if (type == "Max") return std::max(a, b);
+  if (type == "Min") return std::min(a, b);
+  if (type == "And") return a && b;
+  if (type == "Or") return a || b;
+  return std::nullopt;
+}
+
+std::optional<double> real_result(const std::string& type, double a, double b) {
+  if (type == "Add") return a + b;
+  if (type == "Sub") return a - b;
+  if (type == "Mul") return a * b;
+  if (type == "Div") return a / b;
+  if (type == "Pow") return std::pow(a, b);
+  if (type == "Max") return std::max(a, b);
+  if (type == "Min") return std::min(a, b);
+  return std::nullopt;
+}
+
+std::optional<bool> compared(const std::string& type, const Literal& a, std::size_t i, const Literal& b,
+                             std::size_t j) {
+  const auto decide = [&type](auto x, auto y) -> std::optional<bool> {
+    if (type == "Equal") return !(x < y) && !(y < x);
+    if (type == "Less") return x < y;
+    if (type == "LessOrEqual") return !(y < x);
+    if (type == "Greater") return y < x;
+    if (type == "GreaterOrEqual") return !(x < y);
+    return std::nullopt;
+  };
+  if (!a.floating() && !b.floating()) return decide(a.whole[i], b.whole[j]);
+  return decide(a.number(i), b.number(j));
+}
+
+std::optional<Literal> Follower::filled() const {
+  Literal result{out(), model_.values[node_.outputs[0]].type, {}, {}};
+  double real = 0;
+  std::int64_t whole = 0;
+  const auto given = node_.attributes.find("value");
+  if (given != node_.attributes.end()) {
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&given->second); list && list->size() == 1) {
+      whole = list->front();
+      real = static_cast<double>(whole);
+    } else if (const auto* reals = std::get_if<std::vector<double>>(&given->second); reals && reals->size() == 1) {
+      real = reals->front();
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (result.floating()) {
+    result.real.assign(count_of(out()), real);
+  } else {
+    result.whole.assign(count_of(out()), whole);
+  }
+  return result;
+}
+
+std::optional<Literal> Follower::cast(const Literal& from) const {
+  Literal result{out(), model_.values[node_.outputs[0]].type, {}, {}};
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const double number = from.number(i);
+    if (result.type == DataType::boolean) {
+      result.whole.push_back(number != 0);
+    } else if (result.floating()) {
+      result.real.push_back(number);
+    } else if (!from.floating()) {
+      result.whole.push_back(from.whole[i]);
+    } else if (std::abs(number) < 0x1p62) {
+      result.whole.push_back(static_cast<std::int64_t>(number));
+    } else {
+      return std::nullopt;
+    }
+  }
+  return result;
+}
+
+/// Operators that calculate.
+std::optional<Literal> Follower::calculated(const std::vector<Literal>& inputs) const {
+  const std::string& type = node_.type;
+  const Literal& a = inputs[0];
+  if (type == "ConstantOfShape") return filled();
+  if (type == "Cast") return cast(a);
+  Literal result{out(), model_.values[node_.outputs[0]].type, {}, {}};
+  if (type == "Sqrt" || type == "Floor" || type == "Ceil" || type == "Neg" || type == "Not") {
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (type == "Not") {
+        if (a.floating()) return std::nullopt;
+        result.whole.push_back(a.whole[i] == 0);
+      } else if (!a.floating()) {
+        if (type != "Neg" || a.whole[i] == std::numeric_limits<std::int64_t>::min()) return std::nullopt;
+        result.whole.push_back(-a.whole[i]);
+      } else {
+        const double x = a.real[i];
+        result.real.push_back(type == "Sqrt"    ? std::sqrt(x)
+                              : type == "Floor" ? std::floor(x)
+                              : type == "Ceil"  ? std::ceil(x)
+                                                : -x);
+      }
+    }
+    return result;
+  }
+  if (type == "Range") {
+    for (std::int64_t i = 0; i < out()[0]; ++i) {
+      if (a.floating()) {
+        if (!inputs[2].floating()) return std::nullopt;
+        result.real.push_back(a.real[0] + static_cast<double>(i) * inputs[2].real[0]);
+      } else {
+        if (inputs[2].floating()) return std::nullopt;
+        result.whole.push_back(a.whole[0] + i * inputs[2].whole[0]);
+      }
+    }
+    return result;
+  }
+  if (inputs.size() < 2) return std::nullopt;
+  const bool choice = type == "Where";
+  if (choice && (inputs.size() != 3 || a.floating() || inputs[1].floating() != inputs[2].floating()))
+    return std::nullopt;
+  if (!choice && inputs.size() != 2) return std::nullopt;
+  bool known = true;
+  for_each_index(out(), [&](const std::vector<std::size_t>& index) {
+    const std::size_t i = place_in(a.shape, index), j = place_in(inputs[1].shape, index);
+    if (choice) {
+      const Literal& chosen = a.whole[i] != 0 ? inputs[1] : inputs[2];
+      const std::size_t at = place_in(chosen.shape, index);
+      if (chosen.floating()) {
+        result.real.push_back(chosen.real[at]);
+      } else {
+        result.whole.push_back(chosen.whole[at]);
+      }
+    } else if (const auto truth = compared(type, a, i, inputs[1], j)) {
+      result.whole.push_back(*truth);
+    } else if (a.floating() && inputs[1].floating()) {
+      const auto number = real_result(type, a.real[i], inputs[1].real[j]);
+      known = known && number;
+      result.real.push_back(number.value_or(0));
+    } else if (!a.floating() && !inputs[1].floating()) {
+      const auto number = whole_result(type, a.whole[i], inputs[1].whole[j]);
+      known = known && number;
+      result.whole.push_back(number.value_or(0));
+    } else {
+      known = false;
+    }
+  });
+  if (!known) return std::nullopt;
+  return result;
+}
+
+}  // namespace
+
+void infer_contents(Model& model, NodeId node) { Follower{model, node}.run(); }
+
+}  // namespace trainyard::detail

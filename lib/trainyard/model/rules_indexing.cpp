@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include "trainyard/model/shape_rules.hpp"
+
+namespace trainyard::detail {
+
+namespace {
+
+/// The indexed dimension is replaced by all of the index's dimensions.
+void gather(ShapeContext& context) {
+  context.require_rank(0, 1);
+  const Shape& x = context.shape(0);
+  const Shape& index = context.shape(1);
+  const std::size_t axis = context.axis(context.node().integer("axis", 0), x.size());
+  Shape y = x;
+  const auto at = y.erase(y.begin() + static_cast<std::ptrdiff_t>(axis));
+  y.insert(at, index.begin(), index.end());
+  context.output(0, std::move(y), context.type(0));
+}
+
+void gather_elements(ShapeContext& context) {
+  context.require(context.rank(0) == context.rank(1), "data and indices have different numbers of dimensions");
+  context.output(0, context.shape(1), context.type(0));
+}
+
+void gather_nd(ShapeContext& context) {
+  context.require_rank(0, 1);
+  context.require_rank(1, 1);
+  const Shape& x = context.shape(0);
+  const Shape& index = context.shape(1);
+  const std::int64_t batch = context.small_integer("batch_dims", 0);
+  context.require(batch >= 0 && batch < static_cast<std::int64_t>(index.size()), "batch_dims is out of range");
+  const auto used = batch + index.back();
+  context.require(used <= static_cast<std::int64_t>(x.size()),
+                  fmt::format("an index of {} numbers into {}", index.back(), text_of(x)));
+  Shape y(index.begin(), index.end() - 1);
+  y.insert(y.end(), x.begin() + used, x.end());
+  context.output(0, std::move(y), context.type(0));
+}
+
+void same_as_data(ShapeContext& context) { context.output(0, context.shape(0), context.type(0)); }
+
+void one_hot(ShapeContext& context) {
+  Shape y = context.shape(0);
+  std::int64_t axis = context.node().integer("axis", -1);
+  const auto rank = static_cast<std::int64_t>(y.size());
+  context.require(axis >= -rank - 1 && axis <= rank, fmt::format("axis {} of {} dimensions", axis, rank + 1));
+  if (axis < 0) axis += rank + 1;
+  y.insert(y.begin() + axis, context.scalar(1));
+  context.output(0, std::move(y), context.has(2) ? context.type(2) : DataType::float32);
+}
+
+/// k from the attribute (opset 1) or the second input.
+void top_k(ShapeContext& context) {
+  context.require_rank(0, 1);
+  Shape y = context.shape(0);
+  const std::size_t axis = context.axis(context.node().integer("axis", -1), y.size());
+  const std::int64_t k = context.node().has_attribute("k") ? context.node().integer("k", 0) : context.scalar(1);
+  context.require(k >= 0 && k <= y[axis], fmt::format("the {} largest of {}", k, y[axis]));
+  y[axis] = k;
+  context.output(1, y, DataType::int64);
+  context.output(0, std::move(y), context.type(0));
+}
+
+void depends_on_data(ShapeContext& context) { context.unknown("how much it produces depends on the data"); }
+
+constexpr NamedRule kRules[] = {
+    {"Compress", depends_on_data},
+    {"Gather", gather},
+    {"GatherElements", gather_elements},
+    {"GatherND", gather_nd},
+    {"NonMaxSuppression", depends_on_data},
+    {"NonZero", depends_on_data},
+    {"OneHot", one_hot},
+    {"Scatter", same_as_data},
+    {"ScatterElements", same_as_data},
+    {"ScatterND", same_as_data},
+    {"TensorScatter", same_as_data},
+    {"TopK", top_k},
+    {"Unique", depends_on_data},
+};
+
+}  // namespace
+
+std::span<const NamedRule> indexing_rules() { return kRules; }
+
+}  // namespace trainyard::detail

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/model/model.hpp"
+
+namespace trainyard::detail {
+
+/// The rule cannot tell: it needs something that is not known before the run.
+struct ShapeUnknown : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// The node's inputs or attributes do not fit its operator.
+struct ShapeMismatch : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// What a shape rule sees of a node: its inputs' shapes, types and contents, its attributes, and its outputs to fill.
+/// Whatever is not as the operator wants throws ShapeMismatch or ShapeUnknown.
+class ShapeContext {
+ public:
+  ShapeContext(Model& model, NodeId node) : model_(model), node_(model.nodes[node]) {}
+
+  const Node& node() const { return node_; }
+  std::size_t input_count() const { return node_.inputs.size(); }
+  std::size_t output_count() const { return node_.outputs.size(); }
+
+  bool has(std::size_t input) const { return input < node_.inputs.size() && !node_.inputs[input].is_none(); }
+  const Value& value(std::size_t input) const;
+  const Shape& shape(std::size_t input) const;
+  DataType type(std::size_t input) const { return value(input).type; }
+  std::size_t rank(std::size_t input) const { return shape(input).size(); }
+  /// The input's contents, which must be known whole numbers.
+  const std::vector<std::int64_t>& contents(std::size_t input) const;
+  /// The one number that the input holds.
+  std::int64_t scalar(std::size_t input) const;
+
+  void require(bool condition, const std::string& reason) const {
+    if (!condition) fail(reason);
+  }
+  void require_rank(std::size_t input, std::size_t at_least) const;
+
+  /// An attribute that counts or places elements: within 2^31 of zero, so that sums of a few products do not overflow.
+  std::int64_t small_integer(const std::string& key, std::int64_t otherwise) const;
+  std::vector<std::int64_t> small_integers(const std::string& key, std::vector<std::int64_t> otherwise = {}) const;
+  /// An axis of an array of this rank; negative ones count from the end.
+  std::size_t axis(std::int64_t given, std::size_t rank) const;
+  std::vector<std::size_t> axes(const std::vector<std::int64_t>& given, std::size_t rank) const;
+  /// The attribute of the name, or the contents of the input of the index, or nothing.
+  bool numbers(const std::string& key, std::size_t input, std::vector<std::int64_t>& result) const;
+
+  /// Fills an output; does nothing for one that the node leaves out.
+  void output(std::size_t index, Shape shape, DataType type);
+
+  [[noreturn]] void fail(const std::string& reason) const { throw ShapeMismatch(reason); }
+  [[noreturn]] void unknown(const std::string& reason) const { throw ShapeUnknown(reason); }
+
+ private:
+  Model& model_;
+  const Node& node_;
+};
+
+using ShapeRule = void (*)(ShapeContext&);
+
+/// The rule of one operator.
+struct NamedRule {
+  std::string_view type;
+  ShapeRule rule;
+};
+
+// One table per family of operators.
+std::span<const NamedRule> elementwise_rules();
+std::span<const NamedRule> window_rules();    // convolutions, pools, normalizations, resizing
+std::span<const NamedRule> product_rules();   // matrix products, recurrent cells, losses
+std::span<const NamedRule> layout_rules();    // reshape, transpose, concat, split, slice, pad
+std::span<const NamedRule> indexing_rules();  // gather, scatter, top-k
+std::span<const NamedRule> reduction_rules();
+std::span<const NamedRule> source_rules();  // constants, ranges, random numbers, shapes as data
+
+/// NumPy's rule: shapes aligned at their ends, each pair of dimensions equal or one of them 1.
+Shape broadcast(const ShapeContext& context, const Shape& a, const Shape& b);
+
+/// Follows the contents of small arrays through the node; its outputs' shapes are known.
+void infer_contents(Model& model, NodeId node);
+
+}  // namespace trainyard::detail
