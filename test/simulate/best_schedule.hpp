@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/simulate/simulate.hpp"
+
+namespace trainyard::test {
+
+/// Calls `visit` with every order of the ops in which each comes after all that it needs.
+template <class Visit>
+void for_each_topological_order(const Graph& graph, std::vector<OpId>& order, IdMap<OpId, std::uint8_t>& taken,
+                                const Visit& visit) {
+  if (order.size() == graph.op_count()) return visit(order);
+  for (const OpId op : graph.ops()) {
+    if (taken[op]) continue;
+    const bool free =
+        std::ranges::all_of(graph.inputs(op), [&](TensorId t) { return taken[graph.producer(t)] != 0; }) &&
+        std::ranges::all_of(graph.after(op), [&](OpId earlier) { return taken[earlier] != 0; });
+    if (!free) continue;
+    taken[op] = 1;
+    order.push_back(op);
+    for_each_topological_order(graph, order, taken, visit);
+    order.pop_back();
+    taken[op] = 0;
+  }
+}
+
+/// The least makespan over all placements and all strict orders, by trying every one.
+inline Nanoseconds least_makespan(const Problem& problem) {
+  Nanoseconds best = kLongestTime;
+  std::vector<std::vector<OpId>> orders;
+  std::vector<OpId> order;
+  IdMap<OpId, std::uint8_t> taken(problem.op_count(), 0);
+  for_each_topological_order(problem.graph(), order, taken, [&](const std::vector<OpId>& o) { orders.push_back(o); });
+
+  Schedule schedule;
+  schedule.policy = Policy::strict;
+  schedule.placement = Placement(problem.op_count(), DeviceId{0});
+  for (bool more = true; more;) {
+    bool valid = true;
+    for (const OpId op : problem.ops()) {
+      const DeviceId device = schedule.placement[op];
+      const DeviceId group_device = schedule.placement[problem.group_ops(problem.group(op)).front()];
+      valid = valid && problem.can_run(op, device) && device == group_device;
+    }
+    for (std::size_t i = 0; valid && i < orders.size(); ++i) {
+      schedule.order.assign(problem.device_count(), {});
+      for (const OpId op : orders[i]) schedule.order[schedule.placement[op]].push_back(op);
+      best = std::min(best, simulate(problem, schedule).makespan);
+    }
+    // The next placement: count up in base `devices`.
+    more = false;
+    for (const OpId op : problem.ops()) {
+      const std::size_t next = schedule.placement[op].index() + 1;
+      schedule.placement[op] = DeviceId{next % problem.device_count()};
+      if (next < problem.device_count()) {
+        more = true;
+        break;
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace trainyard::test
