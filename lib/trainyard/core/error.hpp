@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,20 @@ struct Finding {
   std::string pointer;  // JSON pointer into the input ("/ops/3/outputs/0/bytes"); empty for the whole input
   Location at;          // filled from the pointer by the reader that knows the text
 };
+
+/// A name as one step of a JSON pointer (RFC 6901): "a/b" becomes "a~1b".
+inline std::string pointer_token(std::string_view name) {
+  std::string token;
+  for (const char c : name) {
+    if (c == '~')
+      token += "~0";
+    else if (c == '/')
+      token += "~1";
+    else
+      token += c;
+  }
+  return token;
+}
 
 /// Up to this many findings are collected before a reader gives up.
 inline constexpr std::size_t kMostFindings = 20;
