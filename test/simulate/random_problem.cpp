@@ -91,7 +91,7 @@ Problem random_problem(Random& random, const RandomProblemOptions& options) {
     return Bytes{!options.memory || random.chance(zero) ? 0 : random.between(1, most)};
   };
   const std::size_t count = 1 + random.below(options.most_ops);
-  const double density = random.uniform() * 3 / static_cast<double>(count);
+  const double density = random.uniform() * 5 / static_cast<double>(count);
   std::vector<OpSpec> ops(count);
   std::vector<std::size_t> position(count);  // of the op in an order that all edges follow
   for (std::size_t i = 0; i < count; ++i) position[i] = i;

@@ -11,7 +11,7 @@ namespace trainyard::test {
 
 struct RandomProblemOptions {
   std::size_t most_ops = 14;
-  std::size_t most_devices = 4;
+  std::size_t most_devices = 5;
   /// Every time a multiple of this, so that problems can be compared at several scales.
   std::int64_t unit_ns = 1;
   bool memory = true;          // bytes, workspaces, kept tensors

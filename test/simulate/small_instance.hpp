@@ -8,6 +8,7 @@
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
+#include "trainyard/problem/timeline.hpp"
 
 namespace trainyard::test {
 

@@ -15,19 +15,6 @@
 namespace trainyard {
 namespace {
 
-/// A name as a token of a JSON pointer.
-std::string token(std::string_view name) {
-  std::string result;
-  for (const char c : name)
-    if (c == '~')
-      result += "~0";
-    else if (c == '/')
-      result += "~1";
-    else
-      result += c;
-  return result;
-}
-
 class Checker {
  public:
   Checker(const Problem& problem, const Schedule& schedule)
@@ -51,7 +38,7 @@ class Checker {
   }
   std::string_view name(OpId op) const { return graph_.name(op); }
   const std::string& name(DeviceId device) const { return problem_.cluster().device(device).name; }
-  std::string at_op(const char* member, OpId op) const { return fmt::format("/{}/{}", member, token(name(op))); }
+  std::string at_op(const char* member, OpId op) const { return fmt::format("/{}/{}", member, pointer_token(name(op))); }
 
   void check_placement() {
     const Placement& placement = schedule_.placement;
@@ -122,7 +109,7 @@ class Checker {
     IdMap<OpId, std::uint8_t> seen(problem_.op_count(), 0);
     for (const DeviceId device : problem_.devices())
       for (const OpId op : order[device]) {
-        const std::string at = fmt::format("/order/{}", token(name(device)));
+        const std::string at = fmt::format("/order/{}", pointer_token(name(device)));
         if (op.index() >= problem_.op_count())
           report("order",
                  fmt::format("the order of device '{}' lists an op that graph '{}' does not have", name(device),
@@ -142,7 +129,7 @@ class Checker {
       if (!seen[op] && findings_.empty())
         report("order",
                fmt::format("op '{}' is missing in the order of device '{}'", name(op), name(schedule_.placement[op])),
-               "policy strict needs every op once", fmt::format("/order/{}", token(name(schedule_.placement[op]))));
+               "policy strict needs every op once", fmt::format("/order/{}", pointer_token(name(schedule_.placement[op]))));
   }
 
   /// The op that must end before this one starts for the order's sake alone: an op of zero duration takes no resource,
@@ -219,7 +206,7 @@ class Checker {
     if (steps > kMostShown) cycle += fmt::format(", and {} more", steps - kMostShown);
     report("deadlock", fmt::format("the strict order can never run: {}", cycle),
            "change the order so that no op stands before one that it needs",
-           device.is_none() ? "/order" : fmt::format("/order/{}", token(name(device))));
+           device.is_none() ? "/order" : fmt::format("/order/{}", pointer_token(name(device))));
   }
 
   const Problem& problem_;

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "trainyard/core/id.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/problem/timeline.hpp"
+
+namespace trainyard {
+
+/// One task of a critical path, and what it waited for last.
+struct PathStep {
+  enum class Cause : std::uint8_t {
+    start,     // nothing: it starts at 0
+    data,      // the step before it, which made it ready
+    resource,  // the step before it, which held its device or one of its channels; a gap may lie in between
+  };
+  OpId op;                   // none: a transfer
+  std::size_t transfer = 0;  // of a transfer: index into Timeline::transfers
+  Cause cause = Cause::start;
+
+  friend bool operator==(const PathStep&, const PathStep&) = default;
+};
+
+/// Why the step takes as long as it does: the tasks from time 0 to the makespan, each of which starts where the one
+/// before it ends, or at the end of that one's gap on the resource that both need.
+///
+/// Found backwards from the op that ends last. A task that starts the moment it is ready is bound by the task that made
+/// it ready; any other by the one that held its resource until then. Ties: ops before transfers, then lower id. The
+/// timeline must be the schedule's.
+std::vector<PathStep> critical_path(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
+
+}  // namespace trainyard

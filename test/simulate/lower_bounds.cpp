@@ -1,0 +1,106 @@
+#include "trainyard/simulate/lower_bounds.hpp"
+
+#include <doctest/doctest.h>
+
+#include "simulate/best_schedule.hpp"
+#include "simulate/random_problem.hpp"
+#include "simulate/small_instance.hpp"
+
+namespace trainyard::test {
+namespace {
+
+TEST_CASE("a chain and two long ops: the bounds by hand") {
+  const SmallInstance instance{{{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 4}, {0, 4}},
+                               {{0, {1}, 1}, {1, {2}, 1}, {2, {3}, 1}, {3, {4}, 1}}};
+  const Problem two = problem_of(instance, linked(2)), three = problem_of(instance, linked(3));
+  CHECK(critical_path_bound(two) == Nanoseconds{5});
+  CHECK(work_bound(two) == Nanoseconds{7});    // 13 / 2, rounded up
+  CHECK(work_bound(three) == Nanoseconds{5});  // 13 / 3, rounded up
+  CHECK(colocation_bound(two) == Nanoseconds{4});
+  CHECK(best_lower_bound(two) == LowerBound{"work", Nanoseconds{7}});
+  CHECK(best_lower_bound(three) == LowerBound{"critical-path", Nanoseconds{5}});
+}
+
+TEST_CASE("between a head of 5 and a tail of 2 the middle's work counts alone") {
+  // 0 (5), then four ops of 3, then 5 (2).
+  const SmallInstance instance{{{0, 5}, {0, 3}, {0, 3}, {0, 3}, {0, 3}, {0, 2}},
+                               {{0, {1, 2, 3, 4}, 0}, {1, {5}, 0}, {2, {5}, 0}, {3, {5}, 0}, {4, {5}, 0}}};
+  const Problem problem = problem_of(instance, linked(2));
+  CHECK(critical_path_bound(problem) == Nanoseconds{10});  // 5 + 3 + 2
+  CHECK(work_bound(problem) == Nanoseconds{10});           // 19 / 2, rounded up
+  CHECK(head_tail_bound(problem) == Nanoseconds{13});      // 5 + 12 / 2 + 2
+}
+
+TEST_CASE("work is split between fast and slow devices as well as it can be") {
+  ClusterSpec cluster = linked(2);
+  cluster.devices[1].device_class = "cpu";
+  const auto problem = [&](std::size_t ops) {
+    GraphBuilder builder{"alike"};
+    for (std::size_t i = 0; i < ops; ++i)
+      builder.add({.name = std::to_string(i), .times = {{"gpu", Nanoseconds{2}}, {"cpu", Nanoseconds{4}}}});
+    return Problem{std::move(builder).build(), make_cluster(cluster)};
+  };
+  CHECK(work_bound(problem(6)) == Nanoseconds{8});   // 4 ops x 2 = 2 ops x 4
+  CHECK(work_bound(problem(7)) == Nanoseconds{10});  // 14 / 1.5 = 9.33, rounded up
+}
+
+TEST_CASE("three classes of devices: no device has to be idle in the bound") {
+  ClusterSpec cluster = linked(3);
+  GraphBuilder builder{"three"};
+  for (std::size_t i = 0; i < 11; ++i)
+    builder.add({.name = std::to_string(i),
+                 .times = {{"d0", Nanoseconds{200}}, {"d1", Nanoseconds{300}}, {"d2", Nanoseconds{600}}}});
+  const Problem problem{std::move(builder).build(), make_cluster(cluster)};
+  REQUIRE(problem.column_count() == 3);
+  CHECK(work_bound(problem) <= Nanoseconds{1100});  // 1100 / 200 + 1100 / 300 + 1100 / 600 = 11
+  CHECK(work_bound(problem) >= Nanoseconds{1050});  // the search comes near
+}
+
+TEST_CASE("a gap counts between ops and not behind the last") {
+  ClusterSpec cluster = linked(1);
+  cluster.devices[0].gap = Nanoseconds{10};
+  const SmallInstance instance{{{0, 1}, {0, 2}, {0, 0}, {0, 3}}, {}};
+  CHECK(work_bound(problem_of(instance, cluster)) == Nanoseconds{26});  // 1 + 10 + 2 + 10 + 3
+}
+
+TEST_CASE("a colocation group runs on one device") {
+  GraphBuilder builder{"group"};
+  for (const char* name : {"a", "b", "c"})
+    builder.add({.name = name, .colocate = "g", .times = {{"gpu", Nanoseconds{4}}}});
+  const Problem problem{std::move(builder).build(), make_cluster(linked(3))};
+  CHECK(colocation_bound(problem) == Nanoseconds{12});  // 3 x 4
+}
+
+TEST_CASE("no bound is above the least makespan of any placement and order") {
+  std::size_t tight = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(17, seed);
+    RandomProblemOptions options;
+    options.most_devices = 2;
+    options.most_ops = seed < 100 ? 6 : 5;
+    const Problem problem = random_problem(random, options);
+    const Nanoseconds least = least_makespan(problem);
+    for (const LowerBound& bound : lower_bounds(problem)) {
+      CAPTURE(bound.name);
+      REQUIRE(bound.value <= least);
+    }
+    tight += best_lower_bound(problem).value == least;
+  }
+  CHECK(tight > 300);
+}
+
+TEST_CASE("no bound is above the makespan of any schedule") {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(19, seed);
+    RandomProblemOptions options;
+    options.most_ops = 25;
+    const Problem problem = random_problem(random, options);
+    const Nanoseconds makespan = simulate(problem, random_schedule(random, problem)).makespan;
+    for (const LowerBound& bound : lower_bounds(problem)) REQUIRE(bound.value <= makespan);
+  }
+}
+
+}  // namespace
+}  // namespace trainyard::test
