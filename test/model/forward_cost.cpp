@@ -1,0 +1,228 @@
+#include "trainyard/model/forward_cost.hpp"
+
+#include <doctest/doctest.h>
+
+#include "support/model_sketch.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/model/op_kind.hpp"
+
+using namespace trainyard;
+using trainyard::test::ModelSketch;
+
+namespace {
+
+ForwardCost cost_of_last(const ModelSketch& net, std::int64_t mask_bytes = 1) {
+  return forward_cost(net.model(), net.last_node(), mask_bytes);
+}
+
+ForwardCost cost(double flops, double matmul, std::int64_t bytes) {
+  return {Flops{flops}, Flops{matmul}, Bytes{bytes}};
+}
+
+}  // namespace
+
+TEST_CASE("a convolution counts two FLOPs per multiply-add, and one per output for its bias") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 4, 8, 8});
+  net.node("Conv", {x, net.parameter("w", {6, 4, 3, 3}), net.parameter("b", {6})}, {2, 6, 8, 8});
+  // n(Y) = 2 x 6 x 64 = 768; 2 x 768 x 4 x 9 = 55296; bytes 4 x (512 + 216 + 6 + 768) = 6008
+  CHECK(cost_of_last(net) == cost(55296 + 768, 55296, 6008));
+}
+
+TEST_CASE("a grouped convolution reads a group's channels only") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {1, 4, 8, 8});
+  net.node("Conv", {x, net.parameter("w", {4, 1, 3, 3})}, {1, 4, 8, 8}, {{"group", std::int64_t{4}}});
+  // 2 x 256 x 9 = 4608; bytes 4 x (256 + 36 + 256)
+  CHECK(cost_of_last(net) == cost(4608, 4608, 2192));
+}
+
+TEST_CASE("a transposed convolution counts its input") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {1, 4, 5, 5});
+  net.node("ConvTranspose", {x, net.parameter("w", {4, 3, 2, 2})}, {1, 3, 10, 10});
+  // 2 x 100 x 3 x 4 = 2400; bytes 4 x (100 + 48 + 300)
+  CHECK(cost_of_last(net) == cost(2400, 2400, 1792));
+}
+
+TEST_CASE("matrix products count the shared dimension") {
+  ModelSketch net;
+  const ValueId a = net.input("a", {2, 3});
+  SUBCASE("Gemm") {
+    net.node("Gemm", {a, net.parameter("w", {3, 5}), net.parameter("c", {5})}, {2, 5});
+    CHECK(cost_of_last(net) == cost(60 + 10, 60, 4 * (6 + 15 + 5 + 10)));  // 2 x 2 x 3 x 5
+  }
+  SUBCASE("Gemm of a transposed input") {
+    net.node("Gemm", {a, net.parameter("w", {2, 5})}, {3, 5}, {{"transA", std::int64_t{1}}});
+    CHECK(cost_of_last(net) == cost(60, 60, 4 * (6 + 10 + 15)));  // 2 x 3 x 2 x 5
+  }
+  SUBCASE("Linear on a sequence") {
+    const ValueId x = net.input("x", {2, 7, 3});
+    net.node("Linear", {x, net.parameter("w", {3, 4}), net.parameter("b", {4})}, {2, 7, 4});
+    CHECK(cost_of_last(net) == cost(336 + 56, 336, 4 * (42 + 12 + 4 + 56)));  // 2 x 56 x 3
+  }
+  SUBCASE("Linear without a bias") {
+    const ValueId x = net.input("x", {2, 7, 3});
+    net.node("Linear", {x, net.parameter("w", {3, 4}), ValueId::none()}, {2, 7, 4});
+    CHECK(cost_of_last(net) == cost(336, 336, 4 * (42 + 12 + 56)));
+  }
+  SUBCASE("MatMul in a batch") {
+    const ValueId q = net.input("q", {2, 8, 16, 4}), k = net.input("k", {2, 8, 4, 16});
+    net.node("MatMul", {q, k}, {2, 8, 16, 16});
+    CHECK(cost_of_last(net) == cost(32768, 32768, 4 * (1024 + 1024 + 4096)));  // 2 x 4096 x 4
+  }
+  SUBCASE("a square of one tensor reads it once") {
+    const ValueId s = net.input("s", {4, 4});
+    net.node("MatMul", {s, s}, {4, 4});
+    CHECK(cost_of_last(net) == cost(128, 128, 4 * (16 + 16)));
+  }
+}
+
+TEST_CASE("a batch normalization reads its input twice and six numbers per channel") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 3, 4, 4});  // 96 elements
+  const std::vector<ValueId> inputs{x, net.parameter("scale", {3}), net.parameter("bias", {3}), net.buffer("mean", {3}),
+                                    net.buffer("var", {3})};
+  SUBCASE("in training") {
+    net.nodes("BatchNormalization", inputs, {{2, 3, 4, 4}, {3}, {3}}, {{"training_mode", std::int64_t{1}}});
+    CHECK(cost_of_last(net) == cost(768, 0, 4 * (3 * 96 + 6 * 3)));
+  }
+  SUBCASE("frozen it scales and shifts") {
+    net.node("BatchNormalization", inputs, {2, 3, 4, 4}, {{"training_mode", std::int64_t{0}}});
+    CHECK(cost_of_last(net) == cost(192, 0, 4 * 2 * 96));
+  }
+}
+
+TEST_CASE("pools count their window, global ones what they read") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {1, 2, 6, 6});
+  SUBCASE("MaxPool") {
+    net.node("MaxPool", {x}, {1, 2, 3, 3}, {{"kernel_shape", std::vector<std::int64_t>{2, 2}}});
+    CHECK(cost_of_last(net) == cost(72, 0, 4 * (72 + 18)));  // 18 x 4
+  }
+  SUBCASE("GlobalAveragePool") {
+    net.node("GlobalAveragePool", {x}, {1, 2, 1, 1});
+    CHECK(cost_of_last(net) == cost(72, 0, 4 * (72 + 2)));
+  }
+  SUBCASE("ReduceMean") {
+    net.node("ReduceMean", {x}, {1, 2, 6});
+    CHECK(cost_of_last(net) == cost(72, 0, 4 * (72 + 12)));
+  }
+}
+
+TEST_CASE("element-wise ops count a constant per element") {
+  const auto flops = [](const std::string& type) {
+    ModelSketch net;
+    const ValueId x = net.input("x", {10});
+    net.node(type, {x}, {10});
+    const ForwardCost found = cost_of_last(net);
+    CHECK(found.bytes == Bytes{80});
+    CHECK(found.matmul_flops == Flops{0});
+    return found.flops.value;
+  };
+  CHECK(flops("Relu") == 10);
+  CHECK(flops("Sigmoid") == 40);
+  CHECK(flops("Tanh") == 50);
+  CHECK(flops("Gelu") == 100);
+  CHECK(flops("Softmax") == 50);
+  CHECK(flops("LayerNormalization") == 80);
+  CHECK(flops("SomethingNew") == 10);
+}
+
+TEST_CASE("a dropout writes a mask of one byte per element, or of four") {
+  ModelSketch net;
+  net.node("Dropout", {net.input("x", {10})}, {10}, {{"ratio", 0.5}});
+  CHECK(cost_of_last(net) == cost(20, 0, 40 + 40 + 10));
+  CHECK(cost_of_last(net, 4) == cost(20, 0, 40 + 40 + 40));
+}
+
+TEST_CASE("an embedding reads the rows that it takes, not the table") {
+  ModelSketch net;
+  const ValueId ids = net.input("ids", {2, 3}, DataType::int64);
+  net.node("Gather", {net.parameter("table", {1000, 4}), ids}, {2, 3, 4});
+  CHECK(cost_of_last(net) == cost(0, 0, 6 * 8 + 2 * 24 * 4));
+}
+
+TEST_CASE("an LSTM reads its weights in every step") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {5, 2, 3});  // steps, batch, inputs; hidden 4
+  net.nodes("LSTM", {x, net.parameter("w", {1, 16, 3}), net.parameter("r", {1, 16, 4}), net.parameter("b", {1, 32})},
+            {{5, 1, 2, 4}});
+  // D S B H = 40 cells: 8 x 40 x (3 + 4) = 2240 in products, 38 x 40 = 1520 besides
+  // bytes: 4 x (30 + 48 + 64 + 32 + 40) once, 4 x (48 + 64) in each of four more steps
+  CHECK(cost_of_last(net) == cost(2240 + 1520, 2240, 856 + 4 * 448));
+}
+
+TEST_CASE("views cost nothing") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 6});
+  const auto kind = [&] { return view_kind(net.model(), net.last_node()); };
+  SUBCASE("Reshape") {
+    net.node("Reshape", {x, net.constant({3, 4})}, {3, 4});
+    CHECK(kind() == ViewKind::alias);
+  }
+  SUBCASE("Transpose") {
+    net.node("Transpose", {x}, {6, 2});
+    CHECK(kind() == ViewKind::alias);
+  }
+  SUBCASE("Slice") {
+    net.node("Slice", {x}, {2, 3});
+    CHECK(kind() == ViewKind::slice);
+  }
+  SUBCASE("Slice of everything") {
+    net.node("Slice", {x}, {2, 6});
+    CHECK(kind() == ViewKind::alias);
+  }
+  SUBCASE("Split") {
+    net.nodes("Split", {x}, {{2, 2}, {2, 4}});
+    CHECK(kind() == ViewKind::slice);
+  }
+  SUBCASE("Expand") {
+    net.node("Expand", {x, net.constant({5, 2, 6})}, {5, 2, 6});
+    CHECK(kind() == ViewKind::spread);
+  }
+  SUBCASE("a Gather of one known index") {
+    net.node("Gather", {x, net.constant({1})}, {6});
+    CHECK(kind() == ViewKind::slice);
+  }
+  SUBCASE("a Dropout of ratio 0") {
+    net.node("Dropout", {x, net.constant({0}), net.constant({1})}, {2, 6});
+    CHECK(kind() == ViewKind::alias);
+  }
+  SUBCASE("a Dropout outside training") {
+    net.node("Dropout", {x, net.input("ratio", {}), net.constant({0})}, {2, 6});
+    CHECK(kind() == ViewKind::alias);
+  }
+  SUBCASE("a Cast to the same type") {
+    net.node("Cast", {x}, {2, 6});
+    CHECK(kind() == ViewKind::alias);
+  }
+  CHECK(cost_of_last(net) == ForwardCost{});
+}
+
+TEST_CASE("a Cast to another type is a copy") {
+  ModelSketch net;
+  net.node("Cast", {net.input("x", {10})}, {10}, {}, DataType::float16);
+  CHECK(cost_of_last(net) == cost(0, 0, 40 + 20));
+}
+
+TEST_CASE("views of views share the storage of the first") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 6});
+  const ValueId y = net.node("Relu", {x}, {2, 6});
+  const ValueId rows = net.node("Slice", {y}, {1, 6});
+  const ValueId column = net.node("Transpose", {rows}, {6, 1});
+  const auto roots = storage_roots(net.model());
+  CHECK(roots[x] == x);
+  CHECK(roots[y] == y);
+  CHECK(roots[rows] == y);
+  CHECK(roots[column] == y);
+}
+
+TEST_CASE("a shape that is not known is an error that names the value") {
+  Model model;
+  model.values.push_back({.name = "x", .role = Value::Role::input});
+  model.values.push_back({.name = "y"});
+  const Node node{.name = "r", .type = "Relu", .inputs = {ValueId{0}}, .outputs = {ValueId{1}}};
+  CHECK_THROWS_WITH_AS(forward_cost(model, node), "the shape of 'y' is not known", InputError);
+}

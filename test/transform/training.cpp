@@ -1,0 +1,454 @@
+#include "trainyard/transform/training.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/model_sketch.hpp"
+#include "trainyard/core/error.hpp"
+
+using namespace trainyard;
+using trainyard::test::ModelSketch;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names op_names(const Graph& graph, Phase phase) {
+  Names names;
+  for (const OpId op : graph.ops())
+    if (graph.phase(op) == phase) names.emplace_back(graph.name(op));
+  return names;
+}
+
+OpId find(const Graph& graph, const std::string& name) {
+  const auto op = graph.find_op(name);
+  REQUIRE_MESSAGE(op.has_value(), name);
+  return *op;
+}
+
+Names input_names(const Graph& graph, const std::string& op) {
+  Names names;
+  for (const TensorId tensor : graph.inputs(find(graph, op))) names.emplace_back(graph.name(tensor));
+  return names;
+}
+
+/// "name:bytes" of what the op produces.
+Names outputs(const Graph& graph, const std::string& op) {
+  Names names;
+  for (const TensorId tensor : graph.outputs(find(graph, op)))
+    names.push_back(std::string{graph.name(tensor)} + ":" + std::to_string(graph.bytes(tensor).count));
+  return names;
+}
+
+std::string group(const Graph& graph, const std::string& op) { return graph.colocation_group(find(graph, op)); }
+
+/// x [2,3] -> Gemm0 [2,4] -> Relu1 -> Gemm2 [2,5], with biases: 12 + 4 + 20 + 5 = 41 parameters.
+Model perceptron() {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 3});
+  const ValueId h = net.node("Gemm", {x, net.parameter("w1", {3, 4}), net.parameter("b1", {4})}, {2, 4});
+  const ValueId r = net.node("Relu", {h}, {2, 4});
+  return net.finish({net.node("Gemm", {r, net.parameter("w2", {4, 5}), net.parameter("b2", {5})}, {2, 5})});
+}
+
+}  // namespace
+
+TEST_CASE("a perceptron's training step adds up by hand") {
+  TrainingSummary sum;
+  const Graph graph = training_graph(perceptron(), {.optimizer = Optimizer::adam}, &sum);
+  CHECK(sum == TrainingSummary{
+                   .forward_flops = Flops{56 + 8 + 90 + 52},  // 48 + 8 bias, relu, 80 + 10 bias, loss 5 x 10 + 2
+                   .backward_flops = Flops{50 + 170 + 8 + 56},
+                   .update_flops = Flops{12 * 41},
+                   .forward_matmul_flops = Flops{128},        // 2 x 8 x 3 + 2 x 10 x 4
+                   .backward_matmul_flops = Flops{160 + 48},  // no gradient of x: 2 x 128 - 48
+                   .saved_bytes = Bytes{32 + 40},             // relu's output once, log-probabilities
+                   .parameters = 41,
+                   .parameter_bytes = Bytes{164},
+                   .state_bytes = Bytes{328},
+                   .input_ops = 2,
+                   .forward_ops = 4,
+                   .backward_ops = 4,
+                   .update_ops = 4,
+               });
+  CHECK(op_names(graph, Phase::forward) == Names{"x", "labels", "Gemm0", "Relu1", "Gemm2", "loss"});
+  CHECK(op_names(graph, Phase::backward) == Names{"loss/grad", "Gemm2/grad", "Relu1/grad", "Gemm0/grad"});
+  CHECK(op_names(graph, Phase::update) == Names{"w1/update", "b1/update", "w2/update", "b2/update"});
+
+  CHECK(input_names(graph, "Gemm0") == Names{"x"});  // parameters are not tensors
+  CHECK(outputs(graph, "loss") == Names{"loss:4", "loss.logp:40"});
+  CHECK(outputs(graph, "labels") == Names{"labels:16"});  // int64
+  CHECK(input_names(graph, "loss/grad") == Names{"labels", "loss.logp"});
+  CHECK(outputs(graph, "loss/grad") == Names{"Gemm2.out.grad:40"});
+  CHECK(input_names(graph, "Gemm2/grad") == Names{"Gemm2.out.grad", "Relu1.out"});
+  CHECK(outputs(graph, "Gemm2/grad") == Names{"Relu1.out.grad:32", "w2.grad:80", "b2.grad:20"});
+  CHECK(input_names(graph, "Relu1/grad") == Names{"Relu1.out.grad", "Relu1.out"});
+  CHECK(input_names(graph, "Gemm0/grad") == Names{"Gemm0.out.grad", "x"});
+  CHECK(outputs(graph, "Gemm0/grad") == Names{"w1.grad:48", "b1.grad:16"});
+  CHECK(input_names(graph, "w2/update") == Names{"w2.grad"});
+  CHECK(outputs(graph, "w2/update").empty());
+
+  const OpId gemm = find(graph, "Gemm0"), grad = find(graph, "Gemm2/grad"), update = find(graph, "w1/update");
+  CHECK(graph.type(gemm) == "Gemm");
+  CHECK(graph.parameter_bytes(gemm) == Bytes{64});
+  CHECK(graph.state_bytes(gemm) == Bytes{128});
+  CHECK(graph.bytes_accessed(gemm) == Bytes{4 * (6 + 12 + 4 + 8)});
+  CHECK(graph.signature(gemm) == "Gemm(float32[2,3],float32[3,4],float32[4])->float32[2,4]");
+  CHECK(graph.type(grad) == "GemmGrad");
+  CHECK(graph.flops(grad) == Flops{80 + 80 + 10});
+  CHECK(graph.bytes_accessed(grad) == Bytes{4 * (10 + 20 + 8 + 8 + 20 + 5)});  // dY, W, X; dX, dW, db
+  CHECK(graph.type(update) == "AdamUpdate");
+  CHECK(graph.flops(update) == Flops{144});
+  CHECK(graph.bytes_accessed(update) == Bytes{7 * 4 * 12});
+}
+
+TEST_CASE("fine granularity sets the gradients of data, weights and bias apart") {
+  TrainingSummary fine, whole;
+  const Graph graph = training_graph(perceptron(), {.granularity = Granularity::fine}, &fine);
+  CHECK(op_names(graph, Phase::backward) == Names{"loss/grad", "Gemm2/grad_a", "Gemm2/grad_b", "Gemm2/grad_c",
+                                                  "Relu1/grad", "Gemm0/grad_b", "Gemm0/grad_c"});
+  CHECK(graph.flops(find(graph, "Gemm2/grad_a")) == Flops{80});
+  CHECK(graph.flops(find(graph, "Gemm2/grad_c")) == Flops{10});
+  CHECK(input_names(graph, "Gemm2/grad_a") == Names{"Gemm2.out.grad"});
+  CHECK(input_names(graph, "Gemm2/grad_b") == Names{"Gemm2.out.grad", "Relu1.out"});
+  training_graph(perceptron(), {}, &whole);
+  fine.backward_ops = whole.backward_ops = 0;
+  CHECK(fine == whole);
+}
+
+TEST_CASE("what touches a parameter is in its group, and groups are named after their first parameter") {
+  const Graph graph = training_graph(perceptron());
+  for (const char* op : {"Gemm0", "Gemm0/grad", "w1/update", "b1/update"}) CHECK(group(graph, op) == "w1");
+  for (const char* op : {"Gemm2", "Gemm2/grad", "w2/update", "b2/update"}) CHECK(group(graph, op) == "w2");
+  for (const char* op : {"x", "labels", "Relu1", "loss", "loss/grad", "Relu1/grad"}) CHECK(group(graph, op).empty());
+}
+
+TEST_CASE("gradients can be kept with their forward ops") {
+  const Graph graph = training_graph(perceptron(), {.colocate_gradients = true});
+  CHECK(group(graph, "Relu1") == "Relu1");
+  CHECK(group(graph, "Relu1/grad") == "Relu1");
+  CHECK(group(graph, "loss/grad") == "loss");
+  CHECK(group(graph, "Gemm0/grad") == "w1");
+  CHECK(group(graph, "x").empty());
+}
+
+TEST_CASE("inputs and labels take no time anywhere") {
+  const Graph graph = training_graph(perceptron());
+  for (const char* name : {"x", "labels"}) {
+    const auto times = graph.given_times(find(graph, name));
+    REQUIRE(times.size() == 2);
+    CHECK(times[0] == GivenTime{"gpu", Nanoseconds{0}});
+    CHECK(times[1] == GivenTime{"cpu", Nanoseconds{0}});
+  }
+}
+
+TEST_CASE("without an optimizer there is the forward graph alone") {
+  TrainingSummary sum;
+  const Graph graph = training_graph(perceptron(), {.optimizer = Optimizer::none}, &sum);
+  CHECK(op_names(graph, Phase::forward) == Names{"x", "Gemm0", "Relu1", "Gemm2"});
+  CHECK(graph.op_count() == 4);
+  CHECK(sum.parameter_bytes == Bytes{164});
+  CHECK(sum.state_bytes == Bytes{0});
+  CHECK(sum.backward_flops == Flops{0});
+}
+
+TEST_CASE("a small convolutional net saves what its backward pass reads, each storage once") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 3, 8, 8});
+  const ValueId conv = net.node("Conv", {x, net.parameter("conv.w", {4, 3, 3, 3})}, {2, 4, 8, 8});  // 512 elements
+  const ValueId norm = net.nodes("BatchNormalization",
+                                 {conv, net.parameter("bn.w", {4}), net.parameter("bn.b", {4}),
+                                  net.buffer("bn.mean", {4}), net.buffer("bn.var", {4})},
+                                 {{2, 4, 8, 8}, {4}, {4}}, {{"training_mode", std::int64_t{1}}})[0];
+  const ValueId relu = net.node("Relu", {norm}, {2, 4, 8, 8});
+  const ValueId pool = net.node("MaxPool", {relu}, {2, 4, 4, 4}, {{"kernel_shape", std::vector<std::int64_t>{2, 2}}});
+  const ValueId flat = net.node("Flatten", {pool}, {2, 64});
+  const Model model =
+      net.finish({net.node("Gemm", {flat, net.parameter("fc.w", {64, 5}), net.parameter("fc.b", {5})}, {2, 5})});
+
+  TrainingSummary sum;
+  const Graph graph = training_graph(model, {.optimizer = Optimizer::momentum}, &sum);
+  CHECK(sum.forward_matmul_flops == Flops{27648 + 1280});       // 2 x 512 x 27 + 2 x 10 x 64
+  CHECK(sum.backward_matmul_flops == Flops{27648 + 2 * 1280});  // the first convolution needs no gradient of x
+  // input of the norm 2048, its statistics 8 x 4, relu's output 2048 (also held for the pool), indices 8 x 128,
+  // the flattened pool output 512, log-probabilities 40
+  CHECK(sum.saved_bytes == Bytes{2048 + 32 + 2048 + 1024 + 512 + 40});
+  CHECK(sum.parameters == 108 + 4 + 4 + 320 + 5);
+  CHECK(sum.state_bytes == Bytes{4 * 441 + 4 * 8});  // momentum, and two buffers of the norm
+  CHECK(outputs(graph, "BatchNormalization1") ==
+        Names{"BatchNormalization1.out:2048", "BatchNormalization1.out.stats:32"});
+  CHECK(outputs(graph, "MaxPool3") == Names{"MaxPool3.out:512", "MaxPool3.out.indices:1024"});
+  CHECK(input_names(graph, "MaxPool3/grad") == Names{"Flatten4.out.grad", "Relu2.out", "MaxPool3.out.indices"});
+  CHECK(input_names(graph, "Gemm5") == Names{"MaxPool3.out"});  // the Flatten is no op
+  CHECK(group(graph, "BatchNormalization1") == "bn.w");
+  CHECK(graph.type(find(graph, "BatchNormalization1/grad")) == "BatchNormGrad");
+  // dY and X twice, statistics, scale; dX, dscale, dbias
+  CHECK(graph.bytes_accessed(find(graph, "BatchNormalization1/grad")) == Bytes{4 * 2048 + 32 + 16 + 2048 + 32});
+  CHECK(op_names(graph, Phase::backward) ==
+        Names{"loss/grad", "Gemm5/grad", "MaxPool3/grad", "Relu2/grad", "BatchNormalization1/grad", "Conv0/grad"});
+}
+
+TEST_CASE("where a residual branch meets its trunk one gradient addition is made, and none for the sum itself") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 4});
+  const ValueId trunk = net.node("Gemm", {x, net.parameter("w1", {4, 4})}, {2, 4});
+  const ValueId branch = net.node("Relu", {trunk}, {2, 4});
+  const ValueId sum = net.node("Add", {branch, trunk}, {2, 4});
+  TrainingSummary summary;
+  const Graph graph = training_graph(net.finish({sum}), {}, &summary);
+  CHECK(op_names(graph, Phase::backward) == Names{"loss/grad", "Relu1/grad", "Gemm0.out/add_grad", "Gemm0/grad"});
+  CHECK(summary.gradient_adds == 1);
+  CHECK(input_names(graph, "Gemm0.out/add_grad") == Names{"Add2.out.grad", "Gemm0.out.grad"});
+  CHECK(graph.flops(find(graph, "Gemm0.out/add_grad")) == Flops{8});
+  CHECK(graph.bytes_accessed(find(graph, "Gemm0.out/add_grad")) == Bytes{3 * 32});
+  CHECK(summary.saved_bytes == Bytes{32 + 32});  // relu's output, log-probabilities; the Add saves nothing
+}
+
+TEST_CASE("a weight used three times is held once, and its gradients are added twice") {
+  ModelSketch net;
+  ValueId h = net.input("x", {2, 4});
+  const ValueId w = net.parameter("w", {4, 4});
+  for (int step = 0; step < 3; ++step) h = net.node("Tanh", {net.node("Gemm", {h, w}, {2, 4})}, {2, 4});
+  TrainingSummary sum;
+  const Graph graph = training_graph(net.finish({h}), {}, &sum);
+  CHECK(sum.gradient_adds == 2);
+  CHECK(sum.parameter_bytes == Bytes{64});
+  CHECK(sum.update_ops == 1);
+  CHECK(graph.parameter_bytes(find(graph, "Gemm0")) == Bytes{64});
+  CHECK(graph.parameter_bytes(find(graph, "Gemm2")) == Bytes{0});
+  for (const char* op :
+       {"Gemm0", "Gemm2", "Gemm4", "Gemm0/grad", "Gemm2/grad", "Gemm4/grad", "w/add_grad", "w/add_grad#2", "w/update"})
+    CHECK(group(graph, op) == "w");
+  CHECK(sum.backward_matmul_flops == Flops{2 * 3 * 64 - 64});
+}
+
+TEST_CASE("a table tied to the output layer through a transpose is one parameter") {
+  ModelSketch net;
+  const ValueId table = net.parameter("table", {10, 4});
+  const ValueId ids = net.input("ids", {2, 3}, DataType::int64);
+  const ValueId words = net.node("Gather", {table, ids}, {2, 3, 4});
+  const ValueId turned = net.node("Transpose", {table}, {4, 10});
+  const Model model = net.finish({net.node("MatMul", {words, turned}, {2, 3, 10})});
+  TrainingSummary sum;
+  const Graph graph = training_graph(model, {}, &sum);
+  CHECK(op_names(graph, Phase::backward) == Names{"loss/grad", "MatMul2/grad", "Gather0/grad", "table/add_grad"});
+  for (const char* op : {"Gather0", "MatMul2", "MatMul2/grad", "Gather0/grad", "table/add_grad", "table/update"})
+    CHECK(group(graph, op) == "table");
+  CHECK(sum.saved_bytes == Bytes{96 + 240});  // the words, log-probabilities; ids are an input, the table no tensor
+  CHECK(graph.type(find(graph, "Gather0/grad")) == "EmbeddingGrad");
+  CHECK(outputs(graph, "Gather0/grad") == Names{"table.grad:160"});  // dense
+  CHECK(outputs(graph, "labels") == Names{"labels:48"});             // one per row: 2 x 3
+}
+
+TEST_CASE("a tensor read through slices alone is declared as its slices") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 4});
+  const ValueId gates = net.node("Gemm", {x, net.parameter("w", {4, 6})}, {2, 6});
+  SUBCASE("and its gradient is one Concat") {
+    const auto parts = net.nodes("Split", {gates}, {{2, 3}, {2, 3}});
+    const ValueId a = net.node("Sigmoid", {parts[0]}, {2, 3}), b = net.node("Tanh", {parts[1]}, {2, 3});
+    const Graph graph = training_graph(net.finish({net.node("Mul", {a, b}, {2, 3})}));
+    CHECK(outputs(graph, "Gemm0") == Names{"Split1.out:24", "Split1.out1:24"});
+    CHECK(input_names(graph, "Sigmoid2") == Names{"Split1.out"});
+    CHECK(input_names(graph, "Split1/grad") == Names{"Split1.out.grad", "Split1.out1.grad"});
+    CHECK(graph.type(find(graph, "Split1/grad")) == "Concat");
+    CHECK(graph.bytes_accessed(find(graph, "Split1/grad")) == Bytes{2 * 48});
+  }
+  SUBCASE("unless an op reads all of it too") {
+    const auto parts = net.nodes("Split", {gates}, {{2, 3}, {2, 3}});
+    const ValueId all = net.node("Tanh", {gates}, {2, 6});
+    const ValueId both = net.node("Concat", {parts[0], parts[1], all}, {2, 12});
+    const Graph graph = training_graph(net.finish({both}));
+    CHECK(outputs(graph, "Gemm0") == Names{"Gemm0.out:48"});
+    CHECK(input_names(graph, "Concat3") == Names{"Gemm0.out", "Tanh2.out"});
+  }
+  SUBCASE("unless slices overlap") {
+    const ValueId a = net.node("Slice", {gates}, {2, 4}), b = net.node("Slice", {gates}, {2, 5});
+    const ValueId both = net.node("Concat", {net.node("Tanh", {a}, {2, 4}), net.node("Tanh", {b}, {2, 5})}, {2, 9});
+    const Graph graph = training_graph(net.finish({both}));
+    CHECK(outputs(graph, "Gemm0") == Names{"Gemm0.out:48"});
+  }
+}
+
+TEST_CASE("the gradient of a Concat is handed out in slices that no op makes") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 4});
+  const ValueId a = net.node("Gemm", {x, net.parameter("wa", {4, 3})}, {2, 3});
+  const ValueId b = net.node("Gemm", {x, net.parameter("wb", {4, 5})}, {2, 5});
+  const Graph graph = training_graph(net.finish({net.node("Concat", {a, b}, {2, 8})}));
+  CHECK(op_names(graph, Phase::backward) == Names{"loss/grad", "Gemm1/grad", "Gemm0/grad"});
+  CHECK(outputs(graph, "loss/grad") == Names{"Gemm0.out.grad:24", "Gemm1.out.grad:40"});
+  CHECK(input_names(graph, "Gemm1/grad") == Names{"Gemm1.out.grad", "x"});
+}
+
+TEST_CASE("the steps of a sequence are gathered into one gradient, or added up as eager PyTorch does") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {3, 2, 4});
+  const ValueId all = net.node("Linear", {x, net.parameter("w", {4, 4})}, {3, 2, 4});
+  std::vector<ValueId> steps;
+  for (std::int64_t step = 0; step < 3; ++step)
+    steps.push_back(net.node("Tanh", {net.node("Gather", {all, net.constant({step})}, {2, 4})}, {2, 4}));
+  const Model model = net.finish({net.node("Concat", steps, {2, 12})});
+  TrainingSummary gathered, eager;
+  const Graph graph = training_graph(model, {}, &gathered);
+  CHECK(gathered.gradient_adds == 0);
+  CHECK(outputs(graph, "Linear0") == Names{"Gather1.out:32", "Gather3.out:32", "Gather5.out:32"});
+  CHECK(input_names(graph, "Gather1/grad") == Names{"Gather5.out.grad", "Gather3.out.grad", "Gather1.out.grad"});
+  CHECK(graph.bytes_accessed(find(graph, "Gather1/grad")) == Bytes{96 + 2 * 96});
+  const Graph as_eager = training_graph(model, {.eager_slices = true}, &eager);
+  CHECK(eager.gradient_adds == 2);
+  CHECK(outputs(as_eager, "Gather3/grad") == Names{"Linear0.out.grad#2:96"});
+  CHECK(eager.backward_ops == gathered.backward_ops + 4);  // two more zeroed tensors, two additions
+}
+
+TEST_CASE("the gradient of an operand that was broadcast is summed") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 3, 4});
+  const ValueId h = net.node("Linear", {x, net.parameter("w", {4, 4})}, {2, 3, 4});
+  SUBCASE("Add") {
+    const ValueId y = net.node("Add", {h, net.parameter("p", {3, 4})}, {2, 3, 4});
+    const Graph graph = training_graph(net.finish({y}));
+    CHECK(graph.type(find(graph, "Add1/grad")) == "SumToShape");
+    CHECK(graph.flops(find(graph, "Add1/grad")) == Flops{24});
+    CHECK(outputs(graph, "Add1/grad") == Names{"p.grad:48"});
+    CHECK(group(graph, "Add1/grad") == "p");
+    CHECK(input_names(graph, "Linear0/grad") == Names{"Add1.out.grad", "x"});  // dA is dY
+  }
+  SUBCASE("Mul") {
+    const ValueId y = net.node("Mul", {h, net.parameter("p", {4})}, {2, 3, 4});
+    const Graph graph = training_graph(net.finish({y}));
+    CHECK(graph.flops(find(graph, "Mul1/grad")) == Flops{24 + 24 + 24});  // two products, one sum
+    CHECK(outputs(graph, "Mul1/grad") == Names{"Linear0.out.grad:96", "p.grad:16"});
+  }
+  SUBCASE("Expand") {
+    const ValueId token = net.node("Expand", {net.parameter("token", {1, 1, 4}), net.constant({2, 1, 4})}, {2, 1, 4});
+    const Graph graph = training_graph(net.finish({net.node("Concat", {token, h}, {2, 4, 4})}));
+    CHECK(graph.type(find(graph, "Expand1/grad")) == "SumToShape");
+    CHECK(outputs(graph, "Expand1/grad") == Names{"token.grad:16"});
+    CHECK(group(graph, "Concat2") == "token");
+    CHECK(graph.parameter_bytes(find(graph, "Concat2")) == Bytes{16});
+  }
+  SUBCASE("batched MatMul") {
+    const ValueId k =
+        net.node("Gather", {net.parameter("k", {9, 4, 5}), net.input("i", {1}, DataType::int64)}, {1, 4, 5});
+    const ValueId y = net.node("MatMul", {h, k}, {2, 3, 5});
+    const Graph graph = training_graph(net.finish({y}), {.granularity = Granularity::fine});
+    CHECK(graph.flops(find(graph, "MatMul2/grad_a")) == Flops{2 * 30 * 4});
+    CHECK(graph.flops(find(graph, "MatMul2/grad_b")) == Flops{2 * 30 * 4 + 2 * 20});  // summed over the batch of 2
+  }
+}
+
+TEST_CASE("attention saves queries, keys, values and weights") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 6, 8});
+  const auto project = [&](const char* name) {
+    return net.node("Linear", {x, net.parameter(name, {8, 8})}, {2, 6, 8});
+  };
+  const ValueId q = project("q"), k = project("k"), v = project("v");
+  const ValueId turned = net.node("Transpose", {k}, {2, 8, 6});
+  const ValueId weights = net.node("Softmax", {net.node("MatMul", {q, turned}, {2, 6, 6})}, {2, 6, 6});
+  TrainingSummary sum;
+  training_graph(net.finish({net.node("MatMul", {weights, v}, {2, 6, 8})}), {}, &sum);
+  CHECK(sum.saved_bytes == Bytes{3 * 384 + 288 + 384});            // q, k, v, the softmax, log-probabilities
+  CHECK(sum.forward_matmul_flops == Flops{3 * 1536 + 2 * 1152});   // 2 x 96 x 8 each; 2 x 72 x 8 and 2 x 96 x 6
+  CHECK(sum.backward_matmul_flops == Flops{3 * 1536 + 4 * 1152});  // x needs no gradient
+}
+
+TEST_CASE("a dropout's mask is saved, and what it passes on") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 4});
+  const ValueId h = net.node("Gemm", {x, net.parameter("w1", {4, 4})}, {2, 4});
+  const ValueId d = net.node("Dropout", {h}, {2, 4}, {{"ratio", 0.1}});
+  const Model model = net.finish({net.node("Gemm", {d, net.parameter("w2", {4, 3})}, {2, 3})});
+  TrainingSummary cuda, cpu;
+  const Graph graph = training_graph(model, {}, &cuda);
+  training_graph(model, {.dropout_mask_bytes = 4}, &cpu);
+  CHECK(cuda.saved_bytes == Bytes{32 + 8 + 24});  // dropped tensor, mask, log-probabilities
+  CHECK(cpu.saved_bytes == Bytes{32 + 32 + 24});
+  CHECK(outputs(graph, "Dropout1") == Names{"Dropout1.out:32", "Dropout1.out.mask:8"});
+  CHECK(input_names(graph, "Dropout1/grad") == Names{"Dropout1.out.grad", "Dropout1.out.mask"});
+}
+
+TEST_CASE("what the loss does not depend on has no backward ops and no update") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 4});
+  const ValueId y = net.node("Gemm", {x, net.parameter("w", {4, 4})}, {2, 4});
+  const ValueId side = net.node("Gemm", {x, net.parameter("side", {4, 4})}, {2, 4});
+  TrainingSummary sum;
+  const Graph graph = training_graph(net.finish({y, side}), {}, &sum);
+  CHECK(op_names(graph, Phase::backward) == Names{"loss/grad", "Gemm0/grad"});
+  CHECK(op_names(graph, Phase::update) == Names{"w/update"});
+  CHECK(sum.parameters == 32);
+  CHECK(sum.parameter_bytes == Bytes{128});
+}
+
+TEST_CASE("an LSTM runs back through its sequence in one op") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {5, 2, 3});  // steps, batch, inputs; hidden 4
+  const ValueId y = net.node("LSTM", {x, net.parameter("w", {1, 16, 3}), net.parameter("r", {1, 16, 4})}, {5, 1, 2, 4});
+  TrainingSummary sum;
+  const Graph graph = training_graph(net.finish({net.node("Reshape", {y}, {10, 4})}), {}, &sum);
+  CHECK(sum.forward_matmul_flops == Flops{8 * 40 * 7});
+  CHECK(sum.backward_matmul_flops == Flops{2 * 8 * 40 * 7 - 8 * 40 * 3});            // no gradient of x
+  CHECK(outputs(graph, "LSTM0") == Names{"LSTM0.out:160", "LSTM0.out.gates:1120"});  // 7 x 40 floats
+}
+
+TEST_CASE("half-precision parameters keep an fp32 copy in the optimizer's state") {
+  // 16 bytes a parameter in all: weight 2, gradient 2, and 12 of state. Traffic: gradient 2, weight written 2, copy and
+  // both moments read and written 24.
+  CHECK(update_cost(Optimizer::adam, 10, 2) == UpdateCost{Flops{120}, Bytes{280}, Bytes{120}});
+  CHECK(update_cost(Optimizer::adam, 10, 4) == UpdateCost{Flops{120}, Bytes{280}, Bytes{80}});
+  CHECK(update_cost(Optimizer::momentum, 10, 4) == UpdateCost{Flops{40}, Bytes{200}, Bytes{40}});
+  CHECK(update_cost(Optimizer::sgd, 10, 4) == UpdateCost{Flops{20}, Bytes{120}, Bytes{0}});
+}
+
+TEST_CASE("a first output of one element is the loss itself") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 4});
+  const ValueId y = net.node("Gemm", {x, net.parameter("w", {4, 4})}, {2, 4});
+  const Graph graph = training_graph(net.finish({net.node("ReduceMean", {y}, {})}));
+  CHECK(op_names(graph, Phase::forward) == Names{"x", "Gemm0", "ReduceMean1"});
+  CHECK(op_names(graph, Phase::backward) == Names{"ReduceMean1/grad", "Gemm0/grad"});
+}
+
+TEST_CASE("labels are one per row of classes, of images one per pixel") {
+  const auto labels = [](Shape shape) {
+    ModelSketch net;
+    const ValueId x = net.input("x", shape);
+    const Graph graph = training_graph(net.finish({net.node("Add", {x, net.parameter("p", shape)}, shape)}));
+    return outputs(graph, "labels");
+  };
+  CHECK(labels({6, 10}) == Names{"labels:48"});
+  CHECK(labels({2, 3, 10}) == Names{"labels:48"});
+  CHECK(labels({2, 10, 3, 4}) == Names{"labels:192"});  // 2 x 3 x 4
+  CHECK(labels({10}) == Names{"labels:8"});
+}
+
+TEST_CASE("a model that cannot be trained says why") {
+  ModelSketch net;
+  const ValueId y = net.node("Relu", {net.input("x", {2, 4})}, {2, 4});
+  CHECK_THROWS_WITH_AS(training_graph(net.finish({y})), "no parameter of 'sketch' reaches its first output",
+                       InputError);
+  CHECK_THROWS_WITH_AS(training_graph(net.finish({})), "the model 'sketch' has no output", InputError);
+  CHECK_NOTHROW(training_graph(net.finish({y}), {.optimizer = Optimizer::none}));
+  Model unknown = perceptron();
+  unknown.values[unknown.inputs[0]].shape_known = false;
+  CHECK_THROWS_WITH_AS(training_graph(unknown), "the shape of 'x' is not known", InputError);
+}
+
+TEST_CASE("optimizers are found by name") {
+  for (const char* name : {"none", "sgd", "momentum", "adam"}) CHECK(name_of(find_optimizer(name)) == name);
+  CHECK_THROWS_WITH_AS(find_optimizer("sdg"), "unknown optimizer 'sdg'", InputError);
+}
+
+TEST_CASE("names that repeat are told apart") {
+  Model model = perceptron();
+  for (Node& node : model.nodes) node.name = "same";
+  const Graph graph = training_graph(model);
+  CHECK(op_names(graph, Phase::forward) == Names{"x", "labels", "same", "same#2", "same#3", "loss"});
+  for (Node& node : model.nodes) node.name = "";
+  CHECK(op_names(training_graph(model), Phase::backward) ==
+        Names{"loss/grad", "Gemm/grad", "Relu/grad", "Gemm/grad#2"});
+}
