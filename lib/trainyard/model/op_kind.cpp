@@ -13,10 +13,11 @@ bool one_of(std::string_view type, const std::array<std::string_view, N>& types)
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-/// The one whole number that a constant holds.
+/// Whether the value is a constant of one element, which is that number.
 bool holds_number(const Model& model, ValueId id, std::int64_t number) {
   if (id.is_none()) return false;
   const Value& value = model.values[id];
+  if (value.reals.size() == 1) return value.reals[0] == static_cast<double>(number);
   return value.contents_known && value.integers.size() == 1 && value.integers[0] == number;
 }
 
@@ -66,11 +67,6 @@ IdMap<ValueId, ValueId> storage_roots(const Model& model) {
       if (!output.is_none()) roots[output] = roots[node.inputs[0]];
   }
   return roots;
-}
-
-bool is_floating(DataType type) {
-  return type == DataType::float32 || type == DataType::float16 || type == DataType::bfloat16 ||
-         type == DataType::float64;
 }
 
 bool is_matmul_like(std::string_view type) {

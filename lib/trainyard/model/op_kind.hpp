@@ -33,8 +33,6 @@ bool drops(const Model& model, const Node& node);
 /// unless the model comes from an inference export.
 bool uses_batch_statistics(const Model& model, const Node& node);
 
-bool is_floating(DataType type);
-
 /// True for Conv, ConvTranspose, Gemm, Linear, MatMul, LSTM, GRU, RNN: ops whose FLOPs are multiply-adds of matrices.
 bool is_matmul_like(std::string_view type);
 

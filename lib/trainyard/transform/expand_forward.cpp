@@ -103,14 +103,14 @@ void Expansion::find_differentiated() {
   needs_gradient_.assign(model_.values.size(), false);
   on_tape_.assign(model_.nodes.size(), false);
   for (const ValueId id : model_.values.ids())
-    needs_gradient_[id] = value(id).role == Value::Role::parameter && is_floating(value(id).type);
+    needs_gradient_[id] = value(id).role == Value::Role::parameter && is_floating_point(value(id).type);
   for (const NodeId id : model_.nodes.ids()) {
     const Node& node = model_.nodes[id];
     if (!is_differentiable(node.type) || !reads_differentiated(node)) continue;
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId output = node.outputs[i];
       const bool statistics = i > 0 && node.type.ends_with("Normalization");
-      if (output.is_none() || statistics || !is_floating(value(output).type)) continue;
+      if (output.is_none() || statistics || !is_floating_point(value(output).type)) continue;
       needs_gradient_[output] = true;
       on_tape_[id] = true;
     }
