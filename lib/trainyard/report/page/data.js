@@ -1,0 +1,75 @@
+'use strict';
+// What the file holds, as typed arrays. Integers come delta-coded: each number is the step from the one before.
+
+const data = JSON.parse(document.getElementById('data').textContent);
+const byId = (id) => document.getElementById(id);
+
+function summed(steps, Type = Float64Array) {
+  const values = new Type(steps.length);
+  for (let i = 0, at = 0; i < steps.length; ++i) values[i] = at += steps[i];
+  return values;
+}
+
+// A lane: spans sorted by start that never overlap, so that starts and ends both ascend; and instants apart.
+function decodeLane(lane) {
+  const count = lane.item.length, start = new Float64Array(count), end = new Float64Array(count);
+  for (let i = 0, at = 0; i < count; ++i) {
+    start[i] = at += lane.gap[i];
+    end[i] = at += lane.length[i];
+  }
+  return {
+    name: lane.name, kind: lane.kind, device: lane.device, start, end, item: summed(lane.item, Int32Array),
+    instants: { item: summed(lane.instants.item, Int32Array), at: summed(lane.instants.at) },
+    colour: new Uint8Array(count), shown: new Uint8Array(count).fill(1), critical: new Uint8Array(count),
+  };
+}
+
+const decoded = new Map();
+
+// The drawing of run `index`, decoded when it is first wanted.
+function decodeRun(index) {
+  if (decoded.has(index)) return decoded.get(index);
+  const source = data.runs[index], drawing = source.drawing, graph = data.graphs[source.graph];
+  const run = {
+    source, graph, lanes: drawing.lanes.map(decodeLane),
+    transfers: {
+      tensor: summed(drawing.transfers.tensor, Int32Array), from: drawing.transfers.from, to: drawing.transfers.to,
+      waited: drawing.transfers.waited,
+    },
+    memory: drawing.memory.map((m) => ({ at: summed(m.at), held: summed(m.held) })),
+    criticalOps: new Set(), criticalTransfers: new Set(), path: [],
+  };
+  for (const step of drawing.path) (step >= 0 ? run.criticalOps : run.criticalTransfers).add(step >= 0 ? step : -step - 1);
+  const place = new Map();  // path step -> where it is drawn first
+  run.lanes.forEach((lane, l) => {
+    const set = lane.kind === 'device' ? run.criticalOps : run.criticalTransfers;
+    for (let j = 0; j < lane.item.length; ++j) {
+      if (!set.has(lane.item[j])) continue;
+      lane.critical[j] = 1;
+      const step = lane.kind === 'device' ? lane.item[j] : -lane.item[j] - 1;
+      if (!place.has(step)) place.set(step, [l, j]);
+    }
+  });
+  for (const step of drawing.path) if (place.has(step)) run.path.push(place.get(step));
+  decoded.set(index, run);
+  return run;
+}
+
+// The op that a span stands for: itself, or the one that made what the transfer carries.
+function opOf(run, lane, item) {
+  return lane.kind === 'device' ? item : run.graph.producer[run.transfers.tensor[item]];
+}
+
+function nameOf(run, lane, item) {
+  return lane.kind === 'device' ? run.graph.ops[item] : run.graph.tensors[run.transfers.tensor[item]];
+}
+
+// First index whose value is greater than x; values ascend.
+function upperBound(values, x) {
+  let low = 0, high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] <= x) low = middle + 1; else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,67 @@
+// Numbers for people, and the colours: Paul Tol's schemes, told apart by the colour-blind.
+
+const thin = '\u202f';
+
+function digits(value) {
+  const size = Math.abs(value);
+  return value.toFixed(size >= 99.95 || value === Math.round(value) ? 0 : size >= 9.995 ? 1 : 2);
+}
+function scaled(value, units) {
+  let [factor, unit] = units[0];
+  for (const [f, u] of units) if (Math.abs(value) >= f * 0.99995) [factor, unit] = [f, u];
+  return digits(value / factor) + thin + unit;
+}
+const timeUnits = [[1, 'ns'], [1e3, 'µs'], [1e6, 'ms'], [1e9, 's']];
+const byteUnits = [[1, 'B'], [1e3, 'kB'], [1e6, 'MB'], [1e9, 'GB'], [1e12, 'TB']];
+const formatTime = (ns) => scaled(ns, timeUnits);
+const formatBytes = (bytes) => scaled(bytes, byteUnits);
+const formatCount = (count) => count.toLocaleString('en-US');
+const formatPercent = (share) => (100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0) + thin + '%';
+function formatSeconds(s) {
+  if (s < 0.001) return '<' + thin + '1' + thin + 'ms';
+  return formatTime(s * 1e9);
+}
+
+const transferNames = ['activation transfer', 'gradient transfer', 'update transfer'];
+const palettes = {
+  phase: ['#4477aa', '#ee6677', '#ccbb44', '#66ccee', '#aa3377', '#999999'],
+  type: ['#44aa99', '#cc6677', '#ddcc77', '#88ccee', '#117733', '#aa4499', '#999933', '#882255', '#6655bb', '#a0a8b2', '#228833'],
+  layer: ['#ddecbf', '#c2e3d2', '#a8d8dc', '#8dcbe4', '#7bbce7', '#7eb2e4', '#88a5dd', '#9398d2', '#9b8ac4', '#9d7db2', '#9a709e',
+    '#906388', '#805770', '#684957'],
+};
+
+// Black or white, whichever reads better on the colour (relative luminance of WCAG).
+function inkOn(colour) {
+  const channel = (i) => {
+    const c = parseInt(colour.slice(i, i + 2), 16) / 255;
+    return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5) > 0.32 ? '#10151c' : '#ffffff';
+}
+
+// For one way of colouring: names, colours, and which colour each op has, and each transfer by its producer.
+function colouring(run, by) {
+  const graph = run.graph;
+  if (by === 'phase') {
+    return {
+      names: [...data.phases, ...transferNames], colours: palettes.phase,
+      op: (op) => graph.phase[op], transfer: (op) => 3 + graph.phase[op],
+    };
+  }
+  if (by === 'layer') {
+    const colours = palettes.layer, many = Math.max(1, graph.layers.length);
+    const bin = (op) => Math.min(colours.length - 1, Math.floor(graph.layer[op] * colours.length / many));
+    return { ramp: graph.layers, colours, names: [], op: bin, transfer: bin };
+  }
+  const time = new Float64Array(graph.types.length);
+  for (const lane of run.lanes) {
+    if (lane.kind === 'device') lane.item.forEach((op, j) => { time[graph.type[op]] += lane.end[j] - lane.start[j]; });
+  }
+  const ranked = [...time.keys()].filter((t) => time[t] > 0).sort((a, b) => time[b] - time[a] || a - b);
+  const rest = palettes.type.length - 2, index = new Uint8Array(graph.types.length).fill(rest);
+  ranked.slice(0, rest).forEach((type, i) => { index[type] = i; });
+  const names = palettes.type.map((_, i) => (i < rest && i < ranked.length ? graph.types[ranked[i]] || 'no type' : ''));
+  if (ranked.length > rest) names[rest] = `${ranked.length - rest} other types`;
+  names[rest + 1] = 'transfer';
+  return { names, colours: palettes.type, op: (op) => index[graph.type[op]], transfer: () => rest + 1 };
+}

@@ -1,0 +1,70 @@
+// The cards above, and the sorting of the comparison.
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === 'class') made.className = value;
+    else made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+function card(what, number, share, more, bad = false) {
+  const made = element('div', { class: bad ? 'card bad' : 'card' }, element('div', { class: 'what' }, what));
+  const [value, unit] = number.split(thin);
+  made.append(element('div', { class: 'number' }, value, unit ? element('small', {}, ' ' + unit) : ''));
+  if (share !== null) {
+    const meter = element('div', { class: 'meter' }), filled = element('i');
+    filled.style.width = Math.min(100, 100 * share) + '%';
+    meter.append(filled);
+    made.append(meter);
+  }
+  made.append(element('div', { class: 'more' }, more));
+  return made;
+}
+
+function showCards(source) {
+  const devices = source.devices, step = source.makespan_ns, cards = [];
+  const bound = source.lower_bound_ns;
+  let more = source.optimal ? 'proven optimal' : '';
+  if (bound > 0 && !source.optimal) more = `at most ${formatPercent(step / bound - 1)} above the best possible`;
+  cards.push(card('Step time', formatTime(step), bound > 0 ? bound / step : null, more));
+  const busy = devices.map((d) => d.busy_ns / Math.max(1, step)), mean = busy.reduce((a, b) => a + b, 0) / devices.length;
+  const busiest = busy.indexOf(Math.max(...busy));
+  cards.push(card('Devices busy', formatPercent(mean), mean, devices.length > 1 ? `most: ${devices[busiest].name}, ${formatPercent(busy[busiest])}` : devices[0].name));
+  const exposed = devices.map((d) => d.exposed_ns), worst = exposed.indexOf(Math.max(...exposed));
+  cards.push(card('Exposed communication', formatTime(exposed[worst]), exposed[worst] / Math.max(1, step),
+    exposed[worst] > 0 ? `most of any device: ${devices[worst].name}` : 'no device waits on a transfer'));
+  const fill = (d) => (d.capacity_bytes ? d.peak_bytes / d.capacity_bytes : 0);
+  const fullest = devices.reduce((best, d) => (fill(d) > fill(best) || (fill(d) === fill(best) && d.peak_bytes > best.peak_bytes) ? d : best));
+  const over = devices.filter((d) => d.capacity_bytes !== null && d.peak_bytes > d.capacity_bytes).length;
+  cards.push(card('Peak memory', formatBytes(fullest.peak_bytes), fullest.capacity_bytes ? fill(fullest) : null,
+    (over ? `does not fit: ${over} of ${devices.length} devices over; ` : '') +
+      (fullest.capacity_bytes ? `${fullest.name}, of ${formatBytes(fullest.capacity_bytes)}` : `${fullest.name}, no limit given`), over > 0));
+  cards.push(card('Bytes moved', formatBytes(source.moved_bytes), null,
+    `${formatCount(source.transfers)} transfer${source.transfers === 1 ? '' : 's'}`));
+  byId('cards').replaceChildren(...cards);
+}
+
+function makeSortable(table) {
+  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
+  const value = (row, column) => {
+    const text = row.cells[column].dataset.value, number = Number(text);
+    return text === '' || Number.isNaN(number) ? text : number;
+  };
+  heads.forEach((head, column) => {
+    head.querySelector('button')?.addEventListener('click', () => {
+      const descending = head.getAttribute('aria-sort') === 'ascending';
+      heads.forEach((h) => h.removeAttribute('aria-sort'));
+      head.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+      const rows = [...body.rows].map((row) => [value(row, column), row]);
+      rows.sort(([a], [b]) => {  // what is unknown goes last either way
+        if (a === '' || b === '') return (a === '') - (b === '');
+        const order = typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b));
+        return descending ? -order : order;
+      });
+      body.append(...rows.map(([, row]) => row));
+    });
+  });
+}

@@ -1,0 +1,405 @@
+// The timeline: one canvas as large as what is seen of it, drawn from scratch at every change.
+
+const deviceHeight = 26, linkHeight = 17, memoryHeight = 58, headHeight = 24, axisHeight = 26, between = 4;
+
+class View {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.context = canvas.getContext('2d', { alpha: false });
+    this.from = 0;
+    this.to = 1;
+    this.rows = [];
+    this.hover = this.chosen = this.range = null;
+    this.dimmed = false;
+    this.waiting = false;
+    this.frames = 0;
+  }
+
+  setRun(run, showIdle) {
+    this.run = run;
+    this.end = Math.max(1, run.source.makespan_ns);
+    this.rows = [];
+    let y = between;
+    const add = (row) => { this.rows.push({ y, ...row }); y += row.height + between; };
+    const section = (title, kind, height, lanes) => {
+      if (!lanes.length) return;
+      if (title) add({ head: title, height: headHeight });
+      lanes.forEach((lane) => add({ lane, index: run.lanes.indexOf(lane), kind, height }));
+    };
+    section('', 'device', deviceHeight, run.lanes.filter((l) => l.kind === 'device'));
+    section('Links', 'link', linkHeight, run.lanes.filter((l) => l.kind !== 'device' && (showIdle || l.item.length || l.instants.item.length)));
+    add({ head: 'Memory', height: headHeight });
+    run.memory.forEach((curve, device) => add({ curve, device, kind: 'memory', height: memoryHeight }));
+    this.tall = y;
+    // One scale for all devices: up to the largest capacity, or to the largest peak where capacities are far above.
+    const devices = run.source.devices, peak = Math.max(1, ...devices.map((d) => d.peak_bytes));
+    const capacity = Math.max(0, ...devices.map((d) => d.capacity_bytes || 0));
+    this.memoryTop = (capacity && peak > 0.2 * capacity ? Math.max(peak, capacity) : peak) * 1.12;
+    this.hover = this.chosen = null;
+    this.rowOfLane = new Map(this.rows.filter((r) => r.lane).map((r) => [r.index, r]));
+  }
+
+  setColours(scheme) {
+    this.scheme = scheme;
+    this.inks = scheme.colours.map(inkOn);
+    for (const lane of this.run.lanes) {
+      const colour = lane.kind === 'device' ? scheme.op : scheme.transfer;
+      for (let j = 0; j < lane.item.length; ++j) lane.colour[j] = colour(opOf(this.run, lane, lane.item[j]));
+    }
+  }
+
+  // Dims every span that `wanted` refuses; null shows all.
+  setShown(wanted) {
+    this.dimmed = wanted !== null;
+    for (const lane of this.run.lanes)
+      for (let j = 0; j < lane.item.length; ++j) lane.shown[j] = wanted === null || wanted(lane, j) ? 1 : 0;
+  }
+
+  resize() {
+    const box = byId('view'), width = box.clientWidth;
+    const height = Math.min(this.tall + axisHeight, this.printing ? Infinity : Math.max(260, Math.round(innerHeight * 0.76)));
+    const ratio = Math.min(3, devicePixelRatio || 1);
+    this.width = width;
+    this.height = height;
+    this.ratio = ratio;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.canvas.style.width = width + 'px';
+    this.canvas.style.height = height + 'px';
+    byId('tall').style.height = this.tall + axisHeight + 'px';
+    const style = getComputedStyle(document.documentElement), value = (name) => style.getPropertyValue(name).trim();
+    this.theme = Object.fromEntries(['card', 'ink', 'soft', 'line', 'lane', 'accent', 'bad'].map((n) => [n, value('--' + n)]));
+    this.font = style.fontFamily;
+    this.context.font = `12px ${this.font}`;
+    const longest = Math.max(0, ...this.rows.filter((r) => r.lane).map((r) => this.context.measureText(r.lane.name).width));
+    this.left = Math.round(Math.min(longest + 78, width < 700 ? 118 : 250));
+    this.right = width - 18;
+    this.draw();
+  }
+
+  x(time) { return this.left + (time - this.from) * (this.right - this.left) / (this.to - this.from); }
+  time(x) { return this.from + (x - this.left) * (this.to - this.from) / (this.right - this.left); }
+
+  setWindow(from, to) {
+    const span = Math.min(this.end, Math.max(Math.min(this.end, 4), to - from));  // at most 4 ns deep
+    const margin = this.end * 0.02;
+    const middle = (from + to) / 2;
+    this.from = Math.min(Math.max(middle - span / 2, -margin * (span / this.end)), this.end + margin * (span / this.end) - span);
+    if (span >= this.end) this.from = 0;
+    this.to = this.from + span;
+    this.redraw();
+  }
+
+  redraw() {
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => { this.waiting = false; this.draw(); });
+  }
+
+  draw() {
+    const c = this.context, theme = this.theme;
+    this.scroll = byId('view').scrollTop;
+    c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    c.fillStyle = theme.card;
+    c.fillRect(0, 0, this.width, this.height);
+    c.textBaseline = 'middle';
+    const ticks = this.ticks();
+    c.save();
+    c.beginPath();
+    c.rect(0, axisHeight, this.width, this.height - axisHeight);
+    c.clip();
+    c.translate(0, axisHeight - this.scroll);
+    for (const row of this.rows) {
+      if (row.y + row.height < this.scroll || row.y > this.scroll + this.height) continue;
+      if (row.head) this.drawHead(row);
+      else this.drawRow(row, ticks);
+    }
+    if (this.showPath) this.drawPath();
+    for (const [mark, colour] of [[this.hover, theme.ink], [this.chosen, theme.accent]]) if (mark) this.outline(mark, colour);
+    c.restore();
+    this.drawAxis(ticks);
+    if (this.range) {
+      const a = this.x(this.range[0]), b = this.x(this.range[1]);
+      c.fillStyle = theme.accent;
+      c.globalAlpha = 0.18;
+      c.fillRect(Math.min(a, b), axisHeight, Math.abs(b - a), this.height);
+      c.globalAlpha = 1;
+    }
+    ++this.frames;
+    if (this.onDraw) this.onDraw();
+  }
+
+  ticks() {
+    const rough = (this.to - this.from) / Math.max(2, (this.right - this.left) / 110);
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = Math.max(1, [1, 2, 5, 10].map((k) => k * power).find((s) => s >= rough * 0.999));
+    const times = [];
+    for (let t = Math.ceil(this.from / step - 1e-6) * step; t <= this.to + step * 1e-6; t += step) times.push(Math.abs(t) < step / 2 ? 0 : t);
+    const [factor, unit] = timeUnits.reduce((best, u) => (this.end >= u[0] && step * 1000 >= u[0] ? u : best), timeUnits[0]);
+    const places = Math.max(0, Math.ceil(-Math.log10(step / factor) - 1e-9));
+    return { times, label: (t) => (t === 0 ? '0' : (t / factor).toFixed(places) + thin + unit) };
+  }
+
+  drawAxis(ticks) {
+    const c = this.context;
+    c.font = `11.5px ${this.font}`;
+    c.fillStyle = this.theme.soft;
+    for (const t of ticks.times) {
+      const text = ticks.label(t), half = c.measureText(text).width / 2;
+      c.textAlign = 'left';
+      c.fillText(text, Math.min(Math.max(this.x(t) - half, this.left), this.width - 4 - 2 * half), axisHeight / 2);
+    }
+    c.fillStyle = this.theme.line;
+    c.fillRect(this.left, axisHeight - 1, this.right - this.left, 1);
+  }
+
+  drawHead(row) {
+    const c = this.context;
+    c.font = `600 12px ${this.font}`;
+    c.textAlign = 'left';
+    c.fillStyle = this.theme.soft;
+    c.fillText(row.head, 16, row.y + row.height / 2 + 2);
+    c.fillStyle = this.theme.line;
+    c.fillRect(this.left, row.y + row.height / 2 + 2, this.right - this.left, 1);
+  }
+
+  label(text, y, align, colour, size, room) {
+    const c = this.context;
+    c.font = `${size}px ${this.font}`;
+    c.fillStyle = colour;
+    let shown = text;
+    if (c.measureText(text).width > room) {
+      let keep = Math.floor(text.length * room / c.measureText(text).width) - 1;
+      while (keep > 1 && c.measureText(text.slice(0, keep) + '…').width > room) --keep;
+      shown = text.slice(0, Math.max(1, keep)) + '…';
+    }
+    c.textAlign = align;
+    c.fillText(shown, align === 'left' ? 16 : this.left - 10, y);
+  }
+
+  drawRow(row, ticks) {
+    const c = this.context, theme = this.theme, { y, height } = row;
+    c.fillStyle = theme.lane;
+    c.beginPath();
+    c.roundRect(this.left, y, this.right - this.left, height, 3);
+    c.fill();
+    c.save();
+    c.beginPath();
+    c.rect(this.left, y, this.right - this.left, height);
+    c.clip();
+    c.fillStyle = theme.line;
+    for (const t of ticks.times) c.fillRect(Math.round(this.x(t)), y, 1, height);
+    if (row.kind === 'memory') this.drawMemory(row);
+    else if (this.dimmed) {
+      c.globalAlpha = 0.16;
+      this.drawSpans(row, 0);
+      c.globalAlpha = 1;
+      this.drawSpans(row, 1);
+    } else this.drawSpans(row, 1);
+    c.restore();
+    const middle = y + height / 2, device = this.run.source.devices[row.kind === 'memory' ? row.device : row.lane.device];
+    if (row.kind === 'device') {
+      const busy = this.width < 700 ? '' : formatPercent(device.busy_ns / this.end);
+      this.label(row.lane.name, middle, 'left', theme.ink, 12.5, this.left - (busy ? 74 : 24));
+      if (busy) this.label(busy, middle, 'right', theme.soft, 11.5, 60);
+    } else if (row.kind === 'link') this.label(row.lane.name, middle, 'left', theme.soft, 11, this.left - 24);
+    else {
+      this.label(device.name, middle - 9, 'left', theme.ink, 12.5, this.left - 24);
+      const over = device.capacity_bytes !== null && device.peak_bytes > device.capacity_bytes;
+      const text = formatBytes(device.peak_bytes) + (device.capacity_bytes === null ? '' : ' of ' + formatBytes(device.capacity_bytes));
+      this.label(text, middle + 8, 'left', over ? theme.bad : theme.soft, 11, this.left - 24);
+    }
+  }
+
+  // Spans of at least 1.5 pixels as rectangles; narrower ones merge into one column per pixel, as opaque as the pixel
+  // is covered, in the colour that covers most of it.
+  drawSpans(row, shown) {
+    const c = this.context, { lane, y, height } = row, { start, end, colour } = lane;
+    const scale = (this.right - this.left) / (this.to - this.from), zero = this.left - this.from * scale;
+    const first = upperBound(end, this.from), last = upperBound(start, this.to);
+    const colours = this.scheme.colours, covered = new Float32Array(colours.length), base = c.globalAlpha;
+    const texts = [];
+    let pixel = -1, fill = -1;
+    const paint = (k) => { if (fill !== k) c.fillStyle = colours[fill = k]; };
+    const flush = () => {
+      if (pixel < 0) return;
+      let sum = 0, most = 0;
+      for (let k = 0; k < covered.length; ++k) {
+        sum += covered[k];
+        if (covered[k] > covered[most]) most = k;
+      }
+      covered.fill(0);
+      if (sum <= 0) return;
+      paint(most);
+      c.globalAlpha = base * Math.min(1, (this.dimmed && shown ? 0.6 : 0.25) + 0.75 * sum);
+      c.fillRect(pixel, y, 1, height);
+      c.globalAlpha = base;
+    };
+    for (let j = first; j < last; ++j) {
+      if (lane.shown[j] !== shown) continue;
+      const a = start[j] * scale + zero, b = end[j] * scale + zero, wide = b - a;
+      if (wide >= 1.5) {
+        const left = Math.max(a, this.left - 4), right = Math.min(b, this.right + 4);
+        paint(colour[j]);
+        c.fillRect(left, y, right - left - (wide > 4 ? 0.75 : 0), height);
+        if (right - left > 30 && height > 14) texts.push(j, left, right);
+      } else {
+        for (let q = Math.floor(a), end = Math.floor(b); q <= end; ++q) {
+          if (q !== pixel) { flush(); pixel = q; }
+          covered[colour[j]] += Math.max(0, Math.min(b, q + 1) - Math.max(a, q));
+        }
+      }
+    }
+    flush();
+    this.drawInstants(row, base);
+    if (base < 1) return;
+    c.font = `${height > 20 ? 11.5 : 10.5}px ${this.font}`;
+    c.textAlign = 'left';
+    for (let i = 0; i < texts.length; i += 3) {
+      const j = texts[i], left = Math.max(texts[i + 1], this.left) + 4, room = texts[i + 2] - left - 3;
+      const name = nameOf(this.run, lane, lane.item[j]), fits = Math.floor(room / 6.1);
+      if (fits < 3) continue;
+      c.fillStyle = this.inks[colour[j]];
+      c.fillText(name.length > fits ? name.slice(0, fits - 1) + '…' : name, left, y + height / 2 + 0.5);
+    }
+  }
+
+  drawInstants(row, alpha) {
+    const c = this.context, { at } = row.lane.instants;
+    if (!at.length || alpha < 1) return;
+    c.fillStyle = this.theme.ink;
+    for (let i = upperBound(at, this.from) - 1, last = -9; i < at.length; ++i) {
+      if (i < 0) continue;
+      const x = this.x(at[i]);
+      if (x > this.right) break;
+      if (x < this.left - 2 || x - last < 1.5) continue;
+      last = x;
+      c.beginPath();
+      c.moveTo(x - 2.5, row.y + row.height);
+      c.lineTo(x + 2.5, row.y + row.height);
+      c.lineTo(x, row.y + row.height - 5);
+      c.fill();
+    }
+  }
+
+  drawMemory(row) {
+    const c = this.context, { at, held } = row.curve, { y, height } = row, theme = this.theme;
+    const device = this.run.source.devices[row.device], capacity = device.capacity_bytes;
+    const level = (bytes) => y + height - bytes / this.memoryTop * height;
+    const over = capacity !== null && device.peak_bytes > capacity, last = at.length - 1;
+    // A step line; within one pixel the highest and the last level are kept.
+    const trace = () => {
+      let i = Math.max(0, upperBound(at, this.from) - 1), x = this.left, high = held[i];
+      c.moveTo(x, level(held[i]));
+      for (++i; i <= last && at[i] <= this.to; ++i) {
+        const next = this.x(at[i]);
+        if (next - x >= 0.5) {
+          c.lineTo(x, level(high));
+          c.lineTo(x, level(held[i - 1]));
+          c.lineTo(next, level(held[i - 1]));
+          x = next;
+          high = held[i];
+        } else high = Math.max(high, held[i]);
+      }
+      const stop = Math.min(this.right, this.x(this.end));
+      c.lineTo(x, level(high));
+      c.lineTo(x, level(held[i - 1]));
+      c.lineTo(stop, level(held[i - 1]));
+      return stop;
+    };
+    c.beginPath();
+    const stop = trace();
+    c.lineTo(stop, y + height);
+    c.lineTo(this.left, y + height);
+    const shade = c.createLinearGradient(0, y, 0, y + height);
+    shade.addColorStop(0, theme.accent + '70');
+    shade.addColorStop(1, theme.accent + '18');
+    c.fillStyle = shade;
+    c.fill();
+    if (over) {
+      c.save();
+      c.beginPath();
+      c.rect(this.left, y, this.right - this.left, Math.max(0, level(capacity) - y));
+      c.clip();
+      c.beginPath();
+      c.lineTo(trace(), y + height);
+      c.lineTo(this.left, y + height);
+      c.fillStyle = theme.bad;
+      c.globalAlpha = 0.55;
+      c.fill();
+      c.restore();
+    }
+    c.beginPath();
+    trace();
+    c.strokeStyle = theme.accent;
+    c.lineWidth = 1.25;
+    c.lineJoin = 'round';
+    c.stroke();
+    if (capacity !== null && capacity <= this.memoryTop) {
+      c.setLineDash([5, 4]);
+      c.strokeStyle = theme.bad;
+      c.lineWidth = 1;
+      c.beginPath();
+      c.moveTo(this.left, Math.round(level(capacity)) + 0.5);
+      c.lineTo(this.right, Math.round(level(capacity)) + 0.5);
+      c.stroke();
+      c.setLineDash([]);
+    }
+    c.fillStyle = over ? theme.bad : theme.accent;
+    c.beginPath();
+    c.arc(this.x(device.peak_at_ns), level(device.peak_bytes), 3, 0, 7);
+    c.fill();
+  }
+
+  // Lines from each span of the critical path to the next where they are on different rows.
+  drawPath() {
+    const c = this.context, { lanes, path } = this.run;
+    c.save();
+    c.beginPath();
+    c.rect(this.left, this.scroll, this.right - this.left, this.height);
+    c.clip();
+    c.beginPath();
+    for (let i = 1; i < path.length; ++i) {
+      const [l, j] = path[i - 1], [m, k] = path[i], a = this.rowOfLane.get(l), b = this.rowOfLane.get(m);
+      if (a === b || !a || !b) continue;
+      const from = lanes[l].end[j], to = lanes[m].start[k];
+      if (to < this.from || from > this.to) continue;
+      const x0 = this.x(from), x1 = this.x(to), y0 = a.y + a.height / 2, y1 = b.y + b.height / 2, bend = Math.max(6, (x1 - x0) / 2);
+      c.moveTo(x0, y0);
+      c.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
+    }
+    c.strokeStyle = this.theme.ink;
+    c.globalAlpha = 0.75;
+    c.lineWidth = 1.25;
+    c.stroke();
+    c.restore();
+  }
+
+  outline([index, j], colour) {
+    const row = this.rowOfLane.get(index);
+    if (!row) return;
+    const lane = row.lane, a = Math.max(this.left - 3, this.x(lane.start[j])), b = Math.min(this.right + 3, this.x(lane.end[j]));
+    if (b < this.left || a > this.right) return;
+    this.context.strokeStyle = colour;
+    this.context.lineWidth = 2;
+    this.context.strokeRect(a, row.y - 0.5, Math.max(2, b - a - 0.75), row.height + 1);
+  }
+
+  // What is under a point of the canvas: {row, lane, j} or {row, time} or null.
+  at(x, y) {
+    if (x < this.left || x > this.right || y < axisHeight) return null;
+    const inside = y - axisHeight + this.scroll, row = this.rows.find((r) => inside >= r.y && inside <= r.y + r.height);
+    if (!row || row.head) return null;
+    const time = this.time(x);
+    if (row.kind === 'memory') return { row, time };
+    // The span at this time, or the nearest within three pixels.
+    const { start, end } = row.lane, near = 3 * (this.to - this.from) / (this.right - this.left);
+    let j = upperBound(end, time);
+    if (j === start.length || start[j] > time) {
+      const after = j < start.length ? start[j] - time : Infinity, before = j > 0 ? time - end[j - 1] : Infinity;
+      if (Math.min(after, before) > near) return { row, time };
+      if (before < after) --j;
+    }
+    return { row, time, j };
+  }
+}
