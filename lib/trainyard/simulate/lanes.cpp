@@ -7,9 +7,10 @@
 namespace trainyard {
 namespace {
 
+/// The direction first: it tells the two lanes of a full-duplex link apart even where the rest is cut off.
 std::string channel_name(const Channel& channel) {
-  if (channel.from.empty()) return channel.name;
-  return channel.name + " " + channel.from + (channel.to.empty() ? "" : " → " + channel.to);
+  if (channel.from.empty() || channel.to.empty()) return channel.name;
+  return channel.from + " → " + channel.to + "  " + channel.name;
 }
 
 template <class SpanOf>

@@ -22,7 +22,7 @@ struct Lane {
   Kind kind;
   DeviceId device;                    // device: itself; free: the sender
   ChannelId channel;                  // channel
-  std::string name;                   // for people: "gpu0", "nvlink-0-1 gpu0 → gpu1", "from gpu0, unshared"
+  std::string name;                   // for people: "gpu0", "gpu0 → gpu1  nvlink-0-1", "from gpu0, unshared"
   std::vector<std::size_t> spans;     // op indices, or indices into Timeline::transfers; by start
   std::vector<std::size_t> instants;  // those of zero duration, by time, then index
 };

@@ -206,26 +206,33 @@ class Controls {
   // How many devices are busy over the step, by colour, with a frame around what the timeline shows.
   drawOverview() {
     const canvas = byId('overview'), view = this.view, width = canvas.clientWidth, height = canvas.clientHeight;
-    const key = [width, view.ratio, this.page.colourKey()].join();
+    const key = [width, view.left, view.ratio, this.page.colourKey()].join();
     if (this.overviewKey !== key) {
       this.overviewKey = key;
-      this.overview = this.renderOverview(width, height);
+      this.overview = this.renderOverview(view.right - view.left, height);
     }
     canvas.width = Math.round(width * view.ratio);
     canvas.height = Math.round(height * view.ratio);
     const c = canvas.getContext('2d');
-    c.drawImage(this.overview, 0, 0);
     c.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
-    const a = view.from / view.end * width, b = view.to / view.end * width;
+    c.fillStyle = view.theme.card;
+    c.fillRect(0, 0, width, height);
+    c.font = `12px ${view.font}`;
+    c.textBaseline = 'middle';
+    c.fillStyle = view.theme.soft;
+    c.fillText(view.width < 700 ? 'whole step' : 'devices busy, whole step', 16, height / 2);
+    const left = view.left, inside = view.right - left, from = left + view.from / view.end * inside, to = left + view.to / view.end * inside;
+    c.drawImage(this.overview, left, 0, inside, height);
     if (view.to - view.from > 0.995 * view.end) return;
     c.fillStyle = view.theme.card;
     c.globalAlpha = 0.65;
-    c.fillRect(0, 0, a, height);
-    c.fillRect(b, 0, width - b, height);
+    c.fillRect(left, 0, from - left, height);
+    c.fillRect(to, 0, view.right - to, height);
     c.globalAlpha = 1;
     c.strokeStyle = view.theme.accent;
     c.lineWidth = 1.5;
-    c.strokeRect(Math.max(0.75, a), 0.75, Math.max(3, Math.min(width, b) - Math.max(0, a) - 1.5), height - 1.5);
+    const a = Math.max(left + 0.75, from), b = Math.min(view.right - 0.75, to);
+    c.strokeRect(a, 0.75, Math.max(3, b - a), height - 1.5);
   }
 
   renderOverview(width, height) {
@@ -258,7 +265,7 @@ class Controls {
   }
 
   bindOverview(canvas) {
-    const time = (e) => Math.min(this.view.end, Math.max(0, e.offsetX / canvas.clientWidth * this.view.end));
+    const time = (e) => Math.min(this.view.end, Math.max(0, (e.offsetX - this.view.left) / (this.view.right - this.view.left) * this.view.end));
     let drag = null;
     canvas.addEventListener('pointerdown', (e) => {
       canvas.setPointerCapture(e.pointerId);

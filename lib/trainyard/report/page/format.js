@@ -4,9 +4,10 @@ const thin = '\u202f';
 
 function digits(value) {
   const size = Math.abs(value);
-  return value.toFixed(size >= 99.95 || value === Math.round(value) ? 0 : size >= 9.995 ? 1 : 2);
+  return value.toFixed(size >= 9.995 ? 1 : 2);
 }
 function scaled(value, units) {
+  if (Math.abs(value) < 1e3) return Math.round(value) + thin + units[0][1];
   let [factor, unit] = units[0];
   for (const [f, u] of units) if (Math.abs(value) >= f * 0.99995) [factor, unit] = [f, u];
   return digits(value / factor) + thin + unit;

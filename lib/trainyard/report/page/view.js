@@ -1,6 +1,6 @@
 // The timeline: one canvas as large as what is seen of it, drawn from scratch at every change.
 
-const deviceHeight = 26, linkHeight = 17, memoryHeight = 58, headHeight = 24, axisHeight = 26, between = 4;
+const deviceHeight = 26, linkHeight = 17, memoryHeight = 48, headHeight = 24, axisHeight = 26, between = 4;
 
 class View {
   constructor(canvas) {

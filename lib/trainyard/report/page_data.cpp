@@ -1,0 +1,210 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/report/page_parts.hpp"
+#include "trainyard/simulate/critical_path.hpp"
+#include "trainyard/simulate/lanes.hpp"
+#include "trainyard/simulate/memory_curve.hpp"
+
+namespace trainyard::detail {
+namespace {
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+/// A JSON string. "<" is written as an escape: no name can then close the script element or open a comment in it.
+/// Bytes that are not UTF-8 become U+FFFD.
+std::string json_string(std::string_view text) {
+  const std::string plain = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string escaped;
+  escaped.reserve(plain.size());
+  for (const char c : plain) c == '<' ? escaped += "\\u003c" : escaped += c;
+  return escaped;
+}
+
+/// "[item(0),item(1),...]"
+template <class Item>
+std::string json_list(std::size_t count, const Item& item) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0) text += ',';
+    fmt::format_to(std::back_inserter(text), "{}", item(i));
+  }
+  return text + ']';
+}
+
+/// The same with whole numbers, each as its difference from the one before.
+template <class Value>
+std::string delta_list(std::size_t count, const Value& value) {
+  std::int64_t before = 0;
+  return json_list(count, [&](std::size_t i) {
+    const auto now = static_cast<std::int64_t>(value(i));
+    const std::int64_t step = now - before;
+    before = now;
+    return step;
+  });
+}
+
+/// What runs of one graph share. Tensors are numbered anew: only those that some run sends are written.
+class GraphData {
+ public:
+  explicit GraphData(const Graph& graph) : graph_(&graph), number_(graph.tensor_count(), kNone) {}
+
+  const Graph& graph() const { return *graph_; }
+
+  std::size_t number(TensorId tensor) {
+    std::size_t& number = number_[tensor.index()];
+    if (number == kNone) {
+      number = sent_.size();
+      sent_.push_back(tensor);
+    }
+    return number;
+  }
+
+  std::string json() const {
+    std::vector<std::string_view> types, layers;
+    std::map<std::string_view, std::size_t> type_numbers, layer_numbers;
+    const auto numbered = [](auto& words, auto& numbers, std::string_view word) {
+      const auto [at, added] = numbers.try_emplace(word, words.size());
+      if (added) words.push_back(word);
+      return at->second;
+    };
+    const std::size_t ops = graph_->op_count();
+    const auto type =
+        json_list(ops, [&](std::size_t i) { return numbered(types, type_numbers, graph_->type(OpId{i})); });
+    const auto layer =
+        json_list(ops, [&](std::size_t i) { return numbered(layers, layer_numbers, graph_->layer(OpId{i})); });
+    const auto words = [](const auto& list) {
+      return json_list(list.size(), [&](std::size_t i) { return json_string(list[i]); });
+    };
+    const auto phase = json_list(ops, [&](std::size_t i) { return static_cast<int>(graph_->phase(OpId{i})); });
+    const auto output_bytes = json_list(ops, [&](std::size_t i) {
+      Bytes sum;
+      for (const TensorId tensor : graph_->outputs(OpId{i})) sum += graph_->bytes(tensor);
+      return sum.count;
+    });
+    return fmt::format(R"({{"ops":{},"type":{},"types":{},"layer":{},"layers":{},"phase":{},"output_bytes":{},)"
+                       R"("tensors":{},"tensor_bytes":{},"producer":{}}})",
+                       json_list(ops, [&](std::size_t i) { return json_string(graph_->name(OpId{i})); }), type,
+                       words(types), layer, words(layers), phase, output_bytes,
+                       json_list(sent_.size(), [&](std::size_t i) { return json_string(graph_->name(sent_[i])); }),
+                       json_list(sent_.size(), [&](std::size_t i) { return graph_->bytes(sent_[i]).count; }),
+                       json_list(sent_.size(), [&](std::size_t i) { return graph_->producer(sent_[i]).index(); }));
+  }
+
+ private:
+  const Graph* graph_;
+  std::vector<std::size_t> number_;
+  std::vector<TensorId> sent_;
+};
+
+std::string lane_json(const PageRun& run, const Lane& lane) {
+  const auto span = [&](std::size_t index) {
+    if (lane.kind == Lane::Kind::device) return run.timeline.ops[OpId{index}];
+    return Span{run.timeline.transfers[index].start, run.timeline.transfers[index].end};
+  };
+  const auto at = [](const std::vector<std::size_t>& list) { return [&list](std::size_t i) { return list[i]; }; };
+  Nanoseconds end;
+  const auto gap = json_list(lane.spans.size(), [&](std::size_t i) {
+    const Span next = span(lane.spans[i]);
+    const Nanoseconds idle = next.start - end;
+    end = next.end;
+    return idle.count;
+  });
+  constexpr const char* kKinds[] = {"device", "channel", "free"};
+  return fmt::format(
+      R"({{"kind":"{}","name":{},"device":{},"item":{},"gap":{},"length":{},"instants":{{"item":{},"at":{}}}}})",
+      kKinds[static_cast<std::size_t>(lane.kind)], json_string(lane.name),
+      lane.device.is_none() ? "null" : std::to_string(lane.device.index()),
+      delta_list(lane.spans.size(), at(lane.spans)), gap,
+      json_list(lane.spans.size(),
+                [&](std::size_t i) {
+                  const Span s = span(lane.spans[i]);
+                  return (s.end - s.start).count;
+                }),
+      delta_list(lane.instants.size(), at(lane.instants)),
+      delta_list(lane.instants.size(), [&](std::size_t i) { return span(lane.instants[i]).start.count; }));
+}
+
+std::string transfers_json(const std::vector<Transfer>& transfers, GraphData& graph) {
+  const std::size_t count = transfers.size();
+  std::string also;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& more = transfers[i].also_to;
+    if (more.empty()) continue;
+    also += fmt::format(R"({}"{}":{})", also.empty() ? "" : ",", i,
+                        json_list(more.size(), [&](std::size_t k) { return more[k].index(); }));
+  }
+  return fmt::format(R"({{"tensor":{},"from":{},"to":{},"waited":{},"also_to":{{{}}}}})",
+                     delta_list(count, [&](std::size_t i) { return graph.number(transfers[i].tensor); }),
+                     json_list(count, [&](std::size_t i) { return transfers[i].from.index(); }),
+                     json_list(count, [&](std::size_t i) { return transfers[i].to.index(); }),
+                     json_list(count, [&](std::size_t i) { return (transfers[i].start - transfers[i].ready).count; }),
+                     also);
+}
+
+std::string drawing_json(const PageRun& run, GraphData& graph) {
+  const auto rows = lanes(run.problem, run.schedule.placement, run.timeline);
+  const auto curves = memory_curves(run.problem, run.schedule.placement, run.timeline);
+  const auto path = critical_path(run.problem, run.schedule, run.timeline);
+  const auto memory = json_list(curves.size(), [&](std::size_t i) {
+    const auto& curve = curves[DeviceId{i}];
+    return fmt::format(R"({{"at":{},"held":{}}})",
+                       delta_list(curve.size(), [&](std::size_t k) { return curve[k].at.count; }),
+                       delta_list(curve.size(), [&](std::size_t k) { return curve[k].held.count; }));
+  });
+  return fmt::format(R"({{"lanes":{},"transfers":{},"memory":{},"path":{}}})",
+                     json_list(rows.size(), [&](std::size_t i) { return lane_json(run, rows[i]); }),
+                     transfers_json(run.timeline.transfers, graph), memory,
+                     json_list(path.size(), [&](std::size_t i) {  // an op as itself, transfer i as -i-1
+                       return path[i].transfer ? -static_cast<std::int64_t>(*path[i].transfer) - 1
+                                               : static_cast<std::int64_t>(path[i].op.index());
+                     }));
+}
+
+std::string devices_json(const PageRun& run) {
+  return json_list(run.problem.device_count(), [&](std::size_t i) {
+    const Device& device = run.problem.cluster().device(DeviceId{i});
+    const DeviceUse& use = run.timeline.devices[DeviceId{i}];
+    return fmt::format(
+        R"({{"name":{},"capacity_bytes":{},"peak_bytes":{},"peak_at_ns":{},"busy_ns":{},"exposed_ns":{}}})",
+        json_string(device.name), device.memory ? std::to_string(device.memory->count) : "null", use.peak.count,
+        use.peak_at.count, use.busy.count, use.exposed_communication.count);
+  });
+}
+
+}  // namespace
+
+std::string page_data(const PageInput& input) {
+  std::vector<GraphData> graphs;
+  const auto graph_number = [&](const PageRun& run) {
+    for (std::size_t i = 0; i < graphs.size(); ++i)
+      if (&graphs[i].graph() == &run.problem.graph()) return i;
+    graphs.emplace_back(run.problem.graph());
+    return graphs.size() - 1;
+  };
+  const auto runs = json_list(input.runs.size(), [&](std::size_t i) {
+    const PageRun& run = input.runs[i];
+    std::string graph = "null", drawing = "null";
+    if (run.drawn) {
+      const std::size_t number = graph_number(run);
+      graph = std::to_string(number);
+      drawing = drawing_json(run, graphs[number]);
+    }
+    return fmt::format(
+        R"({{"label":{},"makespan_ns":{},"lower_bound_ns":{},"optimal":{},"transfers":{},"moved_bytes":{},)"
+        R"("devices":{},"graph":{},"drawing":{}}})",
+        json_string(run_label(input, run)), run.timeline.makespan.count, run.lower_bound.count, run.optimal,
+        run.timeline.transfers.size(), summarize(run).moved.count, devices_json(run), graph, drawing);
+  });
+  return fmt::format(R"({{"open":{},"phases":["forward","backward","update"],"runs":{},"graphs":{}}})", best_run(input),
+                     runs, json_list(graphs.size(), [&](std::size_t i) { return graphs[i].json(); }));
+}
+
+}  // namespace trainyard::detail

@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/core/units.hpp"
+#include "trainyard/report/page_parts.hpp"
+#include "trainyard/simulate/lanes.hpp"
+
+namespace trainyard::detail {
+namespace {
+
+constexpr double kWidth = 1200, kLeft = 170, kRowHeight = 20, kGap = 4, kTop = 22;
+constexpr std::string_view kOpColours[] = {"#4477aa", "#ee6677", "#ccbb44"};        // by phase
+constexpr std::string_view kTransferColours[] = {"#66ccee", "#aa3377", "#999999"};  // by the producer's phase
+constexpr double kNarrowest = 0.5;  // spans closer than this, in units of the drawing, merge into one rectangle
+
+/// The spans of one row as rectangles; neighbours of one colour merge where the gap between them cannot be seen.
+class Row {
+ public:
+  Row(std::string& text, double y) : text_(text), y_(y) {}
+  ~Row() { finish(); }
+  Row(const Row&) = delete;
+  Row& operator=(const Row&) = delete;
+
+  void add(double from, double to, std::string_view colour) {
+    if (colour == colour_ && from - to_ < kNarrowest) {
+      to_ = to;
+      return;
+    }
+    if (!colour_.empty() && to - to_ < kNarrowest) return;  // too narrow to be seen beside what is there
+    finish();
+    from_ = from;
+    to_ = to;
+    colour_ = colour;
+  }
+
+ private:
+  void finish() {
+    if (colour_.empty()) return;
+    fmt::format_to(std::back_inserter(text_), R"(<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="{}"/>)",
+                   from_, y_, std::max(kNarrowest, to_ - from_), kRowHeight, colour_);
+  }
+
+  std::string& text_;
+  double y_, from_ = 0, to_ = 0;
+  std::string_view colour_;
+};
+
+std::string shortened(std::string_view name) {
+  constexpr std::size_t kMost = 26;  // bytes that fit left of the rows
+  if (name.size() <= kMost) return std::string{name};
+  std::size_t keep = kMost - 1;
+  while (keep > 0 && (static_cast<unsigned char>(name[keep]) & 0xC0) == 0x80) --keep;  // not inside a character
+  return std::string{name.substr(0, keep)} + "…";
+}
+
+}  // namespace
+
+std::string gantt_svg(const PageRun& run) {
+  const Graph& graph = run.problem.graph();
+  const double scale = (kWidth - kLeft) / static_cast<double>(std::max<std::int64_t>(1, run.timeline.makespan.count));
+  const auto x = [&](Nanoseconds time) { return kLeft + static_cast<double>(time.count) * scale; };
+  std::string body;
+  double y = kTop;
+  for (const Lane& lane : lanes(run.problem, run.schedule.placement, run.timeline)) {
+    if (lane.kind != Lane::Kind::device && lane.spans.empty()) continue;
+    fmt::format_to(std::back_inserter(body), R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", kLeft - 8, y + 14,
+                   html_text(shortened(lane.name)));
+    {
+      Row row{body, y};
+      for (const std::size_t index : lane.spans) {
+        if (lane.kind == Lane::Kind::device) {
+          const Span span = run.timeline.ops[OpId{index}];
+          row.add(x(span.start), x(span.end), kOpColours[static_cast<std::size_t>(graph.phase(OpId{index}))]);
+        } else {
+          const Transfer& transfer = run.timeline.transfers[index];
+          const auto phase = static_cast<std::size_t>(graph.phase(graph.producer(transfer.tensor)));
+          row.add(x(transfer.start), x(transfer.end), kTransferColours[phase]);
+        }
+      }
+    }
+    body += '\n';
+    y += kRowHeight + kGap;
+  }
+  constexpr std::string_view kNames[] = {"forward", "backward", "update"};
+  std::string legend;
+  for (std::size_t i = 0; i < 3; ++i)
+    legend +=
+        fmt::format(R"(<rect x="{0}" y="{1}" width="11" height="11" fill="{2}"/><text x="{3}" y="{4}">{5}</text>)",
+                    kLeft + 110.0 * static_cast<double>(i), y + 6, kOpColours[i],
+                    kLeft + 110.0 * static_cast<double>(i) + 16, y + 15, kNames[i]);
+  return fmt::format(
+      R"(<svg class="gantt" viewBox="0 0 {} {}" role="img" aria-label="Timeline: when each device and link works">)"
+      "\n"
+      R"(<text x="{}" y="14">0</text><text x="{}" y="14" text-anchor="end">{}</text>)"
+      "\n{}{}\n</svg>",
+      kWidth, y + 24, kLeft, kWidth, format_time(run.timeline.makespan), body, legend);
+}
+
+}  // namespace trainyard::detail
