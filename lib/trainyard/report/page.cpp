@@ -85,6 +85,13 @@ std::size_t best_run(const PageInput& input) {
 
 namespace {
 
+/// 19976 as "19,976".
+std::string grouped(std::size_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
+  return text;
+}
+
 std::string facts_line(const PageInput& input) {
   const Problem& problem = input.runs.front().problem;
   std::string line;
@@ -93,9 +100,9 @@ std::string facts_line(const PageInput& input) {
   };
   const auto same = [&](const PageRun& run) { return &run.problem.graph() == &problem.graph(); };
   if (std::all_of(input.runs.begin(), input.runs.end(), same)) {
-    add("ops", fmt::format("{}", problem.op_count()));
-    add("tensors", fmt::format("{}", problem.graph().tensor_count()));
-    add(problem.device_count() == 1 ? "device" : "devices", fmt::format("{}", problem.device_count()));
+    add(problem.op_count() == 1 ? "op" : "ops", grouped(problem.op_count()));
+    add(problem.graph().tensor_count() == 1 ? "tensor" : "tensors", grouped(problem.graph().tensor_count()));
+    add(problem.device_count() == 1 ? "device" : "devices", grouped(problem.device_count()));
   }
   for (const PageFact& fact : input.facts)
     line += fmt::format("<span>{} <b>{}</b></span>", detail::html_text(fact.name), detail::html_text(fact.value));

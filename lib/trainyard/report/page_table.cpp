@@ -31,9 +31,10 @@ std::string think_time(double seconds) {
 /// A bar of `share` of the cell with `text` beside it; `mark` puts a line across it.
 std::string bar_cell(double share, const std::string& text, double mark = -1, bool bad = false) {
   const auto width = [](double part) { return fmt::format("{:.1f}%", 100 * std::clamp(part, 0.0, 1.0)); };
-  return fmt::format(R"(<span class="cell{}"><span class="meter"><i style="width:{}"></i>{}</span><span>{}</span></span>)",
-                     bad ? " bad" : "", width(share),
-                     mark < 0 ? "" : fmt::format(R"(<u style="left:{}" title="lower bound"></u>)", width(mark)), text);
+  return fmt::format(
+      R"(<span class="cell{}"><span class="meter"><i style="width:{}"></i>{}</span><span>{}</span></span>)",
+      bad ? " bad" : "", width(share),
+      mark < 0 ? "" : fmt::format(R"(<u style="left:{}" title="lower bound"></u>)", width(mark)), text);
 }
 
 class Table {
