@@ -189,7 +189,7 @@ class TraceWriter {
   void write_critical_path() {
     std::vector<Slice> through;
     for (const PathStep& step : critical_path(problem_, schedule_, timeline_)) {
-      const auto slice = step.transfer ? transfer_slices_[*step.transfer] : slice_of(step.op);
+      const auto slice = step.op.is_none() ? transfer_slices_[step.transfer] : slice_of(step.op);
       if (slice) through.push_back(*slice);
     }
     write_arrow(through, "critical path");

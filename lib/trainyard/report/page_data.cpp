@@ -163,8 +163,8 @@ std::string drawing_json(const PageRun& run, GraphData& graph) {
                      json_list(rows.size(), [&](std::size_t i) { return lane_json(run, rows[i]); }),
                      transfers_json(run.timeline.transfers, graph), memory,
                      json_list(path.size(), [&](std::size_t i) {  // an op as itself, transfer i as -i-1
-                       return path[i].transfer ? -static_cast<std::int64_t>(*path[i].transfer) - 1
-                                               : static_cast<std::int64_t>(path[i].op.index());
+                       return path[i].op.is_none() ? -static_cast<std::int64_t>(path[i].transfer) - 1
+                                                   : static_cast<std::int64_t>(path[i].op.index());
                      }));
 }
 

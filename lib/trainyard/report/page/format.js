@@ -15,6 +15,11 @@ function scaled(value, units) {
 const timeUnits = [[1, 'ns'], [1e3, 'µs'], [1e6, 'ms'], [1e9, 's']];
 const byteUnits = [[1, 'B'], [1e3, 'kB'], [1e6, 'MB'], [1e9, 'GB'], [1e12, 'TB']];
 const formatTime = (ns) => scaled(ns, timeUnits);
+// A point in time keeps three decimals: those of a duration would not tell neighbours apart.
+function formatMoment(ns) {
+  const [factor, unit] = timeUnits.filter(([f]) => ns >= f).pop() || timeUnits[0];
+  return (ns / factor).toFixed(factor > 1 ? 3 : 0) + thin + unit;
+}
 const formatBytes = (bytes) => scaled(bytes, byteUnits);
 const formatCount = (count) => count.toLocaleString('en-US');
 const formatPercent = (share) => (100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0) + thin + '%';
@@ -54,15 +59,21 @@ function colouring(run, by) {
     const bin = (op) => Math.min(colours.length - 1, Math.floor(graph.layer[op] * colours.length / many));
     return { ramp: graph.layers, colours, names: [], op: bin, transfer: bin };
   }
-  const time = new Float64Array(graph.types.length);
+  // A gradient counts as its forward type. The types that take the most time have colours of their own.
+  const base = graph.types.map((type) => type.replace(/[._]?(grad|gradient|backward|bwd)$/i, '') || type);
+  const time = new Map();
   for (const lane of run.lanes) {
-    if (lane.kind === 'device') lane.item.forEach((op, j) => { time[graph.type[op]] += lane.end[j] - lane.start[j]; });
+    if (lane.kind !== 'device') continue;
+    lane.item.forEach((op, j) => {
+      const type = base[graph.type[op]];
+      time.set(type, (time.get(type) || 0) + lane.end[j] - lane.start[j]);
+    });
   }
-  const ranked = [...time.keys()].filter((t) => time[t] > 0).sort((a, b) => time[b] - time[a] || a - b);
-  const rest = palettes.type.length - 2, index = new Uint8Array(graph.types.length).fill(rest);
-  ranked.slice(0, rest).forEach((type, i) => { index[type] = i; });
-  const names = palettes.type.map((_, i) => (i < rest && i < ranked.length ? graph.types[ranked[i]] || 'no type' : ''));
-  if (ranked.length > rest) names[rest] = `${ranked.length - rest} other types`;
+  const ranked = [...time].sort(([a, t], [b, u]) => u - t || (a < b ? -1 : 1)).map(([type]) => type);
+  const rest = palettes.type.length - 2, own = Math.min(rest, ranked.length);
+  const index = base.map((type) => { const at = ranked.indexOf(type); return at >= 0 && at < own ? at : rest; });
+  const names = palettes.type.map((_, i) => (i < own ? ranked[i] || 'no type' : ''));
+  if (ranked.length > own) names[rest] = ranked.length === own + 1 ? ranked[own] || 'no type' : `${ranked.length - own} other types`;
   names[rest + 1] = 'transfer';
   return { names, colours: palettes.type, op: (op) => index[graph.type[op]], transfer: () => rest + 1 };
 }

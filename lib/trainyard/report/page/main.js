@@ -43,8 +43,9 @@ class Page {
       this.view.printing = false;
       this.restyle();
     });
+    byId('theme').hidden = false;
+    byId('timeline').hidden = !this.drawn.length;
     if (this.drawn.length) this.show(this.drawn.includes(data.open) ? data.open : this.drawn[0]);
-    else byId('timeline').hidden = true;
   }
 
   restyle() {
@@ -127,7 +128,7 @@ class Page {
 
   facts([index, j]) {
     const { run } = this.view, lane = run.lanes[index], item = lane.item[j], op = opOf(run, lane, item), { graph } = run;
-    const facts = [['start', formatTime(lane.start[j])], ['duration', formatTime(lane.end[j] - lane.start[j])]];
+    const facts = [['start', formatMoment(lane.start[j])], ['duration', formatTime(lane.end[j] - lane.start[j])]];
     const device = (d) => run.source.devices[d].name;
     if (lane.kind === 'device') {
       facts.unshift(['on', lane.name]);
@@ -162,7 +163,7 @@ class Page {
       const { curve, device } = found.row, run = this.view.run.source, at = Math.max(0, upperBound(curve.at, found.time) - 1);
       const capacity = run.devices[device].capacity_bytes;
       name = `Memory of ${run.devices[device].name}`;
-      facts = [['at', formatTime(Math.max(0, found.time))], ['held', formatBytes(curve.held[at])],
+      facts = [['at', formatMoment(Math.max(0, found.time))], ['held', formatBytes(curve.held[at])],
         ...(capacity === null ? [] : [['capacity', formatBytes(capacity)]]), ['peak', formatBytes(run.devices[device].peak_bytes)]];
     } else ({ name, facts } = this.facts([found.row.index, found.j]));
     for (const [term, value] of facts) list.append(element('dt', {}, term), element('dd', {}, value));

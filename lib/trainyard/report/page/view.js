@@ -2,6 +2,13 @@
 
 const deviceHeight = 26, linkHeight = 17, memoryHeight = 48, headHeight = 24, axisHeight = 26, between = 4;
 
+// The last part of a path says most about an op.
+function shortened(name, fits) {
+  if (name.length <= fits) return name;
+  const last = name.slice(name.lastIndexOf('/') + 1);
+  return last.length <= fits ? last : last.slice(0, fits - 1) + '…';
+}
+
 class View {
   constructor(canvas) {
     this.canvas = canvas;
@@ -70,7 +77,9 @@ class View {
     const style = getComputedStyle(document.documentElement), value = (name) => style.getPropertyValue(name).trim();
     this.theme = Object.fromEntries(['card', 'ink', 'soft', 'line', 'lane', 'accent', 'bad'].map((n) => [n, value('--' + n)]));
     this.font = style.fontFamily;
-    this.context.font = `12px ${this.font}`;
+    this.context.font = `11.5px ${this.font}`;
+    this.letter = this.context.measureText('forward_backward_attention/MatMul_0123456789').width / 44;
+    this.context.font = `12.5px ${this.font}`;
     const longest = Math.max(0, ...this.rows.filter((r) => r.lane).map((r) => this.context.measureText(r.lane.name).width));
     this.left = Math.round(Math.min(longest + 78, width < 700 ? 118 : 250));
     this.right = width - 18;
@@ -257,10 +266,10 @@ class View {
     c.textAlign = 'left';
     for (let i = 0; i < texts.length; i += 3) {
       const j = texts[i], left = Math.max(texts[i + 1], this.left) + 4, room = texts[i + 2] - left - 3;
-      const name = nameOf(this.run, lane, lane.item[j]), fits = Math.floor(room / 6.1);
+      const fits = Math.floor(room / this.letter);
       if (fits < 3) continue;
       c.fillStyle = this.inks[colour[j]];
-      c.fillText(name.length > fits ? name.slice(0, fits - 1) + '…' : name, left, y + height / 2 + 0.5);
+      c.fillText(shortened(nameOf(this.run, lane, lane.item[j]), fits), left, y + height / 2 + 0.5);
     }
   }
 
