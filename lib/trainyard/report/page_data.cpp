@@ -89,13 +89,26 @@ class GraphData {
       for (const TensorId tensor : graph_->outputs(OpId{i})) sum += graph_->bytes(tensor);
       return sum.count;
     });
-    return fmt::format(R"({{"ops":{},"type":{},"types":{},"layer":{},"layers":{},"phase":{},"output_bytes":{},)"
-                       R"("tensors":{},"tensor_bytes":{},"producer":{}}})",
-                       json_list(ops, [&](std::size_t i) { return json_string(graph_->name(OpId{i})); }), type,
-                       words(types), layer, words(layers), phase, output_bytes,
-                       json_list(sent_.size(), [&](std::size_t i) { return json_string(graph_->name(sent_[i])); }),
-                       json_list(sent_.size(), [&](std::size_t i) { return graph_->bytes(sent_[i]).count; }),
-                       json_list(sent_.size(), [&](std::size_t i) { return graph_->producer(sent_[i]).index(); }));
+    // Producers as how many ops before the reader they stand: small numbers.
+    std::vector<std::int64_t> producers;
+    const auto input_count = json_list(ops, [&](std::size_t i) {
+      const std::size_t before = producers.size();
+      const auto step = [&](OpId from) {
+        return static_cast<std::int64_t>(i) - static_cast<std::int64_t>(from.index());
+      };
+      for (const TensorId tensor : graph_->inputs(OpId{i})) producers.push_back(step(graph_->producer(tensor)));
+      for (const OpId earlier : graph_->after(OpId{i})) producers.push_back(step(earlier));
+      return producers.size() - before;
+    });
+    return fmt::format(
+        R"({{"ops":{},"type":{},"types":{},"layer":{},"layers":{},"phase":{},"output_bytes":{},"input_count":{},"inputs":{},)"
+        R"("tensors":{},"tensor_bytes":{},"producer":{}}})",
+        json_list(ops, [&](std::size_t i) { return json_string(graph_->name(OpId{i})); }), type, words(types), layer,
+        words(layers), phase, output_bytes, input_count,
+        json_list(producers.size(), [&](std::size_t i) { return producers[i]; }),
+        json_list(sent_.size(), [&](std::size_t i) { return json_string(graph_->name(sent_[i])); }),
+        json_list(sent_.size(), [&](std::size_t i) { return graph_->bytes(sent_[i]).count; }),
+        json_list(sent_.size(), [&](std::size_t i) { return graph_->producer(sent_[i]).index(); }));
   }
 
  private:

@@ -24,6 +24,21 @@ function decodeLane(lane) {
   };
 }
 
+// Which ops each op waits for, and which wait for it: lists in one array, with the start of each.
+function decodeEdges(graph) {
+  if (graph.readers) return;
+  const count = graph.ops.length, first = new Uint32Array(count + 1), readers = Array.from({ length: count }, () => []);
+  const producers = [];
+  for (let op = 0, at = 0; op < count; ++op) {
+    const own = new Set();
+    for (let k = 0; k < graph.input_count[op]; ++k, ++at) own.add(op - graph.inputs[at]);
+    for (const from of own) { producers.push(from); readers[from].push(op); }
+    first[op + 1] = producers.length;
+  }
+  graph.producers = (op) => producers.slice(first[op], first[op + 1]);
+  graph.readers = (op) => readers[op];
+}
+
 const decoded = new Map();
 
 // The drawing of run `index`, decoded when it is first wanted.
@@ -39,6 +54,9 @@ function decodeRun(index) {
     memory: drawing.memory.map((m) => ({ at: summed(m.at), held: summed(m.held) })),
     criticalOps: new Set(), criticalTransfers: new Set(), path: [],
   };
+  decodeEdges(graph);
+  run.placeOfOp = new Array(graph.ops.length).fill(null);
+  run.lanes.forEach((lane, l) => { if (lane.kind === 'device') lane.item.forEach((op, j) => { run.placeOfOp[op] = [l, j]; }); });
   for (const step of drawing.path) (step >= 0 ? run.criticalOps : run.criticalTransfers).add(step >= 0 ? step : -step - 1);
   const place = new Map();  // path step -> where it is drawn first
   run.lanes.forEach((lane, l) => {

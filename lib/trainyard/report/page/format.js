@@ -22,6 +22,7 @@ function formatMoment(ns) {
 }
 const formatBytes = (bytes) => scaled(bytes, byteUnits);
 const formatCount = (count) => count.toLocaleString('en-US');
+const formatOps = (count) => `${formatCount(count)} op${count === 1 ? '' : 's'}`;
 const formatPercent = (share) => (100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0) + thin + '%';
 function formatSeconds(s) {
   if (s < 0.001) return '<' + thin + '1' + thin + 'ms';

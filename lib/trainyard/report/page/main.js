@@ -134,7 +134,8 @@ class Page {
       facts.unshift(['on', lane.name]);
       if (graph.types[graph.type[op]]) facts.push(['type', graph.types[graph.type[op]]]);
       if (graph.layers[graph.layer[op]]) facts.push(['layer', graph.layers[graph.layer[op]]]);
-      facts.push(['phase', data.phases[graph.phase[op]]], ['writes', formatBytes(graph.output_bytes[op])]);
+      facts.push(['phase', data.phases[graph.phase[op]]], ['writes', formatBytes(graph.output_bytes[op])],
+        ['waits for', formatOps(graph.producers(op).length)], ['waited for by', formatOps(graph.readers(op).length)]);
     } else {
       const t = run.transfers, also = run.source.drawing.transfers.also_to?.[item];
       facts.unshift(['transfer', `${device(t.from[item])} → ${[t.to[item], ...(also || [])].map(device).join(', ')}`]);
