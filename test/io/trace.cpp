@@ -14,8 +14,6 @@
 #include <vector>
 
 #include "io/random_run.hpp"
-#include "trainyard/simulate/lanes.hpp"
-#include "trainyard/simulate/memory_curve.hpp"
 
 namespace trainyard {
 namespace {
@@ -189,24 +187,6 @@ TEST_CASE("the memory counter reaches the peak of the timeline, first at the tim
       REQUIRE(at == timeline.devices[device].peak_at.count);
     }
   }
-}
-
-TEST_CASE("transfers that share nothing are spread over as many rows as run at once") {
-  GraphBuilder builder{"fan"};
-  builder.add({.name = "a",
-               .times = {{"gpu", Nanoseconds{1000}}},
-               .outputs = {{"x", Bytes{10}}, {"y", Bytes{20}}, {"z", Bytes{30}}}});
-  builder.add({.name = "b", .times = {{"gpu", Nanoseconds{1000}}}, .inputs = {"x", "y", "z"}});
-  ClusterSpec spec{.name = "two"};
-  spec.devices = {{.name = "gpu0", .device_class = "gpu"}, {.name = "gpu1", .device_class = "gpu"}};
-  spec.links = {
-      {.name = "wire", .from = "gpu0", .to = "gpu1", .bandwidth = BytesPerSecond{1e9}, .sharing = Sharing::none}};
-  const Problem problem{std::move(builder).build(), make_cluster(spec)};
-  const Schedule schedule{.placement = Placement(std::vector{DeviceId{0}, DeviceId{1}})};
-  std::vector<std::string> names;
-  for (const Lane& lane : lanes(problem, schedule.placement, simulate(problem, schedule)))
-    if (lane.kind == Lane::Kind::free) names.push_back(lane.name);
-  CHECK(names == std::vector<std::string>{"from gpu0, unshared", "from gpu0, unshared 2", "from gpu0, unshared 3"});
 }
 
 TEST_CASE("the same run gives the same bytes") {
