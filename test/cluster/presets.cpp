@@ -1,0 +1,137 @@
+#include "trainyard/cluster/presets.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+std::vector<std::string> channels_between(const Cluster& cluster, const std::string& from, const std::string& to) {
+  std::vector<std::string> names;
+  for (const ChannelId channel : cluster.route(*cluster.find_device(from), *cluster.find_device(to)).channels)
+    names.push_back(cluster.channel(channel).name);
+  return names;
+}
+
+std::string error_code(std::string_view name) {
+  try {
+    preset_cluster(name);
+  } catch (const InputError& error) {
+    return error.findings().front().code + ": " + error.findings().front().help;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every built-in cluster makes a cluster of its name, with rates in whole bytes a second and a source") {
+  for (const ClusterPreset& preset : cluster_presets()) {
+    CAPTURE(preset.name);
+    CHECK_FALSE(preset.summary.empty());
+    CHECK_FALSE(preset.source.empty());
+    const ClusterSpec spec = preset_cluster(preset.name);
+    CHECK(spec.name == preset.name);
+    for (const Link& link : spec.links) CHECK(link.bandwidth.value == std::floor(link.bandwidth.value));
+    CHECK(make_cluster(spec).device_count() == spec.devices.size());
+  }
+}
+
+TEST_CASE("built-in clusters have as many devices as their machines have") {
+  const auto devices = [](std::string_view name) { return preset_cluster(name).devices.size(); };
+  CHECK(devices("p2.8xlarge") == 8);
+  CHECK(devices("dgx1-v100") == 8);
+  CHECK(devices("2xV100-nvlink-pcie") == 2);
+  CHECK(devices("cpu-2x2080ti") == 3);
+  CHECK(devices("dgx-a100") == 8);
+  CHECK(devices("hgx-h100") == 8);
+  CHECK(devices("hgx-h200") == 8);
+  CHECK(devices("2xdgx-a100") == 16);
+  CHECK(devices("2xhgx-h100") == 16);
+  CHECK(devices("2xhgx-h200") == 16);
+  CHECK(devices("cpu") == 4);
+}
+
+TEST_CASE("NxKIND makes a connected cluster of any kind or alias and any N from 1 to 64") {
+  for (const DeviceKind& kind : device_kinds())
+    for (const std::size_t count : {1, 2, 3, 8, 9, 17, 64}) {
+      const std::string name = std::to_string(count) + "x" + kind.name;
+      CAPTURE(name);
+      const Cluster cluster = make_cluster(preset_cluster(name));
+      CHECK(cluster.name() == name);
+      CHECK(cluster.device_count() == count);
+      CHECK(cluster.device(DeviceId{count - 1}).kind == kind.name);
+    }
+  CHECK(preset_cluster("4xV100").devices.front().kind == "V100-SXM2-16GB");
+  CHECK(preset_cluster("4xh100").devices.front().kind == "H100-SXM5-80GB");
+}
+
+TEST_CASE("the DGX-1 has its cube mesh: six NVLinks at every GPU") {
+  const ClusterSpec spec = preset_cluster("dgx1-v100");
+  for (const Device& device : spec.devices) {
+    double rate = 0;
+    for (const Link& link : spec.links)
+      if (link.name.starts_with("nvlink") && (link.from == device.name || link.to == device.name))
+        rate += link.bandwidth.value;
+    CHECK(rate == 150e9);  // 6 x 25 GB/s
+  }
+}
+
+TEST_CASE("on the DGX-1, GPUs with an NVLink use it, and the others go over PCIe and the CPU sockets") {
+  const Cluster cluster = make_cluster(preset_cluster("dgx1-v100"));
+  using Names = std::vector<std::string>;
+  CHECK(channels_between(cluster, "gpu0", "gpu1") == Names{"nvlink-gpu0-gpu1"});
+  CHECK(cluster.route(DeviceId{0}, DeviceId{1}).bandwidth == BytesPerSecond{25e9});
+  CHECK(cluster.route(DeviceId{0}, DeviceId{3}).bandwidth == BytesPerSecond{50e9});
+  // PCIe: 4 + 0.5 + 0.5 + 0.5 + 4 = 9.5 us; over GPU 3 or 4 and two NVLinks it would be 5 + 5
+  CHECK(channels_between(cluster, "gpu0", "gpu7") ==
+        Names{"pcie-gpu0-pcie0", "pcie-pcie0-socket0", "qpi-socket0-socket1", "pcie-pcie3-socket1", "pcie-gpu7-pcie3"});
+  CHECK(cluster.route(DeviceId{0}, DeviceId{7}).latency == Nanoseconds{9'500});
+  CHECK(cluster.route(DeviceId{0}, DeviceId{7}).bandwidth == BytesPerSecond{12e9});
+}
+
+TEST_CASE("behind an NVSwitch all routes out of a GPU share its port") {
+  const Cluster cluster = make_cluster(preset_cluster("hgx-h200"));
+  const Route to_1 = cluster.route(DeviceId{0}, DeviceId{1}), to_7 = cluster.route(DeviceId{0}, DeviceId{7});
+  REQUIRE(to_1.channels.size() == 2);
+  CHECK(to_1.channels[0] == to_7.channels[0]);
+  CHECK(to_1.channels[1] != to_7.channels[1]);
+  CHECK(cluster.channel(to_1.channels[0]).name == "nvlink-gpu0-nvswitch");
+  CHECK(to_1.bandwidth == BytesPerSecond{450e9});
+  CHECK(to_1.latency == Nanoseconds{5'000});  // 2.5 us at each port
+}
+
+TEST_CASE("two hosts are joined by their network cards only") {
+  const Cluster cluster = make_cluster(preset_cluster("2xdgx-a100"));
+  using Names = std::vector<std::string>;
+  CHECK(channels_between(cluster, "gpu0", "gpu7") == Names{"nvlink-gpu0-nvswitch-0", "nvlink-gpu7-nvswitch-0"});
+  CHECK(channels_between(cluster, "gpu7", "gpu8") == Names{"nic-gpu7-fabric", "nic-gpu8-fabric"});
+  CHECK(cluster.route(DeviceId{7}, DeviceId{8}).bandwidth == BytesPerSecond{25e9});  // 200 Gbit/s
+}
+
+TEST_CASE("K80 boards share one bus to the host, the two halves of a board do not need it") {
+  const Cluster cluster = make_cluster(preset_cluster("p2.8xlarge"));
+  const auto uses_bus = [&](const std::string& from, const std::string& to) {
+    const auto names = channels_between(cluster, from, to);
+    return std::ranges::find(names, "pcie-root") != names.end();
+  };
+  CHECK_FALSE(uses_bus("gpu0", "gpu1"));
+  CHECK(uses_bus("gpu0", "gpu2"));
+  CHECK(uses_bus("gpu7", "gpu5"));
+}
+
+TEST_CASE("an unknown cluster is named with the nearest that there is") {
+  CHECK(error_code("dgx1-v10").starts_with("unknown-cluster: did you mean 'dgx1-v100'?"));
+  CHECK(error_code("16xH10").starts_with("unknown-cluster: did you mean '16xH100'?"));
+  CHECK(error_code("no such thing at all").starts_with("unknown-cluster: built in are NxKIND"));
+  for (const std::string name : {"", "x", "4", "4x", "xV100", "-1xV100", "4 xV100"})
+    CHECK(error_code(name).starts_with("unknown-cluster"));
+  for (const std::string name : {"0xV100", "65xV100", "99999999999999999999999xV100"})
+    CHECK(error_code(name).starts_with("cluster-size"));
+}

@@ -1,0 +1,123 @@
+#include "trainyard/cost/cost_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+
+#include "trainyard/graph/builder.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// 1 TFLOP/s, 100 GB/s, 4 us to launch.
+const Device kGpu{.name = "gpu0",
+                  .kind = "V100",
+                  .device_class = "gpu",
+                  .peak = FlopsPerSecond{1e12},
+                  .memory_bandwidth = BytesPerSecond{100e9},
+                  .launch_overhead = Nanoseconds{4'000}};
+
+Graph one_op(OpSpec op) {
+  op.name = "op";
+  GraphBuilder builder;
+  builder.add(std::move(op));
+  return std::move(builder).build();
+}
+
+CostModel at_full_efficiency() { return {.efficiencies = EfficiencyTable{}}; }
+
+std::optional<OpCost> cost(const CostModel& model, OpSpec op, const Device& device = kGpu) {
+  return model.op_cost(one_op(std::move(op)), OpId{0}, device);
+}
+
+}  // namespace
+
+TEST_CASE("the roofline is the longer of computing and moving bytes, and the launch is added to it") {
+  // 2e9 FLOP / 1e12 = 2 ms against 1e8 B / 100e9 = 1 ms: 2 ms + 4 us
+  CHECK(cost(at_full_efficiency(), {.flops = Flops{2e9}, .bytes_accessed = Bytes{100'000'000}}) ==
+        OpCost{Nanoseconds{2'004'000}, CostSource::roofline});
+  // 2e8 FLOP: 0.2 ms against 1 ms: 1 ms + 4 us
+  CHECK(cost(at_full_efficiency(), {.flops = Flops{2e8}, .bytes_accessed = Bytes{100'000'000}}) ==
+        OpCost{Nanoseconds{1'004'000}, CostSource::roofline});
+}
+
+TEST_CASE("efficiencies stretch both sides of the roofline") {
+  CostModel model = at_full_efficiency();
+  model.efficiencies.set("Conv", {0.5, 0.25});
+  // 1e9 / (1e12 x 0.5) = 2 ms
+  CHECK(cost(model, {.type = "Conv", .flops = Flops{1e9}})->time == Nanoseconds{2'004'000});
+  // 1e8 / (100e9 x 0.25) = 4 ms
+  CHECK(cost(model, {.type = "ConvGradX", .bytes_accessed = Bytes{100'000'000}})->time == Nanoseconds{4'004'000});
+}
+
+TEST_CASE("a time that the graph gives is the whole time, by device name before kind before class") {
+  const std::vector<GivenTime> times{{"gpu", Nanoseconds{30}}, {"V100", Nanoseconds{20}}, {"gpu0", Nanoseconds{10}}};
+  CostModel model = at_full_efficiency();
+  model.table.add_op("V100", "op", Nanoseconds{99});
+  const OpSpec op{.flops = Flops{1e9}, .times = times};
+  Device device = kGpu;
+  CHECK(cost(model, op, device) == OpCost{Nanoseconds{10}, CostSource::graph});
+  device.name = "gpu1";
+  CHECK(cost(model, op, device) == OpCost{Nanoseconds{20}, CostSource::graph});
+  device.kind = "A100";
+  CHECK(cost(model, op, device) == OpCost{Nanoseconds{30}, CostSource::graph});
+}
+
+TEST_CASE("measured times are asked by the op's name, then by its signature, and the launch is added") {
+  CostModel model = at_full_efficiency();
+  model.table.add_signature("V100", "Relu[8]", Nanoseconds{500});
+  const OpSpec op{.signature = "Relu[8]", .flops = Flops{1e9}};
+  CHECK(cost(model, op) == OpCost{Nanoseconds{4'500}, CostSource::calibrated_signature});
+  model.table.add_op("V100", "op", Nanoseconds{700});
+  CHECK(cost(model, op) == OpCost{Nanoseconds{4'700}, CostSource::calibrated_op});
+  Device other = kGpu;
+  other.kind = "A100";
+  CHECK(cost(model, op, other) == OpCost{Nanoseconds{1'004'000}, CostSource::roofline});
+}
+
+TEST_CASE("an op runs only on the kinds, classes and devices that it names") {
+  for (const std::string named : {"gpu0", "V100", "gpu"})
+    CHECK(cost(at_full_efficiency(), {.flops = Flops{1}, .device_kinds = {"tpu", named}}));
+  CHECK_FALSE(cost(at_full_efficiency(), {.flops = Flops{1}, .device_kinds = {"cpu", "A100"}}));
+}
+
+TEST_CASE("without anything to estimate from an op cannot run where no time is given") {
+  CHECK_FALSE(cost(at_full_efficiency(), {.times = {{"cpu", Nanoseconds{5}}}}));
+  CHECK(cost(at_full_efficiency(), {.flops = Flops{1e9}, .times = {{"cpu", Nanoseconds{5}}}})->source ==
+        CostSource::roofline);
+  Device no_peak = kGpu, no_bandwidth = kGpu;
+  no_peak.peak = {};
+  no_bandwidth.memory_bandwidth = {};
+  CHECK_FALSE(cost(at_full_efficiency(), {.flops = Flops{1}}, no_peak));
+  CHECK(cost(at_full_efficiency(), {.bytes_accessed = Bytes{1}}, no_peak));
+  CHECK_FALSE(cost(at_full_efficiency(), {.bytes_accessed = Bytes{1}}, no_bandwidth));
+}
+
+TEST_CASE("an op with nothing to do takes its launch") {
+  CHECK(cost(at_full_efficiency(), {}) == OpCost{Nanoseconds{4'000}, CostSource::roofline});
+}
+
+TEST_CASE("what-if speeds divide whole op times, launch included, and round halves up") {
+  CostModel model = at_full_efficiency();
+  model.compute_speed = 2;
+  CHECK(cost(model, {.times = {{"gpu", Nanoseconds{5}}}})->time == Nanoseconds{3});  // 2.5
+  // (1 ms + 4 us) / 2
+  CHECK(cost(model, {.flops = Flops{1e9}})->time == Nanoseconds{502'000});
+}
+
+TEST_CASE("a transfer takes its latency and its bytes, and link speed stretches both") {
+  const Route route{Nanoseconds{1'000}, BytesPerSecond{50e9}, {}, {}};
+  CostModel model;
+  CHECK(model.transfer_time(Bytes{50'000}, route) == Nanoseconds{2'000});  // 1 us + 50 kB / 50 GB/s
+  CHECK(model.transfer_time(Bytes{0}, route) == Nanoseconds{1'000});
+  CHECK(model.transfer_time(Bytes{25}, route) == Nanoseconds{1'001});  // 0.5 ns rounds up
+  model.link_speed = 0.1;
+  CHECK(model.transfer_time(Bytes{50'000}, route) == Nanoseconds{20'000});
+}
+
+TEST_CASE("times never pass the longest time") {
+  CHECK(at_speed(Nanoseconds{kLongestTime.count - 1}, 0.5) == kLongestTime);
+  CHECK(cost(at_full_efficiency(), {.flops = Flops{1e300}})->time == kLongestTime);
+}

@@ -1,0 +1,132 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "place/instances.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/placer.hpp"
+#include "trainyard/simulate/simulate.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// A random graph with colocation groups, phases, layers and ops for one class only, on two GPUs and a CPU with room
+/// for everything on each.
+Problem random_problem(Random& random) {
+  const auto count = static_cast<std::size_t>(random.between(1, 40));
+  GraphBuilder builder{"random"};
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = "op" + std::to_string(i);
+    OpSpec op{.name = name,
+              .type = random.below(4) ? "Conv" : "LSTM",
+              .phase = 2 * i < count ? Phase::forward : Phase::backward,
+              .parameter_bytes = Bytes{random.between(0, 50)},
+              .times = {{"gpu", Nanoseconds{random.between(0, 20)}}, {"cpu", Nanoseconds{random.between(0, 60)}}},
+              .outputs = {{name + ".0", Bytes{random.between(0, 30)}}, {name + ".1", Bytes{random.between(0, 30)}}}};
+    if (random.below(3)) op.layer = "layer" + std::to_string(random.below(5)) + (random.below(2) ? "/b1" : "");
+    if (random.below(4) == 0) op.colocate = "group" + std::to_string(random.below(4));
+    if (op.colocate.empty() && random.below(5) == 0) op.device_kinds = {random.below(2) ? "gpu" : "cpu"};
+    for (std::size_t j = 0; j < i; ++j)
+      if (random.below(6) == 0) {
+        if (random.below(5))
+          op.inputs.push_back("op" + std::to_string(j) + "." + std::to_string(random.below(2)));
+        else
+          op.after.push_back("op" + std::to_string(j));
+      }
+    builder.add(std::move(op));
+  }
+  ClusterSpec cluster = test::full_mesh(3);
+  for (Device& device : cluster.devices) device.memory = Bytes{10'000};
+  cluster.devices[0].device_class = cluster.devices[2].device_class = "gpu";
+  cluster.devices[1].gap = Nanoseconds{2};
+  for (Link& link : cluster.links) link.latency = Nanoseconds{3};
+  return Problem{std::move(builder).build(), make_cluster(std::move(cluster))};
+}
+
+std::string error_code(auto call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.findings().front().code;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every placer gives a valid schedule that fits and repeats, on random problems with groups and kinds") {
+  Random random{2026};
+  for (int round = 0; round < 60; ++round) {
+    const Problem problem = random_problem(random);
+    for (const Placer& placer : placers()) {
+      CAPTURE(placer.name);
+      const PlaceOptions options{.seed = 5};
+      const Schedule schedule = placer.place(problem, options);
+      REQUIRE_NOTHROW(check_schedule(problem, schedule));
+      CHECK(schedule == placer.place(problem, options));
+      CHECK(schedule.placer == placer.name);
+      CHECK(schedule.seed == 5);
+      const Timeline timeline = simulate(problem, schedule);
+      CHECK(timeline.fits());
+      if (schedule.plan) {
+        CHECK(schedule.plan->start.size() == problem.op_count());
+        for (const OpId op : problem.ops())
+          CHECK(schedule.plan->start[op] + problem.duration(op, schedule.placement[op]) <= schedule.plan->makespan);
+      }
+    }
+  }
+}
+
+TEST_CASE("every order that HEFT can keep of its plan runs without a deadlock") {
+  Random random{77};
+  for (int round = 0; round < 60; ++round) {
+    const Problem problem = random_problem(random);
+    for (const std::string order : {"rank", "start", "strict"}) {
+      const Schedule schedule = find_placer("heft").place(problem, {.parameters = {{"order", order}}});
+      REQUIRE_NOTHROW(check_schedule(problem, schedule));
+      CHECK(simulate(problem, schedule).makespan > Nanoseconds{-1});
+    }
+  }
+}
+
+TEST_CASE("placers spread what does not fit on one device") {
+  GraphBuilder builder;
+  for (int i = 0; i < 12; ++i)
+    builder.add({.name = "op" + std::to_string(i),
+                 .parameter_bytes = Bytes{10},
+                 .times = {{"cpu", Nanoseconds{1}}},
+                 .after = i ? std::vector{"op" + std::to_string(i - 1)} : std::vector<std::string>{}});
+  ClusterSpec cluster = test::full_mesh(3);
+  for (Device& device : cluster.devices) device.memory = Bytes{40};  // 4 ops each, no more
+  const Problem problem{std::move(builder).build(), make_cluster(std::move(cluster))};
+  for (const Placer& placer : placers()) {
+    CAPTURE(placer.name);
+    CHECK(simulate(problem, placer.place(problem, {})).fits() == (placer.name != "single"));
+  }
+}
+
+TEST_CASE("each placer has a name of its own, a summary and a source") {
+  for (const Placer& placer : placers()) {
+    CHECK(&find_placer(placer.name) == &placer);
+    CHECK_FALSE(placer.summary.empty());
+    CHECK_FALSE(placer.source.empty());
+    for (const PlacerParameter& parameter : placer.parameters) CHECK_FALSE(parameter.meaning.empty());
+  }
+}
+
+TEST_CASE("an unknown placer, parameter or value is an input error") {
+  const Problem problem = test::make_problem({{{1, 1}}, {}});
+  CHECK(error_code([] { find_placer("hefd"); }) == "unknown-placer");
+  CHECK(error_code([&] { find_placer("single").place(problem, {.parameters = {{"x", "1"}}}); }) == "unknown-parameter");
+  CHECK(error_code([&] {
+          find_placer("heft").place(problem, {.parameters = {{"ordr", "rank"}}});
+        }) == "unknown-parameter");
+  CHECK(error_code([&] {
+          find_placer("heft").place(problem, {.parameters = {{"order", "best"}}});
+        }) == "parameter-value");
+}

@@ -1,0 +1,143 @@
+#include "trainyard/place/heft.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "place/instances.hpp"
+#include "support/support.hpp"
+#include "trainyard/place/ranks.hpp"
+#include "trainyard/simulate/simulate.hpp"
+
+using namespace trainyard;
+using test::Row;
+
+TEST_CASE("upward ranks of the ten-task example of Topcuoglu are the published ones, and equal ranks are equal") {
+  const Problem problem = test::make_problem(test::topcuoglu());
+  const MeanCosts means{problem};
+  CHECK(means.scale() == 6);  // 3 devices, 6 ordered pairs
+  const auto ranks = upward_ranks(problem, means);
+  // in sixths: 108, 77, 80, 80, 69, 63 1/3, 42 2/3, 35 2/3, 44 1/3, 14 2/3
+  const std::vector<std::int64_t> expected{648, 462, 480, 480, 414, 380, 256, 214, 266, 88};
+  for (const OpId op : problem.ops()) CHECK(static_cast<std::int64_t>(ranks[op]) == expected[op.index()]);
+  // Tasks 3 and 4 (ids 2 and 3) tie at 80: the lower id first.
+  const auto order = by_descending_rank(problem, ranks);
+  CHECK(order ==
+        std::vector<OpId>{OpId{0}, OpId{2}, OpId{3}, OpId{1}, OpId{4}, OpId{5}, OpId{8}, OpId{6}, OpId{7}, OpId{9}});
+}
+
+TEST_CASE("HEFT plans 80 for the ten tasks of Topcuoglu, each start as published") {
+  const Problem problem = test::make_problem(test::topcuoglu());
+  const Schedule schedule = heft(problem);
+  CHECK(schedule.plan->makespan == Nanoseconds{80});
+  CHECK(test::rows_of(schedule) ==
+        std::vector<Row>{{2, 0}, {0, 27}, {2, 9}, {1, 18}, {2, 28}, {1, 26}, {2, 38}, {0, 57}, {1, 56}, {1, 73}});
+  CHECK(heft(problem, {.insertion = false}).plan->makespan == Nanoseconds{80});
+}
+
+TEST_CASE("HEFT plans 133 for the ten tasks of Arabnejad and Barbosa") {
+  const Schedule schedule = heft(test::make_problem(test::arabnejad()));
+  CHECK(schedule.plan->makespan == Nanoseconds{133});
+  CHECK(test::rows_of(schedule) ==
+        std::vector<Row>{{1, 0}, {0, 38}, {1, 48}, {2, 52}, {1, 21}, {2, 28}, {1, 75}, {0, 67}, {2, 105}, {0, 120}});
+}
+
+TEST_CASE("a plan in which no transfer waits is what the simulator runs in strict order") {
+  const Problem problem = test::make_problem(test::topcuoglu());
+  const Schedule schedule = heft(problem, {.order = PlanOrder::strict});
+  check_schedule(problem, schedule);
+  const Timeline timeline = simulate(problem, schedule);
+  CHECK(timeline.makespan == Nanoseconds{80});
+  for (const OpId op : problem.ops()) CHECK(timeline.ops[op].start == schedule.plan->start[op]);
+}
+
+TEST_CASE("an op goes into a gap that is long enough, and without insertion behind everything") {
+  // a 2 -> c 2 by a transfer of 4 if apart; b 3. On one device, ranks c 2, a 8 (2 + 4 + 2), b 3.
+  // p0 is the only one that can run a and c in less than 100, so a [0,2] c [2,4]; b goes to p1 [0,3].
+  const Problem problem = test::make_problem({{{2, 100}, {3, 3}, {2, 100}}, {{0, 2, 4}}});
+  CHECK(test::rows_of(heft(problem)) == std::vector<Row>{{0, 0}, {1, 0}, {0, 2}});
+}
+
+TEST_CASE("one device takes all ops in rank order and nothing is transferred") {
+  // chain 1 + 2 and a lone 4: ranks 3, 2, 4
+  const Problem problem = test::make_problem({{{1}, {2}, {4}}, {{0, 1, 50}}});
+  const Schedule schedule = heft(problem);
+  CHECK(test::rows_of(schedule) == std::vector<Row>{{0, 4}, {0, 5}, {0, 0}});
+  CHECK(schedule.plan->makespan == Nanoseconds{7});
+}
+
+namespace {
+
+/// Answers in real numbers, as whole thousandths or finer.
+std::int64_t scaled(double value, double scale) { return static_cast<std::int64_t>(std::llround(value * scale)); }
+
+void check_answer(const Problem& problem, const nlohmann::json& answer, double scale, bool insertion) {
+  const Schedule schedule = heft(problem, {.insertion = insertion});
+  const auto near = [&](std::int64_t ours, double theirs) {
+    return std::abs(static_cast<double>(ours) / scale - theirs) <= 1e-4;
+  };
+  CHECK(near(schedule.plan->makespan.count, answer.at("makespan")));
+  for (const OpId op : problem.ops()) {
+    CHECK(schedule.placement[op].index() == answer.at("proc")[op.index()]);
+    CHECK(near(schedule.plan->start[op].count, answer.at("start")[op.index()]));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("HEFT gives the reference answers of fourteen small published instances") {
+  const auto file = test::reference_data("answers/hetero-small.json");
+  if (!file) return test::report_skipped("no reference data");
+  for (const auto& entry : nlohmann::json::parse(test::read_text(*file))) {
+    CAPTURE(entry.at("id").get<std::string>());
+    test::Instance instance;
+    for (const auto& row : entry.at("cost")) {
+      auto& times = instance.times.emplace_back();
+      for (const double time : row) times.push_back(scaled(time, 1000));
+    }
+    for (const auto& edge : entry.at("edges"))
+      instance.edges.push_back({edge[0], edge[1], scaled(edge[2].get<double>(), 1000)});
+    check_answer(test::make_problem(instance), entry.at("HEFT"), 1000, true);
+  }
+}
+
+TEST_CASE("HEFT gives the textbook answers of sixty instances with speeds and bandwidths, with and without insertion") {
+  const auto file = test::reference_data("answers/saga.json");
+  if (!file) return test::report_skipped("no reference data");
+  constexpr double kScale = 1e6;
+  for (const auto& entry : nlohmann::json::parse(test::read_text(*file))) {
+    const auto& instance = entry.at("instance");
+    CAPTURE(instance.at("id").get<std::string>());
+    const std::size_t devices = instance.at("num_procs");
+    std::vector<OpSpec> ops(instance.at("num_tasks").get<std::size_t>());
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      ops[i].name = "t" + std::to_string(i);
+      for (std::size_t d = 0; d < devices; ++d) {
+        const double time = instance["work"][i].get<double>() / instance["speed"][d].get<double>();
+        ops[i].times.push_back({"p" + std::to_string(d), Nanoseconds{scaled(time, kScale)}});
+      }
+    }
+    for (const auto& edge : instance.at("edges")) {
+      const auto from = edge[0].get<std::size_t>(), to = edge[1].get<std::size_t>();
+      const std::string name = "e" + std::to_string(from) + "-" + std::to_string(to);
+      ops[from].outputs.push_back({name, Bytes{scaled(edge[2].get<double>(), kScale)}});
+      ops[to].inputs.push_back(name);
+    }
+    GraphBuilder builder{"saga"};
+    for (OpSpec& op : ops) builder.add(std::move(op));
+    ClusterSpec spec = test::full_mesh(devices);
+    for (Link& link : spec.links) {
+      link.bandwidth.value *= instance["bandwidth"].at(link.from.substr(1) + "," + link.to.substr(1)).get<double>();
+      spec.routes.push_back({link.from, link.to, {link.name}});
+      spec.routes.push_back({link.to, link.from, {link.name}});
+    }
+    const Problem problem{std::move(builder).build(), make_cluster(std::move(spec))};
+    check_answer(problem, entry.at("textbook").at("HEFT"), kScale, true);
+    if (entry["textbook"]["HEFT_no_insertion"].is_object())
+      check_answer(problem, entry["textbook"]["HEFT_no_insertion"], kScale, false);
+  }
+}
