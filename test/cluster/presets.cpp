@@ -60,7 +60,7 @@ TEST_CASE("built-in clusters have as many devices as their machines have") {
 
 TEST_CASE("NxKIND makes a connected cluster of any kind or alias and any N from 1 to 64") {
   for (const DeviceKind& kind : device_kinds())
-    for (const std::size_t count : {1, 2, 3, 8, 9, 17, 64}) {
+    for (const std::size_t count : {1u, 2u, 3u, 8u, 9u, 17u, 64u}) {
       const std::string name = std::to_string(count) + "x" + kind.name;
       CAPTURE(name);
       const Cluster cluster = make_cluster(preset_cluster(name));

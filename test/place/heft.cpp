@@ -46,8 +46,8 @@ TEST_CASE("HEFT plans 133 for the ten tasks of Arabnejad and Barbosa") {
         std::vector<Row>{{1, 0}, {0, 38}, {1, 48}, {2, 52}, {1, 21}, {2, 28}, {1, 75}, {0, 67}, {2, 105}, {0, 120}});
 }
 
-TEST_CASE("a plan in which no transfer waits is what the simulator runs in strict order") {
-  const Problem problem = test::make_problem(test::topcuoglu());
+TEST_CASE("where transfers never wait for each other the simulator runs the plan, in strict order, to the nanosecond") {
+  const Problem problem = test::make_problem(test::topcuoglu(), Sharing::none);
   const Schedule schedule = heft(problem, {.order = PlanOrder::strict});
   check_schedule(problem, schedule);
   const Timeline timeline = simulate(problem, schedule);

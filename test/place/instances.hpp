@@ -23,7 +23,7 @@ struct Instance {
 };
 
 /// Devices p0, p1, ... of one class, all pairs joined by links of 1 byte a nanosecond.
-inline ClusterSpec full_mesh(std::size_t devices) {
+inline ClusterSpec full_mesh(std::size_t devices, Sharing sharing = Sharing::serial) {
   ClusterSpec spec{.name = "mesh", .devices = {}};
   for (std::size_t i = 0; i < devices; ++i)
     spec.devices.push_back({.name = "p" + std::to_string(i), .kind = "", .device_class = "cpu"});
@@ -32,12 +32,13 @@ inline ClusterSpec full_mesh(std::size_t devices) {
       spec.links.push_back({.name = "l" + std::to_string(i) + "-" + std::to_string(j),
                             .from = spec.devices[i].name,
                             .to = spec.devices[j].name,
-                            .bandwidth = BytesPerSecond{1e9}});
+                            .bandwidth = BytesPerSecond{1e9},
+                            .sharing = sharing});
   return spec;
 }
 
 /// One op a task, one tensor an edge, 1 ns a unit of time.
-inline Problem make_problem(const Instance& instance) {
+inline Problem make_problem(const Instance& instance, Sharing sharing = Sharing::serial) {
   const std::size_t devices = instance.times.front().size();
   std::vector<OpSpec> ops(instance.times.size());
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -52,7 +53,7 @@ inline Problem make_problem(const Instance& instance) {
   }
   GraphBuilder builder{"instance"};
   for (OpSpec& op : ops) builder.add(std::move(op));
-  return Problem{std::move(builder).build(), make_cluster(full_mesh(devices))};
+  return Problem{std::move(builder).build(), make_cluster(full_mesh(devices, sharing))};
 }
 
 /// The ten tasks of Topcuoglu, Hariri and Wu, 2002.
