@@ -57,7 +57,7 @@ const std::vector<BadInput> kBadInputs{
      {"NUL"}},
     {"text that is not UTF-8", kGraph, op("\"type\": \"\xff\""), "json", 3, {"UTF-8"}},
     {"a comma before a brace", kGraph, "{\"ops\": [\n{\"name\": \"a\",}\n]}", "json", 2, {"after the comma", "'}'"}},
-    {"a comma before a bracket", kGraph, "{\"ops\": [\n1,\n]}", "json", 3, {"after the comma", "']'"}},
+    {"a comma before a bracket", kGraph, "{\"x-list\": [\n1,\n]}", "json", 3, {"after the comma", "']'"}},
     {"a missing comma", kGraph, "{\"format\": \"trainyard-graph/1\"\n\"ops\": []}", "json", 2, {"not valid JSON"}},
     {"a missing colon", kGraph, "{\"format\"\n\"trainyard-graph/1\"}", "json", 2, {"not valid JSON"}},
     {"a text that ends in an object",

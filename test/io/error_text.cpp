@@ -19,12 +19,12 @@ TEST_CASE("an error shows the line, underlines the fault and says how to mend it
     FAIL("accepted");
   } catch (const InputError& error) {
     CHECK(error_text(error) ==
-          "graph.json:3:48: error[negative-bytes]: \"bytes\" must be 0 or more, got -4096\n"
+          "graph.json:3:47: error[negative-bytes]: \"bytes\" must be 0 or more, got -4096\n"
           "    3 |    \"outputs\": [{\"name\": \"embed.out\", \"bytes\": -4096}]}]}\n"
-          "      |                                                ^^^^^\n"
+          "      |                                               ^^^^^\n"
           "help: a negative number of bytes is often an overflow or a missing size\n");
     CHECK(error_json(error) ==
-          "{\"errors\": [{\"code\": \"negative-bytes\", \"file\": \"graph.json\", \"line\": 3, \"column\": 48, "
+          "{\"errors\": [{\"code\": \"negative-bytes\", \"file\": \"graph.json\", \"line\": 3, \"column\": 47, "
           "\"pointer\": "
           "\"/ops/0/outputs/0/bytes\", \"message\": \"\\\"bytes\\\" must be 0 or more, got -4096\", \"help\": \"a "
           "negative "

@@ -117,8 +117,12 @@ TEST_CASE("where nothing can be written there is a clear error") {
   CHECK(refused("").code == "file");
   if (fs::exists("/dev/full")) CHECK(refused("/dev/full").message.find("No space") != std::string::npos);
   CHECK(files_in(folder.path()) == 0);
-  fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
+}
+
+TEST_CASE("a folder that may not be written is a clear error") {
   if (geteuid() == 0) return test::report_skipped("root may write everywhere");
+  const TemporaryFolder folder;
+  fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
   CHECK(refused(folder.path() / "out.json").code == "file");
   fs::permissions(folder.path(), fs::perms::owner_all);
 }

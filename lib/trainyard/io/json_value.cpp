@@ -236,8 +236,7 @@ bool TreeBuilder::parse_error(std::size_t position, const std::string& last_toke
     return false;
   }
   const bool bad_character = message.find("invalid string") != std::string::npos;
-  const bool plain_token = last_token.find('<') == std::string::npos;
-  if (!bad_character && plain_token && last_token.size() <= at + 1) at = at + 1 - last_token.size();
+  if (!bad_character) at = std::min(at, places_.begin_of_next());
   const std::string_view before = text_.substr(0, at);
   const std::size_t last_before = before.find_last_not_of(" \t\r\n");
   const char previous = last_before == std::string_view::npos ? '\0' : before[last_before];

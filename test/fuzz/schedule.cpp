@@ -1,0 +1,17 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "fuzz/fuzz.hpp"
+#include "fuzz/toy_problem.hpp"
+#include "trainyard/io/schedule_file.hpp"
+
+using namespace trainyard;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const Problem& problem = fuzz::toy_problem();
+  fuzz::check_reader(
+      {reinterpret_cast<const char*>(data), size},
+      [&](std::string_view text) { return parse_schedule(text, "input", problem); },
+      [&](const Schedule& schedule, std::ostream& out) { write_schedule(schedule, problem, nullptr, out); });
+  return 0;
+}
