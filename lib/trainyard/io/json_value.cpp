@@ -28,7 +28,6 @@ struct CountingIterator {
   CountingIterator& operator++() { return ++at, *this; }
   CountingIterator operator++(int) { return {at++}; }
   friend bool operator==(CountingIterator a, CountingIterator b) { return a.at == b.at; }
-  friend bool operator!=(CountingIterator a, CountingIterator b) { return a.at != b.at; }
 };
 
 bool blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
