@@ -406,17 +406,4 @@ void locate_json(std::string_view text, std::span<JsonPlace> places) {
     if (!place.offset) place.offset = finder.find(place.pointer);
 }
 
-std::string pointer_token(std::string_view key) {
-  std::string token;
-  for (const char c : key) {
-    if (c == '~')
-      token += "~0";
-    else if (c == '/')
-      token += "~1";
-    else
-      token += c;
-  }
-  return token;
-}
-
 }  // namespace trainyard::detail

@@ -97,7 +97,4 @@ struct JsonPlace {
 };
 void locate_json(std::string_view text, std::span<JsonPlace> places);
 
-/// The pointer token for a key: "~" and "/" escaped.
-std::string pointer_token(std::string_view key);
-
 }  // namespace trainyard::detail
