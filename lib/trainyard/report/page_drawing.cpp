@@ -98,7 +98,7 @@ std::string gantt_svg(const PageRun& run) {
       "\n"
       R"(<text x="{}" y="14">0</text><text x="{}" y="14" text-anchor="end">{}</text>)"
       "\n{}{}\n</svg>",
-      kWidth, y + 24, kLeft, kWidth, format_time(run.timeline.makespan), body, legend);
+      kWidth, y + 24, kLeft, kWidth, time_text(run.timeline.makespan), body, legend);
 }
 
 }  // namespace trainyard::detail

@@ -14,6 +14,9 @@ extern const std::string_view kPageScriptHash;  // "sha256-...", for the page's 
 /// The text with &, <, >, " and ' as character references: safe between tags and in quoted attributes.
 std::string html_text(std::string_view text);
 
+/// "1.93 ms"; as the script writes it: "µs" where the terminal's text has "us".
+std::string time_text(Nanoseconds time);
+
 /// What the comparison says about a run.
 struct RunSummary {
   double busy = 0;      // mean over the devices, of the makespan

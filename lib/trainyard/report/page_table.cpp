@@ -25,7 +25,7 @@ std::string percent(double share) { return fmt::format("{:.{}f} %", 100 * share,
 
 std::string think_time(double seconds) {
   if (seconds < 0.001) return "&lt; 1 ms";
-  return format_time(nanoseconds_from_seconds(seconds));
+  return time_text(nanoseconds_from_seconds(seconds));
 }
 
 /// A bar of `share` of the cell with `text` beside it; `mark` puts a line across it.
@@ -95,7 +95,7 @@ class Table {
          run.drawn ? fmt::format(R"(<button type="button" class="pick-run" aria-pressed="false">{}</button>)", name)
                    : name,
          kName);
-    cell(std::to_string(step.count), bar_cell(ratio(step, slowest_), format_time(step),
+    cell(std::to_string(step.count), bar_cell(ratio(step, slowest_), time_text(step),
                                               run.lower_bound.count > 0 ? ratio(run.lower_bound, slowest_) : -1));
     const double against = ratio(step, best) - 1;
     cell(fmt::format("{}", against),
@@ -111,7 +111,7 @@ class Table {
         cell("", "–", kSoft);
     }
     cell(fmt::format("{}", summary.busy), percent(summary.busy));
-    cell(std::to_string(summary.exposed.count), format_time(summary.exposed));
+    cell(std::to_string(summary.exposed.count), time_text(summary.exposed));
     memory_cell(run, summary);
     if (timed_ && run.search_seconds)
       cell(fmt::format("{}", *run.search_seconds), think_time(*run.search_seconds));
@@ -144,7 +144,7 @@ class Table {
     for (const auto& [group, run] : known) {
       line += fmt::format("{}{}No schedule takes less than <b>{}</b>", line.empty() ? "" : "; ",
                           best_.size() > 1 ? html_text(fmt::format("{} on {}: ", group.first, group.second)) : "",
-                          format_time(run->lower_bound));
+                          time_text(run->lower_bound));
       if (!run->bound_name.empty()) line += fmt::format(" ({})", html_text(run->bound_name));
     }
     return fmt::format(R"(<p class="bounds soft">{}.</p>)", line);
@@ -159,6 +159,12 @@ class Table {
 };
 
 }  // namespace
+
+std::string time_text(Nanoseconds time) {
+  std::string text = format_time(time);
+  if (text.ends_with(" us")) text.replace(text.size() - 2, 1, "µ");
+  return text;
+}
 
 std::string comparison_table(const PageInput& input) { return Table(input).html(); }
 

@@ -81,7 +81,7 @@ class View {
     this.letter = this.context.measureText('forward_backward_attention/MatMul_0123456789').width / 44;
     this.context.font = `12.5px ${this.font}`;
     const longest = Math.max(0, ...this.rows.filter((r) => r.lane).map((r) => this.context.measureText(r.lane.name).width));
-    this.left = Math.round(Math.min(longest + 78, width < 700 ? 118 : 250));
+    this.left = width < 700 ? 118 : Math.round(Math.min(Math.max(longest + 78, 190), 260));
     this.right = width - 18;
     this.draw();
   }
