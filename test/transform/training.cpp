@@ -264,6 +264,12 @@ TEST_CASE("a tensor read through slices alone is declared as its slices") {
     CHECK(outputs(graph, "Gemm0") == Names{"Gemm0.out:48"});
     CHECK(input_names(graph, "Concat3") == Names{"Gemm0.out", "Tanh2.out"});
   }
+  SUBCASE("unless they are not all of it: the storage stays alive as a whole") {
+    const ValueId a = net.node("Slice", {gates}, {2, 1});
+    const Graph graph = training_graph(net.finish({net.node("Tanh", {a}, {2, 1})}));
+    CHECK(outputs(graph, "Gemm0") == Names{"Gemm0.out:48"});
+    CHECK(input_names(graph, "Tanh2") == Names{"Gemm0.out"});
+  }
   SUBCASE("unless slices overlap") {
     const ValueId a = net.node("Slice", {gates}, {2, 4}), b = net.node("Slice", {gates}, {2, 5});
     const ValueId both = net.node("Concat", {net.node("Tanh", {a}, {2, 4}), net.node("Tanh", {b}, {2, 5})}, {2, 9});

@@ -65,7 +65,7 @@ void DraftGraph::settle_slices() {
     sliced[whole] += tensors_[t].bytes;
   }
   const auto apart = [&](Index whole) {
-    return !slices[whole].empty() && !read[whole] && sliced[whole] <= tensors_[whole].bytes;
+    return !slices[whole].empty() && !read[whole] && sliced[whole] == tensors_[whole].bytes;
   };
   for (Op& op : ops_) {
     for (Index& input : op.inputs)

@@ -26,8 +26,8 @@ class DraftGraph {
   std::size_t op_count() const { return ops_.size(); }
 
   Index add_output(Index op, const std::string& name, Bytes bytes);
-  /// Part of another tensor: a tensor of its own where no op reads the whole and the parts read fit into it, otherwise
-  /// another name for the whole.
+  /// Part of another tensor: a tensor of its own where no op reads the whole and the parts that are read make it up,
+  /// otherwise another name for the whole.
   Index add_slice(Index of, const std::string& name, Bytes bytes);
 
   /// Both ops, or the op and the thing of that number (a parameter), must share a device.

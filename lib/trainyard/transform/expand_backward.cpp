@@ -170,7 +170,6 @@ void Expansion::add_rule(NodeId id, const std::vector<Tensor>& gradients, const 
   std::vector<Tensor> extras;
   for (const SavedExtra& extra : rule.extras) {
     extras.push_back(draft_.add_output(op_[id], value(node.outputs[0]).name + '.' + extra.suffix, Bytes{extra.bytes}));
-    summary_.saved_bytes += Bytes{extra.bytes};
   }
   for (const GradientPiece& piece : rule.pieces) add_piece(id, rule, piece, gradients, of, extras);
 }
@@ -185,8 +184,8 @@ void Expansion::add_piece(NodeId id, const BackwardRule& rule, const GradientPie
   for (const ValueId read : piece.reads)
     if (std::find(reads.begin(), reads.end(), read) == reads.end()) reads.push_back(read);
   for (const ValueId read : reads) bytes += byte_count(value(read)).count;
-  for (const ValueId read : piece.reads) inputs.push_back(keep(read));
-  for (const ValueId held : piece.holds) inputs.push_back(keep(held));
+  for (const ValueId read : piece.reads) inputs.push_back(tensor_[read]);
+  for (const ValueId held : piece.holds) inputs.push_back(tensor_[held]);
   for (const std::size_t extra : piece.extras) {
     inputs.push_back(extras[extra]);
     bytes += rule.extras[extra].bytes;
@@ -206,15 +205,6 @@ void Expansion::add_piece(NodeId id, const BackwardRule& rule, const GradientPie
     written.push_back(draft_.add_output(op, value(write).name + ".grad", byte_count(value(write))));
   }
   for (std::size_t i = 0; i < writes.size(); ++i) contribute(writes[i], written[i]);
-}
-
-DraftGraph::Index Expansion::keep(ValueId id) {
-  const ValueId root = roots_[id];
-  if (value(root).role == Value::Role::activation && tensor_[root] != kNone && !saved_[root]) {
-    saved_[root] = true;
-    summary_.saved_bytes += byte_count(value(root));
-  }
-  return tensor_[id];
 }
 
 void Expansion::add_updates() {

@@ -18,6 +18,19 @@ std::string shape_text(const Value& value) {
   return text + ']';
 }
 
+/// What forward ops make and backward ops read.
+Bytes saved_bytes(const Graph& graph) {
+  Bytes sum;
+  for (const TensorId tensor : graph.tensors()) {
+    const OpId producer = graph.producer(tensor);
+    if (graph.phase(producer) != Phase::forward || graph.type(producer) == "Input") continue;
+    const auto readers = graph.consumers(tensor);
+    if (std::any_of(readers.begin(), readers.end(), [&](OpId op) { return graph.phase(op) == Phase::backward; }))
+      sum += graph.bytes(tensor);
+  }
+  return sum;
+}
+
 }  // namespace
 
 Graph Expansion::run(TrainingSummary& summary) {
@@ -35,8 +48,10 @@ Graph Expansion::run(TrainingSummary& summary) {
     add_updates();
   }
   summary_.parameters = model_.parameter_count();
+  Graph graph = std::move(draft_).build(model_.name);
+  summary_.saved_bytes = saved_bytes(graph);
   summary = summary_;
-  return std::move(draft_).build(model_.name);
+  return graph;
 }
 
 void Expansion::add_loss_node() {
@@ -83,7 +98,6 @@ void Expansion::index_values() {
   pending_.assign(values, {});
   maker_.assign(values, kNone);
   held_.assign(values, false);
-  saved_.assign(values, false);
   read_.assign(values, false);
   op_.assign(model_.nodes.size(), kNone);
   for (const ValueId output : model_.outputs) read_[output] = true;

@@ -78,8 +78,6 @@ class Expansion {
   void add_rule(NodeId id, const std::vector<Tensor>& gradients, const std::vector<ValueId>& of);
   void add_piece(NodeId id, const BackwardRule& rule, const GradientPiece& piece, const std::vector<Tensor>& gradients,
                  const std::vector<ValueId>& of, const std::vector<Tensor>& extras);
-  /// The tensor to read in the backward pass; counts its storage as saved once. Parameters and constants have none.
-  Tensor keep(ValueId id);
   void add_updates();
 
   Model model_;  // with the loss appended
@@ -94,7 +92,7 @@ class Expansion {
   IdMap<ValueId, Tensor> gradient_;  // the sum of what has been contributed
   IdMap<ValueId, std::vector<SlicePart>> pending_;  // gradients of slices, not yet put together
   IdMap<ValueId, DraftGraph::Index> maker_;         // the op that makes the value
-  IdMap<ValueId, bool> needs_gradient_, held_, saved_, read_;
+  IdMap<ValueId, bool> needs_gradient_, held_, read_;
   IdMap<NodeId, bool> on_tape_;
   IdMap<NodeId, DraftGraph::Index> op_;
 };

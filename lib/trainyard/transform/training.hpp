@@ -30,7 +30,7 @@ struct TrainingOptions {
 struct TrainingSummary {
   Flops forward_flops, backward_flops, update_flops;
   Flops forward_matmul_flops, backward_matmul_flops;
-  Bytes saved_bytes;  // of forward activations that backward ops hold, each storage once; without inputs and parameters
+  Bytes saved_bytes;  // of the tensors that forward ops make and backward ops hold; inputs and parameters are not
   std::int64_t gradient_adds = 0;
   std::int64_t parameters = 0;  // trained scalars
   Bytes parameter_bytes, state_bytes;
@@ -46,8 +46,9 @@ struct TrainingSummary {
 ///
 /// Ops are named after nodes: NODE, NODE/grad (fine: NODE/grad_x, NODE/grad_w, NODE/grad_b), VALUE/add_grad where
 /// gradients of several consumers meet, PARAMETER/update. Each model input, and the labels, is an op of type "Input"
-/// that takes no time. Views are not ops: their consumers read the storage. A tensor that is read only through slices
-/// that do not overlap is declared as these slices, so that a transfer carries what is needed; otherwise all of it.
+/// that takes no time. Views are not ops: their consumers read, hold and transfer the whole storage, as eager PyTorch
+/// keeps it alive. Only a tensor that is read through slices alone, which make it up (the gates of an LSTM cell, packed
+/// queries, keys and values, the gradient of a Concat), is declared as these slices, each with its own bytes.
 ///
 /// Parameters are not tensors: the first op that reads one holds it with its optimizer state, and every op that touches
 /// it (reads it, makes, adds or applies its gradient) is in one colocation group, named after the group's first
