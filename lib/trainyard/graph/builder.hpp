@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainyard/core/quantity.hpp"
@@ -43,6 +44,7 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "") : name_(std::move(name)) {}
 
+  void set_name(std::string name) { name_ = std::move(name); }
   /// The new op's id: how many were added before.
   OpId add(OpSpec op);
   std::size_t op_count() const { return ops_.size(); }
