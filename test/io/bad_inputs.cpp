@@ -180,6 +180,7 @@ const std::vector<BadInput> kBadInputs{
     {"broken TOML", kCluster, "name = \"pair\"\n[[device]\n", "toml", 2, {"TOML"}},
     {"a table header without a key", kCluster, "name = \"pair\"\n[[!]]\n", "toml", 2, {"TOML"}},
     {"a table header that ends early", kCluster, "name = \"pair\"\n[[\x01\x02]]\n", "toml", 2, {"TOML"}},
+    {"a key in Cyrillic", kCluster, "name = \"pair\"\nname\u043b = 1\n", "toml", 2, {"TOML"}},
     {"a key twice in TOML", kCluster, "name = \"a\"\nname = \"b\"\n", "toml", 2, {"name"}},
     {"a device without a name", kCluster, "[[device]]\nclass = \"gpu\"\n", "missing-key", 1, {"\"name\""}},
     {"a device without a kind", kCluster, device(""), "missing-key", 1, {"\"kind\"", "class"}},

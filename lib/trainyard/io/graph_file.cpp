@@ -214,11 +214,11 @@ Graph read_graph(const std::filesystem::path& path) { return parse_graph(read_in
 
 Graph parse_graph(std::string_view text, const std::string& name) {
   FindingList findings{name, text};
-  std::vector<OpSpec> ops;
+  GraphBuilder builder;
   const auto take_op = [&](JsonValue root, JsonValue element) {
     // A file of another format is refused before its contents are.
-    if (ops.empty() && root.find("format") && !check_format(root, kFormat, findings)) return false;
-    ops.push_back(read_op(element, findings));
+    if (builder.op_count() == 0 && root.find("format") && !check_format(root, kFormat, findings)) return false;
+    builder.add(read_op(element, findings));
     return !findings.full();
   };
   JsonTree tree;
@@ -237,9 +237,7 @@ Graph parse_graph(std::string_view text, const std::string& name) {
       findings.add(root->begin_offset(), "missing-key", "the graph has no \"ops\"", "give \"ops\": [ ... ]");
   }
   findings.raise_if_any();
-  GraphBuilder builder{graph_name};
-  for (OpSpec& op : ops) builder.add(std::move(op));
-  ops = {};
+  builder.set_name(std::move(graph_name));
   try {
     return std::move(builder).build();
   } catch (const InputError& error) {
