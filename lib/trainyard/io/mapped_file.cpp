@@ -1,0 +1,42 @@
+#include "trainyard/io/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trainyard/io/input_text.hpp"
+
+namespace trainyard {
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  if (path != "-" && map(path)) {
+    const bool gzip = bytes_.size() >= 2 && bytes_[0] == '\x1f' && bytes_[1] == '\x8b';
+    if (!gzip) return;
+  }
+  read_ = read_input(path);  // also where mapping failed: it says why
+  bytes_ = read_;
+}
+
+MappedFile::~MappedFile() {
+  if (mapping_) munmap(mapping_, mapped_);
+}
+
+bool MappedFile::map(const std::filesystem::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  struct stat about = {};
+  if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0) {
+    const auto size = static_cast<std::size_t>(about.st_size);
+    void* mapping = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mapping != MAP_FAILED) {
+      mapping_ = mapping;
+      mapped_ = size;
+      bytes_ = {static_cast<const char*>(mapping), size};
+    }
+  }
+  close(file);
+  return mapping_ != nullptr;
+}
+
+}  // namespace trainyard
