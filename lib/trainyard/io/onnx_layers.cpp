@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <vector>
 
 namespace trainyard::onnx {
@@ -81,6 +82,19 @@ std::string own_layer(const Model& model, const Node& node, const IdMap<ValueId,
   return {};
 }
 
+/// "cell_7" is the eighth call of the module "cell" to PyTorch's exporter, where there is such a module; otherwise it is
+/// a name of its own.
+void join_calls(Model& model) {
+  std::set<std::string> layers;
+  for (const Node& node : model.nodes) layers.insert(node.layer);
+  for (Node& node : model.nodes) {
+    const std::size_t end = node.layer.rfind('_');
+    if (end == std::string::npos || !is_number(node.layer.substr(end + 1))) continue;
+    const std::string called = node.layer.substr(0, end);
+    if (layers.count(called)) node.layer = called;
+  }
+}
+
 }  // namespace
 
 std::string layer_of_path(std::string_view path) {
@@ -123,6 +137,7 @@ void name_layers(Model& model) {
       if (layer.empty()) layer = node.layer;
     }
   }
+  join_calls(model);
 }
 
 }  // namespace trainyard::onnx
