@@ -70,6 +70,24 @@ TEST_CASE("one device takes all ops in rank order and nothing is transferred") {
   CHECK(schedule.plan->makespan == Nanoseconds{7});
 }
 
+TEST_CASE("where the plan's account of memory is too low HEFT plans again with less") {
+  // a and b hold 40 bytes each and are fast on p0: 80 of its 100 by the ledger, 110 with the 30 bytes that arrive from
+  // d.
+  GraphBuilder builder;
+  builder.add({.name = "d", .device_kinds = {"p1"}, .times = {{"cpu", Nanoseconds{1}}}, .outputs = {{"t", Bytes{30}}}});
+  for (const char* name : {"a", "b"})
+    builder.add({.name = name,
+                 .parameter_bytes = Bytes{40},
+                 .times = {{"p0", Nanoseconds{1}}, {"p1", Nanoseconds{90}}},
+                 .inputs = {"t"}});
+  ClusterSpec cluster = test::full_mesh(2);
+  for (Device& device : cluster.devices) device.memory = Bytes{100};
+  const Problem problem{std::move(builder).build(), make_cluster(std::move(cluster))};
+  const Schedule schedule = heft(problem);
+  CHECK(simulate(problem, schedule).fits());
+  CHECK(schedule.placement[OpId{1}] != schedule.placement[OpId{2}]);
+}
+
 namespace {
 
 /// Answers in real numbers, as whole thousandths or finer.

@@ -7,11 +7,11 @@
 
 namespace trainyard {
 
-AnalyticPlan::AnalyticPlan(const Problem& problem, bool insertion)
+AnalyticPlan::AnalyticPlan(const Problem& problem, bool insertion, int memory_percent)
     : problem_(problem),
       insertion_(insertion),
       able_(group_devices(problem)),
-      memory_(problem),
+      memory_(problem, memory_percent),
       group_device_(problem.group_count()),
       calendars_(problem.device_count()),
       placement_(problem.op_count()),

@@ -18,7 +18,8 @@ namespace trainyard {
 /// route's time without ever waiting. Ops are placed one by one, each after all that it depends on.
 class AnalyticPlan {
  public:
-  explicit AnalyticPlan(const Problem& problem, bool insertion = true);
+  /// Counts on `memory_percent` of each capacity.
+  explicit AnalyticPlan(const Problem& problem, bool insertion = true, int memory_percent = 100);
 
   /// Where the op may go: where its colocation group is; before that, the devices that can run the whole group and have
   /// room for it (see MemoryLedger), by ascending id.

@@ -60,10 +60,9 @@ Placer make_placer(Placer placer, Run run) {
 }
 
 Schedule run_heft(const Placer& placer, const Problem& problem, const PlaceOptions& options) {
-  return heft(
-      problem,
-      {.insertion = choice(placer, options, "insertion", {"no", "yes"}) == 1,
-       .order = PlanOrder{static_cast<std::uint8_t>(choice(placer, options, "order", {"rank", "start", "strict"}))}});
+  return heft(problem, {.insertion = choice(placer, options, "insertion", {"no", "yes"}) == 1,
+                        .order = PlanOrder{static_cast<std::uint8_t>(
+                            choice(placer, options, "order", {"rank", "start", "strict", "best"}))}});
 }
 
 std::vector<Placer> all_placers() {
@@ -92,9 +91,9 @@ std::vector<Placer> all_placers() {
        .summary = "list scheduling by upward rank, each op where it would finish first",
        .source = "Topcuoglu, Hariri, Wu: IEEE TPDS 13(3), 2002",
        .parameters = {{"insertion", "yes", "whether an op may go into a gap before later ops: yes, no"},
-                      {"order", "rank",
+                      {"order", "best",
                        "what the simulator keeps of the plan: rank (priorities by rank), start (priorities by planned "
-                       "start), strict (each device in the order of planned starts)"}}},
+                       "start), strict (each device in the order of planned starts), best (the best of the three)"}}},
       run_heft));
   return list;
 }

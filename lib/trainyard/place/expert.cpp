@@ -98,31 +98,43 @@ std::optional<LayerDevices> by_recurrent_layers(const Problem& problem, const La
 
 /// A block that the network's author cut into branches ("mixed_5b/branch3x3").
 struct Block {
-  std::vector<LayerId> branches;
-  bool parallel = true;  // no branch reads another
+  std::vector<LayerId> branches;                   // ascending
+  std::vector<std::pair<LayerId, LayerId>> reads;  // (producer, reader): one branch reads another later one
+
+  /// Some two of the branches do not wait for each other: the longest chain of reads leaves one out.
+  bool is_parallel() const {
+    std::map<LayerId, std::size_t> chain;
+    std::size_t longest = 0;
+    for (const LayerId branch : branches) {
+      std::size_t before = 0;
+      for (const auto& [producer, reader] : reads)
+        if (reader == branch) before = std::max(before, chain[producer]);
+      longest = std::max(longest, chain[branch] = before + 1);
+    }
+    return longest < branches.size();
+  }
 };
 
-std::map<std::string_view, Block> find_blocks(const Graph& graph, const Layers& layers) {
+std::vector<Block> parallel_blocks(const Graph& graph, const Layers& layers) {
   std::map<std::string_view, Block> blocks;
-  const auto is_branch = [&](LayerId layer) {
-    const std::string& name = layers.names[layer.index()];
-    return block_of(name).size() < name.size();
-  };
+  const auto block_name = [&](LayerId layer) { return block_of(layers.names[layer.index()]); };
+  const auto is_branch = [&](LayerId layer) { return block_name(layer).size() < layers.names[layer.index()].size(); };
   for (const LayerId layer : layers.ops.ids())
-    if (is_branch(layer)) blocks[block_of(layers.names[layer.index()])].branches.push_back(layer);
+    if (is_branch(layer)) blocks[block_name(layer)].branches.push_back(layer);
   for (const TensorId tensor : graph.tensors()) {
     const OpId producer = graph.producer(tensor);
     const LayerId from = layers.of[producer];
     if (graph.phase(producer) != Phase::forward || !is_branch(from)) continue;
     for (const OpId reader : graph.consumers(tensor)) {
       const LayerId to = layers.of[reader];
-      const auto name = block_of(layers.names[from.index()]);
-      if (to != from && graph.phase(reader) == Phase::forward && is_branch(to) &&
-          block_of(layers.names[to.index()]) == name)
-        blocks[name].parallel = false;
+      if (from < to && graph.phase(reader) == Phase::forward && is_branch(to) && block_name(to) == block_name(from))
+        blocks[block_name(from)].reads.emplace_back(from, to);
     }
   }
-  return blocks;
+  std::vector<Block> parallel;
+  for (auto& [name, block] : blocks)
+    if (block.is_parallel()) parallel.push_back(std::move(block));
+  return parallel;
 }
 
 Nanoseconds layer_time(const Problem& problem, const std::vector<OpId>& ops, DeviceId device) {
@@ -131,17 +143,20 @@ Nanoseconds layer_time(const Problem& problem, const std::vector<OpId>& ops, Dev
   return sum;
 }
 
-/// The branches of each block apart; nothing for a network without parallel branches.
+/// The branches of each block apart; nothing where parallel branches are less than a third of the network.
 std::optional<LayerDevices> by_branches(const Problem& problem, const Layers& layers,
                                         const std::vector<DeviceId>& devices) {
+  const std::vector<Block> blocks = parallel_blocks(problem.graph(), layers);
+  Nanoseconds in_branches{0}, in_all{0};
+  for (const auto& ops : layers.ops) in_all += layer_time(problem, ops, devices.front());
+
   LayerDevices placed(layers.size(), devices.front());
-  bool any = false;
-  for (const auto& [name, block] : find_blocks(problem.graph(), layers)) {
-    if (!block.parallel || block.branches.size() < 2) continue;
-    any = true;
+  for (const Block& block : blocks) {
     std::vector<std::pair<Nanoseconds, LayerId>> longest_first;
-    for (const LayerId branch : block.branches)
+    for (const LayerId branch : block.branches) {
       longest_first.emplace_back(layer_time(problem, layers.ops[branch], devices.front()), branch);
+      in_branches += longest_first.back().first;
+    }
     std::ranges::stable_sort(longest_first, std::ranges::greater{}, [](const auto& entry) { return entry.first; });
     std::vector<Nanoseconds> loads(devices.size());
     for (const auto& [time, branch] : longest_first) {
@@ -150,7 +165,7 @@ std::optional<LayerDevices> by_branches(const Problem& problem, const Layers& la
       placed[branch] = devices[at];
     }
   }
-  return any ? std::optional{std::move(placed)} : std::nullopt;
+  return !blocks.empty() && in_branches.count >= in_all.count / 3 ? std::optional{std::move(placed)} : std::nullopt;
 }
 
 /// Contiguous runs of layers over the devices in order.

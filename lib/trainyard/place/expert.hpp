@@ -10,8 +10,9 @@ namespace trainyard {
 ///     recurrent networks          each LSTM layer on a device of its own; with more layers than devices, those of an
 ///                                 encoder and of a decoder are dealt out apart. What comes before them, and
 ///                                 embeddings, with the first; attention, output and all the rest with the last.
-///     blocks with branches        the parallel branches of a block apart, each to the device with the least time in
-///                                 this block so far, longest branch first; the rest on the first device.
+///     blocks with branches        where parallel branches are a third of the network: those of a block apart, each to
+///                                 the device with the least time in this block so far, longest branch first; the rest
+///                                 on the first device. Scopes that only follow each other are no branches.
 ///     else, or if that does not   contiguous runs of layers, in order, one for each device, such that the longest run
 ///     fit in memory               takes the least time.
 ///

@@ -28,7 +28,7 @@ MemoryLedger::Need& MemoryLedger::Need::operator+=(const Need& other) {
   return *this;
 }
 
-MemoryLedger::MemoryLedger(const Problem& problem)
+MemoryLedger::MemoryLedger(const Problem& problem, int percent)
     : needs_(problem.group_count()), used_(problem.device_count()), capacity_(problem.device_count()) {
   const Graph& graph = problem.graph();
   for (const OpId op : problem.ops()) {
@@ -37,8 +37,11 @@ MemoryLedger::MemoryLedger(const Problem& problem)
       (outlives_pass(graph, op, tensor) ? need.held : need.transient) += graph.bytes(tensor);
     needs_[problem.group(op)] += need;
   }
-  for (const DeviceId device : problem.devices())
-    capacity_[device] = problem.cluster().device(device).memory.value_or(kUnlimited);
+  for (const DeviceId device : problem.devices()) {
+    const auto memory = problem.cluster().device(device).memory;
+    capacity_[device] =
+        memory ? Bytes{memory->count / 100 * percent + memory->count % 100 * percent / 100} : kUnlimited;
+  }
 }
 
 void MemoryLedger::take(GroupId group, DeviceId device) { used_[device] += needs_[group]; }

@@ -21,7 +21,8 @@ namespace trainyard {
 /// the simulator has the last word.
 class MemoryLedger {
  public:
-  explicit MemoryLedger(const Problem& problem);
+  /// Counts on `percent` of each capacity, to leave room for what it neglects.
+  explicit MemoryLedger(const Problem& problem, int percent = 100);
 
   /// Puts the group on the device.
   void take(GroupId group, DeviceId device);

@@ -1,14 +1,13 @@
 #include "trainyard/place/simple.hpp"
 
 #include <algorithm>
-#include <compare>
 #include <optional>
 #include <vector>
 
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/groups.hpp"
 #include "trainyard/place/memory.hpp"
-#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/place/plan_order.hpp"
 
 namespace trainyard {
 namespace {
@@ -46,21 +45,6 @@ Schedule place_groups(const Problem& problem, Choose choose) {
   return {.placement = from_groups(problem, devices)};
 }
 
-/// How good everything on one device is: less is better.
-struct Outcome {
-  Bytes excess;
-  Nanoseconds makespan;
-
-  friend auto operator<=>(const Outcome&, const Outcome&) = default;
-};
-
-Outcome outcome_of(const Timeline& timeline) {
-  Outcome outcome{Bytes{0}, timeline.makespan};
-  for (const DeviceUse& use : timeline.devices)
-    if (use.out_of_memory) outcome.excess += use.out_of_memory->over;
-  return outcome;
-}
-
 }  // namespace
 
 Schedule place_single(const Problem& problem) {
@@ -91,7 +75,7 @@ Schedule place_single(const Problem& problem) {
     for (const GroupId group : devices.ids())
       devices[group] = std::ranges::binary_search(able[group], device) ? device : elsewhere[group];
     Schedule schedule{.placement = from_groups(problem, devices)};
-    const Outcome outcome = outcome_of(simulate(problem, schedule));
+    const Outcome outcome = simulated_outcome(problem, schedule);
     if (!best || outcome < *best) {
       best = outcome;
       chosen = std::move(schedule);
