@@ -110,6 +110,18 @@ void simulate_fifo(benchmark::State& state) { run_policy(state, Policy::fifo); }
 void simulate_priority(benchmark::State& state) { run_policy(state, Policy::priority); }
 void simulate_strict(benchmark::State& state) { run_policy(state, Policy::strict); }
 
+/// Without memory and use.
+void makespan_fifo(benchmark::State& state) {
+  const auto ops = static_cast<std::size_t>(state.range(0));
+  const Workload work = workload(ops, static_cast<std::size_t>(state.range(1)), Policy::fifo);
+  std::size_t next = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(simulated_makespan(work.problem, work.schedules[next]));
+    next = (next + 1) % kPlacements;
+  }
+  report(state, ops);
+}
+
 /// The floor: ends of ops without any resource, from the same arrays.
 void kahn_sweep(benchmark::State& state) {
   const auto ops = static_cast<std::size_t>(state.range(0));
@@ -158,6 +170,7 @@ void sizes(benchmark::internal::Benchmark* bench) {
 
 BENCHMARK(kahn_sweep)->Apply(sizes);
 BENCHMARK(simulate_fifo)->Apply(sizes);
+BENCHMARK(makespan_fifo)->Apply(sizes);
 BENCHMARK(simulate_priority)->Apply(sizes);
 BENCHMARK(simulate_strict)->Apply(sizes);
 BENCHMARK(find_lower_bounds)->Apply(sizes);

@@ -50,7 +50,7 @@ inline Nanoseconds least_makespan(const Problem& problem) {
     for (std::size_t i = 0; valid && i < orders.size(); ++i) {
       schedule.order.assign(problem.device_count(), {});
       for (const OpId op : orders[i]) schedule.order[schedule.placement[op]].push_back(op);
-      best = std::min(best, simulate(problem, schedule).makespan);
+      best = std::min(best, simulated_makespan(problem, schedule));
     }
     // The next placement: count up in base `devices`.
     more = false;

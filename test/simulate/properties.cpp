@@ -20,6 +20,7 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems"
     const Schedule schedule = random_schedule(random, problem);
     Timeline timeline = simulate(problem, schedule);
     const Timeline expected = naive_simulate(problem, schedule);
+    REQUIRE(simulated_makespan(problem, schedule) == expected.makespan);
     for (DeviceUse& use : timeline.devices) {
       const DeviceId device{static_cast<std::size_t>(&use - &timeline.devices[DeviceId{0}])};
       const auto capacity = problem.cluster().device(device).memory;

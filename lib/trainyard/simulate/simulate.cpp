@@ -8,6 +8,21 @@
 #include "trainyard/simulate/usage.hpp"
 
 namespace trainyard {
+namespace {
+
+Nanoseconds last_end(const IdMap<OpId, Span>& ops) {
+  Nanoseconds last{0};
+  for (const Span& span : ops) last = std::max(last, span.end);
+  return last;
+}
+
+}  // namespace
+
+Nanoseconds simulated_makespan(const Problem& problem, const Schedule& schedule) {
+  check_schedule(problem, schedule);
+  const detail::PlannedTransfers planned(problem, schedule.placement);
+  return last_end(detail::run_events(problem, schedule, planned).ops);
+}
 
 Timeline simulate(const Problem& problem, const Schedule& schedule) {
   check_schedule(problem, schedule);
@@ -15,7 +30,7 @@ Timeline simulate(const Problem& problem, const Schedule& schedule) {
   detail::TaskTimes times = detail::run_events(problem, schedule, planned);
 
   Timeline timeline{};
-  for (const Span& span : times.ops) timeline.makespan = std::max(timeline.makespan, span.end);
+  timeline.makespan = last_end(times.ops);
   timeline.ops = std::move(times.ops);
   timeline.transfers.reserve(planned.size());
   for (const detail::TransferId id : planned.ids()) {

@@ -13,11 +13,9 @@ namespace {
 
 using SpanRows = CompressedRows<DeviceId, Span>;
 
-bool starts_earlier(const Span& a, const Span& b) { return a.start < b.start; }
-
 std::vector<Span> sorted(std::span<const Span> spans) {
   std::vector<Span> result(spans.begin(), spans.end());
-  std::ranges::sort(result, starts_earlier);
+  std::ranges::sort(result, [](const Span& a, const Span& b) { return a.start < b.start; });
   return result;
 }
 
