@@ -16,14 +16,17 @@ AnalyticPlan::AnalyticPlan(const Problem& problem, bool insertion, int memory_pe
       calendars_(problem.device_count()),
       placement_(problem.op_count()),
       start_(problem.op_count()),
-      finish_(problem.op_count()) {}
+      finish_(problem.op_count()),
+      arrived_(problem.graph().tensor_count() * problem.device_count(), false) {}
 
 std::span<const DeviceId> AnalyticPlan::candidates(OpId op) {
   const GroupId group = problem_.group(op);
-  if (group_device_[group].is_none())
+  if (group_device_[group].is_none()) {
     memory_.narrow(group, able_[group], candidates_);
-  else
+    memory_bound_ |= candidates_.size() < able_[group].size();
+  } else {
     candidates_.assign(1, group_device_[group]);
+  }
   return candidates_;
 }
 
@@ -60,6 +63,18 @@ AnalyticPlan::Slot AnalyticPlan::earliest_finish(OpId op) {
   return best;
 }
 
+void AnalyticPlan::hold_arrivals(OpId op, DeviceId device) {
+  const Graph& graph = problem_.graph();
+  if (graph.phase(op) == Phase::forward) return;
+  for (const TensorId tensor : graph.inputs(op)) {
+    const OpId producer = graph.producer(tensor);
+    if (graph.phase(producer) != Phase::forward || placement_[producer] == device) continue;
+    auto arrived = arrived_[tensor.index() * problem_.device_count() + device.index()];
+    if (!arrived) memory_.hold(device, graph.bytes(tensor));
+    arrived = true;
+  }
+}
+
 void AnalyticPlan::place(OpId op, const Slot& slot) {
   const GroupId group = problem_.group(op);
   if (group_device_[group].is_none()) {
@@ -68,6 +83,7 @@ void AnalyticPlan::place(OpId op, const Slot& slot) {
   }
   assert(group_device_[group] == slot.device);
   calendars_[slot.device].take(slot.start, occupied(op, slot.device));
+  hold_arrivals(op, slot.device);
   placement_[op] = slot.device;
   start_[op] = slot.start;
   finish_[op] = slot.finish;

@@ -37,12 +37,15 @@ class AnalyticPlan {
 
   Nanoseconds start(OpId op) const { return start_[op]; }
   Nanoseconds finish(OpId op) const { return finish_[op]; }
+  /// Memory kept an op off a device so far.
+  bool memory_bound() const { return memory_bound_; }
   /// Once every op has been placed: the placement and the plan, policy fifo.
   Schedule schedule() const;
 
  private:
   Nanoseconds ready(OpId op, DeviceId device) const;
   Nanoseconds occupied(OpId op, DeviceId device) const;
+  void hold_arrivals(OpId op, DeviceId device);
 
   const Problem& problem_;
   bool insertion_;
@@ -53,6 +56,8 @@ class AnalyticPlan {
   Placement placement_;
   IdMap<OpId, Nanoseconds> start_, finish_;
   std::vector<DeviceId> candidates_;
+  bool memory_bound_ = false;
+  std::vector<bool> arrived_;  // tensor x device: forward tensors held elsewhere for a later pass
 };
 
 }  // namespace trainyard

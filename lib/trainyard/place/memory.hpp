@@ -17,8 +17,8 @@ namespace trainyard {
 ///     transient(op) = workspace + its other outputs
 ///     a device has room while  sum of held + largest transient <= capacity
 ///
-/// It neglects tensors that arrive and transients that overlap, so a placement with room may still run out of memory:
-/// the simulator has the last word.
+/// It neglects tensors that arrive (unless told by `hold`) and transients that overlap, so a placement with room may
+/// still run out of memory: the simulator has the last word.
 class MemoryLedger {
  public:
   /// Counts on `percent` of each capacity, to leave room for what it neglects.
@@ -26,6 +26,8 @@ class MemoryLedger {
 
   /// Puts the group on the device.
   void take(GroupId group, DeviceId device);
+  /// Something more that stays there: a forward tensor that arrived for a later pass.
+  void hold(DeviceId device, Bytes bytes) { used_[device].held += bytes; }
   /// By how much the device would be beyond its capacity with the group on it too; 0 where it has room.
   Bytes excess_with(GroupId group, DeviceId device) const;
   /// By how much all devices together are beyond their capacities.
