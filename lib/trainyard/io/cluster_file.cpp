@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <optional>
 #include <ostream>
 #include <vector>
 
@@ -13,7 +9,7 @@
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/input_text.hpp"
-#include "trainyard/io/toml_value.hpp"
+#include "trainyard/io/toml_table.hpp"
 
 namespace trainyard {
 namespace {
@@ -21,140 +17,6 @@ namespace {
 using namespace detail;
 
 constexpr std::string_view kUnlimited = "unlimited";
-
-std::string kind_of(const toml::node& node) {
-  switch (node.type()) {
-    case toml::node_type::string:
-      return "a string";
-    case toml::node_type::integer:
-    case toml::node_type::floating_point:
-      return "a number";
-    case toml::node_type::boolean:
-      return "true or false";
-    case toml::node_type::array:
-      return "an array";
-    case toml::node_type::table:
-      return "a table";
-    default:
-      return "a date or time";
-  }
-}
-
-/// One table of the file: takes its keys by name and finds what is wrong with them.
-class TableReader {
- public:
-  /// `what` is "a device", for messages.
-  TableReader(const toml::table& table, std::string pointer, std::string what, TomlFindings& findings)
-      : table_(table), pointer_(std::move(pointer)), what_(std::move(what)), findings_(findings) {}
-
-  const toml::node* get(const char* key) {
-    known_.emplace_back(key);
-    return table_.get(key);
-  }
-
-  std::optional<std::string> text(const char* key) {
-    const toml::node* node = get(key);
-    if (!node) return std::nullopt;
-    if (const auto* string = node->as_string()) return string->get();
-    fail(*node, key, "type", fmt::format("\"{}\" must be a string, got {}", key, kind_of(*node)));
-    return std::string{};
-  }
-
-  std::string required_text(const char* key, const char* help) {
-    if (!table_.get(key)) missing(key, help);
-    return text(key).value_or("");
-  }
-
-  /// A quantity. `parse` is one of the unit parsers.
-  template <class Parse>
-  auto quantity(const char* key, Parse parse)
-      -> std::optional<decltype(parse(std::string_view{}, std::string_view{}))> {
-    const toml::node* node = get(key);
-    if (!node) return std::nullopt;
-    std::string written;
-    if (const auto* string = node->as_string())
-      written = string->get();
-    else if (const auto* integer = node->as_integer())
-      written = fmt::format("{}", integer->get());
-    else if (const auto* real = node->as_floating_point())
-      written = fmt::format("{}", real->get());
-    else {
-      fail(*node, key, "type", fmt::format("\"{}\" must be a string such as \"5 us\", got {}", key, kind_of(*node)));
-      return std::nullopt;
-    }
-    try {
-      return parse(written, key);
-    } catch (const InputError& error) {
-      const Finding& finding = error.findings().front();
-      fail(*node, key, finding.code, finding.message, finding.help);
-      return std::nullopt;
-    }
-  }
-
-  /// One of a few words, by its position among them; the first where it is absent.
-  std::size_t word(const char* key, const std::vector<std::string>& words) {
-    const auto written = text(key);
-    if (!written) return 0;
-    const auto at = std::find(words.begin(), words.end(), *written);
-    if (at != words.end()) return static_cast<std::size_t>(at - words.begin());
-    if (const toml::node* node = table_.get(key); node->is_string())
-      fail(*node, key, "unknown-word", fmt::format("\"{}\" is '{}'", key, *written),
-           fmt::format("it can be {}", fmt::join(words, " or ")));
-    return 0;
-  }
-
-  bool truth(const char* key) {
-    const toml::node* node = get(key);
-    if (!node) return false;
-    if (const auto* boolean = node->as_boolean()) return boolean->get();
-    fail(*node, key, "type", fmt::format("\"{}\" must be true or false, got {}", key, kind_of(*node)));
-    return false;
-  }
-
-  std::vector<std::string> texts(const char* key) {
-    std::vector<std::string> all;
-    const toml::node* node = get(key);
-    if (!node) return all;
-    if (const auto* array = node->as_array()) {
-      for (const toml::node& element : *array) {
-        if (const auto* string = element.as_string())
-          all.push_back(string->get());
-        else
-          fail(element, key, "type", fmt::format("\"{}\" must hold strings, got {}", key, kind_of(element)));
-      }
-    } else {
-      fail(*node, key, "type", fmt::format("\"{}\" must be a list of strings, got {}", key, kind_of(*node)));
-    }
-    return all;
-  }
-
-  void missing(const char* key, const std::string& help) {
-    findings_.add(table_.source(), pointer_, "missing-key", fmt::format("{} has no \"{}\"", what_, key), help);
-  }
-  void fail(const toml::node& at, const char* key, std::string code, std::string message, std::string help = "") {
-    findings_.add(at.source(), pointer_ + "/" + key, std::move(code), std::move(message), std::move(help));
-  }
-
-  /// Call last: what was not asked for is unknown.
-  void check_unknown_keys() {
-    for (auto&& [key, value] : table_) {
-      const std::string_view name = key.str();
-      if (name == "comment" || name.starts_with("x-")) continue;
-      if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-      std::string help = did_you_mean(name, known_);
-      if (help.empty()) help = fmt::format("known keys: {}", fmt::join(known_, ", "));
-      findings_.add(key.source(), pointer_ + "/" + std::string{name}, "unknown-key",
-                    fmt::format("unknown key \"{}\" in {}", name, what_), help);
-    }
-  }
-
- private:
-  const toml::table& table_;
-  std::string pointer_;
-  std::string what_;
-  TomlFindings& findings_;
-  std::vector<std::string> known_;
-};
 
 Device read_device(TableReader& table) {
   Device device;
@@ -231,47 +93,19 @@ GivenRoute read_route(TableReader& table) {
   return route;
 }
 
-/// Each table of `[[key]]`.
-void for_each_table(TableReader& root, const char* key, const std::string& what, TomlFindings& findings,
-                    const std::function<void(TableReader&)>& take) {
-  const toml::node* node = root.get(key);
-  if (!node) return;
-  const auto* array = node->as_array();
-  if (!array) {
-    root.fail(*node, key, "type", fmt::format("\"{}\" must be a list of tables, got {}", key, kind_of(*node)),
-              fmt::format("begin each with [[{}]]", key));
-    return;
-  }
-  for (std::size_t i = 0; i < array->size(); ++i) {
-    const std::string pointer = fmt::format("/{}/{}", key, i);
-    if (const auto* table = array->get(i)->as_table()) {
-      TableReader reader{*table, pointer, what, findings};
-      take(reader);
-      reader.check_unknown_keys();
-    } else {
-      findings.add(array->get(i)->source(), pointer, "type",
-                   fmt::format("\"{}\" must hold tables, got {}", key, kind_of(*array->get(i))),
-                   fmt::format("begin each with [[{}]]", key));
-    }
-  }
-}
-
 ClusterSpec parse_checked(std::string_view text, const std::string& file, const std::string& default_name) {
   const toml::table table = parse_toml(text, file);
   TomlFindings findings{file, text};
   TableReader root{table, "", "a cluster", findings};
   ClusterSpec spec;
   spec.name = root.text("name").value_or(default_name);
-  for_each_table(root, "device", "a device", findings,
-                 [&](TableReader& device) { spec.devices.push_back(read_device(device)); });
-  for_each_table(root, "switch", "a switch", findings, [&](TableReader& at) {
+  root.for_each("device", "a device", [&](TableReader& device) { spec.devices.push_back(read_device(device)); });
+  root.for_each("switch", "a switch", [&](TableReader& at) {
     spec.switches.push_back(at.required_text("name", "give each switch a unique name"));
   });
-  for_each_table(root, "link", "a link", findings, [&](TableReader& link) { spec.links.push_back(read_link(link)); });
-  for_each_table(root, "egress", "an egress", findings,
-                 [&](TableReader& egress) { spec.egresses.push_back(read_egress(egress)); });
-  for_each_table(root, "route", "a route", findings,
-                 [&](TableReader& route) { spec.routes.push_back(read_route(route)); });
+  root.for_each("link", "a link", [&](TableReader& link) { spec.links.push_back(read_link(link)); });
+  root.for_each("egress", "an egress", [&](TableReader& egress) { spec.egresses.push_back(read_egress(egress)); });
+  root.for_each("route", "a route", [&](TableReader& route) { spec.routes.push_back(read_route(route)); });
   root.check_unknown_keys();
   findings.raise_if_any();
   try {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,7 +27,7 @@ class ObjectReader {
   bool is_object() const { return is_object_; }
 
   std::optional<JsonValue> get(const char* key) {
-    known_.emplace_back(key);
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
     return is_object_ ? value_.find(key) : std::nullopt;
   }
   std::optional<JsonValue> required(const char* key) {

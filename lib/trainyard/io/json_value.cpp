@@ -3,81 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
+
+#include "trainyard/io/json_tokens.hpp"
 
 namespace trainyard::detail {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kDeepest = 100;
-
-/// Walks the text for the parser and lets the handler see how far it has come: the parser itself keeps no positions.
-struct CountingIterator {
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  const char* at;
-
-  const char& operator*() const { return *at; }
-  CountingIterator& operator++() { return ++at, *this; }
-  CountingIterator operator++(int) { return {at++}; }
-  friend bool operator==(CountingIterator a, CountingIterator b) { return a.at == b.at; }
-};
-
-bool blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-/// What both handlers below share: where each token begins. A token begins at the first character after the one before
-/// it that is neither blank nor a comma or colon.
-class TokenPlaces {
- public:
-  explicit TokenPlaces(std::string_view text) : text_(text), end_(text.starts_with("\xEF\xBB\xBF") ? 3 : 0) {}
-
-  std::size_t begin_of_next() const {
-    std::size_t at = end_;
-    while (at < text_.size() && (blank(text_[at]) || text_[at] == ',' || text_[at] == ':')) ++at;
-    return at;
-  }
-  std::size_t take_symbol() { return take(begin_of_next(), 1); }
-  std::size_t take_word(std::size_t size) { return take(begin_of_next(), size); }
-  std::size_t take_number() {
-    const std::size_t begin = begin_of_next();
-    std::size_t end = begin;
-    while (end < text_.size() && std::string_view{"+-.0123456789eE"}.find(text_[end]) != std::string_view::npos) ++end;
-    return take(begin, end - begin);
-  }
-  /// `decoded` characters long, escapes resolved.
-  std::size_t take_string(std::size_t decoded) {
-    const std::size_t begin = begin_of_next();
-    std::size_t end = begin + 1 + decoded;
-    if (end < text_.size() && text_[end] == '"' &&
-        text_.substr(begin + 1, decoded).find('\\') == std::string_view::npos)
-      return take(begin, decoded + 2);
-    for (end = begin + 1; end < text_.size() && text_[end] != '"'; ++end)
-      if (text_[end] == '\\') ++end;
-    return take(begin, end + 1 - begin);
-  }
-  std::size_t end() const { return end_; }
-
- private:
-  std::size_t take(std::size_t begin, std::size_t size) { return end_ = begin + size, begin; }
-
-  std::string_view text_;
-  std::size_t end_;
-};
-
 /// Builds the tree.
 class TreeBuilder {
  public:
   TreeBuilder(std::string_view text, JsonTree& tree, FindingList& findings, const JsonStream& stream)
       : text_(text), tree_(tree), findings_(findings), stream_(stream), places_(text) {}
-
-  bool stopped() const { return stopped_; }
 
   bool null() { return leaf(JsonKind::null, places_.take_word(4)); }
   bool boolean(bool value) { return leaf(JsonKind::boolean, places_.take_word(value ? 4 : 5)); }
@@ -137,8 +76,8 @@ class TreeBuilder {
       streamed_depth_ = open_.size();
       kept_strings_ = tree_.unescaped.size();
     }
-    if (open_.size() <= kDeepest) return true;
-    findings_.add(tree_.nodes.back().begin, "json", fmt::format("values nest deeper than {} levels", kDeepest));
+    if (open_.size() <= kDeepestJson) return true;
+    findings_.add(tree_.nodes.back().begin, "json", fmt::format("values nest deeper than {} levels", kDeepestJson));
     return false;
   }
 
@@ -154,7 +93,7 @@ class TreeBuilder {
   bool hand_out(std::uint32_t element) {
     if (streamed_depth_ == 0 || open_.size() != streamed_depth_) return true;
     tree_.nodes[0].next = element;  // the root as far as it is kept
-    if (!stream_.each(JsonValue{tree_, 0}, JsonValue{tree_, element})) return stopped_ = true, false;
+    if (!stream_.each(JsonValue{tree_, 0}, JsonValue{tree_, element})) return false;
     tree_.nodes.resize(element);
     tree_.unescaped.resize(kept_strings_);
     return true;
@@ -184,7 +123,6 @@ class TreeBuilder {
   std::size_t key_begin_ = 0;
   std::size_t streamed_depth_ = 0;
   std::size_t kept_strings_ = 0;
-  bool stopped_ = false;
 };
 
 void TreeBuilder::check_repeated_keys(std::uint32_t object) {
@@ -265,103 +203,6 @@ bool TreeBuilder::parse_error(std::size_t position, const std::string& last_toke
   return false;
 }
 
-/// Follows keys and indices through the text and notes the places asked for.
-class PlaceFinder {
- public:
-  PlaceFinder(std::string_view text, std::span<JsonPlace> places) : places_(text) {
-    for (JsonPlace& place : places) {
-      if (place.offset)
-        by_offset_.emplace(*place.offset, &place);
-      else
-        for (std::size_t end = place.pointer.size();; end = place.pointer.rfind('/', end - 1)) {
-          prefixes_.try_emplace(place.pointer.substr(0, end), std::string_view::npos);
-          if (end == 0) break;
-        }
-    }
-  }
-
-  /// The offset of the innermost existing value on the pointer's way.
-  std::optional<std::size_t> find(const std::string& pointer) const {
-    for (std::size_t end = pointer.size();; end = pointer.rfind('/', end - 1)) {
-      const auto at = prefixes_.find(pointer.substr(0, end));
-      if (at != prefixes_.end() && at->second != std::string_view::npos) return at->second;
-      if (end == 0) return std::nullopt;
-    }
-  }
-
-  bool null() { return leaf(places_.take_word(4)); }
-  bool boolean(bool value) { return leaf(places_.take_word(value ? 4 : 5)); }
-  bool number_integer(json::number_integer_t) { return leaf(places_.take_number()); }
-  bool number_unsigned(json::number_unsigned_t) { return leaf(places_.take_number()); }
-  bool number_float(json::number_float_t, const std::string&) { return leaf(places_.take_number()); }
-  bool binary(json::binary_t&) { return false; }
-  bool string(std::string& value) { return leaf(places_.take_string(value.size())); }
-  bool key(std::string& value) {
-    const std::size_t begin = places_.take_string(value.size());
-    levels_.back().token = pointer_token(value);
-    note_offset(begin);
-    return true;
-  }
-  bool start_object(std::size_t) { return open(false); }
-  bool start_array(std::size_t) { return open(true); }
-  bool end_object() { return close(); }
-  bool end_array() { return close(); }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) { return false; }
-
- private:
-  struct Level {
-    bool array = false;
-    std::size_t index = 0;
-    std::string token;
-  };
-
-  std::string pointer() const {
-    std::string all;
-    for (const Level& level : levels_) all += "/" + (level.array ? std::to_string(level.index) : level.token);
-    return all;
-  }
-  void note_offset(std::size_t begin) {
-    const auto [first, last] = by_offset_.equal_range(begin);
-    for (auto at = first; at != last; ++at) at->second->pointer = pointer();
-  }
-  void visit(std::size_t begin) {
-    if (levels_.size() <= kDeepest) {
-      const auto at = prefixes_.find(pointer());
-      if (at != prefixes_.end() && at->second == std::string_view::npos) at->second = begin;
-    }
-    note_offset(begin);
-  }
-  bool leaf(std::size_t begin) {
-    visit(begin);
-    return step();
-  }
-  bool open(bool array) {
-    visit(places_.take_symbol());
-    levels_.emplace_back().array = array;
-    return levels_.size() <= kDeepest;
-  }
-  bool close() {
-    places_.take_symbol();
-    levels_.pop_back();
-    return step();
-  }
-  bool step() {
-    if (!levels_.empty() && levels_.back().array) ++levels_.back().index;
-    return true;
-  }
-
-  TokenPlaces places_;
-  std::multimap<std::size_t, JsonPlace*> by_offset_;
-  std::unordered_map<std::string, std::size_t> prefixes_;
-  std::vector<Level> levels_;
-};
-
-template <class Handler>
-bool run(std::string_view text, Handler& handler) {
-  const CountingIterator begin{text.data()}, end{text.data() + text.size()};
-  return json::sax_parse(begin, end, &handler);
-}
-
 }  // namespace
 
 std::optional<JsonValue> JsonValue::find(std::string_view key) const {
@@ -390,20 +231,13 @@ std::optional<JsonValue> parse_json(std::string_view text, JsonTree& tree, Findi
     return std::nullopt;
   }
   TreeBuilder builder{text, tree, findings, stream};
-  if (!run(text, builder)) return std::nullopt;
+  if (!walk_json(text, builder)) return std::nullopt;
   const JsonValue root{tree, 0};
   if (root.kind() != JsonKind::object) {
     findings.add(root.begin_offset(), "type", "the file must hold one JSON object");
     return std::nullopt;
   }
   return root;
-}
-
-void locate_json(std::string_view text, std::span<JsonPlace> places) {
-  PlaceFinder finder{text, places};
-  run(text, finder);
-  for (JsonPlace& place : places)
-    if (!place.offset) place.offset = finder.find(place.pointer);
 }
 
 }  // namespace trainyard::detail
