@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include "trainyard/model/number_arithmetic.hpp"
 #include "trainyard/model/shape_inference.hpp"
 #include "trainyard/model/shape_rules.hpp"
 
@@ -290,36 +292,6 @@ std::optional<Literal> Follower::sliced(const std::vector<Literal>& inputs) cons
   return pick(from, out(), places);
 }
 
-/// Two whole numbers; nothing where the result overflows or is undefined. Division rounds towards zero, as in C.
-std::optional<std::int64_t> whole_result(const std::string& type, std::int64_t a, std::int64_t b) {
-  std::int64_t result = 0;
-  if (type == "Add") return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional{result};
-  if (type == "Sub") return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional{result};
-  if (type == "Mul") return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional{result};
-  if (type == "Div" || type == "Mod") {
-    if (b == 0 || (b == -1 && a == std::numeric_limits<std::int64_t>::min())) return std::nullopt;
-    if (type == "Div") return a / b;
-    const std::int64_t rest = a % b;
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;  // the sign of the divisor
-  }
-  if (type == "Max") return std::max(a, b);
-  if (type == "Min") return std::min(a, b);
-  if (type == "And") return a && b;
-  if (type == "Or") return a || b;
-  return std::nullopt;
-}
-
-std::optional<double> real_result(const std::string& type, double a, double b) {
-  if (type == "Add") return a + b;
-  if (type == "Sub") return a - b;
-  if (type == "Mul") return a * b;
-  if (type == "Div") return a / b;
-  if (type == "Pow") return std::pow(a, b);
-  if (type == "Max") return std::max(a, b);
-  if (type == "Min") return std::min(a, b);
-  return std::nullopt;
-}
-
 std::optional<bool> compared(const std::string& type, const Literal& a, std::size_t i, const Literal& b,
                              std::size_t j) {
   const auto decide = [&type](auto x, auto y) -> std::optional<bool> {
@@ -413,7 +385,12 @@ std::optional<Literal> Follower::calculated(const std::vector<Literal>& inputs) 
     }
     return result;
   }
-  if (inputs.size() < 2) return std::nullopt;
+  static constexpr std::array<std::string_view, 16> kFitted = {
+      "Add",   "Sub",  "Mul",         "Div",     "Mod",
+      "Pow",   "Max",  "Min",         "And",     "Or",
+      "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
+      "Where"};
+  if (std::find(kFitted.begin(), kFitted.end(), type) == kFitted.end() || inputs.size() < 2) return std::nullopt;
   const bool choice = type == "Where";
   if (choice && (inputs.size() != 3 || a.floating() || inputs[1].floating() != inputs[2].floating()))
     return std::nullopt;
