@@ -1,0 +1,54 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/support.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/io/cluster_file.hpp"
+#include "trainyard/io/graph_file.hpp"
+#include "trainyard/io/schedule_file.hpp"
+#include "trainyard/io/timeline_file.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// The page's examples of one language.
+std::vector<std::string> examples(const std::string& language) {
+  const std::string page = test::read_text(test::source_dir() / "lib/trainyard/io/FORMATS.md");
+  const std::string fence = "```" + language + "\n";
+  std::vector<std::string> all;
+  for (std::size_t at = page.find(fence); at != std::string::npos; at = page.find(fence, at)) {
+    at += fence.size();
+    const std::size_t end = page.find("```", at);
+    all.push_back(page.substr(at, end - at));
+    at = end;
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("the examples on the page of formats are read as they stand") {
+  const auto json = examples("json");
+  const auto toml = examples("toml");
+  REQUIRE(json.size() == 3);
+  REQUIRE(toml.size() == 1);
+  const Graph graph = parse_graph(json[0], "the page's graph");
+  CHECK(graph.op_count() == 2);
+  const Problem problem{graph, make_cluster(parse_cluster(toml[0], "the page's cluster"))};
+  const Schedule schedule = parse_schedule(json[1], "the page's schedule", problem);
+  CHECK(schedule.policy == Policy::priority);
+
+  GraphBuilder builder{"toy"};
+  builder.add({.name = "a", .times = {{"gpu", Nanoseconds{1000}}}, .outputs = {{"a.out", Bytes{200}}}});
+  builder.add({.name = "b", .times = {{"gpu", Nanoseconds{2000}}}, .inputs = {"a.out"}});
+  const ClusterSpec pair = parse_cluster(
+      "name = \"pair\"\ndevice = [{name = \"gpu0\", class = \"gpu\"}, {name = \"gpu1\", class = \"gpu\"}]\n"
+      "link = [{name = \"nvlink\", from = \"gpu0\", to = \"gpu1\", bandwidth = \"50 GB/s\"}]\n",
+      "pair");
+  const Timeline timeline =
+      parse_timeline(json[2], "the page's timeline", {std::move(builder).build(), make_cluster(pair)});
+  CHECK(timeline.makespan == Nanoseconds{3004});
+}
