@@ -268,6 +268,14 @@ TEST_CASE("a model that cannot be trained says why") {
   CHECK_THROWS_WITH_AS(training_graph(unknown), "the shape of 'x' is not known", InputError);
 }
 
+TEST_CASE("sizes beyond any machine are refused rather than overflow") {
+  ModelSketch net;
+  const Shape vast{std::int64_t{1} << 30, std::int64_t{1} << 26};
+  const ValueId x = net.input("x", vast);
+  const Model model = net.finish({net.node("Add", {x, net.parameter("p", vast)}, vast)});
+  CHECK_THROWS_WITH_AS(training_graph(model), "the arrays of 'sketch' take more than 2^56 bytes", InputError);
+}
+
 TEST_CASE("optimizers are found by name") {
   for (const char* name : {"none", "sgd", "momentum", "adam"}) CHECK(name_of(find_optimizer(name)) == name);
   CHECK_THROWS_WITH_AS(find_optimizer("sdg"), "unknown optimizer 'sdg'", InputError);

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/error.hpp"
+
 namespace trainyard {
 namespace {
 
@@ -124,9 +126,14 @@ ForwardCost forward_cost(const Model& model, const Node& node, std::int64_t mask
   if (type == "LSTM" || type == "GRU" || type == "RNN") {
     const RecurrentShape shape = recurrent_shape(model, node);
     const double matmul = shape.matmul_flops();
-    const auto again = static_cast<std::int64_t>(shape.steps) - 1;  // W and R are read in every step
+    const double weights = static_cast<double>(sizes.in_bytes(1) + sizes.in_bytes(2));
+    const double bytes = static_cast<double>(sizes.all_bytes()) + (shape.steps - 1) * weights;  // W, R in every step
+    if (bytes > 0x1p60)
+      throw InputError({.code = "too-large",
+                        .message = "the weights of '" + node.name + "' over all steps take more than 2^60 bytes",
+                        .help = "check the sizes that its dimensions are bound to"});
     return {Flops{matmul + 38 * shape.cells() * shape.gates / 4}, Flops{matmul},
-            Bytes{sizes.all_bytes() + again * (sizes.in_bytes(1) + sizes.in_bytes(2))}};
+            Bytes{static_cast<std::int64_t>(bytes)}};
   }
   if (is_matmul_like(type)) {
     const double matmul = matmul_flops(model, node, sizes);

@@ -22,7 +22,7 @@ struct ForwardCost {
 };
 
 /// Views cost nothing. A node of a type that is not known counts 1 FLOP per output element. A Dropout writes
-/// `mask_bytes` per element for its mask. Throws InputError ("unknown-shape").
+/// `mask_bytes` per element for its mask. Throws InputError ("unknown-shape", "too-large").
 ForwardCost forward_cost(const Model& model, const Node& node, std::int64_t mask_bytes = 1);
 
 /// Sizes of a recurrent op (LSTM, GRU, RNN), from the shapes of X and R.

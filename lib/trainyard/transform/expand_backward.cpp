@@ -148,7 +148,7 @@ void Expansion::add_view_gradient(NodeId id, ViewKind kind, const std::vector<Te
 
 void Expansion::add_concat_gradient(const Node& node, Tensor gradient) {
   for (const ValueId input : node.inputs) {
-    if (!needs_gradient_[input]) continue;
+    if (input.is_none() || !needs_gradient_[input]) continue;
     const bool all = byte_count(value(input)) == byte_count(value(node.outputs[0]));
     contribute(input,
                all ? gradient : draft_.add_slice(gradient, value(input).name + ".grad", byte_count(value(input))));

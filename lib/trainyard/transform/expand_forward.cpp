@@ -18,6 +18,17 @@ std::string shape_text(const Value& value) {
   return text + ']';
 }
 
+/// So that no sum of sizes overflows: an op's traffic is a few times what its values take.
+void check_sizes(const Model& model) {
+  double total = 0;
+  for (const Value& value : model.values)
+    if (value.shape_known) total += static_cast<double>(byte_count(value).count);
+  if (total > 0x1p56)
+    throw InputError({.code = "too-large",
+                      .message = "the arrays of '" + model.name + "' take more than 2^56 bytes",
+                      .help = "check the sizes that its dimensions are bound to"});
+}
+
 /// What forward ops make and backward ops read.
 Bytes saved_bytes(const Graph& graph) {
   Bytes sum;
@@ -34,6 +45,7 @@ Bytes saved_bytes(const Graph& graph) {
 }  // namespace
 
 Graph Expansion::run(TrainingSummary& summary) {
+  check_sizes(model_);
   if (trains_) add_loss_node();
   index_values();
   find_differentiated();

@@ -54,7 +54,8 @@ struct TrainingSummary {
 /// it (reads it, makes, adds or applies its gradient) is in one colocation group, named after the group's first
 /// parameter. Buffers count as state of the first op that reads them. Constants are free.
 ///
-/// Throws InputError: "unknown-shape"; "no-output"; "nothing-to-train" where the loss reaches no parameter.
+/// Throws InputError: "unknown-shape"; "too-large"; "no-output"; "nothing-to-train" where the loss reaches no
+/// parameter.
 Graph training_graph(const Model& model, const TrainingOptions& options = {}, TrainingSummary* summary = nullptr);
 
 }  // namespace trainyard
