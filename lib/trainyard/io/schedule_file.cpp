@@ -115,18 +115,18 @@ Policy read_policy(const std::optional<JsonValue>& value, const Schedule& schedu
 void find_other_problem(const JsonValue& root, const Problem& problem, const ProblemNames& names,
                         FindingList& findings) {
   const auto other = [&](const char* key, const char* code, const std::string& name, std::size_t unknown,
-                         const char* things) {
+                         const char* thing) {
     const auto made_for = root.find(key);
     if (unknown == 0 || !made_for || made_for->kind() != JsonKind::string || made_for->text() == name) return false;
     findings.replace(
         made_for->begin_offset(), code,
-        fmt::format("the schedule was made for the {} '{}', not for '{}': it names {} {} that '{}' does not have", key,
-                    made_for->text(), name, unknown, things, name),
+        fmt::format("the schedule was made for the {} '{}', not for '{}': it names {} {}{} that '{}' does not have",
+                    key, made_for->text(), name, unknown, things, name),
         fmt::format("give the {} that it was made for, or place this one anew", key));
     return true;
   };
-  if (!other("graph", "other-graph", problem.graph().name(), names.unknown_ops(), "ops"))
-    other("cluster", "other-cluster", problem.cluster().name(), names.unknown_devices(), "devices");
+  if (!other("graph", "other-graph", problem.graph().name(), names.unknown_ops(), "op"))
+    other("cluster", "other-cluster", problem.cluster().name(), names.unknown_devices(), "device");
 }
 
 /// {"a": x, "b": y}, one per line, from what `value` appends for each op (nothing: left out).
