@@ -121,7 +121,7 @@ void find_other_problem(const JsonValue& root, const Problem& problem, const Pro
     findings.replace(
         made_for->begin_offset(), code,
         fmt::format("the schedule was made for the {} '{}', not for '{}': it names {} {}{} that '{}' does not have",
-                    key, made_for->text(), name, unknown, things, name),
+                    key, made_for->text(), name, unknown, thing, unknown == 1 ? "" : "s", name),
         fmt::format("give the {} that it was made for, or place this one anew", key));
     return true;
   };
