@@ -1,0 +1,133 @@
+#include "trainyard/report/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "trainyard/core/units.hpp"
+#include "trainyard/report/table.hpp"
+
+namespace trainyard {
+namespace {
+
+double share_of(Nanoseconds part, Nanoseconds whole) {
+  return whole.count > 0 ? static_cast<double>(part.count) / static_cast<double>(whole.count) : 0;
+}
+
+/// Share of the capacity that the device's peak is; 0 where it has none.
+double fullness(const Device& device, Bytes peak) {
+  if (!device.memory || device.memory->count <= 0) return 0;
+  return static_cast<double>(peak.count) / static_cast<double>(device.memory->count);
+}
+
+Nanoseconds largest_load(const Problem& problem, const Timeline& timeline) {
+  IdMap<DeviceId, Nanoseconds> load(problem.device_count());
+  for (const DeviceId device : problem.devices()) load[device] = timeline.devices[device].busy;
+  // Transfers are ordered by tensor, so those of one tensor are neighbours, all from one device.
+  for (std::size_t i = 0; i < timeline.transfers.size();) {
+    const TensorId tensor = timeline.transfers[i].tensor;
+    const DeviceId from = timeline.transfers[i].from;
+    Nanoseconds longest{};
+    for (; i < timeline.transfers.size() && timeline.transfers[i].tensor == tensor; ++i) {
+      const Transfer& transfer = timeline.transfers[i];
+      const Nanoseconds duration = transfer.end - transfer.start;
+      longest = std::max(longest, duration);
+      load[transfer.to] += duration;
+      for (const DeviceId other : transfer.also_to) load[other] += duration;
+    }
+    load[from] += longest;
+  }
+  return *std::ranges::max_element(load);
+}
+
+std::vector<SourceUse> source_uses(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
+  constexpr std::array all{CostSource::graph, CostSource::calibrated_op, CostSource::calibrated_signature,
+                           CostSource::fit, CostSource::roofline};
+  std::array<SourceUse, all.size()> uses;
+  Nanoseconds total{};
+  for (const OpId op : problem.ops()) {
+    SourceUse& use = uses[static_cast<std::size_t>(problem.cost_source(op, schedule.placement[op]))];
+    const Nanoseconds time = timeline.ops[op].end - timeline.ops[op].start;
+    ++use.ops;
+    use.time += time;
+    total += time;
+  }
+  std::vector<SourceUse> answered;
+  for (const CostSource source : all) {
+    SourceUse use = uses[static_cast<std::size_t>(source)];
+    use.source = source;
+    use.time_share = share_of(use.time, total);
+    if (use.ops > 0) answered.push_back(use);
+  }
+  return answered;
+}
+
+}  // namespace
+
+RunSummary summarize(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
+                     const LowerBound& bound) {
+  RunSummary run;
+  run.makespan = timeline.makespan;
+  run.fits = timeline.fits();
+  run.bound = bound;
+  run.gap = share_of(timeline.makespan - bound.value, timeline.makespan);
+  run.optimal = timeline.makespan == bound.value;
+  run.max_load = largest_load(problem, timeline);
+  run.sources = source_uses(problem, schedule, timeline);
+
+  run.busiest = run.tightest = DeviceId{0};
+  Nanoseconds busy{};
+  const Cluster& cluster = problem.cluster();
+  for (const DeviceId device : problem.devices()) {
+    const DeviceUse& use = timeline.devices[device];
+    busy += use.busy;
+    run.exposed_communication = std::max(run.exposed_communication, use.exposed_communication);
+    if (use.busy > timeline.devices[run.busiest].busy) run.busiest = device;
+    const double full = fullness(cluster.device(device), use.peak);
+    const double fullest = fullness(cluster.device(run.tightest), timeline.devices[run.tightest].peak);
+    if (full > fullest || (full == fullest && use.peak > timeline.devices[run.tightest].peak)) run.tightest = device;
+  }
+  run.peak = timeline.devices[run.tightest].peak;
+  run.busy = share_of(busy, timeline.makespan) / static_cast<double>(problem.device_count());
+  run.busiest_share = share_of(timeline.devices[run.busiest].busy, timeline.makespan);
+
+  for (const ChannelId channel : cluster.channels()) {
+    const Nanoseconds carried = timeline.channels[channel].busy;
+    if (carried.count > 0 && (!run.fullest || carried > timeline.channels[*run.fullest].busy)) run.fullest = channel;
+  }
+  if (run.fullest) run.fullest_share = share_of(timeline.channels[*run.fullest].busy, timeline.makespan);
+  run.transfers = timeline.transfers.size();
+  for (const Transfer& transfer : timeline.transfers) run.transferred += transfer.bytes;
+
+  IdMap<DeviceId, std::uint8_t> used(problem.device_count(), 0);
+  for (const OpId op : problem.ops()) used[schedule.placement[op]] = 1;
+  for (const DeviceId device : problem.devices())
+    if (used[device] == 0) run.unused.push_back(device);
+  return run;
+}
+
+std::string channel_title(const Channel& channel) {
+  if (channel.from.empty()) return channel.name;
+  return fmt::format("{} ({} -> {})", channel.name, channel.from, channel.to.empty() ? "all" : channel.to);
+}
+
+std::string peak_text(const Problem& problem, const RunSummary& run) {
+  const auto& capacity = problem.cluster().device(run.tightest).memory;
+  return capacity ? fmt::format("{} of {}", format_bytes(run.peak), format_bytes(*capacity)) : format_bytes(run.peak);
+}
+
+std::string sentence(const Problem& problem, const Timeline& timeline, const RunSummary& run, const std::string& who) {
+  std::string text =
+      run.optimal ? fmt::format("{} is optimal: no schedule can be faster.", who)
+                  : fmt::format("{} is at most {} from optimal (bound: {}).", who, percent(run.gap), run.bound.name);
+  text += fmt::format(" The busiest device is {} ({} busy)", problem.cluster().device(run.busiest).name,
+                      percent(run.busiest_share));
+  if (!run.fullest) return text + "; nothing crosses a link.";
+  const ChannelUse& use = timeline.channels[*run.fullest];
+  return text + fmt::format("; the most loaded link, {}, carries {} and is busy {} of the step.",
+                            channel_title(problem.cluster().channel(*run.fullest)), format_bytes(use.bytes),
+                            percent(run.fullest_share));
+}
+
+}  // namespace trainyard

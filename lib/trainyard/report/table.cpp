@@ -1,0 +1,139 @@
+#include "trainyard/report/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+
+namespace trainyard {
+
+std::size_t display_width(std::string_view text) {
+  // Every byte but the continuation bytes (10xxxxxx) begins a character.
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+void Table::add_row(std::vector<std::string> cells) {
+  assert(cells.size() == columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) const {
+  std::string text = " ";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) text += "  ";
+    // A word that is longer than the limit sticks out.
+    const std::string padding(widths[i] - std::min(widths[i], display_width(cells[i])), ' ');
+    text += columns_[i].align == Align::left ? cells[i] + padding : padding + cells[i];
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+namespace {
+
+constexpr std::size_t kLeastRoom = 24;
+
+/// The row as lines: the last cell broken at `room` characters, beside empty cells.
+std::vector<std::vector<std::string>> broken(const std::vector<std::string>& cells, std::size_t room) {
+  if (display_width(cells.back()) <= room) return {cells};
+  std::vector<std::vector<std::string>> lines;
+  const std::string text = wrapped(cells.back(), room);
+  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    lines.push_back(lines.empty() ? cells : std::vector<std::string>(cells.size()));
+    lines.back().back() = text.substr(at, text.find('\n', at) - at);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string Table::text(std::size_t strong_row) const {
+  std::vector<std::string> titles;
+  for (const Column& column : columns_) titles.push_back(column.title);
+  std::vector<std::size_t> widths(columns_.size(), 0);
+  const auto widen = [&](const std::vector<std::string>& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], display_width(cells[i]));
+  };
+  widen(titles);
+  for (const auto& row : rows_) widen(row);
+  // What the other columns leave to the last one: at least a few words.
+  std::size_t others = 1;
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) others += widths[i] + 2;
+  const std::size_t room = width_ == 0 ? widths.back() : std::max(width_ - std::min(others, width_), kLeastRoom);
+  widths.back() = std::min(widths.back(), room);
+
+  std::string text;
+  if (std::ranges::any_of(titles, [](const std::string& title) { return !title.empty(); }))
+    text += line(titles, widths) + "\n";
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    std::string row;
+    for (const auto& part : broken(rows_[i], room)) row += (row.empty() ? "" : "\n") + line(part, widths);
+    text += (i == strong_row ? "\033[1m" + row + "\033[0m" : row) + "\n";
+  }
+  return text;
+}
+
+std::string wrapped(std::string_view text, std::size_t width, std::string_view indent) {
+  std::string result, current{indent};
+  bool empty = true;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    if (!empty && display_width(current) + 1 + display_width(word) > width) {
+      result += current + "\n";
+      current = indent;
+      empty = true;
+    }
+    if (!empty) current += ' ';
+    current += word;
+    empty = false;
+  }
+  return result + current + "\n";
+}
+
+std::string with_separators(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  const std::size_t first = number < 0 ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string counted(std::int64_t number, std::string_view word) {
+  return fmt::format("{} {}{}", with_separators(number), word, number == 1 ? "" : "s");
+}
+
+std::string with_scale(double number) {
+  if (std::abs(number) < 999.5) return fmt::format("{:.4g}", std::round(number * 100) / 100);
+  constexpr std::array scales{"k", "M", "G", "T", "P", "E"};
+  std::size_t scale = 0;
+  number /= 1000;
+  while (std::abs(number) >= 999.5 && scale + 1 < scales.size()) {
+    number /= 1000;
+    ++scale;
+  }
+  const int decimals = std::abs(number) < 9.995 ? 2 : std::abs(number) < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", number, decimals, scales[scale]);
+}
+
+std::string percent(double share) {
+  const double value = share * 100;
+  return fmt::format("{:.{}f} %", value, std::abs(value) < 9.995 ? 2 : 1);
+}
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string{text};
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+}  // namespace trainyard

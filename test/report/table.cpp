@@ -1,0 +1,77 @@
+#include "trainyard/report/table.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace trainyard;
+
+TEST_CASE("columns are as wide as their widest cell, and numbers stand to the right") {
+  Table table{{{"algorithm"}, {"step time", Table::Align::right}}};
+  table.add_row({"heft", "41.8 ms"});
+  table.add_row({"single-device", "128.3 ms"});
+  CHECK(table.text() ==
+        " algorithm      step time\n"
+        " heft             41.8 ms\n"
+        " single-device   128.3 ms\n");
+}
+
+TEST_CASE("a table without titles has no title line, and no line ends in spaces") {
+  Table table{{{""}, {""}}};
+  table.add_row({"step time", "1 ms"});
+  table.add_row({"note", ""});
+  CHECK(table.text() == " step time  1 ms\n note\n");
+}
+
+TEST_CASE("widths count characters, not bytes") {
+  CHECK(display_width("µs") == 2);  // three bytes
+  Table table{{{"a"}, {"b"}}};
+  table.add_row({"µs", "x"});
+  table.add_row({"ns", "y"});
+  CHECK(table.text() == " a   b\n µs  x\n ns  y\n");
+}
+
+TEST_CASE("one row may be strong") {
+  Table table{{{"a"}}};
+  table.add_row({"x"});
+  table.add_row({"y"});
+  CHECK(table.text(1) == " a\n x\n\033[1m y\033[0m\n");
+}
+
+TEST_CASE("a table of limited width breaks its last column") {
+  Table table{{{"name"}, {"what"}}};
+  table.limit_width(32);  // 1 + 4 + 2 leave 25
+  table.add_row({"heft", "list scheduling by upward rank"});
+  table.add_row({"me", "short"});
+  CHECK(table.text() ==
+        " name  what\n"
+        " heft  list scheduling by upward\n"
+        "       rank\n"
+        " me    short\n");
+}
+
+TEST_CASE("text is wrapped at spaces, and words longer than a line stay whole") {
+  CHECK(wrapped("one two three", 7) == "one two\nthree\n");
+  CHECK(wrapped("a extraordinarily b", 5, "  ") == "  a\n  extraordinarily\n  b\n");
+  CHECK(wrapped("", 5) == "\n");
+}
+
+TEST_CASE("numbers have separators, scales and plurals") {
+  CHECK(with_separators(0) == "0");
+  CHECK(with_separators(999) == "999");
+  CHECK(with_separators(1184) == "1,184");
+  CHECK(with_separators(-1234567) == "-1,234,567");
+  CHECK(counted(1, "op") == "1 op");
+  CHECK(counted(2000, "op") == "2,000 ops");
+  CHECK(with_scale(12) == "12");
+  CHECK(with_scale(25557032) == "25.6 M");
+  CHECK(with_scale(4.09e9) == "4.09 G");
+  CHECK(with_scale(999.6) == "1.00 k");
+  CHECK(percent(0.8734) == "87.3 %");
+  CHECK(percent(0.0734) == "7.34 %");
+  CHECK(percent(1) == "100.0 %");
+}
+
+TEST_CASE("a CSV field is quoted where it holds a comma, a quote or a line break") {
+  CHECK(csv_field("heft") == "heft");
+  CHECK(csv_field("resnet50:batch=32,classes=10") == "\"resnet50:batch=32,classes=10\"");
+  CHECK(csv_field("say \"x\"") == "\"say \"\"x\"\"\"");
+}
