@@ -44,6 +44,7 @@ class Importer {
     if (file_.operators.empty()) {
       throw InputError({.code = "empty-graph", .message = "the graph has no nodes", .help = "export a whole network"});
     }
+    bind_batch();
     describe_values();
     declare_weights();
     declare_inputs();
@@ -87,9 +88,25 @@ class Importer {
   std::int64_t size_of(const Dimension& dimension, const std::string& place) {
     if (dimension.symbol.empty() && dimension.value > 0) return dimension.value;
     const std::string symbol = dimension.symbol.empty() ? place : std::string{dimension.symbol};
-    const auto bound = options_.bind.find(symbol);
-    if (bound == options_.bind.end()) return dimension.symbol.empty() && dimension.value == 0 ? 0 : -1;
+    const auto bound = bind_.find(symbol);
+    if (bound == bind_.end()) return dimension.symbol.empty() && dimension.value == 0 ? 0 : -1;
     return bound->second;
+  }
+
+  /// Where a batch is given: the first dimensions of the inputs are that, unless they are bound or fixed.
+  void bind_batch() {
+    if (options_.batch == 0) return;
+    bool is_open = false;
+    for (const ValueInfo& info : file_.inputs) {
+      if (!info.has_shape || info.dims.empty()) continue;
+      const Dimension& first = info.dims.front();
+      if (first.symbol.empty() && first.value > 0) continue;
+      is_open = true;
+      bind_.emplace(first.symbol.empty() ? fmt::format("{}[0]", info.name) : std::string{first.symbol}, options_.batch);
+    }
+    if (!is_open)
+      report("fixed-batch", fmt::format("no input leaves its batch open, so it cannot be {}", options_.batch),
+             "export the network with a symbolic first dimension");
   }
 
   /// Takes type and shape from the file's description, where it has them.
@@ -333,7 +350,7 @@ class Importer {
       report("unknown-input", fmt::format("the graph has no input '{}'", wanted), did_you_mean(wanted, inputs));
     }
     const std::vector<std::string> symbols = symbols_of_inputs();
-    for (const auto& [symbol, size] : options_.bind) {
+    for (const auto& [symbol, size] : bind_) {
       if (size < 1 || size > kLargestDimension) {
         report("bad-dimension", fmt::format("'{}' is bound to {}", symbol, size), "a dimension is 1 or more");
       }
@@ -377,6 +394,7 @@ class Importer {
 
   const File& file_;
   const OnnxOptions& options_;
+  std::map<std::string, std::int64_t> bind_ = options_.bind;
   Model model_;
   std::vector<Finding> findings_;
   std::unordered_map<std::string_view, ValueId> ids_;

@@ -15,6 +15,8 @@ struct OnnxOptions {
   /// Sizes of the symbolic dimensions of the inputs ({"batch", 32}); an input's dimension without a symbol is called
   /// after the input and its place, "image[0]".
   std::map<std::string, std::int64_t> bind = {};
+  /// Binds the first dimension of every input that leaves it open, except where `bind` does; 0: none.
+  std::int64_t batch = 0;
   /// The graph inputs that are given each step; all others are then weights. Empty: the reader tells them apart.
   std::vector<std::string> inputs = {};
   /// Folds constants and fuses what exporters take apart. Without it the nodes are those of the file, sorted.
@@ -28,7 +30,8 @@ struct OnnxOptions {
 /// under which names they are used.
 ///
 /// Throws InputError: "file", "onnx" (not an ONNX model, or a damaged one), "empty-graph", "unknown-tensor",
-/// "duplicate-name", "cycle", "unbound-dimension" (all of them at once), "unknown-dimension", "unknown-input",
+/// "duplicate-name", "cycle", "unbound-dimension" (all of them at once), "unknown-dimension", "fixed-batch" (a batch where no
+/// input leaves its first dimension open), "unknown-input",
 /// "control-flow", and those of infer_shapes.
 Model read_onnx(const std::filesystem::path& path, const OnnxOptions& options = {});
 
