@@ -2,11 +2,13 @@
 
 const deviceHeight = 26, linkHeight = 17, memoryHeight = 48, headHeight = 24, axisHeight = 26, between = 4;
 
-// The last part of a path says most about an op.
+// The last parts of a path say most about an op, as many of them as fit; "grad" alone says too little.
 function shortened(name, fits) {
   if (name.length <= fits) return name;
-  const last = name.slice(name.lastIndexOf('/') + 1);
-  return last.length <= fits ? last : last.slice(0, fits - 1) + '…';
+  const parts = name.split('/'), least = /^(add_)?grad|^update$/.test(parts[parts.length - 1]) ? 2 : 1;
+  while (parts.length > least && parts.join('/').length > fits) parts.shift();
+  const text = parts.join('/');
+  return text.length <= fits ? text : text.slice(0, fits - 1) + '…';
 }
 
 class View {
