@@ -127,7 +127,9 @@ class Importer {
 
   void describe_values() {
     for (const auto* list : {&file_.values, &file_.outputs, &file_.inputs}) {
-      for (const ValueInfo& info : *list) described_[info.name] = &info;
+      for (const ValueInfo& info : *list) {
+        if (info.has_shape || !described_.count(info.name)) described_[info.name] = &info;
+      }
     }
   }
 
