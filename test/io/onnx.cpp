@@ -231,7 +231,7 @@ TEST_CASE("control flow and unknown operators need the shapes of their results")
   CHECK(complaint(writer) ==
         "unknown-operator: com.example::FusedThing 'thing': the shapes that this operator produces are not known");
   OnnxWriter shaped = writer;
-  shaped.node("Neg", {"b"}, {"d"}).described("b", {7});
+  shaped.node("Neg", {"b"}, {"d"}).described("b", {7}).output("d");
   CHECK(value(parse(shaped), "d").shape == Shape{7});
 }
 
