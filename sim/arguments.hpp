@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace trainyard::program {
+
+/// What was typed, as text: verbs turn it into values and say what is wrong with it. Empty means not given.
+struct Arguments {
+  std::string verb;
+  std::vector<std::string> operands;
+
+  // the model and the training
+  std::string training, granularity, batch;
+  std::vector<std::string> bind;
+  // the cluster, and what-if changes to it
+  std::string cluster, memory, scale;
+  // the schedule
+  std::string placer, placers, schedule, seed;
+  std::vector<std::string> parameters;
+  // outputs
+  std::string output, trace, flows, report, csv;
+  // check
+  std::string model;
+  // every verb
+  std::string color;
+  bool json = false, quiet = false, no_progress = false;
+};
+
+}  // namespace trainyard::program

@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+
+#include "build_info.hpp"
+#include "catalogue.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/report/table.hpp"
+#include "trainyard/zoo/zoo.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+std::vector<Feature> features() {
+  return {
+      {"networks", true, fmt::format("{} built in (trainyard models)", networks().size())},
+      {"clusters", true,
+       fmt::format("{} built in, and {} of {} device kinds (trainyard clusters)", cluster_presets().size(),
+                   kClusterPattern, device_kinds().size())},
+      {"placers", true, fmt::format("{} (trainyard placers)", placers().size())},
+      {"simulator", true, "policies fifo, priority and strict; memory; lower bounds"},
+      {"graph, cluster, schedule and timeline files", true, "JSON and TOML"},
+      {"ONNX files", true, "read as training graphs (trainyard import FILE.onnx)"},
+      {"compressed files", true, fmt::format("names that end in .gz (zlib {})", kZlib)},
+      {"trace and HTML page", true, "--trace, --report"},
+      {"op times of this machine", false,
+       "this version predicts from rooflines and from times in graph files; it does not measure"},
+      {"integer programming, graph partitioning", false, "no placer of this version uses a solver"},
+  };
+}
+
+}  // namespace
+
+int run_doctor(const Arguments&, Console& console) {
+  const std::vector<Feature> list = features();
+  if (console.json()) {
+    console.print(doctor_json(list));
+    return kDone;
+  }
+  Table table{{{""}, {""}, {""}}};
+  table.limit_width(kTextWidth);
+  for (const Feature& feature : list) table.add_row({feature.there ? "yes" : "no", feature.name, feature.what});
+  console.print(fmt::format("trainyard {} ({}, {} build)\n\n", kVersion, kCompiler, kBuildType) + table.text());
+  return kDone;
+}
+
+}  // namespace trainyard::program

@@ -1,0 +1,255 @@
+#include "inputs.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/nearest_name.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/io/cluster_file.hpp"
+#include "trainyard/io/graph_file.hpp"
+#include "trainyard/io/onnx.hpp"
+#include "trainyard/zoo/zoo.hpp"
+#include "usage.hpp"
+
+namespace trainyard::program {
+namespace fs = std::filesystem;
+namespace {
+
+bool ends_with_any(std::string_view word, std::initializer_list<std::string_view> ends) {
+  for (const std::string_view end : ends)
+    if (word.ends_with(end)) return true;
+  return false;
+}
+
+bool looks_like_path(std::string_view word) {
+  std::error_code ignored;
+  return word.find('/') != std::string_view::npos || fs::exists(fs::path{word}, ignored);
+}
+
+template <class Things>
+std::vector<std::string> names_of(const Things& things) {
+  std::vector<std::string> names;
+  for (const auto& thing : things) names.push_back(thing.name);
+  return names;
+}
+
+/// Built-in names and the files here that could be meant.
+std::string suggestion(const std::string& word, std::vector<std::string> names,
+                       std::initializer_list<std::string_view> extensions, const std::string& list) {
+  std::map<std::string, std::string> files;  // without their extension, as people remember them
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(fs::current_path(ignored), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (ends_with_any(name, extensions)) files.emplace(name.substr(0, name.find('.')), name);
+  }
+  for (const auto& [stem, file] : files) {
+    names.push_back(stem);
+    names.push_back(file);
+  }
+  const auto nearest = nearest_name(word, names);
+  const auto file = nearest ? files.find(*nearest) : files.end();
+  const std::string guess =
+      nearest ? fmt::format("did you mean '{}'?", file == files.end() ? *nearest : file->second) : "";
+  return guess.empty() ? list : guess + " " + list;
+}
+
+std::pair<std::string, std::string> key_and_value(const std::string& text, std::string_view option,
+                                                  std::string_view example) {
+  const auto at = text.find('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    throw UsageError(fmt::format("{}: '{}' is not of the form {}", option, text, example));
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+TrainingOptions training_options(const Arguments& arguments) {
+  static const std::array<std::string, 4> optimizers{"sgd", "momentum", "adam", "none"};
+  static const std::array<std::string, 2> granularities{"op", "fine"};
+  TrainingOptions options;
+  options.optimizer = Optimizer::adam;
+  if (!arguments.training.empty()) {
+    const std::string& word = one_of(arguments.training, optimizers, "--training");
+    options.optimizer = word == "sgd"        ? Optimizer::sgd
+                        : word == "momentum" ? Optimizer::momentum
+                        : word == "adam"     ? Optimizer::adam
+                                             : Optimizer::none;
+  }
+  if (!arguments.granularity.empty() && one_of(arguments.granularity, granularities, "--granularity") == "fine")
+    options.granularity = Granularity::fine;
+  return options;
+}
+
+Model load_network(const std::string& word, const Arguments& arguments) {
+  if (!arguments.bind.empty())
+    throw UsageError("--bind is for ONNX files",
+                     fmt::format("a built-in network takes its numbers as in '{}:batch=32'", word));
+  std::string spec = word;
+  if (!arguments.batch.empty()) {
+    if (spec.find("batch=") != std::string::npos)
+      throw UsageError(fmt::format("--batch and '{}' both give the batch", word), "give it once");
+    spec += fmt::format("{}batch={}", spec.find(':') == std::string::npos ? ":" : ",",
+                        whole_number(arguments.batch, "--batch", 1));
+  }
+  try {
+    return make_network(spec);
+  } catch (const InputError& error) {
+    throw UsageError(error);
+  }
+}
+
+Model load_onnx(const std::string& word, const Arguments& arguments) {
+  OnnxOptions options;
+  for (const std::string& text : arguments.bind) {
+    const auto [name, size] = key_and_value(text, "--bind", "NAME=N, as in --bind N=16");
+    options.bind[name] = whole_number(size, "--bind " + name, 1);
+  }
+  if (!arguments.batch.empty()) options.batch = whole_number(arguments.batch, "--batch", 1);
+  try {
+    return read_onnx(word, options);
+  } catch (const InputError& error) {
+    const Finding& finding = error.findings().front();
+    // Not the file is wrong, but what was said of its dimensions.
+    if (finding.code == "unbound-dimension")
+      throw UsageError(fmt::format("{}: {}", word, finding.message), "give --batch N, or --bind NAME=N for each");
+    if (finding.code == "unknown-dimension" || finding.code == "bad-dimension" || finding.code == "fixed-batch")
+      throw UsageError(fmt::format("{}: {}", word, finding.message), finding.help);
+    throw;
+  }
+}
+
+}  // namespace
+
+std::int64_t whole_number(const std::string& text, std::string_view option, std::int64_t least) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < least)
+    throw UsageError(fmt::format("{}: '{}' is not a whole number of at least {}", option, text, least));
+  return value;
+}
+
+const std::string& only_operand(const Arguments& arguments, std::string_view what, std::string_view example) {
+  if (arguments.operands.empty())
+    throw UsageError(fmt::format("{} needs a {}", arguments.verb, what), fmt::format("for example: {}", example));
+  if (arguments.operands.size() > 1)
+    throw UsageError(fmt::format("{} takes one {}, got also '{}'", arguments.verb, what, arguments.operands[1]));
+  return arguments.operands.front();
+}
+
+ModelKind model_kind(const std::string& word) {
+  if (find_network(std::string_view{word}.substr(0, word.find(':')))) return ModelKind::network;
+  if (ends_with_any(word, {".onnx", ".onnx.gz"})) return ModelKind::onnx_file;
+  if (word == "-" || ends_with_any(word, {".json", ".json.gz"})) return ModelKind::graph_file;
+  if (looks_like_path(word))
+    throw UsageError(fmt::format("'{}' is no file that a model can be read from", word),
+                     "graphs end in .json or .json.gz, ONNX files in .onnx or .onnx.gz");
+  const std::string name = word.substr(0, word.find(':'));
+  throw UsageError(fmt::format("'{}' is neither a built-in network nor a file", name),
+                   suggestion(name, names_of(networks()), {".json", ".json.gz", ".onnx", ".onnx.gz"},
+                              "(`trainyard models` lists the built-in ones)"));
+}
+
+LoadedModel load_model(const std::string& word, const Arguments& arguments) {
+  const ModelKind kind = model_kind(word);
+  const TrainingOptions options = training_options(arguments);
+  LoadedModel loaded;
+  loaded.name = word;
+  if (kind == ModelKind::graph_file) {
+    const std::array<std::pair<const char*, bool>, 4> given{{{"--training", !arguments.training.empty()},
+                                                             {"--granularity", !arguments.granularity.empty()},
+                                                             {"--batch", !arguments.batch.empty()},
+                                                             {"--bind", !arguments.bind.empty()}}};
+    for (const auto& [option, is_given] : given)
+      if (is_given)
+        throw UsageError(fmt::format("{} does not apply to '{}': a graph file is already expanded", option, word),
+                         "give it where the graph is made: trainyard import");
+    loaded.graph = read_graph(word);
+    return loaded;
+  }
+  const Model model = kind == ModelKind::network ? load_network(word, arguments) : load_onnx(word, arguments);
+  loaded.notes = model.notes;
+  TrainingSummary summary;
+  loaded.graph = training_graph(model, options, &summary);
+  loaded.summary = summary;
+  return loaded;
+}
+
+ClusterSpec load_cluster(const Arguments& arguments) {
+  const std::string& word = arguments.cluster;
+  if (word.empty())
+    throw UsageError(fmt::format("{} needs --cluster", arguments.verb),
+                     "for example --cluster 4xV100; `trainyard clusters` lists the built-in ones");
+  ClusterSpec spec;
+  if (word == "-" || ends_with_any(word, {".toml"})) {
+    spec = read_cluster(word);
+  } else {
+    if (looks_like_path(word))
+      throw UsageError(fmt::format("'{}' is no cluster file", word), "cluster files end in .toml");
+    try {
+      spec = preset_cluster(word);
+    } catch (const InputError& error) {
+      const Finding& finding = error.findings().front();
+      if (finding.code != "unknown-cluster") throw UsageError(error);
+      throw UsageError(
+          fmt::format("'{}' is neither a built-in cluster nor a file", word),
+          suggestion(word, names_of(cluster_presets()), {".toml"}, "(`trainyard clusters` lists the built-in ones)"));
+    }
+  }
+  if (!arguments.memory.empty()) {
+    try {
+      const Bytes memory = parse_bytes(arguments.memory, "--memory");
+      for (Device& device : spec.devices) device.memory = memory;
+    } catch (const InputError& error) {
+      throw UsageError(error);
+    }
+  }
+  return spec;
+}
+
+CostModel load_costs(const Arguments& arguments) {
+  static const std::array<std::string, 2> names{"compute", "link"};
+  CostModel costs;
+  std::string_view rest = arguments.scale;
+  while (!rest.empty()) {
+    const std::string part{rest.substr(0, rest.find(','))};
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    const auto [name, text] = key_and_value(part, "--scale", "compute=2,link=0.1");
+    double factor = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
+    if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(factor) || factor <= 0)
+      throw UsageError(fmt::format("--scale: '{}' is not a number above 0", text), "2 is twice as fast, 0.1 a tenth");
+    (one_of(name, names, "--scale") == "compute" ? costs.compute_speed : costs.link_speed) = factor;
+  }
+  return costs;
+}
+
+const Placer& chosen_placer(const Arguments& arguments) {
+  try {
+    return find_placer(arguments.placer.empty() ? "heft" : arguments.placer);
+  } catch (const InputError& error) {
+    throw UsageError(error, "--placer");
+  }
+}
+
+std::uint64_t chosen_seed(const Arguments& arguments) {
+  return arguments.seed.empty() ? 1 : static_cast<std::uint64_t>(whole_number(arguments.seed, "--seed", 0));
+}
+
+PlaceOptions place_options(const Arguments& arguments, const Placer& placer) {
+  PlaceOptions options{.seed = chosen_seed(arguments)};
+  const std::vector<std::string> known = names_of(placer.parameters);
+  for (const std::string& text : arguments.parameters) {
+    auto [key, value] = key_and_value(text, "--parameter", "KEY=VALUE");
+    if (known.empty()) throw UsageError(fmt::format("--parameter {}: {} has no parameters", key, placer.name));
+    one_of(key, known, "--parameter of " + placer.name);
+    if (!options.parameters.emplace(key, value).second)
+      throw UsageError(fmt::format("--parameter {} is given twice", key));
+  }
+  return options;
+}
+
+}  // namespace trainyard::program

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arguments.hpp"
+#include "trainyard/cluster/cluster.hpp"
+#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/graph/graph.hpp"
+#include "trainyard/place/placer.hpp"
+#include "trainyard/transform/training.hpp"
+
+namespace trainyard::program {
+
+/// What MODEL names, as a graph.
+struct LoadedModel {
+  Graph graph;
+  std::string name;                        // as typed
+  std::optional<TrainingSummary> summary;  // none for a graph file
+  std::vector<std::string> notes;          // what the importer wants its user to know
+};
+
+// Wrong words throw UsageError (exit 2), wrong files InputError (exit 3).
+
+enum class ModelKind : std::uint8_t { network, graph_file, onnx_file };
+/// What a MODEL is: a built-in name, or a file by its extension. A word that is neither names the nearest name.
+ModelKind model_kind(const std::string& word);
+LoadedModel load_model(const std::string& word, const Arguments& arguments);
+
+/// What CLUSTER names, with the --memory of the arguments.
+ClusterSpec load_cluster(const Arguments& arguments);
+
+/// --scale.
+CostModel load_costs(const Arguments& arguments);
+
+/// --placer (heft unless given), --parameter and --seed.
+const Placer& chosen_placer(const Arguments& arguments);
+PlaceOptions place_options(const Arguments& arguments, const Placer& placer);
+std::uint64_t chosen_seed(const Arguments& arguments);
+
+/// The only operand, or the error that one is missing ("simulate needs a MODEL") or that there are more.
+const std::string& only_operand(const Arguments& arguments, std::string_view what, std::string_view example);
+
+/// A whole number of at least `least`, or the error.
+std::int64_t whole_number(const std::string& text, std::string_view option, std::int64_t least);
+
+}  // namespace trainyard::program

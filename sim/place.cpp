@@ -1,0 +1,31 @@
+#include "run_common.hpp"
+#include "trainyard/io/schedule_file.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+
+int run_place(const Arguments& arguments, Console& console) {
+  const std::string& word = only_operand(arguments, "MODEL", "trainyard place resnet50 --cluster 4xV100");
+  const Placer& placer = chosen_placer(arguments);
+  const PlaceOptions options = place_options(arguments, placer);
+
+  Outputs outputs;
+  for (const std::string& input : {word, arguments.cluster}) outputs.reads(input);
+  std::optional<RunResult> run;
+  outputs.writes(arguments.output, "--output", [&run](std::ostream& out) {
+    const SchedulePrediction prediction{run->summary.makespan, run->summary.bound.value, run->summary.fits};
+    write_schedule(run->schedule, run->problem, &prediction, out);
+  });
+  add_pictures(outputs, arguments, run);
+  refuse_json_beside(outputs, console);
+  outputs.check();
+
+  Cluster cluster = make_cluster(load_cluster(arguments));
+  LoadedModel model = load_model(word, arguments);
+  warn_notes(model, console);
+  const Problem problem{std::move(model.graph), std::move(cluster), load_costs(arguments)};
+  run = run_placer(model.name, problem, best_lower_bound(problem), placer, options);
+  return finish_run(*run, "place", outputs, console);
+}
+
+}  // namespace trainyard::program

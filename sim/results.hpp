@@ -1,0 +1,76 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inputs.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/problem/timeline.hpp"
+#include "trainyard/report/page.hpp"
+#include "trainyard/report/summary.hpp"
+
+namespace trainyard::program {
+
+/// One run, whole.
+struct RunResult {
+  std::string model, cluster;
+  std::string placer;  // empty: the schedule came from a file
+  Problem problem;
+  Schedule schedule;
+  Timeline timeline;
+  RunSummary summary;
+  std::optional<double> search_seconds;
+};
+
+/// Places and simulates.
+RunResult run_placer(const std::string& model, const Problem& problem, const LowerBound& bound, const Placer& placer,
+                     const PlaceOptions& options);
+
+/// One line of a comparison: what is left of a run once the timeline is dropped.
+struct CompareRow {
+  std::string model, cluster, placer;
+  RunSummary summary;
+  double ratio_to_best = 1;  // of the fastest that fits on this model and cluster; else of the fastest
+  double search_seconds = 0;
+  std::string peak;  // for people
+};
+
+/// A placer that gave no schedule, and why.
+struct SkippedPlacer {
+  std::string model, placer, why;
+};
+
+/// What import says of a graph.
+struct GraphFacts {
+  std::string name;
+  std::size_t ops = 0, tensors = 0;
+  std::optional<std::int64_t> parameters, saved_bytes;  // not known of a graph file
+  double forward_flops = 0, backward_flops = 0, update_flops = 0;
+  std::int64_t parameter_bytes = 0, state_bytes = 0;
+};
+GraphFacts facts_of(const LoadedModel& model);
+
+// --- for programs: one JSON object; units are in the names of the keys ---
+std::string import_json(const GraphFacts& facts, const std::vector<std::string>& warnings);
+/// `verb` is "simulate" or "place".
+std::string run_json(const std::string& verb, const RunResult& run, const std::vector<std::string>& warnings);
+std::string compare_json(const std::vector<CompareRow>& rows, const std::vector<SkippedPlacer>& skipped,
+                         const std::vector<std::string>& warnings);
+
+// --- for people ---
+/// Title, table of the run, what bounds it, one line per device.
+std::string run_text(const RunResult& run);
+/// "resnet50 on 4xV100: 1,184 ops, 1,402 tensors, 4 devices".
+std::string problem_title(const std::string& model, const Problem& problem);
+/// Warnings on devices that the cluster declares and the schedule leaves idle.
+std::vector<std::string> unused_warnings(const Problem& problem, const RunSummary& run);
+/// One error per device that holds more than it has.
+InputError out_of_memory_error(const RunResult& run);
+
+/// What the page shows of a run.
+PageRun page_run(const RunResult& run);
+
+}  // namespace trainyard::program

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "arguments.hpp"
+#include "console.hpp"
+
+namespace trainyard::program {
+
+// One function, one file per verb; each returns the exit code.
+int run_import(const Arguments& arguments, Console& console);
+int run_simulate(const Arguments& arguments, Console& console);
+int run_place(const Arguments& arguments, Console& console);
+int run_compare(const Arguments& arguments, Console& console);
+int run_models(const Arguments& arguments, Console& console);
+int run_clusters(const Arguments& arguments, Console& console);
+int run_placers(const Arguments& arguments, Console& console);
+int run_check(const Arguments& arguments, Console& console);
+int run_doctor(const Arguments& arguments, Console& console);
+int run_completion(const Arguments& arguments, Console& console);
+
+struct Verb {
+  std::string_view name;
+  int (*run)(const Arguments&, Console&);
+};
+
+inline constexpr std::array kVerbs{Verb{"import", run_import},   Verb{"simulate", run_simulate},
+                                   Verb{"place", run_place},     Verb{"compare", run_compare},
+                                   Verb{"models", run_models},   Verb{"clusters", run_clusters},
+                                   Verb{"placers", run_placers}, Verb{"check", run_check},
+                                   Verb{"doctor", run_doctor},   Verb{"completion", run_completion}};
+
+// Exit codes (README.md has the full table).
+inline constexpr int kDone = 0, kAnswerIsNo = 1, kUsage = 2, kInput = 3, kMissing = 4, kInternal = 70,
+                     kInterrupted = 130;
+
+}  // namespace trainyard::program

@@ -1,0 +1,153 @@
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "sim/program.hpp"
+
+using namespace trainyard::test;
+
+namespace {
+
+constexpr const char* kVerbs[] = {"import",   "simulate", "place", "compare", "models",
+                                  "clusters", "placers",  "check", "doctor",  "completion"};
+
+/// The lines between "Example:" and the next empty line.
+std::string example_in(const std::string& help) {
+  std::istringstream lines{help.substr(help.find("Example:\n") + 9)};
+  std::string line, example;
+  while (std::getline(lines, line) && !line.empty()) example += line + "\n";
+  return example;
+}
+
+struct Wrong {
+  const char* words;
+  const char* said;  // part of the message or the help
+};
+
+}  // namespace
+
+TEST_CASE("the example in the help of every verb works") {
+  const TemporaryFolder tools;
+  const std::string program = (build_dir() / "sim" / "trainyard").string();
+  std::filesystem::create_symlink(program, tools.path() / "trainyard");
+  for (const char* verb : kVerbs) {
+    const std::string name = verb;
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const auto help = run_trainyard(folder.path(), std::string{verb} + " --help");
+    REQUIRE(help.exit_code == 0);
+    CHECK(help.error.empty());
+    const std::string example = example_in(help.output);
+    CAPTURE(example);
+    CHECK(contains(example, std::string{"trainyard "} + verb));
+    const auto result =
+        run_command("cd '" + folder.path().string() + "' && PATH='" + tools.path().string() + "':$PATH && " + example);
+    CHECK(result.exit_code == 0);
+    CHECK_FALSE(contains(result.error, "error"));
+  }
+}
+
+TEST_CASE("help lists every verb, the version is printed, and no line of help is wider than 80") {
+  const TemporaryFolder folder;
+  const auto help = run_trainyard(folder.path(), "--help");
+  CHECK(help.exit_code == 0);
+  for (const char* verb : kVerbs) CHECK(contains(help.output, std::string{"\n  "} + verb));
+  CHECK(run_trainyard(folder.path(), "help").output == help.output);
+  CHECK(run_trainyard(folder.path(), "help place").output == run_trainyard(folder.path(), "place -h").output);
+  const auto version = run_trainyard(folder.path(), "--version");
+  CHECK(version.exit_code == 0);
+  CHECK(version.output.starts_with("trainyard "));
+  for (const char* verb : kVerbs) {
+    std::istringstream lines{run_trainyard(folder.path(), std::string{verb} + " --help").output};
+    for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 96, line);
+  }
+}
+
+TEST_CASE("a wrong command line exits 2, says what is wrong and what was probably meant") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "chain.json", kChainGraph);
+  write_text(folder.path() / "pair.toml", pair_cluster());
+  const Wrong wrongs[] = {
+      {"", "a verb is missing"},
+      {"simulat chain.json", "did you mean 'simulate'?"},
+      {"frobnicate", "the verbs are import, simulate"},
+      {"--quiet simulate", "options follow the verb"},
+      {"simulate --hlep", "did you mean '--help'?"},
+      {"simulate chain.json --clutser pair.toml", "did you mean '--cluster'?"},
+      {"simulate", "simulate needs a MODEL"},
+      {"simulate chain.json", "simulate needs --cluster"},
+      {"simulate chain.json chain.json --cluster pair.toml", "takes one MODEL"},
+      {"simulate chain.json --cluster", "--cluster needs a value"},
+      {"simulate chain.json --cluster pair.toml --cluster pair.toml", "--cluster is given twice"},
+      {"simulate chain.json --cluster pair.toml --json=1", "--json takes no value"},
+      {"simulate resnet5 --cluster pair.toml", "did you mean 'resnet50'?"},
+      {"simulate chian --cluster pair.toml", "did you mean 'chain.json'?"},
+      {"simulate resnet50:batsh=3 --cluster pair.toml", "batch"},
+      {"simulate resnet50:batch=3 --batch 4 --cluster pair.toml", "both give the batch"},
+      {"simulate resnet50 --batch 0 --cluster pair.toml", "not a whole number of at least 1"},
+      {"simulate resnet50 --batch many --cluster pair.toml", "not a whole number of at least 1"},
+      {"simulate chain.json --batch 4 --cluster pair.toml", "--batch does not apply to 'chain.json'"},
+      {"simulate resnet50 --training sdg --cluster pair.toml", "did you mean 'sgd'?"},
+      {"simulate resnet50 --granularity coarse --cluster pair.toml", "not one of op, fine"},
+      {"simulate chain.json --cluster 4xV10", "'4xV10'"},
+      {"simulate chain.json --cluster dgx1-v10", "did you mean 'dgx1-v100'?"},
+      {"simulate chain.json --cluster pair.json", "neither a built-in cluster nor a file"},
+      {"simulate chain.json --cluster pair.toml --placer hefd", "did you mean 'heft'?"},
+      {"simulate chain.json --cluster pair.toml --placer heft --schedule s.json", "either --schedule or --placer"},
+      {"simulate chain.json --cluster pair.toml --parameter insertoin=no", "did you mean 'insertion'?"},
+      {"simulate chain.json --cluster pair.toml --parameter insertion", "not of the form KEY=VALUE"},
+      {"simulate chain.json --cluster pair.toml --parameter insertion=perhaps", "perhaps"},
+      {"simulate chain.json --cluster pair.toml --seed x", "--seed: 'x'"},
+      {"simulate chain.json --cluster pair.toml --memory 80", "GB"},
+      {"simulate chain.json --cluster pair.toml --memory 80Gb", "80Gb"},
+      {"simulate chain.json --cluster pair.toml --memory -5GB", "does not begin with '-'"},
+      {"simulate chain.json --cluster pair.toml --scale 2", "compute=2,link=0.1"},
+      {"simulate chain.json --cluster pair.toml --scale compute=0", "not a number above 0"},
+      {"simulate chain.json --cluster pair.toml --scale computer=2", "did you mean 'compute'?"},
+      {"simulate chain.json --cluster pair.toml --color purple", "not one of auto, always, never"},
+      {"simulate chain.json --cluster pair.toml --flows all", "--flows is for --trace"},
+      {"simulate chain.json --cluster pair.toml -o - --trace -", "give another name"},
+      {"compare chain.json --cluster pair.toml --placers heft,hefd", "did you mean 'heft'?"},
+      {"compare chain.json chain.json --cluster pair.toml", "given twice"},
+      {"compare", "compare needs a MODEL"},
+      {"models resnet5", "did you mean 'resnet50'?"},
+      {"clusters dgx1", "dgx1-v100"},
+      {"placers hefd", "did you mean 'heft'?"},
+      {"completion fish", "not one of bash, zsh"},
+      {"check", "check needs a FILE"},
+      {"doctor now", "doctor"},
+  };
+  const std::size_t files = file_count(folder.path());
+  for (const Wrong& wrong : wrongs) {
+    const std::string words = wrong.words;
+    CAPTURE(words);
+    const auto result = run_trainyard(folder.path(), wrong.words);
+    CAPTURE(result.error);
+    CHECK(result.exit_code == 2);
+    CHECK(result.output.empty());
+    CHECK(result.error.starts_with("error[usage]: "));
+    CHECK(contains(result.error, wrong.said));
+  }
+  CHECK(file_count(folder.path()) == files);
+}
+
+TEST_CASE("with --json an error is one object on standard output and nothing else") {
+  const TemporaryFolder folder;
+  const auto both = run_trainyard(folder.path(), "import lenet -o - --json");
+  CHECK(both.exit_code == 2);
+  CHECK(contains(json_of(both)["errors"][0]["message"], "both want standard output"));
+  const auto usage = run_trainyard(folder.path(), "simulate resnet5 --cluster 4xV100 --json");
+  CHECK(usage.exit_code == 2);
+  CHECK(usage.error.empty());
+  CHECK(json_of(usage)["errors"][0]["code"] == "usage");
+  CHECK(contains(json_of(usage)["errors"][0]["help"], "did you mean 'resnet50'?"));
+
+  write_text(folder.path() / "bad.json", "{\"format\": \"trainyard-graph/1\",\n \"ops\": [{}]}\n");
+  const auto input = run_trainyard(folder.path(), "import bad.json --json");
+  CHECK(input.exit_code == 3);
+  CHECK(input.error.empty());
+  const auto error = json_of(input)["errors"][0];
+  CHECK(error["file"] == "bad.json");
+  CHECK(error["line"] == 2);
+  for (const char* key : {"code", "column", "pointer", "message", "help"}) CHECK(error.contains(key));
+}

@@ -1,0 +1,146 @@
+#include <doctest/doctest.h>
+
+#include "io/bad_inputs.hpp"
+#include "sim/program.hpp"
+
+using namespace trainyard::test;
+
+TEST_CASE("a bad input exits 3, says where and what, and leaves no output") {
+  for (const BadInput& input : bad_inputs()) {
+    const std::string name = input.name;
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const std::string file = input.kind == InputKind::cluster ? "bad.toml" : "bad.json";
+    write_text(folder.path() / "toy.json", kToyGraph);
+    write_text(folder.path() / "toy.toml", kToyCluster);
+    write_text(folder.path() / file, input.text);
+    std::string words = "simulate toy.json --cluster toy.toml --schedule bad.json";
+    if (input.kind == InputKind::graph) words = "simulate bad.json --cluster toy.toml";
+    if (input.kind == InputKind::cluster) words = "simulate toy.json --cluster bad.toml";
+    const auto result = run_trainyard(folder.path(), words + " -o out.json --trace trace.json --report page.html");
+    CAPTURE(result.error);
+    CHECK(result.exit_code == 3);
+    CHECK(result.output.empty());
+    CHECK(result.error.starts_with(file + ":" + std::to_string(input.line) + ":"));
+    CHECK(contains(result.error, ": error["));
+    for (const char* word : input.words) CHECK_MESSAGE(contains(result.error, word), word);
+    CHECK(file_count(folder.path()) == 3);  // the inputs, and nothing beside them
+
+    // A schedule, and what says that it is one, is checked with --model and --cluster only.
+    if (input.kind == InputKind::schedule || contains(input.text, "trainyard-schedule")) continue;
+    const auto checked = run_trainyard(folder.path(), "check " + file + " toy.json toy.toml --json");
+    CHECK(checked.exit_code == 3);
+    const auto object = json_of(checked);
+    REQUIRE_FALSE(object["errors"].empty());
+    CHECK(object["errors"][0]["line"] == input.line);
+    CHECK(object["files"][0]["good"] == false);
+    CHECK(object["files"][1]["good"] == true);
+  }
+}
+
+TEST_CASE("check finds the kind of each file and says all that is wrong") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "chain.json", kChainGraph);
+  write_text(folder.path() / "pair.toml", pair_cluster());
+  write_text(folder.path() / "s.json", R"({"format": "trainyard-schedule/1", "placement": {"a": "gpu9"}})");
+  const auto good = run_trainyard(folder.path(), "check chain.json pair.toml");
+  CHECK(good.exit_code == 0);
+  CHECK(good.output ==
+        "chain.json: a graph without errors: 3 ops, 2 tensors\npair.toml: a cluster without errors: 2 devices\n");
+  CHECK(run_trainyard(folder.path(), "check s.json").exit_code == 2);
+  const auto schedule = run_trainyard(folder.path(), "check s.json --model chain.json --cluster pair.toml");
+  CHECK(schedule.exit_code == 3);
+  CHECK(contains(schedule.error, "gpu9"));
+  CHECK(contains(schedule.error, "'b'"));  // not only the first problem
+  CHECK(run_trainyard(folder.path(), "check nothing.json").exit_code == 3);
+  CHECK(run_trainyard(folder.path(), "place chain.json --cluster pair.toml -o p.json -q").exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "check p.json --model chain.json --cluster pair.toml").exit_code == 0);
+}
+
+TEST_CASE("an output is no input of the same run and no other output") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "chain.json", kChainGraph);
+  write_text(folder.path() / "pair.toml", pair_cluster());
+  for (const char* words : {"import chain.json -o chain.json", "import chain.json -o ./chain.json",
+                            "place chain.json --cluster pair.toml -o pair.toml",
+                            "simulate chain.json --cluster pair.toml --trace x.json -o x.json"}) {
+    CAPTURE(words);
+    const auto result = run_trainyard(folder.path(), words);
+    CHECK(result.exit_code == 2);
+    CHECK(contains(result.error, "give another name"));
+  }
+  CHECK(read_text(folder.path() / "chain.json") == kChainGraph);
+  CHECK(file_count(folder.path()) == 2);
+  const auto nowhere = run_trainyard(folder.path(), "import chain.json -o missing/x.json");
+  CHECK(nowhere.exit_code == 3);
+  CHECK(contains(nowhere.error, "missing"));
+}
+
+TEST_CASE("files are compressed by their names, and - is the standard stream") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "chain.json", kChainGraph);
+  write_text(folder.path() / "pair.toml", pair_cluster());
+  REQUIRE(run_trainyard(folder.path(), "import chain.json -o g.json.gz").exit_code == 0);
+  const auto plain = run_trainyard(folder.path(), "import g.json.gz -o -");
+  CHECK(plain.output.starts_with("{\"format\": \"trainyard-graph/1\""));
+  const auto piped = run_command("cat '" + (folder.path() / "g.json.gz").string() + "' | '" +
+                                 (build_dir() / "sim" / "trainyard").string() + "' import - --json");
+  CHECK(piped.exit_code == 0);
+  CHECK(json_of(piped)["ops"] == 3);
+  CHECK(run_trainyard(folder.path(), "import chain.json > /dev/full").exit_code == 3);
+}
+
+TEST_CASE("an interrupt exits 130 and leaves no output") {
+  const TemporaryFolder folder;
+  if (run_command("timeout --version").exit_code != 0) return report_skipped("no timeout");
+  // The model never comes: nobody writes to the pipe before the interrupt.
+  const auto result =
+      run_command("cd '" + folder.path().string() + "' && sleep 3 | timeout --preserve-status -s INT 0.3 '" +
+                  (build_dir() / "sim" / "trainyard").string() + "' import - -o x.json");
+  CHECK(result.exit_code == 130);
+  CHECK(file_count(folder.path()) == 0);
+}
+
+TEST_CASE("colour follows --color, then NO_COLOR, then CLICOLOR_FORCE, then the terminal") {
+  const TemporaryFolder folder;
+  const auto colored = [&](const std::string& words, const std::string& environment) {
+    return contains(
+        run_trainyard(folder.path(), "models resnet5 " + words, "env -u NO_COLOR -u CLICOLOR_FORCE " + environment)
+            .error,
+        "\033[");
+  };
+  CHECK_FALSE(colored("", ""));  // a file, no terminal
+  CHECK(colored("", "CLICOLOR_FORCE=1"));
+  CHECK_FALSE(colored("", "CLICOLOR_FORCE=0"));
+  CHECK_FALSE(colored("", "NO_COLOR=1 CLICOLOR_FORCE=1"));
+  CHECK(colored("", "NO_COLOR= CLICOLOR_FORCE=1"));  // empty means not set
+  CHECK(colored("--color always", "NO_COLOR=1"));
+  CHECK_FALSE(colored("--color never", "CLICOLOR_FORCE=1"));
+}
+
+TEST_CASE("the bash completion completes verbs, options and values") {
+  const TemporaryFolder folder;
+  if (run_command("bash --version").exit_code != 0) return report_skipped("no bash");
+  write_text(folder.path() / "script", run_trainyard(folder.path(), "completion bash").output);
+  const auto completed = [&](const std::string& words, int at) {
+    return run_command("cd '" + folder.path().string() + "' && bash -c 'source ./script; COMP_WORDS=(trainyard " +
+                       words + "); COMP_CWORD=" + std::to_string(at) + "; _trainyard; echo \" ${COMPREPLY[*]} \"'")
+        .output;
+  };
+  CHECK(completed("sim", 1) == " simulate \n");
+  CHECK(completed("simulate --clu", 2) == " --cluster \n");
+  CHECK(contains(completed("simulate resnet50 --cluster dgx1", 4), " dgx1-v100 "));
+  CHECK(contains(completed("simulate resnet5", 2), " resnet50 "));
+  CHECK(contains(completed("place scr", 2), " script "));  // a file
+  CHECK(completed("simulate resnet50 --training ad", 4) == " adam \n");
+  CHECK(contains(completed("placers he", 2), " heft "));
+}
+
+TEST_CASE("the zsh completion is one that zsh accepts") {
+  const TemporaryFolder folder;
+  const auto script = run_trainyard(folder.path(), "completion zsh");
+  CHECK(script.output.starts_with("#compdef trainyard"));
+  if (run_command("zsh --version").exit_code != 0) return report_skipped("no zsh");
+  write_text(folder.path() / "script", script.output);
+  CHECK(run_command("zsh -n '" + (folder.path() / "script").string() + "'").exit_code == 0);
+}

@@ -1,0 +1,182 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/program.hpp"
+
+using namespace trainyard::test;
+using nlohmann::json;
+
+namespace {
+
+void write_inputs(const std::filesystem::path& folder, const std::string& memory = "1 GB") {
+  write_text(folder / "chain.json", kChainGraph);
+  write_text(folder / "pair.toml", pair_cluster(memory));
+  // a and c on gpu0, b on gpu1
+  write_text(folder / "split.json", R"({"format": "trainyard-schedule/1", "policy": "fifo",
+    "placement": {"a": "gpu0", "b": "gpu1", "c": "gpu0"}})");
+}
+
+void check_keys(const json& object, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) CHECK_MESSAGE(object.contains(key), key);
+}
+
+}  // namespace
+
+TEST_CASE("import says what a network comes to") {
+  const TemporaryFolder folder;
+  const auto result = run_trainyard(folder.path(), "import lenet:batch=1 --training adam --json -o lenet.json");
+  REQUIRE(result.exit_code == 0);
+  const json object = json_of(result);
+  check_keys(object, {"name", "ops", "tensors", "parameters", "forward_flops", "backward_flops", "saved_bytes",
+                      "parameter_bytes"});
+  // 6x1x5x5+6 + 16x6x5x5+16 + 400x120+120 + 120x84+84 + 84x10+10 = 156 + 2416 + 48120 + 10164 + 850
+  CHECK(object["parameters"] == 61706);
+  CHECK(object["parameter_bytes"] == 4 * 61706);
+  CHECK(object["state_bytes"] == 2 * 4 * 61706);
+
+  // The file gives the same numbers back, but for those that a graph does not hold.
+  const json again = json_of(run_trainyard(folder.path(), "import lenet.json --json"));
+  for (const char* key : {"name", "ops", "tensors", "forward_flops", "backward_flops", "parameter_bytes"})
+    CHECK(again[key] == object[key]);
+  CHECK(again["parameters"].is_null());
+
+  // --batch is the network's own number; the graph's name says which.
+  CHECK(json_of(run_trainyard(folder.path(), "import lenet --batch 4 --json"))["forward_flops"] >
+        3 * object["forward_flops"].get<double>());
+  CHECK(json_of(run_trainyard(folder.path(), "import lenet:batch=1 --training none --json"))["backward_flops"] == 0);
+}
+
+TEST_CASE("simulate runs a schedule that a file gives") {
+  const TemporaryFolder folder;
+  write_inputs(folder.path());
+  const auto result =
+      run_trainyard(folder.path(),
+                    "simulate chain.json --cluster pair.toml --schedule split.json --json -o timeline.json "
+                    "--trace trace.json.gz --report page.html");
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.error.empty());
+  const json object = json_of(result);
+  check_keys(object, {"makespan_ns", "fits", "lower_bound_ns", "lower_bound", "busy", "exposed_communication_ns",
+                      "devices", "cost_sources"});
+  CHECK(object["makespan_ns"] == 5000);  // three ops and two transfers of 1000 each
+  CHECK(object["lower_bound_ns"] == 3000);
+  CHECK(object["busy"] == doctest::Approx(0.3));  // 3000 of 2 x 5000
+  CHECK(object["exposed_communication_ns"] == 2000);
+  CHECK(object["fits"] == true);
+  check_keys(object["devices"][0], {"device", "busy_ns", "peak_bytes", "peak_at_ns", "capacity_bytes"});
+  CHECK(object["devices"][0]["busy_ns"] == 2000);
+  CHECK(object["devices"][1]["capacity_bytes"] == 1'000'000'000);
+  CHECK(object["cost_sources"]["graph"]["ops"] == 3);
+  CHECK(object["cost_sources"]["graph"]["time_share"] == 1.0);
+
+  const json timeline = json::parse(read_text(folder.path() / "timeline.json"));
+  CHECK(timeline["format"] == "trainyard-timeline/1");
+  CHECK(timeline["makespan_ns"] == 5000);
+  CHECK(read_text(folder.path() / "trace.json.gz").starts_with("\x1f\x8b"));
+  CHECK(contains(read_text(folder.path() / "page.html"), "<html"));
+}
+
+TEST_CASE("what-if options change devices, links and memory") {
+  const TemporaryFolder folder;
+  write_inputs(folder.path());
+  const std::string run = "simulate chain.json --cluster pair.toml --schedule split.json --json ";
+  CHECK(json_of(run_trainyard(folder.path(), run + "--scale compute=2"))["makespan_ns"] == 3500);  // 3 x 500 + 2 x 1000
+  CHECK(json_of(run_trainyard(folder.path(), run + "--scale compute=2,link=0.1"))["makespan_ns"] == 21500);
+  CHECK(json_of(run_trainyard(folder.path(), run + "--memory 16GiB"))["devices"][0]["capacity_bytes"] == 16LL << 30);
+}
+
+TEST_CASE("place writes a schedule that simulate repeats") {
+  const TemporaryFolder folder;
+  write_inputs(folder.path());
+  const auto placed = run_trainyard(folder.path(), "place chain.json --cluster pair.toml -o schedule.json --json");
+  REQUIRE(placed.exit_code == 0);
+  const json object = json_of(placed);
+  check_keys(object, {"makespan_ns", "fits", "lower_bound_ns", "lower_bound", "busy", "exposed_communication_ns",
+                      "devices", "cost_sources", "placer", "objective", "value", "max_load_ns", "planned_makespan_ns",
+                      "gap", "optimal", "search_seconds", "evaluations"});
+  CHECK(object["placer"] == "heft");
+  CHECK(object["makespan_ns"] == 3000);  // all on one device
+  CHECK(object["optimal"] == true);
+  CHECK(object["gap"] == 0.0);
+  CHECK(object["value"] == object["makespan_ns"]);
+  const json schedule = json::parse(read_text(folder.path() / "schedule.json"));
+  CHECK(schedule["predicted"]["makespan_ns"] == 3000);
+  const json again =
+      json_of(run_trainyard(folder.path(), "simulate chain.json --cluster pair.toml --schedule schedule.json --json"));
+  for (const char* key : {"makespan_ns", "devices", "links", "lower_bound_ns"}) CHECK(again[key] == object[key]);
+}
+
+TEST_CASE("compare is the same from run to run but for the time of the search") {
+  const TemporaryFolder folder;
+  const std::string run = "compare resnet18:batch=2 lenet --cluster 4xV100 --json";
+  json first = json_of(run_trainyard(folder.path(), run)), second = json_of(run_trainyard(folder.path(), run));
+  REQUIRE_FALSE(first["results"].empty());
+  for (json* object : {&first, &second})
+    for (json& row : (*object)["results"]) {
+      check_keys(row, {"model", "cluster", "placer", "makespan_ns", "ratio_to_best", "fits", "peak_bytes",
+                       "search_seconds", "gap"});
+      row.erase("search_seconds");
+    }
+  CHECK(first == second);
+  CHECK(first.contains("lower_bound_ns"));
+
+  // Each model's rows go from the fastest to the slowest, which is what the ratio says.
+  CHECK(first["results"][0]["ratio_to_best"] == 1.0);
+  CHECK(first["results"][1]["ratio_to_best"] >= 1.0);
+
+  const auto one = run_trainyard(folder.path(), "compare lenet --cluster 2xV100 --placers heft,random --csv table.csv");
+  CHECK(one.exit_code == 0);
+  CHECK(contains(one.output, "lower bound"));
+  CHECK(contains(one.output, "The busiest device is"));
+  CHECK(contains(one.error, "wrote table.csv"));
+  const std::string csv = read_text(folder.path() / "table.csv");
+  CHECK(csv.starts_with("model,cluster,placer,makespan_ns,"));
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
+}
+
+TEST_CASE("devices that run nothing are warned of") {
+  const TemporaryFolder folder;
+  write_inputs(folder.path());
+  const auto result = run_trainyard(folder.path(), "simulate chain.json --cluster pair.toml");
+  CHECK(contains(result.error, "warning: 1 of 2 devices run nothing: gpu1"));
+  CHECK(run_trainyard(folder.path(), "simulate chain.json --cluster pair.toml -q").error.empty());
+  CHECK(json_of(run_trainyard(folder.path(), "simulate chain.json --cluster pair.toml --json"))["warnings"].size() ==
+        1);
+}
+
+TEST_CASE("a placement that does not fit exits 1 and says what is held") {
+  const TemporaryFolder folder;
+  write_inputs(folder.path(), "5500 B");  // a's 5000 of parameters and its output of 1000 do not fit
+  const std::string run = "simulate chain.json --cluster pair.toml --schedule split.json -o t.json ";
+  const auto result = run_trainyard(folder.path(), run);
+  CHECK(result.exit_code == 1);
+  CHECK(contains(result.output, "does not fit"));
+  CHECK(contains(result.error, "error[out-of-memory]: the placement does not fit: gpu0 needs "));
+  CHECK(contains(result.error, "parameters 5.00 kB"));
+  CHECK(contains(result.error, "largest then held: "));
+  CHECK(contains(result.error, "help: "));
+  CHECK(std::filesystem::exists(folder.path() / "t.json"));  // the run was done: what it found is written
+
+  const auto machine = run_trainyard(folder.path(), run + "--json");
+  CHECK(machine.exit_code == 1);
+  CHECK(machine.error.empty());
+  CHECK(json_of(machine)["fits"] == false);
+  CHECK(json_of(machine)["out_of_memory"][0]["device"] == "gpu0");
+  CHECK(json_of(machine)["out_of_memory"][0]["over_bytes"] > 0);
+}
+
+TEST_CASE("models, clusters and placers list what is built in, and describe one") {
+  const TemporaryFolder folder;
+  CHECK(json_of(run_trainyard(folder.path(), "models --json"))["models"].size() >= 20);
+  const json one = json_of(run_trainyard(folder.path(), "models resnet50:batch=8 --json"))["models"][0];
+  CHECK(one["parameters"] == 25557032);  // as torchvision counts
+  CHECK(one["batch"] == 8);
+  CHECK(contains(run_trainyard(folder.path(), "models").output, "resnet50"));
+  CHECK(contains(run_trainyard(folder.path(), "clusters").output, "dgx1-v100"));
+  CHECK(json_of(run_trainyard(folder.path(), "clusters 4xV100 --json"))["clusters"][0]["devices"].size() == 4);
+  CHECK(contains(run_trainyard(folder.path(), "placers").output, "heft"));
+  CHECK(contains(run_trainyard(folder.path(), "placers heft").output, "insertion"));
+  CHECK(json_of(run_trainyard(folder.path(), "placers --json"))["placers"].size() >= 5);
+  CHECK(json_of(run_trainyard(folder.path(), "doctor --json"))["features"].size() > 5);
+}
