@@ -95,7 +95,7 @@ TEST_CASE("an interrupt exits 130 and leaves no output") {
   if (run_command("timeout --version").exit_code != 0) return report_skipped("no timeout");
   // The model never comes: nobody writes to the pipe before the interrupt.
   const auto result =
-      run_command("cd '" + folder.path().string() + "' && sleep 3 | timeout --preserve-status -s INT 0.3 '" +
+      run_command("cd '" + folder.path().string() + "' && sleep 1 | timeout --preserve-status -s INT 0.3 '" +
                   (build_dir() / "sim" / "trainyard").string() + "' import - -o x.json");
   CHECK(result.exit_code == 130);
   CHECK(file_count(folder.path()) == 0);
