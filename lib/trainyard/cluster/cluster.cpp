@@ -1,0 +1,288 @@
+#include "trainyard/cluster/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "trainyard/cluster/routes.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/nearest_name.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr Nanoseconds kLongestLatency{kLongestTime.count >> 20};  // so that no path of a million links overflows
+
+/// The specification's checks, and its vertices by name.
+class Checker {
+ public:
+  explicit Checker(const ClusterSpec& spec) : spec_(spec) {
+    if (spec.devices.empty())
+      report("empty-cluster", "the cluster has no devices", "add at least one [[device]] with a name", "");
+    for (std::size_t i = 0; i < spec.devices.size(); ++i) check_device(spec.devices[i], fmt::format("/device/{}", i));
+    for (std::size_t i = 0; i < spec.switches.size(); ++i)
+      add_vertex(spec.switches[i], fmt::format("/switch/{}", i), "switch");
+    std::map<std::string, std::size_t> names;
+    for (std::size_t i = 0; i < spec.links.size(); ++i) {
+      const std::string at = fmt::format("/link/{}", i);
+      const Link& link = spec.links[i];
+      check_link(link, at);
+      if (!names.try_emplace(link.name, i).second)
+        report("duplicate-name", fmt::format("two links are called '{}'", link.name), "rename one of them",
+               at + "/name");
+    }
+    for (std::size_t i = 0; i < spec.egresses.size(); ++i) check_egress(spec.egresses[i], fmt::format("/egress/{}", i));
+    for (std::size_t i = 0; i < spec.routes.size(); ++i)
+      check_route(spec.routes[i], names, fmt::format("/route/{}", i));
+    throw_if_any();
+  }
+
+  std::size_t vertex(const std::string& name) const { return vertices_.at(name); }
+  std::size_t vertex_count() const { return vertices_.size(); }
+
+  void report(std::string code, std::string message, std::string help, std::string pointer) {
+    if (findings_.size() < kMostFindings)
+      findings_.push_back({std::move(code), std::move(message), std::move(help), std::move(pointer), {}});
+  }
+  void throw_if_any() const {
+    if (!findings_.empty()) throw InputError(findings_);
+  }
+
+ private:
+  void check_device(const Device& device, const std::string& at) {
+    add_vertex(device.name, at, "device");
+    if (device.memory && *device.memory < Bytes{0})
+      report("negative-bytes", fmt::format("the memory of device '{}' must be 0 or more", device.name), "",
+             at + "/memory");
+    check_rate(device.peak.value, true, "peak", "device", device.name, at);
+    check_rate(device.memory_bandwidth.value, true, "memory_bandwidth", "device", device.name, at);
+    check_time(device.launch_overhead, "launch_overhead", "device", device.name, at);
+    check_time(device.gap, "gap", "device", device.name, at);
+  }
+
+  void check_link(const Link& link, const std::string& at) {
+    if (link.name.empty()) report("missing-name", "a link has no name", "give each link a unique name", at);
+    check_vertex(link.from, at + "/from", fmt::format("link '{}'", link.name));
+    check_vertex(link.to, at + "/to", fmt::format("link '{}'", link.name));
+    if (link.from == link.to)
+      report("self-link", fmt::format("link '{}' joins '{}' to itself", link.name, link.from),
+             "name two different ends", at + "/to");
+    check_rate(link.bandwidth.value, false, "bandwidth", "link", link.name, at);
+    check_time(link.latency, "latency", "link", link.name, at);
+    check_time(link.gap, "gap", "link", link.name, at);
+  }
+
+  void check_egress(const Egress& egress, const std::string& at) {
+    check_device_name(egress.device, at + "/device", "an egress");
+    check_rate(egress.bandwidth.value, false, "bandwidth", "egress of", egress.device, at);
+    check_time(egress.latency, "latency", "egress of", egress.device, at);
+    check_time(egress.gap, "gap", "egress of", egress.device, at);
+    for (const Egress& earlier : spec_.egresses) {
+      if (&earlier == &egress) break;
+      if (earlier.device == egress.device)
+        report("duplicate-name", fmt::format("device '{}' has two egresses", egress.device), "keep one",
+               at + "/device");
+    }
+  }
+
+  void check_route(const GivenRoute& route, const std::map<std::string, std::size_t>& links, const std::string& at) {
+    check_device_name(route.from, at + "/from", "a route");
+    check_device_name(route.to, at + "/to", "a route");
+    if (route.from == route.to && vertices_.contains(route.from))
+      report("broken-route", fmt::format("a route leads from '{}' to itself", route.from), "name two devices",
+             at + "/to");
+    for (const GivenRoute& earlier : spec_.routes) {
+      if (&earlier == &route) break;
+      if (earlier.from == route.from && earlier.to == route.to)
+        report("duplicate-name", fmt::format("two routes lead from '{}' to '{}'", route.from, route.to), "keep one",
+               at);
+    }
+    std::string here = route.from;
+    for (std::size_t k = 0; k < route.links.size(); ++k) {
+      const auto found = links.find(route.links[k]);
+      if (found == links.end()) {
+        std::vector<std::string> names;
+        for (const auto& [name, id] : links) names.push_back(name);
+        const auto close = nearest_name(route.links[k], names);
+        return report("unknown-link",
+                      fmt::format("the route from '{}' to '{}' names link '{}', which does not exist", route.from,
+                                  route.to, route.links[k]),
+                      close ? fmt::format("did you mean '{}'?", *close) : "name a declared [[link]]",
+                      fmt::format("{}/links/{}", at, k));
+      }
+      const Link& link = spec_.links[found->second];
+      if (link.from != here && link.to != here)
+        return report("broken-route",
+                      fmt::format("link '{}' does not leave '{}', where the route from '{}' to '{}' stands by then",
+                                  link.name, here, route.from, route.to),
+                      "list the links in the order of travel", fmt::format("{}/links/{}", at, k));
+      here = link.from == here ? link.to : link.from;
+    }
+    if (here != route.to)
+      report("broken-route", fmt::format("the route from '{}' to '{}' ends at '{}'", route.from, route.to, here),
+             "list the links in the order of travel", at + "/links");
+  }
+
+  void add_vertex(const std::string& name, const std::string& at, const std::string& what) {
+    if (name.empty())
+      report("missing-name", fmt::format("a {} has no name", what), "give each a unique name", at);
+    else if (!vertices_.try_emplace(name, vertices_.size()).second)
+      report("duplicate-name", fmt::format("two devices or switches are called '{}'", name), "rename one of them",
+             at + "/name");
+  }
+
+  void check_vertex(const std::string& name, const std::string& at, const std::string& of) {
+    if (vertices_.contains(name)) return;
+    std::vector<std::string> names;
+    for (const auto& [known, id] : vertices_) names.push_back(known);
+    const auto close = nearest_name(name, names);
+    report("unknown-device", fmt::format("{} names '{}', which is no device or switch of this cluster", of, name),
+           close ? fmt::format("did you mean '{}'?", *close) : "declare it as [[device]] or [[switch]]", at);
+  }
+
+  void check_device_name(const std::string& name, const std::string& at, const std::string& of) {
+    const auto known = vertices_.find(name);
+    if (known != vertices_.end() && known->second < spec_.devices.size()) return;
+    if (known != vertices_.end())
+      return report("unknown-device", fmt::format("{} starts or ends at '{}', which is a switch", of, name),
+                    "name a device", at);
+    check_vertex(name, at, of);
+  }
+
+  void check_rate(double rate, bool zero_is_unknown, const char* field, const char* what, const std::string& name,
+                  const std::string& at) {
+    if (std::isfinite(rate) && (rate > 0 || (zero_is_unknown && rate == 0))) return;
+    report("not-positive", fmt::format("the {} of {} '{}' must be more than 0", field, what, name), "",
+           fmt::format("{}/{}", at, field));
+  }
+
+  void check_time(Nanoseconds time, const char* field, const char* what, const std::string& name,
+                  const std::string& at) {
+    if (time < Nanoseconds{0})
+      report("negative-time", fmt::format("the {} of {} '{}' must be 0 or more", field, what, name), "",
+             fmt::format("{}/{}", at, field));
+    if (time > kLongestLatency)
+      report("too-large", fmt::format("the {} of {} '{}' is over 2^42 ns (73 minutes)", field, what, name), "",
+             fmt::format("{}/{}", at, field));
+  }
+
+  const ClusterSpec& spec_;
+  std::vector<Finding> findings_;
+  std::map<std::string, std::size_t> vertices_;
+};
+
+}  // namespace
+
+std::optional<DeviceId> Cluster::find_device(std::string_view name) const {
+  for (const DeviceId id : devices())
+    if (device(id).name == name) return id;
+  return std::nullopt;
+}
+
+Cluster make_cluster(ClusterSpec spec) {
+  Checker checker{spec};
+  Cluster cluster;
+
+  // Channels: of each link its one or two directions, then buses, then egresses. An arc knows what it holds.
+  struct ArcChannels {
+    ChannelId own = ChannelId::none();
+    ChannelId bus = ChannelId::none();
+  };
+  std::vector<detail::Arc> arcs;
+  std::vector<ArcChannels> held;
+  std::map<std::string, ChannelId> buses;
+  std::map<std::string, std::size_t> link_index;
+  const auto add_channel = [&](Channel channel) {
+    cluster.channels_.push_back(std::move(channel));
+    return ChannelId{cluster.channels_.size() - 1};
+  };
+  for (std::size_t i = 0; i < spec.links.size(); ++i) {
+    const Link& link = spec.links[i];
+    link_index[link.name] = i;
+    ArcChannels there, back;
+    if (link.sharing == Sharing::serial && link.duplex == Duplex::full) {
+      there.own = add_channel({link.name, link.from, link.to, link.gap, false});
+      back.own = add_channel({link.name, link.to, link.from, link.gap, false});
+    } else if (link.sharing == Sharing::serial) {
+      there.own = back.own = add_channel({link.name, "", "", link.gap, false});
+    }
+    const std::size_t from = checker.vertex(link.from), to = checker.vertex(link.to);
+    arcs.push_back({from, to, i, link.latency, link.bandwidth});
+    arcs.push_back({to, from, i, link.latency, link.bandwidth});
+    held.push_back(there);
+    held.push_back(back);
+  }
+  for (std::size_t i = 0; i < spec.links.size(); ++i) {
+    const Link& link = spec.links[i];
+    if (link.bus.empty()) continue;
+    const auto known = buses.find(link.bus);
+    const ChannelId bus = known != buses.end() ? known->second : add_channel({link.bus, "", "", Nanoseconds{0}, false});
+    buses[link.bus] = bus;
+    held[2 * i].bus = held[2 * i + 1].bus = bus;
+  }
+  for (std::size_t i = 0; i < spec.egresses.size(); ++i) {
+    const Egress& egress = spec.egresses[i];
+    const std::size_t from = checker.vertex(egress.device);
+    const ChannelId own = add_channel({"egress:" + egress.device, egress.device, "", egress.gap, egress.broadcast});
+    for (std::size_t to = 0; to < spec.devices.size(); ++to) {
+      if (to == from) continue;
+      arcs.push_back({from, to, spec.links.size() + i, egress.latency, egress.bandwidth});
+      held.push_back({own, ChannelId::none()});
+    }
+  }
+
+  const std::size_t devices = spec.devices.size();
+  std::map<std::pair<std::size_t, std::size_t>, const GivenRoute*> given;
+  for (const GivenRoute& route : spec.routes) given[{checker.vertex(route.from), checker.vertex(route.to)}] = &route;
+  cluster.routes_.resize(devices * devices);
+  for (std::size_t from = 0; from < devices; ++from) {
+    auto paths = detail::best_paths(arcs, checker.vertex_count(), from, devices);
+    for (std::size_t to = 0; to < devices; ++to) {
+      if (from == to) continue;
+      auto& path = paths[to];
+      if (const auto own = given.find({from, to}); own != given.end()) {
+        path.clear();
+        std::size_t at = from;
+        for (const std::string& name : own->second->links) {
+          const std::size_t i = link_index.at(name);
+          path.push_back(arcs[2 * i].from == at ? 2 * i : 2 * i + 1);
+          at = arcs[path.back()].to;
+        }
+      }
+      if (path.empty()) {
+        checker.report("missing-route",
+                       fmt::format("no path of links leads from device '{}' to device '{}'", spec.devices[from].name,
+                                   spec.devices[to].name),
+                       "add a [[link]] between them, or a [[switch]] that both reach", fmt::format("/device/{}", from));
+        continue;
+      }
+      auto& route = cluster.routes_[from * devices + to];
+      route.first_channel = static_cast<std::uint32_t>(cluster.route_channels_.size());
+      route.first_link = static_cast<std::uint32_t>(cluster.route_links_.size());
+      route.bandwidth = BytesPerSecond{std::numeric_limits<double>::infinity()};
+      const auto hold = [&](ChannelId channel) {
+        const auto first = cluster.route_channels_.begin() + route.first_channel;
+        if (!channel.is_none() &&
+            std::find(first, cluster.route_channels_.end(), channel) == cluster.route_channels_.end())
+          cluster.route_channels_.push_back(channel);
+      };
+      for (const std::size_t a : path) {
+        route.latency += arcs[a].latency;
+        route.bandwidth = std::min(route.bandwidth, arcs[a].bandwidth);
+        cluster.route_links_.push_back(LinkId{arcs[a].link});
+        hold(held[a].own);
+        hold(held[a].bus);
+      }
+      route.channel_count = static_cast<std::uint32_t>(cluster.route_channels_.size()) - route.first_channel;
+      route.link_count = static_cast<std::uint32_t>(cluster.route_links_.size()) - route.first_link;
+    }
+  }
+  checker.throw_if_any();
+  cluster.spec_ = std::move(spec);
+  return cluster;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,188 @@
+#include "trainyard/problem/problem.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+
+namespace trainyard {
+namespace {
+
+/// Devices that no op can tell apart share a column. An op can tell a device by its name, where it gives a time for
+/// that name or is restricted to it.
+std::vector<DeviceId> representatives(const Graph& graph, const Cluster& cluster,
+                                      IdMap<DeviceId, std::uint32_t>& column) {
+  std::vector<std::string> told_by_name;
+  for (const OpId op : graph.ops()) {
+    for (const GivenTime& given : graph.given_times(op)) told_by_name.push_back(given.on);
+    for (const std::string& kind : graph.device_kinds(op)) told_by_name.push_back(kind);
+    if (told_by_name.size() > 4096) {  // keep the list short on graphs of a million ops
+      std::ranges::sort(told_by_name);
+      told_by_name.erase(std::unique(told_by_name.begin(), told_by_name.end()), told_by_name.end());
+    }
+  }
+  std::ranges::sort(told_by_name);
+  std::vector<DeviceId> result;
+  column.assign(cluster.device_count(), 0);
+  for (const DeviceId id : cluster.devices()) {
+    const Device& device = cluster.device(id);
+    const bool named = std::ranges::binary_search(told_by_name, device.name);
+    const auto same = std::ranges::find_if(result, [&](DeviceId other_id) {
+      const Device& other = cluster.device(other_id);
+      return !named && !std::ranges::binary_search(told_by_name, other.name) && device.kind == other.kind &&
+             device.device_class == other.device_class && device.peak == other.peak &&
+             device.memory_bandwidth == other.memory_bandwidth && device.launch_overhead == other.launch_overhead;
+    });
+    column[id] = static_cast<std::uint32_t>(same - result.begin());
+    if (same == result.end()) result.push_back(id);
+  }
+  return result;
+}
+
+Finding no_device(const Graph& graph, const Cluster& cluster, OpId op) {
+  const auto kinds = graph.device_kinds(op);
+  std::string wanted;
+  for (const std::string& kind : kinds) wanted += (wanted.empty() ? "" : ", ") + kind;
+  std::string given;
+  for (const GivenTime& time : graph.given_times(op)) given += (given.empty() ? "" : ", ") + time.on;
+  Finding finding{"no-device",
+                  fmt::format("no device of cluster '{}' can run op '{}'", cluster.name(), graph.name(op)),
+                  "",
+                  fmt::format("/ops/{}", op.index()),
+                  {}};
+  if (!wanted.empty()) {
+    finding.message += fmt::format(": it wants {}", wanted);
+    finding.help = "use a cluster with such a device, or extend the op's \"device_kinds\"";
+  } else if (!given.empty()) {
+    finding.message += fmt::format(
+        ": it gives times for {} only, and neither \"flops\" nor \"bytes_accessed\" to estimate from", given);
+    finding.help = "add a time for a device, kind or class of this cluster to \"times_ns\"";
+  } else {
+    finding.message += ": the devices' speeds are unknown, and the op gives no times";
+    finding.help = "give the devices a known kind, or a peak and a memory bandwidth; or give the op \"times_ns\"";
+  }
+  return finding;
+}
+
+}  // namespace
+
+Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs) {
+  auto data = std::make_shared<Data>();
+  data->graph = std::move(graph);
+  data->cluster = std::move(cluster);
+  const Graph& g = data->graph;
+  const Cluster& c = data->cluster;
+  std::vector<Finding> findings;
+  const auto report = [&](Finding finding) {
+    if (findings.size() < kMostFindings) findings.push_back(std::move(finding));
+  };
+  __extension__ using Wide = __int128;
+  Wide total = 0;  // of everything that could ever run one after the other
+
+  // Op times.
+  const auto columns = representatives(g, c, data->column);
+  data->columns = columns.size();
+  data->durations.resize(g.op_count() * columns.size(), kNever);
+  data->sources.resize(g.op_count() * columns.size(), CostSource::roofline);
+  data->shortest.assign(g.op_count(), kNever);
+  Nanoseconds longest_gap{0};
+  for (const DeviceId device : c.devices()) longest_gap = std::max(longest_gap, c.device(device).gap);
+  for (const OpId op : g.ops()) {
+    Nanoseconds longest{0};
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      const auto cost = costs.op_cost(g, op, c.device(columns[k]));
+      if (!cost) continue;
+      const std::size_t cell = op.index() * columns.size() + k;
+      data->durations[cell] = cost->time;
+      data->sources[cell] = cost->source;
+      longest = std::max(longest, cost->time);
+      Nanoseconds& shortest = data->shortest[op];
+      if (shortest == kNever || cost->time < shortest) shortest = cost->time;
+    }
+    if (data->shortest[op] == kNever) report(no_device(g, c, op));
+    total += longest.count + longest_gap.count;
+  }
+
+  // Transfer times: latency per pair of devices, bytes / bandwidth per tensor and distinct bandwidth.
+  const std::size_t devices = c.device_count();
+  data->rate.resize(devices * devices, 0);
+  data->latency.resize(devices * devices);
+  std::map<double, std::uint32_t> rates;
+  std::vector<Route> rate_routes;
+  Nanoseconds longest_latency{0};
+  for (const DeviceId from : c.devices())
+    for (const DeviceId to : c.devices()) {
+      if (from == to) continue;
+      Route route = c.route(from, to);
+      const std::size_t pair = from.index() * devices + to.index();
+      data->latency[pair] = costs.transfer_time(Bytes{0}, route);
+      longest_latency = std::max(longest_latency, data->latency[pair]);
+      const auto [known, added] = rates.try_emplace(route.bandwidth.value, static_cast<std::uint32_t>(rates.size()));
+      if (added) {
+        route.latency = Nanoseconds{0};
+        rate_routes.push_back(route);
+      }
+      data->rate[pair] = known->second;
+    }
+  for (const ChannelId channel : c.channels()) longest_gap = std::max(longest_gap, c.channel(channel).gap);
+  data->rates = rate_routes.size();
+  data->byte_times.reserve(g.tensor_count() * rate_routes.size());
+  for (const TensorId tensor : g.tensors()) {
+    Nanoseconds longest{0};
+    for (const Route& route : rate_routes) {
+      data->byte_times.push_back(costs.transfer_time(g.bytes(tensor), route));
+      longest = std::max(longest, data->byte_times.back());
+    }
+    const auto copies = static_cast<Wide>(std::min(g.consumers(tensor).size(), devices - 1));
+    total += copies * (static_cast<Wide>(longest.count) + longest_latency.count + longest_gap.count);
+  }
+  if (findings.empty() && total > kLongestTime.count)
+    report({"too-large",
+            fmt::format("the times of graph '{}' on cluster '{}' can add up to more than 2^62 ns (146 years)", g.name(),
+                        c.name()),
+            "check the units of the largest times, sizes and gaps",
+            "",
+            {}});
+
+  // Colocation groups, numbered by their first op.
+  std::map<std::string, GroupId, std::less<>> named;
+  std::vector<std::pair<GroupId, OpId>> members;
+  data->group.assign(g.op_count(), GroupId::none());
+  std::size_t groups = 0;
+  for (const OpId op : g.ops()) {
+    const std::string& name = g.colocation_group(op);
+    GroupId group = GroupId::none();
+    if (const auto known = named.find(name); !name.empty() && known != named.end()) {
+      group = known->second;
+    } else {
+      group = GroupId{groups++};
+      if (!name.empty()) named.emplace(name, group);
+    }
+    data->group[op] = group;
+    members.emplace_back(group, op);
+  }
+  data->group_ops = CompressedRows<GroupId, OpId>(groups, members);
+  for (const auto& [name, group] : named) {
+    const auto ops = data->group_ops[group];
+    const bool common = std::ranges::any_of(c.devices(), [&](DeviceId device) {
+      return std::ranges::all_of(
+          ops, [&](OpId op) { return data->durations[op.index() * data->columns + data->column[device]] != kNever; });
+    });
+    const bool each_has_one = std::ranges::all_of(ops, [&](OpId op) { return data->shortest[op] != kNever; });
+    if (!common && each_has_one)
+      report({"colocation",
+              fmt::format("the {} ops of colocation group '{}' must share a device, and no device can run them all",
+                          ops.size(), name),
+              "widen their \"device_kinds\", or take some out of the group",
+              fmt::format("/ops/{}/colocate", ops.front().index()),
+              {}});
+  }
+  if (!findings.empty()) throw InputError(std::move(findings));
+  data_ = std::move(data);
+}
+
+}  // namespace trainyard
