@@ -49,8 +49,10 @@ bool Outputs::takes_standard_output() const {
 }
 
 void Outputs::check() const {
+  std::error_code ignored;
   for (const Output& output : outputs_)
-    if (is_file(output.path)) OutputFile{output.path};  // removed again without commit()
+    if (is_file(output.path) || fs::is_directory(output.path, ignored))
+      OutputFile{output.path};  // removed again without commit()
 }
 
 void Outputs::write_all(Console& console) {

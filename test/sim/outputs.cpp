@@ -74,6 +74,9 @@ TEST_CASE("an output is no input of the same run and no other output") {
   const auto nowhere = run_trainyard(folder.path(), "import chain.json -o missing/x.json");
   CHECK(nowhere.exit_code == 3);
   CHECK(contains(nowhere.error, "missing"));
+  const auto onto_folder = run_trainyard(folder.path(), "place chain.json --cluster pair.toml -o .");
+  CHECK(onto_folder.exit_code == 3);
+  CHECK_FALSE(contains(onto_folder.error, "warning"));  // known before the work begins
 }
 
 TEST_CASE("files are compressed by their names, and - is the standard stream") {
