@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainyard/zoo/network.hpp"
+
+namespace trainyard::zoo {
+
+// What each file of networks adds to the catalogue.
+std::vector<Network> classic_networks();    // LeNet, AlexNet, VGG
+std::vector<Network> squeeze_networks();    // SqueezeNet
+std::vector<Network> resnet_networks();     // ResNet
+std::vector<Network> googlenet_networks();  // GoogLeNet
+std::vector<Network> inception_networks();  // Inception-v3
+std::vector<Network> nasnet_networks();     // NASNet-A
+std::vector<Network> densenet_networks();   // DenseNet
+std::vector<Network> mobilenet_networks();  // MobileNet-v2
+std::vector<Network> rnnlm_networks();      // RNNLM
+std::vector<Network> nmt_networks();        // NMT, GNMT
+std::vector<Network> transformer_networks();
+std::vector<Network> bert_networks();
+std::vector<Network> gpt2_networks();
+std::vector<Network> vit_networks();
+
+// Parameters that many networks share.
+inline NetworkParameter batch_parameter(std::int64_t value) {
+  return {"batch", value, 1, 1'048'576, "samples per step"};
+}
+inline NetworkParameter image_parameter(std::int64_t value, std::int64_t least) {
+  return {"image", value, least, 8192, "height and width of the image in pixels"};
+}
+inline NetworkParameter classes_parameter(std::int64_t value) {
+  return {"classes", value, 1, 10'000'000, "classes told apart"};
+}
+inline NetworkParameter vocabulary_parameter(std::int64_t value) {
+  return {"vocabulary", value, 1, 10'000'000, "words or tokens known"};
+}
+inline NetworkParameter layers_parameter(std::int64_t value, const std::string& meaning = "layers") {
+  return {"layers", value, 1, 1024, meaning};
+}
+inline NetworkParameter hidden_parameter(std::int64_t value, const std::string& meaning = "width of a layer") {
+  return {"hidden", value, 1, 65'536, meaning};
+}
+inline NetworkParameter heads_parameter(std::int64_t value) {
+  return {"heads", value, 1, 1024, "attention heads; they divide the width"};
+}
+inline NetworkParameter seq_parameter(std::int64_t value, std::int64_t most = 131'072) {
+  return {"seq", value, 1, most, "tokens per sample"};
+}
+
+}  // namespace trainyard::zoo

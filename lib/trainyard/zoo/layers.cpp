@@ -1,0 +1,317 @@
+#include "trainyard/zoo/layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cctype>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/model/shape_inference.hpp"
+
+namespace trainyard::zoo {
+
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::vector<std::int64_t> pads(const std::array<std::int64_t, 2>& padding) {
+  return {padding[0], padding[1], padding[0], padding[1]};
+}
+
+/// 64 TiB of float32: beyond any machine, and far enough from 2^63 that sums of sizes stay exact.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
+
+void check_size(const Value& value) {
+  if (elements(value.shape) <= kMostElements) return;
+  throw InputError({.code = "too-large",
+                    .message = fmt::format("'{}' would have more than {} elements", value.name, kMostElements),
+                    .help = "give smaller sizes"});
+}
+
+}  // namespace
+
+void LayerBuilder::at(std::string layer, std::string_view detail) {
+  layer_ = std::move(layer);
+  prefix_ = detail.empty() ? layer_ + "/" : fmt::format("{}/{}/", layer_, detail);
+}
+
+std::string LayerBuilder::next_name(const std::string& kind) {
+  const std::string name = prefix_ + kind;
+  const int use = ++uses_[name];
+  return use == 1 ? name : fmt::format("{}_{}", name, use);
+}
+
+ValueId LayerBuilder::add_value(Value value) {
+  value.shape_known = true;
+  check_size(value);
+  const ValueId id{model_.values.size()};
+  model_.values.push_back(std::move(value));
+  return id;
+}
+
+ValueId LayerBuilder::input(const std::string& name, Shape shape, DataType type) {
+  const ValueId id =
+      add_value({.name = name, .type = type, .shape = std::move(shape), .role = Value::Role::input});
+  model_.inputs.push_back(id);
+  return id;
+}
+
+ValueId LayerBuilder::parameter(const std::string& name, Shape shape) {
+  return add_value({.name = prefix_ + name, .shape = std::move(shape), .role = Value::Role::parameter});
+}
+
+ValueId LayerBuilder::constant(std::vector<std::int64_t> contents) {
+  const auto [at, added] = constants_.try_emplace(contents, ValueId::none());
+  if (added) {
+    const auto count = static_cast<std::int64_t>(contents.size());
+    at->second = add_value({.name = fmt::format("constant_{}", model_.values.size()),
+                            .type = DataType::int64,
+                            .shape = {count},
+                            .role = Value::Role::constant,
+                            .integers = std::move(contents),
+                            .contents_known = true});
+  }
+  return at->second;
+}
+
+ValueId LayerBuilder::scalar_constant(std::int64_t contents) {
+  const auto [at, added] = scalars_.try_emplace(contents, ValueId::none());
+  if (added) {
+    at->second = add_value({.name = fmt::format("constant_{}", model_.values.size()),
+                            .type = DataType::int64,
+                            .role = Value::Role::constant,
+                            .integers = {contents},
+                            .contents_known = true});
+  }
+  return at->second;
+}
+
+ValueId LayerBuilder::opaque_constant(Shape shape, DataType type) {
+  return add_value({.name = fmt::format("constant_{}", model_.values.size()),
+                    .type = type,
+                    .shape = std::move(shape),
+                    .role = Value::Role::constant});
+}
+
+ValueId LayerBuilder::append(const std::string& type, std::vector<ValueId> inputs,
+                             std::map<std::string, Attribute> attributes, std::size_t outputs,
+                             const std::string& name) {
+  const std::string node_name = name.empty() ? next_name(lower(type)) : name;
+  const ValueId first{model_.values.size()};
+  std::vector<ValueId> produced;
+  for (std::size_t i = 0; i < outputs; ++i) {
+    produced.push_back(ValueId{model_.values.size()});
+    model_.values.push_back({.name = i == 0 ? node_name + ".out" : fmt::format("{}.out{}", node_name, i + 1)});
+  }
+  const NodeId node{model_.nodes.size()};
+  model_.nodes.push_back({.name = node_name,
+                          .type = type,
+                          .inputs = std::move(inputs),
+                          .outputs = produced,
+                          .attributes = std::move(attributes),
+                          .layer = layer_});
+  infer_shapes(model_, node);
+  for (const ValueId output : produced) {
+    const Value& value = model_.values[output];
+    assert(value.shape_known);
+    if (std::any_of(value.shape.begin(), value.shape.end(), [](std::int64_t d) { return d <= 0; })) {
+      throw InputError({.code = "too-small",
+                        .message = fmt::format("{}: nothing is left of the input at '{}'", model_.name, node_name),
+                        .help = "give a larger image"});
+    }
+    check_size(value);
+  }
+  return first;
+}
+
+ValueId LayerBuilder::conv(ValueId x, const Convolution& how) {
+  require_divides("groups", how.groups, "channels", shape(x)[1]);
+  require_divides("groups", how.groups, "channels", how.channels);
+  const std::string name = next_name("conv");
+  std::vector<ValueId> inputs = {x, add_value({.name = name + ".weight",
+                                               .shape = {how.channels, shape(x)[1] / how.groups, how.kernel[0],
+                                                         how.kernel[1]},
+                                               .role = Value::Role::parameter})};
+  if (how.bias) {
+    inputs.push_back(
+        add_value({.name = name + ".bias", .shape = {how.channels}, .role = Value::Role::parameter}));
+  }
+  return append("Conv", std::move(inputs),
+                {{"kernel_shape", std::vector<std::int64_t>{how.kernel[0], how.kernel[1]}},
+                 {"strides", std::vector<std::int64_t>{how.stride, how.stride}},
+                 {"pads", pads(how.padding)},
+                 {"dilations", std::vector<std::int64_t>{1, 1}},
+                 {"group", how.groups}},
+                1, name);
+}
+
+ValueId LayerBuilder::batch_norm(ValueId x, double epsilon) {
+  const std::string name = next_name("batch_norm");
+  const Shape per_channel = {shape(x)[1]};
+  std::vector<ValueId> inputs = {x};
+  for (const char* parameter : {".weight", ".bias"}) {
+    inputs.push_back(add_value({.name = name + parameter, .shape = per_channel, .role = Value::Role::parameter}));
+  }
+  for (const char* statistic : {".running_mean", ".running_var"}) {
+    inputs.push_back(add_value({.name = name + statistic, .shape = per_channel, .role = Value::Role::buffer}));
+  }
+  return append("BatchNormalization", std::move(inputs), {{"epsilon", epsilon}, {"training_mode", std::int64_t{1}}}, 3,
+                name);
+}
+
+ValueId LayerBuilder::relu6(ValueId x) {
+  return append("Clip", {x, opaque_constant({}), opaque_constant({})}, {}, 1, next_name("relu6"));
+}
+
+ValueId LayerBuilder::gelu(ValueId x, bool tanh_approximation) {
+  return append("Gelu", {x}, {{"approximate", std::string{tanh_approximation ? "tanh" : "none"}}});
+}
+
+ValueId LayerBuilder::softmax(ValueId x) { return append("Softmax", {x}, {{"axis", std::int64_t{-1}}}); }
+
+ValueId LayerBuilder::dropout(ValueId x, double ratio) {
+  return ratio > 0 ? append("Dropout", {x}, {{"ratio", ratio}}) : x;
+}
+
+ValueId LayerBuilder::max_pool(ValueId x, const Pooling& how) {
+  return append("MaxPool", {x},
+                {{"kernel_shape", std::vector<std::int64_t>{how.kernel, how.kernel}},
+                 {"strides", std::vector<std::int64_t>{how.stride, how.stride}},
+                 {"pads", pads({how.padding, how.padding})},
+                 {"ceil_mode", std::int64_t{how.ceil}}},
+                1, next_name("max_pool"));
+}
+
+ValueId LayerBuilder::average_pool(ValueId x, const Pooling& how) {
+  return append("AveragePool", {x},
+                {{"kernel_shape", std::vector<std::int64_t>{how.kernel, how.kernel}},
+                 {"strides", std::vector<std::int64_t>{how.stride, how.stride}},
+                 {"pads", pads({how.padding, how.padding})},
+                 {"ceil_mode", std::int64_t{how.ceil}},
+                 {"count_include_pad", std::int64_t{how.count_padding}}},
+                1, next_name("average_pool"));
+}
+
+ValueId LayerBuilder::adaptive_average_pool(ValueId x, std::int64_t size) {
+  const std::int64_t given = shape(x)[2];
+  const std::int64_t wanted = std::min(size, given);
+  const std::int64_t stride = given / wanted;
+  return average_pool(x, {.kernel = given - (wanted - 1) * stride, .stride = stride});
+}
+
+ValueId LayerBuilder::flatten(ValueId x) { return append("Flatten", {x}, {{"axis", std::int64_t{1}}}); }
+
+ValueId LayerBuilder::gemm(ValueId x, std::int64_t outputs) {
+  const std::string name = next_name("gemm");
+  const ValueId weight =
+      add_value({.name = name + ".weight", .shape = {outputs, shape(x)[1]}, .role = Value::Role::parameter});
+  const ValueId bias = add_value({.name = name + ".bias", .shape = {outputs}, .role = Value::Role::parameter});
+  return append("Gemm", {x, weight, bias}, {{"transB", std::int64_t{1}}}, 1, name);
+}
+
+ValueId LayerBuilder::linear(ValueId x, std::int64_t outputs, bool bias) {
+  const std::string name = next_name("linear");
+  std::vector<ValueId> inputs = {
+      x, add_value({.name = name + ".weight", .shape = {shape(x).back(), outputs}, .role = Value::Role::parameter})};
+  if (bias) {
+    inputs.push_back(add_value({.name = name + ".bias", .shape = {outputs}, .role = Value::Role::parameter}));
+  }
+  return append("Linear", std::move(inputs), {}, 1, name);
+}
+
+ValueId LayerBuilder::layer_norm(ValueId x, double epsilon) {
+  const std::string name = next_name("layer_norm");
+  const std::int64_t width = shape(x).back();
+  const ValueId weight = add_value({.name = name + ".weight", .shape = {width}, .role = Value::Role::parameter});
+  const ValueId bias = add_value({.name = name + ".bias", .shape = {width}, .role = Value::Role::parameter});
+  return append("LayerNormalization", {x, weight, bias}, {{"axis", std::int64_t{-1}}, {"epsilon", epsilon}}, 1, name);
+}
+
+ValueId LayerBuilder::select(ValueId x, std::int64_t axis, std::int64_t index) {
+  return append("Gather", {x, scalar_constant(index)}, {{"axis", axis}}, 1, next_name("select"));
+}
+
+std::vector<ValueId> LayerBuilder::split(ValueId x, std::int64_t axis, std::size_t parts) {
+  const std::int64_t rank = static_cast<std::int64_t>(shape(x).size());
+  const std::int64_t whole = shape(x)[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)];
+  const auto count = static_cast<std::int64_t>(parts);
+  require_divides("parts", count, "width", whole);
+  const ValueId sizes = constant(std::vector<std::int64_t>(parts, whole / count));
+  const ValueId first = append("Split", {x, sizes}, {{"axis", axis}}, parts);
+  std::vector<ValueId> pieces;
+  for (std::size_t i = 0; i < parts; ++i) pieces.push_back(ValueId{first.index() + i});
+  return pieces;
+}
+
+ValueId LayerBuilder::slice(ValueId x, std::int64_t axis, std::int64_t first, std::int64_t last) {
+  return append("Slice", {x, constant({first}), constant({last}), constant({axis})});
+}
+
+ValueId LayerBuilder::reshape(ValueId x, std::vector<std::int64_t> to) {
+  return append("Reshape", {x, constant(std::move(to))});
+}
+
+ValueId LayerBuilder::transpose(ValueId x, std::vector<std::int64_t> order) {
+  return append("Transpose", {x}, {{"perm", std::move(order)}});
+}
+
+ValueId LayerBuilder::unsqueeze(ValueId x, std::int64_t axis) { return append("Unsqueeze", {x, constant({axis})}); }
+
+ValueId LayerBuilder::squeeze(ValueId x, std::int64_t axis) { return append("Squeeze", {x, constant({axis})}); }
+
+ValueId LayerBuilder::stack(const std::vector<ValueId>& parts, std::int64_t axis) {
+  std::vector<ValueId> lifted;
+  for (const ValueId part : parts) lifted.push_back(unsqueeze(part, axis));
+  return concat(lifted, axis);
+}
+
+ValueId LayerBuilder::attention(ValueId q, ValueId k, ValueId v, std::int64_t heads, double ratio, bool causal) {
+  const std::int64_t batch = shape(q)[0], queries = shape(q)[1], keys = shape(k)[1], width = shape(q)[2];
+  require_divides("heads", heads, "width", width);
+  const std::int64_t depth = width / heads;
+  q = transpose(reshape(q, {batch, queries, heads, depth}), {0, 2, 1, 3});
+  k = transpose(reshape(k, {batch, keys, heads, depth}), {0, 2, 3, 1});
+  v = transpose(reshape(v, {batch, keys, heads, depth}), {0, 2, 1, 3});
+  ValueId scores = div(matmul(q, k), opaque_constant({}));
+  if (causal) {
+    scores = append("Where", {opaque_constant({1, 1, queries, keys}, DataType::boolean), scores, opaque_constant({})});
+  }
+  const ValueId weights = dropout(softmax(scores), ratio);
+  return reshape(transpose(matmul(weights, v), {0, 2, 1, 3}), {batch, queries, width});
+}
+
+LstmCell LayerBuilder::lstm_cell(std::int64_t inputs, std::int64_t hidden) {
+  return {.weight = parameter("weight", {4 * hidden, inputs + hidden}),
+          .bias = parameter("bias", {4 * hidden}),
+          .hidden = hidden};
+}
+
+LstmState LayerBuilder::lstm_step(const LstmCell& cell, ValueId x, LstmState state) {
+  const ValueId gates = append("Gemm", {concat({x, state.hidden}, 1), cell.weight, cell.bias},
+                               {{"transB", std::int64_t{1}}});
+  const std::vector<ValueId> gate = split(gates, 1, 4);  // i, f, g, o
+  const ValueId kept = mul(sigmoid(gate[1]), state.cell);
+  const ValueId written = mul(sigmoid(gate[0]), tanh(gate[2]));
+  const ValueId memory = add(kept, written);
+  return {.hidden = mul(sigmoid(gate[3]), tanh(memory)), .cell = memory};
+}
+
+Model LayerBuilder::finish(const std::vector<ValueId>& outputs) && {
+  model_.outputs = outputs;
+  return std::move(model_);
+}
+
+void require_divides(std::string_view part_name, std::int64_t parts, std::string_view whole_name,
+                     std::int64_t whole) {
+  if (parts > 0 && whole % parts == 0) return;
+  throw InputError({.code = "does-not-divide",
+                    .message = fmt::format("{} {} cannot be shared by {} {}", whole, whole_name, parts, part_name),
+                    .help = fmt::format("make {} a multiple of {}", whole_name, part_name)});
+}
+
+}  // namespace trainyard::zoo

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainyard/model/model.hpp"
+
+namespace trainyard::zoo {
+
+/// A convolution over [N, C, H, W].
+struct Convolution {
+  std::int64_t channels = 0;                // of the output
+  std::array<std::int64_t, 2> kernel = {1, 1};   // height, width
+  std::int64_t stride = 1;
+  std::array<std::int64_t, 2> padding = {0, 0};  // top and bottom, left and right
+  std::int64_t groups = 1;
+  bool bias = false;
+};
+
+/// A square pooling window over [N, C, H, W].
+struct Pooling {
+  std::int64_t kernel = 3;
+  std::int64_t stride = 2;
+  std::int64_t padding = 0;
+  bool ceil = false;            // the last window may hang over the edge
+  bool count_padding = true;    // average only: zeros of the padding are part of the mean
+};
+
+/// The weights of one LSTM layer spelled out in operators: i, f, g, o = [x, h] W + b.
+struct LstmCell {
+  ValueId weight, bias;
+  std::int64_t hidden = 0;
+};
+
+struct LstmState {
+  ValueId hidden, cell;
+};
+
+/// Appends the usual layers to a model, one node after the other, each with its shapes inferred. Nodes are named
+/// LAYER/TYPE, with a number from the second of a kind on; parameters after their node (LAYER/conv.weight).
+/// `at` sets the layer that the next nodes belong to.
+class LayerBuilder {
+ public:
+  explicit LayerBuilder(std::string name) { model_.name = std::move(name); }
+
+  /// The layer of the nodes that follow; `detail` ("t3", "attention") goes into their names only.
+  void at(std::string layer, std::string_view detail = "");
+  /// The current layer.
+  const std::string& layer() const { return layer_; }
+  const Shape& shape(ValueId value) const { return model_.values[value].shape; }
+
+  ValueId input(const std::string& name, Shape shape, DataType type = DataType::float32);
+  /// A trained array of the current layer.
+  ValueId parameter(const std::string& name, Shape shape);
+  ValueId constant(std::vector<std::int64_t> contents);
+  ValueId scalar_constant(std::int64_t contents);
+  /// A literal number or mask whose contents do not matter to any cost.
+  ValueId opaque_constant(Shape shape, DataType type = DataType::float32);
+
+  ValueId conv(ValueId x, const Convolution& how);
+  ValueId batch_norm(ValueId x, double epsilon = 1e-5);
+  ValueId relu(ValueId x) { return unary("Relu", x); }
+  ValueId relu6(ValueId x);
+  ValueId gelu(ValueId x, bool tanh_approximation = false);
+  ValueId sigmoid(ValueId x) { return unary("Sigmoid", x); }
+  ValueId tanh(ValueId x) { return unary("Tanh", x); }
+  ValueId softmax(ValueId x);
+  ValueId dropout(ValueId x, double ratio);
+  ValueId max_pool(ValueId x, const Pooling& how);
+  ValueId average_pool(ValueId x, const Pooling& how);
+  /// Average pooling to a map of `size` x `size`, or of the input's own size where that is smaller.
+  ValueId adaptive_average_pool(ValueId x, std::int64_t size);
+  ValueId global_average_pool(ValueId x) { return unary("GlobalAveragePool", x); }
+  ValueId flatten(ValueId x);
+  /// x [M, K] times weight [N, K] transposed, plus bias: the classifier of a convolutional network.
+  ValueId gemm(ValueId x, std::int64_t outputs);
+  /// The last dimension of x, of any rank, times weight [K, N], plus bias.
+  ValueId linear(ValueId x, std::int64_t outputs, bool bias = true);
+  ValueId layer_norm(ValueId x, double epsilon = 1e-5);
+  /// Rows of `table` [V, D].
+  ValueId embedding(ValueId table, ValueId indices) { return append("Gather", {table, indices}, {{"axis", std::int64_t{0}}}); }
+  /// x with its dimension `axis` fixed at `index`, and gone.
+  ValueId select(ValueId x, std::int64_t axis, std::int64_t index);
+
+  ValueId add(ValueId a, ValueId b) { return append("Add", {a, b}); }
+  ValueId mul(ValueId a, ValueId b) { return append("Mul", {a, b}); }
+  ValueId div(ValueId a, ValueId b) { return append("Div", {a, b}); }
+  ValueId matmul(ValueId a, ValueId b) { return append("MatMul", {a, b}); }
+  ValueId concat(const std::vector<ValueId>& parts, std::int64_t axis) { return append("Concat", parts, {{"axis", axis}}); }
+  std::vector<ValueId> split(ValueId x, std::int64_t axis, std::size_t parts);
+  ValueId slice(ValueId x, std::int64_t axis, std::int64_t first, std::int64_t last);
+  ValueId reshape(ValueId x, std::vector<std::int64_t> shape);
+  ValueId transpose(ValueId x, std::vector<std::int64_t> order);
+  ValueId unsqueeze(ValueId x, std::int64_t axis);
+  ValueId squeeze(ValueId x, std::int64_t axis);
+  /// Values of one shape along a new axis.
+  ValueId stack(const std::vector<ValueId>& parts, std::int64_t axis);
+
+  /// Scaled dot-product attention of q [B, S, D] over k and v [B, T, D], in `heads` heads; `ratio` is the dropout of
+  /// the weights (0: none); a causal mask hides later positions.
+  ValueId attention(ValueId q, ValueId k, ValueId v, std::int64_t heads, double ratio, bool causal = false);
+
+  LstmCell lstm_cell(std::int64_t inputs, std::int64_t hidden);
+  /// One step: x [B, I].
+  LstmState lstm_step(const LstmCell& cell, ValueId x, LstmState state);
+
+  ValueId unary(const std::string& type, ValueId x) { return append(type, {x}); }
+  /// Any node. Its outputs are consecutive; the first is returned.
+  ValueId append(const std::string& type, std::vector<ValueId> inputs, std::map<std::string, Attribute> attributes = {},
+                 std::size_t outputs = 1, const std::string& name = "");
+  /// A name for the next node of a kind in this layer.
+  std::string next_name(const std::string& kind);
+
+  Model finish(const std::vector<ValueId>& outputs) &&;
+
+ private:
+  ValueId add_value(Value value);
+
+  Model model_;
+  std::string layer_, prefix_;
+  std::map<std::string, int> uses_;
+  std::map<std::vector<std::int64_t>, ValueId> constants_;
+  std::map<std::int64_t, ValueId> scalars_;
+};
+
+/// Throws InputError unless `parts` divides `whole`: heads and widths, groups and channels.
+void require_divides(std::string_view part_name, std::int64_t parts, std::string_view whole_name, std::int64_t whole);
+
+}  // namespace trainyard::zoo

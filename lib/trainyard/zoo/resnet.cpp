@@ -1,0 +1,76 @@
+#include <array>
+#include <string>
+
+#include "trainyard/zoo/catalogue.hpp"
+#include "trainyard/zoo/layers.hpp"
+
+namespace trainyard::zoo {
+
+namespace {
+
+ValueId conv_norm(LayerBuilder& net, ValueId x, const Convolution& how) { return net.batch_norm(net.conv(x, how)); }
+
+/// The input as the block's output can take it: as it is, or through a 1x1 convolution.
+ValueId shortcut(LayerBuilder& net, ValueId x, std::int64_t channels, std::int64_t stride) {
+  if (net.shape(x)[1] == channels && stride == 1) return x;
+  return conv_norm(net, x, {.channels = channels, .stride = stride});
+}
+
+ValueId basic_block(LayerBuilder& net, ValueId x, std::int64_t width, std::int64_t stride) {
+  ValueId y = net.relu(conv_norm(net, x, {.channels = width, .kernel = {3, 3}, .stride = stride, .padding = {1, 1}}));
+  y = conv_norm(net, y, {.channels = width, .kernel = {3, 3}, .padding = {1, 1}});
+  return net.relu(net.add(y, shortcut(net, x, width, stride)));
+}
+
+ValueId bottleneck(LayerBuilder& net, ValueId x, std::int64_t width, std::int64_t stride) {
+  ValueId y = net.relu(conv_norm(net, x, {.channels = width}));
+  y = net.relu(conv_norm(net, y, {.channels = width, .kernel = {3, 3}, .stride = stride, .padding = {1, 1}}));
+  y = conv_norm(net, y, {.channels = 4 * width});
+  return net.relu(net.add(y, shortcut(net, x, 4 * width, stride)));
+}
+
+using Block = ValueId (*)(LayerBuilder&, ValueId, std::int64_t, std::int64_t);
+
+Model resnet(const NetworkArguments& given, Block block, const std::array<int, 4>& blocks) {
+  LayerBuilder net{given.network()};
+  ValueId x = net.input("image", {given["batch"], 3, given["image"], given["image"]});
+  net.at("stem");
+  x = net.relu(conv_norm(net, x, {.channels = 64, .kernel = {7, 7}, .stride = 2, .padding = {3, 3}}));
+  x = net.max_pool(x, {.kernel = 3, .stride = 2, .padding = 1});
+  std::int64_t width = 64;
+  for (std::size_t stage = 0; stage < blocks.size(); ++stage, width *= 2) {
+    for (int i = 0; i < blocks[stage]; ++i) {
+      net.at("layer" + std::to_string(stage + 1) + "." + std::to_string(i));
+      x = block(net, x, width, i == 0 && stage > 0 ? 2 : 1);
+    }
+  }
+  net.at("head");
+  x = net.flatten(net.global_average_pool(x));
+  return std::move(net).finish({net.gemm(x, given["classes"])});
+}
+
+}  // namespace
+
+std::vector<Network> resnet_networks() {
+  const std::string source = "He et al., Deep Residual Learning, 2016";
+  const std::vector<NetworkParameter> parameters = {batch_parameter(32), image_parameter(224, 32),
+                                                    classes_parameter(1000)};
+  const std::string stride = " (stride in the 3x3 convolution, as in torchvision)";
+  return {
+      {"resnet18", "ResNet-18: basic blocks 2, 2, 2, 2", source, parameters,
+       [](const NetworkArguments& given) { return resnet(given, basic_block, {2, 2, 2, 2}); }},
+      {"resnet34", "ResNet-34: basic blocks 3, 4, 6, 3", source, parameters,
+       [](const NetworkArguments& given) { return resnet(given, basic_block, {3, 4, 6, 3}); }},
+      {"resnet50", "ResNet-50: bottlenecks 3, 4, 6, 3" + stride, source, parameters,
+       [](const NetworkArguments& given) { return resnet(given, bottleneck, {3, 4, 6, 3}); }},
+      {"resnet101", "ResNet-101: bottlenecks 3, 4, 23, 3" + stride, source, parameters,
+       [](const NetworkArguments& given) { return resnet(given, bottleneck, {3, 4, 23, 3}); }},
+      {"resnet152", "ResNet-152: bottlenecks 3, 8, 36, 3" + stride, source, parameters,
+       [](const NetworkArguments& given) { return resnet(given, bottleneck, {3, 8, 36, 3}); }},
+      {"resnet200", "ResNet-200: bottlenecks 3, 24, 36, 3, not pre-activated" + stride,
+       "He et al., Identity Mappings, 2016 (depths); " + source, parameters,
+       [](const NetworkArguments& given) { return resnet(given, bottleneck, {3, 24, 36, 3}); }},
+  };
+}
+
+}  // namespace trainyard::zoo

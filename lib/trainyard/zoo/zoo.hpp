@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "trainyard/model/model.hpp"
+#include "trainyard/zoo/network.hpp"
+
+namespace trainyard {
+
+/// Every network that can be built by name, grouped by kind: convolutional, recurrent, transformers.
+///
+/// All are the forward networks that are trained: dropout is there and batch norms use the batch's statistics. The
+/// loss is not: the training graph adds it. Their layers are named for reports and layer-wise placers:
+///
+///     "layer1.0", "features.3", "encoder.5", "lstm0"   a block of the chain, in its order in the network
+///     "mixed_5b/branch3x3", "fire3/expand1x1"          one of the parallel branches of a block; what joins them, and
+///                                                       what they share, is in the block itself ("mixed_5b")
+///
+/// so the block of a layer is what stands before the first '/', and its branch what stands after it. All unrolled steps
+/// of a recurrent layer are in one layer; embeddings, attention and the output projection have layers of their own
+/// ("embedding", "encoder_embedding", "attention", "head").
+std::span<const Network> networks();
+
+/// The network of that name, or null.
+const Network* find_network(std::string_view name);
+
+/// Builds a network from a spec: its name, then optionally ':' and NAME=WHOLE NUMBER pairs between commas, as in
+/// "resnet50:batch=32,classes=10". The model's name is the spec.
+/// Throws InputError: "unknown-network", "unknown-parameter" (both with the nearest name and what there is),
+/// "repeated-parameter", "spec" (not of that form), "range" (a number outside of its parameter's range), "does-not-divide"
+/// (heads that do not divide the width), "too-large" (sizes beyond 64 bits, more than kMostUnrolledSteps).
+Model make_network(std::string_view spec);
+
+}  // namespace trainyard
