@@ -49,5 +49,11 @@ inline NetworkParameter heads_parameter(std::int64_t value) {
 inline NetworkParameter seq_parameter(std::int64_t value, std::int64_t most = 131'072) {
   return {"seq", value, 1, most, "tokens per sample"};
 }
+inline NetworkParameter positions_parameter(std::int64_t value) {
+  return {"positions", value, 1, 131'072, "positions that have an embedding; at least seq"};
+}
+
+/// Throws InputError where tokens stand beyond the last position that has an embedding.
+void require_positions(std::int64_t seq, std::int64_t positions);
 
 }  // namespace trainyard::zoo

@@ -91,14 +91,24 @@ std::vector<Network> classic_networks() {
   const std::vector<NetworkParameter> vgg_parameters = {batch_parameter(64), image_parameter(224, 32),
                                                         classes_parameter(1000)};
   return {
-      {"lenet", "LeNet-5: 2 convolutions, 3 dense layers, for 28x28 grey images", "LeCun et al., 1998",
-       {batch_parameter(64), image_parameter(28, 12), classes_parameter(10)}, &lenet},
-      {"alexnet", "AlexNet in its one-tower form (2014), as in torchvision", "Krizhevsky, One weird trick, 2014",
-       {batch_parameter(64), image_parameter(224, 63), classes_parameter(1000)}, &alexnet},
+      {"lenet",
+       "LeNet-5: 2 convolutions, 3 dense layers, for 28x28 grey images",
+       "LeCun et al., 1998",
+       {batch_parameter(64), image_parameter(28, 12), classes_parameter(10)},
+       &lenet},
+      {"alexnet",
+       "AlexNet in its one-tower form (2014), as in torchvision",
+       "Krizhevsky, One weird trick, 2014",
+       {batch_parameter(64), image_parameter(224, 63), classes_parameter(1000)},
+       &alexnet},
       {"vgg16", "VGG-16 (D), 13 convolutions, no batch norm", vgg_source, vgg_parameters,
-       [](const NetworkArguments& given) { return vgg(given, {2, 2, 3, 3, 3}); }},
+       [](const NetworkArguments& given) {
+         return vgg(given, {2, 2, 3, 3, 3});
+       }},
       {"vgg19", "VGG-19 (E), 16 convolutions, no batch norm", vgg_source, vgg_parameters,
-       [](const NetworkArguments& given) { return vgg(given, {2, 2, 4, 4, 4}); }},
+       [](const NetworkArguments& given) {
+         return vgg(given, {2, 2, 4, 4, 4});
+       }},
   };
 }
 

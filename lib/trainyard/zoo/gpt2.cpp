@@ -20,6 +20,7 @@ ValueId block(LayerBuilder& net, ValueId x, std::int64_t heads) {
 
 Model gpt2(const NetworkArguments& given) {
   const std::int64_t seq = given["seq"], width = given["hidden"];
+  require_positions(seq, given["positions"]);
   LayerBuilder net{given.network()};
   const ValueId ids = net.input("ids", {given["batch"], seq}, DataType::int64);
   const ValueId positions = net.input("positions", {1, seq}, DataType::int64);
@@ -41,8 +42,7 @@ Network preset(const char* name, const char* summary, std::int64_t layers, std::
           summary,
           "Radford et al., Language Models are Unsupervised Multitask Learners, 2019",
           {batch_parameter(8), seq_parameter(1024), layers_parameter(layers), hidden_parameter(width),
-           heads_parameter(heads), vocabulary_parameter(50'257),
-           {"positions", 1024, 1, 131'072, "positions that have an embedding; at least seq"}},
+           heads_parameter(heads), vocabulary_parameter(50'257), positions_parameter(1024)},
           &gpt2};
 }
 

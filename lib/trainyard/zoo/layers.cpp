@@ -28,9 +28,9 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
 
 void check_size(const Value& value) {
   if (elements(value.shape) <= kMostElements) return;
-  throw InputError({.code = "too-large",
-                    .message = fmt::format("'{}' would have more than {} elements", value.name, kMostElements),
-                    .help = "give smaller sizes"});
+  throw InputError(Finding{.code = "too-large",
+                           .message = fmt::format("'{}' would have more than {} elements", value.name, kMostElements),
+                           .help = "give smaller sizes"});
 }
 
 }  // namespace
@@ -55,8 +55,7 @@ ValueId LayerBuilder::add_value(Value value) {
 }
 
 ValueId LayerBuilder::input(const std::string& name, Shape shape, DataType type) {
-  const ValueId id =
-      add_value({.name = name, .type = type, .shape = std::move(shape), .role = Value::Role::input});
+  const ValueId id = add_value({.name = name, .type = type, .shape = std::move(shape), .role = Value::Role::input});
   model_.inputs.push_back(id);
   return id;
 }
@@ -120,9 +119,10 @@ ValueId LayerBuilder::append(const std::string& type, std::vector<ValueId> input
     const Value& value = model_.values[output];
     assert(value.shape_known);
     if (std::any_of(value.shape.begin(), value.shape.end(), [](std::int64_t d) { return d <= 0; })) {
-      throw InputError({.code = "too-small",
-                        .message = fmt::format("{}: nothing is left of the input at '{}'", model_.name, node_name),
-                        .help = "give a larger image"});
+      throw InputError(
+          Finding{.code = "too-small",
+                  .message = fmt::format("{}: nothing is left of the input at '{}'", model_.name, node_name),
+                  .help = "give a larger image"});
     }
     check_size(value);
   }
@@ -130,16 +130,14 @@ ValueId LayerBuilder::append(const std::string& type, std::vector<ValueId> input
 }
 
 ValueId LayerBuilder::conv(ValueId x, const Convolution& how) {
-  require_divides("groups", how.groups, "channels", shape(x)[1]);
-  require_divides("groups", how.groups, "channels", how.channels);
+  assert(shape(x)[1] % how.groups == 0 && how.channels % how.groups == 0);
   const std::string name = next_name("conv");
-  std::vector<ValueId> inputs = {x, add_value({.name = name + ".weight",
-                                               .shape = {how.channels, shape(x)[1] / how.groups, how.kernel[0],
-                                                         how.kernel[1]},
-                                               .role = Value::Role::parameter})};
+  std::vector<ValueId> inputs = {
+      x, add_value({.name = name + ".weight",
+                    .shape = {how.channels, shape(x)[1] / how.groups, how.kernel[0], how.kernel[1]},
+                    .role = Value::Role::parameter})};
   if (how.bias) {
-    inputs.push_back(
-        add_value({.name = name + ".bias", .shape = {how.channels}, .role = Value::Role::parameter}));
+    inputs.push_back(add_value({.name = name + ".bias", .shape = {how.channels}, .role = Value::Role::parameter}));
   }
   return append("Conv", std::move(inputs),
                 {{"kernel_shape", std::vector<std::int64_t>{how.kernel[0], how.kernel[1]}},
@@ -240,7 +238,7 @@ std::vector<ValueId> LayerBuilder::split(ValueId x, std::int64_t axis, std::size
   const std::int64_t rank = static_cast<std::int64_t>(shape(x).size());
   const std::int64_t whole = shape(x)[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)];
   const auto count = static_cast<std::int64_t>(parts);
-  require_divides("parts", count, "width", whole);
+  assert(whole % count == 0);
   const ValueId sizes = constant(std::vector<std::int64_t>(parts, whole / count));
   const ValueId first = append("Split", {x, sizes}, {{"axis", axis}}, parts);
   std::vector<ValueId> pieces;
@@ -272,7 +270,7 @@ ValueId LayerBuilder::stack(const std::vector<ValueId>& parts, std::int64_t axis
 
 ValueId LayerBuilder::attention(ValueId q, ValueId k, ValueId v, std::int64_t heads, double ratio, bool causal) {
   const std::int64_t batch = shape(q)[0], queries = shape(q)[1], keys = shape(k)[1], width = shape(q)[2];
-  require_divides("heads", heads, "width", width);
+  require_multiple("hidden", width, heads, "heads");
   const std::int64_t depth = width / heads;
   q = transpose(reshape(q, {batch, queries, heads, depth}), {0, 2, 1, 3});
   k = transpose(reshape(k, {batch, keys, heads, depth}), {0, 2, 3, 1});
@@ -292,8 +290,8 @@ LstmCell LayerBuilder::lstm_cell(std::int64_t inputs, std::int64_t hidden) {
 }
 
 LstmState LayerBuilder::lstm_step(const LstmCell& cell, ValueId x, LstmState state) {
-  const ValueId gates = append("Gemm", {concat({x, state.hidden}, 1), cell.weight, cell.bias},
-                               {{"transB", std::int64_t{1}}});
+  const ValueId gates =
+      append("Gemm", {concat({x, state.hidden}, 1), cell.weight, cell.bias}, {{"transB", std::int64_t{1}}});
   const std::vector<ValueId> gate = split(gates, 1, 4);  // i, f, g, o
   const ValueId kept = mul(sigmoid(gate[1]), state.cell);
   const ValueId written = mul(sigmoid(gate[0]), tanh(gate[2]));
@@ -306,12 +304,16 @@ Model LayerBuilder::finish(const std::vector<ValueId>& outputs) && {
   return std::move(model_);
 }
 
-void require_divides(std::string_view part_name, std::int64_t parts, std::string_view whole_name,
-                     std::int64_t whole) {
-  if (parts > 0 && whole % parts == 0) return;
-  throw InputError({.code = "does-not-divide",
-                    .message = fmt::format("{} {} cannot be shared by {} {}", whole, whole_name, parts, part_name),
-                    .help = fmt::format("make {} a multiple of {}", whole_name, part_name)});
+void require_multiple(std::string_view name, std::int64_t value, std::int64_t divisor, std::string_view divisor_name) {
+  if (value % divisor == 0) return;
+  const std::string what =
+      divisor_name.empty() ? fmt::format("{}", divisor) : fmt::format("{}={}", divisor_name, divisor);
+  const std::int64_t below = value - value % divisor;
+  throw InputError(Finding{.code = "does-not-divide",
+                           .message = fmt::format("{}={} is not a multiple of {}", name, value, what),
+                           .help = below > 0
+                                       ? fmt::format("the nearest multiples are {} and {}", below, below + divisor)
+                                       : fmt::format("the least multiple is {}", divisor)});
 }
 
 }  // namespace trainyard::zoo

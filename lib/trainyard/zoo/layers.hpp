@@ -15,8 +15,8 @@ namespace trainyard::zoo {
 
 /// A convolution over [N, C, H, W].
 struct Convolution {
-  std::int64_t channels = 0;                // of the output
-  std::array<std::int64_t, 2> kernel = {1, 1};   // height, width
+  std::int64_t channels = 0;                    // of the output
+  std::array<std::int64_t, 2> kernel = {1, 1};  // height, width
   std::int64_t stride = 1;
   std::array<std::int64_t, 2> padding = {0, 0};  // top and bottom, left and right
   std::int64_t groups = 1;
@@ -28,8 +28,8 @@ struct Pooling {
   std::int64_t kernel = 3;
   std::int64_t stride = 2;
   std::int64_t padding = 0;
-  bool ceil = false;            // the last window may hang over the edge
-  bool count_padding = true;    // average only: zeros of the padding are part of the mean
+  bool ceil = false;          // the last window may hang over the edge
+  bool count_padding = true;  // average only: zeros of the padding are part of the mean
 };
 
 /// The weights of one LSTM layer spelled out in operators: i, f, g, o = [x, h] W + b.
@@ -84,7 +84,9 @@ class LayerBuilder {
   ValueId linear(ValueId x, std::int64_t outputs, bool bias = true);
   ValueId layer_norm(ValueId x, double epsilon = 1e-5);
   /// Rows of `table` [V, D].
-  ValueId embedding(ValueId table, ValueId indices) { return append("Gather", {table, indices}, {{"axis", std::int64_t{0}}}); }
+  ValueId embedding(ValueId table, ValueId indices) {
+    return append("Gather", {table, indices}, {{"axis", std::int64_t{0}}});
+  }
   /// x with its dimension `axis` fixed at `index`, and gone.
   ValueId select(ValueId x, std::int64_t axis, std::int64_t index);
 
@@ -92,7 +94,9 @@ class LayerBuilder {
   ValueId mul(ValueId a, ValueId b) { return append("Mul", {a, b}); }
   ValueId div(ValueId a, ValueId b) { return append("Div", {a, b}); }
   ValueId matmul(ValueId a, ValueId b) { return append("MatMul", {a, b}); }
-  ValueId concat(const std::vector<ValueId>& parts, std::int64_t axis) { return append("Concat", parts, {{"axis", axis}}); }
+  ValueId concat(const std::vector<ValueId>& parts, std::int64_t axis) {
+    return append("Concat", parts, {{"axis", axis}});
+  }
   std::vector<ValueId> split(ValueId x, std::int64_t axis, std::size_t parts);
   ValueId slice(ValueId x, std::int64_t axis, std::int64_t first, std::int64_t last);
   ValueId reshape(ValueId x, std::vector<std::int64_t> shape);
@@ -129,7 +133,8 @@ class LayerBuilder {
   std::map<std::int64_t, ValueId> scalars_;
 };
 
-/// Throws InputError unless `parts` divides `whole`: heads and widths, groups and channels.
-void require_divides(std::string_view part_name, std::int64_t parts, std::string_view whole_name, std::int64_t whole);
+/// Throws InputError unless `name`=`value` is a multiple of `divisor`, which is another parameter where it has a name.
+void require_multiple(std::string_view name, std::int64_t value, std::int64_t divisor,
+                      std::string_view divisor_name = "");
 
 }  // namespace trainyard::zoo

@@ -58,18 +58,30 @@ std::vector<Network> resnet_networks() {
   const std::string stride = " (stride in the 3x3 convolution, as in torchvision)";
   return {
       {"resnet18", "ResNet-18: basic blocks 2, 2, 2, 2", source, parameters,
-       [](const NetworkArguments& given) { return resnet(given, basic_block, {2, 2, 2, 2}); }},
+       [](const NetworkArguments& given) {
+         return resnet(given, basic_block, {2, 2, 2, 2});
+       }},
       {"resnet34", "ResNet-34: basic blocks 3, 4, 6, 3", source, parameters,
-       [](const NetworkArguments& given) { return resnet(given, basic_block, {3, 4, 6, 3}); }},
+       [](const NetworkArguments& given) {
+         return resnet(given, basic_block, {3, 4, 6, 3});
+       }},
       {"resnet50", "ResNet-50: bottlenecks 3, 4, 6, 3" + stride, source, parameters,
-       [](const NetworkArguments& given) { return resnet(given, bottleneck, {3, 4, 6, 3}); }},
+       [](const NetworkArguments& given) {
+         return resnet(given, bottleneck, {3, 4, 6, 3});
+       }},
       {"resnet101", "ResNet-101: bottlenecks 3, 4, 23, 3" + stride, source, parameters,
-       [](const NetworkArguments& given) { return resnet(given, bottleneck, {3, 4, 23, 3}); }},
+       [](const NetworkArguments& given) {
+         return resnet(given, bottleneck, {3, 4, 23, 3});
+       }},
       {"resnet152", "ResNet-152: bottlenecks 3, 8, 36, 3" + stride, source, parameters,
-       [](const NetworkArguments& given) { return resnet(given, bottleneck, {3, 8, 36, 3}); }},
+       [](const NetworkArguments& given) {
+         return resnet(given, bottleneck, {3, 8, 36, 3});
+       }},
       {"resnet200", "ResNet-200: bottlenecks 3, 24, 36, 3, not pre-activated" + stride,
        "He et al., Identity Mappings, 2016 (depths); " + source, parameters,
-       [](const NetworkArguments& given) { return resnet(given, bottleneck, {3, 24, 36, 3}); }},
+       [](const NetworkArguments& given) {
+         return resnet(given, bottleneck, {3, 24, 36, 3});
+       }},
   };
 }
 

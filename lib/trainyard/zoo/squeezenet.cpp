@@ -12,8 +12,7 @@ ValueId fire(LayerBuilder& net, const std::string& layer, ValueId x, std::int64_
   net.at(layer + "/expand1x1");
   const ValueId narrow = net.relu(net.conv(x, {.channels = expand, .bias = true}));
   net.at(layer + "/expand3x3");
-  const ValueId wide =
-      net.relu(net.conv(x, {.channels = expand, .kernel = {3, 3}, .padding = {1, 1}, .bias = true}));
+  const ValueId wide = net.relu(net.conv(x, {.channels = expand, .kernel = {3, 3}, .padding = {1, 1}, .bias = true}));
   net.at(layer);
   return net.concat({narrow, wide}, 1);
 }
@@ -41,8 +40,11 @@ Model squeezenet(const NetworkArguments& given) {
 }  // namespace
 
 std::vector<Network> squeeze_networks() {
-  return {{"squeezenet1_1", "SqueezeNet 1.1: fire modules, no dense layer", "Iandola et al., SqueezeNet, 2016",
-           {batch_parameter(64), image_parameter(224, 17), classes_parameter(1000)}, &squeezenet}};
+  return {{"squeezenet1_1",
+           "SqueezeNet 1.1: fire modules, no dense layer",
+           "Iandola et al., SqueezeNet, 2016",
+           {batch_parameter(64), image_parameter(224, 33), classes_parameter(1000)},
+           &squeezenet}};
 }
 
 }  // namespace trainyard::zoo

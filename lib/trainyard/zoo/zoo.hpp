@@ -28,8 +28,9 @@ const Network* find_network(std::string_view name);
 /// Builds a network from a spec: its name, then optionally ':' and NAME=WHOLE NUMBER pairs between commas, as in
 /// "resnet50:batch=32,classes=10". The model's name is the spec.
 /// Throws InputError: "unknown-network", "unknown-parameter" (both with the nearest name and what there is),
-/// "repeated-parameter", "spec" (not of that form), "range" (a number outside of its parameter's range), "does-not-divide"
-/// (heads that do not divide the width), "too-large" (sizes beyond 64 bits, more than kMostUnrolledSteps).
+/// "repeated-parameter", "spec" (not of that form), "range" (a number outside of its parameter's range),
+/// "does-not-divide" (hidden is not a multiple of heads), "too-small" (an image of which nothing is left), "too-large"
+/// (a tensor of more than 2^44 elements, more than 65536 unrolled cells).
 Model make_network(std::string_view spec);
 
 }  // namespace trainyard

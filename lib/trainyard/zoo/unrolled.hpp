@@ -1,0 +1,22 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "trainyard/core/error.hpp"
+
+namespace trainyard::zoo {
+
+/// Cells of a recurrent network after unrolling; each is 13 nodes or so.
+inline constexpr std::int64_t kMostUnrolledCells = 65'536;
+
+inline void require_unrollable(std::int64_t layers, std::int64_t steps) {
+  if (layers <= kMostUnrolledCells / steps) return;
+  throw InputError(
+      {.code = "too-large",
+       .message = fmt::format("{} layers of {} steps unroll to more than {} cells", layers, steps, kMostUnrolledCells),
+       .help = "give fewer layers or steps"});
+}
+
+}  // namespace trainyard::zoo
