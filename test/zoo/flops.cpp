@@ -1,0 +1,67 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "trainyard/model/forward_cost.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+double matmul_flops(const std::string& spec) {
+  const Model model = make_network(spec);
+  Flops sum;
+  for (const auto& node : model.nodes) sum += forward_cost(model, node).matmul_flops;
+  return sum.value;
+}
+
+/// Multiply-adds of one sample in units of 10^9.
+double gmacs(const std::string& network) { return matmul_flops(network + ":batch=1") / 2e9; }
+
+}  // namespace
+
+TEST_CASE("the convolutional networks take the multiply-adds that torchvision publishes") {
+  CHECK(gmacs("alexnet") == doctest::Approx(0.714).epsilon(0.001));
+  CHECK(gmacs("vgg16") == doctest::Approx(15.47).epsilon(0.001));
+  CHECK(gmacs("vgg19") == doctest::Approx(19.632).epsilon(0.0001));
+  CHECK(gmacs("googlenet") == doctest::Approx(1.498).epsilon(0.001));
+  CHECK(gmacs("squeezenet1_1") == doctest::Approx(0.349).epsilon(0.002));
+  CHECK(gmacs("inception_v3") == doctest::Approx(5.713).epsilon(0.0001));
+  CHECK(gmacs("resnet18") == doctest::Approx(1.814).epsilon(0.001));
+  CHECK(gmacs("resnet34") == doctest::Approx(3.664).epsilon(0.001));
+  CHECK(gmacs("resnet50") == doctest::Approx(4.089).epsilon(0.0001));
+  CHECK(gmacs("resnet101") == doctest::Approx(7.801).epsilon(0.0001));
+  CHECK(gmacs("resnet152") == doctest::Approx(11.514).epsilon(0.0001));
+  CHECK(gmacs("densenet121") == doctest::Approx(2.834).epsilon(0.001));
+  CHECK(gmacs("mobilenet_v2") == doctest::Approx(0.301).epsilon(0.002));
+  CHECK(gmacs("vit_b_16") == doctest::Approx(17.564).epsilon(0.0001));
+}
+
+TEST_CASE("NASNet-A takes the multiply-adds of its paper") {
+  CHECK(gmacs("nasnet_mobile") == doctest::Approx(0.564).epsilon(0.001));  // 564 M
+  CHECK(gmacs("nasnet_large") == doctest::Approx(23.8).epsilon(0.002));    // 23.8 B
+}
+
+TEST_CASE("a GPT-2 step takes the products of its layers") {
+  // Per layer 12 d^2 multiply-adds a token, and 2 S d for the scores and their use; the output V d. d = 64, S = 16, V =
+  // 100.
+  const double tokens = 2 * 16;
+  const double per_token = 3 * (12 * 64 * 64 + 2 * 16 * 64) + 100 * 64;
+  CHECK(matmul_flops("gpt2:batch=2,seq=16,layers=3,hidden=64,heads=4,vocabulary=100") == 2 * tokens * per_token);
+}
+
+TEST_CASE("a step of BERT-large over 16 x 384 tokens takes 4339.7 GFLOP") {
+  const double per_token = 24. * 12 * 1024 * 1024 + 1024. * 1024 + 1024. * 30522 + 24. * 2 * 384 * 1024;
+  CHECK(matmul_flops("bert_large") == 2 * 6144 * per_token);
+}
+
+TEST_CASE("a fused encoder takes as many multiply-adds as an unrolled one") {
+  const std::string sizes = "layers=3,hidden=16,steps=5,vocabulary=20,batch=4";
+  CHECK(matmul_flops("gnmt:" + sizes) == matmul_flops("gnmt:fused=1," + sizes));
+  CHECK(matmul_flops("nmt:" + sizes) == matmul_flops("nmt:fused=1," + sizes));
+}
+
+TEST_CASE("twice the steps of a language model take twice the multiply-adds") {
+  CHECK(matmul_flops("rnnlm:steps=8") == 2 * matmul_flops("rnnlm:steps=4"));
+}
