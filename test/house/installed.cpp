@@ -1,0 +1,39 @@
+// The library as its users get it: installed, found by pkg-config, linked to a program of theirs.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "support/support.hpp"
+
+namespace fs = std::filesystem;
+using namespace trainyard::test;
+
+TEST_CASE("a program outside builds against the installed library through pkg-config, and runs") {
+  const TemporaryFolder folder;
+  const std::string root = folder.path().string();
+  const auto installed =
+      run_command("DESTDIR=" + root + " meson install -C " + build_dir().string() + " --no-rebuild --quiet");
+  INFO(installed.error);
+  REQUIRE(installed.exit_code == 0);
+
+  std::string pkg_config_folder;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+    if (entry.path().filename() == "trainyard.pc") pkg_config_folder = entry.path().parent_path().string();
+  REQUIRE_FALSE(pkg_config_folder.empty());
+
+  const char* compiler = std::getenv("CXX");
+  const char* sanitizers = std::getenv("TRAINYARD_SANITIZERS");  // the library's own, where it was built with some
+  const std::string flags = sanitizers ? std::string{"-fsanitize="} + sanitizers : "";
+  const auto built = run_command("export PKG_CONFIG_PATH=" + pkg_config_folder + " PKG_CONFIG_SYSROOT_DIR=" + root +
+                                 " && " + (compiler ? compiler : "g++") + " -std=c++20 " + flags + " " +
+                                 (source_dir() / "test/house/outside/main.cpp").string() +
+                                 " $(pkg-config --cflags --libs trainyard) -o " + root + "/outside");
+  INFO(built.error);
+  REQUIRE(built.exit_code == 0);
+  const auto ran = run_command(root + "/outside");
+  CHECK(ran.output == "5 ns\n");  // 2 + 3 on one device
+  const auto version = run_command(root + "/usr/local/bin/trainyard --version");
+  CHECK(version.exit_code == 0);
+}

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Builds the outside program with Trainyard as a Meson subproject, and runs it: subproject.sh
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$top"/test/house/outside/* "$work"
+mkdir "$work/subprojects"
+ln -s "$top" "$work/subprojects/trainyard"
+meson setup "$work/build" "$work" --wrap-mode=nodownload --force-fallback-for=trainyard >"$work/log" || { cat "$work/log"; exit 1; }
+ninja -C "$work/build" --quiet
+[ "$("$work/build/outside")" = "5 ns" ]
+echo "the outside program builds with Trainyard as a subproject"

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Runs all test suites of a build folder and counts their test cases.
+
+    test/run.py BUILD [SUITE...]
+
+The last line is "N passed, N failed, N skipped". A case that reports itself skipped (a line "SKIPPED: ...") is not
+counted as passed. A suite that ends without its summary (a crash, a time-out) counts as one failure. Exit 1 on any failure.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+SUMMARY = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
+
+
+def count(test):
+    """(passed, failed, skipped, lines worth showing) of one suite's record in Meson's log."""
+    output = test.get("stdout") or ""
+    skips = re.findall(r"^SKIPPED: .*$", output, re.MULTILINE)
+    good = test["result"] == "OK"
+    summary = SUMMARY.search(output)
+    if not summary:  # a plain program: one case
+        return (1, 0, 0, []) if good else (0, 1, 0, [output, test.get("stderr") or ""])
+    passed, failed = int(summary[1]), int(summary[2])
+    if not good:
+        failed = max(failed, 1)
+    return passed - len(skips), failed, len(skips), skips + ([] if good else [output, test.get("stderr") or ""])
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    subprocess.run(["meson", "test", "-C", str(build), "--no-rebuild", *sys.argv[2:]], stdout=subprocess.DEVNULL)
+    log = build / "meson-logs" / "testlog.json"
+    total = [0, 0, 0]
+    for line in log.read_text(encoding="utf-8").splitlines():
+        test = json.loads(line)
+        passed, failed, skipped, lines = count(test)
+        print(f"{test['name']:28} {passed:5} passed {failed:3} failed {skipped:3} skipped   {test['duration']:6.1f} s")
+        for text in lines:
+            print("    " + text.rstrip().replace("\n", "\n    "))
+        total = [a + b for a, b in zip(total, (passed, failed, skipped))]
+    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    return 1 if total[1] or sum(total) == 0 else 0
+
+
+sys.exit(main())
