@@ -1,3 +1,5 @@
+#include "trainyard/io/onnx.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -5,7 +7,6 @@
 #include <string_view>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/onnx.hpp"
 
 using namespace trainyard;
 

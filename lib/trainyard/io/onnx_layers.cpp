@@ -82,8 +82,8 @@ std::string own_layer(const Model& model, const Node& node, const IdMap<ValueId,
   return {};
 }
 
-/// "cell_7" is the eighth call of the module "cell" to PyTorch's exporter, where there is such a module; otherwise it is
-/// a name of its own.
+/// "cell_7" is the eighth call of the module "cell" to PyTorch's exporter, where there is such a module; otherwise it
+/// is a name of its own.
 void join_calls(Model& model) {
   std::set<std::string> layers;
   for (const Node& node : model.nodes) layers.insert(node.layer);

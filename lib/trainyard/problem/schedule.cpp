@@ -38,7 +38,9 @@ class Checker {
   }
   std::string_view name(OpId op) const { return graph_.name(op); }
   const std::string& name(DeviceId device) const { return problem_.cluster().device(device).name; }
-  std::string at_op(const char* member, OpId op) const { return fmt::format("/{}/{}", member, pointer_token(name(op))); }
+  std::string at_op(const char* member, OpId op) const {
+    return fmt::format("/{}/{}", member, pointer_token(name(op)));
+  }
 
   void check_placement() {
     const Placement& placement = schedule_.placement;
@@ -129,7 +131,8 @@ class Checker {
       if (!seen[op] && findings_.empty())
         report("order",
                fmt::format("op '{}' is missing in the order of device '{}'", name(op), name(schedule_.placement[op])),
-               "policy strict needs every op once", fmt::format("/order/{}", pointer_token(name(schedule_.placement[op]))));
+               "policy strict needs every op once",
+               fmt::format("/order/{}", pointer_token(name(schedule_.placement[op]))));
   }
 
   /// The op that must end before this one starts for the order's sake alone: an op of zero duration takes no resource,
