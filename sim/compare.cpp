@@ -60,8 +60,13 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
     console.progress(fmt::format("[{}/{}] {}: {}", i + 1, placers.size(), word, placers[i]->name));
     try {
       RunResult run = run_placer(word, problem, bound, *placers[i], options);
-      rows.push_back(
-          {word, run.cluster, run.placer, run.summary, 1, *run.search_seconds, peak_text(problem, run.summary)});
+      CompareRow row{
+          word, run.cluster, run.placer, run.summary, 1, *run.search_seconds, peak_text(problem, run.summary)};
+      for (const DeviceId device : problem.devices()) {
+        row.devices.push_back(cluster.device(device).name);
+        row.peaks.push_back(run.timeline.devices[device].peak);
+      }
+      rows.push_back(std::move(row));
       if (!arguments.report.empty()) all.shown.push_back(run);
       if (!best || is_better(run.summary, best->summary)) best = std::move(run);
     } catch (const InputError& error) {  // this placer has no answer to this problem; the others may
@@ -110,6 +115,24 @@ std::string compare_table(std::span<const CompareRow> rows, bool color) {
   return table.text(color ? 0 : Table::kNoRow);
 }
 
+/// The peak of every device; of a large cluster only the first ones, --json has all.
+std::string peak_table(std::span<const CompareRow> rows) {
+  constexpr std::size_t kMostColumns = 8;
+  const std::size_t shown = std::min(rows.front().devices.size(), kMostColumns);
+  std::vector<Table::Column> columns{{"peak memory"}};
+  for (std::size_t i = 0; i < shown; ++i) columns.push_back({rows.front().devices[i], Table::Align::right});
+  Table table{columns};
+  for (const CompareRow& row : rows) {
+    std::vector<std::string> cells{row.placer};
+    for (std::size_t i = 0; i < shown; ++i) cells.push_back(format_bytes(row.peaks[i]));
+    table.add_row(std::move(cells));
+  }
+  std::string text = table.text();
+  if (shown < rows.front().devices.size())
+    text += fmt::format(" ... and {} more devices (--json lists all)\n", rows.front().devices.size() - shown);
+  return text;
+}
+
 std::string compare_text(const Comparison& all, bool color) {
   std::string text;
   std::size_t model = 0;
@@ -118,6 +141,7 @@ std::string compare_text(const Comparison& all, bool color) {
     while (end < all.rows.size() && all.rows[end].model == all.rows[at].model) ++end;
     const std::span rows{all.rows.data() + at, end - at};
     text += (at > 0 ? "\n" : "") + all.best_titles[model] + "\n\n" + compare_table(rows, color) + "\n";
+    text += peak_table(rows) + "\n";
     text += wrapped(all.best_sentences[model], kTextWidth);
     if (std::ranges::any_of(rows, [](const CompareRow& row) { return !row.summary.fits; }))
       text += "(over): more memory than the device has\n";

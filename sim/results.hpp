@@ -35,7 +35,9 @@ struct CompareRow {
   RunSummary summary;
   double ratio_to_best = 1;  // of the fastest that fits on this model and cluster; else of the fastest
   double search_seconds = 0;
-  std::string peak;  // for people
+  std::string peak;                  // for people
+  std::vector<std::string> devices;  // of the cluster, with
+  std::vector<Bytes> peaks;          // what each holds at most
 };
 
 /// A placer that gave no schedule, and why.

@@ -148,6 +148,8 @@ std::string compare_json(const std::vector<CompareRow>& rows, const std::vector<
   Json object = begin("compare");
   Json bounds = Json::object(), results = Json::array(), without = Json::array();
   for (const CompareRow& row : rows) {
+    Json peaks = Json::object();
+    for (std::size_t i = 0; i < row.peaks.size(); ++i) peaks[row.devices[i]] = row.peaks[i].count;
     bounds[row.model] = row.summary.bound.value.count;
     results.push_back({{"model", row.model},
                        {"cluster", row.cluster},
@@ -158,6 +160,7 @@ std::string compare_json(const std::vector<CompareRow>& rows, const std::vector<
                        {"ratio_to_best", row.ratio_to_best},
                        {"fits", row.summary.fits},
                        {"peak_bytes", row.summary.peak.count},
+                       {"device_peak_bytes", std::move(peaks)},
                        {"busy", row.summary.busy},
                        {"exposed_communication_ns", row.summary.exposed_communication.count},
                        {"max_load_ns", row.summary.max_load.count},
