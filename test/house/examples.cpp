@@ -15,7 +15,7 @@ TEST_CASE("the example by hand takes 15 ns: a 2, its tensor 5, c 4, its tensor 3
                   "/two-gpus.toml --schedule " + data + "/diamond-split.json --json");
   INFO(ran.error);
   CHECK(ran.exit_code == 0);
-  CHECK(ran.output.find("\"makespan_ns\":15,") != std::string::npos);
+  CHECK(ran.output.find("\"makespan_ns\": 15,") != std::string::npos);
 }
 
 TEST_CASE("the README's program compiles") {
