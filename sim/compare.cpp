@@ -214,7 +214,12 @@ int run_compare(const Arguments& arguments, Console& console) {
     console.print(compare_json(all.rows, all.skipped, console.warnings()));
   else if (!outputs.takes_standard_output())
     console.print(compare_text(all, console.color_output()));
-  return interrupted() ? kInterrupted : kDone;
+  if (interrupted()) return kInterrupted;
+  // The answer is no where a model is left without any schedule that fits.
+  for (const std::string& word : arguments.operands)
+    if (std::ranges::none_of(all.rows, [&](const CompareRow& row) { return row.model == word && row.summary.fits; }))
+      return kAnswerIsNo;
+  return kDone;
 }
 
 }  // namespace trainyard::program

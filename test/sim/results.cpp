@@ -166,6 +166,20 @@ TEST_CASE("a placement that does not fit exits 1 and says what is held") {
   CHECK(json_of(machine)["out_of_memory"][0]["over_bytes"] > 0);
 }
 
+TEST_CASE("a comparison in which nothing fits exits 1, and calls nothing optimal") {
+  const TemporaryFolder folder;
+  const std::string run =
+      "compare gpt2_large --cluster 1xV100 --placers single ";  // 3.1 GB of parameters, twice that of state
+  const auto result = run_trainyard(folder.path(), run);
+  CHECK(result.exit_code == 1);
+  CHECK(contains(result.output, "single does not fit in memory"));
+  const json row = json_of(run_trainyard(folder.path(), run + "--json"))["results"][0];
+  CHECK(row["fits"] == false);
+  CHECK(row["makespan_ns"] == row["lower_bound_ns"]);  // one device, never idle
+  CHECK(row["optimal"] == false);
+  CHECK(row["device_peak_bytes"]["gpu0"] == row["peak_bytes"]);
+}
+
 TEST_CASE("models, clusters and placers list what is built in, and describe one") {
   const TemporaryFolder folder;
   CHECK(json_of(run_trainyard(folder.path(), "models --json"))["models"].size() >= 20);

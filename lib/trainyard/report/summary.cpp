@@ -72,7 +72,7 @@ RunSummary summarize(const Problem& problem, const Schedule& schedule, const Tim
   run.fits = timeline.fits();
   run.bound = bound;
   run.gap = share_of(timeline.makespan - bound.value, timeline.makespan);
-  run.optimal = timeline.makespan == bound.value;
+  run.optimal = run.fits && timeline.makespan == bound.value;
   run.max_load = largest_load(problem, timeline);
   run.sources = source_uses(problem, schedule, timeline);
 
@@ -119,8 +119,9 @@ std::string peak_text(const Problem& problem, const RunSummary& run) {
 
 std::string sentence(const Problem& problem, const Timeline& timeline, const RunSummary& run, const std::string& who) {
   std::string text =
-      run.optimal ? fmt::format("{} is optimal: no schedule can be faster.", who)
-                  : fmt::format("{} is at most {} from optimal (bound: {}).", who, percent(run.gap), run.bound.name);
+      !run.fits     ? fmt::format("{} does not fit in memory.", who)
+      : run.optimal ? fmt::format("{} is optimal: no schedule can be faster.", who)
+                    : fmt::format("{} is at most {} from optimal (bound: {}).", who, percent(run.gap), run.bound.name);
   text += fmt::format(" The busiest device is {} ({} busy)", problem.cluster().device(run.busiest).name,
                       percent(run.busiest_share));
   if (!run.fullest) return text + "; nothing crosses a link.";

@@ -30,7 +30,7 @@ struct RunSummary {
 
   LowerBound bound;      // no schedule can be faster
   double gap = 0;        // (makespan - bound) / makespan
-  bool optimal = false;  // the makespan is the bound
+  bool optimal = false;  // it fits, and the makespan is the bound
 
   double busy = 0;                      // share of device time, over all devices of the cluster, that runs ops
   Nanoseconds exposed_communication{};  // the largest over devices
