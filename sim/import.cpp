@@ -16,8 +16,12 @@ std::string import_text(const GraphFacts& facts) {
   if (facts.parameters) table.add_row({"parameters", with_separators(*facts.parameters)});
   table.add_row({"parameter memory", format_bytes(Bytes{facts.parameter_bytes})});
   table.add_row({"optimizer state", format_bytes(Bytes{facts.state_bytes})});
-  table.add_row({"forward", with_scale(facts.forward_flops) + "FLOP"});
-  table.add_row({"backward", with_scale(facts.backward_flops) + "FLOP"});
+  const auto flops = [](double products, double all) {
+    return with_scale(products) + "FLOP" +
+           (products == all ? "" : fmt::format(" in products, {}FLOP in all", with_scale(all)));
+  };
+  table.add_row({"forward", flops(facts.forward_flops, facts.forward_total_flops)});
+  table.add_row({"backward", flops(facts.backward_flops, facts.backward_total_flops)});
   table.add_row({"update", with_scale(facts.update_flops) + "FLOP"});
   if (facts.saved_bytes) table.add_row({"saved for backward", format_bytes(Bytes{*facts.saved_bytes})});
   return facts.name + "\n\n" + table.text();

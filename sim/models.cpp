@@ -30,7 +30,7 @@ NetworkFacts facts_of(const std::string& spec) {
   const LoadedModel model = load_model(spec, arguments);
   NetworkFacts facts{.network = network, .shown = spec, .ops = model.graph.op_count()};
   facts.parameters = model.summary->parameters;
-  facts.forward_flops = model.summary->forward_flops.value;
+  facts.forward_flops = model.summary->forward_matmul_flops.value;
   for (const NetworkParameter& parameter : network->parameters)
     if (parameter.name == "batch") facts.batch = value_in(spec, parameter);
   return facts;
@@ -49,8 +49,10 @@ std::string list_text(const std::vector<NetworkFacts>& networks) {
     table.add_row({facts.shown, with_separators(facts.batch), with_separators(static_cast<std::int64_t>(facts.ops)),
                    with_scale(static_cast<double>(facts.parameters)), with_scale(facts.forward_flops) + "FLOP",
                    facts.network->summary});
-  return table.text() + "\nops: of one training step with Adam; other sizes as in '" + networks.front().shown +
-         ":batch=8' (trainyard models NAME)\n";
+  return table.text() +
+         "\nops: of one training step with Adam; forward: convolutions and matrix products, a multiply-add is "
+         "two;\nother sizes as in '" +
+         networks.front().shown + ":batch=8' (trainyard models NAME)\n";
 }
 
 std::string one_text(const NetworkFacts& facts) {

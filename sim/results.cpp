@@ -103,13 +103,17 @@ GraphFacts facts_of(const LoadedModel& model) {
   GraphFacts facts{.name = graph.name(), .ops = graph.op_count(), .tensors = graph.tensor_count()};
   for (const OpId op : graph.ops()) {
     const double flops = graph.flops(op).value;
-    (graph.phase(op) == Phase::forward    ? facts.forward_flops
-     : graph.phase(op) == Phase::backward ? facts.backward_flops
+    (graph.phase(op) == Phase::forward    ? facts.forward_total_flops
+     : graph.phase(op) == Phase::backward ? facts.backward_total_flops
                                           : facts.update_flops) += flops;
     facts.parameter_bytes += graph.parameter_bytes(op).count;
     facts.state_bytes += graph.state_bytes(op).count;
   }
+  facts.forward_flops = facts.forward_total_flops;
+  facts.backward_flops = facts.backward_total_flops;
   if (model.summary) {
+    facts.forward_flops = model.summary->forward_matmul_flops.value;
+    facts.backward_flops = model.summary->backward_matmul_flops.value;
     facts.parameters = model.summary->parameters;
     facts.saved_bytes = model.summary->saved_bytes.count;
   }

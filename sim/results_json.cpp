@@ -103,6 +103,8 @@ std::string import_json(const GraphFacts& facts, const std::vector<std::string>&
   object["parameters"] = or_null(facts.parameters);
   object["forward_flops"] = whole_or_real(facts.forward_flops);
   object["backward_flops"] = whole_or_real(facts.backward_flops);
+  object["forward_total_flops"] = whole_or_real(facts.forward_total_flops);
+  object["backward_total_flops"] = whole_or_real(facts.backward_total_flops);
   object["update_flops"] = whole_or_real(facts.update_flops);
   object["saved_bytes"] = or_null(facts.saved_bytes);
   object["parameter_bytes"] = facts.parameter_bytes;

@@ -37,9 +37,13 @@ TEST_CASE("import says what a network comes to") {
 
   // The file gives the same numbers back, but for those that a graph does not hold.
   const json again = json_of(run_trainyard(folder.path(), "import lenet.json --json"));
-  for (const char* key : {"name", "ops", "tensors", "forward_flops", "backward_flops", "parameter_bytes"})
+  for (const char* key : {"name", "ops", "tensors", "forward_total_flops", "backward_total_flops", "parameter_bytes"})
     CHECK(again[key] == object[key]);
   CHECK(again["parameters"].is_null());
+
+  // 28x28x6 outputs of 25 products, 10x10x16 of 150, and the dense layers; a product and a sum are two.
+  CHECK(object["forward_flops"] == 2 * (28 * 28 * 6 * 25 + 10 * 10 * 16 * 150 + 400 * 120 + 120 * 84 + 84 * 10));
+  CHECK(object["forward_total_flops"] > object["forward_flops"]);
 
   // --batch is the network's own number; the graph's name says which.
   CHECK(json_of(run_trainyard(folder.path(), "import lenet --batch 4 --json"))["forward_flops"] >
