@@ -26,6 +26,10 @@ class Checker {
   explicit Checker(const std::vector<OpSpec>& specs) : specs_(specs) {}
 
   void check_ops() {
+    ops.reserve(specs_.size());
+    std::size_t outputs = 0;
+    for (const OpSpec& op : specs_) outputs += op.outputs.size();
+    tensors.reserve(outputs);
     for (std::size_t i = 0; i < specs_.size() && !full(); ++i) check_op(i);
   }
 
@@ -169,12 +173,13 @@ OpId GraphBuilder::add(OpSpec op) {
 }
 
 Graph GraphBuilder::build() && {
-  if (ops_.empty())
+  const std::vector<OpSpec> specs = std::move(ops_);  // freed with this call, not with the builder
+  if (specs.empty())
     throw InputError(
         {"empty-graph", fmt::format("{} has no ops", calling(name_)), "a graph needs at least one op", "/ops", {}});
-  if (ops_.size() > kMostOps)
+  if (specs.size() > kMostOps)
     throw InputError({"too-large", fmt::format("{} has over 2^31 ops", calling(name_)), "", "/ops", {}});
-  Checker checker{ops_};
+  Checker checker{specs};
   checker.check_ops();
   checker.throw_if_any();
   checker.check_references();
@@ -182,10 +187,10 @@ Graph GraphBuilder::build() && {
 
   Graph graph;
   graph.name_ = std::move(name_);
-  const std::size_t count = ops_.size();
+  const std::size_t count = specs.size();
   graph.device_kind_sets_.push_back({});
   std::map<std::vector<std::string>, std::uint32_t> kind_sets{{{}, 0}};
-  const bool any_times = std::ranges::any_of(ops_, [](const OpSpec& op) { return !op.times.empty(); });
+  const bool any_times = std::ranges::any_of(specs, [](const OpSpec& op) { return !op.times.empty(); });
   graph.first_output_.assign(1, 0);
   std::vector<std::pair<TensorId, OpId>> consumers;
   std::vector<std::pair<OpId, OpId>> before, successors;
@@ -194,7 +199,7 @@ Graph GraphBuilder::build() && {
   IdMap<TensorId, OpId> read_by(checker.tensors.size(), OpId::none());  // the last op, to drop repeated mentions
   IdMap<OpId, OpId> followed_by(count, OpId::none());
   for (std::size_t i = 0; i < count; ++i) {
-    const OpSpec& spec = ops_[i];
+    const OpSpec& spec = specs[i];
     const OpId op{i};
     graph.op_names_.push_back(spec.name);
     graph.type_.push_back(graph.words_.number(spec.type));
