@@ -1,0 +1,183 @@
+#include "trainyard/cluster/cluster.hpp"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+Device device(std::string name) { return {.name = std::move(name), .kind = "", .device_class = "gpu"}; }
+
+Link link(std::string name, std::string from, std::string to) {
+  return {.name = std::move(name),
+          .from = std::move(from),
+          .to = std::move(to),
+          .bandwidth = BytesPerSecond{1e9},
+          .latency = Nanoseconds{3}};
+}
+
+/// Two devices on one link.
+ClusterSpec pair() { return {.name = "pair", .devices = {device("a"), device("b")}, .links = {link("ab", "a", "b")}}; }
+
+/// What a change makes wrong with the pair.
+Finding wrong_after(const std::function<void(ClusterSpec&)>& change) {
+  ClusterSpec spec = pair();
+  change(spec);
+  try {
+    make_cluster(spec);
+  } catch (const InputError& error) {
+    return error.findings().front();
+  }
+  FAIL("the cluster was accepted");
+  return {};
+}
+
+void check_wrong(const std::function<void(ClusterSpec&)>& change, const std::string& code, const std::string& pointer,
+                 const std::string& words) {
+  const Finding finding = wrong_after(change);
+  INFO(finding.message, " | ", finding.help);
+  CHECK(finding.code == code);
+  CHECK(finding.pointer == pointer);
+  CHECK((finding.message + " | " + finding.help).find(words) != std::string::npos);
+}
+
+std::vector<std::string> channels(const Cluster& cluster, std::size_t from, std::size_t to) {
+  std::vector<std::string> names;
+  for (const ChannelId id : cluster.route(DeviceId{from}, DeviceId{to}).channels) {
+    const Channel& channel = cluster.channel(id);
+    names.push_back(channel.name + (channel.from.empty() ? "" : ":" + channel.from + ">" + channel.to));
+  }
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a full-duplex link is two channels, a half-duplex one is one, an unshared one is none") {
+  ClusterSpec spec = pair();
+  Cluster cluster = make_cluster(spec);
+  CHECK(channels(cluster, 0, 1) == Names{"ab:a>b"});
+  CHECK(channels(cluster, 1, 0) == Names{"ab:b>a"});
+  CHECK(cluster.route(DeviceId{0}, DeviceId{1}).latency == Nanoseconds{3});
+  CHECK(cluster.route(DeviceId{0}, DeviceId{1}).bandwidth == BytesPerSecond{1e9});
+  spec.links[0].duplex = Duplex::half;
+  cluster = make_cluster(spec);
+  CHECK(channels(cluster, 0, 1) == Names{"ab"});
+  CHECK(channels(cluster, 1, 0) == Names{"ab"});
+  spec.links[0].sharing = Sharing::none;
+  CHECK(make_cluster(spec).channel_count() == 0);
+}
+
+TEST_CASE("a route over a switch holds both links, adds their latencies and takes the smaller bandwidth") {
+  ClusterSpec spec{.name = "star", .devices = {device("a"), device("b")}, .switches = {"s"}};
+  spec.links = {link("as", "a", "s"), link("bs", "b", "s")};
+  spec.links[1].bandwidth = BytesPerSecond{5e8};
+  const Cluster cluster = make_cluster(spec);
+  const Route route = cluster.route(DeviceId{0}, DeviceId{1});
+  CHECK(channels(cluster, 0, 1) == Names{"as:a>s", "bs:s>b"});
+  CHECK(route.latency == Nanoseconds{3 + 3});
+  CHECK(route.bandwidth == BytesPerSecond{5e8});
+  CHECK(route.links.size() == 2);
+}
+
+TEST_CASE("links of one bus share it, and a route over two of them holds it once") {
+  ClusterSpec spec{.name = "bus", .devices = {device("a"), device("b"), device("c")}, .switches = {"s"}};
+  spec.links = {link("as", "a", "s"), link("bs", "b", "s"), link("cs", "c", "s")};
+  spec.links[0].bus = spec.links[1].bus = "pcie0";
+  const Cluster cluster = make_cluster(spec);
+  CHECK(channels(cluster, 0, 1) == Names{"as:a>s", "pcie0", "bs:s>b"});
+  CHECK(channels(cluster, 1, 0) == Names{"bs:b>s", "pcie0", "as:s>a"});
+  CHECK(channels(cluster, 2, 0) == Names{"cs:c>s", "as:s>a", "pcie0"});
+}
+
+TEST_CASE("an egress reaches every other device, and competes with links by latency") {
+  ClusterSpec spec = pair();
+  spec.devices.push_back(device("c"));
+  spec.egresses = {{.device = "a", .bandwidth = BytesPerSecond{2e9}, .latency = Nanoseconds{5}, .broadcast = true},
+                   {.device = "b", .bandwidth = BytesPerSecond{2e9}, .latency = Nanoseconds{1}},
+                   {.device = "c", .bandwidth = BytesPerSecond{2e9}, .latency = Nanoseconds{1}}};
+  const Cluster cluster = make_cluster(spec);
+  CHECK(channels(cluster, 0, 1) == Names{"ab:a>b"});                 // 3 against 5
+  CHECK(channels(cluster, 0, 2) == Names{"ab:a>b", "egress:b:b>"});  // 3 + 1 against 5
+  CHECK(channels(cluster, 1, 0) == Names{"egress:b:b>"});            // 1 against 3
+  CHECK(cluster.channel(ChannelId{2}).broadcast);
+}
+
+TEST_CASE("a given route is taken instead of the best, in its own direction only") {
+  ClusterSpec spec{.name = "triangle", .devices = {device("a"), device("b"), device("c")}};
+  spec.links = {link("ab", "a", "b"), link("ac", "a", "c"), link("bc", "b", "c")};
+  spec.routes = {{.from = "b", .to = "a", .links = {"bc", "ac"}}};
+  const Cluster cluster = make_cluster(spec);
+  CHECK(channels(cluster, 1, 0) == Names{"bc:b>c", "ac:c>a"});
+  CHECK(channels(cluster, 0, 1) == Names{"ab:a>b"});
+}
+
+TEST_CASE("each mistake in a cluster has its code, its place and its words") {
+  check_wrong([](ClusterSpec& s) { s = {.name = "none", .devices = {}}; }, "empty-cluster", "",
+              "at least one [[device]]");
+  check_wrong([](ClusterSpec& s) { s.devices[1].name = ""; }, "missing-name", "/device/1", "no name");
+  check_wrong([](ClusterSpec& s) { s.devices.push_back(device("a")); }, "duplicate-name", "/device/2/name", "'a'");
+  check_wrong([](ClusterSpec& s) { s.switches = {"a"}; }, "duplicate-name", "/switch/0/name", "'a'");
+  check_wrong([](ClusterSpec& s) { s.links.push_back(link("ab", "a", "b")); }, "duplicate-name", "/link/1/name",
+              "two links");
+  check_wrong([](ClusterSpec& s) { s.devices[0].name = "gpu0", s.links[0].from = "gpu_0"; }, "unknown-device",
+              "/link/0/from", "did you mean 'gpu0'?");
+  check_wrong([](ClusterSpec& s) { s.links[0].to = "a"; }, "self-link", "/link/0/to", "to itself");
+  check_wrong([](ClusterSpec& s) { s.links[0].bandwidth = BytesPerSecond{0}; }, "not-positive", "/link/0/bandwidth",
+              "more than 0");
+  check_wrong([](ClusterSpec& s) { s.links[0].bandwidth = BytesPerSecond{std::numeric_limits<double>::infinity()}; },
+              "not-positive", "/link/0/bandwidth", "'ab'");
+  check_wrong([](ClusterSpec& s) { s.links[0].latency = Nanoseconds{-1}; }, "negative-time", "/link/0/latency",
+              "0 or more");
+  check_wrong([](ClusterSpec& s) { s.links[0].gap = kLongestTime; }, "too-large", "/link/0/gap", "73 minutes");
+  check_wrong([](ClusterSpec& s) { s.devices[0].memory = Bytes{-1}; }, "negative-bytes", "/device/0/memory", "'a'");
+  check_wrong([](ClusterSpec& s) { s.devices[0].peak = FlopsPerSecond{-1}; }, "not-positive", "/device/0/peak", "'a'");
+  check_wrong([](ClusterSpec& s) { s.links.clear(); }, "missing-route", "/device/0",
+              "no path of links leads from device 'a' to device 'b'");
+  check_wrong([](ClusterSpec& s) { s.egresses = {{.device = "z", .bandwidth = BytesPerSecond{1}}}; }, "unknown-device",
+              "/egress/0/device", "'z'");
+  check_wrong(
+      [](ClusterSpec& s) {
+        s.switches = {"s"};
+        s.egresses = {{.device = "s", .bandwidth = BytesPerSecond{1}}};
+      },
+      "unknown-device", "/egress/0/device", "which is a switch");
+  check_wrong(
+      [](ClusterSpec& s) {
+        s.egresses = {{.device = "a", .bandwidth = BytesPerSecond{1}}, {.device = "a", .bandwidth = BytesPerSecond{1}}};
+      },
+      "duplicate-name", "/egress/1/device", "two egresses");
+  check_wrong(
+      [](ClusterSpec& s) {
+        s.routes = {{"a", "b", {"ba"}}};
+      },
+      "unknown-link", "/route/0/links/0", "did you mean 'ab'?");
+  check_wrong([](ClusterSpec& s) { s.routes = {{"a", "b", {}}}; }, "broken-route", "/route/0/links", "ends at 'a'");
+  check_wrong(
+      [](ClusterSpec& s) {
+        s.routes = {{"a", "b", {"ab", "ab"}}};
+      },
+      "broken-route", "/route/0/links", "ends at 'a'");
+  check_wrong([](ClusterSpec& s) { s.routes = {{"a", "a", {}}}; }, "broken-route", "/route/0/to", "to itself");
+  check_wrong(
+      [](ClusterSpec& s) {
+        s.routes = {{"a", "b", {"ab"}}, {"a", "b", {"ab"}}};
+      },
+      "duplicate-name", "/route/1", "two routes");
+}
+
+TEST_CASE("one device alone needs no links") {
+  const Cluster cluster = make_cluster({.name = "one", .devices = {device("a")}});
+  CHECK(cluster.device_count() == 1);
+  CHECK(cluster.find_device("a") == DeviceId{0});
+  CHECK_FALSE(cluster.find_device("b").has_value());
+}
