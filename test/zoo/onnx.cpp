@@ -61,15 +61,15 @@ std::map<std::string, int> kinds(const Model& model) {
 }  // namespace
 
 TEST_CASE("each network that another framework exported agrees with the zoo's in parameters, FLOPs and layers") {
-  for (const auto& [file, spec, bind] : kPairs) {
-    const auto path = test::reference_data("onnx/" + file + ".train.onnx.gz");
+  for (const Pair& pair : kPairs) {
+    const auto path = test::reference_data("onnx/" + pair.file + ".train.onnx.gz");
     if (!path) {
       test::report_skipped("no exported ONNX files here");
       return;
     }
-    CAPTURE(file);
-    const Model exported = read_onnx(*path, {.bind = bind});
-    const Model built = make_network(spec);
+    CAPTURE(pair.file);
+    const Model exported = read_onnx(*path, {.bind = pair.bind});
+    const Model built = make_network(pair.spec);
     CHECK(built.parameter_count() == exported.parameter_count());
     CHECK(matmul_flops(built) == matmul_flops(exported));
     CHECK(kinds(built) == kinds(exported));
