@@ -31,8 +31,12 @@ def count(test):
 
 def main():
     build = pathlib.Path(sys.argv[1])
-    subprocess.run(["meson", "test", "-C", str(build), "--no-rebuild", *sys.argv[2:]], stdout=subprocess.DEVNULL)
     log = build / "meson-logs" / "testlog.json"
+    log.unlink(missing_ok=True)
+    subprocess.run(["meson", "test", "-C", str(build), "--no-rebuild", *sys.argv[2:]], stdout=subprocess.DEVNULL)
+    if not log.exists():
+        print(f"no tests ran: is {build} configured?\n0 passed, 1 failed, 0 skipped")
+        return 1
     total = [0, 0, 0]
     for line in log.read_text(encoding="utf-8").splitlines():
         test = json.loads(line)
