@@ -196,7 +196,7 @@ ClusterSpec load_cluster(const Arguments& arguments) {
       if (finding.code != "unknown-cluster") throw UsageError(error);
       throw UsageError(
           fmt::format("'{}' is neither a built-in cluster nor a file", word),
-          suggestion(word, names_of(cluster_presets()), {".toml"}, "(`trainyard clusters` lists the built-in ones)"));
+          suggestion(word, cluster_names_like(word), {".toml"}, "(`trainyard clusters` lists the built-in ones)"));
     }
   }
   if (!arguments.memory.empty()) {

@@ -81,6 +81,7 @@ TEST_CASE("a wrong command line exits 2, says what is wrong and what was probabl
       {"simulate chain.json --cluster pair.toml --cluster pair.toml", "--cluster is given twice"},
       {"simulate chain.json --cluster pair.toml --json=1", "--json takes no value"},
       {"simulate resnet5 --cluster pair.toml", "did you mean 'resnet50'?"},
+      {"simulate resnet50 --cluster 2xV101", "did you mean '2xV100'?"},
       {"simulate chian --cluster pair.toml", "did you mean 'chain.json'?"},
       {"simulate resnet50:batsh=3 --cluster pair.toml", "batch"},
       {"simulate resnet50:batch=3 --batch 4 --cluster pair.toml", "both give the batch"},

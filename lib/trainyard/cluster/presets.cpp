@@ -325,15 +325,8 @@ std::optional<Pattern> parse_pattern(std::string_view text) {
   return pattern;
 }
 
-[[noreturn]] void fail_unknown(std::string_view name, const std::optional<Pattern>& pattern) {
-  std::vector<std::string> names;
-  for (const BuiltIn& known : built_in()) names.push_back(known.preset.name);
-  for (const DeviceKind& kind : device_kinds()) {
-    const std::string count = pattern ? fmt::format("{}x", pattern->count) : "4x";
-    names.push_back(count + kind.name);
-    for (const std::string& alias : kind.aliases) names.push_back(count + alias);
-  }
-  const auto nearest = nearest_name(name, names);
+[[noreturn]] void fail_unknown(std::string_view name) {
+  const auto nearest = nearest_name(name, cluster_names_like(name));
   throw InputError({.code = "unknown-cluster",
                     .message = fmt::format("no built-in cluster is named '{}'", name),
                     .help = (nearest ? fmt::format("did you mean '{}'? ", *nearest) : "") +
@@ -352,12 +345,24 @@ std::span<const ClusterPreset> cluster_presets() {
   return presets;
 }
 
+std::vector<std::string> cluster_names_like(std::string_view name) {
+  const auto pattern = parse_pattern(name);
+  const std::string count = pattern ? fmt::format("{}x", pattern->count) : "4x";
+  std::vector<std::string> names;
+  for (const BuiltIn& known : built_in()) names.push_back(known.preset.name);
+  for (const DeviceKind& kind : device_kinds()) {
+    names.push_back(count + kind.name);
+    for (const std::string& alias : kind.aliases) names.push_back(count + alias);
+  }
+  return names;
+}
+
 ClusterSpec preset_cluster(std::string_view name) {
   for (const BuiltIn& known : built_in())
     if (known.preset.name == name) return known.make();
   const auto pattern = parse_pattern(name);
   const DeviceKind* kind = pattern ? find_device_kind(pattern->kind) : nullptr;
-  if (!kind) fail_unknown(name, pattern);
+  if (!kind) fail_unknown(name);
   if (pattern->count < 1 || pattern->count > kMostDevices)
     throw InputError({.code = "cluster-size",
                       .message = fmt::format("'{}' asks for a number of devices outside 1 to {}", name, kMostDevices),

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
@@ -31,6 +32,10 @@ inline constexpr std::string_view kClusterPatternSummary =
     "N devices of one kind (N from 1 to 64), joined as that kind usually is: 4xV100, 8xA100";
 
 std::span<const ClusterPreset> cluster_presets();
+
+/// The names that `name` could have been meant for: the presets', and NxKIND of every kind and alias with the N of
+/// `name`.
+std::vector<std::string> cluster_names_like(std::string_view name);
 
 /// By preset name or pattern. Throws InputError ("unknown-cluster", with the nearest name; "cluster-size").
 ClusterSpec preset_cluster(std::string_view name);
