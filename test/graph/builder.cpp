@@ -183,7 +183,7 @@ TEST_CASE("at most twenty findings are collected") {
 TEST_CASE("a million ops, edges and names included, take under 400 bytes each") {
   const auto allocated = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
   constexpr std::size_t kOps = 1'000'000;
-  const std::size_t before = allocated();
+  [[maybe_unused]] const std::size_t before = allocated();
   GraphBuilder builder{"large"};
   for (std::size_t i = 0; i < kOps; ++i) {
     const std::string name = "encoder.layer." + std::to_string(i);  // about 20 characters
