@@ -30,6 +30,7 @@ Link random_link(Random& random, std::string name, std::string from, std::string
   link.bandwidth = random_bandwidth(random, options);
   link.latency = few(random, 0.6, 2, options);
   link.gap = few(random, 0.8, 2, options);
+  if (options.closed_links) return link;
   link.duplex = random.chance(0.3) ? Duplex::half : Duplex::full;
   link.sharing = random.chance(0.1) ? Sharing::none : Sharing::serial;
   if (random.chance(0.25)) link.bus = numbered("bus", random.below(2));
@@ -48,7 +49,7 @@ ClusterSpec random_cluster(Random& random, const RandomProblemOptions& options) 
     if (options.memory && random.chance(0.5)) device.memory = Bytes{random.between(0, 30)};
     spec.devices.push_back(device);
   }
-  const std::uint64_t shape = random.below(4);
+  const std::uint64_t shape = options.closed_links ? 3 * random.below(2) : random.below(4);
   if (shape == 0) {  // a link per pair
     for (std::size_t i = 0; i < count; ++i)
       for (std::size_t k = i + 1; k < count; ++k)
@@ -66,9 +67,9 @@ ClusterSpec random_cluster(Random& random, const RandomProblemOptions& options) 
   } else {  // an egress per device, and a few links beside
     for (std::size_t i = 0; i < count; ++i)
       spec.egresses.push_back({numbered("d", i), random_bandwidth(random, options), few(random, 0.6, 2, options),
-                               few(random, 0.7, 2, options), random.chance(0.6)});
+                               few(random, 0.7, 2, options), !options.closed_links && random.chance(0.6)});
     for (std::size_t i = 0; i + 1 < count; ++i)
-      if (random.chance(0.3)) {
+      if (!options.closed_links && random.chance(0.3)) {
         spec.links.push_back(random_link(random, numbered("l", i), numbered("d", i), numbered("d", i + 1), options));
         spec.links.back().latency = Nanoseconds{0};
       }
@@ -77,8 +78,8 @@ ClusterSpec random_cluster(Random& random, const RandomProblemOptions& options) 
 }
 
 std::vector<GivenTime> random_times(Random& random, bool one_class, const RandomProblemOptions& options) {
-  std::vector<GivenTime> times{{"gpu", few(random, 0.2, 4, options)}};
-  if (!one_class || random.chance(0.3)) times.push_back({"cpu", few(random, 0.2, 8, options)});
+  std::vector<GivenTime> times{{"gpu", few(random, options.zero_times, 4, options)}};
+  if (!one_class || random.chance(0.3)) times.push_back({"cpu", few(random, options.zero_times, 8, options)});
   return times;
 }
 

@@ -16,6 +16,10 @@ struct RandomProblemOptions {
   std::int64_t unit_ns = 1;
   bool memory = true;          // bytes, workspaces, kept tensors
   bool plain_cluster = false;  // alike devices without gaps
+  double zero_times = 0.2;     // the share of op times that are zero
+  /// Every channel serves one sender, so that transfers need no queue of their own: full-duplex links between all pairs
+  /// of devices, or an egress per device.
+  bool closed_links = false;
 };
 
 /// Small numbers, so that ties abound: ops of zero duration, tensors of zero bytes, control edges, colocation groups,

@@ -35,6 +35,10 @@ class CompressedRows {
     return {values_.data() + starts_[key.index()], values_.data() + starts_[key.index() + 1]};
   }
 
+  /// Where each row starts in `values()`; one more entry than there are rows.
+  const std::vector<std::uint32_t>& starts() const { return starts_; }
+  const std::vector<Value>& values() const { return values_; }
+
   std::size_t rows() const { return starts_.size() - 1; }
   std::size_t size() const { return values_.size(); }
   std::size_t memory_bytes() const {

@@ -84,6 +84,12 @@ class Graph {
   /// Every op after all that it depends on; among those free to go, the lowest id first.
   const std::vector<OpId>& topological_order() const { return topological_order_; }
 
+  // --- the edges as whole arrays, for loops over the graph ---
+  /// The first output of each op, and one more: the number of tensors.
+  const std::vector<std::uint32_t>& first_outputs() const { return first_output_; }
+  const CompressedRows<TensorId, OpId>& consumer_rows() const { return consumers_; }
+  const CompressedRows<OpId, OpId>& before_rows() const { return before_; }
+
   /// Lookup by name, O(number of ops) the simple way; build an index where many are needed.
   std::optional<OpId> find_op(std::string_view name) const;
 

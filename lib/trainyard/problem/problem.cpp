@@ -147,6 +147,8 @@ Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs) {
             "check the units of the largest times, sizes and gaps",
             "",
             {}});
+  else
+    data->horizon = Nanoseconds{static_cast<std::int64_t>(total)};
 
   // Colocation groups, numbered by their first op.
   std::map<std::string, GroupId, std::less<>> named;

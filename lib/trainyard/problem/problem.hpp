@@ -54,6 +54,12 @@ class Problem {
     return data_->latency[pair] + data_->byte_times[tensor.index() * data_->rates + data_->rate[pair]];
   }
 
+  /// All durations, ops x columns: duration(op, d) is at op.index() * column_count() + column(d).
+  std::span<const Nanoseconds> durations() const { return data_->durations; }
+  /// No task ends later than this, whatever the schedule: the sum of everything that could ever run, one after the
+  /// other.
+  Nanoseconds horizon() const { return data_->horizon; }
+
   /// Parameters and optimizer state of the op: held on its device for the whole step.
   Bytes resident_bytes(OpId op) const { return data_->graph.parameter_bytes(op) + data_->graph.state_bytes(op); }
 
@@ -72,6 +78,7 @@ class Problem {
     std::vector<Nanoseconds> durations;  // op x column
     std::vector<CostSource> sources;     // op x column
     IdMap<OpId, Nanoseconds> shortest;
+    Nanoseconds horizon;
     std::size_t rates = 0;                // distinct route bandwidths
     std::vector<std::uint32_t> rate;      // device x device
     std::vector<Nanoseconds> latency;     // device x device

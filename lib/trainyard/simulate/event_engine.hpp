@@ -4,7 +4,9 @@
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
+#include "trainyard/simulate/dense_problem.hpp"
 #include "trainyard/simulate/transfers.hpp"
+#include "trainyard/simulate/workspace.hpp"
 
 namespace trainyard::detail {
 
@@ -18,6 +20,12 @@ struct TaskTimes {
 /// The event loop behind simulate(): one event per task that takes time and one per gap, in a heap by time; one heap
 /// of waiting tasks per device and per channel. Each instant is processed in the two phases of the rules, so the order
 /// among events of one instant is immaterial. The schedule must have passed check_schedule.
-TaskTimes run_events(const Problem& problem, const Schedule& schedule, const PlannedTransfers& transfers);
+/// `durations`: by op id, in place of the problem's; null: the problem's.
+TaskTimes run_events(const Problem& problem, const Schedule& schedule, const PlannedTransfers& transfers,
+                     const Nanoseconds* durations = nullptr);
+
+/// The same behind the interface of run_commits().
+std::int64_t run_event_engine(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
+                              bool record, Workspace& workspace);
 
 }  // namespace trainyard::detail

@@ -1,4 +1,4 @@
-#include "trainyard/simulate/engine.hpp"
+#include "trainyard/simulate/event_engine.hpp"
 
 #include <algorithm>
 #include <boost/heap/d_ary_heap.hpp>
@@ -26,7 +26,8 @@ using EventQueue = boost::heap::d_ary_heap<Event, boost::heap::arity<4>, boost::
 
 class Engine {
  public:
-  Engine(const Problem& problem, const Schedule& schedule, const PlannedTransfers& transfers)
+  Engine(const Problem& problem, const Schedule& schedule, const PlannedTransfers& transfers,
+         const Nanoseconds* durations)
       : problem_(problem),
         graph_(problem.graph()),
         schedule_(schedule),
@@ -45,7 +46,7 @@ class Engine {
     times_.transfer_ready = IdMap<TransferId, Nanoseconds>(transfers.size());
     times_.transfers = IdMap<TransferId, Span>(transfers.size());
     for (const OpId op : graph_.ops()) {
-      duration_[op] = problem.duration(op, schedule.placement[op]);
+      duration_[op] = durations == nullptr ? problem.duration(op, schedule.placement[op]) : durations[op.index()];
       pending_[op] = static_cast<std::uint32_t>(graph_.inputs(op).size() + graph_.after(op).size());
     }
     for (const DeviceId device : problem.devices()) gap_[device.index()] = problem.cluster().device(device).gap.count;
@@ -267,8 +268,30 @@ class Engine {
 
 }  // namespace
 
-TaskTimes run_events(const Problem& problem, const Schedule& schedule, const PlannedTransfers& transfers) {
-  return Engine{problem, schedule, transfers}.run();
+TaskTimes run_events(const Problem& problem, const Schedule& schedule, const PlannedTransfers& transfers,
+                     const Nanoseconds* durations) {
+  return Engine{problem, schedule, transfers, durations}.run();
+}
+
+std::int64_t run_event_engine(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
+                              bool record, Workspace& workspace) {
+  const PlannedTransfers planned(problem.problem, schedule.placement);
+  const TaskTimes times = run_events(problem.problem, schedule, planned, durations);
+  Nanoseconds last{0};
+  for (const Span& span : times.ops) last = std::max(last, span.end);
+  if (!record) return last.count;
+  workspace.prepare_record(problem);
+  workspace.record.ops = times.ops;
+  const auto& slots = problem.problem.graph().consumer_rows().starts();
+  for (const TensorId tensor : problem.problem.graph().tensors()) {
+    std::uint32_t slot = slots[tensor.index()];
+    workspace.record.transfers_of[tensor.index()] = static_cast<std::uint32_t>(planned.of(tensor).size());
+    for (const TransferId id : planned.of(tensor))
+      workspace.record.transfers[slot++] = {times.transfer_ready[id].count, times.transfers[id].start.count,
+                                            times.transfers[id].end.count,
+                                            static_cast<std::uint32_t>(planned.to[id].index())};
+  }
+  return last.count;
 }
 
 }  // namespace trainyard::detail

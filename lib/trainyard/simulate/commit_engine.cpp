@@ -1,0 +1,439 @@
+#include "trainyard/simulate/commit_engine.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+
+namespace trainyard::detail {
+namespace {
+
+using Links = DenseProblem::Links;
+constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+/// Op times by op id in place of the problem's, where there are any.
+struct GivenDurations {
+  const Nanoseconds* by_op = nullptr;
+  bool closed_links = true;  // DenseProblem::closed may be relied on
+};
+
+/// One run. Everything that is read in the loops is a local copy of a pointer; everything is inlined into the loops.
+template <class Queue, Links kLinks, bool kRecord>
+class Walk {
+ public:
+  Walk(const DenseProblem& problem, const Schedule& schedule, const GivenDurations& durations, Workspace& workspace,
+       Queue& queue)
+      : problem_(problem),
+        work_(workspace),
+        queue_(queue),
+        schedule_(schedule),
+        ops_(workspace.ops.data()),
+        device_free_(workspace.device_free.data()),
+        channel_free_(workspace.channel_free.data()),
+        sent_(workspace.sent.data()),
+        first_output_(problem.first_output),
+        first_consumer_(problem.first_consumer),
+        consumer_(problem.consumer),
+        duration_(durations.by_op == nullptr ? problem.duration : durations.by_op),
+        columns_(durations.by_op == nullptr ? problem.columns : 0),
+        by_id_(durations.by_op != nullptr && problem.renumbered),
+        closed_links_(durations.closed_links) {}
+
+  std::int64_t fifo() {
+    start();
+    queue_.clear();
+    for (const std::uint32_t source : problem_.sources) ready<false>(source, 0);
+    if constexpr (kLinks == Links::queued) drain<false>();
+    std::uint32_t task = 0;
+    std::int64_t at = 0;
+    while (queue_.take(task, at)) {
+      if (kLinks == Links::queued && task >= problem_.ops) {
+        commit_transfer<false>(task - problem_.ops, at);
+      } else {
+        const std::uint32_t op = problem_.position(task);
+        run<false>(op, ops_[op].device, at);
+      }
+      if constexpr (kLinks == Links::queued) drain<false>();
+    }
+    return last_;
+  }
+
+  std::int64_t strict() {
+    start();
+    if constexpr (kLinks == Links::queued) queue_.clear();
+    auto& to_run = work_.devices_to_run;
+    to_run.clear();
+    for (std::uint32_t device = problem_.devices; device-- > 0;) {
+      const auto& order = schedule_.order[DeviceId{device}];
+      work_.next_in_order[device] = order.data();
+      work_.end_of_order[device] = order.data() + order.size();
+      skip_instant(device);
+      to_run.push_back(device);
+      work_.to_run[device] = 1;
+    }
+    if constexpr (kLinks == Links::queued) {
+      for (const std::uint32_t source : problem_.sources)
+        if (takes_no_time(source)) ready<true>(source, 0);
+      drain<true>();
+    }
+    for (;;) {
+      while (!to_run.empty()) {
+        const std::uint32_t device = to_run.back();
+        to_run.pop_back();
+        run_in_order(device);
+      }
+      std::uint32_t task = 0;
+      std::int64_t at = 0;
+      if (kLinks != Links::queued || !queue_.take(task, at)) break;
+      commit_transfer<true>(task - problem_.ops, at);
+      drain<true>();
+    }
+    return last_;
+  }
+
+ private:
+  void start() {
+    const DeviceId* const placement = schedule_.placement.values().data();
+    for (std::uint32_t at = 0; at < problem_.ops; ++at)
+      ops_[at] = {0, problem_.pending[at], static_cast<std::uint32_t>(placement[problem_.op_id(at)].index())};
+    std::fill_n(device_free_, problem_.devices, 0);
+    std::fill_n(channel_free_, problem_.channels, 0);
+    for (std::uint32_t device = 0; device < problem_.devices; ++device) sent_[device].tensor = kNone;
+    if constexpr (kLinks == Links::queued) work_.instant.clear();
+  }
+
+  [[gnu::always_inline]] std::int64_t duration(std::uint32_t op, std::uint32_t device) const {
+    if (columns_ == 0) return duration_[by_id_ ? problem_.op_at[op] : op].count;  // given per op
+    return duration_[op * columns_ + problem_.column[device]].count;
+  }
+  bool takes_no_time(std::uint32_t op) const { return duration(op, ops_[op].device) == 0; }
+
+  // --- what becomes ready ---
+
+  template <bool kStrict>
+  [[gnu::always_inline]] void ready(std::uint32_t op, std::int64_t at) {
+    if (kLinks == Links::queued && takes_no_time(op)) {
+      record_op(op, at, at);
+      last_ = std::max(last_, at);
+      work_.instant.push_back(op);
+    } else if constexpr (!kStrict) {
+      queue_.insert(problem_.op_id(op), at);
+    } else {
+      const std::uint32_t device = ops_[op].device;
+      if (work_.to_run[device] != 0) return;
+      if (work_.next_in_order[device]->index() != problem_.op_id(op)) return;
+      work_.to_run[device] = 1;
+      work_.devices_to_run.push_back(device);
+    }
+  }
+
+  template <bool kStrict>
+  [[gnu::always_inline]] void satisfy(std::uint32_t op, std::int64_t at) {
+    Workspace::OpState& state = ops_[op];
+    const std::int64_t known = std::max(state.ready, at);
+    state.ready = known;
+    if (--state.pending == 0) ready<kStrict>(op, known);
+  }
+
+  /// Ends the ops of zero duration that became ready, and those that this makes ready; a list and not a recursion, for
+  /// chains of any length.
+  template <bool kStrict>
+  void drain() {
+    while (!work_.instant.empty()) {
+      const std::uint32_t op = work_.instant.back();
+      work_.instant.pop_back();
+      finish<kStrict>(op, ops_[op].device, ops_[op].ready);
+    }
+  }
+
+  // --- ops ---
+
+  template <bool kStrict>
+  [[gnu::always_inline]] void run(std::uint32_t op, std::uint32_t device, std::int64_t at) {
+    const std::int64_t start = std::max(device_free_[device], at);
+    const std::int64_t end = start + duration(op, device);
+    device_free_[device] = end + problem_.device_gap[device];
+    last_ = std::max(last_, end);
+    record_op(op, start, end);
+    finish<kStrict>(op, device, end);
+  }
+
+  void skip_instant(std::uint32_t device) {
+    if constexpr (kLinks == Links::queued) {
+      const OpId*& next = work_.next_in_order[device];
+      while (next != work_.end_of_order[device] && takes_no_time(problem_.position(next->index()))) ++next;
+    }
+  }
+  void run_in_order(std::uint32_t device) {
+    const OpId*& next = work_.next_in_order[device];
+    const OpId* const end = work_.end_of_order[device];
+    while (next != end) {
+      const std::uint32_t op = problem_.position(next->index());
+      if (ops_[op].pending != 0) break;
+      ++next;
+      skip_instant(device);
+      run<true>(op, device, ops_[op].ready);
+      if constexpr (kLinks == Links::queued) drain<true>();
+    }
+    work_.to_run[device] = 0;
+    // While it ran, what became ready for it was left to the loop above.
+    if (next == end) work_.next_in_order[device] = &kNoOp;
+  }
+
+  template <bool kStrict>
+  [[gnu::always_inline]] void finish(std::uint32_t op, std::uint32_t device, std::int64_t end) {
+    const std::uint32_t last_output = first_output_[op + 1];
+    for (std::uint32_t tensor = first_output_[op]; tensor < last_output; ++tensor) {
+      if constexpr (kLinks == Links::queued)
+        send_queued<kStrict>(tensor, device, end);
+      else
+        send_closed<kStrict>(tensor, device, end);
+    }
+    if (problem_.first_before != nullptr) {
+      const std::uint32_t last = problem_.first_before[op + 1];
+      for (std::uint32_t i = problem_.first_before[op]; i < last; ++i)
+        satisfy<kStrict>(static_cast<std::uint32_t>(problem_.before[i].index()), end);
+    }
+  }
+
+  // --- transfers, in closed form ---
+
+  /// When the tensor is at `to`, having taken its turn on the channel.
+  [[gnu::always_inline]] std::int64_t arrive(std::uint32_t tensor, std::uint32_t from, std::uint32_t to,
+                                             std::int64_t ready, std::uint32_t slot) {
+    const std::int64_t time = problem_.transfer_time(tensor, from, to);
+    const std::uint32_t channel = problem_.channel(from, to);
+    std::int64_t start = ready;
+    if (time > 0 && channel != DenseProblem::kNoChannel) {
+      std::int64_t& free = channel_free_[channel];
+      start = std::max(ready, free);
+      free = start + time + problem_.channel_gap[channel];
+    }
+    record_transfer(slot, to, ready, start, start + time);
+    return start + time;
+  }
+
+  template <bool kStrict>
+  [[gnu::always_inline]] void send_closed(std::uint32_t tensor, std::uint32_t device, std::int64_t end) {
+    const std::uint32_t first = first_consumer_[tensor], last = first_consumer_[tensor + 1];
+    sent_[device].tensor = tensor;
+    sent_[device].arrival = end;
+    const std::uint32_t base = kRecord ? problem_.slot(tensor) : 0;
+    std::uint32_t transfers = 0;
+    // On an egress the transfers of one tensor go by ascending destination.
+    if (kLinks == Links::egresses && last - first > 1)
+      transfers = send_ascending(tensor, device, end, first, last, base);
+    for (std::uint32_t edge = first; edge < last; ++edge) {
+      const auto op = static_cast<std::uint32_t>(consumer_[edge].index());
+      Workspace::OpState& state = ops_[op];
+      Workspace::Sent& sent = sent_[state.device];
+      if (sent.tensor != tensor) {
+        sent.tensor = tensor;
+        sent.arrival = arrive(tensor, device, state.device, end, base + transfers++);
+      }
+      const std::int64_t known = std::max(state.ready, sent.arrival);
+      state.ready = known;
+      if (--state.pending == 0) ready<kStrict>(op, known);
+    }
+    record_count(tensor, transfers);
+  }
+
+  std::uint32_t send_ascending(std::uint32_t tensor, std::uint32_t device, std::int64_t end, std::uint32_t first,
+                               std::uint32_t last, std::uint32_t base) {
+    auto& destinations = work_.destinations;
+    destinations.clear();
+    for (std::uint32_t edge = first; edge < last; ++edge) {
+      const std::uint32_t to = ops_[consumer_[edge].index()].device;
+      if (sent_[to].tensor == tensor) continue;
+      sent_[to].tensor = tensor;
+      destinations.push_back({to, 0, 0});
+    }
+    sort_destinations();
+    std::uint32_t transfers = 0;
+    for (const auto& destination : destinations)
+      sent_[destination.device].arrival = arrive(tensor, device, destination.device, end, base + transfers++);
+    return transfers;
+  }
+  void sort_destinations() {
+    if (work_.destinations.size() > 1) std::ranges::sort(work_.destinations, {}, &Workspace::Destination::device);
+  }
+
+  // --- transfers that may enter the queue ---
+
+  template <bool kStrict>
+  [[gnu::always_inline]] void send_queued(std::uint32_t tensor, std::uint32_t device, std::int64_t end) {
+    auto& destinations = work_.destinations;
+    destinations.clear();
+    const std::uint32_t first = first_consumer_[tensor], last = first_consumer_[tensor + 1];
+    for (std::uint32_t edge = first; edge < last; ++edge) {
+      const auto op = static_cast<std::uint32_t>(consumer_[edge].index());
+      const std::uint32_t to = ops_[op].device;
+      if (to == device) {
+        satisfy<kStrict>(op, end);
+        continue;
+      }
+      Workspace::Sent& sent = sent_[to];
+      work_.next_edge[edge] = kNone;
+      if (sent.tensor == tensor) {
+        work_.next_edge[sent.last_edge] = edge;
+      } else {
+        sent.tensor = tensor;
+        destinations.push_back({to, edge, 0});
+      }
+      sent.last_edge = edge;
+    }
+    if (destinations.empty())
+      record_count(tensor, 0);
+    else
+      send_to_destinations<kStrict>(tensor, device, end);
+  }
+
+  template <bool kStrict>
+  void send_to_destinations(std::uint32_t tensor, std::uint32_t device, std::int64_t end) {
+    auto& destinations = work_.destinations;
+    sort_destinations();
+    if (problem_.broadcasts) merge_broadcast(device);
+    const std::uint32_t base = problem_.slot(tensor);
+    record_count(tensor, static_cast<std::uint32_t>(destinations.size()));
+    for (std::uint32_t i = 0; i < destinations.size(); ++i) {
+      const std::uint32_t to = destinations[i].device, edge = destinations[i].first_edge;
+      if (closed_links_ && problem_.closed(device, to)) {
+        deliver<kStrict>(edge, arrive(tensor, device, to, end, base + i));
+        continue;
+      }
+      const std::int64_t time = problem_.transfer_time(tensor, device, to);
+      if (time == 0 || problem_.channel(device, to) == DenseProblem::kNoChannel) {
+        record_transfer(base + i, to, end, end, end + time);
+        deliver<kStrict>(edge, end + time);
+        continue;
+      }
+      work_.sending[base + i] = {edge, tensor, device, to};
+      queue_.insert(problem_.ops + base + i, end);
+    }
+  }
+
+  /// One transfer serves all whose route is a broadcasting egress alone: it stands at the lowest of them.
+  void merge_broadcast(std::uint32_t device) {
+    auto& destinations = work_.destinations;
+    std::uint32_t kept = 0, first = kNone;
+    for (const auto& destination : destinations) {
+      if (!problem_.broadcast(device, destination.device)) {
+        destinations[kept++] = destination;
+      } else if (first == kNone) {
+        first = kept;
+        destinations[kept] = destination;
+        destinations[kept++].last_edge = sent_[destination.device].last_edge;
+      } else {
+        work_.next_edge[destinations[first].last_edge] = destination.first_edge;
+        destinations[first].last_edge = sent_[destination.device].last_edge;
+      }
+    }
+    destinations.resize(kept);
+  }
+
+  template <bool kStrict>
+  void commit_transfer(std::uint32_t slot, std::int64_t at) {
+    const Workspace::Sending sending = work_.sending[slot];
+    const std::int64_t time = problem_.transfer_time(sending.tensor, sending.from, sending.to);
+    const auto route = problem_.problem.cluster().route(DeviceId{sending.from}, DeviceId{sending.to});
+    std::int64_t start = at;
+    for (const ChannelId channel : route.channels) start = std::max(start, channel_free_[channel.index()]);
+    for (const ChannelId channel : route.channels)
+      channel_free_[channel.index()] = start + time + problem_.channel_gap[channel.index()];
+    record_transfer(slot, sending.to, at, start, start + time);
+    deliver<kStrict>(sending.first_edge, start + time);
+  }
+
+  template <bool kStrict>
+  [[gnu::always_inline]] void deliver(std::uint32_t edge, std::int64_t at) {
+    for (; edge != kNone; edge = work_.next_edge[edge])
+      satisfy<kStrict>(static_cast<std::uint32_t>(consumer_[edge].index()), at);
+  }
+
+  // --- the record ---
+
+  [[gnu::always_inline]] void record_op(std::uint32_t op, std::int64_t start, std::int64_t end) {
+    if constexpr (kRecord) work_.record.ops[OpId{problem_.op_id(op)}] = {Nanoseconds{start}, Nanoseconds{end}};
+  }
+  [[gnu::always_inline]] void record_transfer(std::uint32_t slot, std::uint32_t to, std::int64_t ready,
+                                              std::int64_t start, std::int64_t end) {
+    if constexpr (kRecord) work_.record.transfers[slot] = {ready, start, end, to};
+  }
+  [[gnu::always_inline]] void record_count(std::uint32_t tensor, std::uint32_t transfers) {
+    if constexpr (kRecord) work_.record.transfers_of[problem_.tensor_id(tensor).index()] = transfers;
+  }
+
+  static constexpr OpId kNoOp = OpId::none();
+
+  const DenseProblem& problem_;
+  Workspace& work_;
+  Queue& queue_;
+  const Schedule& schedule_;
+  Workspace::OpState* const ops_;
+  std::int64_t* const device_free_;
+  std::int64_t* const channel_free_;
+  Workspace::Sent* const sent_;
+  const std::uint32_t* const first_output_;
+  const std::uint32_t* const first_consumer_;
+  const OpId* const consumer_;
+  const Nanoseconds* const duration_;
+  const std::size_t columns_;  // 0: duration_ is by op alone
+  const bool by_id_;
+  const bool closed_links_;
+  std::int64_t last_ = 0;
+};
+
+template <class Queue, Links kLinks>
+std::int64_t run_with(const DenseProblem& problem, const Schedule& schedule, const GivenDurations& durations,
+                      bool record, Workspace& workspace, Queue& queue) {
+  queue.prepare(problem.ops + (kLinks == Links::queued ? problem.edges : 0U), problem.mean_gap);
+  const auto go = [&](auto walk) { return schedule.policy == Policy::strict ? walk.strict() : walk.fifo(); };
+  return record ? go(Walk<Queue, kLinks, true>{problem, schedule, durations, workspace, queue})
+                : go(Walk<Queue, kLinks, false>{problem, schedule, durations, workspace, queue});
+}
+
+template <class Queue>
+std::int64_t run_with(const DenseProblem& problem, Links links, const Schedule& schedule,
+                      const GivenDurations& durations, bool record, Workspace& workspace, Queue& queue) {
+  switch (links) {
+    case Links::pairs:
+      return run_with<Queue, Links::pairs>(problem, schedule, durations, record, workspace, queue);
+    case Links::egresses:
+      return run_with<Queue, Links::egresses>(problem, schedule, durations, record, workspace, queue);
+    case Links::queued:
+      break;
+  }
+  return run_with<Queue, Links::queued>(problem, schedule, durations, record, workspace, queue);
+}
+
+/// From this many devices on the wheel is faster, and from kManyDevices a larger one.
+constexpr std::uint32_t kSomeDevices = 33, kManyDevices = 256;
+
+}  // namespace
+
+std::int64_t run_commits(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
+                         bool record, Workspace& workspace) {
+  assert(schedule.policy != Policy::priority || schedule.priority.empty());
+  // Ops of zero duration are finished beside the queue, which only the general form does.
+  Links links = problem.zero_durations ? Links::queued : problem.links;
+  GivenDurations given{durations, true};
+  std::int64_t horizon = problem.horizon;
+  if (durations != nullptr)
+    for (std::uint32_t op = 0; op < problem.ops; ++op) {
+      horizon += durations[op].count;
+      // It may stand where the closed forms rely on there being none.
+      if (durations[op].count == 0) {
+        links = Links::queued;
+        given.closed_links = false;
+      }
+    }
+  if (record) workspace.prepare_record(problem);
+  if (links == Links::queued) workspace.prepare_queued(problem);
+  const std::size_t tasks = std::size_t{problem.ops} + problem.edges;
+  if (problem.devices < kSomeDevices && PackedHeap::fits(tasks, horizon))
+    return run_with(problem, links, schedule, given, record, workspace, workspace.heap);
+  if (problem.devices < kManyDevices)
+    return run_with(problem, links, schedule, given, record, workspace, workspace.wheel);
+  return run_with(problem, links, schedule, given, record, workspace, workspace.large_wheel);
+}
+
+}  // namespace trainyard::detail
