@@ -3,13 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
-#include <string>
 #include <vector>
 
 #include "place/instances.hpp"
-#include "support/support.hpp"
+#include "place/reference_answers.hpp"
 #include "trainyard/place/ranks.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -88,74 +85,20 @@ TEST_CASE("where the plan's account of memory is too low HEFT plans again with l
   CHECK(schedule.placement[OpId{1}] != schedule.placement[OpId{2}]);
 }
 
-namespace {
-
-/// Answers in real numbers, as whole thousandths or finer.
-std::int64_t scaled(double value, double scale) { return static_cast<std::int64_t>(std::llround(value * scale)); }
-
-void check_answer(const Problem& problem, const nlohmann::json& answer, double scale, bool insertion) {
-  const Schedule schedule = heft(problem, {.insertion = insertion});
-  const auto near = [&](std::int64_t ours, double theirs) {
-    return std::abs(static_cast<double>(ours) / scale - theirs) <= 1e-4;
-  };
-  CHECK(near(schedule.plan->makespan.count, answer.at("makespan")));
-  for (const OpId op : problem.ops()) {
-    CHECK(schedule.placement[op].index() == answer.at("proc")[op.index()]);
-    CHECK(near(schedule.plan->start[op].count, answer.at("start")[op.index()]));
-  }
-}
-
-}  // namespace
-
 TEST_CASE("HEFT gives the reference answers of fourteen small published instances") {
-  const auto file = test::reference_data("answers/hetero-small.json");
-  if (!file) return test::report_skipped("no reference data");
-  for (const auto& entry : nlohmann::json::parse(test::read_text(*file))) {
-    CAPTURE(entry.at("id").get<std::string>());
-    test::Instance instance;
-    for (const auto& row : entry.at("cost")) {
-      auto& times = instance.times.emplace_back();
-      for (const double time : row) times.push_back(scaled(time, 1000));
-    }
-    for (const auto& edge : entry.at("edges"))
-      instance.edges.push_back({edge[0], edge[1], scaled(edge[2].get<double>(), 1000)});
-    check_answer(test::make_problem(instance), entry.at("HEFT"), 1000, true);
-  }
+  test::for_hetero_small([](const Problem& problem, const nlohmann::json& entry, double scale) {
+    test::check_answer(problem, heft(problem), entry.at("HEFT"), scale);
+    if (entry.contains("HEFT_no_insertion"))
+      CHECK(heft(problem, {.insertion = false}).plan->makespan ==
+            Nanoseconds{test::scaled(entry["HEFT_no_insertion"], scale)});
+  });
 }
 
 TEST_CASE("HEFT gives the textbook answers of sixty instances with speeds and bandwidths, with and without insertion") {
-  const auto file = test::reference_data("answers/saga.json");
-  if (!file) return test::report_skipped("no reference data");
-  constexpr double kScale = 1e6;
-  for (const auto& entry : nlohmann::json::parse(test::read_text(*file))) {
-    const auto& instance = entry.at("instance");
-    CAPTURE(instance.at("id").get<std::string>());
-    const std::size_t devices = instance.at("num_procs");
-    std::vector<OpSpec> ops(instance.at("num_tasks").get<std::size_t>());
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-      ops[i].name = "t" + std::to_string(i);
-      for (std::size_t d = 0; d < devices; ++d) {
-        const double time = instance["work"][i].get<double>() / instance["speed"][d].get<double>();
-        ops[i].times.push_back({"p" + std::to_string(d), Nanoseconds{scaled(time, kScale)}});
-      }
-    }
-    for (const auto& edge : instance.at("edges")) {
-      const auto from = edge[0].get<std::size_t>(), to = edge[1].get<std::size_t>();
-      const std::string name = "e" + std::to_string(from) + "-" + std::to_string(to);
-      ops[from].outputs.push_back({name, Bytes{scaled(edge[2].get<double>(), kScale)}});
-      ops[to].inputs.push_back(name);
-    }
-    GraphBuilder builder{"saga"};
-    for (OpSpec& op : ops) builder.add(std::move(op));
-    ClusterSpec spec = test::full_mesh(devices);
-    for (Link& link : spec.links) {
-      link.bandwidth.value *= instance["bandwidth"].at(link.from.substr(1) + "," + link.to.substr(1)).get<double>();
-      spec.routes.push_back({link.from, link.to, {link.name}});
-      spec.routes.push_back({link.to, link.from, {link.name}});
-    }
-    const Problem problem{std::move(builder).build(), make_cluster(std::move(spec))};
-    check_answer(problem, entry.at("textbook").at("HEFT"), kScale, true);
-    if (entry["textbook"]["HEFT_no_insertion"].is_object())
-      check_answer(problem, entry["textbook"]["HEFT_no_insertion"], kScale, false);
-  }
+  test::for_saga([](const Problem& problem, const nlohmann::json& entry, double scale) {
+    const auto& answers = entry.at("textbook");
+    test::check_answer(problem, heft(problem), answers.at("HEFT"), scale);
+    if (answers.at("HEFT_no_insertion").is_object())
+      test::check_answer(problem, heft(problem, {.insertion = false}), answers["HEFT_no_insertion"], scale);
+  });
 }

@@ -7,8 +7,10 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/place/cpop.hpp"
 #include "trainyard/place/expert.hpp"
 #include "trainyard/place/heft.hpp"
+#include "trainyard/place/peft.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/place/simple.hpp"
 
@@ -59,10 +61,19 @@ Placer make_placer(Placer placer, Run run) {
   return placer;
 }
 
-Schedule run_heft(const Placer& placer, const Problem& problem, const PlaceOptions& options) {
-  return heft(problem, {.insertion = choice(placer, options, "insertion", {"no", "yes"}) == 1,
-                        .order = PlanOrder{static_cast<std::uint8_t>(
-                            choice(placer, options, "order", {"rank", "start", "strict", "best"}))}});
+/// The parameters of every list scheduler.
+std::vector<PlacerParameter> list_parameters() {
+  return {{"insertion", "yes", "whether an op may go into a gap before later ops: yes, no"},
+          {"order", "best",
+           "what the simulator keeps of the plan: rank (priorities in the order in which ops were taken), start "
+           "(priorities by planned start), strict (each device in the order of planned starts), best (the best of the "
+           "three)"}};
+}
+
+ListOptions list_options(const Placer& placer, const PlaceOptions& options) {
+  return {.insertion = choice(placer, options, "insertion", {"no", "yes"}) == 1,
+          .order = PlanOrder{
+              static_cast<std::uint8_t>(choice(placer, options, "order", {"rank", "start", "strict", "best"}))}};
 }
 
 std::vector<Placer> all_placers() {
@@ -86,15 +97,30 @@ std::vector<Placer> all_placers() {
                    .source = "the hand-made baselines of Mirhoseini et al., ICML 2017, and Placeto, NeurIPS "
                              "2019"},
                   [](const Placer&, const Problem& problem, const PlaceOptions&) { return place_expert(problem); }));
+  list.push_back(make_placer({.name = "heft",
+                              .summary = "list scheduling by upward rank, each op where it would finish first",
+                              .source = "Topcuoglu, Hariri, Wu: IEEE TPDS 13(3), 2002",
+                              .parameters = list_parameters()},
+                             [](const Placer& placer, const Problem& problem, const PlaceOptions& options) {
+                               return heft(problem, list_options(placer, options));
+                             }));
   list.push_back(make_placer(
-      {.name = "heft",
-       .summary = "list scheduling by upward rank, each op where it would finish first",
+      {.name = "cpop",
+       .summary = "the critical path on the device that is fastest for it, other ops where they would finish first",
        .source = "Topcuoglu, Hariri, Wu: IEEE TPDS 13(3), 2002",
-       .parameters = {{"insertion", "yes", "whether an op may go into a gap before later ops: yes, no"},
-                      {"order", "best",
-                       "what the simulator keeps of the plan: rank (priorities by rank), start (priorities by planned "
-                       "start), strict (each device in the order of planned starts), best (the best of the three)"}}},
-      run_heft));
+       .parameters = list_parameters()},
+      [](const Placer& placer, const Problem& problem, const PlaceOptions& options) {
+        return cpop(problem, list_options(placer, options));
+      }));
+  list.push_back(
+      make_placer({.name = "peft",
+                   .summary = "as heft, but looks ahead: each op where its finish and the least time from there to the "
+                              "end are shortest together",
+                   .source = "Arabnejad, Barbosa: IEEE TPDS 25(3), 2014",
+                   .parameters = list_parameters()},
+                  [](const Placer& placer, const Problem& problem, const PlaceOptions& options) {
+                    return peft(problem, list_options(placer, options));
+                  }));
   return list;
 }
 

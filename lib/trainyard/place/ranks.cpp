@@ -1,8 +1,11 @@
 #include "trainyard/place/ranks.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
+#include <queue>
 
 namespace trainyard {
 namespace {
@@ -60,10 +63,51 @@ IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& me
   return ranks;
 }
 
+IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& means) {
+  const Graph& graph = problem.graph();
+  IdMap<OpId, ScaledTime> ranks(problem.op_count());
+  for (const OpId op : graph.topological_order()) {
+    for (const TensorId tensor : graph.inputs(op)) {
+      const OpId producer = graph.producer(tensor);
+      ranks[op] = std::max(ranks[op], ranks[producer] + means.mean(producer) + means.mean(tensor));
+    }
+    for (const OpId earlier : graph.after(op)) ranks[op] = std::max(ranks[op], ranks[earlier] + means.mean(earlier));
+  }
+  return ranks;
+}
+
 std::vector<OpId> by_descending_rank(const Problem& problem, const IdMap<OpId, ScaledTime>& ranks) {
   std::vector<OpId> order = problem.graph().topological_order();
   std::ranges::stable_sort(order, std::ranges::greater{}, [&](OpId op) { return ranks[op]; });
   return order;
+}
+
+std::vector<OpId> by_priority_when_free(const Problem& problem, const IdMap<OpId, ScaledTime>& priority) {
+  const Graph& graph = problem.graph();
+  // The heap holds positions in this list rather than priorities: they are small, and ties are in them.
+  std::vector<OpId> sorted(problem.ops().begin(), problem.ops().end());
+  std::ranges::stable_sort(sorted, std::ranges::greater{}, [&](OpId op) { return priority[op]; });
+  IdMap<OpId, std::uint32_t> position(sorted.size());
+  for (std::size_t i = 0; i < sorted.size(); ++i) position[sorted[i]] = static_cast<std::uint32_t>(i);
+
+  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> free;
+  IdMap<OpId, std::size_t> awaited(sorted.size());
+  for (const OpId op : problem.ops()) {
+    awaited[op] = graph.inputs(op).size() + graph.after(op).size();
+    if (awaited[op] == 0) free.push(position[op]);
+  }
+  const auto release = [&](OpId op) {
+    if (--awaited[op] == 0) free.push(position[op]);
+  };
+  std::vector<OpId> taken;
+  taken.reserve(sorted.size());
+  while (!free.empty()) {
+    taken.push_back(sorted[free.top()]);
+    free.pop();
+    for (const TensorId tensor : graph.outputs(taken.back())) std::ranges::for_each(graph.consumers(tensor), release);
+    std::ranges::for_each(graph.before(taken.back()), release);
+  }
+  return taken;
 }
 
 }  // namespace trainyard

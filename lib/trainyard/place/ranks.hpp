@@ -41,8 +41,16 @@ class MeanCosts {
 /// computing. IEEE TPDS 13(3), 2002.
 IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means);
 
+/// rank(i) = max over what i must follow j of (rank(j) + mean(j) + mean(tensor from j to i)); 0 where it follows
+/// nothing.
+IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& means);
+
 /// All ops by descending rank; ties go to the earlier op in the graph's topological order, so that every op comes after
 /// all that it depends on.
 std::vector<OpId> by_descending_rank(const Problem& problem, const IdMap<OpId, ScaledTime>& ranks);
+
+/// All ops, of those whose predecessors have been taken always the one of the highest priority; ties go to the lower
+/// id.
+std::vector<OpId> by_priority_when_free(const Problem& problem, const IdMap<OpId, ScaledTime>& priority);
 
 }  // namespace trainyard
