@@ -75,47 +75,6 @@ CompressedRows<DeviceId, Held> find_holdings(const Problem& problem, const Place
   return {problem.device_count(), holdings};
 }
 
-/// What a device holds over time.
-class DeviceMemory {
- public:
-  DeviceMemory(Bytes resident, std::span<const Held> held) : resident_(resident) {
-    by_from_.reserve(held.size());
-    by_until_.reserve(held.size());
-    for (const Held& h : held) {
-      by_from_.push_back({h.from, h.holding.bytes});
-      by_until_.push_back({h.until, h.holding.bytes});
-    }
-    const auto earlier = [](const Change& a, const Change& b) { return a.at < b.at; };
-    std::ranges::sort(by_from_, earlier);
-    std::ranges::sort(by_until_, earlier);
-  }
-
-  /// The peak and the first time it is reached.
-  std::pair<Bytes, Nanoseconds> peak() const {
-    Bytes now = resident_, peak = resident_;
-    Nanoseconds peak_at{0};
-    std::size_t let_go = 0;
-    for (std::size_t i = 0; i < by_from_.size();) {
-      const Nanoseconds at = by_from_[i].at;
-      for (; let_go < by_until_.size() && by_until_[let_go].at <= at; ++let_go) now -= by_until_[let_go].bytes;
-      for (; i < by_from_.size() && by_from_[i].at == at; ++i) now += by_from_[i].bytes;
-      if (now > peak) {
-        peak = now;
-        peak_at = at;
-      }
-    }
-    return {peak, peak_at};
-  }
-
- private:
-  struct Change {
-    Nanoseconds at;
-    Bytes bytes;
-  };
-  Bytes resident_;
-  std::vector<Change> by_from_, by_until_;
-};
-
 /// The first moment above the capacity, and who crossed the line.
 void find_crossing(Bytes resident, Bytes capacity, std::vector<Held> held, OutOfMemory& found) {
   found.at = Nanoseconds{0};
@@ -168,13 +127,12 @@ OutOfMemory diagnose(const Problem& problem, const Placement& placement, DeviceI
 
 }  // namespace
 
-void account_memory(const Problem& problem, const Placement& placement, Timeline& timeline) {
+void diagnose_memory(const Problem& problem, const Placement& placement, Timeline& timeline) {
   const auto holdings = find_holdings(problem, placement, timeline);
   IdMap<DeviceId, Bytes> resident(problem.device_count());
   for (const OpId op : problem.ops()) resident[placement[op]] += problem.resident_bytes(op);
   for (const DeviceId device : problem.devices()) {
     DeviceUse& use = timeline.devices[device];
-    std::tie(use.peak, use.peak_at) = DeviceMemory{resident[device], holdings[device]}.peak();
     const auto capacity = problem.cluster().device(device).memory;
     if (capacity && use.peak > *capacity)
       use.out_of_memory = diagnose(problem, placement, device, holdings[device], resident[device], use);

@@ -6,7 +6,8 @@
 
 namespace trainyard::detail {
 
-/// Fills in peak, peak_at and out_of_memory of every device, from the spans and transfers of the timeline.
+/// Fills in out_of_memory of every device whose peak is above its capacity, from the spans and transfers of the
+/// timeline, whose peaks are known.
 ///
 /// Every holding is a half-open interval [from, until); one of length zero holds nothing. On a device are held
 ///
@@ -18,6 +19,6 @@ namespace trainyard::detail {
 ///
 /// At one instant, first everything that ends lets go, then ops take what they hold (by id), then transfers (by
 /// index): that is the order in which the one that crossed the capacity is named.
-void account_memory(const Problem& problem, const Placement& placement, Timeline& timeline);
+void diagnose_memory(const Problem& problem, const Placement& placement, Timeline& timeline);
 
 }  // namespace trainyard::detail

@@ -1,23 +1,30 @@
 #include "trainyard/simulate/simulation.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "trainyard/simulate/commit_engine.hpp"
 #include "trainyard/simulate/dense_problem.hpp"
 #include "trainyard/simulate/event_engine.hpp"
 #include "trainyard/simulate/memory.hpp"
+#include "trainyard/simulate/peaks.hpp"
 #include "trainyard/simulate/record.hpp"
 #include "trainyard/simulate/usage.hpp"
 #include "trainyard/simulate/workspace.hpp"
 
 namespace trainyard {
 
+struct Simulation::State {
+  explicit State(const detail::DenseProblem& problem) : workspace(problem) {}
+
+  detail::Workspace workspace;
+  detail::PeakFinder peak_finder;
+  MemoryPeaks peaks;
+};
+
 Simulation::Simulation(const Problem& problem)
-    : problem_(std::make_shared<const detail::DenseProblem>(problem)),
-      workspace_(std::make_unique<detail::Workspace>(*problem_)) {}
+    : problem_(std::make_shared<const detail::DenseProblem>(problem)), state_(std::make_unique<State>(*problem_)) {}
 Simulation::Simulation(const Simulation& other)
-    : problem_(other.problem_), workspace_(std::make_unique<detail::Workspace>(*problem_)) {}
+    : problem_(other.problem_), state_(std::make_unique<State>(*problem_)) {}
 Simulation& Simulation::operator=(const Simulation& other) { return *this = Simulation{other}; }
 Simulation::Simulation(Simulation&&) noexcept = default;
 Simulation& Simulation::operator=(Simulation&&) noexcept = default;
@@ -26,9 +33,9 @@ Simulation::~Simulation() = default;
 const Problem& Simulation::problem() const { return problem_->problem; }
 
 Nanoseconds Simulation::run(const Schedule& schedule, const Nanoseconds* durations, bool record) {
-  if (schedule.policy != Policy::priority || schedule.priority.empty())
-    return Nanoseconds{detail::run_commits(*problem_, schedule, durations, record, *workspace_)};
-  return Nanoseconds{detail::run_event_engine(*problem_, schedule, durations, record, *workspace_)};
+  const bool priorities = schedule.policy == Policy::priority && !schedule.priority.empty();
+  const auto engine = priorities ? detail::run_event_engine : detail::run_commits;
+  return Nanoseconds{engine(*problem_, schedule, durations, record, state_->workspace)};
 }
 
 Nanoseconds Simulation::makespan(const Schedule& schedule) { return run(schedule, nullptr, false); }
@@ -36,29 +43,28 @@ Nanoseconds Simulation::makespan(const Schedule& schedule, const IdMap<OpId, Nan
   return run(schedule, durations.values().data(), false);
 }
 
-Timeline Simulation::timeline(const Schedule& schedule) {
-  Timeline timeline{};
-  timeline.makespan = run(schedule, nullptr, true);
-  timeline.ops = workspace_->record.ops;
-  timeline.transfers = detail::recorded_transfers(*problem_, schedule.placement, workspace_->record);
-  timeline.devices.assign(problem().device_count(), {});
-  timeline.channels.assign(problem().cluster().channel_count(), {});
-  detail::account_usage(problem(), schedule.placement, timeline);
-  detail::account_memory(problem(), schedule.placement, timeline);
-  return timeline;
+const MemoryPeaks& Simulation::peaks(const Schedule& schedule) {
+  const Nanoseconds makespan = run(schedule, nullptr, true);
+  state_->peak_finder.find(*problem_, schedule.placement, state_->workspace.record, makespan, state_->peaks);
+  return state_->peaks;
 }
 
-const MemoryPeaks& Simulation::peaks(const Schedule& schedule) {
-  const Timeline timeline = this->timeline(schedule);
-  peaks_.makespan = timeline.makespan;
-  peaks_.peak.assign(timeline.devices.size(), {});
-  peaks_.peak_at.assign(timeline.devices.size(), {});
-  for (const DeviceId device : timeline.devices.ids()) {
-    peaks_.peak[device] = timeline.devices[device].peak;
-    peaks_.peak_at[device] = timeline.devices[device].peak_at;
+Timeline Simulation::timeline(const Schedule& schedule) {
+  const MemoryPeaks& peaks = this->peaks(schedule);
+  const auto& record = state_->workspace.record;
+  Timeline timeline{};
+  timeline.makespan = peaks.makespan;
+  timeline.ops = record.ops;
+  timeline.transfers = detail::recorded_transfers(*problem_, schedule.placement, record);
+  timeline.devices.assign(problem().device_count(), {});
+  timeline.channels.assign(problem().cluster().channel_count(), {});
+  for (const DeviceId device : problem().devices()) {
+    timeline.devices[device].peak = peaks.peak[device];
+    timeline.devices[device].peak_at = peaks.peak_at[device];
   }
-  peaks_.fits = timeline.fits();
-  return peaks_;
+  detail::account_usage(problem(), schedule.placement, timeline);
+  if (!peaks.fits) detail::diagnose_memory(problem(), schedule.placement, timeline);
+  return timeline;
 }
 
 }  // namespace trainyard

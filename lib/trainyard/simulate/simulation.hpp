@@ -12,8 +12,7 @@ namespace trainyard {
 
 namespace detail {
 struct DenseProblem;
-struct Workspace;
-}  // namespace detail
+}
 
 /// What simulate() says of one schedule, without the timeline.
 struct MemoryPeaks {
@@ -47,11 +46,11 @@ class Simulation {
   Timeline timeline(const Schedule& schedule);
 
  private:
+  struct State;
   Nanoseconds run(const Schedule& schedule, const Nanoseconds* durations, bool record);
 
   std::shared_ptr<const detail::DenseProblem> problem_;
-  std::unique_ptr<detail::Workspace> workspace_;
-  MemoryPeaks peaks_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace trainyard

@@ -1,0 +1,140 @@
+#include "trainyard/simulate/peaks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <utility>
+
+namespace trainyard::detail {
+
+void PeakFinder::add(std::int64_t at, bool taken, std::size_t device, std::int64_t bytes) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << kByteBits) - 1;
+  for (; bytes > 0; bytes -= kMost)
+    changes_.push_back(
+        {static_cast<std::uint64_t>(at) << 1 | (taken ? 1U : 0U),
+         static_cast<std::uint64_t>(device) << kByteBits | static_cast<std::uint64_t>(std::min(bytes, kMost))});
+}
+
+void PeakFinder::find(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
+                      Nanoseconds makespan, MemoryPeaks& peaks) {
+  const Graph& graph = problem.problem.graph();
+  const auto& slots = graph.consumer_rows().starts();
+  const Span* const spans = record.ops.values().data();
+  const DeviceId* const devices = placement.values().data();
+  changes_.clear();
+  freed_.assign(problem.ops, 0);
+  held_.assign(problem.devices, 0);
+  last_use_.assign(problem.devices, {0, ~std::uint32_t{0}, 0});
+
+  for (std::uint32_t id = 0; id < problem.ops; ++id) {
+    const OpId op{id};
+    const std::size_t home = devices[id].index();
+    const auto [start, end] = spans[id];
+    held_[home] += problem.problem.resident_bytes(op).count;
+    std::int64_t taken = 0;
+    if (end > start) {
+      taken = graph.workspace_bytes(op).count;
+      freed_[id] += taken;
+    }
+    for (const TensorId tensor : graph.outputs(op)) {
+      const std::int64_t bytes = graph.bytes(tensor).count;
+      if (bytes == 0) continue;
+      const auto number = static_cast<std::uint32_t>(tensor.index());
+      std::int64_t last = end.count;
+      std::uint32_t last_op = id;
+      for (const OpId consumer : graph.consumers(tensor)) {
+        const auto by = static_cast<std::uint32_t>(consumer.index());
+        const std::size_t device = devices[by].index();
+        const std::int64_t used = spans[by].end.count;
+        if (device == home) {
+          if (used > last) last = used, last_op = by;
+        } else {
+          LastUse& use = last_use_[device];
+          if (use.tensor != number || used > use.end) use = {used, number, by};
+        }
+      }
+      const std::uint32_t transfers = record.transfers_of[number];
+      std::int64_t sent = 0;
+      for (std::uint32_t i = 0; i < transfers; ++i) {
+        const Workspace::Record::Transfer& transfer = record.transfers[slots[number] + i];
+        sent = std::max(sent, transfer.end);
+        const auto arrive = [&](std::size_t device) {
+          LastUse& use = last_use_[device];
+          use.tensor = ~std::uint32_t{0};  // a broadcast to several is met once per device
+          if (use.end == transfer.start) return;
+          add(transfer.start, true, device, bytes);
+          freed_[use.op] += bytes;
+        };
+        arrive(transfer.to);
+        const auto from = static_cast<std::uint32_t>(home);
+        if (!problem.broadcasts || !problem.broadcast(from, transfer.to)) continue;
+        for (const OpId consumer : graph.consumers(tensor)) {
+          const std::size_t device = devices[consumer.index()].index();
+          if (last_use_[device].tensor == number && problem.broadcast(from, static_cast<std::uint32_t>(device)))
+            arrive(device);
+        }
+      }
+      if (graph.kept(tensor)) {
+        if (makespan > start) taken += bytes;
+      } else if (sent > last) {
+        taken += bytes;  // sent > start: where the transfer takes no time, the op does, or last >= sent
+        add(sent, false, home, bytes);
+      } else if (last > start.count) {
+        taken += bytes;
+        freed_[last_op] += bytes;
+      }
+    }
+    add(start.count, true, home, taken);
+  }
+  for (std::uint32_t id = 0; id < problem.ops; ++id) add(spans[id].end.count, false, devices[id].index(), freed_[id]);
+  sort();
+
+  peaks.makespan = makespan;
+  peaks.peak.assign(problem.devices, Bytes{0});
+  peaks.peak_at.assign(problem.devices, Nanoseconds{0});
+  for (std::uint32_t device = 0; device < problem.devices; ++device)
+    peaks.peak[DeviceId{device}] = Bytes{held_[device]};
+  for (const Change& change : changes_) {
+    const DeviceId device{change.where >> kByteBits};
+    const auto bytes = static_cast<std::int64_t>(change.where & ((std::uint64_t{1} << kByteBits) - 1));
+    std::int64_t& held = held_[device.index()];
+    if ((change.when & 1) == 0) {
+      held -= bytes;
+      continue;
+    }
+    held += bytes;
+    if (held > peaks.peak[device].count) {
+      peaks.peak[device] = Bytes{held};
+      peaks.peak_at[device] = Nanoseconds{static_cast<std::int64_t>(change.when >> 1)};
+    }
+  }
+  peaks.fits = true;
+  for (const DeviceId device : problem.problem.devices()) {
+    const auto capacity = problem.problem.cluster().device(device).memory;
+    peaks.fits = peaks.fits && (!capacity || peaks.peak[device] <= *capacity);
+  }
+}
+
+/// Least significant digit first, 11 bits at a time, as many digits as the latest time has.
+void PeakFinder::sort() {
+  constexpr unsigned kDigitBits = 11;
+  constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
+  std::uint64_t all = 0;
+  for (const Change& change : changes_) all |= change.when;
+  if (changes_.size() < kDigits / 8) {
+    std::ranges::sort(changes_, {}, &Change::when);  // the order within one instant and kind is immaterial
+    return;
+  }
+  sorted_.resize(changes_.size());
+  for (unsigned shift = 0; shift < static_cast<unsigned>(std::bit_width(all)); shift += kDigitBits) {
+    std::array<std::uint32_t, kDigits> first{};
+    for (const Change& change : changes_) ++first[change.when >> shift & (kDigits - 1)];
+    std::uint32_t sum = 0;
+    for (std::uint32_t& count : first) sum += std::exchange(count, sum);
+    for (const Change& change : changes_) sorted_[first[change.when >> shift & (kDigits - 1)]++] = change;
+    changes_.swap(sorted_);
+  }
+}
+
+}  // namespace trainyard::detail
