@@ -1,10 +1,8 @@
 #include "trainyard/simulate/peaks.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
-#include <utility>
 
 namespace trainyard::detail {
 
@@ -26,6 +24,7 @@ void PeakFinder::find(const DenseProblem& problem, const Placement& placement, c
   freed_.assign(problem.ops, 0);
   held_.assign(problem.devices, 0);
   last_use_.assign(problem.devices, {0, ~std::uint32_t{0}, 0});
+  LastUse* const last_use = last_use_.data();
 
   for (std::uint32_t id = 0; id < problem.ops; ++id) {
     const OpId op{id};
@@ -41,26 +40,26 @@ void PeakFinder::find(const DenseProblem& problem, const Placement& placement, c
       const std::int64_t bytes = graph.bytes(tensor).count;
       if (bytes == 0) continue;
       const auto number = static_cast<std::uint32_t>(tensor.index());
-      std::int64_t last = end.count;
-      std::uint32_t last_op = id;
+      // Selections rather than branches: where the next consumer runs is what a processor cannot guess.
+      last_use[home] = {end.count, number, id};
       for (const OpId consumer : graph.consumers(tensor)) {
         const auto by = static_cast<std::uint32_t>(consumer.index());
-        const std::size_t device = devices[by].index();
+        LastUse& use = last_use[devices[by].index()];
         const std::int64_t used = spans[by].end.count;
-        if (device == home) {
-          if (used > last) last = used, last_op = by;
-        } else {
-          LastUse& use = last_use_[device];
-          if (use.tensor != number || used > use.end) use = {used, number, by};
-        }
+        const bool later = (use.tensor != number) | (used > use.end);
+        use.end = later ? used : use.end;
+        use.op = later ? by : use.op;
+        use.tensor = number;
       }
+      const std::int64_t last = last_use[home].end;
+      const std::uint32_t last_op = last_use[home].op;
       const std::uint32_t transfers = record.transfers_of[number];
       std::int64_t sent = 0;
       for (std::uint32_t i = 0; i < transfers; ++i) {
         const Workspace::Record::Transfer& transfer = record.transfers[slots[number] + i];
         sent = std::max(sent, transfer.end);
         const auto arrive = [&](std::size_t device) {
-          LastUse& use = last_use_[device];
+          LastUse& use = last_use[device];
           use.tensor = ~std::uint32_t{0};  // a broadcast to several is met once per device
           if (use.end == transfer.start) return;
           add(transfer.start, true, device, bytes);
@@ -71,7 +70,8 @@ void PeakFinder::find(const DenseProblem& problem, const Placement& placement, c
         if (!problem.broadcasts || !problem.broadcast(from, transfer.to)) continue;
         for (const OpId consumer : graph.consumers(tensor)) {
           const std::size_t device = devices[consumer.index()].index();
-          if (last_use_[device].tensor == number && problem.broadcast(from, static_cast<std::uint32_t>(device)))
+          if (device != home && last_use[device].tensor == number &&
+              problem.broadcast(from, static_cast<std::uint32_t>(device)))
             arrive(device);
         }
       }
@@ -99,11 +99,8 @@ void PeakFinder::find(const DenseProblem& problem, const Placement& placement, c
     const DeviceId device{change.where >> kByteBits};
     const auto bytes = static_cast<std::int64_t>(change.where & ((std::uint64_t{1} << kByteBits) - 1));
     std::int64_t& held = held_[device.index()];
-    if ((change.when & 1) == 0) {
-      held -= bytes;
-      continue;
-    }
-    held += bytes;
+    const std::int64_t sign = static_cast<std::int64_t>(change.when & 1) * 2 - 1;
+    held += sign * bytes;
     if (held > peaks.peak[device].count) {
       peaks.peak[device] = Bytes{held};
       peaks.peak_at[device] = Nanoseconds{static_cast<std::int64_t>(change.when >> 1)};
@@ -116,24 +113,40 @@ void PeakFinder::find(const DenseProblem& problem, const Placement& placement, c
   }
 }
 
-/// Least significant digit first, 11 bits at a time, as many digits as the latest time has.
+/// Into buckets of equal width, about one per change, then what is left within each bucket. Where times are spread so
+/// unevenly that a bucket holds many, that one is sorted by comparisons.
 void PeakFinder::sort() {
-  constexpr unsigned kDigitBits = 11;
-  constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
+  constexpr std::uint32_t kMany = 24;
   std::uint64_t all = 0;
   for (const Change& change : changes_) all |= change.when;
-  if (changes_.size() < kDigits / 8) {
-    std::ranges::sort(changes_, {}, &Change::when);  // the order within one instant and kind is immaterial
-    return;
+  const auto bits = static_cast<unsigned>(std::bit_width(all));
+  const unsigned wanted = std::max(1U, static_cast<unsigned>(std::bit_width(changes_.size())));
+  const unsigned shift = bits > wanted ? bits - wanted : 0;
+  first_.assign((all >> shift) + 2, 0);
+  for (const Change& change : changes_) ++first_[(change.when >> shift) + 1];
+  std::uint32_t sum = 0, most = 0;
+  for (std::uint32_t& count : first_) {
+    most = std::max(most, count);
+    count = sum += count;
   }
   sorted_.resize(changes_.size());
-  for (unsigned shift = 0; shift < static_cast<unsigned>(std::bit_width(all)); shift += kDigitBits) {
-    std::array<std::uint32_t, kDigits> first{};
-    for (const Change& change : changes_) ++first[change.when >> shift & (kDigits - 1)];
-    std::uint32_t sum = 0;
-    for (std::uint32_t& count : first) sum += std::exchange(count, sum);
-    for (const Change& change : changes_) sorted_[first[change.when >> shift & (kDigits - 1)]++] = change;
-    changes_.swap(sorted_);
+  // first_[b] is where bucket b starts, and becomes where it ends.
+  for (const Change& change : changes_) sorted_[first_[change.when >> shift]++] = change;
+  changes_.swap(sorted_);
+  if (most > kMany) {
+    std::uint32_t from = 0;
+    for (const std::uint32_t until : first_) {
+      if (until - from > kMany)
+        std::sort(changes_.begin() + from, changes_.begin() + until,
+                  [](const Change& a, const Change& b) { return a.when < b.when; });
+      from = until;
+    }
+  }
+  for (std::size_t i = 1; i < changes_.size(); ++i) {
+    const Change change = changes_[i];
+    std::size_t at = i;
+    for (; at > 0 && change.when < changes_[at - 1].when; --at) changes_[at] = changes_[at - 1];
+    changes_[at] = change;
   }
 }
 
