@@ -8,6 +8,7 @@
 #include "simulate/random_problem.hpp"
 #include "trainyard/simulate/commit_engine.hpp"
 #include "trainyard/simulate/event_engine.hpp"
+#include "trainyard/simulate/priority_engine.hpp"
 #include "trainyard/simulate/record.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
@@ -39,7 +40,7 @@ Schedule with_policy(Schedule schedule, Policy policy) {
   return schedule;
 }
 
-TEST_CASE("the commit-ordered engine and the event engine give identical timelines where both apply") {
+TEST_CASE("the commit-ordered engines and the event engine give identical timelines") {
   std::size_t forms[3] = {}, renumbered = 0;
   for (std::uint64_t seed = 0; seed < 6'000; ++seed) {
     CAPTURE(seed);
@@ -56,10 +57,11 @@ TEST_CASE("the commit-ordered engine and the event engine give identical timelin
     Workspace commits{problem}, events{problem};
     for (int again = 0; again < 2; ++again) {  // a workspace keeps nothing from one run to the next
       const Schedule any = random_schedule(random, problem.problem);
-      for (const Policy policy : {Policy::fifo, Policy::strict}) {
+      for (const Policy policy : {Policy::fifo, Policy::strict, Policy::priority}) {
         const Schedule schedule = with_policy(any, policy);
-        REQUIRE(run(detail::run_commits, problem, schedule, commits) ==
-                run(detail::run_event_engine, problem, schedule, events));
+        const bool priorities = policy == Policy::priority && !schedule.priority.empty();
+        const Run expected = run(detail::run_event_engine, problem, schedule, events);
+        REQUIRE(run(priorities ? detail::run_priorities : detail::run_commits, problem, schedule, commits) == expected);
       }
     }
   }
@@ -78,9 +80,10 @@ TEST_CASE("given op times take the place of the problem's in both engines, zero 
     Workspace commits{problem}, events{problem};
     IdMap<OpId, Nanoseconds> durations;
     for (std::size_t i = 0; i < problem.ops; ++i) durations.push_back(Nanoseconds{random.between(0, 9)});
-    const Schedule schedule =
-        with_policy(random_schedule(random, problem.problem), random.chance(0.5) ? Policy::fifo : Policy::strict);
-    REQUIRE(run(detail::run_commits, problem, schedule, commits, durations.values().data()) ==
+    const Schedule schedule = random_schedule(random, problem.problem);
+    const bool priorities = schedule.policy == Policy::priority && !schedule.priority.empty();
+    REQUIRE(run(priorities ? detail::run_priorities : detail::run_commits, problem, schedule, commits,
+                durations.values().data()) ==
             run(detail::run_event_engine, problem, schedule, events, durations.values().data()));
   }
 }

@@ -4,11 +4,12 @@
 #include <cassert>
 #include <cstddef>
 
+#include "trainyard/simulate/destinations.hpp"
+
 namespace trainyard::detail {
 namespace {
 
 using Links = DenseProblem::Links;
-constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
 /// Op times by op id in place of the problem's, where there are any.
 struct GivenDurations {
@@ -97,7 +98,7 @@ class Walk {
       ops_[at] = {0, problem_.pending[at], static_cast<std::uint32_t>(placement[problem_.op_id(at)].index())};
     std::fill_n(device_free_, problem_.devices, 0);
     std::fill_n(channel_free_, problem_.channels, 0);
-    for (std::uint32_t device = 0; device < problem_.devices; ++device) sent_[device].tensor = kNone;
+    for (std::uint32_t device = 0; device < problem_.devices; ++device) sent_[device].tensor = Workspace::kNoTensor;
     if constexpr (kLinks == Links::queued) work_.instant.clear();
   }
 
@@ -247,41 +248,19 @@ class Walk {
       sent_[to].tensor = tensor;
       destinations.push_back({to, 0, 0});
     }
-    sort_destinations();
+    sort_destinations(work_);
     std::uint32_t transfers = 0;
     for (const auto& destination : destinations)
       sent_[destination.device].arrival = arrive(tensor, device, destination.device, end, base + transfers++);
     return transfers;
-  }
-  void sort_destinations() {
-    if (work_.destinations.size() > 1) std::ranges::sort(work_.destinations, {}, &Workspace::Destination::device);
   }
 
   // --- transfers that may enter the queue ---
 
   template <bool kStrict>
   [[gnu::always_inline]] void send_queued(std::uint32_t tensor, std::uint32_t device, std::int64_t end) {
-    auto& destinations = work_.destinations;
-    destinations.clear();
-    const std::uint32_t first = first_consumer_[tensor], last = first_consumer_[tensor + 1];
-    for (std::uint32_t edge = first; edge < last; ++edge) {
-      const auto op = static_cast<std::uint32_t>(consumer_[edge].index());
-      const std::uint32_t to = ops_[op].device;
-      if (to == device) {
-        satisfy<kStrict>(op, end);
-        continue;
-      }
-      Workspace::Sent& sent = sent_[to];
-      work_.next_edge[edge] = kNone;
-      if (sent.tensor == tensor) {
-        work_.next_edge[sent.last_edge] = edge;
-      } else {
-        sent.tensor = tensor;
-        destinations.push_back({to, edge, 0});
-      }
-      sent.last_edge = edge;
-    }
-    if (destinations.empty())
+    find_destinations(problem_, work_, tensor, device, [&](std::uint32_t op) { satisfy<kStrict>(op, end); });
+    if (work_.destinations.empty())
       record_count(tensor, 0);
     else
       send_to_destinations<kStrict>(tensor, device, end);
@@ -289,9 +268,7 @@ class Walk {
 
   template <bool kStrict>
   void send_to_destinations(std::uint32_t tensor, std::uint32_t device, std::int64_t end) {
-    auto& destinations = work_.destinations;
-    sort_destinations();
-    if (problem_.broadcasts) merge_broadcast(device);
+    const auto& destinations = work_.destinations;
     const std::uint32_t base = problem_.slot(tensor);
     record_count(tensor, static_cast<std::uint32_t>(destinations.size()));
     for (std::uint32_t i = 0; i < destinations.size(); ++i) {
@@ -311,25 +288,6 @@ class Walk {
     }
   }
 
-  /// One transfer serves all whose route is a broadcasting egress alone: it stands at the lowest of them.
-  void merge_broadcast(std::uint32_t device) {
-    auto& destinations = work_.destinations;
-    std::uint32_t kept = 0, first = kNone;
-    for (const auto& destination : destinations) {
-      if (!problem_.broadcast(device, destination.device)) {
-        destinations[kept++] = destination;
-      } else if (first == kNone) {
-        first = kept;
-        destinations[kept] = destination;
-        destinations[kept++].last_edge = sent_[destination.device].last_edge;
-      } else {
-        work_.next_edge[destinations[first].last_edge] = destination.first_edge;
-        destinations[first].last_edge = sent_[destination.device].last_edge;
-      }
-    }
-    destinations.resize(kept);
-  }
-
   template <bool kStrict>
   void commit_transfer(std::uint32_t slot, std::int64_t at) {
     const Workspace::Sending sending = work_.sending[slot];
@@ -345,7 +303,7 @@ class Walk {
 
   template <bool kStrict>
   [[gnu::always_inline]] void deliver(std::uint32_t edge, std::int64_t at) {
-    for (; edge != kNone; edge = work_.next_edge[edge])
+    for (; edge != kNoEdge; edge = work_.next_edge[edge])
       satisfy<kStrict>(static_cast<std::uint32_t>(consumer_[edge].index()), at);
   }
 

@@ -4,9 +4,9 @@
 
 #include "trainyard/simulate/commit_engine.hpp"
 #include "trainyard/simulate/dense_problem.hpp"
-#include "trainyard/simulate/event_engine.hpp"
 #include "trainyard/simulate/memory.hpp"
 #include "trainyard/simulate/peaks.hpp"
+#include "trainyard/simulate/priority_engine.hpp"
 #include "trainyard/simulate/record.hpp"
 #include "trainyard/simulate/usage.hpp"
 #include "trainyard/simulate/workspace.hpp"
@@ -34,7 +34,7 @@ const Problem& Simulation::problem() const { return problem_->problem; }
 
 Nanoseconds Simulation::run(const Schedule& schedule, const Nanoseconds* durations, bool record) {
   const bool priorities = schedule.policy == Policy::priority && !schedule.priority.empty();
-  const auto engine = priorities ? detail::run_event_engine : detail::run_commits;
+  const auto engine = priorities ? detail::run_priorities : detail::run_commits;
   return Nanoseconds{engine(*problem_, schedule, durations, record, state_->workspace)};
 }
 

@@ -1,34 +1,15 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
-#include "trainyard/core/quantity.hpp"
+#include "trainyard/simulate/priority_lines.hpp"
 
 namespace trainyard::detail {
-
-/// A number that orders as the priority does, most urgent first: ascending where the priority descends.
-inline std::uint64_t urgency_key(double priority) {
-  const auto bits = std::bit_cast<std::uint64_t>(priority == 0 ? 0.0 : priority);  // -0 is 0
-  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
-  // A positive double's bits ascend with its value; a negative one's descend.
-  return bits & kSign ? bits : ~bits & ~kSign;
-}
-
-/// A waiting task's place in line: the smallest is first.
-struct Waiting {
-  std::uint64_t urgency = 0;  // urgency_key; 0 for all under fifo
-  std::int64_t ready = 0;
-  std::uint32_t task = 0;
-
-  friend auto operator<=>(const Waiting&, const Waiting&) = default;
-};
 
 /// One heap of waiting tasks per resource, all in one array that is allocated once: the caller says beforehand how many
 /// tasks will ever wait at each resource.

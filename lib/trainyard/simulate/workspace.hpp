@@ -8,6 +8,7 @@
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
 #include "trainyard/simulate/dense_problem.hpp"
+#include "trainyard/simulate/priority_lines.hpp"
 #include "trainyard/simulate/ready_queue.hpp"
 
 namespace trainyard::detail {
@@ -34,6 +35,7 @@ struct Workspace {
     std::uint32_t last_edge;  // of the consumers there so far, where they are chained
   };
   std::vector<Sent> sent;
+  static constexpr std::uint32_t kNoTensor = ~std::uint32_t{0};
 
   PackedHeap heap;
   TimingWheel<12> wheel;
@@ -55,6 +57,8 @@ struct Workspace {
   std::vector<const OpId*> next_in_order, end_of_order;
   std::vector<std::uint32_t> devices_to_run;
   std::vector<std::uint8_t> to_run;
+
+  PriorityLines lines;  // policy priority
 
   /// What a run leaves where it was asked to record.
   struct Record {
