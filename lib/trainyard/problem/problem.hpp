@@ -60,6 +60,17 @@ class Problem {
   /// other.
   Nanoseconds horizon() const { return data_->horizon; }
 
+  /// The parts of transfer_time, for loops that look up many: what the route adds, and the time of the tensor's bytes
+  /// at each of the distinct bandwidths, tensors x rates.
+  Nanoseconds transfer_latency(DeviceId from, DeviceId to) const {
+    return data_->latency[from.index() * device_count() + to.index()];
+  }
+  std::uint32_t rate(DeviceId from, DeviceId to) const {
+    return data_->rate[from.index() * device_count() + to.index()];
+  }
+  std::size_t rate_count() const { return data_->rates; }
+  std::span<const Nanoseconds> byte_times() const { return data_->byte_times; }
+
   /// Parameters and optimizer state of the op: held on its device for the whole step.
   Bytes resident_bytes(OpId op) const { return data_->graph.parameter_bytes(op) + data_->graph.state_bytes(op); }
 

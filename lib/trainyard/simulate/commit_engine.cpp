@@ -201,13 +201,13 @@ class Walk {
   /// When the tensor is at `to`, having taken its turn on the channel.
   [[gnu::always_inline]] std::int64_t arrive(std::uint32_t tensor, std::uint32_t from, std::uint32_t to,
                                              std::int64_t ready, std::uint32_t slot) {
-    const std::int64_t time = problem_.transfer_time(tensor, from, to);
-    const std::uint32_t channel = problem_.channel(from, to);
+    const DenseProblem::Pair pair = problem_.pair(from, to);
+    const std::int64_t time = problem_.transfer_time(tensor, pair);
     std::int64_t start = ready;
-    if (time > 0 && channel != DenseProblem::kNoChannel) {
-      std::int64_t& free = channel_free_[channel];
+    if (time > 0 && pair.channel != DenseProblem::kNoChannel) {
+      std::int64_t& free = channel_free_[pair.channel];
       start = std::max(ready, free);
-      free = start + time + problem_.channel_gap[channel];
+      free = start + time + problem_.channel_gap[pair.channel];
     }
     record_transfer(slot, to, ready, start, start + time);
     return start + time;
@@ -278,7 +278,7 @@ class Walk {
         continue;
       }
       const std::int64_t time = problem_.transfer_time(tensor, device, to);
-      if (time == 0 || problem_.channel(device, to) == DenseProblem::kNoChannel) {
+      if (time == 0 || problem_.pair(device, to).channel == DenseProblem::kNoChannel) {
         record_transfer(base + i, to, end, end, end + time);
         deliver<kStrict>(edge, end + time);
         continue;

@@ -151,19 +151,23 @@ void DenseProblem::find_links() {
       for (const TensorId tensor : graph.outputs(op)) zero_sends = zero_sends || !graph.consumers(tensor).empty();
     }
 
-  channel_.assign(std::size_t{devices} * devices, kNoChannel);
+  pairs_.assign(std::size_t{devices} * devices, {});
+  byte_time = problem.byte_times().data();
+  rates = problem.rate_count();
   pair_flags_.assign(std::size_t{devices} * devices, 0);
   bool all_closed = true, all_pairs = true;
   for (const DeviceId from : problem.devices())
     for (const DeviceId to : problem.devices()) {
       if (from == to) continue;
       const std::size_t pair = from.index() * devices + to.index();
+      pairs_[pair].latency = problem.transfer_latency(from, to).count;
+      pairs_[pair].rate = problem.rate(from, to);
       const Route route = cluster.route(from, to);
       bool closed = true;
       if (!route.channels.empty()) {
         const ChannelId id = route.channels.front();
         const Use& use = uses[id];
-        channel_[pair] = static_cast<std::uint32_t>(id.index());
+        pairs_[pair].channel = static_cast<std::uint32_t>(id.index());
         closed = !zero_sends && !use.several_from && !use.held_with_others && !cluster.channel(id).broadcast;
         all_pairs = all_pairs && !use.several_to;
         if (route.links.size() == 1 && route.channels.size() == 1 && cluster.channel(id).broadcast)

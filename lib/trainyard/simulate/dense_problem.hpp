@@ -54,9 +54,23 @@ struct DenseProblem {
   std::int64_t duration_of(std::uint32_t at, std::size_t device) const {
     return duration[at * columns + column[device]].count;
   }
-  std::int64_t transfer_time(std::uint32_t tensor, std::uint32_t from, std::uint32_t to) const {
-    return problem.transfer_time(tensor_id(tensor), DeviceId{from}, DeviceId{to}).count;
+  /// What the engines need of a route: its latency, its bandwidth as a column of byte_time, and the first of its
+  /// channels, which is the only one where the pair is closed; kNoChannel where it has none.
+  struct Pair {
+    std::int64_t latency = 0;
+    std::uint32_t rate = 0;
+    std::uint32_t channel = kNoChannel;
+  };
+  static constexpr std::uint32_t kNoChannel = ~std::uint32_t{0};
+  const Pair& pair(std::uint32_t from, std::uint32_t to) const { return pairs_[from * devices + to]; }
+  std::int64_t transfer_time(std::uint32_t tensor, const Pair& pair) const {
+    return pair.latency + byte_time[(renumbered ? tensor_at[tensor] : tensor) * rates + pair.rate].count;
   }
+  std::int64_t transfer_time(std::uint32_t tensor, std::uint32_t from, std::uint32_t to) const {
+    return transfer_time(tensor, pair(from, to));
+  }
+  const Nanoseconds* byte_time = nullptr;  // tensor ids x rates
+  std::size_t rates = 0;
 
   /// No task ends later, whatever the schedule: all durations, transfers and gaps one after the other.
   std::int64_t horizon = 0;
@@ -79,9 +93,6 @@ struct DenseProblem {
   bool broadcast(std::uint32_t from, std::uint32_t to) const {
     return (pair_flags_[from * devices + to] & kBroadcast) != 0;
   }
-  /// The first channel of the route, which is the only one where the pair is closed; kNoChannel where it has none.
-  std::uint32_t channel(std::uint32_t from, std::uint32_t to) const { return channel_[from * devices + to]; }
-  static constexpr std::uint32_t kNoChannel = ~std::uint32_t{0};
   /// Some egress broadcasts.
   bool broadcasts = false;
   /// Some route holds several channels at once.
@@ -94,7 +105,7 @@ struct DenseProblem {
   std::vector<std::uint32_t> own_first_output_, own_first_consumer_, own_first_before_;
   std::vector<OpId> own_consumer_, own_before_;
   std::vector<Nanoseconds> own_duration_;
-  std::vector<std::uint32_t> channel_;  // by pair
+  std::vector<Pair> pairs_;
   static constexpr std::uint8_t kClosed = 1, kBroadcast = 2;
   std::vector<std::uint8_t> pair_flags_;
 };

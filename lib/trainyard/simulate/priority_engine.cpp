@@ -184,8 +184,9 @@ class PriorityWalk {
   /// `one`: no other transfer of this moment wants its channel.
   void send(std::uint32_t slot, std::uint32_t tensor, std::uint32_t from, std::uint32_t to, std::uint32_t edge,
             std::int64_t end, bool one) {
-    const std::int64_t time = problem_.transfer_time(tensor, from, to);
-    const std::uint32_t channel = problem_.channel(from, to);
+    const DenseProblem::Pair pair = problem_.pair(from, to);
+    const std::int64_t time = problem_.transfer_time(tensor, pair);
+    const std::uint32_t channel = pair.channel;
     if (time == 0 || channel == DenseProblem::kNoChannel) return carry(slot, to, edge, end, end, time);
     if (one && given_ == nullptr && problem_.closed(from, to) && channel_free_[channel] <= end &&
         lines_.nobody(channel) && lines_.coming[channel] == 0) {
