@@ -2,11 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "place/instances.hpp"
 #include "place/reference_answers.hpp"
+#include "simulate/random_problem.hpp"
+#include "trainyard/place/analytic_plan.hpp"
+#include "trainyard/place/ranks.hpp"
 
 using namespace trainyard;
 using test::Row;
@@ -41,4 +46,59 @@ TEST_CASE("PEFT gives the reference answer of its example") {
   test::for_one("answers/peft10.json", [](const Problem& problem, const nlohmann::json& entry, double scale) {
     test::check_answer(problem, peft(problem), entry.at("PEFT"), scale);
   });
+}
+
+namespace {
+
+/// OCT over all pairs of devices, as it is written. Without memory.
+Schedule plain_peft(const Problem& problem) {
+  const MeanCosts means{problem};
+  const Graph& graph = problem.graph();
+  std::vector<std::vector<ScaledTime>> table(problem.op_count(), std::vector<ScaledTime>(problem.device_count()));
+  const auto& order = graph.topological_order();
+  for (auto at = order.rbegin(); at != order.rend(); ++at)
+    for (const DeviceId p : problem.devices()) {
+      const auto consider = [&](OpId successor, ScaledTime crossing) {
+        std::optional<ScaledTime> least;
+        for (const DeviceId q : problem.devices()) {
+          if (!problem.can_run(successor, q)) continue;
+          const ScaledTime value = table[successor.index()][q.index()] +
+                                   ScaledTime{problem.duration(successor, q).count} * means.scale() +
+                                   (q == p ? ScaledTime{0} : crossing);
+          if (!least || value < *least) least = value;
+        }
+        ScaledTime& entry = table[at->index()][p.index()];
+        entry = std::max(entry, *least);
+      };
+      for (const TensorId tensor : graph.outputs(*at))
+        for (const OpId reader : graph.consumers(tensor)) consider(reader, means.mean(tensor));
+      for (const OpId later : graph.before(*at)) consider(later, 0);
+    }
+  IdMap<OpId, ScaledTime> priority(problem.op_count());
+  for (const OpId op : problem.ops())
+    for (const ScaledTime value : table[op.index()]) priority[op] += value;
+  AnalyticPlan plan{problem};
+  for (const OpId op : by_priority_when_free(problem, priority)) {
+    std::optional<AnalyticPlan::Slot> best;
+    const auto value = [&](const AnalyticPlan::Slot& slot) {
+      return ScaledTime{slot.finish.count} * means.scale() + table[op.index()][slot.device.index()];
+    };
+    for (const DeviceId device : plan.candidates(op))
+      if (const auto slot = plan.earliest_slot(op, device); !best || value(slot) < value(*best)) best = slot;
+    plan.place(op, *best);
+  }
+  return plan.schedule();
+}
+
+}  // namespace
+
+TEST_CASE("the table by classes of devices gives what the table over all pairs of devices gives") {
+  Random random{2014};
+  for (int round = 0; round < 400; ++round) {
+    CAPTURE(round);
+    const Problem problem = test::random_problem(random, {.most_ops = 25, .memory = false});
+    const Schedule found = peft(problem), expected = plain_peft(problem);
+    REQUIRE(found.placement == expected.placement);
+    REQUIRE(found.plan == expected.plan);
+  }
 }

@@ -21,13 +21,43 @@ AnalyticPlan::AnalyticPlan(const Problem& problem, bool insertion, int memory_pe
 
 std::span<const DeviceId> AnalyticPlan::candidates(OpId op) {
   const GroupId group = problem_.group(op);
-  if (group_device_[group].is_none()) {
+  if (!assigned(group)) {
     memory_.narrow(group, able_[group], candidates_);
     memory_bound_ |= candidates_.size() < able_[group].size();
   } else {
     candidates_.assign(1, group_device_[group]);
   }
   return candidates_;
+}
+
+bool AnalyticPlan::may_go(OpId op, DeviceId device) {
+  const GroupId group = problem_.group(op);
+  if (assigned(group)) return group_device_[group] == device;
+  if (!std::ranges::binary_search(able_[group], device)) return false;
+  const bool room = memory_.excess_with(group, device) == Bytes{0};
+  memory_bound_ |= !room;
+  return room;
+}
+
+std::span<const DeviceId> AnalyticPlan::candidates(std::span<const GroupId> groups) {
+  MemoryLedger::Need need{};
+  for (const GroupId group : groups) need += memory_.need(group);
+  candidates_.clear();
+  for (const DeviceId device : able_[groups.front()]) {
+    const auto able = [&](GroupId group) { return std::ranges::binary_search(able_[group], device); };
+    if (!std::ranges::all_of(groups, able)) continue;
+    if (memory_.excess_with(need, device) == Bytes{0})
+      candidates_.push_back(device);
+    else
+      memory_bound_ = true;
+  }
+  return candidates_;
+}
+
+void AnalyticPlan::assign(GroupId group, DeviceId device) {
+  assert(!assigned(group));
+  group_device_[group] = device;
+  memory_.take(group, device);
 }
 
 Nanoseconds AnalyticPlan::ready(OpId op, DeviceId device) const {
@@ -77,10 +107,7 @@ void AnalyticPlan::hold_arrivals(OpId op, DeviceId device) {
 
 void AnalyticPlan::place(OpId op, const Slot& slot) {
   const GroupId group = problem_.group(op);
-  if (group_device_[group].is_none()) {
-    group_device_[group] = slot.device;
-    memory_.take(group, slot.device);
-  }
+  if (!assigned(group)) assign(group, slot.device);
   assert(group_device_[group] == slot.device);
   calendars_[slot.device].take(slot.start, occupied(op, slot.device));
   hold_arrivals(op, slot.device);

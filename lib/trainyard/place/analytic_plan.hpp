@@ -25,11 +25,24 @@ class AnalyticPlan {
   /// room for it (see MemoryLedger), by ascending id.
   std::span<const DeviceId> candidates(OpId op);
 
+  /// Whether the device is, or could still become, one of these candidates. Once false it stays so.
+  bool may_go(OpId op, DeviceId device);
+  /// The devices that can run all these groups, none of them placed, and have room for them together, by ascending id;
+  /// may be empty.
+  std::span<const DeviceId> candidates(std::span<const GroupId> groups);
+  /// Puts the group there, of which no op has been placed.
+  void assign(GroupId group, DeviceId device);
+  bool assigned(GroupId group) const { return !group_device_[group].is_none(); }
+
   struct Slot {
     DeviceId device;
     Nanoseconds start, finish;
   };
-  /// The earliest slot for the op on the device. Everything that it depends on must have been placed.
+  /// When everything that the op needs is on the device. All that it depends on must have been placed.
+  Nanoseconds ready(OpId op, DeviceId device) const;
+  /// The end of the last op on the device, and its gap.
+  Nanoseconds last_end(DeviceId device) const { return calendars_[device].last_end(); }
+  /// The earliest slot for the op on the device; of these too.
   Slot earliest_slot(OpId op, DeviceId device) const;
   /// The candidate that finishes first; ties go to the lower id.
   Slot earliest_finish(OpId op);
@@ -43,7 +56,6 @@ class AnalyticPlan {
   Schedule schedule() const;
 
  private:
-  Nanoseconds ready(OpId op, DeviceId device) const;
   Nanoseconds occupied(OpId op, DeviceId device) const;
   void hold_arrivals(OpId op, DeviceId device);
 

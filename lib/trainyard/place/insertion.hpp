@@ -16,7 +16,7 @@ class Calendar {
   /// end of the last task either. What takes no time starts when it is ready.
   Nanoseconds earliest(Nanoseconds ready, Nanoseconds length, bool insertion = true) const {
     if (length == Nanoseconds{0}) return ready;
-    if (!insertion) return std::max(ready, gaps_.back().from);
+    if (!insertion) return std::max(ready, last_end());
     auto gap = std::ranges::upper_bound(gaps_, ready, {}, &Gap::until);
     while (std::max(ready, gap->from) > gap->until - length) ++gap;
     return std::max(ready, gap->from);
@@ -39,6 +39,9 @@ class Calendar {
       gaps_.insert(gap, before);
     }
   }
+
+  /// The end of the last task.
+  Nanoseconds last_end() const { return gaps_.back().from; }
 
  private:
   struct Gap {

@@ -46,9 +46,9 @@ MemoryLedger::MemoryLedger(const Problem& problem, int percent)
 
 void MemoryLedger::take(GroupId group, DeviceId device) { used_[device] += needs_[group]; }
 
-Bytes MemoryLedger::excess_with(GroupId group, DeviceId device) const {
+Bytes MemoryLedger::excess_with(const Need& need, DeviceId device) const {
   Need used = used_[device];
-  used += needs_[group];
+  used += need;
   return beyond(used, capacity_[device]);
 }
 

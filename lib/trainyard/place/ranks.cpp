@@ -7,6 +7,8 @@
 #include <numeric>
 #include <queue>
 
+#include "trainyard/place/predecessors.hpp"
+
 namespace trainyard {
 namespace {
 
@@ -15,6 +17,20 @@ constexpr std::int64_t kLargestScale = std::int64_t{1} << 40;
 /// sum / count in 1/scale.
 ScaledTime divide(ScaledTime sum, std::int64_t count, std::int64_t scale) {
   return scale % count == 0 ? sum * (scale / count) : sum * scale / count;
+}
+
+IdMap<OpId, ScaledTime> longest_to_exit(const Problem& problem, const MeanCosts& means, auto crossing) {
+  const Graph& graph = problem.graph();
+  IdMap<OpId, ScaledTime> longest(problem.op_count());
+  const auto& order = graph.topological_order();
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    ScaledTime after = 0;
+    for (const TensorId tensor : graph.outputs(*at))
+      for (const OpId reader : graph.consumers(tensor)) after = std::max(after, crossing(tensor) + longest[reader]);
+    for (const OpId later : graph.before(*at)) after = std::max(after, longest[later]);
+    longest[*at] = means.mean(*at) + after;
+  }
+  return longest;
 }
 
 }  // namespace
@@ -50,17 +66,11 @@ MeanCosts::MeanCosts(const Problem& problem) : ops_(problem.op_count()), tensors
 }
 
 IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means) {
-  const Graph& graph = problem.graph();
-  IdMap<OpId, ScaledTime> ranks(problem.op_count());
-  const auto& order = graph.topological_order();
-  for (auto at = order.rbegin(); at != order.rend(); ++at) {
-    ScaledTime longest = 0;
-    for (const TensorId tensor : graph.outputs(*at))
-      for (const OpId reader : graph.consumers(tensor)) longest = std::max(longest, means.mean(tensor) + ranks[reader]);
-    for (const OpId later : graph.before(*at)) longest = std::max(longest, ranks[later]);
-    ranks[*at] = means.mean(*at) + longest;
-  }
-  return ranks;
+  return longest_to_exit(problem, means, [&](TensorId tensor) { return means.mean(tensor); });
+}
+
+IdMap<OpId, ScaledTime> static_levels(const Problem& problem, const MeanCosts& means) {
+  return longest_to_exit(problem, means, [](TensorId) { return ScaledTime{0}; });
 }
 
 IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& means) {
@@ -82,30 +92,26 @@ std::vector<OpId> by_descending_rank(const Problem& problem, const IdMap<OpId, S
   return order;
 }
 
-std::vector<OpId> by_priority_when_free(const Problem& problem, const IdMap<OpId, ScaledTime>& priority) {
-  const Graph& graph = problem.graph();
-  // The heap holds positions in this list rather than priorities: they are small, and ties are in them.
-  std::vector<OpId> sorted(problem.ops().begin(), problem.ops().end());
-  std::ranges::stable_sort(sorted, std::ranges::greater{}, [&](OpId op) { return priority[op]; });
-  IdMap<OpId, std::uint32_t> position(sorted.size());
-  for (std::size_t i = 0; i < sorted.size(); ++i) position[sorted[i]] = static_cast<std::uint32_t>(i);
+PriorityOrder priority_order(const IdMap<OpId, ScaledTime>& priority) {
+  PriorityOrder order{.ops = {priority.ids().begin(), priority.ids().end()},
+                      .position = IdMap<OpId, std::uint32_t>(priority.size())};
+  std::ranges::stable_sort(order.ops, std::ranges::greater{}, [&](OpId op) { return priority[op]; });
+  for (std::size_t i = 0; i < order.ops.size(); ++i) order.position[order.ops[i]] = static_cast<std::uint32_t>(i);
+  return order;
+}
 
+std::vector<OpId> by_priority_when_free(const Problem& problem, const IdMap<OpId, ScaledTime>& priority) {
+  const PriorityOrder order = priority_order(priority);
+  Predecessors predecessors{problem.graph()};
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> free;
-  IdMap<OpId, std::size_t> awaited(sorted.size());
-  for (const OpId op : problem.ops()) {
-    awaited[op] = graph.inputs(op).size() + graph.after(op).size();
-    if (awaited[op] == 0) free.push(position[op]);
-  }
-  const auto release = [&](OpId op) {
-    if (--awaited[op] == 0) free.push(position[op]);
-  };
+  for (const OpId op : problem.ops())
+    if (predecessors.free(op)) free.push(order.position[op]);
   std::vector<OpId> taken;
-  taken.reserve(sorted.size());
+  taken.reserve(problem.op_count());
   while (!free.empty()) {
-    taken.push_back(sorted[free.top()]);
+    taken.push_back(order.ops[free.top()]);
     free.pop();
-    for (const TensorId tensor : graph.outputs(taken.back())) std::ranges::for_each(graph.consumers(tensor), release);
-    std::ranges::for_each(graph.before(taken.back()), release);
+    predecessors.taken(taken.back(), [&](OpId successor) { free.push(order.position[successor]); });
   }
   return taken;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "trainyard/core/id.hpp"
@@ -41,6 +42,9 @@ class MeanCosts {
 /// computing. IEEE TPDS 13(3), 2002.
 IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means);
 
+/// The same without transfers: level(i) = mean(i) + max over what must follow j of level(j).
+IdMap<OpId, ScaledTime> static_levels(const Problem& problem, const MeanCosts& means);
+
 /// rank(i) = max over what i must follow j of (rank(j) + mean(j) + mean(tensor from j to i)); 0 where it follows
 /// nothing.
 IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& means);
@@ -48,6 +52,14 @@ IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& 
 /// All ops by descending rank; ties go to the earlier op in the graph's topological order, so that every op comes after
 /// all that it depends on.
 std::vector<OpId> by_descending_rank(const Problem& problem, const IdMap<OpId, ScaledTime>& ranks);
+
+/// All ops by descending priority, ties by ascending id, and where each op is in that list: what a heap of ops is best
+/// ordered by.
+struct PriorityOrder {
+  std::vector<OpId> ops;
+  IdMap<OpId, std::uint32_t> position;
+};
+PriorityOrder priority_order(const IdMap<OpId, ScaledTime>& priority);
 
 /// All ops, of those whose predecessors have been taken always the one of the highest priority; ties go to the lower
 /// id.

@@ -1,0 +1,97 @@
+#include "trainyard/place/cpop.hpp"
+#include "trainyard/place/critical_path_list.hpp"
+#include "trainyard/place/dsc.hpp"
+#include "trainyard/place/etf.hpp"
+#include "trainyard/place/heft.hpp"
+#include "trainyard/place/parameters.hpp"
+#include "trainyard/place/peft.hpp"
+
+namespace trainyard {
+namespace {
+
+PlacerParameter insertion_parameter(const char* usual) {
+  return {"insertion", usual, "whether an op may go into a gap before later ops: yes, no"};
+}
+
+PlacerParameter order_parameter() {
+  return {"order", "best",
+          "what the simulator keeps of the plan: rank (priorities in the order in which ops were taken), start "
+          "(priorities by planned start), strict (each device in the order of planned starts), best (the best of the "
+          "three)"};
+}
+
+PlanOrder plan_order(const Parameters& given) {
+  return given.choice<PlanOrder>("order", {"rank", "start", "strict", "best"});
+}
+
+ListOptions list_options(const Parameters& given) {
+  return {.insertion = given.yes("insertion"), .order = plan_order(given)};
+}
+
+}  // namespace
+
+std::vector<Placer> list_placers() {
+  std::vector<Placer> list;
+  list.push_back(
+      make_placer({.name = "heft",
+                   .summary = "list scheduling by upward rank, each op where it would finish first",
+                   .source = "Topcuoglu, Hariri, Wu: IEEE TPDS 13(3), 2002",
+                   .parameters = {insertion_parameter("yes"), order_parameter()}},
+                  [](const Problem& problem, const Parameters& given) { return heft(problem, list_options(given)); }));
+  list.push_back(make_placer(
+      {.name = "cpop",
+       .summary = "the critical path on the device that is fastest for it, other ops where they would finish first",
+       .source = "Topcuoglu, Hariri, Wu: IEEE TPDS 13(3), 2002",
+       .parameters = {insertion_parameter("yes"), order_parameter()}},
+      [](const Problem& problem, const Parameters& given) { return cpop(problem, list_options(given)); }));
+  list.push_back(make_placer(
+      {.name = "peft",
+       .summary =
+           "looks ahead: each op where its finish and the least time from there to the end are shortest together",
+       .source = "Arabnejad, Barbosa: IEEE TPDS 25(3), 2014",
+       .parameters = {insertion_parameter("yes"), order_parameter()}},
+      [](const Problem& problem, const Parameters& given) { return peft(problem, list_options(given)); }));
+  list.push_back(make_placer(
+      {.name = "etf",
+       .summary = "earliest task first: always the op and the device that can start the earliest of all",
+       .source = "Hwang, Chow, Anger, Lee: SIAM J. Comput. 18(2), 1989",
+       .parameters =
+           {{"by", "start",
+             "which pair is the earliest: start (the paper), finish (min-min; for devices that are not alike)"},
+            order_parameter()}},
+      [](const Problem& problem, const Parameters& given) {
+        return etf(problem,
+                   {.by = given.choice<EtfOptions::By>("by", {"start", "finish"}), .order = plan_order(given)});
+      }));
+  list.push_back(make_placer(
+      {.name = "critical-path",
+       .summary = "highest levels first: ops by the longest chain to an exit, each where it would finish first",
+       .source = "Adam, Chandy, Dickson: CACM 17(12), 1974",
+       .parameters = {{"level", "static", "what a chain counts: static (ops alone), bottom (mean transfer times too)"},
+                      insertion_parameter("no"),
+                      order_parameter()}},
+      [](const Problem& problem, const Parameters& given) {
+        return critical_path_list(problem,
+                                  {.level = given.choice<CriticalPathOptions::Level>("level", {"static", "bottom"}),
+                                   .insertion = given.yes("insertion"),
+                                   .order = plan_order(given)});
+      }));
+  list.push_back(make_placer(
+      {.name = "dsc",
+       .summary = "clusters the dominant sequence as if devices were unlimited, then gives clusters to devices",
+       .source = "Yang, Gerasoulis: IEEE TPDS 5(9), 1994",
+       .parameters =
+           {{"mapping", "finish",
+             "of clusters to devices: load (longest first, to the least loaded), cut (the same, with transfer times to "
+             "clusters elsewhere), finish (when its first op is taken, where the cluster would end first)"},
+            insertion_parameter("yes"),
+            order_parameter()}},
+      [](const Problem& problem, const Parameters& given) {
+        return dsc(problem, {.mapping = given.choice<ClusterMapping>("mapping", {"load", "cut", "finish"}),
+                             .insertion = given.yes("insertion"),
+                             .order = plan_order(given)});
+      }));
+  return list;
+}
+
+}  // namespace trainyard

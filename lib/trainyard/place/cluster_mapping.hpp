@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/place/analytic_plan.hpp"
+#include "trainyard/problem/problem.hpp"
+
+namespace trainyard {
+
+using ClusterId = Id<struct ClusterTag>;
+
+/// How clusters of ops get their devices. Symbols: load(d) the time of what is on device d, t(c, d) that of cluster c
+/// there. Ties go to the lower device.
+enum class ClusterMapping : std::uint8_t {
+  load,    // by descending time, each to the device of least load(d) + t(c, d): longest processing time first
+  cut,     // the same, to the device of least load(d) + t(c, d) + the transfer times to and from clusters elsewhere
+  finish,  // when its first op is taken, to the device on which the cluster would end first: behind what is on the
+           // device and not before that op's inputs have arrived
+};
+
+/// The colocation groups of each of the clusters, by ascending id; a group is in one cluster.
+CompressedRows<ClusterId, GroupId> groups_by_cluster(const Problem& problem, std::size_t count,
+                                                     const IdMap<OpId, ClusterId>& clusters);
+
+/// Places all ops in the plan, taken in this order, with every cluster on one device; but a cluster that no device can
+/// run as a whole, or has room for, comes apart into its colocation groups, each of which goes where its first op would
+/// finish first.
+void map_clusters(const Problem& problem, const CompressedRows<ClusterId, GroupId>& clusters,
+                  const std::vector<OpId>& taken, ClusterMapping mapping, AnalyticPlan& plan);
+
+}  // namespace trainyard

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+
+#include "trainyard/place/plan_order.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+struct EtfOptions {
+  /// Which pair of a free op and a device is the earliest. On devices that are not alike the paper's rule gives a slow
+  /// device all that it could start at once; by finish it is the min-min rule with transfers.
+  enum class By : std::uint8_t { start, finish };
+  By by = By::start;
+  PlanOrder order = PlanOrder::best;
+};
+
+/// Earliest task first: of all ops i whose predecessors have been taken and all devices d always the pair of the least
+///
+///     start(i, d) = max(free(d), ready(i, d))
+///
+/// where free(d) is the end of the last op on d, nothing being put into gaps, and ready(i, d) the time at which
+/// everything that i needs is on d, transfers never waiting. Ties go to the op of the higher static level (the longest
+/// chain to an exit, mean durations without transfers), then to the lower op, then to the lower device.
+///
+/// Bound, on identical devices without memory limits: makespan <= (2 - 1/n) x optimum without transfer times + the
+/// largest total of transfer times along a chain.
+///
+/// Each device keeps its free ops in two heaps, those that are ready there before the device is (by level) and those
+/// that are not yet (by ready time), so that a step costs O(devices) and an op O(devices x log ops).
+///
+/// Colocation groups, device kinds and memory: as in analytic_plan.hpp.
+///
+/// J.-J. Hwang, Y.-C. Chow, F. D. Anger, C.-Y. Lee: Scheduling precedence graphs in systems with interprocessor
+/// communication times. SIAM J. Comput. 18(2), 1989.
+Schedule etf(const Problem& problem, const EtfOptions& options = {});
+
+}  // namespace trainyard

@@ -1,0 +1,46 @@
+#include "trainyard/place/parameters.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/nearest_name.hpp"
+
+namespace trainyard {
+
+Parameters::Parameters(const Placer& placer, const PlaceOptions& options) : placer_(placer), options_(options) {
+  std::vector<std::string> known;
+  for (const PlacerParameter& parameter : placer.parameters) known.push_back(parameter.name);
+  for (const auto& [name, value] : options.parameters)
+    if (std::ranges::find(known, name) == known.end())
+      throw InputError({.code = "unknown-parameter",
+                        .message = fmt::format("placer '{}' has no parameter '{}'", placer.name, name),
+                        .help = known.empty() ? "it has none" : did_you_mean(name, known)});
+}
+
+std::size_t Parameters::choice(std::string_view name, const std::vector<std::string>& choices) const {
+  const auto parameter = std::ranges::find(placer_.parameters, name, &PlacerParameter::name);
+  const auto given = options_.parameters.find(std::string{name});
+  const std::string& value = given == options_.parameters.end() ? parameter->default_value : given->second;
+  const auto at = std::ranges::find(choices, value);
+  if (at == choices.end())
+    throw InputError({.code = "parameter-value",
+                      .message = fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
+                      .help = fmt::format("one of: {}", fmt::join(choices, ", "))});
+  return static_cast<std::size_t>(at - choices.begin());
+}
+
+Placer make_placer(Placer description, Schedule (*run)(const Problem&, const Parameters&)) {
+  Placer placer = description;
+  placer.place = [described = std::move(description), run](const Problem& problem, const PlaceOptions& options) {
+    Schedule schedule = run(problem, Parameters{described, options});
+    schedule.placer = described.name;
+    schedule.seed = options.seed;
+    return schedule;
+  };
+  return placer;
+}
+
+}  // namespace trainyard
