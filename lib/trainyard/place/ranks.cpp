@@ -38,13 +38,20 @@ IdMap<OpId, ScaledTime> longest_to_exit(const Problem& problem, const MeanCosts&
 MeanCosts::MeanCosts(const Problem& problem) : ops_(problem.op_count()), tensors_(problem.graph().tensor_count()) {
   const auto devices = static_cast<std::int64_t>(problem.device_count());
   const std::int64_t pairs = devices * (devices - 1);
+  // Devices of one class have the same durations, and routes of one rate the same time for a tensor's bytes.
+  std::vector<std::int64_t> alike(problem.column_count(), 0);
+  std::vector<DeviceId> one_of(problem.column_count());
+  for (const DeviceId device : problem.devices()) {
+    ++alike[problem.column(device)];
+    one_of[problem.column(device)] = device;
+  }
   IdMap<OpId, std::int64_t> able(problem.op_count());
   std::vector<bool> divides(problem.device_count() + 1, false);
   for (const OpId op : problem.ops()) {
-    for (const DeviceId device : problem.devices())
-      if (problem.can_run(op, device)) {
-        ops_[op] += problem.duration(op, device).count;
-        ++able[op];
+    for (std::size_t column = 0; column < alike.size(); ++column)
+      if (problem.can_run(op, one_of[column])) {
+        ops_[op] += ScaledTime{problem.duration(op, one_of[column]).count} * alike[column];
+        able[op] += alike[column];
       }
     divides[static_cast<std::size_t>(able[op])] = true;
   }
@@ -55,12 +62,19 @@ MeanCosts::MeanCosts(const Problem& problem) : ops_(problem.op_count()), tensors
 
   for (const OpId op : problem.ops()) ops_[op] = divide(ops_[op], able[op], scale_);
   if (pairs == 0) return;
+  ScaledTime latencies = 0;
+  std::vector<std::int64_t> of_rate(problem.rate_count(), 0);
+  for (const DeviceId from : problem.devices())
+    for (const DeviceId to : problem.devices())
+      if (from != to) {
+        latencies += problem.transfer_latency(from, to).count;
+        ++of_rate[problem.rate(from, to)];
+      }
   for (const TensorId tensor : problem.graph().tensors()) {
     if (problem.graph().consumers(tensor).empty()) continue;
-    ScaledTime sum = 0;
-    for (const DeviceId from : problem.devices())
-      for (const DeviceId to : problem.devices())
-        if (from != to) sum += problem.transfer_time(tensor, from, to).count;
+    ScaledTime sum = latencies;
+    for (std::size_t rate = 0; rate < of_rate.size(); ++rate)
+      sum += ScaledTime{problem.byte_times()[tensor.index() * of_rate.size() + rate].count} * of_rate[rate];
     tensors_[tensor] = divide(sum, pairs, scale_);
   }
 }
