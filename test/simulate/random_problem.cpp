@@ -102,6 +102,7 @@ Problem random_problem(Random& random, const RandomProblemOptions& options) {
     op.name = numbered("op", i);
     const bool grouped = random.chance(0.2);
     if (grouped) op.colocate = numbered("group", random.below(2));
+    if (options.updates > 0 && random.chance(options.updates)) op.phase = Phase::update;
     op.times = random_times(random, has_gpu && !grouped, options);
     op.parameter_bytes = bytes(0.7, 4);
     op.state_bytes = bytes(0.7, 4);

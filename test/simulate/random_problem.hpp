@@ -17,6 +17,7 @@ struct RandomProblemOptions {
   bool memory = true;          // bytes, workspaces, kept tensors
   bool plain_cluster = false;  // alike devices without gaps
   double zero_times = 0.2;     // the share of op times that are zero
+  double updates = 0;          // the share of ops in phase update
   /// Every channel serves one sender, so that transfers need no queue of their own: full-duplex links between all pairs
   /// of devices, or an egress per device.
   bool closed_links = false;

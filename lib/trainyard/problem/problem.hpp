@@ -25,6 +25,11 @@ class Problem {
   /// Throws InputError: an op that no device can run ("no-device"), a colocation group without a common device
   /// ("colocation"), times whose sum over the whole problem could pass kLongestTime ("too-large").
   Problem(Graph graph, Cluster cluster, const CostModel& costs = {});
+  /// The same cluster and times for a graph made of copies of ops (problem/copies.cpp): `original` names the op of `of`
+  /// that each op is a copy of, with the same outputs; none: it takes no time, and has no outputs. A tensor has
+  /// consumers on no more devices than its original. Throws InputError where the times may add up to too much
+  /// ("too-large").
+  Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& original);
 
   const Graph& graph() const { return data_->graph; }
   const Cluster& cluster() const { return data_->cluster; }

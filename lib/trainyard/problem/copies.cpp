@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/problem/problem.hpp"
+
+namespace trainyard {
+
+Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& original) {
+  const Data& from = *of.data_;
+  auto data = std::make_shared<Data>();
+  data->graph = std::move(graph);
+  data->cluster = from.cluster;
+  data->columns = from.columns;
+  data->column = from.column;
+  data->rates = from.rates;
+  data->rate = from.rate;
+  data->latency = from.latency;
+  const Graph& g = data->graph;
+  assert(original.size() == g.op_count());
+  data->durations.reserve(g.op_count() * from.columns);
+  data->sources.reserve(g.op_count() * from.columns);
+  data->shortest.assign(g.op_count(), Nanoseconds{0});
+  data->byte_times.reserve(g.tensor_count() * from.rates);
+  IdMap<OpId, std::size_t> copies(from.graph.op_count(), 0);
+  for (const OpId op : g.ops()) {
+    const OpId like = original[op];
+    if (like.is_none()) {
+      data->durations.resize(data->durations.size() + from.columns, Nanoseconds{0});
+      data->sources.resize(data->sources.size() + from.columns, CostSource::graph);
+      assert(g.outputs(op).empty());
+      continue;
+    }
+    ++copies[like];
+    const auto row = static_cast<std::ptrdiff_t>(like.index() * from.columns);
+    const auto width = static_cast<std::ptrdiff_t>(from.columns);
+    data->durations.insert(data->durations.end(), from.durations.begin() + row, from.durations.begin() + row + width);
+    data->sources.insert(data->sources.end(), from.sources.begin() + row, from.sources.begin() + row + width);
+    data->shortest[op] = from.shortest[like];
+    assert(g.outputs(op).size() == from.graph.outputs(like).size());
+    for (const TensorId tensor : from.graph.outputs(like)) {
+      const auto first = from.byte_times.begin() + static_cast<std::ptrdiff_t>(tensor.index() * from.rates);
+      data->byte_times.insert(data->byte_times.end(), first, first + static_cast<std::ptrdiff_t>(from.rates));
+    }
+  }
+
+  const auto most = static_cast<std::int64_t>(copies.empty() ? 0 : *std::ranges::max_element(copies));
+  if (from.horizon.count > 0 && most > kLongestTime.count / from.horizon.count)
+    throw InputError(
+        {"too-large",
+         fmt::format("the times of {} copies of graph '{}' on cluster '{}' can add up to more than 2^62 ns "
+                     "(146 years)",
+                     most, g.name(), data->cluster.name()),
+         "take fewer copies",
+         "",
+         {}});
+  data->horizon = from.horizon * most;
+
+  std::map<std::string_view, GroupId> named;
+  std::vector<std::pair<GroupId, OpId>> members;
+  std::size_t groups = 0;
+  for (const OpId op : g.ops()) {
+    const std::string& name = g.colocation_group(op);
+    const GroupId fresh{groups};
+    const GroupId group = name.empty() ? fresh : named.try_emplace(name, fresh).first->second;
+    if (group == fresh) ++groups;
+    data->group.push_back(group);
+    members.emplace_back(group, op);
+  }
+  data->group_ops = CompressedRows<GroupId, OpId>(groups, members);
+  data_ = std::move(data);
+}
+
+}  // namespace trainyard
