@@ -1,0 +1,159 @@
+#include "trainyard/simulate/noise.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <string_view>
+#include <thread>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/nearest_name.hpp"
+#include "trainyard/core/portable_math.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/simulate/simulation.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr double kMostDeviation = 10;
+constexpr double kMostNormal = 8.3;  // quantile of the least number drawn, 2^-53: 8.2
+
+[[noreturn]] void refuse(const std::string& code, std::string message, std::string help) {
+  throw InputError({code, std::move(message), std::move(help), "", {}});
+}
+
+void check(const Problem& problem, const NoiseOptions& options) {
+  if (options.samples == 0) refuse("range", "noise needs one sample or more", "1000 give quantiles that can be used");
+  const auto check_deviation = [](double deviation, const std::string& of) {
+    if (!(deviation >= 0 && deviation <= kMostDeviation))
+      refuse("range", fmt::format("the noise of {} must be from 0 % to 1000 %", of), "5 % is usual on a GPU");
+  };
+  check_deviation(options.noise.usual, "op times");
+  std::vector<std::string> types;
+  for (const OpId op : problem.ops()) types.push_back(problem.graph().type(op));
+  std::ranges::sort(types);
+  types.erase(std::unique(types.begin(), types.end()), types.end());
+  for (const auto& [type, deviation] : options.noise.by_type) {
+    check_deviation(deviation, fmt::format("type '{}'", type));
+    if (std::ranges::binary_search(types, type)) continue;
+    const auto close = nearest_name(type, types);
+    refuse("unknown-type", fmt::format("graph '{}' has no op of type '{}'", problem.graph().name(), type),
+           close ? fmt::format("did you mean '{}'?", *close) : "name a type of the graph's ops");
+  }
+}
+
+double sigma_of(double deviation) { return std::sqrt(portable_log(1 + deviation * deviation)); }
+
+/// Op times of one schedule, sample by sample.
+class NoisyTimes {
+ public:
+  NoisyTimes(const Problem& problem, const Schedule& schedule, const NoiseOptions& options) : seed_(options.seed) {
+    const Graph& graph = problem.graph();
+    double largest = 0;
+    for (const OpId op : graph.ops()) {
+      double deviation = options.noise.usual;
+      for (const auto& [type, of_type] : options.noise.by_type)
+        if (graph.type(op) == type) deviation = of_type;
+      mean_.push_back(problem.duration(op, schedule.placement[op]));
+      sigma_.push_back(sigma_of(deviation));
+      largest = std::max(largest, sigma_[op]);
+    }
+    const double most = portable_exp(largest * kMostNormal) * static_cast<double>(problem.horizon().count);
+    if (most >= static_cast<double>(kLongestTime.count))
+      refuse("too-large", "with this noise the times can add up to more than 2^62 ns (146 years)", "lower the noise");
+  }
+
+  void fill(std::size_t sample, IdMap<OpId, Nanoseconds>& times) const {
+    Random random = Random::stream(seed_, sample);
+    for (const OpId op : mean_.ids()) {
+      // In the open interval (0, 1), 52 bits: exact.
+      const double uniform = (static_cast<double>(random.next() >> 12) + 0.5) * 0x1p-52;
+      times[op] = mean_[op];
+      const double sigma = sigma_[op];
+      if (sigma == 0 || mean_[op] == Nanoseconds{0}) continue;
+      const double factor = portable_exp(sigma * normal_quantile(uniform) - sigma * sigma / 2);
+      times[op] =
+          Nanoseconds{static_cast<std::int64_t>(std::floor(static_cast<double>(mean_[op].count) * factor + 0.5))};
+    }
+  }
+
+ private:
+  std::uint64_t seed_;
+  IdMap<OpId, Nanoseconds> mean_;
+  IdMap<OpId, double> sigma_;
+};
+
+}  // namespace
+
+Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent) {
+  assert(!numbers.empty() && percent > 0 && percent <= 100);
+  const std::size_t rank = (numbers.size() * percent + 99) / 100;
+  const auto at = numbers.begin() + static_cast<std::ptrdiff_t>(rank - 1);
+  std::nth_element(numbers.begin(), at, numbers.end());
+  return *at;
+}
+
+NoiseResult simulate_noise(const Problem& problem, const Schedule& schedule, const NoiseOptions& options) {
+  check_schedule(problem, schedule);
+  check(problem, options);
+  const NoisyTimes noisy{problem, schedule, options};
+  NoiseResult result;
+  result.samples.assign(options.samples, Nanoseconds{0});
+  const Simulation prepared{problem};
+  const std::size_t threads = std::clamp<std::size_t>(options.threads, 1, options.samples);
+  const auto work = [&](std::size_t first) {
+    Simulation simulation = prepared;
+    IdMap<OpId, Nanoseconds> times(problem.op_count());
+    for (std::size_t sample = first; sample < options.samples; sample += threads) {
+      noisy.fill(sample, times);
+      result.samples[sample] = simulation.makespan(schedule, times);
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(work, i);
+    work(0);
+  }
+
+  const auto count = static_cast<double>(options.samples);
+  double sum = 0, squares = 0;  // in the order of the samples
+  for (const Nanoseconds sample : result.samples) sum += static_cast<double>(sample.count);
+  result.mean_ns = sum / count;
+  for (const Nanoseconds sample : result.samples) {
+    const double off = static_cast<double>(sample.count) - result.mean_ns;
+    squares += off * off;
+  }
+  if (options.samples > 1 && result.mean_ns > 0) result.deviation = std::sqrt(squares / (count - 1)) / result.mean_ns;
+  result.p50 = percentile(result.samples, 50);
+  result.p95 = percentile(result.samples, 95);
+  result.p99 = percentile(result.samples, 99);
+  return result;
+}
+
+NoiseComparison compare_noise(const NoiseResult& first, const NoiseResult& second) {
+  assert(first.samples.size() == second.samples.size() && !first.samples.empty());
+  NoiseComparison result;
+  for (std::size_t i = 0; i < first.samples.size(); ++i) {
+    result.wins += first.samples[i] < second.samples[i];
+    result.ties += first.samples[i] == second.samples[i];
+    result.losses += first.samples[i] > second.samples[i];
+  }
+  constexpr double z = 1.959963984540054;  // 97.5 % of a standard normal variable
+  const auto n = static_cast<double>(first.samples.size());
+  const double p = (static_cast<double>(result.wins) + static_cast<double>(result.ties) / 2) / n;
+  const double center = (p + z * z / (2 * n)) / (1 + z * z / n);
+  const double half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+  result.probability = p;
+  result.low = std::max(0.0, center - half);
+  result.high = std::min(1.0, center + half);
+  return result;
+}
+
+NoiseComparison compare_noise(const Problem& problem, const Schedule& first, const Schedule& second,
+                              const NoiseOptions& options) {
+  return compare_noise(simulate_noise(problem, first, options), simulate_noise(problem, second, options));
+}
+
+}  // namespace trainyard

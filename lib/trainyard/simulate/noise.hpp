@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// How much op times scatter: the standard deviation of an op's time as a share of its mean, 0.05 for 5 %.
+struct OpNoise {
+  double usual = 0;                                          // of op types that are not listed
+  std::vector<std::pair<std::string, double>> by_type = {};  // op type, share; each type once
+};
+
+/// Op times as random variables.
+///
+///     time(i)  = p(i) exp(sigma z - sigma^2 / 2), to the nearest nanosecond, halves up
+///     sigma^2  = ln(1 + c^2)
+///
+/// with p(i) the op's time on its device, c the deviation for its type and z standard normal, all independent: a
+/// log-normal time with mean p(i) and standard deviation c p(i). A time of zero stays zero; transfers do not scatter.
+///
+/// Sample n has the random stream (seed, n), from which every op takes one number by its id: the same for every
+/// schedule of one graph, so that schedules are compared under the same noise, and for any number of threads. The same
+/// bits on every machine (core/portable_math.hpp).
+struct NoiseOptions {
+  OpNoise noise;
+  std::size_t samples = 1000;
+  std::uint64_t seed = 1;
+  unsigned threads = 1;  // any number gives the same result
+};
+
+/// Makespans under noise.
+struct NoiseResult {
+  std::vector<Nanoseconds> samples;  // by sample
+  double mean_ns = 0;
+  double deviation = 0;  // standard deviation (of a sample: n - 1) over the mean
+  Nanoseconds p50, p95, p99;
+
+  friend bool operator==(const NoiseResult&, const NoiseResult&) = default;
+};
+
+/// The ceil(percent n / 100)-th smallest of n numbers (the nearest rank). 0 < percent <= 100, n > 0.
+Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent);
+
+/// Throws InputError where check_schedule would; and for no samples or a deviation outside of 0 to 10 ("range"), a type
+/// that is not one of the graph's ("unknown-type", with the nearest), noise that could pass 2^62 ns ("too-large").
+NoiseResult simulate_noise(const Problem& problem, const Schedule& schedule, const NoiseOptions& options);
+
+/// How often one schedule is shorter than another under the same noise.
+struct NoiseComparison {
+  std::size_t wins = 0, ties = 0, losses = 0;
+  double probability = 0;    // (wins + ties / 2) / samples
+  double low = 0, high = 0;  // 95 % interval of the probability (Wilson 1927); with ties it is too wide, not too narrow
+
+  friend bool operator==(const NoiseComparison&, const NoiseComparison&) = default;
+};
+
+/// Of two results with the same options for schedules of one problem: whether the first is shorter.
+NoiseComparison compare_noise(const NoiseResult& first, const NoiseResult& second);
+NoiseComparison compare_noise(const Problem& problem, const Schedule& first, const Schedule& second,
+                              const NoiseOptions& options);
+
+}  // namespace trainyard
