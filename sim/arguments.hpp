@@ -18,6 +18,8 @@ struct Arguments {
   // the schedule
   std::string placer, placers, schedule, seed;
   std::vector<std::string> parameters;
+  // several steps, and noise
+  std::string steps, noise, samples, threads;
   // outputs
   std::string output, trace, flows, report, csv;
   // check

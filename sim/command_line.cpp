@@ -84,6 +84,13 @@ void add_placer_options(CLI::App& verb, Arguments& to) {
   add(verb, "--parameter", to.parameters, "KEY=VALUE", "of the placer (trainyard placers NAME); repeatable");
 }
 
+void add_noise_options(CLI::App& verb, Arguments& to) {
+  add(verb, "--noise", to.noise, "SHARE",
+      "what if op times scattered, as in 5%, or by op type as in Conv=10%,default=3%");
+  add(verb, "--samples", to.samples, "N", "how many runs with noise (default: 1000)");
+  add(verb, "--threads", to.threads, "N", "for these runs; the result is the same (default: one per core)");
+}
+
 void add_picture_options(CLI::App& verb, Arguments& to) {
   add(verb, "--trace", to.trace, "FILE", "writes the timeline for ui.perfetto.dev; .gz compresses");
   add(verb, "--flows", to.flows, "critical|all|none", "which dependencies the trace draws (default: critical)");
@@ -120,7 +127,9 @@ class Grammar {
     add_cluster_options(simulate, arguments_);
     add(simulate, "--schedule", arguments_.schedule, "FILE", "the schedule to run, in place of a placer");
     add_placer_options(simulate, arguments_);
-    add(simulate, "--seed", arguments_.seed, "N", "of the placer's random numbers (default: 1)");
+    add(simulate, "--seed", arguments_.seed, "N", "of the random numbers of placer and noise (default: 1)");
+    add(simulate, "--steps", arguments_.steps, "N", "runs N steps in sequence, tied by their updates alone");
+    add_noise_options(simulate, arguments_);
     add_model_options(simulate, arguments_);
     add_picture_options(simulate, arguments_);
     add(simulate, "-o,--output", arguments_.output, "FILE", "the timeline; .gz compresses, - is standard output");
@@ -140,7 +149,8 @@ class Grammar {
     add_operands(compare, arguments_.operands, "MODEL...", "built-in networks (trainyard models), or files");
     add_cluster_options(compare, arguments_);
     add(compare, "--placers", arguments_.placers, "PLACER,...", "the algorithms, or all (default: all)");
-    add(compare, "--seed", arguments_.seed, "N", "of the placers' random numbers (default: 1)");
+    add(compare, "--seed", arguments_.seed, "N", "of the random numbers of placers and noise (default: 1)");
+    add_noise_options(compare, arguments_);
     add_model_options(compare, arguments_);
     add(compare, "--csv", arguments_.csv, "FILE", "writes the table as CSV; - is standard output");
     add_picture_options(compare, arguments_);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "interrupt.hpp"
+#include "noise.hpp"
 #include "run_common.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/table.hpp"
@@ -54,6 +55,7 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
   const Problem problem{std::move(model.graph), cluster, load_costs(arguments)};
   const LowerBound bound = best_lower_bound(problem);
   const PlaceOptions options{.seed = chosen_seed(arguments)};
+  const std::optional<NoiseOptions> noise = noise_options(arguments);
   std::vector<CompareRow> rows;
   std::optional<RunResult> best;
   for (std::size_t i = 0; i < placers.size() && !interrupted(); ++i) {
@@ -66,6 +68,7 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
         row.devices.push_back(cluster.device(device).name);
         row.peaks.push_back(run.timeline.devices[device].peak);
       }
+      if (noise) row.noise = noise_of(problem, run.schedule, *noise);
       rows.push_back(std::move(row));
       if (!arguments.report.empty()) all.shown.push_back(run);
       if (!best || is_better(run.summary, best->summary)) best = std::move(run);
@@ -80,6 +83,7 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
   for (CompareRow& row : rows) {
     const double fastest = static_cast<double>(rows.front().summary.makespan.count);
     row.ratio_to_best = fastest > 0 ? static_cast<double>(row.summary.makespan.count) / fastest : 1;
+    if (noise) row.beats_best = compare_noise(*row.noise, *rows.front().noise);
   }
   all.rows.insert(all.rows.end(), rows.begin(), rows.end());
   if (!best) return;
@@ -92,26 +96,34 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
 
 std::string compare_table(std::span<const CompareRow> rows, bool color) {
   using Align = Table::Align;
-  Table table{{{"algorithm"},
-               {"step time", Align::right},
-               {"vs best", Align::right},
-               {"busy", Align::right},
-               {"exposed comm", Align::right},
-               {"peak memory", Align::right},
-               {"gap", Align::right},
-               {"search", Align::right}}};
+  const bool noisy = rows.front().noise.has_value();
+  std::vector<Table::Column> columns{{"algorithm"}, {"step time", Align::right}, {"vs best", Align::right}};
+  if (noisy) columns.insert(columns.end(), {{"p95", Align::right}, {"beats best", Align::right}});
+  columns.insert(columns.end(), {{"busy", Align::right},
+                                 {"exposed comm", Align::right},
+                                 {"peak memory", Align::right},
+                                 {"gap", Align::right},
+                                 {"search", Align::right}});
+  Table table{std::move(columns)};
   for (const CompareRow& row : rows) {
     const RunSummary& run = row.summary;
     const double slower = (row.ratio_to_best - 1) * 100;
-    table.add_row({row.placer, format_time(run.makespan), slower == 0 ? "-" : fmt::format("{:+.1f} %", slower),
-                   percent(run.busy), format_time(run.exposed_communication), row.peak + (run.fits ? "" : " (over)"),
-                   run.optimal ? "optimal" : percent(run.gap),
-                   format_time(nanoseconds_from_seconds(row.search_seconds))});
+    std::vector<std::string> cells{row.placer, format_time(run.makespan),
+                                   slower == 0 ? "-" : fmt::format("{:+.1f} %", slower)};
+    if (noisy)
+      cells.insert(cells.end(),
+                   {format_time(row.noise->p95), &row == &rows.front() ? "-" : percent(row.beats_best->probability)});
+    cells.insert(cells.end(), {percent(run.busy), format_time(run.exposed_communication),
+                               row.peak + (run.fits ? "" : " (over)"), run.optimal ? "optimal" : percent(run.gap),
+                               format_time(nanoseconds_from_seconds(row.search_seconds))});
+    table.add_row(std::move(cells));
   }
   const LowerBound& bound = rows.front().summary.bound;
   const Nanoseconds best = rows.front().summary.makespan;
   const double below = best.count > 0 ? (seconds(bound.value) / seconds(best) - 1) * 100 : 0;
-  table.add_row({"lower bound", format_time(bound.value), fmt::format("{:+.1f} %", below), "", "", "", "", ""});
+  std::vector<std::string> cells{"lower bound", format_time(bound.value), fmt::format("{:+.1f} %", below)};
+  cells.resize(noisy ? 10 : 8);
+  table.add_row(std::move(cells));
   return table.text(color ? 0 : Table::kNoRow);
 }
 
@@ -154,12 +166,19 @@ std::string compare_text(const Comparison& all, bool color) {
 
 void write_csv(const std::vector<CompareRow>& rows, std::ostream& out) {
   out << "model,cluster,placer,makespan_ns,lower_bound_ns,ratio_to_best,fits,peak_bytes,busy,exposed_communication_ns,"
-         "search_seconds,gap\n";
-  for (const CompareRow& row : rows)
-    out << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(row.model), csv_field(row.cluster),
+         "search_seconds,gap";
+  const bool noisy = !rows.empty() && rows.front().noise;
+  out << (noisy ? ",p50_ns,p95_ns,p99_ns,beats_best\n" : "\n");
+  for (const CompareRow& row : rows) {
+    out << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(row.model), csv_field(row.cluster),
                        csv_field(row.placer), row.summary.makespan.count, row.summary.bound.value.count,
                        row.ratio_to_best, row.summary.fits, row.summary.peak.count, row.summary.busy,
                        row.summary.exposed_communication.count, row.search_seconds, row.summary.gap);
+    if (noisy)
+      out << fmt::format(",{},{},{},{}", row.noise->p50.count, row.noise->p95.count, row.noise->p99.count,
+                         row.beats_best->probability);
+    out << "\n";
+  }
 }
 
 }  // namespace
@@ -172,6 +191,7 @@ int run_compare(const Arguments& arguments, Console& console) {
                   arguments.operands[i]) != arguments.operands.begin() + static_cast<std::ptrdiff_t>(i))
       throw UsageError(fmt::format("'{}' is given twice", arguments.operands[i]));
   const std::vector<const Placer*> chosen = chosen_placers(arguments);
+  noise_options(arguments);  // what is wrong with them is said before the work begins
 
   Comparison all;
   Outputs outputs;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "console.hpp"
@@ -72,6 +73,37 @@ std::string holding_text(const Graph& graph, const Holding& holding) {
                      format_bytes(holding.bytes));
 }
 
+Nanoseconds rounded(double ns) { return Nanoseconds{static_cast<std::int64_t>(std::floor(ns + 0.5))}; }
+
+/// What the steady step time is read off.
+std::string steady_reason(const SteadyState& steady) {
+  switch (steady.from) {
+    case SteadyState::From::one_step:
+      return "one step alone";
+    case SteadyState::From::periodic:
+      return steady.period == 1 ? "the last steps take the same time each"
+                                : fmt::format("the last steps repeat every {}", steady.period);
+    case SteadyState::From::average:
+      return "mean of the second half";
+    case SteadyState::From::load:
+      break;
+  }
+  return "load of the busiest device";
+}
+
+void add_step_rows(Table& table, const StepTimes& steps) {
+  const auto count = static_cast<std::int64_t>(steps.ends.size());
+  table.add_row(
+      {"steady step time", fmt::format("{} ({})", format_time(steps.steady.step_time), steady_reason(steps.steady))});
+  std::string tied = fmt::format("{}, tied by {}", format_time(steps.timeline.makespan),
+                                 counted(static_cast<std::int64_t>(steps.ties), "update dependency"));
+  if (steps.ties != 1) tied = tied.substr(0, tied.rfind(' ')) + " dependencies";
+  table.add_row({counted(count, "step"), tied});
+  Bytes peak{};
+  for (const DeviceUse& use : steps.timeline.devices) peak = std::max(peak, use.peak);
+  table.add_row({"", fmt::format("largest peak {}{}", format_bytes(peak), steps.timeline.fits() ? "" : " (over)")});
+}
+
 Schedule placed_by(const Placer& placer, const Problem& problem, const PlaceOptions& options) {
   try {
     return placer.place(problem, options);
@@ -132,6 +164,15 @@ std::string run_text(const RunResult& run) {
   std::string text = problem_title(run.model, run.problem) + "\n\n";
   Table table{{{""}, {""}}};
   table.add_row({"step time", format_time(run.summary.makespan)});
+  if (run.steps) add_step_rows(table, *run.steps);
+  if (run.noise) {
+    const NoiseResult& noise = *run.noise;
+    table.add_row({"with noise", fmt::format("mean {}, deviation {}", format_time(rounded(noise.mean_ns)),
+                                             percent(noise.deviation))});
+    table.add_row(
+        {"", fmt::format("p50 {}, p95 {}, p99 {} ({})", format_time(noise.p50), format_time(noise.p95),
+                         format_time(noise.p99), counted(static_cast<std::int64_t>(noise.samples.size()), "sample"))});
+  }
   table.add_row({"lower bound", fmt::format("{} ({})", format_time(run.summary.bound.value), run.summary.bound.name)});
   table.add_row({"busy", percent(run.summary.busy) + " of device time"});
   table.add_row({"exposed communication", format_time(run.summary.exposed_communication)});
@@ -191,6 +232,13 @@ InputError out_of_memory_error(const RunResult& run) {
         "`trainyard compare` with the same model and cluster shows which placers find a fit; or a smaller batch, or "
         "more devices";
   return InputError{std::move(findings)};
+}
+
+RunResult run_of_steps(const RunResult& run, const LowerBound& bound) {
+  const StepTimes& steps = *run.steps;
+  RunSummary summary = summarize(steps.problem, steps.schedule, steps.timeline, bound);
+  return {run.model,      run.cluster,    run.placer,         steps.problem,
+          steps.schedule, steps.timeline, std::move(summary), run.search_seconds};
 }
 
 PageRun page_run(const RunResult& run) {

@@ -11,6 +11,8 @@
 #include "trainyard/problem/timeline.hpp"
 #include "trainyard/report/page.hpp"
 #include "trainyard/report/summary.hpp"
+#include "trainyard/simulate/noise.hpp"
+#include "trainyard/simulate/steps.hpp"
 
 namespace trainyard::program {
 
@@ -23,6 +25,8 @@ struct RunResult {
   Timeline timeline;
   RunSummary summary;
   std::optional<double> search_seconds;
+  std::optional<StepTimes> steps = {};    // --steps
+  std::optional<NoiseResult> noise = {};  // --noise
 };
 
 /// Places and simulates.
@@ -38,6 +42,8 @@ struct CompareRow {
   std::string peak;                  // for people
   std::vector<std::string> devices;  // of the cluster, with
   std::vector<Bytes> peaks;          // what each holds at most
+  std::optional<NoiseResult> noise = {};
+  std::optional<NoiseComparison> beats_best = {};  // with noise: shorter than the first row of its model
 };
 
 /// A placer that gave no schedule, and why.
@@ -73,6 +79,9 @@ std::string problem_title(const std::string& model, const Problem& problem);
 std::vector<std::string> unused_warnings(const Problem& problem, const RunSummary& run);
 /// One error per device that holds more than it has.
 InputError out_of_memory_error(const RunResult& run);
+
+/// The run of all of its steps as a run of its own, to be drawn; `bound` is of that run.
+RunResult run_of_steps(const RunResult& run, const LowerBound& bound);
 
 /// What the page shows of a run.
 PageRun page_run(const RunResult& run);

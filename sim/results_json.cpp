@@ -93,6 +93,33 @@ Json sources_json(const RunSummary& run) {
   return sources;
 }
 
+Json noise_json(const NoiseResult& noise) {
+  return {{"samples", noise.samples.size()}, {"mean_ns", noise.mean_ns},  {"deviation", noise.deviation},
+          {"p50_ns", noise.p50.count},       {"p95_ns", noise.p95.count}, {"p99_ns", noise.p99.count}};
+}
+
+Json steps_json(const StepTimes& steps) {
+  Json ends = Json::array(), increments = Json::array(), devices = Json::array();
+  for (std::size_t i = 0; i < steps.ends.size(); ++i) {
+    ends.push_back(steps.ends[i].count);
+    if (i > 0) increments.push_back((steps.ends[i] - steps.ends[i - 1]).count);
+  }
+  for (const DeviceId id : steps.problem.devices())
+    devices.push_back({{"device", steps.problem.cluster().device(id).name},
+                       {"busy_ns", steps.timeline.devices[id].busy.count},
+                       {"peak_bytes", steps.timeline.devices[id].peak.count},
+                       {"peak_at_ns", steps.timeline.devices[id].peak_at.count}});
+  return {{"steps", steps.ends.size()},
+          {"steady_step_ns", steps.steady.step_time.count},
+          {"steady_from", name_of(steps.steady.from)},
+          {"period", steps.steady.period > 0 ? Json(steps.steady.period) : Json(nullptr)},
+          {"end_ns", std::move(ends)},
+          {"increment_ns", std::move(increments)},
+          {"ties", steps.ties},
+          {"fits", steps.timeline.fits()},
+          {"devices", std::move(devices)}};
+}
+
 }  // namespace
 
 std::string import_json(const GraphFacts& facts, const std::vector<std::string>& warnings) {
@@ -135,6 +162,8 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
     object["evaluations"] = 1;  // simulated schedules
   }
   if (run.search_seconds) object["search_seconds"] = *run.search_seconds;
+  if (run.steps) object["steps"] = steps_json(*run.steps);
+  if (run.noise) object["noise"] = noise_json(*run.noise);
   object["ops"] = run.problem.op_count();
   object["transfers"] = summary.transfers;
   object["transferred_bytes"] = summary.transferred.count;
@@ -169,6 +198,10 @@ std::string compare_json(const std::vector<CompareRow>& rows, const std::vector<
                        {"search_seconds", row.search_seconds},
                        {"gap", row.summary.gap},
                        {"optimal", row.summary.optimal}});
+    if (!row.noise) continue;
+    Json& noise = results.back()["noise"] = noise_json(*row.noise);
+    noise["beats_best"] = row.beats_best->probability;
+    noise["beats_best_interval"] = {row.beats_best->low, row.beats_best->high};
   }
   for (const SkippedPlacer& skip : skipped)
     without.push_back({{"model", skip.model}, {"placer", skip.placer}, {"why", skip.why}});

@@ -1,5 +1,6 @@
 #include "trainyard/simulate/simulate.hpp"
 
+#include "noise.hpp"
 #include "run_common.hpp"
 #include "trainyard/io/schedule_file.hpp"
 #include "trainyard/io/timeline_file.hpp"
@@ -11,18 +12,25 @@ namespace trainyard::program {
 int run_simulate(const Arguments& arguments, Console& console) {
   const std::string& word = only_operand(arguments, "MODEL", "trainyard simulate resnet50 --cluster 4xV100");
   const bool from_file = !arguments.schedule.empty();
-  if (from_file && (!arguments.placer.empty() || !arguments.parameters.empty() || !arguments.seed.empty()))
+  if (from_file && (!arguments.placer.empty() || !arguments.parameters.empty() ||
+                    (!arguments.seed.empty() && arguments.noise.empty())))
     throw UsageError("--schedule gives the schedule: no placer is asked", "give either --schedule or --placer");
   const Placer* placer = from_file ? nullptr : &chosen_placer(arguments);
   const PlaceOptions options = placer ? place_options(arguments, *placer) : PlaceOptions{};
 
+  const std::optional<NoiseOptions> noise = noise_options(arguments);
+  const auto steps =
+      arguments.steps.empty() ? 0 : static_cast<std::size_t>(whole_number(arguments.steps, "--steps", 1));
+  if (steps > 0 && noise) throw UsageError("--steps and --noise do not go together", "give one of them");
+
   Outputs outputs;
   for (const std::string& input : {word, arguments.cluster, arguments.schedule}) outputs.reads(input);
-  std::optional<RunResult> run;
-  outputs.writes(arguments.output, "--output", [&run](std::ostream& out) {
-    write_timeline(run->timeline, run->problem, run->schedule.placement, out);
+  std::optional<RunResult> run, all_steps;
+  const std::optional<RunResult>& written = steps > 0 ? all_steps : run;
+  outputs.writes(arguments.output, "--output", [&written](std::ostream& out) {
+    write_timeline(written->timeline, written->problem, written->schedule.placement, out);
   });
-  add_pictures(outputs, arguments, run);
+  add_pictures(outputs, arguments, written);
   refuse_json_beside(outputs, console);
   outputs.check();
 
@@ -40,7 +48,16 @@ int run_simulate(const Arguments& arguments, Console& console) {
     run = RunResult{model.name,          problem.cluster().name(), schedule.placer,    problem,
                     std::move(schedule), std::move(timeline),      std::move(summary), std::nullopt};
   }
-  return finish_run(*run, "simulate", outputs, console);
+  if (noise) run->noise = noise_of(problem, run->schedule, *noise);
+  if (steps > 0) {
+    run->steps = simulate_steps(problem, run->schedule, steps);
+    // The page shows the bound; it takes long on many ops.
+    all_steps = run_of_steps(*run, arguments.report.empty() ? bound : best_lower_bound(run->steps->problem));
+  }
+  const int exit = finish_run(*run, "simulate", outputs, console);
+  if (exit != kDone || !all_steps || all_steps->summary.fits) return exit;
+  console.complain(out_of_memory_error(*all_steps));
+  return kAnswerIsNo;
 }
 
 }  // namespace trainyard::program

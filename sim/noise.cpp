@@ -1,0 +1,85 @@
+#include "noise.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <thread>
+
+#include "inputs.hpp"
+#include "usage.hpp"
+
+namespace trainyard::program {
+namespace {
+
+constexpr std::string_view kForms = "as in 5%, or by op type as in Conv=10%,default=3%";
+
+/// "5%" or "0.5 %" as a share.
+double share_of(std::string_view text) {
+  std::string_view digits = text;
+  if (digits.empty() || digits.back() != '%')
+    throw UsageError(fmt::format("--noise: '{}' has no unit", text), fmt::format("a share in percent, {}", kForms));
+  digits.remove_suffix(1);
+  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
+  if (error != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(percent) || percent < 0)
+    throw UsageError(fmt::format("--noise: '{}' is not a share of 0 % or more", text), std::string{kForms});
+  return percent / 100;
+}
+
+OpNoise op_noise(std::string_view text) {
+  OpNoise noise;
+  bool has_usual = false;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string_view part = text.substr(at, comma - at);
+    at = comma + 1;
+    const std::size_t equals = part.rfind('=');
+    const std::string type{equals == std::string_view::npos ? "default" : part.substr(0, equals)};
+    const double share = share_of(equals == std::string_view::npos ? part : part.substr(equals + 1));
+    const bool again = type == "default"
+                           ? has_usual
+                           : std::ranges::any_of(noise.by_type, [&](const auto& known) { return known.first == type; });
+    if (again) throw UsageError(fmt::format("--noise gives '{}' twice", type), "keep one");
+    if (type == "default") {
+      noise.usual = share;
+      has_usual = true;
+    } else {
+      noise.by_type.emplace_back(type, share);
+    }
+  }
+  return noise;
+}
+
+}  // namespace
+
+std::optional<NoiseOptions> noise_options(const Arguments& arguments) {
+  if (arguments.noise.empty()) {
+    if (!arguments.samples.empty()) throw UsageError("--samples is for --noise", "give --noise too, as in --noise 5%");
+    if (!arguments.threads.empty()) throw UsageError("--threads is for --noise", "give --noise too, as in --noise 5%");
+    return std::nullopt;
+  }
+  NoiseOptions options{.noise = op_noise(arguments.noise), .seed = chosen_seed(arguments)};
+  if (!arguments.samples.empty())
+    options.samples = static_cast<std::size_t>(whole_number(arguments.samples, "--samples", 1));
+  if (options.samples > 100'000'000)
+    throw UsageError(fmt::format("--samples: {} is more than 100,000,000", options.samples));
+  options.threads = std::max(1U, std::thread::hardware_concurrency());
+  if (!arguments.threads.empty())
+    options.threads =
+        static_cast<unsigned>(std::min<std::int64_t>(whole_number(arguments.threads, "--threads", 1), 1024));
+  return options;
+}
+
+NoiseResult noise_of(const Problem& problem, const Schedule& schedule, const NoiseOptions& options) {
+  try {
+    return simulate_noise(problem, schedule, options);
+  } catch (const InputError& error) {
+    throw UsageError(error, "--noise");
+  }
+}
+
+}  // namespace trainyard::program

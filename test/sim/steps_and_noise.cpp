@@ -1,0 +1,101 @@
+#include <doctest/doctest.h>
+
+#include "sim/program.hpp"
+
+using namespace trainyard::test;
+
+namespace {
+
+/// One layer: what reads the weight on a device of 1000 ns, and its update.
+const char* const kLayerGraph = R"({"format": "trainyard-graph/1", "name": "layer", "ops": [
+ {"name": "f", "type": "Conv", "colocate": "w", "parameter_bytes": 100, "times_ns": {"gpu": 1000},
+  "outputs": [{"name": "t", "bytes": 10}]},
+ {"name": "u", "type": "Update", "phase": "update", "colocate": "w", "inputs": ["t"], "times_ns": {"gpu": 500},
+  "outputs": []}]})";
+
+void write_inputs(const TemporaryFolder& folder) {
+  write_text(folder.path() / "layer.json", kLayerGraph);
+  write_text(folder.path() / "chain.json", kChainGraph);
+  write_text(folder.path() / "pair.toml", pair_cluster());
+}
+
+TEST_CASE("simulate --steps tells the steady step time") {
+  const TemporaryFolder folder;
+  write_inputs(folder);
+  const std::string run = "simulate layer.json --cluster pair.toml --placer single --steps 4 ";
+  const auto json = json_of(run_trainyard(folder.path(), run + "--json --trace t.json --report r.html -o all.json"));
+  CHECK(json["makespan_ns"] == 1500);  // one step: 1000 + 500
+  const auto& steps = json["steps"];
+  CHECK(steps["end_ns"] == nlohmann::json({1500, 3000, 4500, 6000}));
+  CHECK(steps["increment_ns"] == nlohmann::json({1500, 1500, 1500}));
+  CHECK(steps["steady_step_ns"] == 1500);
+  CHECK(steps["steady_from"] == "periodic");
+  CHECK(steps["period"] == 1);
+  CHECK(steps["ties"] == 3);
+  CHECK(steps["devices"][0]["peak_bytes"] == 110);
+  CHECK(contains(read_text(folder.path() / "all.json"), "\"u@4\""));
+  CHECK(contains(read_text(folder.path() / "t.json"), "u@4"));
+  const auto text = run_trainyard(folder.path(), run);
+  CHECK(contains(text.output, "steady step time"));
+  CHECK(contains(text.output, "tied by 3 update dependencies"));
+}
+
+TEST_CASE("simulate --noise gives the same bytes for any number of threads") {
+  const TemporaryFolder folder;
+  write_inputs(folder);
+  const std::string run = "simulate layer.json --cluster pair.toml --placer single --samples 50 --noise ";
+  const auto noise = [&](const std::string& words) {
+    return json_of(run_trainyard(folder.path(), run + words + " --json"))["noise"];
+  };
+  const auto one = noise("5% --threads 1");
+  CHECK(one["samples"] == 50);
+  CHECK(one["p95_ns"] >= one["p50_ns"]);
+  CHECK(one["deviation"] > 0);
+  CHECK(noise("5% --threads 3") == one);
+  CHECK(noise("Conv=5%,Update=5%") == one);
+  CHECK(noise("5% --seed 2") != one);
+  CHECK(noise("0%")["p99_ns"] == 1500);
+  CHECK(contains(run_trainyard(folder.path(), run + "5%").output, "with noise"));
+}
+
+TEST_CASE("compare --noise tells how often a schedule beats the best") {
+  const TemporaryFolder folder;
+  write_inputs(folder);
+  const std::string run = "compare chain.json --cluster pair.toml --placers single,round-robin --noise 5% ";
+  const auto results = json_of(run_trainyard(folder.path(), run + "--samples 20 --json --csv table.csv"))["results"];
+  REQUIRE(results.size() == 2);
+  CHECK(results[0]["noise"]["beats_best"] == 0.5);  // of itself: all ties
+  CHECK(results[1]["noise"]["beats_best"] == 0);    // 3 ops on one device, against two transfers more
+  CHECK(results[1]["noise"]["beats_best_interval"][0] == 0);
+  CHECK(contains(read_text(folder.path() / "table.csv"), ",p95_ns,"));
+  const auto text = run_trainyard(folder.path(), run).output;
+  CHECK(contains(text, "p95"));
+  CHECK(contains(text, "beats best"));
+}
+
+TEST_CASE("what is wrong with --steps and --noise is said") {
+  const TemporaryFolder folder;
+  write_inputs(folder);
+  const std::pair<const char*, const char*> wrong[] = {
+      {"--steps 0", "--steps: '0' is not a whole number of at least 1"},
+      {"--steps 2 --noise 5%", "do not go together"},
+      {"--samples 5", "--samples is for --noise"},
+      {"--threads 5", "--threads is for --noise"},
+      {"--noise 5", "'5' has no unit"},
+      {"--noise x%", "'x%' is not a share"},
+      {"--noise 5%,", "'' has no unit"},
+      {"--noise 5%,default=3%", "gives 'default' twice"},
+      {"--noise Conv=1%,Conv=2%", "gives 'Conv' twice"},
+      {"--noise Covn=1%", "did you mean 'Conv'?"},
+      {"--noise 2000%", "from 0 % to 1000 %"},
+      {"--noise 5% --samples 0", "--samples: '0'"},
+  };
+  for (const auto& [words, expected] : wrong) {
+    CAPTURE(words);
+    const auto result = run_trainyard(folder.path(), std::string{"simulate layer.json --cluster pair.toml "} + words);
+    CHECK(result.exit_code == 2);
+    CHECK(contains(result.error, expected));
+  }
+}
+
+}  // namespace
