@@ -152,6 +152,7 @@ void DenseProblem::find_links() {
     }
 
   pairs_.assign(std::size_t{devices} * devices, {});
+  routes_.assign(std::size_t{devices} * devices, {});
   byte_time = problem.byte_times().data();
   rates = problem.rate_count();
   pair_flags_.assign(std::size_t{devices} * devices, 0);
@@ -163,6 +164,9 @@ void DenseProblem::find_links() {
       pairs_[pair].latency = problem.transfer_latency(from, to).count;
       pairs_[pair].rate = problem.rate(from, to);
       const Route route = cluster.route(from, to);
+      routes_[pair].first = static_cast<std::uint32_t>(route_channels_.size());
+      for (const ChannelId id : route.channels) route_channels_.push_back(static_cast<std::uint32_t>(id.index()));
+      routes_[pair].last = static_cast<std::uint32_t>(route_channels_.size());
       bool closed = true;
       if (!route.channels.empty()) {
         const ChannelId id = route.channels.front();

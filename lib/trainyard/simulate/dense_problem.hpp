@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "trainyard/problem/problem.hpp"
@@ -93,6 +94,14 @@ struct DenseProblem {
   bool broadcast(std::uint32_t from, std::uint32_t to) const {
     return (pair_flags_[from * devices + to] & kBroadcast) != 0;
   }
+  /// All channels of the pair's route.
+  struct RouteChannels {
+    std::uint32_t first = 0, last = 0;
+  };
+  RouteChannels route(std::uint32_t from, std::uint32_t to) const { return routes_[from * devices + to]; }
+  std::span<const std::uint32_t> channels_of(RouteChannels route) const {
+    return {route_channels_.data() + route.first, route_channels_.data() + route.last};
+  }
   /// Some egress broadcasts.
   bool broadcasts = false;
   /// Some route holds several channels at once.
@@ -106,6 +115,8 @@ struct DenseProblem {
   std::vector<OpId> own_consumer_, own_before_;
   std::vector<Nanoseconds> own_duration_;
   std::vector<Pair> pairs_;
+  std::vector<RouteChannels> routes_;  // by pair
+  std::vector<std::uint32_t> route_channels_;
   static constexpr std::uint8_t kClosed = 1, kBroadcast = 2;
   std::vector<std::uint8_t> pair_flags_;
 };

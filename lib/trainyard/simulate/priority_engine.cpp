@@ -193,16 +193,14 @@ class PriorityWalk {
       channel_free_[channel] = end + time + problem_.channel_gap[channel];
       return carry(slot, to, edge, end, end, time);
     }
-    work_.sending[slot] = {edge, tensor, from, to};
+    const DenseProblem::RouteChannels route = problem_.route(from, to);
+    work_.sending[slot] = {time, edge, to, route};
     // Nobody starts on a channel before it is free: who becomes ready until then may as well stand in line now.
     bool all_busy = true;
-    for (const ChannelId id : route(from, to)) all_busy = all_busy && channel_free_[id.index()] >= end;
+    for (const std::uint32_t c : problem_.channels_of(route)) all_busy = all_busy && channel_free_[c] >= end;
     if (all_busy) return enter(slot, end);
-    for (const ChannelId id : route(from, to)) ++lines_.coming[id.index()];
+    for (const std::uint32_t c : problem_.channels_of(route)) ++lines_.coming[c];
     wake_at(end, problem_.devices + problem_.channels + slot);
-  }
-  auto route(std::uint32_t from, std::uint32_t to) const {
-    return problem_.problem.cluster().route(DeviceId{from}, DeviceId{to}).channels;
   }
 
   void enter(std::uint32_t slot, std::int64_t at) {
@@ -210,8 +208,7 @@ class PriorityWalk {
     std::uint64_t urgency = ~std::uint64_t{0};
     for (std::uint32_t edge = sending.first_edge; edge != kNoEdge; edge = work_.next_edge[edge])
       urgency = std::min(urgency, lines_.urgency[problem_.consumer[edge].index()]);
-    for (const ChannelId id : route(sending.from, sending.to)) {
-      const auto channel = static_cast<std::uint32_t>(id.index());
+    for (const std::uint32_t channel : problem_.channels_of(sending.route)) {
       lines_.enter(channel, {urgency, at, slot});
       if (channel_free_[channel] > now_)
         wake_when_free(channel);
@@ -225,7 +222,7 @@ class PriorityWalk {
     wake_at(channel_free_[channel], problem_.devices + channel);
   }
   void line_up(std::uint32_t slot) {
-    for (const ChannelId id : route(work_.sending[slot].from, work_.sending[slot].to)) --lines_.coming[id.index()];
+    for (const std::uint32_t c : problem_.channels_of(work_.sending[slot].route)) --lines_.coming[c];
     enter(slot, now_);
   }
   void wake_channel(std::uint32_t channel) { touch(channel); }
@@ -248,14 +245,12 @@ class PriorityWalk {
     if (lines_.nobody(channel) || channel_free_[channel] > now_) return;
     const Waiting first = lines_.first(channel);
     const Workspace::Sending sending = work_.sending[first.task];
-    const auto channels = route(sending.from, sending.to);
-    for (const ChannelId id : channels) {
-      const auto other = static_cast<std::uint32_t>(id.index());
+    const auto channels = problem_.channels_of(sending.route);
+    for (const std::uint32_t other : channels) {
       if (channel_free_[other] > now_ || lines_.first(other).task != first.task) return;
     }
-    const std::int64_t time = problem_.transfer_time(sending.tensor, sending.from, sending.to);
-    for (const ChannelId id : channels) {
-      const auto other = static_cast<std::uint32_t>(id.index());
+    const std::int64_t time = sending.time;
+    for (const std::uint32_t other : channels) {
       lines_.leave(other);
       channel_free_[other] = now_ + time + problem_.channel_gap[other];
       if (!lines_.nobody(other)) wake_when_free(other);

@@ -43,7 +43,9 @@ struct Workspace {
 
   // Transfers that enter the queue: by slot, and a chain of the edges that each serves.
   struct Sending {
-    std::uint32_t first_edge, tensor, from, to;
+    std::int64_t time;
+    std::uint32_t first_edge, to;
+    DenseProblem::RouteChannels route;
   };
   std::vector<Sending> sending;
   std::vector<std::uint32_t> next_edge;
