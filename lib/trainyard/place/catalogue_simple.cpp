@@ -1,5 +1,6 @@
 #include "trainyard/place/expert.hpp"
 #include "trainyard/place/parameters.hpp"
+#include "trainyard/place/pipedream_placer.hpp"
 #include "trainyard/place/simple.hpp"
 
 namespace trainyard {
@@ -22,6 +23,16 @@ std::vector<Placer> simple_placers() {
                   "time",
        .source = "the hand-made baselines of Mirhoseini et al., ICML 2017, and Placeto, NeurIPS 2019"},
       [](const Problem& problem, const Parameters&) { return place_expert(problem); }));
+  list.push_back(make_placer(
+      {.name = "pipedream",
+       .summary = "contiguous layers as the stages of a pipeline, the slowest stage as fast as can be",
+       .source = "Narayanan et al.: PipeDream, SOSP 2019",
+       .parameters = {{"activations", "yes", "whether what crosses between stages counts: yes, no"},
+                      {"memory", "no",
+                       "whether what stages keep for the batches of a full pipeline must fit: yes, no"}}},
+      [](const Problem& problem, const Parameters& given) {
+        return place_pipedream(problem, {.activations = given.yes("activations"), .memory = given.yes("memory")});
+      }));
   return list;
 }
 

@@ -9,39 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/place/groups.hpp"
+#include "trainyard/place/layer_devices.hpp"
 #include "trainyard/place/layers.hpp"
 #include "trainyard/place/memory.hpp"
 #include "trainyard/place/partition.hpp"
 
 namespace trainyard {
 namespace {
-
-using LayerDevices = IdMap<LayerId, DeviceId>;
-
-/// The devices worth using: see place_expert.
-std::vector<DeviceId> worthy_devices(const Problem& problem) {
-  struct Work {
-    Nanoseconds here, at_best;  // of the ops that the device can run: their time on it, and their shortest anywhere
-  };
-  IdMap<DeviceId, Work> work(problem.device_count());
-  Nanoseconds most{0};
-  for (const DeviceId device : problem.devices()) {
-    for (const OpId op : problem.ops())
-      if (problem.can_run(op, device)) {
-        work[device].here += problem.duration(op, device);
-        work[device].at_best += problem.shortest(op);
-      }
-    most = std::max(most, work[device].at_best);
-  }
-  std::vector<DeviceId> worthy, all;
-  for (const DeviceId device : problem.devices()) {
-    all.push_back(device);
-    const bool fast = work[device].here.count / 4 <= work[device].at_best.count;
-    if (fast && work[device].at_best.count >= most.count / 2) worthy.push_back(device);
-  }
-  return worthy.empty() ? all : worthy;
-}
 
 bool contains_word(std::string_view text, std::string_view word) {
   return std::search(text.begin(), text.end(), word.begin(), word.end(),
@@ -137,12 +111,6 @@ std::vector<Block> parallel_blocks(const Graph& graph, const Layers& layers) {
   return parallel;
 }
 
-Nanoseconds layer_time(const Problem& problem, const std::vector<OpId>& ops, DeviceId device) {
-  Nanoseconds sum{0};
-  for (const OpId op : ops) sum += problem.can_run(op, device) ? problem.duration(op, device) : problem.shortest(op);
-  return sum;
-}
-
 /// The branches of each block apart; nothing where parallel branches are less than a third of the network.
 std::optional<LayerDevices> by_branches(const Problem& problem, const Layers& layers,
                                         const std::vector<DeviceId>& devices) {
@@ -191,25 +159,6 @@ LayerDevices by_runs(const Problem& problem, const Layers& layers, const std::ve
   return placed;
 }
 
-/// Every group where the layer of its first op is, if it can run there.
-struct Draft {
-  Placement placement;
-  Bytes excess;
-};
-Draft apply(const Problem& problem, const Layers& layers, const LayerDevices& devices, MemoryLedger memory) {
-  const auto able = group_devices(problem);
-  Draft draft{Placement(problem.op_count()), Bytes{0}};
-  for (std::size_t g = 0; g < problem.group_count(); ++g) {
-    const GroupId group{g};
-    DeviceId device = devices[layers.of[problem.group_ops(group).front()]];
-    if (!std::ranges::binary_search(able[group], device)) device = fastest_device(problem, group, able[group]);
-    memory.take(group, device);
-    for (const OpId op : problem.group_ops(group)) draft.placement[op] = device;
-  }
-  draft.excess = memory.total_excess();
-  return draft;
-}
-
 }  // namespace
 
 Schedule place_expert(const Problem& problem) {
@@ -219,11 +168,11 @@ Schedule place_expert(const Problem& problem) {
 
   auto by_hand = by_recurrent_layers(problem, layers, devices);
   if (!by_hand) by_hand = by_branches(problem, layers, devices);
-  const auto runs = [&] { return apply(problem, layers, by_runs(problem, layers, devices, memory), memory); };
+  const auto runs = [&] { return place_layers(problem, layers, by_runs(problem, layers, devices, memory), memory); };
   if (!by_hand) return {.placement = runs().placement};
-  Draft draft = apply(problem, layers, *by_hand, memory);
+  LayerPlacement draft = place_layers(problem, layers, *by_hand, memory);
   if (draft.excess > Bytes{0})
-    if (Draft other = runs(); other.excess < draft.excess) draft = std::move(other);
+    if (LayerPlacement other = runs(); other.excess < draft.excess) draft = std::move(other);
   return {.placement = std::move(draft.placement)};
 }
 

@@ -16,8 +16,8 @@ namespace trainyard {
 ///     else, or if that does not   contiguous runs of layers, in order, one for each device, such that the longest run
 ///     fit in memory               takes the least time.
 ///
-/// Backward and update ops are where their layer is. Devices much slower than the best (4 times and more), or unable to
-/// run half of the work, only get what nothing else can run. Recurrent layers are those with an op of type LSTM, GRU or
+/// Backward and update ops are where their layer is. Devices that are not worth using (see layer_devices.hpp) only
+/// get what nothing else can run. Recurrent layers are those with an op of type LSTM, GRU or
 /// RNN, with one of these in their names, or with Sigmoid and Tanh among their ops.
 Schedule place_expert(const Problem& problem);
 
