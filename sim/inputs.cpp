@@ -12,8 +12,10 @@
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/cluster_file.hpp"
+#include "trainyard/io/dnn_partitioning.hpp"
 #include "trainyard/io/graph_file.hpp"
 #include "trainyard/io/onnx.hpp"
+#include "trainyard/io/pipedream_profile.hpp"
 #include "trainyard/zoo/zoo.hpp"
 #include "usage.hpp"
 
@@ -144,9 +146,11 @@ ModelKind model_kind(const std::string& word) {
   if (find_network(std::string_view{word}.substr(0, word.find(':')))) return ModelKind::network;
   if (ends_with_any(word, {".onnx", ".onnx.gz"})) return ModelKind::onnx_file;
   if (word == "-" || ends_with_any(word, {".json", ".json.gz"})) return ModelKind::graph_file;
+  if (ends_with_any(word, {".graph.txt", ".graph.txt.gz"})) return ModelKind::profile_file;
   if (looks_like_path(word))
-    throw UsageError(fmt::format("'{}' is no file that a model can be read from", word),
-                     "graphs end in .json or .json.gz, ONNX files in .onnx or .onnx.gz");
+    throw UsageError(
+        fmt::format("'{}' is no file that a model can be read from", word),
+        "graphs end in .json or .json.gz, ONNX files in .onnx or .onnx.gz, PipeDream profiles in .graph.txt");
   const std::string name = word.substr(0, word.find(':'));
   throw UsageError(fmt::format("'{}' is neither a built-in network nor a file", name),
                    suggestion(name, names_of(networks()), {".json", ".json.gz", ".onnx", ".onnx.gz"},
@@ -158,7 +162,7 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments) {
   const TrainingOptions options = training_options(arguments);
   LoadedModel loaded;
   loaded.name = word;
-  if (kind == ModelKind::graph_file) {
+  if (kind == ModelKind::graph_file || kind == ModelKind::profile_file) {
     const std::array<std::pair<const char*, bool>, 4> given{{{"--training", !arguments.training.empty()},
                                                              {"--granularity", !arguments.granularity.empty()},
                                                              {"--batch", !arguments.batch.empty()},
@@ -167,7 +171,9 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments) {
       if (is_given)
         throw UsageError(fmt::format("{} does not apply to '{}': a graph file is already expanded", option, word),
                          "give it where the graph is made: trainyard import");
-    loaded.graph = read_graph(word);
+    loaded.graph = kind == ModelKind::profile_file ? profile_graph(read_pipedream_profile(word))
+                   : is_dnn_workload(word)         ? workload_graph(read_dnn_workload(word))
+                                                   : read_graph(word);
     return loaded;
   }
   const Model model = kind == ModelKind::network ? load_network(word, arguments) : load_onnx(word, arguments);
@@ -186,9 +192,12 @@ ClusterSpec load_cluster(const Arguments& arguments) {
   ClusterSpec spec;
   if (word == "-" || ends_with_any(word, {".toml"})) {
     spec = read_cluster(word);
+  } else if (is_dnn_workload(word)) {
+    spec = workload_cluster(read_dnn_workload(word));
   } else {
     if (looks_like_path(word))
-      throw UsageError(fmt::format("'{}' is no cluster file", word), "cluster files end in .toml");
+      throw UsageError(fmt::format("'{}' is no cluster file", word),
+                       "cluster files end in .toml; a workload of dnn-partitioning (.json) is a cluster too");
     try {
       spec = preset_cluster(word);
     } catch (const InputError& error) {

@@ -58,6 +58,25 @@ TEST_CASE("inputs, and items that nobody takes, can be left out") {
   CHECK(rest.edges == std::vector<std::pair<std::size_t, std::size_t>>{{0, 1}, {1, 2}});
 }
 
+TEST_CASE("a profile is a training step: forward along the edges, gradients back") {
+  const Graph graph =
+      profile_graph(parse_pipedream_profile(line("a", "Conv2d(3, 64)") + line("b") + "\ta -- b\n", "p"));
+  REQUIRE(graph.op_count() == 4);
+  const OpId a{0}, b{1}, b_back{2}, a_back{3};
+  CHECK(graph.type(a) == "Conv2d");
+  CHECK(graph.name(a_back) == "a.backward");
+  CHECK(graph.phase(a_back) == Phase::backward);
+  CHECK(graph.parameter_bytes(a) == Bytes{7});
+  CHECK(graph.colocation_group(b_back) == graph.colocation_group(b));
+  CHECK(graph.given_times(b_back).front().time == Nanoseconds{2'000'000});
+  // b's backward op reads what b made and read, and hands a gradient of a's 100 bytes to a's
+  CHECK(graph.inputs(b_back).size() == 2);
+  REQUIRE(graph.outputs(b_back).size() == 1);
+  const TensorId gradient = *graph.outputs(b_back).begin();
+  CHECK(graph.bytes(gradient) == Bytes{100});
+  CHECK(graph.consumers(gradient).front() == a_back);
+}
+
 TEST_CASE("what is wrong with a profile is named with its line") {
   CHECK(first_finding("").code == "empty-profile");
   CHECK(first_finding("nonsense\n").code == "profile-line");

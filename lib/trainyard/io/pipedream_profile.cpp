@@ -12,6 +12,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/io/findings.hpp"
 #include "trainyard/io/input_text.hpp"
 
@@ -158,6 +159,41 @@ LayerProfile without_inputs(const LayerProfile& profile) {
   for (const auto& [from, to] : profile.edges)
     if (!out[from] && !out[to]) rest.edges.emplace_back(number[from], number[to]);
   return rest;
+}
+
+Graph profile_graph(const LayerProfile& profile) {
+  const std::size_t count = profile.layers.size();
+  std::vector<OpSpec> forward(count), backward(count);
+  const auto type = [&](std::size_t i) { return profile.layers[i].type.substr(0, profile.layers[i].type.find('(')); };
+  for (std::size_t i = 0; i < count; ++i) {
+    const ProfiledLayer& layer = profile.layers[i];
+    forward[i] = {.name = layer.name,
+                  .type = type(i),
+                  .layer = layer.name,
+                  .colocate = layer.name,
+                  .parameter_bytes = layer.parameters,
+                  .times = {{"gpu", layer.forward}},
+                  .outputs = {{layer.name, layer.activations}}};
+    backward[i] = {.name = layer.name + ".backward",
+                   .type = type(i) + "Grad",
+                   .phase = Phase::backward,
+                   .layer = layer.name,
+                   .colocate = layer.name,
+                   .times = {{"gpu", layer.backward}},
+                   .inputs = {layer.name}};
+  }
+  for (const auto& [from, to] : profile.edges) {
+    const std::string& made = profile.layers[from].name;
+    const std::string gradient = fmt::format("{}.gradient-of-{}", profile.layers[to].name, made);
+    forward[to].inputs.push_back(made);
+    backward[to].inputs.push_back(made);
+    backward[to].outputs.push_back({gradient, profile.layers[from].activations});
+    backward[from].inputs.push_back(gradient);
+  }
+  GraphBuilder builder{profile.name};
+  for (OpSpec& op : forward) builder.add(std::move(op));
+  for (std::size_t i = count; i-- > 0;) builder.add(std::move(backward[i]));
+  return std::move(builder).build();
 }
 
 }  // namespace trainyard

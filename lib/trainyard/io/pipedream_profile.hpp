@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "trainyard/graph/graph.hpp"
 #include "trainyard/place/layer_profile.hpp"
 
 namespace trainyard {
@@ -24,5 +25,10 @@ LayerProfile parse_pipedream_profile(std::string_view text, const std::string& n
 /// The profile without what PipeDream leaves out of its search: sources whose type begins with "Input", and layers
 /// without readers whose type begins with "__getitem__".
 LayerProfile without_inputs(const LayerProfile& profile);
+
+/// One training step: each layer is a forward op of its name and a backward op "NAME.backward" on the same device, with
+/// their times on "gpu". Activations go along the edges, gradients of the same bytes back; a backward op also needs
+/// what its forward op read and made. Throws InputError as GraphBuilder::build does, with layers as ops.
+Graph profile_graph(const LayerProfile& profile);
 
 }  // namespace trainyard
