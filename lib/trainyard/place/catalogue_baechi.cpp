@@ -18,7 +18,7 @@ bool is_literal(const Parameters& parameters) { return parameters.choice("memory
 std::vector<PlacerParameter> loop_parameters() { return {memory_parameter(), order_parameter()}; }
 
 BaechiOptions loop_options(const Parameters& parameters) {
-  return {.literal = is_literal(parameters), .order = chosen_order(parameters)};
+  return {.literal = is_literal(parameters), .order = plan_order(parameters)};
 }
 
 }  // namespace
@@ -35,14 +35,13 @@ std::vector<Placer> baechi_placers() {
         return m_topo(problem, {.uniform = parameters.choice("mode", {"fill", "uniform"}) == 1,
                                 .literal = is_literal(parameters)});
       }));
-  list.push_back(make_placer({.name = "m-etf",
-                              .summary = "the ready op that can start first on a device with memory for it, with one "
-                                         "channel for all transfers of a device",
-                              .source = kSource,
-                              .parameters = loop_parameters()},
-                             [](const Problem& problem, const Parameters& parameters) {
-                               return m_etf(problem, loop_options(parameters));
-                             }));
+  list.push_back(make_placer(
+      {.name = "m-etf",
+       .summary = "the ready op that can start first on a device with memory for it, with one "
+                  "channel for all transfers of a device",
+       .source = kSource,
+       .parameters = loop_parameters()},
+      [](const Problem& problem, const Parameters& parameters) { return m_etf(problem, loop_options(parameters)); }));
   return list;
 }
 

@@ -13,17 +13,6 @@ PlacerParameter insertion_parameter(const char* usual) {
   return {"insertion", usual, "whether an op may go into a gap before later ops: yes, no"};
 }
 
-PlacerParameter order_parameter() {
-  return {"order", "best",
-          "what the simulator keeps of the plan: rank (priorities in the order in which ops were taken), start "
-          "(priorities by planned start), strict (each device in the order of planned starts), best (the best of the "
-          "three)"};
-}
-
-PlanOrder plan_order(const Parameters& given) {
-  return given.choice<PlanOrder>("order", {"rank", "start", "strict", "best"});
-}
-
 ListOptions list_options(const Parameters& given) {
   return {.insertion = given.yes("insertion"), .order = plan_order(given)};
 }

@@ -22,9 +22,8 @@ bool BaechiChannels::holds(const Estimate& estimate, OpId op, DeviceId device, c
   if (estimate.settled || estimate.stamp == sends_) return true;
   if (moved_[device] > estimate.stamp) return false;
   const auto into = edges_.into(op);
-  return std::all_of(into.begin(), into.end(), [&](EdgeId edge) {
-    return moved_[placement[edges_.from(edge)]] <= estimate.stamp;
-  });
+  return std::all_of(into.begin(), into.end(),
+                     [&](EdgeId edge) { return moved_[placement[edges_.from(edge)]] <= estimate.stamp; });
 }
 
 Nanoseconds BaechiChannels::ready(OpId op, DeviceId device, const Placement& placement,

@@ -24,8 +24,8 @@ struct BaechiOptions {
 ///     sched(i, d) = max(ready(i, d), the time at which d is free, now)
 ///
 /// Each free device nominates the first ready op, in topological order, with sched = now; of those the first is
-/// scheduled, on the lowest device that nominated it, until there is none. Then `now` is the next time at which a device
-/// is free or could start a ready op.
+/// scheduled, on the lowest device that nominated it, until there is none. Then `now` is the next time at which a
+/// device is free or could start a ready op.
 ///
 /// Transfers: each device has one channel, both to send and to receive, kept as the time at which it is free next:
 ///

@@ -43,4 +43,15 @@ Placer make_placer(Placer description, Schedule (*run)(const Problem&, const Par
   return placer;
 }
 
+PlacerParameter order_parameter() {
+  return {"order", "best",
+          "what the simulator keeps of the plan: rank (priorities in the order in which ops were taken), start "
+          "(priorities by planned start), strict (each device in the order of planned starts), best (the best of the "
+          "three)"};
+}
+
+PlanOrder plan_order(const Parameters& given) {
+  return given.choice<PlanOrder>("order", {"rank", "start", "strict", "best"});
+}
+
 }  // namespace trainyard

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainyard/place/placer.hpp"
+#include "trainyard/place/plan_order.hpp"
 
 namespace trainyard {
 
@@ -34,8 +35,13 @@ class Parameters {
 /// The description with what every placer does around its algorithm: checks its parameters, signs the schedule.
 Placer make_placer(Placer description, Schedule (*run)(const Problem&, const Parameters&));
 
+/// What placers with a plan of their own are told of the order to keep of it, and its value.
+PlacerParameter order_parameter();
+PlanOrder plan_order(const Parameters& given);
+
 /// The parts of the catalogue, in its order.
 std::vector<Placer> simple_placers();
 std::vector<Placer> list_placers();
+std::vector<Placer> baechi_placers();
 
 }  // namespace trainyard
