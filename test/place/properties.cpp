@@ -66,7 +66,8 @@ TEST_CASE("every value of every parameter of the list schedulers gives a valid s
   for (int round = 0; round < 60; ++round) {
     const Problem problem = random_problem(random, {.most_ops = 25});
     for (const Placer& placer : placers())
-      for (const auto& [name, value] : values) {
+      for (const auto& entry : values) {
+        const std::string &name = entry.first, &value = entry.second;
         if (std::ranges::find(placer.parameters, name, &PlacerParameter::name) == placer.parameters.end()) continue;
         CAPTURE(placer.name);
         CAPTURE(value);

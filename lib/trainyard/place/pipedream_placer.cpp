@@ -134,7 +134,7 @@ ProfiledProblem profile_of(const Problem& problem, const Layers& layers, DeviceI
   }
   std::erase_if(edges, [](const auto& edge) { return edge.first == edge.second; });
   std::ranges::sort(edges);
-  edges.erase(std::ranges::unique(edges).begin(), edges.end());
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   profile.edges = std::move(edges);
   return found;
 }

@@ -108,7 +108,7 @@ class StateSearch {
           return std::ranges::any_of(all, [&](std::size_t other) { return before_[other].has(member); });
         });
         std::ranges::sort(next);
-        next.erase(std::ranges::unique(next).begin(), next.end());
+        next.erase(std::unique(next.begin(), next.end()), next.end());
         edges_.emplace_back(at, find(next));
       }
   }
