@@ -20,9 +20,9 @@ class Floor {
       : problem_(problem), state_(problem.ops), queue_(problem.ops + 1), spans_(problem.ops) {}
 
   /// With a branch per edge for what crosses devices and what becomes ready: faster where they are easy to guess.
-  std::int64_t branchy(const Schedule& schedule) {
-    return sweep(schedule, [this](std::uint32_t tensor, std::uint32_t from, std::uint32_t op, std::int64_t end,
-                                  std::size_t& tail) {
+  std::int64_t branchy(const Placement& placement) {
+    return sweep(placement, [this](std::uint32_t tensor, std::uint32_t from, std::uint32_t op, std::int64_t end,
+                                   std::size_t& tail) {
       State& to = state_[op];
       if (to.device != from) end += problem_.transfer_time(tensor, from, to.device);
       to.ready = std::max(to.ready, end);
@@ -30,9 +30,9 @@ class Floor {
     });
   }
   /// With selections instead.
-  std::int64_t branchless(const Schedule& schedule) {
-    return sweep(schedule, [this](std::uint32_t tensor, std::uint32_t from, std::uint32_t op, std::int64_t end,
-                                  std::size_t& tail) {
+  std::int64_t branchless(const Placement& placement) {
+    return sweep(placement, [this](std::uint32_t tensor, std::uint32_t from, std::uint32_t op, std::int64_t end,
+                                   std::size_t& tail) {
       State& to = state_[op];
       const std::int64_t time = problem_.transfer_time(tensor, from, to.device);
       to.ready = std::max(to.ready, end + (time & -static_cast<std::int64_t>(to.device != from)));
@@ -45,11 +45,11 @@ class Floor {
   using State = detail::Workspace::OpState;
 
   template <class Edge>
-  [[gnu::always_inline]] std::int64_t sweep(const Schedule& schedule, const Edge& edge) {
-    const DeviceId* const placement = schedule.placement.values().data();
+  [[gnu::always_inline]] std::int64_t sweep(const Placement& placement, const Edge& edge) {
+    const DeviceId* const devices = placement.values().data();
     std::size_t head = 0, tail = 0;
     for (std::uint32_t op = 0; op < problem_.ops; ++op) {
-      state_[op] = {0, problem_.pending[op], static_cast<std::uint32_t>(placement[problem_.op_id(op)].index())};
+      state_[op] = {0, problem_.pending[op], static_cast<std::uint32_t>(devices[problem_.op_id(op)].index())};
       queue_[tail] = op;
       tail += problem_.pending[op] == 0 ? 1U : 0U;
     }

@@ -1,48 +1,83 @@
-// Runs one kind of simulation a given number of times: count_instructions.py counts its instructions under valgrind and
-// takes differences, so that what comes before cancels.
+// Runs each engine on fixed problems, so that callgrind can count instructions: count_instructions.py reads the lines
+// that this prints, and one dump per line. The count of a problem does not depend on the machine's speed.
 //
-//     instructions KIND RUNS
+//     instructions          prints "compiler NAME", then FORM PROBLEM OPS in the order of the runs
 
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "floor.hpp"
+#include "lean_floor.hpp"
+#include "measure.hpp"
+#include "trainyard/simulate/event_engine.hpp"
 #include "trainyard/simulate/simulation.hpp"
 #include "workloads.hpp"
 
 using namespace trainyard;
 using namespace trainyard::bench;
 
-int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fputs("usage: instructions floor|fifo|egress|shared|strict|priority|peaks|timeline RUNS\n", stderr);
-    return 2;
-  }
-  const std::string_view kind = argv[1];
-  constexpr std::size_t kOps = 5'000, kDevices = 8;
-  Random random{7};
-  const PlacedGraph placed = layered(kOps, kDevices, random);
-  const Links links = kind == "egress" ? Links::egresses : kind == "shared" ? Links::switched : Links::pairs;
-  const Problem problem = make_problem(placed.graph, kDevices, links);
-  std::vector<Schedule> schedules = placements(placed, kDevices, 4, 0.05, random);
-  if (kind == "strict") schedules = with_strict_orders(problem, std::move(schedules));
-  if (kind == "priority") schedules = with_priorities(std::move(schedules), random);
-  const detail::DenseProblem dense{problem};
+/// What is counted; callgrind knows it by its name.
+extern "C" [[gnu::noipa]] void measured_run(const std::function<void()>& work) {
+  work();
+  asm volatile("" : : : "memory");
+}
+
+namespace {
+
+constexpr std::size_t kOps = 20'000;
+constexpr std::size_t kRuns = 4;  // placements
+
+/// The first run allocates; it is not counted.
+void count(const char* form, const Workload& work, const std::function<void(std::size_t)>& run) {
+  run(0);
+  measured_run([&] {
+    for (std::size_t i = 0; i < kRuns; ++i) run(i);
+  });
+  std::printf("%s %s %zu\n", form, name_of(work.setting).c_str(), kRuns * work.ops());
+  std::fflush(stdout);
+}
+
+void floors(const Workload& work) {
+  const detail::DenseProblem dense{work.problem};
   Floor floor{dense};
-  Simulation simulation{problem};
-  std::int64_t sum = 0;
-  for (long i = 0; i < std::atol(argv[2]); ++i) {
-    const Schedule& schedule = schedules[static_cast<std::size_t>(i) % schedules.size()];
-    if (kind == "floor")
-      sum += floor.branchless(schedule);
-    else if (kind == "peaks")
-      sum += simulation.peaks(schedule).makespan.count;
-    else if (kind == "timeline")
-      sum += simulation.timeline(schedule).makespan.count;
-    else
-      sum += simulation.makespan(schedule).count;
+  LeanFloor lean{work};
+  count("lean-floor-branchy", work, [&](std::size_t i) { keep(lean.branchy(work.fifo[i].placement)); });
+  count("lean-floor-branchless", work, [&](std::size_t i) { keep(lean.branchless(work.fifo[i].placement)); });
+  count("floor-branchy", work, [&](std::size_t i) { keep(floor.branchy(work.fifo[i].placement)); });
+  count("floor-branchless", work, [&](std::size_t i) { keep(floor.branchless(work.fifo[i].placement)); });
+}
+
+void makespans(const char* form, const Workload& work, const std::vector<Schedule>& schedules) {
+  Simulation simulation{work.problem};
+  count(form, work, [&](std::size_t i) { keep(simulation.makespan(schedules[i])); });
+}
+
+}  // namespace
+
+int main() {
+#ifdef __clang__
+  std::printf("compiler clang %d\n", __clang_major__);
+#else
+  std::printf("compiler g++ %d.%d\n", __GNUC__, __GNUC_MINOR__);
+#endif
+  for (const Shape shape : {Shape::layered, Shape::branched, Shape::transformer}) {
+    const Workload work = make_workload({shape, Fabric::pairs, kOps, 8}, kRuns);
+    floors(work);
+    makespans("fifo", work, work.fifo);
+    makespans("strict", work, strict_schedules(work));
+    makespans("priority", work, priority_schedules(work));
+    Simulation simulation{work.problem};
+    count("peaks", work, [&](std::size_t i) { keep(simulation.peaks(work.fifo[i]).makespan); });
+    const Workload shared = make_workload({shape, Fabric::switched, kOps, 8}, kRuns);
+    makespans("fifo", shared, shared.fifo);
   }
-  std::printf("%lld\n", static_cast<long long>(sum));
-  return 0;
+  const Workload layered = make_workload({Shape::layered, Fabric::pairs, kOps, 8}, kRuns);
+  Simulation simulation{layered.problem};
+  count("timeline", layered, [&](std::size_t i) { keep(simulation.timeline(layered.fifo[i]).makespan); });
+  const detail::DenseProblem dense{layered.problem};
+  detail::Workspace workspace{dense};
+  count("events", layered,
+        [&](std::size_t i) { keep(detail::run_event_engine(dense, layered.fifo[i], nullptr, false, workspace)); });
 }

@@ -1,212 +1,177 @@
-// What a simulation costs per op, beside the floor (floor.hpp) measured in the same process: rounds alternate between
-// both variants of the floor and the candidate, by the thread's CPU time, over 32 placements in turn.
+// What each way to evaluate a schedule costs: ns per op, and how many times the floor (floor.hpp), measured in turn
+// with it in this process, in processor time. Each benchmark goes round in 32 placements. "Time" is one evaluation;
+// x_lean_floor: the same on arrays made for nothing else (lean_floor.hpp); more_x_floor: what memory peaks cost in
+// addition to the makespan, times the floor.
 //
 //     simulate_bench --benchmark_filter=fifo
-//
-// per_op: seconds per op; x_floor: the median over rounds of candidate / better floor; more_x_floor (memory peaks): the
-// same of what they cost in addition to the makespan.
+//     simulate_bench --benchmark_filter=/1000000/
+//     simulate_bench --benchmark_filter=10000000      only where named: 6 GB
 
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
-#include <ctime>
+#include <chrono>
+#include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "floor.hpp"
+#include "measure.hpp"
 #include "trainyard/simulate/batch.hpp"
-#include "trainyard/simulate/commit_engine.hpp"
 #include "trainyard/simulate/event_engine.hpp"
 #include "trainyard/simulate/lower_bounds.hpp"
+#include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
 #include "workloads.hpp"
 
-namespace trainyard::bench {
 namespace {
 
-constexpr std::size_t kPlacements = 32;
+using namespace trainyard;
+using namespace trainyard::bench;
 
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+using Candidate = std::function<void(std::size_t)>;
+/// Given a workload, something that evaluates its i-th placement.
+using MakeCandidate = std::function<Candidate(const Workload&)>;
+
+/// `make_base`: what is measured as an addition to it.
+void add(const std::string& what, const Setting& setting, const MakeCandidate& make,
+         const MakeCandidate& make_base = {}) {
+  const auto run = [=](benchmark::State& state) {
+    const auto work = workload(setting);
+    const Candidate base = make_base ? make_base(*work) : Candidate{};
+    const Candidate candidate = make(*work);
+    Race race{*work};
+    race.round(candidate, base);
+    for (auto _ : state) state.SetIterationTime(race.round(candidate, base));
+    state.counters["ops"] = static_cast<double>(work->ops());
+    state.counters["ns_per_op"] = race.ns_per_op();
+    state.counters["floor_ns"] = race.floor_ns_per_op();
+    state.counters["x_floor"] = race.ratio();
+    state.counters["x_lean_floor"] = race.lean_ratio();
+    if (base) state.counters["more_x_floor"] = race.added_ratio();
+    state.counters["per_second"] = race.per_second();
+  };
+  benchmark::RegisterBenchmark((what + "/" + name_of(setting)).c_str(), run)
+      ->UseManualTime()
+      ->Iterations(setting.ops > 200'000 ? 7 : 31)
+      ->Unit(benchmark::kMicrosecond);
 }
 
-template <class Run>
-double seconds(const Run& run) {
-  const double from = thread_seconds();
-  run();
-  return thread_seconds() - from;
+template <class Evaluate>
+MakeCandidate with_simulation(std::vector<Schedule> (*schedules_of)(const Workload&), Evaluate evaluate) {
+  return [=](const Workload& work) -> Candidate {
+    const auto simulation = std::make_shared<Simulation>(work.problem);
+    const auto schedules = std::make_shared<const std::vector<Schedule>>(schedules_of(work));
+    return [=](std::size_t i) { evaluate(*simulation, (*schedules)[i]); };
+  };
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0 : values[values.size() / 2];
-}
+std::vector<Schedule> fifo_schedules(const Workload& work) { return work.fifo; }
 
-struct Workload {
-  Workload(PlacedGraph graph, std::size_t devices, Links links, Policy policy, double moved, std::size_t count,
-           Random& random)
-      : placed(std::move(graph)),
-        problem(make_problem(placed.graph, devices, links)),
-        dense(problem),
-        floor(dense),
-        simulation(problem),
-        schedules(placements(placed, devices, count, moved, random)) {
-    if (policy == Policy::strict) schedules = with_strict_orders(problem, std::move(schedules));
-    if (policy == Policy::priority) schedules = with_priorities(std::move(schedules), random);
-  }
-  PlacedGraph placed;
-  Problem problem;
-  detail::DenseProblem dense;
-  Floor floor;
-  Simulation simulation;
-  std::vector<Schedule> schedules;
+const auto kMakespan = [](Simulation& simulation, const Schedule& schedule) { keep(simulation.makespan(schedule)); };
+const auto kPeaks = [](Simulation& simulation, const Schedule& schedule) { keep(simulation.peaks(schedule).makespan); };
+const auto kTimeline = [](Simulation& simulation, const Schedule& schedule) {
+  keep(simulation.timeline(schedule).makespan);
 };
 
-PlacedGraph make_graph(char shape, std::size_t ops, std::size_t devices, Random& random) {
-  return shape == 'L'   ? layered(ops, devices, random)
-         : shape == 'B' ? branched(ops, devices, random)
-                        : transformer(ops, devices);
-}
-
-/// Built when first asked for; the last one is kept, since neighbours in the list often share it.
-Workload& workload(char shape, std::size_t ops, std::size_t devices, Links links, Policy policy) {
-  static std::tuple<char, std::size_t, std::size_t, Links, Policy> key{};
-  static std::unique_ptr<Workload> made;
-  const std::tuple wanted{shape, ops, devices, links, policy};
-  if (!made || key != wanted) {
-    made.reset();
-    Random random{7};
-    const bool small = ops < 1'000;  // another share and number where a placement is learned sooner
-    made = std::make_unique<Workload>(make_graph(shape, ops, devices, random), devices, links, policy,
-                                      small ? 0.2 : 0.05, small ? 2'048 : kPlacements, random);
-    key = wanted;
-  }
-  return *made;
-}
-
-using Candidate = std::function<void(Workload&, const Schedule&)>;
-
-void measure(benchmark::State& state, Workload& work, const Candidate& candidate, const Candidate& less = {}) {
-  // Enough runs in a round for a clock of a few hundred nanoseconds.
-  const std::size_t runs = std::max<std::size_t>(1, 40'000 / work.dense.ops);
-  const double ops = static_cast<double>(runs * work.dense.ops);
-  std::vector<double> ratios, more, floors, times;
-  std::size_t next = 0;
-  for (auto _ : state) {
-    const auto round = [&](const auto& run) {
-      return seconds([&] {
-        for (std::size_t i = 0; i < runs; ++i) run(work.schedules[(next + i) % work.schedules.size()]);
-      });
-    };
-    const double floor =
-        std::min(round([&](const Schedule& s) { benchmark::DoNotOptimize(work.floor.branchy(s)); }),
-                 round([&](const Schedule& s) { benchmark::DoNotOptimize(work.floor.branchless(s)); }));
-    const double before = less ? round([&](const Schedule& s) { less(work, s); }) : 0;
-    const double time = round([&](const Schedule& s) { candidate(work, s); });
-    next = (next + runs) % work.schedules.size();
-    state.SetIterationTime(time);
-    ratios.push_back(time / floor);
-    more.push_back((time - before) / floor);
-    floors.push_back(floor / ops);
-    times.push_back(time / ops);
-  }
-  state.counters["per_op"] = median(times);
-  state.counters["floor_per_op"] = median(floors);
-  state.counters["x_floor"] = median(ratios);
-  if (less) state.counters["more_x_floor"] = median(more);
-  state.counters["per_second"] = 1 / (median(times) * static_cast<double>(work.dense.ops));
-}
-
-void run_makespan(Workload& work, const Schedule& schedule) {
-  benchmark::DoNotOptimize(work.simulation.makespan(schedule));
-}
-void run_peaks(Workload& work, const Schedule& schedule) {
-  benchmark::DoNotOptimize(work.simulation.peaks(schedule).makespan);
-}
-void run_timeline(Workload& work, const Schedule& schedule) {
-  benchmark::DoNotOptimize(work.simulation.timeline(schedule).makespan);
-}
-void run_event_loop(Workload& work, const Schedule& schedule) {
-  static std::unique_ptr<detail::Workspace> workspace;
-  static const detail::DenseProblem* of = nullptr;
-  if (of != &work.dense) workspace = std::make_unique<detail::Workspace>(*(of = &work.dense));
-  benchmark::DoNotOptimize(detail::run_event_engine(work.dense, schedule, nullptr, false, *workspace));
-}
-void run_bounds(Workload& work, const Schedule&) { benchmark::DoNotOptimize(best_lower_bound(work.problem)); }
-
-/// Many schedules on one and on two threads, in turn, by the wall clock.
-void run_batch(benchmark::State& state, Workload& work) {
-  Batch one{work.problem, 1}, two{work.problem, 2};
-  std::vector<double> ratios;
-  const auto wall = [](const auto& run) {
-    timespec from{}, to{};
-    clock_gettime(CLOCK_MONOTONIC, &from);
-    run();
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    return static_cast<double>(to.tv_sec - from.tv_sec) + 1e-9 * static_cast<double>(to.tv_nsec - from.tv_nsec);
+Candidate events(const Workload& work) {
+  struct Engine {
+    explicit Engine(const Problem& problem) : dense(problem), workspace(dense) {}
+    detail::DenseProblem dense;
+    detail::Workspace workspace;
   };
-  double time = 0;
-  for (auto _ : state) {
-    const double alone = wall([&] { benchmark::DoNotOptimize(one.makespans(work.schedules)); });
-    time = wall([&] { benchmark::DoNotOptimize(two.makespans(work.schedules)); });
-    state.SetIterationTime(time);
-    ratios.push_back(alone / time);
-  }
-  state.counters["x_one_thread"] = median(ratios);
-  state.counters["per_second"] = static_cast<double>(work.schedules.size()) / time;
+  return [&work, engine = std::make_shared<Engine>(work.problem)](std::size_t i) {
+    keep(detail::run_event_engine(engine->dense, work.fifo[i], nullptr, false, engine->workspace));
+  };
+}
+Candidate bounds(const Workload& work) {
+  return [&work](std::size_t) { keep(best_lower_bound(work.problem).value); };
+}
+Candidate checked(const Workload& work) {
+  return [&work](std::size_t i) { keep(simulate(work.problem, work.fifo[i]).makespan); };
 }
 
-void add(const std::string& name, char shape, std::size_t ops, std::size_t devices, Links links, Policy policy,
-         const Candidate& candidate, const Candidate& less = {}) {
-  const std::string full = name + "/" + shape + std::to_string(ops) + "/D" + std::to_string(devices);
-  benchmark::RegisterBenchmark(
-      full.c_str(),
-      [=](benchmark::State& state) { measure(state, workload(shape, ops, devices, links, policy), candidate, less); })
+/// The same schedules on one thread and on two, in turn, by the wall clock.
+void add_threads(const Setting& setting) {
+  const auto run = [=](benchmark::State& state) {
+    const auto work = workload(setting);
+    Batch one{work->problem, 1}, two{work->problem, 2};
+    const auto wall_time = [&](Batch& batch) {
+      const auto before = std::chrono::steady_clock::now();
+      keep(batch.makespans(work->fifo).size());
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+    };
+    std::vector<double> ratios, times;
+    for (auto _ : state) {
+      const double alone = wall_time(one), together = wall_time(two);
+      state.SetIterationTime(together);
+      ratios.push_back(alone / together);
+      times.push_back(together);
+    }
+    state.counters["x_one_thread"] = median(ratios);
+    state.counters["per_second"] = static_cast<double>(work->fifo.size()) / median(times);
+  };
+  benchmark::RegisterBenchmark(("two_threads/" + name_of(setting)).c_str(), run)
       ->UseManualTime()
-      ->Unit(benchmark::kMillisecond);
+      ->Iterations(31)
+      ->Unit(benchmark::kMicrosecond);
 }
 
-void add_all() {
-  for (const std::size_t ops : {1'000U, 20'000U})
-    for (const char shape : {'L', 'B', 'T'})
-      for (const std::size_t devices : {2U, 8U, 64U}) {
-        add("fifo_pairs", shape, ops, devices, Links::pairs, Policy::fifo, run_makespan);
-        add("peaks", shape, ops, devices, Links::pairs, Policy::fifo, run_peaks, run_makespan);
-        add("timeline", shape, ops, devices, Links::pairs, Policy::fifo, run_timeline);
-        add("event_loop", shape, ops, devices, Links::pairs, Policy::fifo, run_event_loop);
-        add("lower_bounds", shape, ops, devices, Links::pairs, Policy::fifo, run_bounds);
-        add("fifo_egress", shape, ops, devices, Links::egresses, Policy::fifo, run_makespan);
-        add("fifo_shared", shape, ops, devices, Links::switched, Policy::fifo, run_makespan);
-        add("strict", shape, ops, devices, Links::pairs, Policy::strict, run_makespan);
-        add("strict_shared", shape, ops, devices, Links::switched, Policy::strict, run_makespan);
-        add("priority", shape, ops, devices, Links::pairs, Policy::priority, run_makespan);
-        add("priority_shared", shape, ops, devices, Links::switched, Policy::priority, run_makespan);
+std::vector<Setting> usual_settings() {
+  std::vector<Setting> settings;
+  for (const std::size_t ops : std::initializer_list<std::size_t>{1'000, 20'000, 1'000'000})
+    for (const Shape shape : {Shape::layered, Shape::branched, Shape::transformer})
+      for (const std::size_t devices : std::initializer_list<std::size_t>{2, 8, 64, 1'024}) {
+        if (ops < 2 * devices) continue;
+        // A link per pair of 1,024 devices would be a million links.
+        settings.push_back({shape, devices > 64 ? Fabric::egress : Fabric::pairs, ops, devices});
       }
-  for (const char shape : {'L', 'B', 'T'}) {
-    add("schedules", shape, 200, 8, Links::pairs, Policy::fifo, run_makespan);
-    for (const std::size_t devices : {8U, 1'024U})
-      add("fifo_egress", shape, 1'000'000, devices, Links::egresses, Policy::fifo, run_makespan);
-    benchmark::RegisterBenchmark(
-        (std::string{"two_threads/"} + shape + "20000/D8").c_str(),
-        [=](benchmark::State& s) { run_batch(s, workload(shape, 20'000, 8, Links::pairs, Policy::fifo)); })
-        ->UseManualTime()
-        ->Unit(benchmark::kMillisecond);
+  for (const std::size_t devices : std::initializer_list<std::size_t>{2, 8, 64})
+    settings.push_back({Shape::network, Fabric::pairs, 20'000, devices});
+  return settings;
+}
+
+void add_all(bool huge) {
+  for (const Setting& setting : usual_settings()) {
+    add("fifo", setting, with_simulation(fifo_schedules, kMakespan));
+    if (setting.ops > 20'000) {
+      if (setting.devices == 8) add("timeline", setting, with_simulation(fifo_schedules, kTimeline));
+      continue;
+    }
+    add("strict", setting, with_simulation(strict_schedules, kMakespan));
+    add("priority", setting, with_simulation(priority_schedules, kMakespan));
+    add("peaks", setting, with_simulation(fifo_schedules, kPeaks), with_simulation(fifo_schedules, kMakespan));
+    add("timeline", setting, with_simulation(fifo_schedules, kTimeline));
+    add("simulate", setting, checked);
+    add("events", setting, events);
+    add("bounds", setting, bounds);
+  }
+  for (const Shape shape : {Shape::layered, Shape::branched, Shape::transformer}) {
+    add("fifo", {shape, Fabric::pairs, 200, 8}, with_simulation(fifo_schedules, kMakespan));
+    add_threads({shape, Fabric::pairs, 20'000, 8});
+    for (const Fabric fabric : {Fabric::egress, Fabric::nic, Fabric::star, Fabric::switched})
+      for (const std::size_t devices : {std::size_t{8}, std::size_t{64}}) {
+        const Setting setting{shape, fabric, 20'000, devices};
+        add("fifo", setting, with_simulation(fifo_schedules, kMakespan));
+        if (fabric == Fabric::egress) continue;
+        add("strict", setting, with_simulation(strict_schedules, kMakespan));
+        add("priority", setting, with_simulation(priority_schedules, kMakespan));
+      }
+    if (huge) {
+      const Setting setting{shape, Fabric::egress, 10'000'000, 1'024};
+      add("fifo", setting, with_simulation(fifo_schedules, kMakespan));
+    }
   }
 }
 
 }  // namespace
-}  // namespace trainyard::bench
 
 int main(int argc, char** argv) {
-  trainyard::bench::add_all();
+  bool huge = false;
+  for (int i = 1; i < argc; ++i) huge = huge || std::strstr(argv[i], "10000000") != nullptr;
+  add_all(huge);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  benchmark::Shutdown();
 }

@@ -1,252 +1,260 @@
 #include "workloads.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
+#include <optional>
+#include <stdexcept>
 #include <utility>
 
+#include "shapes.hpp"
 #include "trainyard/cluster/cluster.hpp"
-#include "trainyard/graph/builder.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/cost/cost_model.hpp"
 #include "trainyard/simulate/simulation.hpp"
+#include "trainyard/transform/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard::bench {
 namespace {
 
-/// Edges first: names are given when the graph is built.
-struct Draft {
-  struct Op {
-    std::int64_t time;
-    std::int64_t bytes;
-    std::vector<std::uint32_t> inputs;
-  };
-  std::vector<Op> ops;
-  Placement placement;
+constexpr Nanoseconds kNear{3'000}, kFar{8'000};
+constexpr BytesPerSecond kNearRate{200e9}, kFarRate{50e9};
 
-  std::uint32_t add(std::size_t device, std::int64_t time, std::int64_t bytes, std::vector<std::uint32_t> inputs) {
-    ops.push_back({time, bytes, std::move(inputs)});
-    placement.push_back(DeviceId{device});
-    return static_cast<std::uint32_t>(ops.size() - 1);
-  }
-  PlacedGraph build(const char* name) {
-    GraphBuilder builder{name};
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-      OpSpec spec;
-      spec.name = "o" + std::to_string(i);
-      spec.times = {{"gpu", Nanoseconds{ops[i].time}}};
-      spec.outputs = {{"t" + std::to_string(i), Bytes{ops[i].bytes}}};
-      for (const std::uint32_t input : ops[i].inputs) spec.inputs.push_back("t" + std::to_string(input));
-      builder.add(std::move(spec));
-      ops[i].inputs = {};
+Link link(std::string name, std::string from, std::string to, BytesPerSecond bandwidth, Nanoseconds latency) {
+  Link result;
+  result.name = std::move(name);
+  result.from = std::move(from);
+  result.to = std::move(to);
+  result.bandwidth = bandwidth;
+  result.latency = latency;
+  return result;
+}
+
+class Fabricator {
+ public:
+  explicit Fabricator(const Setting& setting) : setting_(setting), host_(devices_per_host(setting)) {
+    spec_.name = name_of(setting.fabric);
+    for (std::size_t d = 0; d < setting.devices; ++d) {
+      const std::string name = "d" + std::to_string(d);
+      Device device;
+      if (setting.shape == Shape::network) {
+        device = make_device(*find_device_kind("V100"), name);
+      } else {
+        device.name = name;
+        device.device_class = "gpu";
+        device.peak = FlopsPerSecond{d % 2 == 0 ? 1e9 : 1e9 / 1.37};  // a FLOP is a nanosecond, or 37 % more
+      }
+      spec_.devices.push_back(device);
     }
-    return {std::move(builder).build(), std::move(placement)};
   }
+
+  Cluster make() {
+    switch (setting_.fabric) {
+      case Fabric::pairs:
+        pairs(true);
+        break;
+      case Fabric::egress:
+        for (const Device& device : spec_.devices) spec_.egresses.push_back({device.name, kFarRate, kFar});
+        break;
+      case Fabric::star:
+        spec_.switches.push_back("switch");
+        for (const Device& device : spec_.devices)
+          spec_.links.push_back(link(device.name + "-switch", device.name, "switch", kNearRate, Nanoseconds{1'500}));
+        break;
+      case Fabric::nic:
+        nics();
+        break;
+      case Fabric::switched:
+        switches();
+        break;
+    }
+    return make_cluster(std::move(spec_));
+  }
+
+ private:
+  const std::string& device(std::size_t d) const { return spec_.devices[d].name; }
+  std::size_t hosts() const { return (setting_.devices + host_ - 1) / host_; }
+
+  void pairs(bool between_hosts) {
+    for (std::size_t a = 0; a < setting_.devices; ++a)
+      for (std::size_t b = a + 1; b < setting_.devices; ++b) {
+        const bool near = a / host_ == b / host_;
+        if (!near && !between_hosts) break;
+        spec_.links.push_back(
+            link(device(a) + "-" + device(b), device(a), device(b), near ? kNearRate : kFarRate, near ? kNear : kFar));
+      }
+  }
+
+  void nics() {
+    pairs(false);
+    spec_.switches.push_back("core");
+    for (std::size_t h = 0; h < hosts(); ++h) {
+      const std::string nic = "nic" + std::to_string(h);
+      spec_.switches.push_back(nic);
+      spec_.links.push_back(link(nic, nic, "core", kFarRate, Nanoseconds{3'000}));
+      for (std::size_t d = h * host_; d < std::min(setting_.devices, (h + 1) * host_); ++d) {
+        Link bus = link(device(d) + "-" + nic, device(d), nic, kFarRate, Nanoseconds{1'000});
+        bus.sharing = Sharing::none;
+        spec_.links.push_back(std::move(bus));
+      }
+    }
+    keep_to_pairs();
+  }
+
+  /// 3 us over the direct link, 2 us by way of the NIC: the route within a host is given.
+  void keep_to_pairs() {
+    for (std::size_t a = 0; a < setting_.devices; ++a)
+      for (std::size_t b = a / host_ * host_; b < std::min(setting_.devices, (a / host_ + 1) * host_); ++b)
+        if (a != b)
+          spec_.routes.push_back({device(a), device(b), {device(std::min(a, b)) + "-" + device(std::max(a, b))}});
+  }
+
+  void switches() {
+    spec_.switches.push_back("core");
+    for (std::size_t h = 0; h < hosts(); ++h) {
+      const std::string host = "switch" + std::to_string(h);
+      spec_.switches.push_back(host);
+      spec_.links.push_back(link(host, host, "core", kFarRate, Nanoseconds{2'500}));
+      for (std::size_t d = h * host_; d < std::min(setting_.devices, (h + 1) * host_); ++d)
+        spec_.links.push_back(link(device(d) + "-" + host, device(d), host, kNearRate, Nanoseconds{1'500}));
+    }
+  }
+
+  const Setting setting_;
+  const std::size_t host_;
+  ClusterSpec spec_;
 };
 
-/// Skewed like measured op times: three uniform numbers in an exponential.
-double skewed(Random& random, double middle, double spread) {
-  return middle * std::exp(spread * (random.uniform() + random.uniform() + random.uniform() - 1.5));
+/// A GPT-2 of as many layers as make about `ops` ops.
+Graph network_graph(std::size_t ops) {
+  TrainingOptions options;
+  options.granularity = Granularity::fine;
+  const auto with = [&](std::size_t layers) {
+    return training_graph(make_network("gpt2:batch=4,layers=" + std::to_string(layers)), options);
+  };
+  const std::size_t two = with(2).op_count(), each = with(3).op_count() - two;
+  return with(std::max<std::size_t>(2, 2 + (ops - std::min(ops, two)) / each));
 }
-std::int64_t random_time(Random& random) {
-  return std::max<std::int64_t>(1000, static_cast<std::int64_t>(skewed(random, 30'000, 1.6)));
+
+/// Layers in the order of their first op, as many on each device; a colocation group goes where its first op is.
+Placement by_layers(const Problem& problem) {
+  const Graph& graph = problem.graph();
+  std::map<std::string, std::size_t> layers;
+  for (const OpId op : graph.ops()) layers.emplace(graph.layer(op), layers.size());
+  Placement placement(graph.op_count());
+  for (const OpId op : graph.ops()) {
+    const OpId first = problem.group_ops(problem.group(op)).front();
+    placement[op] = DeviceId{layers.at(graph.layer(first)) * problem.device_count() / layers.size()};
+  }
+  return placement;
 }
-std::int64_t random_bytes(Random& random) { return static_cast<std::int64_t>(skewed(random, 1e6, 2.2)); }
+
+Placement with_moves(const Problem& problem, const Placement& base, double share, Random& random) {
+  Placement placement = base;
+  const auto moves = static_cast<std::size_t>(share * static_cast<double>(problem.group_count()));
+  for (std::size_t i = 0; i < moves; ++i) {
+    const GroupId group{random.below(problem.group_count())};
+    const DeviceId device{random.below(problem.device_count())};
+    for (const OpId op : problem.group_ops(group)) placement[op] = device;
+  }
+  return placement;
+}
+
+Sketch sketch_of(const Setting& setting) {
+  switch (setting.shape) {
+    case Shape::layered:
+      return layered(setting.ops, setting.devices, setting.width);
+    case Shape::branched:
+      return branched(setting.ops, setting.devices, setting.width);
+    case Shape::transformer:
+      return transformer_step(setting.ops, setting.devices);
+    case Shape::network:
+      break;
+  }
+  throw std::logic_error("a network has no sketch");
+}
 
 }  // namespace
 
-PlacedGraph layered(std::size_t ops, std::size_t devices, Random& random, std::size_t width) {
-  if (width == 0) width = std::max<std::size_t>(32, 2 * devices);
-  width = std::max<std::size_t>(1, std::min(width, ops / 8));
-  const double elsewhere = devices > 1 ? 0.35 / (1 - 1 / static_cast<double>(devices)) : 0;
-  Draft draft;
-  for (std::size_t i = 0; i < ops; ++i) {
-    const std::size_t layer = i / width, column = i % width, device = column * devices / width;
-    std::vector<std::uint32_t> inputs;
-    for (std::size_t k = layer == 0 ? 0 : 1 + random.below(3); k > 0; --k) {
-      const std::size_t from = layer >= 2 && random.below(10) == 0 ? layer - 2 : layer - 1;
-      const std::size_t first = (device * width + devices - 1) / devices;
-      const std::size_t last = std::min(width, ((device + 1) * width + devices - 1) / devices);
-      const std::size_t in =
-          random.uniform() < elsewhere || last <= first ? random.below(width) : first + random.below(last - first);
-      inputs.push_back(static_cast<std::uint32_t>(from * width + in));
-    }
-    draft.add(device, random_time(random), random_bytes(random), std::move(inputs));
-  }
-  return draft.build("layered");
+const char* name_of(Shape shape) {
+  static constexpr const char* kNames[] = {"layered", "branched", "transformer", "network"};
+  return kNames[static_cast<std::size_t>(shape)];
+}
+const char* name_of(Fabric fabric) {
+  static constexpr const char* kNames[] = {"pairs", "egress", "nic", "star", "switched"};
+  return kNames[static_cast<std::size_t>(fabric)];
+}
+std::string name_of(const Setting& setting) {
+  std::string name = name_of(setting.shape);
+  if (setting.width > 0) name += ":" + std::to_string(setting.width);
+  return name + "/" + name_of(setting.fabric) + "/" + std::to_string(setting.ops) + "/" +
+         std::to_string(setting.devices);
 }
 
-PlacedGraph branched(std::size_t ops, std::size_t devices, Random& random) {
-  const std::size_t branches = std::max<std::size_t>(4, 2 * devices);
-  Draft draft;
-  const auto add = [&](std::size_t device, std::vector<std::uint32_t> inputs) {
-    return draft.add(device, random_time(random), random_bytes(random), std::move(inputs));
-  };
-  std::uint32_t fork = add(0, {});
-  while (draft.ops.size() + 1 < ops) {
-    std::vector<std::uint32_t> tails;
-    for (std::size_t b = 0; b < branches && draft.ops.size() + 1 < ops; ++b) {
-      const std::size_t device = random.below(devices);
-      std::uint32_t tail = fork;
-      for (std::size_t length = 2 + random.below(5); length > 0 && draft.ops.size() + 1 < ops; --length)
-        tail = add(device, {tail});
-      tails.push_back(tail);
-    }
-    fork = add(random.below(devices), tails);
-  }
-  return draft.build("branched");
-}
-
-PlacedGraph transformer(std::size_t ops, std::size_t devices) {
-  const std::size_t shards = std::min<std::size_t>(4, devices);
-  const std::size_t stages = std::min<std::size_t>(8, std::max<std::size_t>(1, devices / shards));
-  const std::size_t replicas = std::max<std::size_t>(1, devices / (shards * stages));
-  const std::size_t per_layer = 14 + 15 * shards;  // ops of one layer, forward and backward
-  std::size_t microbatches = std::max<std::size_t>(4, 2 * stages);
-  if (replicas * microbatches * per_layer * stages > ops)
-    microbatches = std::max<std::size_t>(1, ops / (replicas * per_layer * stages));
-  const std::size_t layers = std::max<std::size_t>(1, ops / (replicas * microbatches * per_layer) / stages) * stages;
-  constexpr std::int64_t kActivation = 4'000'000, kShard = 1'000'000, kGradient = 100;
-  Draft draft;
-  std::vector<std::vector<std::uint32_t>> weight_gradients(replicas * layers * shards);
-  for (std::size_t replica = 0; replica < replicas; ++replica)
-    for (std::size_t microbatch = 0; microbatch < microbatches; ++microbatch) {
-      const auto device = [&](std::size_t layer, std::size_t shard) {
-        return (replica * stages + layer * stages / layers) * shards + shard;
-      };
-      struct Saved {
-        std::uint32_t input, norm1, middle, norm2;
-        std::vector<std::uint32_t> attention, activation;
-      };
-      std::vector<Saved> saved;
-      std::uint32_t x = draft.add(device(0, 0), 5'000, kActivation, {});
-      for (std::size_t layer = 0; layer < layers; ++layer) {
-        Saved s{};
-        s.input = x;
-        s.norm1 = draft.add(device(layer, 0), 4'000, kActivation, {x});
-        std::vector<std::uint32_t> sum{x};
-        for (std::size_t k = 0; k < shards; ++k) {
-          const std::size_t d = device(layer, k);
-          std::vector<std::uint32_t> qkv;
-          for (int i = 0; i < 3; ++i) qkv.push_back(draft.add(d, 20'000, kShard, {s.norm1}));
-          s.attention.push_back(draft.add(d, 45'000, kShard, qkv));
-          sum.push_back(draft.add(d, 20'000, kActivation, {s.attention.back()}));
-        }
-        s.middle = draft.add(device(layer, 0), 6'000, kActivation, sum);
-        s.norm2 = draft.add(device(layer, 0), 4'000, kActivation, {s.middle});
-        sum = {s.middle};
-        for (std::size_t k = 0; k < shards; ++k) {
-          const std::size_t d = device(layer, k);
-          const std::uint32_t up = draft.add(d, 60'000, kActivation, {s.norm2});
-          s.activation.push_back(draft.add(d, 8'000, kActivation, {up}));
-          sum.push_back(draft.add(d, 60'000, kActivation, {s.activation.back()}));
-        }
-        x = draft.add(device(layer, 0), 6'000, kActivation, sum);
-        saved.push_back(std::move(s));
-      }
-      std::uint32_t gradient = draft.add(device(layers - 1, 0), 30'000, kActivation, {x});
-      for (std::size_t layer = layers; layer-- > 0;) {
-        const Saved& s = saved[layer];
-        std::vector<std::uint32_t> sum{gradient, s.middle};
-        for (std::size_t k = 0; k < shards; ++k) {
-          const std::size_t d = device(layer, k);
-          const std::uint32_t down = draft.add(d, 60'000, kActivation, {gradient, s.activation[k]});
-          const std::uint32_t act = draft.add(d, 8'000, kActivation, {down});
-          sum.push_back(draft.add(d, 60'000, kActivation, {act}));
-          weight_gradients[(replica * layers + layer) * shards + k].push_back(
-              draft.add(d, 110'000, kGradient, {act, s.norm2}));
-        }
-        const std::uint32_t middle = draft.add(device(layer, 0), 8'000, kActivation, sum);
-        sum = {middle, s.input};
-        for (std::size_t k = 0; k < shards; ++k) {
-          const std::size_t d = device(layer, k);
-          const std::uint32_t out = draft.add(d, 20'000, kShard, {middle});
-          const std::uint32_t attention = draft.add(d, 90'000, kShard, {out, s.attention[k]});
-          sum.push_back(draft.add(d, 60'000, kActivation, {attention}));
-          weight_gradients[(replica * layers + layer) * shards + k].push_back(
-              draft.add(d, 60'000, kGradient, {attention, s.norm1}));
-        }
-        gradient = draft.add(device(layer, 0), 8'000, kActivation, sum);
-      }
-    }
-  // The update of a shard waits for its gradients of all replicas.
-  for (std::size_t layer = 0; layer < layers; ++layer)
-    for (std::size_t k = 0; k < shards; ++k) {
-      std::vector<std::uint32_t> all;
-      for (std::size_t replica = 0; replica < replicas; ++replica) {
-        const auto& own = weight_gradients[(replica * layers + layer) * shards + k];
-        all.insert(all.end(), own.begin(), own.end());
-      }
-      for (std::size_t replica = 0; replica < replicas; ++replica)
-        draft.add((replica * stages + layer * stages / layers) * shards + k, 30'000, kGradient, all);
-    }
-  return draft.build("transformer");
-}
-
-Problem make_problem(const Graph& graph, std::size_t devices, Links links) {
-  constexpr std::size_t kPerHost = 8;
-  ClusterSpec spec;
-  spec.name = "bench";
-  for (std::size_t d = 0; d < devices; ++d) {
-    Device device;
-    device.name = "d" + std::to_string(d);
-    device.device_class = "gpu";
-    spec.devices.push_back(device);
-  }
-  const auto link = [&](std::string from, std::string to, double rate, std::int64_t latency) {
-    Link made;
-    made.name = from + "-" + to;
-    made.from = std::move(from);
-    made.to = std::move(to);
-    made.bandwidth = BytesPerSecond{rate};
-    made.latency = Nanoseconds{latency};
-    spec.links.push_back(std::move(made));
-  };
-  if (links == Links::pairs) {
-    for (std::size_t a = 0; a < devices; ++a)
-      for (std::size_t b = a + 1; b < devices; ++b) {
-        const bool near = a / kPerHost == b / kPerHost;
-        link(spec.devices[a].name, spec.devices[b].name, near ? 200e9 : 50e9, near ? 3'000 : 8'000);
-      }
-  } else if (links == Links::egresses) {
-    for (const Device& device : spec.devices)
-      spec.egresses.push_back({device.name, BytesPerSecond{200e9}, Nanoseconds{3'000}, Nanoseconds{0}, false});
+Workload make_workload(const Setting& setting, std::size_t placements, double moved) {
+  Random random{1'000 * setting.ops + setting.devices};
+  Cluster cluster = Fabricator{setting}.make();
+  std::optional<Problem> problem;
+  Placement base;
+  if (setting.shape == Shape::network) {
+    problem.emplace(network_graph(setting.ops), std::move(cluster));
+    base = by_layers(*problem);
   } else {
-    spec.switches = {"switch"};
-    for (const Device& device : spec.devices) link(device.name, "switch", 200e9, 1'500);
+    Sketch sketch = sketch_of(setting);
+    for (const Sketch::Op& op : sketch.ops) base.push_back(DeviceId{op.home % setting.devices});
+    Graph graph = build_graph(sketch, name_of(setting.shape));
+    sketch = {};
+    CostModel costs;
+    costs.efficiencies = EfficiencyTable{};
+    problem.emplace(std::move(graph), std::move(cluster), costs);
   }
-  return Problem{graph, make_cluster(std::move(spec))};
+  Workload result{setting, *problem, {}};
+  for (std::size_t i = 0; i < placements; ++i) {
+    Schedule schedule;
+    schedule.placement = with_moves(*problem, base, moved, random);
+    result.fifo.push_back(std::move(schedule));
+  }
+  return result;
 }
 
-std::vector<Schedule> placements(const PlacedGraph& placed, std::size_t devices, std::size_t count, double moved,
-                                 Random& random) {
-  std::vector<Schedule> schedules(count);
-  const std::size_t ops = placed.placement.size();
-  for (Schedule& schedule : schedules) {
-    schedule.placement = placed.placement;
-    for (auto k = static_cast<std::size_t>(moved * static_cast<double>(ops)); k > 0; --k)
-      schedule.placement[OpId{random.below(ops)}] = DeviceId{random.below(devices)};
-  }
-  return schedules;
-}
-
-std::vector<Schedule> with_strict_orders(const Problem& problem, std::vector<Schedule> schedules) {
-  Simulation simulation{problem};
-  for (Schedule& schedule : schedules) {
-    const Timeline timeline = simulation.timeline(schedule);
-    std::vector<OpId> order(problem.ops().begin(), problem.ops().end());
-    std::ranges::stable_sort(order, {}, [&](OpId op) { return timeline.ops[op].start; });
+std::vector<Schedule> strict_schedules(const Workload& workload) {
+  Simulation simulation{workload.problem};
+  std::vector<Schedule> result;
+  for (const Schedule& fifo : workload.fifo) {
+    const Timeline timeline = simulation.timeline(fifo);
+    std::vector<OpId> ops = workload.problem.graph().topological_order();
+    std::stable_sort(ops.begin(), ops.end(),
+                     [&](OpId a, OpId b) { return timeline.ops[a].start < timeline.ops[b].start; });
+    Schedule schedule = fifo;
     schedule.policy = Policy::strict;
-    schedule.order.assign(problem.device_count(), {});
-    for (const OpId op : order) schedule.order[schedule.placement[op]].push_back(op);
+    schedule.order.assign(workload.problem.device_count(), {});
+    for (const OpId op : ops) schedule.order[schedule.placement[op]].push_back(op);
+    result.push_back(std::move(schedule));
   }
-  return schedules;
+  return result;
 }
 
-std::vector<Schedule> with_priorities(std::vector<Schedule> schedules, Random& random) {
-  for (Schedule& schedule : schedules) {
+std::vector<Schedule> priority_schedules(const Workload& workload) {
+  Random random{5};
+  std::vector<Schedule> result = workload.fifo;
+  for (Schedule& schedule : result) {
     schedule.policy = Policy::priority;
-    for (std::size_t i = 0; i < schedule.placement.size(); ++i)
-      schedule.priority.push_back(static_cast<double>(random.below(1'000)));
+    for (std::size_t op = 0; op < workload.ops(); ++op) schedule.priority.push_back(random.uniform());
   }
-  return schedules;
+  return result;
+}
+
+std::shared_ptr<const Workload> workload(const Setting& setting) {
+  constexpr std::size_t kLarge = 200'000;
+  static std::map<Setting, std::shared_ptr<const Workload>> made;
+  if (const auto found = made.find(setting); found != made.end()) return found->second;
+  if (setting.ops > kLarge)
+    for (auto each = made.begin(); each != made.end();)
+      each = each->first.ops > kLarge ? made.erase(each) : std::next(each);
+  const bool small = setting.ops<1'000, huge = setting.ops> 2'000'000;
+  const std::size_t placements = small ? 2'048 : huge ? 4 : 32;
+  return made[setting] = std::make_shared<const Workload>(make_workload(setting, placements, small ? 0.2 : 0.05));
 }
 
 }  // namespace trainyard::bench

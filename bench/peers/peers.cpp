@@ -7,23 +7,19 @@
 
 #include <cmath>
 #include <cstdio>
-#include <ctime>
+#include <cstdlib>
 #include <string>
+#include <vector>
 
-#include "../workloads.hpp"
+#include "measure.hpp"
 #include "textbook.hpp"
 #include "trainyard/simulate/simulation.hpp"
+#include "workloads.hpp"
 
 using namespace trainyard;
 using namespace trainyard::bench;
 
 namespace {
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// What simgrid_peer.cpp reads.
 void write_problem(const Problem& problem, const Schedule& schedule, std::FILE* out) {
@@ -67,37 +63,42 @@ void row(const char* name, double makespan_ns, double seconds, double ops, doubl
 }  // namespace
 
 int main(int argc, char** argv) {
-  struct Case {
-    std::size_t ops, devices;
-  };
   bool agree = true;
-  for (const auto [ops, devices] : {Case{20'000, 8}, Case{20'000, 4}, Case{100'000, 8}}) {
-    Random random{7};
-    const PlacedGraph placed = layered(ops, devices, random);
-    const Problem problem = make_problem(placed.graph, devices, Links::pairs);  // 8 devices: one host, all links alike
-    const auto schedules = placements(placed, devices, 32, 0.05, random);
-    std::printf("layered graph, %zu ops on %zu devices, fifo\n", ops, devices);
-    Simulation simulation{problem};
-    const double makespan = static_cast<double>(simulation.makespan(schedules[0]).count);
-    double from = thread_seconds();
-    constexpr std::size_t kRuns = 64;
-    for (std::size_t i = 0; i < kRuns; ++i) simulation.makespan(schedules[i % schedules.size()]);
-    const double ours = (thread_seconds() - from) / kRuns;
-    const auto count = static_cast<double>(ops);
-    row("trainyard", makespan, ours, count, ours);
-    from = thread_seconds();
-    Nanoseconds textbook{};
-    for (std::size_t i = 4; i-- > 0;) textbook = textbook_makespan(problem, schedules[i]);
-    row("textbook event loop", static_cast<double>(textbook.count), (thread_seconds() - from) / 4, count, ours);
-    agree = agree && static_cast<double>(textbook.count) == makespan;
+  // Eight devices are one host: all links alike, as simgrid_peer has them.
+  for (const Setting& setting :
+       {Setting{Shape::layered, Fabric::pairs, 20'000, 8}, Setting{Shape::branched, Fabric::pairs, 20'000, 8},
+        Setting{Shape::layered, Fabric::pairs, 100'000, 8}}) {
+    const Workload work = make_workload(setting);
+    std::printf("%s, fifo\n", name_of(setting).c_str());
+    Simulation simulation{work.problem};
+    const auto makespan = static_cast<double>(simulation.makespan(work.fifo[0]).count);
+    // In turn, so that all see the same machine.
+    constexpr std::size_t kRounds = 8, kRunsPerRound = 4;
+    std::vector<double> our_times, textbook_times;
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      const auto placement = [&](std::size_t i) -> const Schedule& {
+        return work.fifo[(round * kRunsPerRound + i) % work.fifo.size()];
+      };
+      our_times.push_back(thread_time_of([&] {
+                            for (std::size_t i = 0; i < kRunsPerRound; ++i) keep(simulation.makespan(placement(i)));
+                          }) /
+                          kRunsPerRound);
+      textbook_times.push_back(thread_time_of([&] { keep(textbook_makespan(work.problem, placement(0))); }));
+    }
+    const double ours = median(our_times);
+    const auto ops = static_cast<double>(work.ops());
+    row("trainyard", makespan, ours, ops, ours);
+    const auto textbook = static_cast<double>(textbook_makespan(work.problem, work.fifo[0]).count);
+    row("textbook event loop", textbook, median(textbook_times), ops, ours);
+    agree = agree && textbook == makespan;
     if (argc < 2) continue;
     Peer peer;
-    if (!run_simgrid(argv[1], problem, schedules[0], peer)) {
+    if (!run_simgrid(argv[1], work.problem, work.fifo[0], peer)) {
       std::puts("  simgrid did not run");
       agree = false;
       continue;
     }
-    row("simgrid", peer.makespan_ns, peer.seconds, count, ours);
+    row("simgrid", peer.makespan_ns, peer.seconds, ops, ours);
     agree = agree && std::abs(peer.makespan_ns - makespan) < 1e-6 * makespan;
   }
   std::puts(agree ? "all makespans are equal" : "MAKESPANS DIFFER");

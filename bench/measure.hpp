@@ -1,0 +1,104 @@
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "floor.hpp"
+#include "lean_floor.hpp"
+#include "workloads.hpp"
+
+namespace trainyard::bench {
+
+/// Processor time of this thread in seconds: what others do on the machine counts less than with a wall clock.
+inline double thread_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+template <class Work>
+double thread_time_of(Work&& work) {
+  const double before = thread_time();
+  work();
+  return thread_time() - before;
+}
+
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Keeps the compiler from dropping what computed the value.
+template <class Value>
+void keep(const Value& value) {
+  asm volatile("" : : "r,m"(value) : "memory");
+}
+
+/// Alternates rounds of the floors and of a candidate on one workload, so that all see the same machine at the same
+/// moment; each round goes on to the next placements. What is reported are medians over rounds: times and, within a
+/// round, ratios to the better form of the floor. The first round is not counted.
+class Race {
+ public:
+  explicit Race(const Workload& workload)
+      : workload_(workload),
+        dense_(workload.problem),
+        floor_(dense_),
+        lean_(workload),
+        batch_(std::clamp<std::size_t>(kOpsPerRound / workload.ops(), 1, workload.fifo.size())) {}
+
+  /// One round; `candidate(i)` works on placement i. `base`, where there is one, is what the candidate adds to.
+  /// Seconds per evaluation.
+  template <class Candidate, class Base>
+  double round(const Candidate& candidate, const Base& base) {
+    const std::size_t first = next_;
+    next_ = (next_ + batch_) % workload_.fifo.size();
+    const auto each = [&](const auto& work) {
+      return thread_time_of([&] {
+               for (std::size_t i = 0; i < batch_; ++i) work((first + i) % workload_.fifo.size());
+             }) /
+             static_cast<double>(batch_);
+    };
+    const auto placement = [&](std::size_t i) -> const Placement& { return workload_.fifo[i].placement; };
+    const double floor = std::min(each([&](std::size_t i) { keep(floor_.branchy(placement(i))); }),
+                                  each([&](std::size_t i) { keep(floor_.branchless(placement(i))); }));
+    const double lean = std::min(each([&](std::size_t i) { keep(lean_.branchy(placement(i))); }),
+                                 each([&](std::size_t i) { keep(lean_.branchless(placement(i))); }));
+    const double before = base ? each(base) : 0;
+    const double time = each(candidate);
+    if (std::exchange(warm_, true)) {
+      times_.push_back(time);
+      floors_.push_back(floor);
+      ratios_.push_back(time / floor);
+      lean_ratios_.push_back(time / lean);
+      added_.push_back((time - before) / floor);
+    }
+    return time;
+  }
+
+  /// Times the floor.
+  double ratio() const { return median(ratios_); }
+  double lean_ratio() const { return median(lean_ratios_); }
+  /// What the candidate takes more than the base, times the floor.
+  double added_ratio() const { return median(added_); }
+  double ns_per_op() const { return 1e9 * median(times_) / static_cast<double>(workload_.ops()); }
+  double floor_ns_per_op() const { return 1e9 * median(floors_) / static_cast<double>(workload_.ops()); }
+  double per_second() const { return 1 / median(times_); }
+
+ private:
+  static constexpr std::size_t kOpsPerRound = 80'000;
+
+  const Workload& workload_;
+  detail::DenseProblem dense_;
+  Floor floor_;
+  LeanFloor lean_;
+  std::size_t batch_, next_ = 0;
+  bool warm_ = false;
+  std::vector<double> times_, floors_, ratios_, lean_ratios_, added_;
+};
+
+}  // namespace trainyard::bench
