@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -53,8 +54,8 @@ class Race {
 
   /// One round; `candidate(i)` works on placement i. `base`, where there is one, is what the candidate adds to.
   /// Seconds per evaluation.
-  template <class Candidate, class Base>
-  double round(const Candidate& candidate, const Base& base) {
+  template <class Candidate>
+  double round(const Candidate& candidate, const std::function<void(std::size_t)>& base = {}) {
     const std::size_t first = next_;
     next_ = (next_ + batch_) % workload_.fifo.size();
     const auto each = [&](const auto& work) {
