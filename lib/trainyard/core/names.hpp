@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -45,9 +46,12 @@ class Vocabulary {
   Vocabulary() { number(""); }
 
   std::uint32_t number(std::string_view word) {
-    const auto [at, added] = numbers_.try_emplace(std::string{word}, static_cast<std::uint32_t>(words_.size()));
-    if (added) words_.push_back(at->first);
-    return at->second;
+    const auto known = numbers_.find(word);
+    if (known != numbers_.end()) return known->second;
+    const auto number = static_cast<std::uint32_t>(words_.size());
+    words_.emplace_back(word);
+    numbers_.emplace(words_.back(), number);
+    return number;
   }
   const std::string& word(std::uint32_t number) const { return words_[number]; }
   std::size_t size() const { return words_.size(); }
@@ -56,8 +60,13 @@ class Vocabulary {
   friend bool operator==(const Vocabulary& a, const Vocabulary& b) { return a.words_ == b.words_; }
 
  private:
+  struct Hash {
+    using is_transparent = void;  // looked up without making a string
+    std::size_t operator()(std::string_view word) const { return std::hash<std::string_view>{}(word); }
+  };
+
   std::vector<std::string> words_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
 };
 
 }  // namespace trainyard

@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <unordered_map>
 
-#include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/graph/cycle.hpp"
 
@@ -20,135 +17,17 @@ constexpr std::size_t kMostOps = std::size_t{1} << 31;
 /// A graph without a name in a message is "the graph".
 std::string calling(const std::string& name) { return name.empty() ? "the graph" : fmt::format("graph '{}'", name); }
 
-/// The checks of one specification, in the order of the file.
-class Checker {
- public:
-  explicit Checker(const std::vector<OpSpec>& specs) : specs_(specs) {}
+std::string at_op(OpId op) { return fmt::format("/ops/{}", op.index()); }
 
-  void check_ops() {
-    ops.reserve(specs_.size());
-    std::size_t outputs = 0;
-    for (const OpSpec& op : specs_) outputs += op.outputs.size();
-    tensors.reserve(outputs);
-    for (std::size_t i = 0; i < specs_.size() && !full(); ++i) check_op(i);
-  }
-
-  void check_references() {
-    for (std::size_t i = 0; i < specs_.size() && !full(); ++i) {
-      const OpSpec& op = specs_[i];
-      for (std::size_t k = 0; k < op.inputs.size(); ++k)
-        if (!tensors.contains(op.inputs[k]))
-          report("unknown-tensor",
-                 fmt::format("op '{}' reads tensor '{}', which no op produces", op.name, op.inputs[k]),
-                 nearest(op.inputs[k], tensors, "declare it among the outputs of the op that makes it"),
-                 fmt::format("/ops/{}/inputs/{}", i, k));
-      for (std::size_t k = 0; k < op.after.size(); ++k)
-        if (!ops.contains(op.after[k]))
-          report("unknown-op",
-                 fmt::format("op '{}' must come after '{}', which is no op of the graph", op.name, op.after[k]),
-                 nearest(op.after[k], ops, "name an op of this graph"), fmt::format("/ops/{}/after/{}", i, k));
-    }
-  }
-
-  void report(std::string code, std::string message, std::string help, std::string pointer) {
-    if (!full()) findings_.push_back({std::move(code), std::move(message), std::move(help), std::move(pointer), {}});
-  }
-  void throw_if_any() const {
-    if (!findings_.empty()) throw InputError(findings_);
-  }
-
-  std::unordered_map<std::string_view, OpId> ops;
-  std::unordered_map<std::string_view, TensorId> tensors;
-
- private:
-  bool full() const { return findings_.size() >= kMostFindings; }
-
-  void check_op(std::size_t i) {
-    const OpSpec& op = specs_[i];
-    const std::string here = fmt::format("/ops/{}", i);
-    if (op.name.empty())
-      report("missing-name", fmt::format("op {} has no name", i), "give each op a unique \"name\"", here);
-    const auto [first, added] = ops.try_emplace(op.name, OpId{i});
-    if (!added && !op.name.empty())
-      report("duplicate-name",
-             fmt::format("two ops are called '{}' (ops {} and {})", op.name, first->second.index(), i),
-             "rename one of them", here + "/name");
-    if (!std::isfinite(op.flops.value))
-      report("not-a-number", fmt::format("\"flops\" of op '{}' must be a finite number", op.name), "", here + "/flops");
-    else if (op.flops.value < 0)
-      report("negative-flops", fmt::format("\"flops\" of op '{}' must be 0 or more, got {}", op.name, op.flops.value),
-             "", here + "/flops");
-    check_bytes(op.bytes_accessed, "bytes_accessed", op.name, here, false);
-    check_bytes(op.parameter_bytes, "parameter_bytes", op.name, here, true);
-    check_bytes(op.state_bytes, "state_bytes", op.name, here, true);
-    check_bytes(op.workspace_bytes, "workspace_bytes", op.name, here, true);
-    for (std::size_t k = 0; k < op.times.size(); ++k) check_time(op, k, here);
-    for (std::size_t k = 0; k < op.outputs.size(); ++k) check_output(op, k, here);
-  }
-
-  void check_time(const OpSpec& op, std::size_t k, const std::string& here) {
-    const GivenTime& given = op.times[k];
-    const std::string at = fmt::format("{}/times_ns/{}", here, pointer_token(given.on));
-    if (given.time < Nanoseconds{0})
-      report(
-          "negative-time",
-          fmt::format("the time of op '{}' on '{}' must be 0 or more, got {} ns", op.name, given.on, given.time.count),
-          "", at);
-    if (given.time > kLongestTime)
-      report("too-large", fmt::format("the time of op '{}' on '{}' is over 2^62 ns (146 years)", op.name, given.on), "",
-             at);
-    for (std::size_t earlier = 0; earlier < k; ++earlier)
-      if (op.times[earlier].on == given.on)
-        report("duplicate-name", fmt::format("op '{}' gives two times for '{}'", op.name, given.on), "keep one", at);
-  }
-
-  void check_output(const OpSpec& op, std::size_t k, const std::string& here) {
-    const OutputSpec& output = op.outputs[k];
-    const std::string at = fmt::format("{}/outputs/{}", here, k);
-    if (output.name.empty())
-      report("missing-name", fmt::format("output {} of op '{}' has no name", k, op.name),
-             "give each tensor a unique \"name\"", at);
-    const auto [first, added] = tensors.try_emplace(output.name, TensorId{tensors.size()});
-    if (!added && !output.name.empty())
-      report("duplicate-name",
-             fmt::format("tensor '{}' is produced twice, the second time by op '{}'", output.name, op.name),
-             "rename one of them", at + "/name");
-    check_bytes(output.bytes, "bytes", fmt::format("{}' for tensor '{}", op.name, output.name), at, true);
-  }
-
-  void check_bytes(Bytes bytes, std::string_view field, const std::string& of, const std::string& here, bool held) {
-    const std::string at = fmt::format("{}/{}", here, field);
-    if (bytes.count < 0)
-      return report("negative-bytes",
-                    fmt::format("\"{}\" of op '{}' must be 0 or more, got {}", field, of, bytes.count),
-                    "bytes = elements x bytes per element; a negative count looks like a signed overflow", at);
-    if (!held) {
-      if (bytes.count > kMostBytes)
-        report("too-large", fmt::format("\"{}\" of op '{}' is over 2^62", field, of), "", at);
-      return;
-    }
-    if (bytes.count > kMostBytes - held_bytes_) {
-      held_bytes_ = 0;  // report each overflow of the sum once, not for every op behind it
-      return report("too-large",
-                    fmt::format("with \"{}\" of op '{}' the graph holds over 2^62 bytes in all", field, of), "", at);
-    }
-    held_bytes_ += bytes.count;
-  }
-
-  template <class Map>
-  static std::string nearest(const std::string& wanted, const Map& known, const std::string& otherwise) {
-    std::vector<std::string> names;
-    names.reserve(known.size());
-    for (const auto& [name, id] : known) names.emplace_back(name);
-    std::ranges::sort(names);  // the map's order is not repeatable
-    const auto close = nearest_name(wanted, names);
-    return close ? fmt::format("did you mean '{}'?", *close) : otherwise;
-  }
-
-  const std::vector<OpSpec>& specs_;
-  std::vector<Finding> findings_;
-  std::int64_t held_bytes_ = 0;
-};
+template <class IdType>
+std::string nearest(std::string_view wanted, const NameTable<IdType>& known, const std::string& otherwise) {
+  std::vector<std::string> names;
+  names.reserve(known.size());
+  for (const IdType id : IdRange<IdType>{known.size()}) names.emplace_back(known[id]);
+  std::ranges::sort(names);
+  const auto close = nearest_name(wanted, names);
+  return close ? fmt::format("did you mean '{}'?", *close) : otherwise;
+}
 
 [[noreturn]] void throw_cycle(const Graph& graph, const std::vector<OpId>& cycle) {
   std::string path;
@@ -167,97 +46,230 @@ class Checker {
 
 }  // namespace
 
-OpId GraphBuilder::add(OpSpec op) {
-  ops_.push_back(std::move(op));
-  return OpId{ops_.size() - 1};
+GraphBuilder::GraphBuilder(std::string name) : kind_sets_{{{}, 0}} {
+  graph_.name_ = std::move(name);
+  graph_.device_kind_sets_.push_back({});
+  graph_.first_output_.assign(1, 0);
 }
 
-Graph GraphBuilder::build() && {
-  const std::vector<OpSpec> specs = std::move(ops_);  // freed with this call, not with the builder
-  if (specs.empty())
-    throw InputError(
-        {"empty-graph", fmt::format("{} has no ops", calling(name_)), "a graph needs at least one op", "/ops", {}});
-  if (specs.size() > kMostOps)
-    throw InputError({"too-large", fmt::format("{} has over 2^31 ops", calling(name_)), "", "/ops", {}});
-  Checker checker{specs};
-  checker.check_ops();
-  checker.throw_if_any();
-  checker.check_references();
-  checker.throw_if_any();
+void GraphBuilder::report(std::string code, std::string message, std::string help, std::string pointer) {
+  if (!full()) findings_.push_back({std::move(code), std::move(message), std::move(help), std::move(pointer), {}});
+}
+void GraphBuilder::throw_if_any() {
+  if (!findings_.empty()) throw InputError(std::move(findings_));
+}
 
-  Graph graph;
-  graph.name_ = std::move(name_);
-  const std::size_t count = specs.size();
-  graph.device_kind_sets_.push_back({});
-  std::map<std::vector<std::string>, std::uint32_t> kind_sets{{{}, 0}};
-  const bool any_times = std::ranges::any_of(specs, [](const OpSpec& op) { return !op.times.empty(); });
-  graph.first_output_.assign(1, 0);
-  std::vector<std::pair<TensorId, OpId>> consumers;
-  std::vector<std::pair<OpId, OpId>> before, successors;
+OpId GraphBuilder::add(const OpSpec& spec) {
+  const OpId op{graph_.op_count()};
+  graph_.op_names_.push_back(spec.name);
+  const OpId same_name = op_index_.insert(graph_.op_names_, op);
+  if (!full()) check(spec, op, same_name);
+  graph_.type_.push_back(graph_.words_.number(spec.type));
+  graph_.layer_.push_back(graph_.words_.number(spec.layer));
+  graph_.signature_.push_back(graph_.words_.number(spec.signature));
+  graph_.colocate_.push_back(graph_.words_.number(spec.colocate));
+  graph_.phase_.push_back(spec.phase);
+  graph_.flops_.push_back(spec.flops);
+  graph_.bytes_accessed_.push_back(spec.bytes_accessed);
+  graph_.parameter_bytes_.push_back(spec.parameter_bytes);
+  graph_.state_bytes_.push_back(spec.state_bytes);
+  graph_.workspace_bytes_.push_back(spec.workspace_bytes);
+  std::uint32_t kinds = 0;
+  if (!spec.device_kinds.empty()) {
+    const auto [set, added] = kind_sets_.try_emplace(spec.device_kinds, static_cast<std::uint32_t>(kind_sets_.size()));
+    if (added) graph_.device_kind_sets_.push_back(spec.device_kinds);
+    kinds = set->second;
+  }
+  graph_.device_kinds_.push_back(kinds);
+  if (!spec.times.empty() && !any_times_) {
+    any_times_ = true;
+    graph_.first_given_time_.assign(op.index(), 0);
+  }
+  if (any_times_) {
+    graph_.first_given_time_.push_back(static_cast<std::uint32_t>(graph_.given_times_.size()));
+    graph_.given_times_.insert(graph_.given_times_.end(), spec.times.begin(), spec.times.end());
+  }
+  for (std::size_t k = 0; k < spec.outputs.size(); ++k) add_output(spec, op, k);
+  graph_.first_output_.push_back(static_cast<std::uint32_t>(graph_.tensor_count()));
+  for (const std::string& input : spec.inputs) inputs_.push_back(input);
+  first_input_.push_back(static_cast<std::uint32_t>(inputs_.size()));
+  for (const std::string& earlier : spec.after) after_.push_back(earlier);
+  first_after_.push_back(static_cast<std::uint32_t>(after_.size()));
+  return op;
+}
+
+void GraphBuilder::add_output(const OpSpec& spec, OpId op, std::size_t number) {
+  const OutputSpec& output = spec.outputs[number];
+  const TensorId tensor{graph_.tensor_count()};
+  graph_.tensor_names_.push_back(output.name);
+  graph_.tensor_bytes_.push_back(output.bytes);
+  graph_.tensor_kept_.push_back(output.kept ? 1 : 0);
+  graph_.producer_.push_back(op);
+  const TensorId same_name = tensor_index_.insert(graph_.tensor_names_, tensor);
+  if (full()) return;
+  if (output.name.empty())
+    report("missing-name", fmt::format("output {} of op '{}' has no name", number, spec.name),
+           "give each tensor a unique \"name\"", fmt::format("{}/outputs/{}", at_op(op), number));
+  else if (!same_name.is_none())
+    report("duplicate-name",
+           fmt::format("tensor '{}' is produced twice, the second time by op '{}'", output.name, spec.name),
+           "rename one of them", fmt::format("{}/outputs/{}/name", at_op(op), number));
+  check_bytes(output.bytes, "bytes", spec, &output, op, number, true);
+}
+
+// --- checks: what a message says is put together only where there is one ---
+
+void GraphBuilder::check(const OpSpec& op, OpId id, OpId same_name) {
+  if (op.name.empty())
+    report("missing-name", fmt::format("op {} has no name", id.index()), "give each op a unique \"name\"", at_op(id));
+  else if (!same_name.is_none())
+    report("duplicate-name",
+           fmt::format("two ops are called '{}' (ops {} and {})", op.name, same_name.index(), id.index()),
+           "rename one of them", at_op(id) + "/name");
+  if (!std::isfinite(op.flops.value))
+    report("not-a-number", fmt::format("\"flops\" of op '{}' must be a finite number", op.name), "",
+           at_op(id) + "/flops");
+  else if (op.flops.value < 0)
+    report("negative-flops", fmt::format("\"flops\" of op '{}' must be 0 or more, got {}", op.name, op.flops.value), "",
+           at_op(id) + "/flops");
+  check_bytes(op.bytes_accessed, "bytes_accessed", op, nullptr, id, 0, false);
+  check_bytes(op.parameter_bytes, "parameter_bytes", op, nullptr, id, 0, true);
+  check_bytes(op.state_bytes, "state_bytes", op, nullptr, id, 0, true);
+  check_bytes(op.workspace_bytes, "workspace_bytes", op, nullptr, id, 0, true);
+  const bool plain = op.times.empty() ||
+                     (op.times.size() == 1 && op.times[0].time >= Nanoseconds{0} && op.times[0].time <= kLongestTime);
+  if (!plain) check_times(op, at_op(id));
+}
+
+void GraphBuilder::check_times(const OpSpec& op, const std::string& here) {
+  for (std::size_t k = 0; k < op.times.size(); ++k) {
+    const GivenTime& given = op.times[k];
+    const auto at = [&] { return fmt::format("{}/times_ns/{}", here, pointer_token(given.on)); };
+    if (given.time < Nanoseconds{0})
+      report(
+          "negative-time",
+          fmt::format("the time of op '{}' on '{}' must be 0 or more, got {} ns", op.name, given.on, given.time.count),
+          "", at());
+    if (given.time > kLongestTime)
+      report("too-large", fmt::format("the time of op '{}' on '{}' is over 2^62 ns (146 years)", op.name, given.on), "",
+             at());
+    for (std::size_t earlier = 0; earlier < k; ++earlier)
+      if (op.times[earlier].on == given.on)
+        report("duplicate-name", fmt::format("op '{}' gives two times for '{}'", op.name, given.on), "keep one", at());
+  }
+}
+
+void GraphBuilder::check_bytes(Bytes bytes, std::string_view field, const OpSpec& op, const OutputSpec* output, OpId id,
+                               std::size_t output_number, bool held) {
+  const bool sum_too_large = held && bytes.count > kMostBytes - held_bytes_;
+  if (bytes.count >= 0 && !sum_too_large && (held || bytes.count <= kMostBytes)) {
+    if (held) held_bytes_ += bytes.count;
+    return;
+  }
+  const std::string of = output == nullptr ? op.name : fmt::format("{}' for tensor '{}", op.name, output->name);
+  const std::string at = output == nullptr ? fmt::format("{}/{}", at_op(id), field)
+                                           : fmt::format("{}/outputs/{}/{}", at_op(id), output_number, field);
+  if (bytes.count < 0)
+    return report("negative-bytes", fmt::format("\"{}\" of op '{}' must be 0 or more, got {}", field, of, bytes.count),
+                  "bytes = elements x bytes per element; a negative count looks like a signed overflow", at);
+  if (!held) return report("too-large", fmt::format("\"{}\" of op '{}' is over 2^62", field, of), "", at);
+  held_bytes_ = 0;  // report each overflow of the sum once, not for every op behind it
+  report("too-large", fmt::format("with \"{}\" of op '{}' the graph holds over 2^62 bytes in all", field, of), "", at);
+}
+
+// --- references ---
+
+void GraphBuilder::resolve(Edges& edges) {
+  edges.consumers.reserve(inputs_.size());
+  IdMap<TensorId, OpId> read_by(graph_.tensor_count(), OpId::none());  // the last op, to drop repeated mentions
+  IdMap<OpId, OpId> followed_by(graph_.op_count(), OpId::none());
   std::vector<TensorId> inputs;
   std::vector<OpId> after;
-  IdMap<TensorId, OpId> read_by(checker.tensors.size(), OpId::none());  // the last op, to drop repeated mentions
-  IdMap<OpId, OpId> followed_by(count, OpId::none());
-  for (std::size_t i = 0; i < count; ++i) {
-    const OpSpec& spec = specs[i];
-    const OpId op{i};
-    graph.op_names_.push_back(spec.name);
-    graph.type_.push_back(graph.words_.number(spec.type));
-    graph.layer_.push_back(graph.words_.number(spec.layer));
-    graph.signature_.push_back(graph.words_.number(spec.signature));
-    graph.colocate_.push_back(graph.words_.number(spec.colocate));
-    graph.phase_.push_back(spec.phase);
-    graph.flops_.push_back(spec.flops);
-    graph.bytes_accessed_.push_back(spec.bytes_accessed);
-    graph.parameter_bytes_.push_back(spec.parameter_bytes);
-    graph.state_bytes_.push_back(spec.state_bytes);
-    graph.workspace_bytes_.push_back(spec.workspace_bytes);
-    const auto [set, added] = kind_sets.try_emplace(spec.device_kinds, static_cast<std::uint32_t>(kind_sets.size()));
-    if (added) graph.device_kind_sets_.push_back(spec.device_kinds);
-    graph.device_kinds_.push_back(set->second);
-    if (any_times) {
-      graph.first_given_time_.push_back(static_cast<std::uint32_t>(graph.given_times_.size()));
-      graph.given_times_.insert(graph.given_times_.end(), spec.times.begin(), spec.times.end());
-    }
-    for (const OutputSpec& output : spec.outputs) {
-      graph.tensor_names_.push_back(output.name);
-      graph.tensor_bytes_.push_back(output.bytes);
-      graph.tensor_kept_.push_back(output.kept ? 1 : 0);
-      graph.producer_.push_back(op);
-    }
-    graph.first_output_.push_back(static_cast<std::uint32_t>(graph.tensor_count()));
+  for (const OpId op : graph_.ops()) {
+    if (full()) return;
     inputs.clear();
-    for (const std::string& name : spec.inputs) {
-      const TensorId tensor = checker.tensors.at(name);
+    const std::uint32_t first_input = first_input_[op.index()], first_after = first_after_[op.index()];
+    for (std::uint32_t i = first_input; i < first_input_[op.index() + 1]; ++i) {
+      const std::string_view name = inputs_[MentionId{i}];
+      const TensorId tensor = tensor_index_.find(graph_.tensor_names_, name);
+      if (tensor.is_none()) {
+        report("unknown-tensor", fmt::format("op '{}' reads tensor '{}', which no op produces", graph_.name(op), name),
+               nearest(name, graph_.tensor_names_, "declare it among the outputs of the op that makes it"),
+               fmt::format("{}/inputs/{}", at_op(op), i - first_input));
+        continue;
+      }
       if (read_by[tensor] != op) inputs.push_back(tensor);
       read_by[tensor] = op;
     }
-    graph.inputs_.append_row(inputs);
-    for (const TensorId tensor : inputs) consumers.emplace_back(tensor, op);
+    graph_.inputs_.append_row(inputs);
+    for (const TensorId tensor : inputs) edges.consumers.emplace_back(tensor, op);
     after.clear();
-    for (const std::string& name : spec.after) {
-      const OpId earlier = checker.ops.at(name);
+    for (std::uint32_t i = first_after; i < first_after_[op.index() + 1]; ++i) {
+      const std::string_view name = after_[MentionId{i}];
+      const OpId earlier = op_index_.find(graph_.op_names_, name);
+      if (earlier.is_none()) {
+        report("unknown-op",
+               fmt::format("op '{}' must come after '{}', which is no op of the graph", graph_.name(op), name),
+               nearest(name, graph_.op_names_, "name an op of this graph"),
+               fmt::format("{}/after/{}", at_op(op), i - first_after));
+        continue;
+      }
       if (followed_by[earlier] != op) after.push_back(earlier);
       followed_by[earlier] = op;
     }
-    graph.after_.append_row(after);
-    for (const OpId earlier : after) before.emplace_back(earlier, op);
+    graph_.after_.append_row(after);
+    for (const OpId earlier : after) edges.before.emplace_back(earlier, op);
   }
-  if (any_times) graph.first_given_time_.push_back(static_cast<std::uint32_t>(graph.given_times_.size()));
-  graph.consumers_ = CompressedRows<TensorId, OpId>(graph.tensor_count(), consumers);
-  graph.before_ = CompressedRows<OpId, OpId>(count, before);
+}
 
-  successors = std::move(before);
-  for (const auto& [tensor, consumer] : consumers) successors.emplace_back(graph.producer(tensor), consumer);
+/// Where every edge leads to a higher id, ids are in order already.
+void GraphBuilder::find_order(Edges edges) {
+  const std::size_t count = graph_.op_count();
+  const bool in_order =
+      std::ranges::all_of(edges.consumers, [&](const auto& e) { return graph_.producer(e.first) < e.second; }) &&
+      std::ranges::all_of(edges.before, [](const auto& e) { return e.first < e.second; });
+  if (in_order) {
+    graph_.topological_order_.assign(graph_.ops().begin(), graph_.ops().end());
+    return;
+  }
+  std::vector<std::pair<OpId, OpId>> successors = std::move(edges.before);
+  for (const auto& [tensor, consumer] : edges.consumers) successors.emplace_back(graph_.producer(tensor), consumer);
   const CompressedRows<OpId, OpId> next(count, successors);
-  graph.topological_order_ = topological_sort(next);
-  if (graph.topological_order_.size() < count) throw_cycle(graph, find_cycle(next));
+  graph_.topological_order_ = topological_sort(next);
+  if (graph_.topological_order_.size() < count) throw_cycle(graph_, find_cycle(next));
+}
 
-  graph.op_names_.shrink_to_fit();
-  graph.tensor_names_.shrink_to_fit();
-  graph.inputs_.shrink_to_fit();
-  graph.after_.shrink_to_fit();
-  return graph;
+Graph GraphBuilder::build() && {
+  GraphBuilder own = std::exchange(*this, GraphBuilder{});  // freed with this call, not with the builder
+  return own.finish();
+}
+
+Graph GraphBuilder::finish() {
+  const std::size_t count = graph_.op_count();
+  if (count == 0)
+    throw InputError({"empty-graph",
+                      fmt::format("{} has no ops", calling(graph_.name_)),
+                      "a graph needs at least one op",
+                      "/ops",
+                      {}});
+  if (count > kMostOps)
+    throw InputError({"too-large", fmt::format("{} has over 2^31 ops", calling(graph_.name_)), "", "/ops", {}});
+  throw_if_any();
+  Edges edges;
+  resolve(edges);
+  throw_if_any();
+  op_index_ = {};
+  tensor_index_ = {};
+  inputs_ = after_ = {};
+  if (any_times_) graph_.first_given_time_.push_back(static_cast<std::uint32_t>(graph_.given_times_.size()));
+  graph_.consumers_ = CompressedRows<TensorId, OpId>(graph_.tensor_count(), edges.consumers);
+  graph_.before_ = CompressedRows<OpId, OpId>(count, edges.before);
+  find_order(std::move(edges));
+  graph_.op_names_.shrink_to_fit();
+  graph_.tensor_names_.shrink_to_fit();
+  graph_.inputs_.shrink_to_fit();
+  graph_.after_.shrink_to_fit();
+  return std::move(graph_);
 }
 
 }  // namespace trainyard

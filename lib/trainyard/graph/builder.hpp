@@ -1,10 +1,15 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/name_index.hpp"
+#include "trainyard/core/names.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/graph/graph.hpp"
 
@@ -34,7 +39,8 @@ struct OpSpec {
   std::vector<std::string> after = {};  // op names
 };
 
-/// Collects ops, then checks everything at once and makes the graph.
+/// Takes ops one by one, checks them, and makes the graph. What it holds of an op is what the graph will hold, and the
+/// names of what it reads until they are resolved.
 ///
 ///     GraphBuilder builder{"toy"};
 ///     builder.add({.name = "a", .times = {{"gpu", Nanoseconds{2}}}, .outputs = {{"t", Bytes{5}}}});
@@ -42,12 +48,12 @@ struct OpSpec {
 ///     Graph graph = std::move(builder).build();
 class GraphBuilder {
  public:
-  explicit GraphBuilder(std::string name = "") : name_(std::move(name)) {}
+  explicit GraphBuilder(std::string name = "");
 
-  void set_name(std::string name) { name_ = std::move(name); }
-  /// The new op's id: how many were added before.
-  OpId add(OpSpec op);
-  std::size_t op_count() const { return ops_.size(); }
+  void set_name(std::string name) { graph_.name_ = std::move(name); }
+  /// The new op's id: how many were added before. What is wrong with it is reported by build().
+  OpId add(const OpSpec& op);
+  std::size_t op_count() const { return graph_.op_count(); }
 
   /// Throws InputError with up to kMostFindings findings, each with a pointer such as "/ops/3/outputs/0/bytes":
   /// no ops (code "empty-graph"), a missing or repeated name ("missing-name", "duplicate-name"), negative bytes, times
@@ -58,8 +64,33 @@ class GraphBuilder {
   Graph build() &&;
 
  private:
-  std::string name_;
-  std::vector<OpSpec> ops_;
+  using MentionId = Id<struct MentionTag>;
+
+  bool full() const { return findings_.size() >= kMostFindings; }
+  void report(std::string code, std::string message, std::string help, std::string pointer);
+  void throw_if_any();
+  void check(const OpSpec& op, OpId id, OpId same_name);
+  void check_times(const OpSpec& op, const std::string& here);
+  void check_bytes(Bytes bytes, std::string_view field, const OpSpec& op, const OutputSpec* output, OpId id,
+                   std::size_t output_number, bool held);
+  void add_output(const OpSpec& op, OpId id, std::size_t number);
+  struct Edges {
+    std::vector<std::pair<TensorId, OpId>> consumers;
+    std::vector<std::pair<OpId, OpId>> before;
+  };
+  void resolve(Edges& edges);
+  void find_order(Edges edges);
+  Graph finish();
+
+  Graph graph_;  // but for what references resolve to
+  NameIndex<OpId> op_index_;
+  NameIndex<TensorId> tensor_index_;
+  std::map<std::vector<std::string>, std::uint32_t> kind_sets_;
+  bool any_times_ = false;
+  NameTable<MentionId> inputs_, after_;  // names as mentioned, one op after the other
+  std::vector<std::uint32_t> first_input_{0}, first_after_{0};
+  std::vector<Finding> findings_;
+  std::int64_t held_bytes_ = 0;
 };
 
 }  // namespace trainyard

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/core/names.hpp"
+
+namespace trainyard {
+
+/// Ids by name, over the names of a NameTable that it does not own: a hash table of (hash, id) with open addressing, 8
+/// bytes a slot, so that a million names are looked up without a node or a string for any of them. Never iterated over.
+template <class IdType>
+class NameIndex {
+ public:
+  /// The id that has this name in the table; none where no inserted one has.
+  IdType find(const NameTable<IdType>& names, std::string_view name) const {
+    if (slots_.empty()) return IdType::none();
+    const std::uint32_t hash = hash_of(name);
+    for (std::size_t at = hash & mask();; at = (at + 1) & mask()) {
+      const Slot& slot = slots_[at];
+      if (slot.id.is_none() || (slot.hash == hash && names[slot.id] == name)) return slot.id;
+    }
+  }
+
+  /// Inserts the id under its name in the table, unless an earlier one has the same: then that one is returned,
+  /// otherwise none.
+  IdType insert(const NameTable<IdType>& names, IdType id) {
+    if (2 * (used_ + 1) > slots_.size()) grow();
+    const std::string_view name = names[id];
+    const std::uint32_t hash = hash_of(name);
+    for (std::size_t at = hash & mask();; at = (at + 1) & mask()) {
+      Slot& slot = slots_[at];
+      if (slot.id.is_none()) {
+        slot = {hash, id};
+        ++used_;
+        return IdType::none();
+      }
+      if (slot.hash == hash && names[slot.id] == name) return slot.id;
+    }
+  }
+
+ private:
+  struct Slot {
+    std::uint32_t hash = 0;
+    IdType id;
+  };
+
+  static std::uint32_t hash_of(std::string_view name) {
+    const std::size_t hash = std::hash<std::string_view>{}(name);
+    return static_cast<std::uint32_t>(hash ^ (hash >> 32));
+  }
+  std::size_t mask() const { return slots_.size() - 1; }
+  void grow() {
+    std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.id.is_none()) continue;
+      std::size_t at = slot.hash & mask();
+      while (!slots_[at].id.is_none()) at = (at + 1) & mask();
+      slots_[at] = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;  // a power of two, at most half of them used
+  std::size_t used_ = 0;
+};
+
+}  // namespace trainyard
