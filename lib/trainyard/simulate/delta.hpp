@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/problem/timeline.hpp"
+#include "trainyard/simulate/simulation.hpp"
+
+namespace trainyard {
+
+/// What a change of the schedule leads to.
+struct DeltaResult {
+  enum class Outcome : std::uint8_t {
+    complete,  // the makespan is this, and not above the limit
+    above,     // the makespan is above the limit; this is what it is at least
+    deadlock,  // the strict orders contradict the graph; there is no makespan
+  };
+  Outcome outcome;
+  Nanoseconds makespan;
+
+  bool complete() const { return outcome == Outcome::complete; }
+  friend bool operator==(const DeltaResult&, const DeltaResult&) = default;
+};
+
+/// A schedule that a search changes a little at a time: it gives the makespan of each change as simulate() would, bit
+/// for bit, for a fraction of the work.
+///
+/// The run of the schedule is kept, with snapshots of the state on the way. A change is simulated from the last
+/// snapshot before it can make a difference (DESIGN: nothing can change before the moved op's producers end; most
+/// often, nothing does before the op itself could start) until the state is the old run's, shifted by a constant:
+/// from there on, so is everything. Under policy `priority` every change is a full simulation.
+///
+///     DeltaSimulation run{problem, schedule};
+///     const DeltaResult result = run.try_move(ops, device, run.makespan());
+///     if (result.complete()) run.accept();
+///
+/// A change that is complete is in force, and must be accepted or rejected before the next one is tried. One that is
+/// not has left no trace.
+///
+/// Lightly loaded devices are where this pays most: 10 to 100 times. Where all devices are backlogged, a change delays
+/// or advances all that follows by different amounts, and the gain is the part before it: 1.6 times and more.
+///
+/// One per thread; a copy shares the prepared problem. The schedule must have passed check_schedule, and changes must
+/// keep to what it checks: devices that can run the op, groups that move as one.
+class DeltaSimulation {
+ public:
+  DeltaSimulation(const Problem& problem, Schedule schedule);
+  DeltaSimulation(const DeltaSimulation& other);
+  DeltaSimulation& operator=(const DeltaSimulation& other);
+  DeltaSimulation(DeltaSimulation&&) noexcept;
+  DeltaSimulation& operator=(DeltaSimulation&&) noexcept;
+  ~DeltaSimulation();
+
+  const Problem& problem() const;
+  /// With the change in force, if there is one.
+  const Schedule& schedule();
+  Nanoseconds makespan() const;
+  /// As Simulation::peaks(): the cost of a pass over the whole run; under a change that is not accepted, also of a full
+  /// simulation. Valid until the next call.
+  const MemoryPeaks& peaks();
+  Timeline timeline();
+
+  static constexpr Nanoseconds kNoLimit = kLongestTime;
+
+  /// Moves the ops to the device. Under policy `strict` each takes its turn behind all that started there before it
+  /// could start, which never deadlocks.
+  DeltaResult try_move(std::span<const OpId> ops, DeviceId to, Nanoseconds limit = kNoLimit);
+  /// Policy `strict`: puts the op right behind another one of the device in its order; nullopt: first. It may be there
+  /// already.
+  DeltaResult try_move(OpId op, DeviceId to, std::optional<OpId> behind, Nanoseconds limit = kNoLimit);
+  /// Policy `strict`: two ops of one device change places in its order.
+  DeltaResult try_swap(OpId a, OpId b, Nanoseconds limit = kNoLimit);
+  /// Makes no difference under policies other than `priority`.
+  DeltaResult try_priority(OpId op, double priority, Nanoseconds limit = kNoLimit);
+
+  /// The change in force becomes part of the schedule.
+  void accept();
+  /// Back to the schedule before the change in force.
+  void reject();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,48 @@
+#include "trainyard/simulate/delta_state.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace trainyard::detail {
+
+DeltaState::DeltaState(const DeltaProblem& problem, Policy policy)
+    : work(problem.dense),
+      reset(problem.dense.ops),
+      turn_after(problem.dense.ops, kNone),
+      turn_before(problem.dense.ops, kNone),
+      strict(policy == Policy::strict),
+      device_work(problem.dense.devices),
+      changed(problem.dense.ops),
+      runs(problem.dense.ops),
+      transfers(problem.dense.edges),
+      channel_order(problem.dense.channels),
+      committed(problem.dense.ops),
+      new_runs(problem.dense.ops),
+      new_transfers(problem.dense.edges),
+      frontier_at(problem.dense.ops) {
+  if (problem.links == DenseProblem::Links::queued) {
+    flying.resize(problem.dense.edges);
+    flight_at.resize(problem.dense.edges);
+  }
+  if (strict) last_on_device.resize(problem.dense.devices);
+  // Small graphs can afford finer steps than the 64 ops that serve large ones well.
+  const auto root = static_cast<std::uint32_t>(std::sqrt(static_cast<double>(problem.dense.ops)));
+  spacing = std::clamp<std::uint32_t>(std::bit_floor(root / 2), 4, 64);
+}
+
+const TransferRun* DeltaState::transfer(const DeltaProblem& problem, std::uint32_t tensor, std::uint32_t to) const {
+  const DenseProblem& dense = problem.dense;
+  const std::uint32_t first = dense.slot(tensor);
+  const std::uint32_t slots = dense.first_consumer[tensor + 1] - dense.first_consumer[tensor];
+  for (std::uint32_t slot = first; slot < first + slots; ++slot)
+    if (transfers[slot].to == to) return &transfers[slot];
+  // A broadcast stands at the lowest of those it serves.
+  if (const std::uint32_t from = work.ops[problem.producer[tensor]].device;
+      dense.broadcasts && dense.broadcast(from, to))
+    for (std::uint32_t slot = first; slot < first + slots; ++slot)
+      if (transfers[slot].to != kNone && dense.broadcast(from, transfers[slot].to)) return &transfers[slot];
+  return nullptr;
+}
+
+}  // namespace trainyard::detail
