@@ -181,3 +181,37 @@ TEST_CASE("one device alone needs no links") {
   CHECK(cluster.find_device("a") == DeviceId{0});
   CHECK_FALSE(cluster.find_device("b").has_value());
 }
+
+TEST_CASE("routes of the same latency and bandwidth are of one class, numbered as they appear") {
+  ClusterSpec spec = pair();
+  spec.devices.push_back(device("c"));
+  spec.links.push_back(link("bc", "b", "c"));
+  const Cluster cluster = make_cluster(spec);
+  // a-b and b-c: one link; a-c: both.
+  REQUIRE(cluster.route_classes().size() == 2);
+  const auto of = [&](std::size_t from, std::size_t to) { return cluster.route_class(DeviceId{from}, DeviceId{to}); };
+  CHECK(of(0, 1) == 0);
+  CHECK(of(0, 2) == 1);
+  CHECK(of(1, 2) == 0);
+  CHECK(of(2, 0) == 1);
+  const Route both = cluster.route(DeviceId{0}, DeviceId{2});
+  CHECK(cluster.route_classes()[1] == RouteClass{both.latency, both.bandwidth});
+}
+
+TEST_CASE("with nothing but an egress on each of many devices, routes are those egresses") {
+  ClusterSpec spec{.name = "wide", .devices = {}};
+  constexpr std::size_t kDevices = 2000;
+  for (std::size_t i = 0; i < kDevices; ++i) spec.devices.push_back(device("d" + std::to_string(i)));
+  for (std::size_t i = kDevices; i-- > 0;)  // the last device's first; every other one is slower to begin
+    spec.egresses.push_back(
+        {"d" + std::to_string(i), BytesPerSecond{1e9}, Nanoseconds{i % 2 == 0 ? 1 : 5}, Nanoseconds{0}, false});
+  const Cluster cluster = make_cluster(spec);
+  CHECK(cluster.route_classes().size() == 2);
+  const Route route = cluster.route(DeviceId{7}, DeviceId{1999});
+  CHECK(route.latency == Nanoseconds{5});
+  REQUIRE(route.channels.size() == 1);
+  CHECK(cluster.channel(route.channels[0]).name == "egress:d7");
+  CHECK(route.links[0] == LinkId{kDevices - 1 - 7});
+  CHECK(cluster.route_class(DeviceId{8}, DeviceId{0}) == 0);
+  CHECK(cluster.route_class(DeviceId{7}, DeviceId{0}) == 1);
+}

@@ -223,11 +223,15 @@ Cluster make_cluster(ClusterSpec spec) {
     buses[link.bus] = bus;
     held[2 * i].bus = held[2 * i + 1].bus = bus;
   }
+  // A path over further egresses is never faster than the source's own egress, its bottleneck never wider, and it has
+  // more links. So where there are only egresses, each source has one route, whatever the destination.
+  const bool only_egresses = spec.links.empty() && spec.routes.empty() && spec.egresses.size() == spec.devices.size() &&
+                             !spec.egresses.empty();
   for (std::size_t i = 0; i < spec.egresses.size(); ++i) {
     const Egress& egress = spec.egresses[i];
     const std::size_t from = checker.vertex(egress.device);
     const ChannelId own = add_channel({"egress:" + egress.device, egress.device, "", egress.gap, egress.broadcast});
-    for (std::size_t to = 0; to < spec.devices.size(); ++to) {
+    for (std::size_t to = 0; to < spec.devices.size() && !only_egresses; ++to) {
       if (to == from) continue;
       arcs.push_back({from, to, spec.links.size() + i, egress.latency, egress.bandwidth});
       held.push_back({own, ChannelId::none()});
@@ -237,6 +241,28 @@ Cluster make_cluster(ClusterSpec spec) {
   const std::size_t devices = spec.devices.size();
   std::map<std::pair<std::size_t, std::size_t>, const GivenRoute*> given;
   for (const GivenRoute& route : spec.routes) given[{checker.vertex(route.from), checker.vertex(route.to)}] = &route;
+  std::map<std::pair<std::int64_t, double>, std::uint32_t> classes;
+  const auto route_class = [&](Nanoseconds latency, BytesPerSecond bandwidth) {
+    const auto [known, added] =
+        classes.try_emplace({latency.count, bandwidth.value}, static_cast<std::uint32_t>(classes.size()));
+    if (added) cluster.route_classes_.push_back({latency, bandwidth});
+    return known->second;
+  };
+  if (only_egresses) {
+    std::vector<std::size_t> egress_of(devices);
+    for (std::size_t i = 0; i < devices; ++i) egress_of[checker.vertex(spec.egresses[i].device)] = i;
+    cluster.routes_of_source_ = 1;
+    for (std::size_t from = 0; from < devices; ++from) {
+      const Egress& egress = spec.egresses[egress_of[from]];
+      const auto at = static_cast<std::uint32_t>(from);
+      cluster.routes_.push_back({devices > 1 ? route_class(egress.latency, egress.bandwidth) : 0, at, 1, at, 1});
+      cluster.route_channels_.push_back(ChannelId{egress_of[from]});
+      cluster.route_links_.push_back(LinkId{egress_of[from]});
+    }
+    cluster.spec_ = std::move(spec);
+    return cluster;
+  }
+  cluster.routes_of_source_ = devices;
   cluster.routes_.resize(devices * devices);
   for (std::size_t from = 0; from < devices; ++from) {
     auto paths = detail::best_paths(arcs, checker.vertex_count(), from, devices);
@@ -262,7 +288,8 @@ Cluster make_cluster(ClusterSpec spec) {
       auto& route = cluster.routes_[from * devices + to];
       route.first_channel = static_cast<std::uint32_t>(cluster.route_channels_.size());
       route.first_link = static_cast<std::uint32_t>(cluster.route_links_.size());
-      route.bandwidth = BytesPerSecond{std::numeric_limits<double>::infinity()};
+      Nanoseconds latency{0};
+      BytesPerSecond bandwidth{std::numeric_limits<double>::infinity()};
       const auto hold = [&](ChannelId channel) {
         const auto first = cluster.route_channels_.begin() + route.first_channel;
         if (!channel.is_none() &&
@@ -270,12 +297,13 @@ Cluster make_cluster(ClusterSpec spec) {
           cluster.route_channels_.push_back(channel);
       };
       for (const std::size_t a : path) {
-        route.latency += arcs[a].latency;
-        route.bandwidth = std::min(route.bandwidth, arcs[a].bandwidth);
+        latency += arcs[a].latency;
+        bandwidth = std::min(bandwidth, arcs[a].bandwidth);
         cluster.route_links_.push_back(LinkId{arcs[a].link});
         hold(held[a].own);
         hold(held[a].bus);
       }
+      route.route_class = route_class(latency, bandwidth);
       route.channel_count = static_cast<std::uint32_t>(cluster.route_channels_.size()) - route.first_channel;
       route.link_count = static_cast<std::uint32_t>(cluster.route_links_.size()) - route.first_link;
     }

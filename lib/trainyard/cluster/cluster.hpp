@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -96,6 +97,14 @@ struct Route {
   std::span<const LinkId> links;        // egress links count on after the declared links
 };
 
+/// What decides how long bytes take on a route, from the route's first channel to its last.
+struct RouteClass {
+  Nanoseconds latency;
+  BytesPerSecond bandwidth;
+
+  friend bool operator==(const RouteClass&, const RouteClass&) = default;
+};
+
 /// Devices, channels, and the route of each ordered pair of devices. Immutable.
 class Cluster {
  public:
@@ -110,11 +119,16 @@ class Cluster {
 
   /// from != to. Every ordered pair of devices has a route.
   Route route(DeviceId from, DeviceId to) const {
-    const auto& stored = routes_[from.index() * device_count() + to.index()];
-    return {stored.latency, stored.bandwidth,
+    const auto& stored = routes_[pair(from, to)];
+    const RouteClass& rate = route_classes_[stored.route_class];
+    return {rate.latency, rate.bandwidth,
             std::span{route_channels_}.subspan(stored.first_channel, stored.channel_count),
             std::span{route_links_}.subspan(stored.first_link, stored.link_count)};
   }
+  /// Routes of one class have the same latency and bandwidth. Classes are numbered in the order in which they first
+  /// appear over the pairs (from, to), sorted. from != to.
+  std::uint32_t route_class(DeviceId from, DeviceId to) const { return routes_[pair(from, to)].route_class; }
+  std::span<const RouteClass> route_classes() const { return route_classes_; }
   std::optional<DeviceId> find_device(std::string_view name) const;
 
   friend bool operator==(const Cluster& a, const Cluster& b) { return a.spec_ == b.spec_; }
@@ -123,14 +137,19 @@ class Cluster {
   friend Cluster make_cluster(ClusterSpec);
 
   struct StoredRoute {
-    Nanoseconds latency;
-    BytesPerSecond bandwidth;
+    std::uint32_t route_class = 0;
     std::uint32_t first_channel = 0, channel_count = 0, first_link = 0, link_count = 0;
   };
 
+  std::size_t pair(DeviceId from, DeviceId to) const {
+    return from.index() * routes_of_source_ + (routes_of_source_ == 1 ? 0 : to.index());
+  }
+
   ClusterSpec spec_;
   IdMap<ChannelId, Channel> channels_;
-  std::vector<StoredRoute> routes_;
+  std::size_t routes_of_source_ = 0;  // 1 where all destinations of a source share one route, otherwise devices
+  std::vector<StoredRoute> routes_;   // source x destination, or one for each source
+  std::vector<RouteClass> route_classes_;
   std::vector<ChannelId> route_channels_;
   std::vector<LinkId> route_links_;
 };

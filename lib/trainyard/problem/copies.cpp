@@ -20,8 +20,7 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
   data->columns = from.columns;
   data->column = from.column;
   data->rates = from.rates;
-  data->rate = from.rate;
-  data->latency = from.latency;
+  data->transfers = from.transfers;
   const Graph& g = data->graph;
   assert(original.size() == g.op_count());
   data->durations.reserve(g.op_count() * from.columns);

@@ -107,27 +107,18 @@ Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs) {
     total += longest.count + longest_gap.count;
   }
 
-  // Transfer times: latency per pair of devices, bytes / bandwidth per tensor and distinct bandwidth.
+  // Transfer times: latency per class of routes, bytes / bandwidth per tensor and distinct bandwidth.
   const std::size_t devices = c.device_count();
-  data->rate.resize(devices * devices, 0);
-  data->latency.resize(devices * devices);
   std::map<double, std::uint32_t> rates;
   std::vector<Route> rate_routes;
   Nanoseconds longest_latency{0};
-  for (const DeviceId from : c.devices())
-    for (const DeviceId to : c.devices()) {
-      if (from == to) continue;
-      Route route = c.route(from, to);
-      const std::size_t pair = from.index() * devices + to.index();
-      data->latency[pair] = costs.transfer_time(Bytes{0}, route);
-      longest_latency = std::max(longest_latency, data->latency[pair]);
-      const auto [known, added] = rates.try_emplace(route.bandwidth.value, static_cast<std::uint32_t>(rates.size()));
-      if (added) {
-        route.latency = Nanoseconds{0};
-        rate_routes.push_back(route);
-      }
-      data->rate[pair] = known->second;
-    }
+  for (const RouteClass& routes : c.route_classes()) {
+    const Nanoseconds latency = costs.transfer_time(Bytes{0}, Route{routes.latency, routes.bandwidth, {}, {}});
+    longest_latency = std::max(longest_latency, latency);
+    const auto [known, added] = rates.try_emplace(routes.bandwidth.value, static_cast<std::uint32_t>(rates.size()));
+    if (added) rate_routes.push_back({Nanoseconds{0}, routes.bandwidth, {}, {}});
+    data->transfers.push_back({latency, known->second});
+  }
   for (const ChannelId channel : c.channels()) longest_gap = std::max(longest_gap, c.channel(channel).gap);
   data->rates = rate_routes.size();
   data->byte_times.reserve(g.tensor_count() * rate_routes.size());

@@ -55,8 +55,12 @@ class Problem {
 
   /// How long the tensor's transfer holds the route, from != to.
   Nanoseconds transfer_time(TensorId tensor, DeviceId from, DeviceId to) const {
-    const std::size_t pair = from.index() * device_count() + to.index();
-    return data_->latency[pair] + data_->byte_times[tensor.index() * data_->rates + data_->rate[pair]];
+    return transfer_time(tensor, data_->cluster.route_class(from, to));
+  }
+  /// The same on any route of this class of the cluster's.
+  Nanoseconds transfer_time(TensorId tensor, std::uint32_t route_class) const {
+    const TransferClass& routes = data_->transfers[route_class];
+    return routes.latency + data_->byte_times[tensor.index() * data_->rates + routes.rate];
   }
 
   /// All durations, ops x columns: duration(op, d) is at op.index() * column_count() + column(d).
@@ -68,10 +72,10 @@ class Problem {
   /// The parts of transfer_time, for loops that look up many: what the route adds, and the time of the tensor's bytes
   /// at each of the distinct bandwidths, tensors x rates.
   Nanoseconds transfer_latency(DeviceId from, DeviceId to) const {
-    return data_->latency[from.index() * device_count() + to.index()];
+    return data_->transfers[data_->cluster.route_class(from, to)].latency;
   }
   std::uint32_t rate(DeviceId from, DeviceId to) const {
-    return data_->rate[from.index() * device_count() + to.index()];
+    return data_->transfers[data_->cluster.route_class(from, to)].rate;
   }
   std::size_t rate_count() const { return data_->rates; }
   std::span<const Nanoseconds> byte_times() const { return data_->byte_times; }
@@ -86,6 +90,10 @@ class Problem {
   std::size_t group_count() const { return data_->group_ops.rows(); }
 
  private:
+  struct TransferClass {
+    Nanoseconds latency;
+    std::uint32_t rate = 0;  // column of byte_times
+  };
   struct Data {
     Graph graph;
     Cluster cluster;
@@ -95,10 +103,9 @@ class Problem {
     std::vector<CostSource> sources;     // op x column
     IdMap<OpId, Nanoseconds> shortest;
     Nanoseconds horizon;
-    std::size_t rates = 0;                // distinct route bandwidths
-    std::vector<std::uint32_t> rate;      // device x device
-    std::vector<Nanoseconds> latency;     // device x device
-    std::vector<Nanoseconds> byte_times;  // tensor x rate
+    std::size_t rates = 0;                 // distinct route bandwidths
+    std::vector<TransferClass> transfers;  // by route class
+    std::vector<Nanoseconds> byte_times;   // tensor x rate
     IdMap<OpId, GroupId> group;
     CompressedRows<GroupId, OpId> group_ops;
   };
