@@ -17,7 +17,8 @@ import statistics
 import subprocess
 import sys
 
-import count_instructions
+sys.dont_write_bytecode = True  # leaves nothing in the source tree
+import count_instructions  # noqa: E402
 
 DRAWN = "(layered|branched|transformer)"
 # What, which benchmarks (a pattern), which counter, the goal, and whether less is better.
