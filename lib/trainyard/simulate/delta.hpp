@@ -31,7 +31,7 @@ struct DeltaResult {
 /// for bit, for a fraction of the work.
 ///
 /// The run of the schedule is kept, with snapshots of the state on the way. A change is simulated from the last
-/// snapshot before it can make a difference (DESIGN: nothing can change before the moved op's producers end; most
+/// snapshot before it can make a difference (nothing can change before the moved op's producers end; most
 /// often, nothing does before the op itself could start) until the state is the old run's, shifted by a constant:
 /// from there on, so is everything. Under policy `priority` every change is a full simulation.
 ///
