@@ -1,0 +1,72 @@
+// What a small change of a schedule costs, beside a full simulation (makespan only) in the same process: 200 single ops
+// put on random devices, one after the other and each rejected. Every tenth result is held against the full simulation.
+
+#include "trainyard/simulate/delta.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <vector>
+
+#include "trainyard/core/random.hpp"
+#include "workloads.hpp"
+
+namespace {
+
+using namespace trainyard;
+using namespace trainyard::bench;
+
+constexpr std::size_t kMoves = 200, kFullRuns = 60;
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// False where a result differs.
+bool measure_moves(const Workload& workload, const std::vector<Schedule>& schedules, const char* policy) {
+  const Problem& problem = workload.problem;
+  DeltaSimulation delta{problem, schedules[0]};
+  Simulation full{problem};
+  Random random{5};
+  double moves_seconds = 0;
+  for (std::size_t made = 0; made < kMoves;) {
+    const auto ops = problem.group_ops(GroupId{random.below(problem.group_count())});
+    const DeviceId to{random.below(problem.device_count())};
+    if (ops.size() > 1 || to == delta.schedule().placement[ops[0]] || !problem.can_run(ops[0], to)) continue;
+    const double from = thread_seconds();
+    const DeltaResult result = delta.try_move(ops, to);
+    moves_seconds += thread_seconds() - from;
+    if (++made % 10 == 0 && result.makespan != full.makespan(delta.schedule())) return false;
+    delta.reject();
+  }
+  std::vector<double> runs;
+  for (std::size_t i = 0; i < kFullRuns; ++i) {
+    const double from = thread_seconds();
+    full.makespan(schedules[i % schedules.size()]);
+    runs.push_back(thread_seconds() - from);
+  }
+  std::ranges::sort(runs);
+  const double run = runs[kFullRuns / 2], move = moves_seconds / kMoves;
+  std::printf("%-32s %-6s  full %7.0f us   change %7.1f us   1/%.1f\n", name_of(workload.setting).c_str(), policy,
+              run * 1e6, move * 1e6, run / move);
+  return true;
+}
+
+}  // namespace
+
+int main() {
+  bool equal = true;
+  for (const Setting& setting :
+       {Setting{.shape = Shape::layered, .width = 32}, Setting{.shape = Shape::layered, .width = 512},
+        Setting{.shape = Shape::branched}, Setting{.shape = Shape::transformer}, Setting{.shape = Shape::network},
+        Setting{.shape = Shape::layered, .fabric = Fabric::star, .width = 32},
+        Setting{.shape = Shape::transformer, .fabric = Fabric::star}}) {
+    const Workload workload = make_workload(setting);
+    equal = measure_moves(workload, workload.fifo, "fifo") && equal;
+    equal = measure_moves(workload, strict_schedules(workload), "strict") && equal;
+  }
+  if (!equal) std::puts("A CHANGE DIFFERS FROM ITS FULL SIMULATION");
+  return equal ? 0 : 1;
+}
