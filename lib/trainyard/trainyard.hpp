@@ -28,7 +28,6 @@
 #include "trainyard/simulate/batch.hpp"
 #include "trainyard/simulate/critical_path.hpp"
 #include "trainyard/simulate/delta.hpp"
-#include "trainyard/simulate/delta.hpp"
 #include "trainyard/simulate/lower_bounds.hpp"
 #include "trainyard/simulate/noise.hpp"
 #include "trainyard/simulate/simulate.hpp"
