@@ -7,7 +7,7 @@
 
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/pipedream.hpp"
+#include "trainyard/place/pipedream/pipedream.hpp"
 
 using namespace trainyard;
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "trainyard/graph/graph.hpp"
-#include "trainyard/place/layer_profile.hpp"
+#include "trainyard/place/pipedream/layer_profile.hpp"
 
 namespace trainyard {
 

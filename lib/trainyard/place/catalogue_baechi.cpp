@@ -1,5 +1,5 @@
-#include "trainyard/place/m_etf.hpp"
-#include "trainyard/place/m_topo.hpp"
+#include "trainyard/place/baechi/m_etf.hpp"
+#include "trainyard/place/baechi/m_topo.hpp"
 #include "trainyard/place/parameters.hpp"
 
 namespace trainyard {

@@ -1,10 +1,10 @@
-#include "trainyard/place/cpop.hpp"
-#include "trainyard/place/critical_path_list.hpp"
-#include "trainyard/place/dsc.hpp"
-#include "trainyard/place/etf.hpp"
-#include "trainyard/place/heft.hpp"
+#include "trainyard/place/list/cpop.hpp"
+#include "trainyard/place/list/critical_path_list.hpp"
+#include "trainyard/place/list/dsc.hpp"
+#include "trainyard/place/list/etf.hpp"
+#include "trainyard/place/list/heft.hpp"
+#include "trainyard/place/list/peft.hpp"
 #include "trainyard/place/parameters.hpp"
-#include "trainyard/place/peft.hpp"
 
 namespace trainyard {
 namespace {

@@ -1,7 +1,7 @@
-#include "trainyard/place/expert.hpp"
 #include "trainyard/place/parameters.hpp"
-#include "trainyard/place/pipedream_placer.hpp"
-#include "trainyard/place/simple.hpp"
+#include "trainyard/place/pipedream/pipedream_placer.hpp"
+#include "trainyard/place/simple/expert.hpp"
+#include "trainyard/place/simple/simple.hpp"
 
 namespace trainyard {
 

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/place/baechi/m_edges.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// The transfers of Baechi's plan: the equations are those of m_event_loop.hpp.
+class BaechiChannels {
+ public:
+  BaechiChannels(const Problem& problem, const OpEdges& edges);
+
+  /// A remembered ready(), so that it is only computed again after a channel that it depends on has moved.
+  struct Estimate {
+    Nanoseconds ready{-1};  // -1: not computed
+    std::int64_t stamp = 0;
+    bool settled = false;  // depends on no channel
+  };
+  /// When all inputs of the op could be on the device. All that it depends on has ended.
+  Nanoseconds ready(OpId op, DeviceId device, const Placement& placement, const IdMap<OpId, Nanoseconds>& end,
+                    Estimate& estimate) const;
+  /// Sends what is missing, one tensor after the other, and says when all inputs are there.
+  Nanoseconds send(OpId op, DeviceId device, const Placement& placement, const IdMap<OpId, Nanoseconds>& end);
+
+ private:
+  static constexpr std::uint32_t kNoArrival = ~std::uint32_t{0};
+  struct Arrival {
+    DeviceId device;
+    Nanoseconds at;
+    std::uint32_t next;
+  };
+
+  /// When the tensor came to the device; -1 where it did not.
+  Nanoseconds arrival(TensorId tensor, DeviceId device) const;
+  bool holds(const Estimate& estimate, OpId op, DeviceId device, const Placement& placement) const;
+
+  const Problem& problem_;
+  const OpEdges& edges_;
+  IdMap<DeviceId, Nanoseconds> free_;
+  IdMap<DeviceId, std::int64_t> moved_;  // by sends_
+  std::int64_t sends_ = 0;
+  IdMap<TensorId, std::uint32_t> first_arrival_;
+  std::vector<Arrival> arrivals_;
+};
+
+}  // namespace trainyard

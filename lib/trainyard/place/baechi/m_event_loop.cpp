@@ -1,0 +1,278 @@
+#include "trainyard/place/baechi/m_event_loop.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "trainyard/place/baechi/m_channels.hpp"
+#include "trainyard/place/baechi/m_memory.hpp"
+#include "trainyard/place/groups.hpp"
+
+namespace trainyard {
+namespace {
+
+/// One run of the loop.
+class Run {
+ public:
+  Run(const Problem& problem, const OpEdges& edges, const IdMap<OpId, OpId>& favourite, bool literal, int percent)
+      : problem_(problem),
+        edges_(edges),
+        favourite_(favourite),
+        memory_(problem, literal, percent),
+        channels_(problem, edges),
+        able_(group_devices(problem)),
+        rank_(problem.op_count()),
+        waits_for_(problem.op_count()),
+        unread_(problem.op_count()),
+        group_device_(problem.group_count()),
+        devices_(problem.device_count()),
+        slot_(problem.op_count(), kNoSlot),
+        placement_(problem.op_count()),
+        start_(problem.op_count()),
+        end_(problem.op_count()) {
+    const std::vector<OpId> order = edges.fifo_order();
+    for (std::size_t i = 0; i < order.size(); ++i) rank_[order[i]] = i;
+    for (const OpId op : problem.ops()) {
+      waits_for_[op] = edges.into(op).size();
+      unread_[op] = edges.out_of(op).size();
+    }
+  }
+
+  /// All ops in the order in which they were scheduled.
+  std::vector<OpId> run() {
+    for (const OpId op : problem_.ops())
+      if (waits_for_[op] == 0) make_ready(op);
+    while (taken_.size() < problem_.op_count()) {
+      for (const DeviceId device : problem_.devices()) end_running(device);
+      while (const auto next = nominated()) commit(next->op, next->device);
+      if (taken_.size() == problem_.op_count()) break;
+      const Nanoseconds next = next_time();
+      if (next == kLongestTime)
+        force();
+      else
+        now_ = next;
+    }
+    return std::move(taken_);
+  }
+
+  Schedule schedule() const { return {.placement = placement_, .plan = Plan{*std::ranges::max_element(end_), start_}}; }
+
+ private:
+  struct DeviceState {
+    Nanoseconds free;  // no op can start earlier
+    OpId running;      // ends later than now
+    OpId last;
+    bool awake = false;
+  };
+  struct Nomination {
+    OpId op;
+    DeviceId device;
+  };
+  static constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
+
+  // --- ready ops ---
+  bool is_ready(OpId op) const { return slot_[op] != kNoSlot; }
+
+  void make_ready(OpId op) {
+    if (free_slots_.empty()) {
+      free_slots_.push_back(static_cast<std::uint32_t>(estimates_.size() / problem_.device_count()));
+      estimates_.resize(estimates_.size() + problem_.device_count());
+    }
+    slot_[op] = free_slots_.back();
+    free_slots_.pop_back();
+    for (const DeviceId device : problem_.devices()) estimate(op, device) = {};
+    ready_.insert(std::ranges::lower_bound(ready_, rank_[op], {}, [&](OpId other) { return rank_[other]; }), op);
+  }
+
+  void remove_ready(OpId op) {
+    ready_.erase(std::ranges::lower_bound(ready_, rank_[op], {}, [&](OpId other) { return rank_[other]; }));
+    free_slots_.push_back(slot_[op]);
+    slot_[op] = kNoSlot;
+  }
+
+  BaechiChannels::Estimate& estimate(OpId op, DeviceId device) {
+    return estimates_[slot_[op] * problem_.device_count() + device.index()];
+  }
+
+  bool placed(OpId op) const { return !group_device_[problem_.group(op)].is_none(); }
+
+  std::span<const DeviceId> devices_for(OpId op) const {
+    const GroupId group = problem_.group(op);
+    return placed(op) ? std::span{&group_device_.values()[group.index()], 1} : able_[group];
+  }
+
+  bool allowed(OpId op, DeviceId device) const {
+    return std::ranges::binary_search(devices_for(op), device) && memory_.may_run(op, device, placed(op));
+  }
+
+  /// The device must be allowed.
+  Nanoseconds sched(OpId op, DeviceId device) {
+    const Nanoseconds ready = channels_.ready(op, device, placement_, end_, estimate(op, device));
+    return std::max({ready, devices_[device].free, now_});
+  }
+
+  /// The earliest, or the latest, sched over all devices that are allowed; kLongestTime where none is.
+  Nanoseconds earliest(OpId op) {
+    Nanoseconds least = kLongestTime;
+    for (const DeviceId device : devices_for(op))
+      if (allowed(op, device)) least = std::min(least, sched(op, device));
+    return least;
+  }
+  Nanoseconds urgent(OpId op) {
+    Nanoseconds most{-1};
+    for (const DeviceId device : devices_for(op))
+      if (allowed(op, device)) most = std::max(most, sched(op, device));
+    return most < Nanoseconds{0} ? kLongestTime : most;
+  }
+  bool urgent_now(OpId op) {
+    for (const DeviceId device : devices_for(op))
+      if (devices_[device].free > now_ && allowed(op, device)) return false;
+    return urgent(op) == now_;
+  }
+
+  // --- choosing ---
+  OpId favourite_to_await(DeviceId device) {
+    const OpId last = devices_[device].last;
+    if (favourite_.empty() || last.is_none()) return OpId::none();
+    const OpId child = favourite_[last];
+    if (child.is_none() || !is_ready(child) || placed(child) || !allowed(child, device)) return OpId::none();
+    return sched(child, device) == earliest(child) ? child : OpId::none();
+  }
+
+  /// What the free device would start now, if it comes before `limit` in topological order.
+  OpId nominee(DeviceId device, std::size_t limit) {
+    const OpId child = favourite_to_await(device);
+    devices_[device].awake = !child.is_none();
+    for (const OpId op : ready_) {
+      if (rank_[op] >= limit) break;
+      if (allowed(op, device) && (child.is_none() ? sched(op, device) == now_ : urgent_now(op))) return op;
+    }
+    if (!child.is_none() && rank_[child] < limit && sched(child, device) == now_) return child;
+    return OpId::none();
+  }
+
+  std::optional<Nomination> nominated() {
+    std::optional<Nomination> first;
+    std::size_t limit = problem_.op_count();
+    for (const DeviceId device : problem_.devices()) {
+      if (devices_[device].free > now_) continue;
+      const OpId op = nominee(device, limit);
+      if (op.is_none()) continue;
+      first = Nomination{op, device};
+      limit = rank_[op];
+    }
+    return first;
+  }
+
+  /// Of the free devices nobody nominates anything; kLongestTime where that stays so.
+  Nanoseconds next_time() {
+    Nanoseconds next = kLongestTime;
+    for (const DeviceId device : problem_.devices()) {
+      const DeviceState& state = devices_[device];
+      if (!state.running.is_none()) next = std::min(next, end_[state.running]);
+      if (state.free > now_) {
+        next = std::min(next, state.free);
+      } else if (state.awake) {
+        next = std::min(next, sched(favourite_[state.last], device));
+        for (const OpId op : ready_)
+          if (allowed(op, device)) next = std::min(next, urgent(op));
+      } else {
+        for (const OpId op : ready_)
+          if (allowed(op, device)) next = std::min(next, sched(op, device));
+      }
+    }
+    assert(next > now_);
+    return next;
+  }
+
+  // --- what happens ---
+  void end_running(DeviceId device) {
+    DeviceState& state = devices_[device];
+    if (state.running.is_none() || end_[state.running] > now_) return;
+    const OpId op = state.running;
+    state.running = OpId::none();
+    ended(op);
+  }
+
+  void ended(OpId op) {
+    for (const EdgeId edge : edges_.out_of(op))
+      if (--waits_for_[edges_.to(edge)] == 0) make_ready(edges_.to(edge));
+  }
+
+  void commit(OpId op, DeviceId device) {
+    DeviceState& state = devices_[device];
+    const GroupId group = problem_.group(op);
+    if (group_device_[group].is_none()) {
+      group_device_[group] = device;
+      memory_.place(group, device);
+    }
+    placement_[op] = device;
+    const Nanoseconds arrived = channels_.send(op, device, placement_, end_);
+    const Nanoseconds duration = problem_.duration(op, device);
+    start_[op] = std::max({arrived, state.free, now_});
+    end_[op] = start_[op] + duration;
+    state.free = duration == Nanoseconds{0} ? end_[op] : end_[op] + problem_.cluster().device(device).gap;
+    state.last = op;
+    taken_.push_back(op);
+    remove_ready(op);
+
+    memory_.run(op, device, unread_[op] > 0);
+    for (const EdgeId edge : edges_.into(op))
+      if (const OpId from = edges_.from(edge); --unread_[from] == 0) memory_.release(from, placement_[from]);
+
+    if (end_[op] <= now_)
+      ended(op);
+    else
+      state.running = op;
+  }
+
+  void force() {
+    const OpId op = ready_.front();
+    commit(op, *std::ranges::min_element(devices_for(op), {},
+                                         [&](DeviceId device) { return memory_.excess(op, device, placed(op)); }));
+  }
+
+  const Problem& problem_;
+  const OpEdges& edges_;
+  const IdMap<OpId, OpId>& favourite_;
+  BaechiMemory memory_;
+  BaechiChannels channels_;
+  CompressedRows<GroupId, DeviceId> able_;
+  IdMap<OpId, std::size_t> rank_, waits_for_, unread_;
+  IdMap<GroupId, DeviceId> group_device_;
+  IdMap<DeviceId, DeviceState> devices_;
+  std::vector<OpId> ready_;  // by rank
+  IdMap<OpId, std::uint32_t> slot_;
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<BaechiChannels::Estimate> estimates_;  // slot x device
+  Placement placement_;
+  IdMap<OpId, Nanoseconds> start_, end_;
+  std::vector<OpId> taken_;
+  Nanoseconds now_{0};
+};
+
+}  // namespace
+
+BaechiLoop::BaechiLoop(const Problem& problem, const OpEdges& edges, const IdMap<OpId, OpId>& favourite)
+    : problem_(problem), edges_(edges), favourite_(favourite) {}
+
+Schedule BaechiLoop::schedule(const BaechiOptions& options) const {
+  std::optional<Outcome> best;
+  Schedule chosen;
+  for (const int percent : {100, 90, 80, 70, 60, 50}) {
+    Run run{problem_, edges_, favourite_, options.literal, percent};
+    std::vector<OpId> taken = run.run();
+    Schedule schedule = run.schedule();
+    const Outcome outcome = keep_order(problem_, std::move(taken), options.order, schedule);
+    if (!best || outcome < *best) {
+      best = outcome;
+      chosen = std::move(schedule);
+    }
+    if (outcome.excess == Bytes{0} || options.literal) break;
+  }
+  return chosen;
+}
+
+}  // namespace trainyard

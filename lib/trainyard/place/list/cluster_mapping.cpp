@@ -1,0 +1,142 @@
+#include "trainyard/place/list/cluster_mapping.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+class Mapper {
+ public:
+  Mapper(const Problem& problem, const CompressedRows<ClusterId, GroupId>& clusters, AnalyticPlan& plan)
+      : problem_(problem),
+        clusters_(clusters),
+        plan_(plan),
+        columns_(problem.column_count()),
+        times_(clusters.rows() * columns_),
+        cluster_(problem.group_count()),
+        device_(clusters.rows()),
+        tried_(clusters.rows(), false),
+        load_(problem.device_count()),
+        crossing_(problem.device_count()) {
+    std::vector<DeviceId> of_column(columns_);
+    for (const DeviceId device : problem.devices()) of_column[problem.column(device)] = device;
+    for (std::size_t c = 0; c < clusters.rows(); ++c)
+      for (const GroupId group : clusters[ClusterId{c}]) {
+        cluster_[group] = ClusterId{c};
+        for (const OpId op : problem.group_ops(group))
+          for (std::size_t column = 0; column < columns_; ++column)
+            // Where an op cannot run the cluster never goes, and nobody asks.
+            if (problem.can_run(op, of_column[column]))
+              times_[c * columns_ + column] += problem.duration(op, of_column[column]);
+      }
+  }
+
+  /// All clusters, by descending time.
+  void assign_all(bool count_crossings) {
+    std::vector<ClusterId> order;
+    for (std::size_t c = 0; c < clusters_.rows(); ++c) order.push_back(ClusterId{c});
+    std::ranges::stable_sort(order, std::ranges::greater{}, [&](ClusterId cluster) {
+      Nanoseconds longest{0};
+      for (std::size_t column = 0; column < columns_; ++column)
+        longest = std::max(longest, times_[cluster.index() * columns_ + column]);
+      return longest;
+    });
+    for (const ClusterId cluster : order) {
+      if (count_crossings) count(cluster);
+      assign(cluster, [&](DeviceId device) { return load_[device] + crossing_[device]; });
+    }
+  }
+
+  /// The cluster of the op that is about to be placed.
+  void assign_for(OpId op) {
+    const ClusterId cluster = cluster_[problem_.group(op)];
+    if (tried_[cluster]) return;
+    assign(cluster,
+           [&](DeviceId device) { return std::max(plan_.ready(op, device), plan_.last_end(device) + load_[device]); });
+  }
+
+  void place(OpId op) {
+    const AnalyticPlan::Slot slot = plan_.earliest_finish(op);
+    if (!device_[cluster_[problem_.group(op)]].is_none()) load_[slot.device] -= problem_.duration(op, slot.device);
+    plan_.place(op, slot);
+  }
+
+ private:
+  Nanoseconds time(ClusterId cluster, DeviceId device) const {
+    return times_[cluster.index() * columns_ + problem_.column(device)];
+  }
+
+  /// To the device where `before` and the cluster's time end first; where it can go nowhere it stays unassigned.
+  void assign(ClusterId cluster, auto before) {
+    tried_[cluster] = true;
+    std::optional<Nanoseconds> least;
+    DeviceId where;
+    for (const DeviceId device : plan_.candidates(clusters_[cluster])) {
+      const Nanoseconds end = before(device) + time(cluster, device);
+      if (least && end >= *least) continue;
+      least = end;
+      where = device;
+    }
+    if (!least) return;
+    device_[cluster] = where;
+    load_[where] += time(cluster, where);
+    for (const GroupId group : clusters_[cluster]) plan_.assign(group, where);
+  }
+
+  /// Of each device the transfer times between the cluster there and clusters assigned elsewhere, each reader counting.
+  void count(ClusterId cluster) {
+    const Graph& graph = problem_.graph();
+    crossing_.assign(problem_.device_count(), Nanoseconds{0});
+    const auto add = [&](TensorId tensor, OpId other, bool incoming) {
+      const DeviceId there = device_[cluster_[problem_.group(other)]];
+      if (there.is_none()) return;
+      for (const DeviceId here : problem_.devices())
+        if (here != there)
+          crossing_[here] +=
+              incoming ? problem_.transfer_time(tensor, there, here) : problem_.transfer_time(tensor, here, there);
+    };
+    for (const GroupId group : clusters_[cluster])
+      for (const OpId op : problem_.group_ops(group)) {
+        for (const TensorId tensor : graph.inputs(op)) add(tensor, graph.producer(tensor), true);
+        for (const TensorId tensor : graph.outputs(op))
+          for (const OpId reader : graph.consumers(tensor)) add(tensor, reader, false);
+      }
+  }
+
+  const Problem& problem_;
+  const CompressedRows<ClusterId, GroupId>& clusters_;
+  AnalyticPlan& plan_;
+  std::size_t columns_;
+  std::vector<Nanoseconds> times_;  // cluster x class of devices
+  IdMap<GroupId, ClusterId> cluster_;
+  IdMap<ClusterId, DeviceId> device_;  // none: not assigned
+  IdMap<ClusterId, bool> tried_;
+  IdMap<DeviceId, Nanoseconds> load_;  // of clusters assigned there, what has not been placed
+  IdMap<DeviceId, Nanoseconds> crossing_;
+};
+
+}  // namespace
+
+CompressedRows<ClusterId, GroupId> groups_by_cluster(const Problem& problem, std::size_t count,
+                                                     const IdMap<OpId, ClusterId>& clusters) {
+  std::vector<std::pair<ClusterId, GroupId>> rows;
+  for (std::size_t g = 0; g < problem.group_count(); ++g)
+    rows.emplace_back(clusters[problem.group_ops(GroupId{g}).front()], GroupId{g});
+  return {count, rows};
+}
+
+void map_clusters(const Problem& problem, const CompressedRows<ClusterId, GroupId>& clusters,
+                  const std::vector<OpId>& taken, ClusterMapping mapping, AnalyticPlan& plan) {
+  Mapper mapper{problem, clusters, plan};
+  if (mapping != ClusterMapping::finish) mapper.assign_all(mapping == ClusterMapping::cut);
+  for (const OpId op : taken) {
+    if (mapping == ClusterMapping::finish) mapper.assign_for(op);
+    mapper.place(op);
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,20 @@
+#include "trainyard/place/list/critical_path_list.hpp"
+
+#include <vector>
+
+#include "trainyard/place/ranks.hpp"
+
+namespace trainyard {
+
+Schedule critical_path_list(const Problem& problem, const CriticalPathOptions& options) {
+  const MeanCosts means{problem};
+  const std::vector<OpId> order =
+      by_descending_rank(problem, options.level == CriticalPathOptions::Level::bottom ? upward_ranks(problem, means)
+                                                                                      : static_levels(problem, means));
+  return list_schedule(problem, {.insertion = options.insertion, .order = options.order}, [&](AnalyticPlan& plan) {
+    for (const OpId op : order) plan.place(op, plan.earliest_finish(op));
+    return order;
+  });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "trainyard/place/layers.hpp"
+#include "trainyard/place/pipedream/layer_profile.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+struct PipedreamPlacerOptions {
+  bool activations = true;  // activations and gradients that cross between stages count
+  bool memory = false;      // so does what a stage keeps for batches in flight, on the smallest of the devices
+};
+
+/// The stages of PipeDream's partitioner without replication, one after the other on the devices: what it makes of a
+/// graph whose ops cannot be on several devices at once. The layers are those of find_layers(), with their times on the
+/// first of worthy_devices(); what hands activations in a circle (an unrolled decoder and its attention) is one layer.
+/// The network is the slowest of the routes from each device to the next. Where the layers can be cut in more than 2000
+/// places they are cut as a chain, in topological order. Devices may stay unused. It minimises the time per batch of a
+/// full pipeline, not that of one step. Throws InputError ("no-partition") where memory counts and nothing fits.
+Schedule place_pipedream(const Problem& problem, const PipedreamPlacerOptions& options = {});
+
+/// The layers as a profile, times on that device; `member` names for each layer the profiled one that it is part of.
+struct ProfiledProblem {
+  LayerProfile profile;
+  IdMap<LayerId, std::size_t> member;
+};
+ProfiledProblem profile_of(const Problem& problem, const Layers& layers, DeviceId device);
+
+}  // namespace trainyard

@@ -1,0 +1,162 @@
+#include "trainyard/place/list/dsc.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "place/instances.hpp"
+#include "simulate/random_problem.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+std::int64_t unscaled(ScaledTime time, const MeanCosts& means) {
+  return static_cast<std::int64_t>(time / means.scale());
+}
+
+DscClusters clusters_of(const Problem& problem) { return dsc_clusters(problem, MeanCosts{problem}); }
+
+std::vector<std::size_t> numbers(const DscClusters& found) {
+  std::vector<std::size_t> list;
+  for (const ClusterId cluster : found.of) list.push_back(cluster.index());
+  return list;
+}
+
+/// Ops alike on two devices.
+Problem uniform(const std::vector<std::int64_t>& times, std::vector<test::Instance::Edge> edges) {
+  test::Instance instance{.times = {}, .edges = std::move(edges)};
+  for (const std::int64_t time : times) instance.times.push_back({time, time});
+  return test::make_problem(instance);
+}
+
+/// The least start of the last op of a join, over all sets of predecessors that share its cluster.
+std::int64_t best_join(const std::vector<std::int64_t>& times, const std::vector<std::int64_t>& transfers) {
+  std::int64_t best = INT64_MAX;
+  for (std::size_t set = 0; set < std::size_t{1} << times.size(); ++set) {
+    std::int64_t with = 0, arrives = 0;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      if (set >> i & 1)
+        with += times[i];
+      else
+        arrives = std::max(arrives, times[i] + transfers[i]);
+    }
+    best = std::min(best, std::max(with, arrives));
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("a chain whose transfers take time is one cluster") {
+  const Problem problem = uniform({1, 2, 3}, {{0, 1, 5}, {1, 2, 5}});
+  const DscClusters found = clusters_of(problem);
+  CHECK(found.count == 1);
+  CHECK(unscaled(found.makespan, MeanCosts{problem}) == 6);
+}
+
+TEST_CASE("of a fork the branch that dominates stays, and others where they would otherwise wait for longer") {
+  // a 1 -> b 4, c 3, d 2, each over 2: blevels b 4, c 3, d 2. b stays [1,5]; c alone starts at 3, behind b at 5: alone;
+  // d too. Makespan 6 (c [3,6]).
+  const Problem problem = uniform({1, 4, 3, 2}, {{0, 1, 2}, {0, 2, 2}, {0, 3, 2}});
+  const DscClusters found = clusters_of(problem);
+  CHECK(numbers(found) == std::vector<std::size_t>{0, 0, 1, 2});
+  CHECK(unscaled(found.makespan, MeanCosts{problem}) == 6);
+}
+
+TEST_CASE("the predecessors of a join are moved to it as long as that brings it forward") {
+  // a 2, b 2, c 2 -> x, over 6, 3, 1. Alone x starts at 8; with a at 5 (b's 2 + 3); with a and b at 4 (2 + 2; c has
+  // arrived at 3); with all at 6.
+  const Problem problem = uniform({2, 2, 2, 1}, {{0, 3, 6}, {1, 3, 3}, {2, 3, 1}});
+  const DscClusters found = clusters_of(problem);
+  CHECK(numbers(found) == std::vector<std::size_t>{0, 0, 1, 0});
+  CHECK(unscaled(found.makespan, MeanCosts{problem}) == 5);
+}
+
+TEST_CASE("a predecessor that something else follows too is not moved") {
+  // As above without c, but b is also followed by y 1: x starts at 5 with a; a and b together would be 4.
+  const Problem problem = uniform({2, 2, 1, 1}, {{0, 2, 6}, {1, 2, 3}, {1, 3, 1}});
+  CHECK(numbers(clusters_of(problem)) == std::vector<std::size_t>{0, 1, 0, 1});
+}
+
+TEST_CASE("an op does not go behind the cluster that a more urgent, partly free op will need") {
+  // a 1 -> x 5 over 9, a -> y 20 over 9, b 8 -> y over 1. a is taken first (priority 1 + 9 + 20 = 30), so y is partly
+  // free with 10 + 20 = 30; b has priority 8 + 1 + 20 = 29 and x 10 + 5 = 15. b alone [0,8]; then y is free: behind a
+  // it starts at 9 (b's 8 + 1), alone at 10. x last: behind a and y it would start at 29, alone at 10.
+  const Problem problem = uniform({1, 5, 20, 8}, {{0, 1, 9}, {0, 2, 9}, {3, 2, 1}});
+  const DscClusters found = clusters_of(problem);
+  CHECK(numbers(found) == std::vector<std::size_t>{0, 1, 0, 2});
+  CHECK(unscaled(found.makespan, MeanCosts{problem}) == 29);
+}
+
+TEST_CASE("joins are clustered as well as can be, as the paper proves") {
+  Random random{1994};
+  for (int round = 0; round < 300; ++round) {
+    const auto count = static_cast<std::size_t>(random.between(1, 8));
+    std::vector<std::int64_t> times, transfers;
+    std::vector<test::Instance::Edge> edges;
+    for (std::size_t i = 0; i < count; ++i) {
+      times.push_back(random.between(1, 9));
+      transfers.push_back(random.between(0, 20));
+      edges.push_back({i, count, transfers.back()});
+    }
+    const std::int64_t best = best_join(times, transfers);
+    times.push_back(1);
+    const Problem problem = uniform(times, edges);
+    CHECK(unscaled(clusters_of(problem).makespan, MeanCosts{problem}) == best + 1);
+  }
+}
+
+TEST_CASE("clusters are a schedule on unlimited devices, groups stay together, and no path gets longer") {
+  Random random{5};
+  for (int round = 0; round < 500; ++round) {
+    CAPTURE(round);
+    const Problem problem = test::random_problem(random, {.most_ops = 30});
+    const Graph& graph = problem.graph();
+    const MeanCosts means{problem};
+    const DscClusters found = dsc_clusters(problem, means);
+    const auto finish = [&](OpId op) { return found.start[op] + means.mean(op); };
+    bool grouped = false;
+    for (const OpId op : problem.ops()) {
+      for (const TensorId tensor : graph.inputs(op)) {
+        const OpId from = graph.producer(tensor);
+        CHECK(found.start[op] >= finish(from) + (found.of[from] == found.of[op] ? ScaledTime{0} : means.mean(tensor)));
+      }
+      for (const OpId earlier : graph.after(op)) CHECK(found.start[op] >= finish(earlier));
+      for (const OpId other : problem.ops())
+        if (other < op && found.of[other] == found.of[op])
+          CHECK((finish(other) <= found.start[op] || finish(op) <= found.start[other]));
+      for (const OpId other : problem.group_ops(problem.group(op))) {
+        CHECK(found.of[other] == found.of[op]);
+        grouped |= other != op;
+      }
+    }
+    const auto ranks = upward_ranks(problem, means);
+    if (!grouped) CHECK(found.makespan <= *std::ranges::max_element(ranks));  // ops alone, all transfers paid
+  }
+}
+
+TEST_CASE("each mapping puts two independent heavy clusters on two devices") {
+  // chains a 9 -> b 9 and c 9 -> d 9 with heavy transfers
+  const Problem problem = uniform({9, 9, 9, 9}, {{0, 1, 50}, {2, 3, 50}});
+  for (const ClusterMapping mapping : {ClusterMapping::load, ClusterMapping::cut, ClusterMapping::finish}) {
+    const Schedule schedule = dsc(problem, {.mapping = mapping});
+    CHECK(schedule.plan->makespan == Nanoseconds{18});
+    CHECK(schedule.placement[OpId{0}] == schedule.placement[OpId{1}]);
+    CHECK(schedule.placement[OpId{2}] == schedule.placement[OpId{3}]);
+  }
+}
+
+TEST_CASE("a cluster that no device can run as a whole comes apart") {
+  GraphBuilder builder;
+  const std::vector<GivenTime> time{{"cpu", Nanoseconds{2}}};
+  builder.add({.name = "a", .device_kinds = {"p0"}, .times = time, .outputs = {{"x", Bytes{3}}}});
+  builder.add({.name = "b", .device_kinds = {"p1"}, .times = time, .inputs = {"x"}});
+  const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(2))};
+  CHECK(clusters_of(problem).count == 1);
+  CHECK(test::rows_of(dsc(problem)) == std::vector<test::Row>{{0, 0}, {1, 5}});  // 2 + 3
+}
