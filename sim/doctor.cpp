@@ -3,6 +3,7 @@
 #include "build_info.hpp"
 #include "catalogue.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/place/baechi/linear_program.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/zoo/zoo.hpp"
 #include "verbs.hpp"
@@ -24,7 +25,9 @@ std::vector<Feature> features() {
       {"trace and HTML page", true, "--trace, --report"},
       {"op times of this machine", false,
        "this version predicts from rooflines and from times in graph files; it does not measure"},
-      {"integer programming, graph partitioning", false, "no placer of this version uses a solver"},
+      {"linear programs by Clp", has_clp(),
+       has_clp() ? "for m-sct" : "m-sct solves its program by a simplex method of its own; coinor-libclp-dev adds Clp"},
+      {"integer programming, graph partitioning", false, "no placer of this version uses them"},
   };
 }
 

@@ -1,4 +1,5 @@
 #include "trainyard/place/baechi/m_etf.hpp"
+#include "trainyard/place/baechi/m_sct.hpp"
 #include "trainyard/place/baechi/m_topo.hpp"
 #include "trainyard/place/parameters.hpp"
 
@@ -42,6 +43,22 @@ std::vector<Placer> baechi_placers() {
        .source = kSource,
        .parameters = loop_parameters()},
       [](const Problem& problem, const Parameters& parameters) { return m_etf(problem, loop_options(parameters)); }));
+  list.push_back(make_placer(
+      {.name = "m-sct",
+       .summary = "as m-etf, but a device may wait for the favourite child of its last op, chosen by a linear program",
+       .source = kSource,
+       .parameters = {{"threshold", "0.5",
+                       "below which x of an edge makes a favourite child: 0.5 (rounding), 0.1 (the "
+                       "authors' program)"},
+                      {"solver", "best", "of the linear program: clp, simplex (ours), best (clp where it is there)"},
+                      memory_parameter(),
+                      order_parameter()}},
+      [](const Problem& problem, const Parameters& parameters) {
+        return m_sct(problem,
+                     MSctOptions{.plan = loop_options(parameters),
+                                 .solver = parameters.choice<LinearSolver>("solver", {"best", "clp", "simplex"}),
+                                 .threshold = parameters.choice("threshold", {"0.5", "0.1"}) == 0 ? 0.5 : 0.1});
+      }));
   return list;
 }
 

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace trainyard {
+
+/// minimize  cost . x   subject to   row lower <= A x <= row upper   and   lower <= x <= upper
+///
+/// A is kept by rows, as it is written down. Bounds may be infinite. Numbers should be within a few powers of ten of 1:
+/// the solvers' tolerances are absolute.
+class LinearProgram {
+ public:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  struct Term {
+    std::uint32_t column;
+    double coefficient;
+  };
+
+  /// Its number, from 0.
+  std::uint32_t add_column(double cost, double lower, double upper);
+  /// Each column once at most. Its number, from 0.
+  std::uint32_t add_row(double lower, double upper, std::span<const Term> terms);
+
+  std::size_t columns() const { return cost_.size(); }
+  std::size_t rows() const { return row_lower_.size(); }
+  double cost(std::size_t column) const { return cost_[column]; }
+  double lower(std::size_t column) const { return lower_[column]; }
+  double upper(std::size_t column) const { return upper_[column]; }
+  double row_lower(std::size_t row) const { return row_lower_[row]; }
+  double row_upper(std::size_t row) const { return row_upper_[row]; }
+  std::span<const Term> terms(std::size_t row) const {
+    return std::span{terms_}.subspan(first_[row], first_[row + 1] - first_[row]);
+  }
+
+ private:
+  std::vector<double> cost_, lower_, upper_, row_lower_, row_upper_;
+  std::vector<std::size_t> first_{0};
+  std::vector<Term> terms_;
+};
+
+struct LinearSolution {
+  enum class Status : std::uint8_t { optimal, infeasible, unbounded, stopped };
+
+  Status status = Status::stopped;
+  double value = 0;        // of x
+  std::vector<double> x;   // stopped: feasible if `feasible`
+  bool feasible = false;   // x keeps all bounds, within 1e-7
+  std::size_t pivots = 0;  // bound flips included
+};
+
+struct SimplexOptions {
+  std::size_t most_pivots = std::numeric_limits<std::size_t>::max();
+};
+
+/// The bounded primal simplex method, in its revised form: the basis inverse is a product of elementary matrices, made
+/// anew every 100 pivots, triangular parts of the basis first; phase one minimizes the sum of infeasibilities; the
+/// column of the largest reduced cost relative to its length enters, after 200 pivots without progress that of the
+/// lowest index, which cannot cycle (Bland). For small and middling programs: every pivot prices all columns.
+///
+/// R. G. Bland: New finite pivoting rules for the simplex method. Mathematics of Operations Research 2(2), 1977.
+/// The rest as in V. Chvatal: Linear Programming. Freeman, 1983, chapters 7 and 8.
+LinearSolution solve_by_simplex(const LinearProgram& program, const SimplexOptions& options = {});
+
+/// Whether this build has CBC's linear solver Clp.
+bool has_clp();
+/// Throws MissingError where it has not.
+LinearSolution solve_by_clp(const LinearProgram& program);
+
+}  // namespace trainyard

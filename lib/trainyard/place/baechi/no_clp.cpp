@@ -1,0 +1,13 @@
+#include "trainyard/core/error.hpp"
+#include "trainyard/place/baechi/linear_program.hpp"
+
+// In place of clp.cpp where the build has no Clp.
+namespace trainyard {
+
+bool has_clp() { return false; }
+
+LinearSolution solve_by_clp(const LinearProgram&) {
+  throw MissingError("this build has no Clp", "install coinor-libclp-dev, and build again with -Dclp=enabled");
+}
+
+}  // namespace trainyard

@@ -1,0 +1,240 @@
+#include "trainyard/place/baechi/linear_program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "support/support.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
+
+using namespace trainyard;
+using Status = LinearSolution::Status;
+constexpr double kInfinity = LinearProgram::kInfinity;
+
+namespace {
+
+bool keeps_bounds(const LinearProgram& program, const std::vector<double>& x, double tolerance) {
+  for (std::size_t j = 0; j < program.columns(); ++j)
+    if (x[j] < program.lower(j) - tolerance || x[j] > program.upper(j) + tolerance) return false;
+  for (std::size_t i = 0; i < program.rows(); ++i) {
+    double sum = 0;
+    for (const auto& term : program.terms(i)) sum += term.coefficient * x[term.column];
+    if (sum < program.row_lower(i) - tolerance || sum > program.row_upper(i) + tolerance) return false;
+  }
+  return true;
+}
+
+/// The solution of a square system by elimination with pivoting; none where it is singular.
+std::optional<std::vector<double>> solve_square(std::vector<std::vector<double>> a) {
+  const std::size_t n = a.size();
+  for (std::size_t k = 0; k < n; ++k) {
+    std::size_t best = k;
+    for (std::size_t i = k; i < n; ++i)
+      if (std::abs(a[i][k]) > std::abs(a[best][k])) best = i;
+    if (std::abs(a[best][k]) < 1e-9) return std::nullopt;
+    std::swap(a[k], a[best]);
+    for (std::size_t i = 0; i < n; ++i)
+      if (i != k)
+        for (std::size_t j = n + 1; j-- > k;) a[i][j] -= a[i][k] / a[k][k] * a[k][j];
+  }
+  std::vector<double> x;
+  for (std::size_t k = 0; k < n; ++k) x.push_back(a[k][n] / a[k][k]);
+  return x;
+}
+
+/// The least value over all points where as many bounds as there are columns hold with equality: right where all
+/// columns have finite bounds. None where no such point keeps the other bounds.
+std::optional<double> least_over_corners(const LinearProgram& program) {
+  const std::size_t n = program.columns();
+  std::vector<std::vector<double>> planes;  // coefficients, right-hand side
+  const auto add = [&](std::vector<double> plane, double right) {
+    if (!std::isfinite(right)) return;
+    plane.push_back(right);
+    planes.push_back(std::move(plane));
+  };
+  for (std::size_t j = 0; j < n; ++j) {
+    std::vector<double> unit(n, 0);
+    unit[j] = 1;
+    add(unit, program.lower(j));
+    add(unit, program.upper(j));
+  }
+  for (std::size_t i = 0; i < program.rows(); ++i) {
+    std::vector<double> row(n, 0);
+    for (const auto& term : program.terms(i)) row[term.column] = term.coefficient;
+    add(row, program.row_lower(i));
+    add(row, program.row_upper(i));
+  }
+  std::optional<double> least;
+  std::vector<std::vector<double>> chosen;
+  const std::function<void(std::size_t)> choose = [&](std::size_t from) {
+    if (chosen.size() == n) {
+      const auto x = solve_square(chosen);
+      if (!x || !keeps_bounds(program, *x, 1e-7)) return;
+      double value = 0;
+      for (std::size_t j = 0; j < n; ++j) value += program.cost(j) * (*x)[j];
+      least = std::min(value, least.value_or(kInfinity));
+      return;
+    }
+    for (std::size_t p = from; p < planes.size(); ++p) {
+      chosen.push_back(planes[p]);
+      choose(p + 1);
+      chosen.pop_back();
+    }
+  };
+  choose(0);
+  return least;
+}
+
+/// Small whole numbers, so that corners coincide and rows depend on each other.
+LinearProgram random_program(Random& random, std::size_t most_columns, std::size_t most_rows) {
+  LinearProgram program;
+  const auto columns = static_cast<std::size_t>(random.between(1, static_cast<std::int64_t>(most_columns)));
+  for (std::size_t j = 0; j < columns; ++j) {
+    const auto lower = static_cast<double>(random.between(-3, 2));
+    program.add_column(static_cast<double>(random.between(-3, 3)), lower,
+                       lower + static_cast<double>(random.between(0, 4)));
+  }
+  const auto rows = static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(most_rows)));
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::vector<LinearProgram::Term> terms;
+    for (std::size_t j = 0; j < columns; ++j)
+      if (random.below(3)) terms.push_back({static_cast<std::uint32_t>(j), static_cast<double>(random.between(-2, 2))});
+    const auto right = static_cast<double>(random.between(-4, 4));
+    switch (random.below(3)) {
+      case 0:
+        program.add_row(-kInfinity, right, terms);
+        break;
+      case 1:
+        program.add_row(right, kInfinity, terms);
+        break;
+      default:
+        program.add_row(right, right + static_cast<double>(random.between(0, 2)), terms);
+    }
+  }
+  return program;
+}
+
+}  // namespace
+
+TEST_CASE("the simplex method solves a textbook program") {
+  // maximize 3 x + 5 y with x <= 4, 2 y <= 12, 3 x + 2 y <= 18: x 2, y 6, value 36
+  LinearProgram program;
+  program.add_column(-3, 0, kInfinity);
+  program.add_column(-5, 0, kInfinity);
+  using Terms = std::vector<LinearProgram::Term>;
+  program.add_row(-kInfinity, 4, Terms{{0, 1}});
+  program.add_row(-kInfinity, 12, Terms{{1, 2}});
+  program.add_row(-kInfinity, 18, Terms{{0, 3}, {1, 2}});
+  const LinearSolution solution = solve_by_simplex(program);
+  CHECK(solution.status == Status::optimal);
+  CHECK(solution.value == doctest::Approx(-36));
+  CHECK(solution.x[0] == doctest::Approx(2));
+  CHECK(solution.x[1] == doctest::Approx(6));
+}
+
+TEST_CASE("a program without rows sits at its bounds") {
+  LinearProgram program;
+  program.add_column(1, -2, 5);
+  program.add_column(-1, -2, 5);
+  CHECK(solve_by_simplex(program).value == doctest::Approx(-7));
+  program.add_column(-1, 0, kInfinity);
+  CHECK(solve_by_simplex(program).status == Status::unbounded);
+}
+
+TEST_CASE("a free column may go either way") {
+  // minimize |y - 3| as u: u >= y - 3, u >= 3 - y; then minimize u + 2 y with y >= -10: y -10, u 13, value -7
+  using Terms = std::vector<LinearProgram::Term>;
+  LinearProgram program;
+  program.add_column(1, -kInfinity, kInfinity);
+  program.add_column(2, -kInfinity, kInfinity);
+  program.add_row(-3, kInfinity, Terms{{0, 1}, {1, -1}});
+  program.add_row(3, kInfinity, Terms{{0, 1}, {1, 1}});
+  program.add_row(-10, kInfinity, Terms{{1, 1}});
+  const LinearSolution solution = solve_by_simplex(program);
+  CHECK(solution.status == Status::optimal);
+  CHECK(solution.value == doctest::Approx(-7));
+}
+
+TEST_CASE("contradicting rows are infeasible, and a ray without end is unbounded") {
+  using Terms = std::vector<LinearProgram::Term>;
+  LinearProgram contradiction;
+  contradiction.add_column(1, 0, kInfinity);
+  contradiction.add_column(1, 0, kInfinity);
+  contradiction.add_row(3, kInfinity, Terms{{0, 1}, {1, 1}});
+  contradiction.add_row(-kInfinity, 2, Terms{{0, 1}, {1, 1}});
+  CHECK(solve_by_simplex(contradiction).status == Status::infeasible);
+
+  LinearProgram ray;  // minimize -x - y with x - y <= 1
+  ray.add_column(-1, 0, kInfinity);
+  ray.add_column(-1, 0, kInfinity);
+  ray.add_row(-kInfinity, 1, Terms{{0, 1}, {1, -1}});
+  CHECK(solve_by_simplex(ray).status == Status::unbounded);
+}
+
+TEST_CASE("the programs of Beale and of Kuhn, on which the largest reduced cost cycles, end at their optima") {
+  using Terms = std::vector<LinearProgram::Term>;
+  LinearProgram beale;  // -1/20
+  for (const double cost : {-0.75, 150.0, -0.02, 6.0}) beale.add_column(cost, 0, kInfinity);
+  beale.add_row(-kInfinity, 0, Terms{{0, 0.25}, {1, -60}, {2, -0.04}, {3, 9}});
+  beale.add_row(-kInfinity, 0, Terms{{0, 0.5}, {1, -90}, {2, -0.02}, {3, 3}});
+  beale.add_row(-kInfinity, 1, Terms{{2, 1}});
+  CHECK(solve_by_simplex(beale).value == doctest::Approx(-0.05));
+
+  LinearProgram kuhn;  // -2
+  for (const double cost : {-2.0, -3.0, 1.0, 12.0}) kuhn.add_column(cost, 0, kInfinity);
+  kuhn.add_row(-kInfinity, 0, Terms{{0, -2}, {1, -9}, {2, 1}, {3, 9}});
+  kuhn.add_row(-kInfinity, 0, Terms{{0, 1.0 / 3}, {1, 1}, {2, -1.0 / 3}, {3, -2}});
+  kuhn.add_row(-kInfinity, 2, Terms{{0, 2}, {1, 3}, {2, -1}, {3, -12}});
+  CHECK(solve_by_simplex(kuhn).value == doctest::Approx(-2));
+}
+
+TEST_CASE("a solver that may not pivot says that it was stopped") {
+  using Terms = std::vector<LinearProgram::Term>;
+  LinearProgram program;
+  program.add_column(-1, 0, 1);
+  program.add_column(-1, 0, 1);
+  program.add_row(-kInfinity, 1.5, Terms{{0, 1}, {1, 1}});
+  const LinearSolution solution = solve_by_simplex(program, {.most_pivots = 1});
+  CHECK(solution.status == Status::stopped);
+  CHECK(solution.feasible);
+  CHECK(solution.value == doctest::Approx(-1));
+}
+
+TEST_CASE("on random programs, many degenerate, the simplex method finds the best of all corners") {
+  Random random{4};
+  int feasible = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const LinearProgram program = random_program(random, 3, 4);
+    const auto least = least_over_corners(program);
+    const LinearSolution solution = solve_by_simplex(program);
+    CAPTURE(round);
+    REQUIRE(solution.status == (least ? Status::optimal : Status::infeasible));
+    if (!least) continue;
+    ++feasible;
+    CHECK(keeps_bounds(program, solution.x, 1e-6));
+    CHECK(solution.value == doctest::Approx(*least).epsilon(1e-7));
+  }
+  CHECK(feasible > 500);
+}
+
+TEST_CASE("on random programs of some size the simplex method and Clp agree") {
+  if (!has_clp()) {
+    CHECK_THROWS_AS(solve_by_clp({}), MissingError);
+    return test::report_skipped("this build has no Clp");
+  }
+  Random random{5};
+  for (int round = 0; round < 300; ++round) {
+    const LinearProgram program = random_program(random, 60, round % 2 ? 15 : 60);
+    const LinearSolution ours = solve_by_simplex(program), theirs = solve_by_clp(program);
+    CAPTURE(round);
+    REQUIRE(ours.status == theirs.status);
+    if (ours.status != Status::optimal) continue;
+    CHECK(keeps_bounds(program, ours.x, 1e-6));
+    CHECK(ours.value == doctest::Approx(theirs.value).epsilon(1e-7));
+  }
+}
