@@ -74,9 +74,10 @@ class Relaxation {
       if (block.empty()) continue;
       if (!cut(block, waiting)) solve(block);
     }
-    result_.value = to_ns(longest(result_.x));
-    result_.bound = missed_ == 0 ? result_.value : result_.value - missed_;
+    const double solved = to_ns(longest(result_.x));
     relieve_the_rest();
+    result_.value = to_ns(longest(result_.x));
+    result_.bound = missed_ == 0 ? result_.value : solved - missed_;
     return std::move(result_);
   }
 
