@@ -26,6 +26,8 @@ class BasisInverse {
   /// The column whose forward() is `column` takes the place of the basis column of `row`.
   void replace(std::size_t row, const std::vector<double>& column);
   std::size_t updates() const { return updates_; }
+  /// Numbers that forward() and backward() go through.
+  std::size_t size() const { return entries_.size() + etas_.size(); }
 
   /// Starts anew: `columns` are to be in the basis, all other places being unit vectors. Says which row each column
   /// got, kNoRow where it depends on the others.

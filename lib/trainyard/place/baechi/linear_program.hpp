@@ -51,10 +51,12 @@ struct LinearSolution {
   std::vector<double> x;   // stopped: feasible if `feasible`
   bool feasible = false;   // x keeps all bounds, within 1e-7
   std::size_t pivots = 0;  // bound flips included
+  std::uint64_t work = 0;  // of the simplex method: numbers gone through, roughly; 10^9 take about a second
 };
 
 struct SimplexOptions {
   std::size_t most_pivots = std::numeric_limits<std::size_t>::max();
+  std::uint64_t most_work = std::numeric_limits<std::uint64_t>::max();  // see LinearSolution::work
 };
 
 /// The bounded primal simplex method, in its revised form: the basis inverse is a product of elementary matrices, made

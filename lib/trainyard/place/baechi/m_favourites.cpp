@@ -23,6 +23,9 @@ struct Arc {
   std::uint32_t parent, child;
 };
 
+/// Of our simplex method, over all parts: some seconds.
+constexpr std::uint64_t kMostWork = 1'500'000'000;
+
 using Block = std::vector<Arc>;  // by ascending (from, to)
 
 /// Longest paths over a block, with the costs and without.
@@ -226,7 +229,8 @@ class Relaxation {
 
     const bool clp = solver_ == LinearSolver::clp || (solver_ == LinearSolver::best && has_clp());
     const LinearSolution solution =
-        clp ? solve_by_clp(program) : solve_by_simplex(program, {.most_pivots = most_pivots_});
+        clp ? solve_by_clp(program) : solve_by_simplex(program, {.most_pivots = most_pivots_, .most_work = work_left_});
+    work_left_ -= std::min(work_left_, solution.work);
     if (solution.status != LinearSolution::Status::optimal) missed_ += to_ns((most + solution.value) * unit);
     if (!solution.feasible) return;
     for (std::size_t a = 0; a < block.size(); ++a)
@@ -275,6 +279,7 @@ class Relaxation {
   std::vector<OpId> order_;
   std::vector<std::uint32_t> children_, parents_;  // by node: edges with a cost
   RelaxedFavourites result_;
+  std::uint64_t work_left_ = kMostWork;
   double missed_ = 0;  // ns that parts that were not solved might still yield
 };
 

@@ -44,7 +44,8 @@ struct RelaxedFavourites {
 /// What is left is solved by a solver, part by part. The optimal x are many. Ours makes of edges whose x does not
 /// matter favourites as far as the sums leave room, the longest transfers first (ties: the lower edge).
 ///
-/// A part that `solver` does not solve within `most_pivots` keeps the best x found, and then bound < value.
+/// Our simplex method stops after `most_pivots` in a part, or after some seconds' work in all, counted and not timed:
+/// graphs of many thousand ops reach that. What is not solved then keeps the best x found, and bound < value.
 RelaxedFavourites relaxed_favourites(const Problem& problem, const OpEdges& edges,
                                      LinearSolver solver = LinearSolver::best, std::size_t most_pivots = 100'000);
 

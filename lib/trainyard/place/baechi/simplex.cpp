@@ -73,7 +73,11 @@ class Simplex {
     std::size_t idle = 0;
     bool phase_one = infeasibility() > 0;
     for (;; ++solution.pivots) {
-      if (inverse_.updates() >= kRefresh) refresh();
+      if (inverse_.updates() >= kRefresh) {
+        refresh();
+        solution.work += rows_ * (rows_ + inverse_.size() / 2);
+      }
+      solution.work += entries_.size() + 4 * rows_ + columns_ + 2 * inverse_.size();
       const double sum = infeasibility();
       const bool phase_one_now = sum > 0;
       if (phase_one_now != phase_one) reached = LinearProgram::kInfinity;
@@ -82,7 +86,8 @@ class Simplex {
       idle = goal < reached - 1e-12 * (1 + std::abs(reached)) || reached == LinearProgram::kInfinity ? 0 : idle + 1;
       reached = std::min(reached, goal);
 
-      if (solution.pivots >= options.most_pivots) return finish(solution, LinearSolution::Status::stopped);
+      if (solution.pivots >= options.most_pivots || solution.work >= options.most_work)
+        return finish(solution, LinearSolution::Status::stopped);
       const Entering entering = price(phase_one, idle > kPatience);
       if (entering.variable == kNone) {
         if (inverse_.updates() > 0) {  // once more, without what rounding has done since
