@@ -43,7 +43,9 @@ class WorkloadReader {
     ObjectReader object{root, "the workload", findings_};
     workload_.accelerators = static_cast<std::size_t>(count(object.required("maxFPGAs"), "accelerators"));
     workload_.cpus = static_cast<std::size_t>(count(object.required("maxCPUs"), "CPUs"));
-    workload_.accelerator_memory = Bytes{count(object.required("maxSizePerFPGA"), "bytes")};
+    // Sizes are whole bytes: of a capacity that is not, the whole ones count.
+    workload_.accelerator_memory = Bytes{
+        static_cast<std::int64_t>(std::floor(number(object.required("maxSizePerFPGA"), 0x1p61, "negative-bytes")))};
     if (const auto nodes = object.required("nodes", JsonKind::array))
       for (const JsonValue node : nodes->children()) read_node(node);
     if (const auto edges = object.required("edges", JsonKind::array))

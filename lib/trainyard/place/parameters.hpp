@@ -43,5 +43,6 @@ PlanOrder plan_order(const Parameters& given);
 std::vector<Placer> simple_placers();
 std::vector<Placer> list_placers();
 std::vector<Placer> baechi_placers();
+std::vector<Placer> load_placers();
 
 }  // namespace trainyard

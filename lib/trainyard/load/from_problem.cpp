@@ -1,0 +1,186 @@
+#include "trainyard/load/from_problem.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace trainyard {
+namespace {
+
+Picoseconds picoseconds(Nanoseconds time) { return Picoseconds{time.count * 1000}; }
+
+/// Whether devices pay for communication.
+IdMap<DeviceId, std::uint8_t> paying(const Problem& problem) {
+  IdMap<DeviceId, std::uint8_t> pays(problem.device_count(), 1);
+  bool any = false;
+  for (const DeviceId device : problem.devices()) {
+    pays[device] = problem.cluster().device(device).device_class == "cpu" ? 0 : 1;
+    any = any || pays[device] != 0;
+  }
+  if (!any) pays.assign(problem.device_count(), 1);
+  return pays;
+}
+
+/// Kinds, and the routes that each one's costs are taken from.
+struct Kinds {
+  std::vector<LoadKind> kinds;
+  std::vector<std::set<std::uint32_t>> routes;  // classes
+  std::vector<DeviceId> first;
+  IdMap<DeviceId, KindId> of;
+};
+
+Kinds find_kinds(const Problem& problem) {
+  const auto pays = paying(problem);
+  const Cluster& cluster = problem.cluster();
+  const auto payers = std::ranges::count(pays, 1);
+  Kinds found;
+  std::vector<std::tuple<std::size_t, std::optional<Bytes>, bool, std::set<std::uint32_t>>> keys;
+  for (const DeviceId device : problem.devices()) {
+    std::set<std::uint32_t> routes;
+    for (const DeviceId other : problem.devices()) {
+      if (other == device || pays[device] == 0 || (pays[other] == 0 && payers > 1)) continue;
+      routes.insert(cluster.route_class(device, other));
+      routes.insert(cluster.route_class(other, device));
+    }
+    const Device& about = cluster.device(device);
+    const std::tuple key{problem.column(device), about.memory, pays[device] != 0, routes};
+    const auto at = std::ranges::find(keys, key);
+    found.of.push_back(KindId{static_cast<std::size_t>(at - keys.begin())});
+    if (at != keys.end()) continue;
+    keys.push_back(key);
+    found.kinds.push_back({about.kind.empty() ? about.device_class : about.kind, about.memory, pays[device] != 0});
+    found.routes.push_back(std::move(routes));
+    found.first.push_back(device);
+  }
+  return found;
+}
+
+/// Colors: colocation groups, joined where a backward op follows a forward one.
+std::vector<std::uint32_t> find_colors(const Problem& problem, LoadMates mates) {
+  const Graph& graph = problem.graph();
+  if (mates == LoadMates::automatic) {
+    const auto ops = graph.ops();
+    const bool layers = std::any_of(ops.begin(), ops.end(), [&](OpId op) { return !graph.layer(op).empty(); });
+    mates = layers ? LoadMates::reads : LoadMates::colors;
+  }
+  std::vector<GroupId> joined(problem.group_count());
+  for (std::size_t i = 0; i < joined.size(); ++i) joined[i] = GroupId{i};
+  if (mates == LoadMates::reads) {
+    const auto is_forward = [&](OpId op) { return graph.phase(op) == Phase::forward; };
+    std::vector<bool> orphan(joined.size(), true);
+    for (const OpId op : graph.ops())
+      if (is_forward(op)) orphan[problem.group(op).index()] = false;
+    IdMap<OpId, std::size_t> position(graph.op_count());
+    for (std::size_t i = 0; i < graph.op_count(); ++i) position[graph.topological_order()[i]] = i;
+    for (const OpId op : graph.topological_order()) {
+      const GroupId group = problem.group(op);
+      if (!orphan[group.index()] || joined[group.index()] != group) continue;
+      OpId last = OpId::none();
+      for (const bool forward : {true, false}) {
+        for (const TensorId tensor : graph.inputs(op)) {
+          const OpId from = graph.producer(tensor);
+          if (is_forward(from) != forward || problem.group(from) == group) continue;
+          if (last.is_none() || position[from] > position[last]) last = from;
+        }
+        if (!last.is_none()) break;
+      }
+      // What it joins has joined what it will before: producers come first.
+      if (!last.is_none()) joined[group.index()] = joined[problem.group(last).index()];
+    }
+    // A group whose ops lie apart may have been asked before its own producers: follow the links to their end.
+    for (GroupId& group : joined)
+      for (std::size_t hops = 0; joined[group.index()] != group && hops < joined.size(); ++hops)
+        group = joined[group.index()];
+  }
+  std::vector<std::uint32_t> number(joined.size(), 0), colors;
+  std::vector<bool> known(joined.size(), false);
+  std::uint32_t next = 0;
+  for (const OpId op : graph.ops()) {
+    const std::size_t group = joined[problem.group(op).index()].index();
+    if (!known[group]) number[group] = next++;
+    known[group] = true;
+    colors.push_back(number[group]);
+  }
+  return colors;
+}
+
+Bytes size_of(const Graph& graph, OpId op, LoadMemory memory) {
+  Bytes size = graph.parameter_bytes(op) + graph.state_bytes(op);
+  if (memory == LoadMemory::weights) return size;
+  for (const TensorId tensor : graph.outputs(op)) {
+    const auto readers = graph.consumers(tensor);
+    const bool read_later = graph.phase(op) == Phase::forward && std::ranges::any_of(readers, [&](OpId reader) {
+                              return graph.phase(reader) != Phase::forward;
+                            });
+    if (graph.kept(tensor) || read_later) size += graph.bytes(tensor);
+  }
+  return size;
+}
+
+}  // namespace
+
+LoadProblem load_problem(const Problem& problem, const LoadModelOptions& options) {
+  const Graph& graph = problem.graph();
+  Kinds kinds = find_kinds(problem);
+  LoadParts parts{.kinds = std::move(kinds.kinds), .devices = std::move(kinds.of)};
+  const std::vector<std::uint32_t> colors = find_colors(problem, options.mates);
+  for (const OpId op : problem.ops()) {
+    parts.ops.push_back({.name = std::string{graph.name(op)},
+                         .backward = graph.phase(op) != Phase::forward,
+                         .color = colors[op.index()],
+                         .size = size_of(graph, op, options.memory)});
+    for (const DeviceId device : kinds.first)
+      parts.times.push_back(problem.can_run(op, device) ? picoseconds(problem.duration(op, device)) : kNeverLoad);
+  }
+  for (const TensorId tensor : graph.tensors()) {
+    const auto readers = graph.consumers(tensor);
+    parts.tensors.push_back({graph.producer(tensor), {readers.begin(), readers.end()}});
+    for (const auto& routes : kinds.routes) {
+      Nanoseconds longest{};
+      for (const std::uint32_t route : routes) longest = std::max(longest, problem.transfer_time(tensor, route));
+      parts.costs.push_back(picoseconds(longest));
+    }
+  }
+  for (const OpId op : problem.ops()) {
+    const auto later = graph.before(op);
+    if (later.empty()) continue;
+    parts.tensors.push_back({op, {later.begin(), later.end()}});
+    parts.costs.resize(parts.costs.size() + parts.kinds.size());
+  }
+  return LoadProblem{std::move(parts)};
+}
+
+IdMap<DeviceId, Nanoseconds> device_loads(const Problem& problem, const Placement& placement) {
+  const auto pays = paying(problem);
+  const Graph& graph = problem.graph();
+  IdMap<DeviceId, Nanoseconds> loads(problem.device_count());
+  for (const OpId op : problem.ops()) loads[placement[op]] += problem.duration(op, placement[op]);
+  std::vector<DeviceId> receivers;
+  for (const TensorId tensor : graph.tensors()) {
+    const DeviceId from = placement[graph.producer(tensor)];
+    receivers.clear();
+    for (const OpId reader : graph.consumers(tensor))
+      if (placement[reader] != from) receivers.push_back(placement[reader]);
+    std::ranges::sort(receivers);
+    const auto repeated = std::ranges::unique(receivers);
+    receivers.erase(repeated.begin(), repeated.end());
+    Nanoseconds longest{};
+    for (const DeviceId to : receivers) {
+      const Nanoseconds time = problem.transfer_time(tensor, from, to);
+      longest = std::max(longest, time);
+      if (pays[to] != 0) loads[to] += time;
+    }
+    if (pays[from] != 0) loads[from] += longest;
+  }
+  return loads;
+}
+
+Nanoseconds max_load(const Problem& problem, const Placement& placement) {
+  const auto loads = device_loads(problem, placement);
+  return *std::ranges::max_element(loads);
+}
+
+}  // namespace trainyard

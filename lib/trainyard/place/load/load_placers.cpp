@@ -1,0 +1,49 @@
+#include "trainyard/place/load/load_placers.hpp"
+
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/place/load/dpl.hpp"
+#include "trainyard/place/load/ideal_dp.hpp"
+#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/ranks.hpp"
+
+namespace trainyard {
+namespace {
+
+Schedule schedule_of(const Problem& problem, const LoadProblem& load, const Contraction& blocks, const Split& split) {
+  if (!split.found())
+    throw InputError({.code = "no-split",
+                      .message = "no contiguous split keeps the memory, the device kinds and the groups",
+                      .help = "placer 'load-search' also tries splits that are not contiguous"});
+  return ordered_schedule(problem, placement_of(split, blocks, load));
+}
+
+}  // namespace
+
+Schedule place_ideals(const Problem& problem, const LoadPlacerOptions& options) {
+  const LoadProblem load = load_problem(problem, options.model);
+  const Contraction blocks = contract(load);
+  return schedule_of(problem, load, blocks,
+                     ideal_split(load, blocks, {.sum = options.sum, .most_ideals = options.most_ideals}));
+}
+
+Schedule place_linear(const Problem& problem, const LoadPlacerOptions& options) {
+  const LoadProblem load = load_problem(problem, options.model);
+  const Contraction blocks = contract(load);
+  return schedule_of(problem, load, blocks,
+                     dpl(load, blocks, {.sum = options.sum}, options.drawn_orders, options.seed));
+}
+
+Schedule ordered_schedule(const Problem& problem, Placement placement) {
+  Schedule fifo{.placement = std::move(placement)};
+  Schedule ranked = fifo;
+  ranked.policy = Policy::priority;
+  ranked.priority.assign(problem.op_count(), 0);
+  double priority = 0;
+  for (const OpId op : by_descending_rank(problem, upward_ranks(problem, MeanCosts{problem})))
+    ranked.priority[op] = priority--;
+  return simulated_outcome(problem, ranked) < simulated_outcome(problem, fifo) ? ranked : fifo;
+}
+
+}  // namespace trainyard

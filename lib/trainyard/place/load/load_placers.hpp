@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "trainyard/load/from_problem.hpp"
+#include "trainyard/place/load/split.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+struct LoadPlacerOptions {
+  LoadModelOptions model = {};
+  LoadSum sum = LoadSum::added;
+  std::size_t drawn_orders = 4;      // of dpl
+  std::size_t most_ideals = 60'000;  // of dp-ideals
+  std::uint64_t seed = 1;
+};
+
+/// The contiguous split of least load: ideal_split(). Throws InputError: "too-many-ideals"; "no-split" where none keeps
+/// memory, device kinds and groups.
+Schedule place_ideals(const Problem& problem, const LoadPlacerOptions& options = {});
+
+/// The same along linear orders: dpl(). Throws InputError "no-split".
+Schedule place_linear(const Problem& problem, const LoadPlacerOptions& options = {});
+
+/// Gives a placement the order with which one step is simulated: first come first served or by upward ranks, whichever
+/// is better; ties go to the former.
+Schedule ordered_schedule(const Problem& problem, Placement placement);
+
+}  // namespace trainyard
