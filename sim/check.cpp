@@ -7,9 +7,11 @@
 #include "inputs.hpp"
 #include "run_common.hpp"
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/io/calibration_file.hpp"
 #include "trainyard/io/cluster_file.hpp"
 #include "trainyard/io/graph_file.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/profile_file.hpp"
 #include "trainyard/io/schedule_file.hpp"
 #include "trainyard/io/timeline_file.hpp"
 #include "trainyard/report/table.hpp"
@@ -76,11 +78,23 @@ class Checker {
       result.what = fmt::format("fits {} and {}", arguments_.model, arguments_.cluster);
       return;
     }
+    if (result.kind == "profile") {
+      const Profile profile = parse_profile(text, name);
+      result.what = fmt::format("{}, {}", counted(static_cast<std::int64_t>(profile.ops.size()), "measured op"),
+                                counted(static_cast<std::int64_t>(profile.links.size()), "measured link"));
+      return;
+    }
+    if (result.kind == "calibration") {
+      const Calibration calibration = parse_calibration(text, name);
+      result.what = fmt::format("{}, {}", counted(static_cast<std::int64_t>(calibration.ops.size()), "op time"),
+                                counted(static_cast<std::int64_t>(calibration.links.size()), "link"));
+      return;
+    }
     if (!result.kind.empty() && result.kind != "graph")
-      throw InputError(
-          Finding{.code = "format",
-                  .message = fmt::format("files of the format 'trainyard-{}' are not known here", result.kind),
-                  .help = "check knows graphs, schedules, timelines, clusters (.toml) and .onnx"});
+      throw InputError(Finding{
+          .code = "format",
+          .message = fmt::format("files of the format 'trainyard-{}' are not known here", result.kind),
+          .help = "check knows graphs, schedules, timelines, profiles, calibrations, clusters (.toml) and .onnx"});
     result.kind = "graph";
     const Graph graph = parse_graph(text, name);
     result.what = fmt::format("{}, {}", counted(static_cast<std::int64_t>(graph.op_count()), "op"),
@@ -91,9 +105,10 @@ class Checker {
     if (arguments_.model.empty() || arguments_.cluster.empty())
       throw UsageError(fmt::format("a {} can only be checked against a model and a cluster", kind),
                        "give --model and --cluster");
-    if (!problem_)
-      problem_.emplace(load_model(arguments_.model, arguments_).graph, make_cluster(load_cluster(arguments_)),
-                       load_costs(arguments_));
+    if (!problem_) {
+      Machine machine = load_machine(arguments_);
+      problem_.emplace(load_model(arguments_.model, arguments_).graph, std::move(machine.cluster), machine.costs);
+    }
     return *problem_;
   }
 

@@ -76,6 +76,8 @@ void add_model_options(CLI::App& verb, Arguments& to) {
 void add_cluster_options(CLI::App& verb, Arguments& to) {
   add(verb, "--cluster", to.cluster, "CLUSTER", "the devices: a built-in name (trainyard clusters) or a TOML file");
   add(verb, "--memory", to.memory, "SIZE", "what if every device held this much, as in 16GiB");
+  add(verb, "--costs", to.costs, "FILE", "a calibration: op and transfer times as measured (trainyard calibrate)");
+  add(verb, "--co-run", to.co_run, "N", "what if ops ran on N devices with one memory at once (with --costs)");
   add(verb, "--scale", to.scale, "compute=X,link=Y", "what if devices or links were X or Y times as fast");
 }
 
@@ -164,7 +166,8 @@ class Grammar {
 
     CLI::App& check = verb("check", "says all that is wrong with files",
                            "trainyard import resnet50 -o resnet50.json && trainyard check resnet50.json");
-    add_operands(check, arguments_.operands, "FILE...", "graphs, clusters, ONNX files, schedules, timelines");
+    add_operands(check, arguments_.operands, "FILE...",
+                 "graphs, clusters, ONNX files, schedules, timelines, profiles, calibrations");
     add(check, "--model", arguments_.model, "MODEL", "what schedules and timelines are checked against");
     add_cluster_options(check, arguments_);
     add_model_options(check, arguments_);

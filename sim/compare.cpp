@@ -48,11 +48,12 @@ struct Comparison {
 };
 
 /// Every placer on one model. An interrupt ends it after the placer that runs.
-void compare_model(Comparison& all, const std::string& word, const Arguments& arguments, const Cluster& cluster,
+void compare_model(Comparison& all, const std::string& word, const Arguments& arguments, const Machine& machine,
                    const std::vector<const Placer*>& placers, Console& console) {
   LoadedModel model = load_model(word, arguments);
   warn_notes(model, console);
-  const Problem problem{std::move(model.graph), cluster, load_costs(arguments)};
+  const Cluster& cluster = machine.cluster;
+  const Problem problem{std::move(model.graph), cluster, machine.costs};
   const LowerBound bound = best_lower_bound(problem);
   const PlaceOptions options{.seed = chosen_seed(arguments)};
   const std::optional<NoiseOptions> noise = noise_options(arguments);
@@ -196,6 +197,7 @@ int run_compare(const Arguments& arguments, Console& console) {
   Comparison all;
   Outputs outputs;
   outputs.reads(arguments.cluster);
+  outputs.reads(arguments.costs);
   for (const std::string& word : arguments.operands) outputs.reads(word);
   outputs.writes(arguments.csv, "--csv", [&all](std::ostream& out) { write_csv(all.rows, out); });
   const TraceOptions flows = trace_options(arguments);
@@ -218,10 +220,11 @@ int run_compare(const Arguments& arguments, Console& console) {
   refuse_json_beside(outputs, console);
   outputs.check();
 
-  const Cluster cluster = make_cluster(load_cluster(arguments));
+  const Machine machine = load_machine(arguments);
+  for (const std::string& note : machine.notes) console.warn(note);
   const InterruptGuard guard;  // what is there by then is shown
   for (const std::string& word : arguments.operands)
-    if (!interrupted()) compare_model(all, word, arguments, cluster, chosen, console);
+    if (!interrupted()) compare_model(all, word, arguments, machine, chosen, console);
   if (all.rows.empty()) {
     std::vector<Finding> findings;
     for (const SkippedPlacer& skip : all.skipped)

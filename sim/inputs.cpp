@@ -11,6 +11,8 @@
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/cost/calibration.hpp"
+#include "trainyard/io/calibration_file.hpp"
 #include "trainyard/io/cluster_file.hpp"
 #include "trainyard/io/dnn_partitioning.hpp"
 #include "trainyard/io/graph_file.hpp"
@@ -219,9 +221,16 @@ ClusterSpec load_cluster(const Arguments& arguments) {
   return spec;
 }
 
-CostModel load_costs(const Arguments& arguments) {
+namespace {
+
+/// --scale and --co-run, onto these costs.
+CostModel changed_costs(CostModel costs, const Arguments& arguments) {
   static const std::array<std::string, 2> names{"compute", "link"};
-  CostModel costs;
+  if (!arguments.co_run.empty()) {
+    if (arguments.costs.empty())
+      throw UsageError("--co-run takes its factors from a calibration", "give --costs CALIBRATION.json too");
+    costs.co_running = whole_number(arguments.co_run, "--co-run", 1);
+  }
   std::string_view rest = arguments.scale;
   while (!rest.empty()) {
     const std::string part{rest.substr(0, rest.find(','))};
@@ -234,6 +243,38 @@ CostModel load_costs(const Arguments& arguments) {
     (one_of(name, names, "--scale") == "compute" ? costs.compute_speed : costs.link_speed) = factor;
   }
   return costs;
+}
+
+/// What a calibration cannot say of the cluster.
+std::vector<std::string> calibration_notes(const Calibration& calibration, const CalibrationMatch& match,
+                                           std::size_t devices) {
+  std::vector<std::string> notes, kinds;
+  for (const CalibratedDevice& device : calibration.devices) kinds.push_back(device.kind);
+  if (!match.unmatched.empty())
+    notes.push_back(fmt::format("the calibration knows nothing of {} (it is of {}): op times there are estimated",
+                                fmt::join(match.unmatched, ", "), fmt::join(kinds, ", ")));
+  if (devices > 1 && match.routes + match.routes_by_kind == 0)
+    notes.push_back("the calibration knows no route of this cluster: transfer times are the cluster's own");
+  else if (match.routes_by_kind > 0)
+    notes.push_back(fmt::format("{} of {} routes take the times of another pair of devices of the same kinds",
+                                match.routes_by_kind, devices * (devices - 1)));
+  return notes;
+}
+
+}  // namespace
+
+CostModel load_costs(const Arguments& arguments) { return changed_costs({}, arguments); }
+
+Machine load_machine(const Arguments& arguments) {
+  ClusterSpec spec = load_cluster(arguments);
+  if (arguments.costs.empty()) return {make_cluster(std::move(spec)), load_costs(arguments), {}};
+  make_cluster(spec);  // what is wrong with it is said in its own names
+  const Calibration calibration = read_calibration(arguments.costs);
+  CostModel costs = changed_costs(cost_model(calibration), arguments);
+  CalibrationMatch match;
+  const std::size_t devices = spec.devices.size();
+  Cluster cluster = make_cluster(calibrated(std::move(spec), calibration, &match));
+  return {std::move(cluster), std::move(costs), calibration_notes(calibration, match, devices)};
 }
 
 const Placer& chosen_placer(const Arguments& arguments) {

@@ -34,8 +34,16 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments);
 /// What CLUSTER names, with the --memory of the arguments.
 ClusterSpec load_cluster(const Arguments& arguments);
 
-/// --scale.
+/// --scale and --co-run.
 CostModel load_costs(const Arguments& arguments);
+
+/// Cluster and costs, with the --costs of the arguments in both.
+struct Machine {
+  Cluster cluster;
+  CostModel costs;
+  std::vector<std::string> notes;  // of what the calibration does not know
+};
+Machine load_machine(const Arguments& arguments);
 
 /// --placer (heft unless given), --parameter and --seed.
 const Placer& chosen_placer(const Arguments& arguments);

@@ -10,7 +10,7 @@ int run_place(const Arguments& arguments, Console& console) {
   const PlaceOptions options = place_options(arguments, placer);
 
   Outputs outputs;
-  for (const std::string& input : {word, arguments.cluster}) outputs.reads(input);
+  for (const std::string& input : {word, arguments.cluster, arguments.costs}) outputs.reads(input);
   std::optional<RunResult> run;
   outputs.writes(arguments.output, "--output", [&run](std::ostream& out) {
     const SchedulePrediction prediction{run->summary.makespan, run->summary.bound.value, run->summary.fits};
@@ -20,10 +20,11 @@ int run_place(const Arguments& arguments, Console& console) {
   refuse_json_beside(outputs, console);
   outputs.check();
 
-  Cluster cluster = make_cluster(load_cluster(arguments));
+  Machine machine = load_machine(arguments);
   LoadedModel model = load_model(word, arguments);
   warn_notes(model, console);
-  const Problem problem{std::move(model.graph), std::move(cluster), load_costs(arguments)};
+  for (const std::string& note : machine.notes) console.warn(note);
+  const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
   run = run_placer(model.name, problem, best_lower_bound(problem), placer, options);
   return finish_run(*run, "place", outputs, console);
 }

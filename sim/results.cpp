@@ -23,7 +23,16 @@ std::string sources_text(const RunSummary& run) {
   for (const SourceUse& use : run.sources)
     parts.push_back(fmt::format("{} {} ({})", percent(use.time_share), name_of(use.source),
                                 counted(static_cast<std::int64_t>(use.ops), "op")));
-  return fmt::format("op times rest on: {}", fmt::join(parts, ", "));
+  std::string text = fmt::format("op times rest on: {}", fmt::join(parts, ", "));
+  parts.clear();
+  bool measured = false;
+  for (const EvidenceUse& use : run.evidence) {
+    if (use.transfers == 0) continue;
+    parts.push_back(fmt::format("{} {} ({})", percent(use.transfer_share), name_of(use.evidence),
+                                counted(static_cast<std::int64_t>(use.transfers), "transfer")));
+    measured = measured || use.evidence != Evidence::estimated;
+  }
+  return measured ? text + fmt::format("; transfer times are {}", fmt::join(parts, ", ")) : text;
 }
 
 std::string device_table(const RunResult& run) {

@@ -89,8 +89,23 @@ Json out_of_memory_json(const RunResult& run) {
 Json sources_json(const RunSummary& run) {
   Json sources = Json::object();
   for (const SourceUse& use : run.sources)
-    sources[name_of(use.source)] = {{"ops", use.ops}, {"time_ns", use.time.count}, {"time_share", use.time_share}};
+    sources[name_of(use.source)] = {{"ops", use.ops},
+                                    {"time_ns", use.time.count},
+                                    {"time_share", use.time_share},
+                                    {"evidence", name_of(evidence_of(use.source))}};
   return sources;
+}
+
+Json evidence_json(const RunSummary& run) {
+  Json all = Json::object();
+  for (const EvidenceUse& use : run.evidence)
+    all[name_of(use.evidence)] = {{"ops", use.ops},
+                                  {"op_time_ns", use.op_time.count},
+                                  {"op_time_share", use.op_share},
+                                  {"transfers", use.transfers},
+                                  {"transfer_time_ns", use.transfer_time.count},
+                                  {"transfer_time_share", use.transfer_share}};
+  return all;
 }
 
 Json noise_json(const NoiseResult& noise) {
@@ -170,6 +185,7 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
   object["devices"] = devices_json(run);
   object["links"] = links_json(run);
   object["cost_sources"] = sources_json(summary);
+  object["evidence"] = evidence_json(summary);
   object["out_of_memory"] = out_of_memory_json(run);
   return end(object, warnings);
 }

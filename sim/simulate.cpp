@@ -24,7 +24,7 @@ int run_simulate(const Arguments& arguments, Console& console) {
   if (steps > 0 && noise) throw UsageError("--steps and --noise do not go together", "give one of them");
 
   Outputs outputs;
-  for (const std::string& input : {word, arguments.cluster, arguments.schedule}) outputs.reads(input);
+  for (const std::string& input : {word, arguments.cluster, arguments.schedule, arguments.costs}) outputs.reads(input);
   std::optional<RunResult> run, all_steps;
   const std::optional<RunResult>& written = steps > 0 ? all_steps : run;
   outputs.writes(arguments.output, "--output", [&written](std::ostream& out) {
@@ -34,10 +34,11 @@ int run_simulate(const Arguments& arguments, Console& console) {
   refuse_json_beside(outputs, console);
   outputs.check();
 
-  Cluster cluster = make_cluster(load_cluster(arguments));
+  Machine machine = load_machine(arguments);
   LoadedModel model = load_model(word, arguments);
   warn_notes(model, console);
-  const Problem problem{std::move(model.graph), std::move(cluster), load_costs(arguments)};
+  for (const std::string& note : machine.notes) console.warn(note);
+  const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
   const LowerBound bound = best_lower_bound(problem);
   if (placer) {
     run = run_placer(model.name, problem, bound, *placer, options);

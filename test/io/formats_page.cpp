@@ -5,8 +5,10 @@
 
 #include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/io/calibration_file.hpp"
 #include "trainyard/io/cluster_file.hpp"
 #include "trainyard/io/graph_file.hpp"
+#include "trainyard/io/profile_file.hpp"
 #include "trainyard/io/schedule_file.hpp"
 #include "trainyard/io/timeline_file.hpp"
 
@@ -33,7 +35,7 @@ std::vector<std::string> examples(const std::string& language) {
 TEST_CASE("the examples on the page of formats are read as they stand") {
   const auto json = examples("json");
   const auto toml = examples("toml");
-  REQUIRE(json.size() == 3);
+  REQUIRE(json.size() == 5);
   REQUIRE(toml.size() == 1);
   const Graph graph = parse_graph(json[0], "the page's graph");
   CHECK(graph.op_count() == 2);
@@ -51,4 +53,12 @@ TEST_CASE("the examples on the page of formats are read as they stand") {
   const Timeline timeline =
       parse_timeline(json[2], "the page's timeline", {std::move(builder).build(), make_cluster(pair)});
   CHECK(timeline.makespan == Nanoseconds{3004});
+
+  CHECK(parse_profile(json[3], "the page's profile").ops.size() == 1);
+  const Calibration calibration = parse_calibration(json[4], "the page's calibration");
+  CHECK(calibration.links[0].segments.size() == 2);
+  // The page's graph on the page's cluster, with the page's calibration: conv1 takes its given time on a GPU.
+  CHECK(Problem{graph, make_cluster(calibrated(parse_cluster(toml[0], "the page's cluster"), calibration)),
+                cost_model(calibration)}
+            .op_count() == 2);
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "trainyard/cluster/routes.hpp"
 #include "trainyard/core/error.hpp"
@@ -37,6 +38,8 @@ class Checker {
     for (std::size_t i = 0; i < spec.egresses.size(); ++i) check_egress(spec.egresses[i], fmt::format("/egress/{}", i));
     for (std::size_t i = 0; i < spec.routes.size(); ++i)
       check_route(spec.routes[i], names, fmt::format("/route/{}", i));
+    for (std::size_t i = 0; i < spec.measured.size(); ++i)
+      check_measured(spec.measured[i], fmt::format("/measured/{}", i));
     throw_if_any();
   }
 
@@ -86,6 +89,13 @@ class Checker {
         report("duplicate-name", fmt::format("device '{}' has two egresses", egress.device), "keep one",
                at + "/device");
     }
+  }
+
+  void check_measured(const MeasuredRoute& route, const std::string& at) {
+    check_device_name(route.from, at + "/from", "a measured route");
+    check_device_name(route.to, at + "/to", "a measured route");
+    check_rate(route.bandwidth.value, false, "bandwidth", "the measured route from", route.from, at);
+    check_time(route.latency, "latency", "the measured route from", route.from, at);
   }
 
   void check_route(const GivenRoute& route, const std::map<std::string, std::size_t>& links, const std::string& at) {
@@ -225,8 +235,8 @@ Cluster make_cluster(ClusterSpec spec) {
   }
   // A path over further egresses is never faster than the source's own egress, its bottleneck never wider, and it has
   // more links. So where there are only egresses, each source has one route, whatever the destination.
-  const bool only_egresses = spec.links.empty() && spec.routes.empty() && spec.egresses.size() == spec.devices.size() &&
-                             !spec.egresses.empty();
+  const bool only_egresses = spec.links.empty() && spec.routes.empty() && spec.measured.empty() &&
+                             spec.egresses.size() == spec.devices.size() && !spec.egresses.empty();
   for (std::size_t i = 0; i < spec.egresses.size(); ++i) {
     const Egress& egress = spec.egresses[i];
     const std::size_t from = checker.vertex(egress.device);
@@ -241,11 +251,14 @@ Cluster make_cluster(ClusterSpec spec) {
   const std::size_t devices = spec.devices.size();
   std::map<std::pair<std::size_t, std::size_t>, const GivenRoute*> given;
   for (const GivenRoute& route : spec.routes) given[{checker.vertex(route.from), checker.vertex(route.to)}] = &route;
-  std::map<std::pair<std::int64_t, double>, std::uint32_t> classes;
-  const auto route_class = [&](Nanoseconds latency, BytesPerSecond bandwidth) {
+  std::map<std::pair<std::size_t, std::size_t>, const MeasuredRoute*> measured;
+  for (const MeasuredRoute& route : spec.measured)
+    measured[{checker.vertex(route.from), checker.vertex(route.to)}] = &route;
+  std::map<std::tuple<std::int64_t, double, std::uint32_t>, std::uint32_t> classes;
+  const auto route_class = [&](Nanoseconds latency, BytesPerSecond bandwidth, std::uint32_t curve = 0) {
     const auto [known, added] =
-        classes.try_emplace({latency.count, bandwidth.value}, static_cast<std::uint32_t>(classes.size()));
-    if (added) cluster.route_classes_.push_back({latency, bandwidth});
+        classes.try_emplace({latency.count, bandwidth.value, curve}, static_cast<std::uint32_t>(classes.size()));
+    if (added) cluster.route_classes_.push_back({latency, bandwidth, curve});
     return known->second;
   };
   if (only_egresses) {
@@ -303,7 +316,10 @@ Cluster make_cluster(ClusterSpec spec) {
         hold(held[a].own);
         hold(held[a].bus);
       }
-      route.route_class = route_class(latency, bandwidth);
+      const auto times = measured.find({from, to});
+      route.route_class = times == measured.end()
+                              ? route_class(latency, bandwidth)
+                              : route_class(times->second->latency, times->second->bandwidth, times->second->curve);
       route.channel_count = static_cast<std::uint32_t>(cluster.route_channels_.size()) - route.first_channel;
       route.link_count = static_cast<std::uint32_t>(cluster.route_links_.size()) - route.first_link;
     }

@@ -66,6 +66,17 @@ struct GivenRoute {
   friend bool operator==(const GivenRoute&, const GivenRoute&) = default;
 };
 
+/// What was measured from one device to another takes the place of what the links say; the links are still held.
+struct MeasuredRoute {
+  std::string from, to;
+  Nanoseconds latency{};
+  BytesPerSecond bandwidth{};
+  std::uint32_t curve =
+      0;  // for the cost model: which of its measured curves, from 1; 0: latency and bandwidth are all
+
+  friend bool operator==(const MeasuredRoute&, const MeasuredRoute&) = default;
+};
+
 /// Everything a cluster file says, in its order; make_cluster turns it into a Cluster.
 struct ClusterSpec {
   std::string name;
@@ -74,6 +85,7 @@ struct ClusterSpec {
   std::vector<Link> links = {};
   std::vector<Egress> egresses = {};
   std::vector<GivenRoute> routes = {};
+  std::vector<MeasuredRoute> measured = {};  // no part of a cluster file: a calibration adds them
 
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
@@ -95,12 +107,14 @@ struct Route {
   BytesPerSecond bandwidth;             // the smallest of the route's links
   std::span<const ChannelId> channels;  // distinct, in path order
   std::span<const LinkId> links;        // egress links count on after the declared links
+  std::uint32_t curve = 0;              // of a measured route
 };
 
 /// What decides how long bytes take on a route, from the route's first channel to its last.
 struct RouteClass {
   Nanoseconds latency;
   BytesPerSecond bandwidth;
+  std::uint32_t curve = 0;  // MeasuredRoute::curve
 
   friend bool operator==(const RouteClass&, const RouteClass&) = default;
 };
@@ -123,10 +137,10 @@ class Cluster {
     const RouteClass& rate = route_classes_[stored.route_class];
     return {rate.latency, rate.bandwidth,
             std::span{route_channels_}.subspan(stored.first_channel, stored.channel_count),
-            std::span{route_links_}.subspan(stored.first_link, stored.link_count)};
+            std::span{route_links_}.subspan(stored.first_link, stored.link_count), rate.curve};
   }
-  /// Routes of one class have the same latency and bandwidth. Classes are numbered in the order in which they first
-  /// appear over the pairs (from, to), sorted. from != to.
+  /// Routes of one class have the same latency, bandwidth and curve. Classes are numbered in the order in which they
+  /// first appear over the pairs (from, to), sorted. from != to.
   std::uint32_t route_class(DeviceId from, DeviceId to) const { return routes_[pair(from, to)].route_class; }
   std::span<const RouteClass> route_classes() const { return route_classes_; }
   std::optional<DeviceId> find_device(std::string_view name) const;

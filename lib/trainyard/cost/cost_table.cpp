@@ -3,19 +3,10 @@
 #include <cassert>
 
 namespace trainyard {
-namespace {
-
-template <class Times>
-std::optional<Nanoseconds> look_up(const Times& times, std::string_view key) {
-  const auto at = times.find(key);
-  return at == times.end() ? std::nullopt : std::optional{at->second};
-}
-
-}  // namespace
-
-void CostTable::add_op(std::string_view device_kind, std::string_view op, Nanoseconds time) {
+void CostTable::add_op(std::string_view device_kind, std::string_view op, Nanoseconds time,
+                       std::string_view signature) {
   assert(time >= Nanoseconds{0});
-  kinds_[std::string{device_kind}].ops.insert_or_assign(std::string{op}, time);
+  kinds_[std::string{device_kind}].ops.insert_or_assign(std::string{op}, OpTime{time, std::string{signature}});
 }
 
 void CostTable::add_signature(std::string_view device_kind, std::string_view signature, Nanoseconds time) {
@@ -23,14 +14,22 @@ void CostTable::add_signature(std::string_view device_kind, std::string_view sig
   kinds_[std::string{device_kind}].signatures.insert_or_assign(std::string{signature}, time);
 }
 
-std::optional<Nanoseconds> CostTable::find_op(std::string_view device_kind, std::string_view op) const {
+std::optional<Nanoseconds> CostTable::find_op(std::string_view device_kind, std::string_view op,
+                                              std::string_view signature) const {
   const auto kind = kinds_.find(device_kind);
-  return kind == kinds_.end() ? std::nullopt : look_up(kind->second.ops, op);
+  if (kind == kinds_.end()) return std::nullopt;
+  const auto known = kind->second.ops.find(op);
+  if (known == kind->second.ops.end()) return std::nullopt;
+  const std::string& measured = known->second.signature;
+  return measured.empty() || signature.empty() || measured == signature ? std::optional{known->second.time}
+                                                                        : std::nullopt;
 }
 
 std::optional<Nanoseconds> CostTable::find_signature(std::string_view device_kind, std::string_view signature) const {
   const auto kind = kinds_.find(device_kind);
-  return kind == kinds_.end() ? std::nullopt : look_up(kind->second.signatures, signature);
+  if (kind == kinds_.end()) return std::nullopt;
+  const auto known = kind->second.signatures.find(signature);
+  return known == kind->second.signatures.end() ? std::nullopt : std::optional{known->second};
 }
 
 std::size_t CostTable::size() const {

@@ -15,12 +15,14 @@ namespace trainyard {
 /// They are what a profiler sees on the device, without the launch overhead. A plain value: copy and compare it.
 class CostTable {
  public:
-  /// The time of this op of the graph. A second entry for the same op and kind replaces the first. time >= 0.
-  void add_op(std::string_view device_kind, std::string_view op, Nanoseconds time);
+  /// The time of this op of the graph. A second entry for the same op and kind replaces the first. time >= 0. With a
+  /// signature it answers only ops of the same one: another graph, or batch, may use the name for something else.
+  void add_op(std::string_view device_kind, std::string_view op, Nanoseconds time, std::string_view signature = {});
   /// The time of any op of this signature. A second entry replaces the first. time >= 0; signature not empty.
   void add_signature(std::string_view device_kind, std::string_view signature, Nanoseconds time);
 
-  std::optional<Nanoseconds> find_op(std::string_view device_kind, std::string_view op) const;
+  std::optional<Nanoseconds> find_op(std::string_view device_kind, std::string_view op,
+                                     std::string_view signature = {}) const;
   std::optional<Nanoseconds> find_signature(std::string_view device_kind, std::string_view signature) const;
 
   bool empty() const { return kinds_.empty(); }
@@ -31,8 +33,15 @@ class CostTable {
 
  private:
   using Times = std::map<std::string, Nanoseconds, std::less<>>;
+  struct OpTime {
+    Nanoseconds time;
+    std::string signature;  // empty: not known
+
+    friend bool operator==(const OpTime&, const OpTime&) = default;
+  };
   struct Kind {
-    Times ops, signatures;
+    std::map<std::string, OpTime, std::less<>> ops;
+    Times signatures;
 
     friend bool operator==(const Kind&, const Kind&) = default;
   };

@@ -30,6 +30,8 @@ class EfficiencyTable {
   /// Both shares in (0, 1]. A second entry for the type replaces the first.
   void set(std::string_view type, Efficiency efficiency);
   Efficiency of(std::string_view type) const;
+  /// Whether the type has an entry of its own.
+  bool has(std::string_view type) const { return types_.contains(type); }
 
   friend bool operator==(const EfficiencyTable&, const EfficiencyTable&) = default;
 

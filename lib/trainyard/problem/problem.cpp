@@ -70,6 +70,18 @@ Finding no_device(const Graph& graph, const Cluster& cluster, OpId op) {
 
 }  // namespace
 
+Problem::TransferClass Problem::transfer_class(Nanoseconds latency, std::uint32_t rate, const RouteClass& route,
+                                               const CostModel& costs) {
+  TransferClass result{.latency = latency, .rate = rate};
+  if (route.curve == 0 || route.curve > costs.curves.size()) return result;
+  const TransferCurve& curve = costs.curves[route.curve - 1];
+  result.least = curve.segments.front().from;
+  result.most = curve.segments.back().to;
+  result.inside = curve.evidence(result.least);
+  result.outside = Evidence::transferred;
+  return result;
+}
+
 Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs) {
   auto data = std::make_shared<Data>();
   data->graph = std::move(graph);
@@ -107,25 +119,27 @@ Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs) {
     total += longest.count + longest_gap.count;
   }
 
-  // Transfer times: latency per class of routes, bytes / bandwidth per tensor and distinct bandwidth.
+  // Transfer times: latency per class of routes, bytes / bandwidth per tensor and distinct bandwidth or
+  // measured curve.
   const std::size_t devices = c.device_count();
-  std::map<double, std::uint32_t> rates;
-  std::vector<Route> rate_routes;
+  std::map<std::pair<double, std::uint32_t>, std::uint32_t> rates;
+  std::vector<RouteClass> rate_routes;
   Nanoseconds longest_latency{0};
   for (const RouteClass& routes : c.route_classes()) {
-    const Nanoseconds latency = costs.transfer_time(Bytes{0}, Route{routes.latency, routes.bandwidth, {}, {}});
+    const Nanoseconds latency = costs.transfer_latency(routes);
     longest_latency = std::max(longest_latency, latency);
-    const auto [known, added] = rates.try_emplace(routes.bandwidth.value, static_cast<std::uint32_t>(rates.size()));
-    if (added) rate_routes.push_back({Nanoseconds{0}, routes.bandwidth, {}, {}});
-    data->transfers.push_back({latency, known->second});
+    const auto [known, added] =
+        rates.try_emplace({routes.bandwidth.value, routes.curve}, static_cast<std::uint32_t>(rates.size()));
+    if (added) rate_routes.push_back(routes);
+    data->transfers.push_back(transfer_class(latency, known->second, routes, costs));
   }
   for (const ChannelId channel : c.channels()) longest_gap = std::max(longest_gap, c.channel(channel).gap);
   data->rates = rate_routes.size();
   data->byte_times.reserve(g.tensor_count() * rate_routes.size());
   for (const TensorId tensor : g.tensors()) {
     Nanoseconds longest{0};
-    for (const Route& route : rate_routes) {
-      data->byte_times.push_back(costs.transfer_time(g.bytes(tensor), route));
+    for (const RouteClass& route : rate_routes) {
+      data->byte_times.push_back(costs.byte_time(g.bytes(tensor), route));
       longest = std::max(longest, data->byte_times.back());
     }
     const auto copies = static_cast<Wide>(std::min(g.consumers(tensor).size(), devices - 1));

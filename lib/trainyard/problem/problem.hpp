@@ -69,8 +69,15 @@ class Problem {
   /// other.
   Nanoseconds horizon() const { return data_->horizon; }
 
+  /// How well the time of the tensor's transfer is known, from != to.
+  Evidence transfer_evidence(TensorId tensor, DeviceId from, DeviceId to) const {
+    const TransferClass& routes = data_->transfers[data_->cluster.route_class(from, to)];
+    const Bytes bytes = data_->graph.bytes(tensor);
+    return bytes >= routes.least && bytes <= routes.most ? routes.inside : routes.outside;
+  }
+
   /// The parts of transfer_time, for loops that look up many: what the route adds, and the time of the tensor's bytes
-  /// at each of the distinct bandwidths, tensors x rates.
+  /// at each of the distinct rates (bandwidths, and measured curves), tensors x rates.
   Nanoseconds transfer_latency(DeviceId from, DeviceId to) const {
     return data_->transfers[data_->cluster.route_class(from, to)].latency;
   }
@@ -93,7 +100,13 @@ class Problem {
   struct TransferClass {
     Nanoseconds latency;
     std::uint32_t rate = 0;  // column of byte_times
+    // What is known of transfers of `least` to `most` bytes, and of others.
+    Evidence inside = Evidence::estimated, outside = Evidence::estimated;
+    Bytes least, most;
   };
+  static TransferClass transfer_class(Nanoseconds latency, std::uint32_t rate, const RouteClass& route,
+                                      const CostModel& costs);
+
   struct Data {
     Graph graph;
     Cluster cluster;
@@ -103,7 +116,7 @@ class Problem {
     std::vector<CostSource> sources;     // op x column
     IdMap<OpId, Nanoseconds> shortest;
     Nanoseconds horizon;
-    std::size_t rates = 0;                 // distinct route bandwidths
+    std::size_t rates = 0;                 // distinct route bandwidths and curves
     std::vector<TransferClass> transfers;  // by route class
     std::vector<Nanoseconds> byte_times;   // tensor x rate
     IdMap<OpId, GroupId> group;

@@ -42,9 +42,7 @@ Nanoseconds largest_load(const Problem& problem, const Timeline& timeline) {
 }
 
 std::vector<SourceUse> source_uses(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
-  constexpr std::array all{CostSource::graph, CostSource::calibrated_op, CostSource::calibrated_signature,
-                           CostSource::fit, CostSource::roofline};
-  std::array<SourceUse, all.size()> uses;
+  std::array<SourceUse, kCostSources> uses;
   Nanoseconds total{};
   for (const OpId op : problem.ops()) {
     SourceUse& use = uses[static_cast<std::size_t>(problem.cost_source(op, schedule.placement[op]))];
@@ -54,13 +52,41 @@ std::vector<SourceUse> source_uses(const Problem& problem, const Schedule& sched
     total += time;
   }
   std::vector<SourceUse> answered;
-  for (const CostSource source : all) {
-    SourceUse use = uses[static_cast<std::size_t>(source)];
-    use.source = source;
+  for (std::size_t source = 0; source < uses.size(); ++source) {
+    SourceUse use = uses[source];
+    use.source = static_cast<CostSource>(source);
     use.time_share = share_of(use.time, total);
     if (use.ops > 0) answered.push_back(use);
   }
   return answered;
+}
+
+std::vector<EvidenceUse> evidence_uses(const Problem& problem, const std::vector<SourceUse>& sources,
+                                       const Timeline& timeline) {
+  std::array<EvidenceUse, kEvidences> uses;
+  Nanoseconds ops{}, transfers{};
+  for (const SourceUse& source : sources) {
+    EvidenceUse& use = uses[static_cast<std::size_t>(evidence_of(source.source))];
+    use.ops += source.ops;
+    use.op_time += source.time;
+    ops += source.time;
+  }
+  for (const Transfer& transfer : timeline.transfers) {
+    EvidenceUse& use =
+        uses[static_cast<std::size_t>(problem.transfer_evidence(transfer.tensor, transfer.from, transfer.to))];
+    ++use.transfers;
+    use.transfer_time += transfer.end - transfer.start;
+    transfers += transfer.end - transfer.start;
+  }
+  std::vector<EvidenceUse> occurring;
+  for (std::size_t evidence = 0; evidence < uses.size(); ++evidence) {
+    EvidenceUse use = uses[evidence];
+    use.evidence = static_cast<Evidence>(evidence);
+    use.op_share = share_of(use.op_time, ops);
+    use.transfer_share = share_of(use.transfer_time, transfers);
+    if (use.ops > 0 || use.transfers > 0) occurring.push_back(use);
+  }
+  return occurring;
 }
 
 }  // namespace
@@ -75,6 +101,7 @@ RunSummary summarize(const Problem& problem, const Schedule& schedule, const Tim
   run.optimal = run.fits && timeline.makespan == bound.value;
   run.max_load = largest_load(problem, timeline);
   run.sources = source_uses(problem, schedule, timeline);
+  run.evidence = evidence_uses(problem, run.sources, timeline);
 
   run.busiest = run.tightest = DeviceId{0};
   Nanoseconds busy{};

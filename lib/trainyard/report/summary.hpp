@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainyard/cost/cost_model.hpp"
+#include "trainyard/cost/evidence.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
@@ -21,6 +22,19 @@ struct SourceUse {
   double time_share = 0;  // of the time of all ops
 
   friend bool operator==(const SourceUse&, const SourceUse&) = default;
+};
+
+/// How much of a prediction is known how well: of the op times, and of the transfer times.
+struct EvidenceUse {
+  Evidence evidence = Evidence::estimated;
+  std::size_t ops = 0;
+  Nanoseconds op_time{};
+  double op_share = 0;  // of the time of all ops
+  std::size_t transfers = 0;
+  Nanoseconds transfer_time{};
+  double transfer_share = 0;  // of the time of all transfers
+
+  friend bool operator==(const EvidenceUse&, const EvidenceUse&) = default;
 };
 
 /// The numbers of one run that tables, JSON and the page show.
@@ -49,6 +63,7 @@ struct RunSummary {
   Bytes peak{};                    // its peak
   std::vector<DeviceId> unused;    // devices on which no op is placed
   std::vector<SourceUse> sources;  // those that answered, in the order in which they are asked
+  std::vector<EvidenceUse> evidence;  // those that occur, best first
 
   friend bool operator==(const RunSummary&, const RunSummary&) = default;
 };

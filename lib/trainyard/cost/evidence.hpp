@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+namespace trainyard {
+
+/// How a predicted time is known.
+///
+///     given        the graph or the author says so
+///     measured     this very op, or one of its signature, was timed on this kind of device
+///     interpolated from a fit, between what it was fitted to
+///     transferred  from a fit beyond what it was fitted to, or from another pair of devices of the same kinds
+///     estimated    from data sheets and general efficiencies, or efficiencies fitted to other ops of the type
+enum class Evidence : std::uint8_t { given, measured, interpolated, transferred, estimated };
+
+inline constexpr int kEvidences = 5;
+
+inline const char* name_of(Evidence evidence) {
+  constexpr const char* names[kEvidences] = {"given", "measured", "interpolated", "transferred", "estimated"};
+  return names[static_cast<int>(evidence)];
+}
+
+}  // namespace trainyard
