@@ -4,6 +4,7 @@
 #include "catalogue.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/place/baechi/linear_program.hpp"
+#include "trainyard/place/integer_program.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/zoo/zoo.hpp"
 #include "verbs.hpp"
@@ -27,7 +28,9 @@ std::vector<Feature> features() {
        "this version predicts from rooflines and from times in graph files; it does not measure"},
       {"linear programs by Clp", has_clp(),
        has_clp() ? "for m-sct" : "m-sct solves its program by a simplex method of its own; coinor-libclp-dev adds Clp"},
-      {"integer programming, graph partitioning", false, "no placer of this version uses them"},
+      {"integer programs by CBC", has_cbc(),
+       has_cbc() ? "for load-program" : "coinor-libcbc-dev adds it, and load-program"},
+      {"graph partitioning", false, "no placer of this version uses it"},
   };
 }
 

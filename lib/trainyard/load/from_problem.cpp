@@ -1,6 +1,7 @@
 #include "trainyard/load/from_problem.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -66,40 +67,52 @@ std::vector<std::uint32_t> find_colors(const Problem& problem, LoadMates mates) 
     const bool layers = std::any_of(ops.begin(), ops.end(), [&](OpId op) { return !graph.layer(op).empty(); });
     mates = layers ? LoadMates::reads : LoadMates::colors;
   }
-  std::vector<GroupId> joined(problem.group_count());
-  for (std::size_t i = 0; i < joined.size(); ++i) joined[i] = GroupId{i};
+  std::vector<std::size_t> joined(problem.group_count());  // a group, or itself
+  std::iota(joined.begin(), joined.end(), std::size_t{0});
+  const auto root = [&](std::size_t group) {
+    while (joined[group] != group) group = joined[group];
+    return group;
+  };
   if (mates == LoadMates::reads) {
     const auto is_forward = [&](OpId op) { return graph.phase(op) == Phase::forward; };
     std::vector<bool> orphan(joined.size(), true);
-    for (const OpId op : graph.ops())
-      if (is_forward(op)) orphan[problem.group(op).index()] = false;
+    std::vector<std::vector<bool>> able(joined.size(), std::vector<bool>(problem.device_count(), true));
     IdMap<OpId, std::size_t> position(graph.op_count());
     for (std::size_t i = 0; i < graph.op_count(); ++i) position[graph.topological_order()[i]] = i;
+    for (const OpId op : graph.ops()) {
+      const std::size_t group = problem.group(op).index();
+      if (is_forward(op)) orphan[group] = false;
+      for (const DeviceId device : problem.devices())
+        if (!problem.can_run(op, device)) able[group][device.index()] = false;
+    }
     for (const OpId op : graph.topological_order()) {
-      const GroupId group = problem.group(op);
-      if (!orphan[group.index()] || joined[group.index()] != group) continue;
+      const std::size_t group = problem.group(op).index();
+      if (!orphan[group] || joined[group] != group) continue;
       OpId last = OpId::none();
       for (const bool forward : {true, false}) {
         for (const TensorId tensor : graph.inputs(op)) {
           const OpId from = graph.producer(tensor);
-          if (is_forward(from) != forward || problem.group(from) == group) continue;
+          if (is_forward(from) != forward) continue;
           if (last.is_none() || position[from] > position[last]) last = from;
         }
         if (!last.is_none()) break;
       }
-      // What it joins has joined what it will before: producers come first.
-      if (!last.is_none()) joined[group.index()] = joined[problem.group(last).index()];
+      if (last.is_none()) continue;
+      // Producers come first, so what it joins has joined what it will, but for groups whose ops lie apart.
+      const std::size_t with = root(problem.group(last).index());
+      if (with == group) continue;
+      std::vector<bool> both = able[with];
+      for (std::size_t i = 0; i < both.size(); ++i) both[i] = both[i] && able[group][i];
+      if (std::ranges::find(both, true) == both.end()) continue;  // no device can run them all
+      able[with] = std::move(both);
+      joined[group] = with;
     }
-    // A group whose ops lie apart may have been asked before its own producers: follow the links to their end.
-    for (GroupId& group : joined)
-      for (std::size_t hops = 0; joined[group.index()] != group && hops < joined.size(); ++hops)
-        group = joined[group.index()];
   }
   std::vector<std::uint32_t> number(joined.size(), 0), colors;
   std::vector<bool> known(joined.size(), false);
   std::uint32_t next = 0;
   for (const OpId op : graph.ops()) {
-    const std::size_t group = joined[problem.group(op).index()].index();
+    const std::size_t group = root(problem.group(op).index());
     if (!known[group]) number[group] = next++;
     known[group] = true;
     colors.push_back(number[group]);

@@ -19,7 +19,7 @@ enum class LoadMates : std::uint8_t {
   automatic,  // `reads` where the graph names layers, else `colors`
   colors,     // only ops of one colocation group share a device
   reads,      // a backward op whose group has no forward op joins the last forward op that it reads from, or else the
-              // one that its last backward producer has joined
+              // one that its last backward producer has joined, if some device can run them all
 };
 
 struct LoadModelOptions {

@@ -25,6 +25,12 @@ LoadPlacerOptions load_options(const Parameters& given) {
           .seed = given.seed()};
 }
 
+LoadPlacerOptions search_options(const Parameters& given) {
+  LoadPlacerOptions options = load_options(given);
+  options.goal = given.choice<LoadGoal>("goal", {"together", "apart"});
+  return options;
+}
+
 }  // namespace
 
 std::vector<Placer> load_placers() {
@@ -41,6 +47,28 @@ std::vector<Placer> load_placers() {
        .source = kSource,
        .parameters = load_parameters()},
       [](const Problem& problem, const Parameters& given) { return place_linear(problem, load_options(given)); }));
+  std::vector<PlacerParameter> search = load_parameters();
+  search.push_back({"goal", "together", "both passes of a device together, or the busiest device of each pass apart"});
+  list.push_back(make_placer(
+      {.name = "load-search",
+       .summary = "the least largest load that a search finds, whether a device's ops are contiguous or not",
+       .source = "own; the model is that of " + std::string{kSource},
+       .parameters = search},
+      [](const Problem& problem, const Parameters& given) {
+        return place_load_search(problem, search_options(given));
+      }));
+  search.push_back({"contiguous", "no", "whether the forward ops of a device must be a convex set: yes, no"});
+  search.push_back({"effort", "1", "thousands of nodes of the search tree: 1, 10, 100, 1000"});
+  list.push_back(make_placer(
+      {.name = "load-program",
+       .summary = "the same, then an integer program (CBC) that proves it or finds better: for up to about 100 groups",
+       .source = kSource,
+       .parameters = search},
+      [](const Problem& problem, const Parameters& given) {
+        const std::int64_t nodes[] = {1'000, 10'000, 100'000, 1'000'000};
+        return place_load_program(problem, given.yes("contiguous"),
+                                  nodes[given.choice("effort", {"1", "10", "100", "1000"})], search_options(given));
+      }));
   return list;
 }
 

@@ -9,8 +9,11 @@
 
 #include "support/support.hpp"
 #include "trainyard/io/dnn_load.hpp"
+#include "trainyard/place/integer_program.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
+#include "trainyard/place/load/load_program.hpp"
+#include "trainyard/place/load/load_search.hpp"
 
 using namespace trainyard;
 using nlohmann::json;
@@ -28,7 +31,10 @@ LoadProblem read(const std::string& relative) {
   return workload_load_problem(read_dnn_workload(*test::reference_data(relative)));
 }
 
-bool near(Picoseconds ours, double theirs) { return std::abs(milliseconds(ours) - theirs) <= 1e-8 * theirs + 1e-9; }
+bool near(Picoseconds ours, double theirs, double share = 1e-8) {
+  return std::abs(milliseconds(ours) - theirs) <= share * theirs + 1e-9;
+}
+constexpr double kSolver = 1e-6;  // what the tolerances of the reference's solver leave
 
 }  // namespace
 
@@ -76,6 +82,28 @@ TEST_CASE("small instances: the contiguous optimum and the number of ideals") {
       CHECK_FALSE(split.found());
     else
       CHECK(near(split.value, answer.at("dp_contiguous_optimum")));
+  }
+}
+
+TEST_CASE("small instances: the optimum without contiguity, by search and by the integer program") {
+  const auto list = answers("small_answers.json");
+  if (!list) return test::report_skipped("no reference data");
+  for (const json& answer : *list) {
+    const std::string file = answer.at("file");
+    CAPTURE(file);
+    const LoadProblem problem = read(kAnswers + "small/" + file);
+    const LoadSearchResult found = search_load(problem);
+    CHECK(found.excess == Bytes{0});
+    CHECK(near(found.value, answer.at("ip_noncontiguous_optimum"), kSolver));
+    if (!has_cbc()) continue;
+    const LoadProgramResult free = solve_load_program(problem, {.start = found.placement});
+    CHECK(free.optimal);
+    CHECK(near(free.value, answer.at("ip_noncontiguous_optimum"), kSolver));
+    const LoadProgramResult convex = solve_load_program(problem, {.contiguous = true});
+    if (answer.at("ip_contiguous_optimum").is_null())
+      CHECK(convex.infeasible);
+    else
+      CHECK(near(convex.value, answer.at("ip_contiguous_optimum"), kSolver));
   }
 }
 

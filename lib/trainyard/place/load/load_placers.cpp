@@ -3,8 +3,11 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/integer_program.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
+#include "trainyard/place/load/load_program.hpp"
+#include "trainyard/place/load/load_search.hpp"
 #include "trainyard/place/plan_order.hpp"
 #include "trainyard/place/ranks.hpp"
 
@@ -33,6 +36,37 @@ Schedule place_linear(const Problem& problem, const LoadPlacerOptions& options) 
   const Contraction blocks = contract(load);
   return schedule_of(problem, load, blocks,
                      dpl(load, blocks, {.sum = options.sum}, options.drawn_orders, options.seed));
+}
+
+Schedule place_load_search(const Problem& problem, const LoadPlacerOptions& options) {
+  const LoadProblem load = load_problem(problem, options.model);
+  return ordered_schedule(
+      problem,
+      search_load(load, {.goal = {options.sum, options.goal}, .evaluations = options.evaluations, .seed = options.seed})
+          .placement);
+}
+
+Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_t nodes,
+                            const LoadPlacerOptions& options) {
+  if (!has_cbc()) solve_by_cbc({});  // says what is missing, before the work
+  const LoadProblem load = load_problem(problem, options.model);
+  LoadProgramOptions program{
+      .goal = {options.sum, options.goal}, .contiguous = contiguous, .nodes = nodes, .most_columns = 3'000};
+  if (contiguous) {
+    const Contraction blocks = contract(load);
+    const Split split = dpl(load, blocks, {.sum = options.sum});
+    if (split.found()) program.start = placement_of(split, blocks, load);
+  } else {
+    program.start =
+        search_load(load, {.goal = program.goal, .evaluations = options.evaluations, .seed = options.seed}).placement;
+  }
+  const LoadProgramResult result = solve_load_program(load, program);
+  if (!result.placement)
+    throw InputError({.code = "no-split",
+                      .message = result.infeasible ? "no placement keeps the memory, the device kinds and the groups"
+                                                   : "the integer program found no placement",
+                      .help = "placer 'load-search' finds the one that is beyond the memory least"});
+  return ordered_schedule(problem, *result.placement);
 }
 
 Schedule ordered_schedule(const Problem& problem, Placement placement) {

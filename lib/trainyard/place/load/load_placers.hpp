@@ -13,8 +13,10 @@ namespace trainyard {
 struct LoadPlacerOptions {
   LoadModelOptions model = {};
   LoadSum sum = LoadSum::added;
-  std::size_t drawn_orders = 4;      // of dpl
-  std::size_t most_ideals = 60'000;  // of dp-ideals
+  LoadGoal goal = LoadGoal::together;  // of the search and the integer program
+  std::uint64_t evaluations = 0;       // of the search; 0: its own number
+  std::size_t drawn_orders = 4;        // of dpl
+  std::size_t most_ideals = 60'000;    // of dp-ideals
   std::uint64_t seed = 1;
 };
 
@@ -24,6 +26,16 @@ Schedule place_ideals(const Problem& problem, const LoadPlacerOptions& options =
 
 /// The same along linear orders: dpl(). Throws InputError "no-split".
 Schedule place_linear(const Problem& problem, const LoadPlacerOptions& options = {});
+
+/// Contiguous or not: search_load(). Where nothing fits, what is beyond the memory least. Throws InputError
+/// "no-device".
+Schedule place_load_search(const Problem& problem, const LoadPlacerOptions& options = {});
+
+/// The integer program, from the search's result on: solve_load_program(), until it is proven or `nodes` of its tree
+/// are done. Throws MissingError without CBC; InputError: "too-large" beyond 3,000 columns; "no-split" where it finds
+/// no placement, or proves that there is none.
+Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_t nodes,
+                            const LoadPlacerOptions& options = {});
 
 /// Gives a placement the order with which one step is simulated: first come first served or by upward ranks, whichever
 /// is better; ties go to the former.

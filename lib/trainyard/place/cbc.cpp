@@ -1,0 +1,75 @@
+#include <Cbc_C_Interface.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainyard/place/integer_program.hpp"
+
+namespace trainyard {
+
+bool has_cbc() { return true; }
+
+IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions& options) {
+  const LinearProgram& linear = program.linear;
+  std::vector<double> cost, lower, upper, row_lower, row_upper;
+  for (std::size_t j = 0; j < linear.columns(); ++j) {
+    cost.push_back(linear.cost(j));
+    lower.push_back(linear.lower(j));
+    upper.push_back(linear.upper(j));
+  }
+  std::vector<CoinBigIndex> starts(linear.columns() + 1, 0);
+  for (std::size_t i = 0; i < linear.rows(); ++i) {
+    row_lower.push_back(linear.row_lower(i));
+    row_upper.push_back(linear.row_upper(i));
+    for (const auto& term : linear.terms(i)) ++starts[term.column + 1];
+  }
+  for (std::size_t j = 0; j < linear.columns(); ++j) starts[j + 1] += starts[j];
+  std::vector<int> rows(static_cast<std::size_t>(starts.back()));
+  std::vector<double> values(rows.size());
+  std::vector<CoinBigIndex> next(starts.begin(), starts.end() - 1);
+  for (std::size_t i = 0; i < linear.rows(); ++i)
+    for (const auto& term : linear.terms(i)) {
+      const auto at = static_cast<std::size_t>(next[term.column]++);
+      rows[at] = static_cast<int>(i);
+      values[at] = term.coefficient;
+    }
+
+  const std::unique_ptr<Cbc_Model, decltype(&Cbc_deleteModel)> model{Cbc_newModel(), Cbc_deleteModel};
+  Cbc_loadProblem(model.get(), static_cast<int>(linear.columns()), static_cast<int>(linear.rows()), starts.data(),
+                  rows.data(), values.data(), lower.data(), upper.data(), cost.data(), row_lower.data(),
+                  row_upper.data());
+  for (const std::uint32_t column : program.whole) Cbc_setInteger(model.get(), static_cast<int>(column));
+  Cbc_setObjSense(model.get(), 1);
+  Cbc_setLogLevel(model.get(), 0);
+  Cbc_setParameter(model.get(), "log", "0");
+  Cbc_setParameter(model.get(), "slog", "0");
+  Cbc_setParameter(model.get(), "threads", "0");
+  Cbc_setAllowableFractionGap(model.get(), options.gap);
+  if (options.seconds) Cbc_setMaximumSeconds(model.get(), *options.seconds);
+  if (options.nodes)
+    Cbc_setMaximumNodes(model.get(), static_cast<int>(std::min<std::int64_t>(*options.nodes, 1 << 30)));
+  if (!options.start.empty()) {
+    std::vector<int> columns;
+    for (std::size_t j = 0; j < options.start.size(); ++j) columns.push_back(static_cast<int>(j));
+    Cbc_setMIPStartI(model.get(), static_cast<int>(columns.size()), columns.data(), options.start.data());
+  }
+  Cbc_solve(model.get());
+
+  using Status = IntegerSolution::Status;
+  IntegerSolution solution;
+  solution.bound = Cbc_getBestPossibleObjValue(model.get());
+  if (Cbc_isProvenInfeasible(model.get()) != 0) {
+    solution.status = Status::infeasible;
+    return solution;
+  }
+  const double* best = Cbc_bestSolution(model.get());
+  if (best == nullptr) return solution;
+  solution.x.assign(best, best + linear.columns());
+  for (std::size_t j = 0; j < linear.columns(); ++j) solution.value += cost[j] * solution.x[j];
+  solution.status = Cbc_isProvenOptimal(model.get()) != 0 ? Status::optimal : Status::feasible;
+  return solution;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "trainyard/place/baechi/linear_program.hpp"
+
+namespace trainyard {
+
+/// A linear program some of whose columns take whole values only. It is minimized.
+struct IntegerProgram {
+  LinearProgram linear;
+  std::vector<std::uint32_t> whole;  // columns
+};
+
+struct IntegerOptions {
+  /// A solution that is known, a value for each column: where the search starts, and what it has to beat.
+  std::vector<double> start = {};
+  std::optional<double> seconds = {};      // of search; with it the result depends on the machine
+  std::optional<std::int64_t> nodes = {};  // of the search tree
+  double gap = 0;                          // share of the value at which the search may end
+};
+
+struct IntegerSolution {
+  enum class Status : std::uint8_t { optimal, feasible, infeasible, stopped };  // stopped: nothing found in time
+
+  Status status = Status::stopped;
+  double value = 0;       // of x
+  double bound = 0;       // no solution is below it; meaningful unless infeasible
+  std::vector<double> x;  // optimal, feasible; within 1e-6 of all bounds and of whole numbers
+};
+
+/// Whether this build has CBC, the branch and cut of COIN-OR.
+bool has_cbc();
+/// Throws MissingError where it has not.
+IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions& options = {});
+
+}  // namespace trainyard

@@ -1,0 +1,411 @@
+#include "trainyard/place/load/load_program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/place/integer_program.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::uint32_t kNoColumn = static_cast<std::uint32_t>(-1);
+constexpr double kInfinity = LinearProgram::kInfinity;
+using Terms = std::vector<LinearProgram::Term>;
+
+/// What colors hand to each other; tensors with the same producer, readers and pass are one.
+struct ColorTensor {
+  std::uint32_t producer;
+  std::vector<std::uint32_t> readers;
+  bool backward;
+  std::vector<Picoseconds> costs;  // by kind
+};
+
+std::vector<ColorTensor> color_tensors(const LoadProblem& problem) {
+  std::map<std::tuple<std::uint32_t, std::vector<std::uint32_t>, bool>, std::vector<Picoseconds>> known;
+  for (const TensorId id : problem.tensors()) {
+    const LoadTensor& tensor = problem.tensor(id);
+    const std::uint32_t from = problem.op(tensor.producer).color;
+    std::set<std::uint32_t> readers;
+    for (const OpId reader : tensor.consumers) readers.insert(problem.op(reader).color);
+    readers.erase(from);
+    if (readers.empty()) continue;
+    auto& costs = known[{from, {readers.begin(), readers.end()}, problem.op(tensor.producer).backward}];
+    costs.resize(problem.kind_count());
+    for (const KindId kind : problem.kinds()) costs[kind.index()] += problem.cost(id, kind);
+  }
+  std::vector<ColorTensor> list;
+  for (const auto& [key, costs] : known)
+    if (std::ranges::any_of(costs, [](Picoseconds cost) { return cost.count > 0; }))
+      list.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), costs});
+  return list;
+}
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const LoadProblem& problem, const LoadProgramOptions& options)
+      : problem_(problem), options_(options), tensors_(color_tensors(problem)), devices_(problem.device_count()) {
+    measure();
+    rank_colors();
+    unit_ = static_cast<double>(std::max<std::int64_t>(load_lower_bound(problem).count, 1));
+  }
+
+  /// False: some color has no device.
+  bool build() {
+    if (!add_places()) return false;
+    add_memory();
+    add_communication();
+    add_loads();
+    if (options_.contiguous) add_contiguity();
+    return true;
+  }
+
+  IntegerProgram& program() { return program_; }
+  Picoseconds time_of(double value) const {
+    return Picoseconds{static_cast<std::int64_t>(std::floor(value * unit_ + 0.5))};
+  }
+
+  LoadPlacement placement(const std::vector<double>& x) const {
+    LoadPlacement placement(problem_.op_count());
+    for (const OpId op : problem_.ops())
+      for (std::size_t i = 0; i < devices_; ++i) {
+        const std::uint32_t column = place(problem_.op(op).color, i);
+        if (column != kNoColumn && x[column] > 0.5) placement[op] = DeviceId{i};
+      }
+    return placement;
+  }
+
+  /// All columns of a placement, its devices renamed within their kinds as the program has them.
+  std::vector<double> columns_of(const LoadPlacement& placement) const {
+    std::vector<std::size_t> renamed(devices_, devices_), used(problem_.kind_count(), 0);
+    std::vector<std::size_t> device_of(problem_.color_count());
+    for (const OpId op : problem_.ops()) device_of[problem_.op(op).color] = placement[op].index();
+    for (const std::uint32_t color : order_) {
+      std::size_t& name = renamed[device_of[color]];
+      const KindId kind = problem_.kind_of(DeviceId{device_of[color]});
+      if (name == devices_) name = problem_.devices_of(kind)[used[kind.index()]++].index();
+    }
+    for (std::size_t& device : device_of) device = renamed[device];
+    std::vector<double> x(program_.linear.columns(), 0.0);
+    for (std::size_t color = 0; color < device_of.size(); ++color) {
+      const std::uint32_t column = place(color, device_of[color]);
+      if (column == kNoColumn) return {};
+      x[column] = 1;
+    }
+    for (std::size_t t = 0; t < tensors_.size(); ++t)
+      for (std::size_t i = 0; i < devices_; ++i) {
+        if (moves_[t * devices_ + i] == kNoColumn) continue;
+        const bool here = device_of[tensors_[t].producer] == i;
+        bool read_here = false, read_elsewhere = false;
+        for (const std::uint32_t reader : tensors_[t].readers)
+          (device_of[reader] == i ? read_here : read_elsewhere) = true;
+        x[moves_[t * devices_ + i]] = !here && read_here ? 1 : 0;
+        x[moves_[t * devices_ + i] + 1] = here && read_elsewhere ? 1 : 0;
+      }
+    fill_reach(device_of, x);
+    fill_goal(x);
+    return x;
+  }
+
+ private:
+  void measure() {
+    const std::size_t kinds = problem_.kind_count(), colors = problem_.color_count();
+    times_.assign(colors * kinds * 2, Picoseconds{0});
+    sizes_.assign(colors, 0);
+    for (const OpId op : problem_.ops()) {
+      const std::size_t color = problem_.op(op).color;
+      sizes_[color] += static_cast<double>(problem_.op(op).size.count);
+      for (const KindId kind : problem_.kinds()) {
+        Picoseconds* both = times_.data() + (color * kinds + kind.index()) * 2;
+        if (problem_.time(op, kind) == kNeverLoad || both[0] == kNeverLoad)
+          both[0] = both[1] = kNeverLoad;
+        else
+          both[problem_.op(op).backward ? 1 : 0] += problem_.time(op, kind);
+      }
+    }
+  }
+  Picoseconds time(std::size_t color, std::size_t device, std::size_t pass) const {
+    const KindId kind = problem_.kind_of(DeviceId{device});
+    return times_[(color * problem_.kind_count() + kind.index()) * 2 + pass];
+  }
+  double scaled(Picoseconds time) const { return static_cast<double>(time.count) / unit_; }
+
+  void rank_colors() {
+    std::vector<Picoseconds> most(problem_.color_count());
+    for (std::size_t color = 0; color < most.size(); ++color)
+      for (std::size_t i = 0; i < devices_; ++i)
+        if (time(color, i, 0) != kNeverLoad) most[color] = std::max(most[color], time(color, i, 0) + time(color, i, 1));
+    order_.resize(most.size());
+    std::iota(order_.begin(), order_.end(), 0U);
+    std::ranges::stable_sort(order_, [&](std::uint32_t a, std::uint32_t b) { return most[a] > most[b]; });
+  }
+
+  std::uint32_t place(std::size_t color, std::size_t device) const { return places_[color * devices_ + device]; }
+
+  bool add_places() {
+    places_.assign(problem_.color_count() * devices_, kNoColumn);
+    std::vector<std::size_t> within(devices_);  // of each device, its number in its kind
+    for (const KindId kind : problem_.kinds())
+      for (std::size_t i = 0; i < problem_.devices_of(kind).size(); ++i)
+        within[problem_.devices_of(kind)[i].index()] = i;
+    for (std::size_t rank = 0; rank < order_.size(); ++rank) {
+      const std::uint32_t color = order_[rank];
+      Terms one;
+      for (std::size_t i = 0; i < devices_; ++i) {
+        if (time(color, i, 0) == kNeverLoad || within[i] > rank) continue;
+        const std::uint32_t column = program_.linear.add_column(0, 0, 1);
+        places_[color * devices_ + i] = column;
+        program_.whole.push_back(column);
+        one.push_back({column, 1});
+      }
+      if (one.empty()) return false;
+      program_.linear.add_row(1, 1, one);
+    }
+    return true;
+  }
+
+  void add_memory() {
+    for (std::size_t i = 0; i < devices_; ++i) {
+      const auto& memory = problem_.kind(problem_.kind_of(DeviceId{i})).memory;
+      if (!memory) continue;
+      const double room = static_cast<double>(memory->count), scale = std::max(room, 1.0);
+      Terms terms;
+      for (std::size_t color = 0; color < sizes_.size(); ++color)
+        if (place(color, i) != kNoColumn && sizes_[color] > 0)
+          terms.push_back({place(color, i), sizes_[color] / scale});
+      if (!terms.empty()) program_.linear.add_row(-kInfinity, room / scale, terms);
+    }
+  }
+
+  /// x(a, i) - x(b, i) <= column.
+  void add_difference(std::size_t a, std::size_t b, std::size_t device, std::uint32_t column) {
+    if (place(a, device) == kNoColumn) return;
+    Terms terms{{place(a, device), 1}, {column, -1}};
+    if (place(b, device) != kNoColumn) terms.push_back({place(b, device), -1});
+    program_.linear.add_row(-kInfinity, 0, terms);
+  }
+
+  void add_communication() {
+    moves_.assign(tensors_.size() * devices_, kNoColumn);
+    for (std::size_t t = 0; t < tensors_.size(); ++t)
+      for (std::size_t i = 0; i < devices_; ++i) {
+        const ColorTensor& tensor = tensors_[t];
+        if (tensor.costs[problem_.kind_of(DeviceId{i}).index()].count == 0) continue;
+        const std::uint32_t in = program_.linear.add_column(0, 0, 1), out = program_.linear.add_column(0, 0, 1);
+        moves_[t * devices_ + i] = in;
+        for (const std::uint32_t reader : tensor.readers) {
+          add_difference(reader, tensor.producer, i, in);
+          add_difference(tensor.producer, reader, i, out);
+        }
+      }
+  }
+
+  /// The terms of one pass on one device: compute, in, out.
+  std::array<Terms, 3> pass_terms(std::size_t device, bool backward) const {
+    std::array<Terms, 3> terms;
+    for (std::size_t color = 0; color < sizes_.size(); ++color)
+      if (place(color, device) != kNoColumn && time(color, device, backward ? 1 : 0).count > 0)
+        terms[0].push_back({place(color, device), scaled(time(color, device, backward ? 1 : 0))});
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      const std::uint32_t in = moves_[t * devices_ + device];
+      if (tensors_[t].backward != backward || in == kNoColumn) continue;
+      const double cost = scaled(tensors_[t].costs[problem_.kind_of(DeviceId{device}).index()]);
+      terms[1].push_back({in, cost});
+      terms[2].push_back({in + 1, cost});
+    }
+    return terms;
+  }
+
+  static void append(Terms& to, const Terms& more) {
+    for (const LinearProgram::Term& term : more) {
+      const auto at = std::ranges::find(to, term.column, &LinearProgram::Term::column);
+      if (at == to.end())
+        to.push_back(term);
+      else
+        at->coefficient += term.coefficient;
+    }
+  }
+
+  /// Rows that keep the load of these parts at or below `column`.
+  void add_load(const std::array<Terms, 3>& parts, std::uint32_t column) {
+    std::vector<Terms> sums{parts[0]};
+    if (options_.goal.sum == LoadSum::channels) {
+      sums.push_back(parts[1]);
+      sums.push_back(parts[2]);
+    } else {
+      if (options_.goal.sum == LoadSum::overlapped) sums.emplace_back();
+      append(sums.back(), parts[1]);
+      append(sums.back(), parts[2]);
+    }
+    for (Terms& terms : sums) {
+      if (terms.empty()) continue;
+      terms.push_back({column, -1});
+      program_.linear.add_row(-kInfinity, 0, terms);
+    }
+  }
+
+  void add_loads() {
+    const double least = 0;
+    const bool apart = options_.goal.goal == LoadGoal::apart;
+    goal_ = program_.linear.add_column(1, least, kInfinity);
+    if (apart) program_.linear.add_column(1, least, kInfinity);
+    for (std::size_t i = 0; i < devices_; ++i) {
+      std::array<Terms, 3> forward = pass_terms(i, false);
+      const std::array<Terms, 3> backward = pass_terms(i, true);
+      if (apart) {
+        add_load(forward, goal_);
+        add_load(backward, goal_ + 1);
+      } else {
+        for (std::size_t part = 0; part < 3; ++part) append(forward[part], backward[part]);
+        add_load(forward, goal_);
+      }
+    }
+  }
+
+  /// Calls `each(u, v)` for every edge between forward ops.
+  template <class Each>
+  void for_forward_edges(Each each) const {
+    for (const TensorId id : problem_.tensors()) {
+      const LoadTensor& tensor = problem_.tensor(id);
+      if (problem_.op(tensor.producer).backward) continue;
+      for (const OpId reader : tensor.consumers)
+        if (!problem_.op(reader).backward) each(tensor.producer, reader);
+    }
+  }
+
+  void add_contiguity() {
+    reach_ = static_cast<std::uint32_t>(program_.linear.columns());
+    for (std::size_t i = 0; i < problem_.op_count() * devices_; ++i) program_.linear.add_column(0, 0, 1);
+    const auto reach = [&](OpId op, std::size_t device) {
+      return reach_ + static_cast<std::uint32_t>(op.index() * devices_ + device);
+    };
+    const auto place_of = [&](OpId op, std::size_t device) { return place(problem_.op(op).color, device); };
+    for (std::size_t i = 0; i < devices_; ++i) {
+      for (const OpId op : problem_.ops())
+        if (!problem_.op(op).backward && place_of(op, i) != kNoColumn)
+          program_.linear.add_row(-kInfinity, 0, Terms{{place_of(op, i), 1}, {reach(op, i), -1}});
+      for_forward_edges([&](OpId from, OpId to) {
+        program_.linear.add_row(-kInfinity, 0, Terms{{reach(to, i), 1}, {reach(from, i), -1}});
+        if (place_of(from, i) == kNoColumn || place_of(from, i) == place_of(to, i)) return;
+        Terms terms{{reach(to, i), 1}, {place_of(from, i), 1}};
+        if (place_of(to, i) != kNoColumn) terms.push_back({place_of(to, i), -1});
+        program_.linear.add_row(-kInfinity, 1, terms);
+      });
+    }
+  }
+
+  /// z of a placement: from each op on, as long as no path has left the device.
+  void fill_reach(const std::vector<std::size_t>& device_of, std::vector<double>& x) const {
+    if (!options_.contiguous) return;
+    for (std::size_t i = 0; i < devices_; ++i) {
+      std::vector<double> reach(problem_.op_count(), 0.0);
+      const auto& order = problem_.topological_order();
+      for (std::size_t at = order.size(); at-- > 0;) {
+        // The least that is allowed: what later ops on the device need.
+        const OpId op = order[at];
+        if (problem_.op(op).backward) continue;
+        double need = device_of[problem_.op(op).color] == i ? 1 : 0;
+        for (const TensorId out : problem_.outputs(op))
+          for (const OpId reader : problem_.tensor(out).consumers)
+            if (!problem_.op(reader).backward) need = std::max(need, reach[reader.index()]);
+        reach[op.index()] = need;
+        x[reach_ + op.index() * devices_ + i] = need;
+      }
+    }
+  }
+
+  /// The least goal that all rows allow.
+  void fill_goal(std::vector<double>& x) const {
+    const LinearProgram& linear = program_.linear;
+    for (std::size_t row = 0; row < linear.rows(); ++row) {
+      double sum = 0;
+      std::uint32_t goal = kNoColumn;
+      for (const auto& term : linear.terms(row)) {
+        if (term.column == goal_ || (options_.goal.goal == LoadGoal::apart && term.column == goal_ + 1))
+          goal = term.column;
+        else
+          sum += term.coefficient * x[term.column];
+      }
+      if (goal != kNoColumn) x[goal] = std::max(x[goal], sum);
+    }
+  }
+
+  const LoadProblem& problem_;
+  const LoadProgramOptions& options_;
+  std::vector<ColorTensor> tensors_;
+  std::size_t devices_;
+  double unit_ = 1;                   // picoseconds: times in the program are within a few powers of ten of 1
+  std::vector<Picoseconds> times_;    // color x kind x pass
+  std::vector<double> sizes_;         // of each color
+  std::vector<std::uint32_t> order_;  // colors by descending time
+  IntegerProgram program_;
+  std::vector<std::uint32_t> places_;  // color x device
+  std::vector<std::uint32_t> moves_;   // tensor x device: in, and the column after it out
+  std::uint32_t goal_ = kNoColumn, reach_ = kNoColumn;
+};
+
+bool keeps_rows(const LinearProgram& linear, const std::vector<double>& x) {
+  for (std::size_t row = 0; row < linear.rows(); ++row) {
+    double sum = 0;
+    for (const auto& term : linear.terms(row)) sum += term.coefficient * x[term.column];
+    if (sum < linear.row_lower(row) - 1e-7 || sum > linear.row_upper(row) + 1e-7) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgramOptions& options) {
+  LoadProgramResult result;
+  ProgramBuilder builder{problem, options};
+  if (!builder.build()) {
+    result.infeasible = true;
+    return result;
+  }
+  const std::size_t columns = builder.program().linear.columns();
+  if (columns > options.most_columns)
+    throw InputError({.code = "too-large",
+                      .message = fmt::format("the integer program would have {} columns, more than {}", columns,
+                                             options.most_columns),
+                      .help = "placer 'load-search' has no such limit"});
+  IntegerOptions solver{.seconds = options.seconds, .nodes = options.nodes, .gap = options.gap};
+  const auto take = [&](const LoadPlacement& placement) {
+    const LoadReport report = evaluate_load(problem, placement, options.goal);
+    if (!report.feasible() || report.value >= result.value) return;
+    result.placement = placement;
+    result.value = report.value;
+  };
+  if (options.start) {
+    solver.start = builder.columns_of(*options.start);
+    if (solver.start.empty() || !keeps_rows(builder.program().linear, solver.start))
+      solver.start.clear();
+    else
+      take(*options.start);
+  }
+  const IntegerSolution solution = solve_by_cbc(builder.program(), solver);
+  using Status = IntegerSolution::Status;
+  result.infeasible = solution.status == Status::infeasible && !result.placement;
+  if (result.infeasible) return result;
+  // A relative 10^-6 is what the solver's tolerances leave of a proof.
+  result.bound = std::max(builder.time_of(solution.bound * (1 - 1e-6)), load_lower_bound(problem));
+  if (solution.x.empty()) return result;
+  const LoadPlacement found = builder.placement(solution.x);
+  const LoadReport report = evaluate_load(problem, found, options.goal);
+  const double said = static_cast<double>(builder.time_of(solution.value).count);
+  const double is = static_cast<double>(report.value.count);
+  if (!report.feasible() || is > said * (1 + 1e-6) + 1) return result;  // not what it says: rejected
+  take(found);
+  result.optimal = solution.status == Status::optimal;
+  return result;
+}
+
+}  // namespace trainyard

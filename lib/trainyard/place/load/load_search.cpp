@@ -1,0 +1,357 @@
+#include "trainyard/place/load/load_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/load/contraction.hpp"
+#include "trainyard/place/load/dpl.hpp"
+#include "trainyard/place/load/load_state.hpp"
+
+namespace trainyard {
+namespace {
+
+// Tried on the published workloads: larger swaps and colder ends find less.
+constexpr std::uint64_t kRounds = 8;
+constexpr double kSpread = 0.1, kCold = 1e-3;
+
+using Devices = std::vector<DeviceId>;  // of each color
+
+struct Worth {
+  Bytes excess{};
+  Picoseconds value = kInfiniteLoad;
+  friend auto operator<=>(const Worth&, const Worth&) = default;
+};
+
+std::vector<Devices> able_devices(const LoadProblem& problem) {
+  std::vector<Devices> able(problem.color_count());
+  for (std::uint32_t color = 0; color < able.size(); ++color) {
+    const auto ops = problem.color_ops(color);
+    for (const DeviceId device : problem.devices())
+      if (std::ranges::all_of(ops, [&](OpId op) { return problem.time(op, problem.kind_of(device)) != kNeverLoad; }))
+        able[color].push_back(device);
+    if (able[color].empty())
+      throw InputError({.code = "no-device",
+                        .message = "no device can run all ops that share one with '" + problem.op(ops[0]).name + "'",
+                        .help = "they are of one group, or backward ops that follow it"});
+  }
+  return able;
+}
+
+/// Colors that hand something to each other.
+CompressedRows<OpId, std::uint32_t> color_neighbours(const LoadProblem& problem) {
+  std::vector<std::set<std::uint32_t>> around(problem.color_count());
+  for (const TensorId id : problem.tensors()) {
+    const LoadTensor& tensor = problem.tensor(id);
+    const std::uint32_t from = problem.op(tensor.producer).color;
+    for (const OpId reader : tensor.consumers) {
+      const std::uint32_t to = problem.op(reader).color;
+      if (from == to) continue;
+      around[from].insert(to);
+      around[to].insert(from);
+    }
+  }
+  CompressedRows<OpId, std::uint32_t> rows;
+  for (const auto& set : around) rows.append_row(std::vector<std::uint32_t>(set.begin(), set.end()));
+  return rows;
+}
+
+class Annealer {
+ public:
+  Annealer(const LoadProblem& problem, const LoadSearchOptions& options)
+      : problem_(problem),
+        options_(options),
+        able_(able_devices(problem)),
+        neighbours_(color_neighbours(problem)),
+        random_(options.seed) {}
+
+  /// Colors dealt out by descending time, each to where the greatest load stays least.
+  Devices dealt() const {
+    Devices devices;
+    for (const Devices& able : able_) devices.push_back(able.front());
+    LoadState state{problem_, devices};
+    std::vector<std::size_t> order(devices.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto shortest = [&](std::size_t color) {
+      Picoseconds least = kInfiniteLoad;
+      for (const DeviceId device : able_[color]) least = std::min(least, state.time(color, device));
+      return least;
+    };
+    std::vector<Picoseconds> times;
+    for (const std::size_t color : order) times.push_back(shortest(color));
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return times[a] > times[b]; });
+    std::vector<Picoseconds> load(problem_.device_count());
+    std::vector<std::int64_t> room(problem_.device_count(), INT64_MAX);
+    for (const DeviceId device : problem_.devices())
+      if (const auto& memory = problem_.kind(problem_.kind_of(device)).memory) room[device.index()] = memory->count;
+    for (const std::size_t color : order) {
+      DeviceId best = DeviceId::none();
+      std::pair<std::int64_t, Picoseconds> least{};
+      for (const DeviceId device : able_[color]) {
+        const std::pair worth{std::max<std::int64_t>(state.size(color).count - room[device.index()], 0),
+                              load[device.index()] + state.time(color, device)};
+        if (best.is_none() || worth < least) {
+          best = device;
+          least = worth;
+        }
+      }
+      devices[color] = best;
+      load[best.index()] += state.time(color, best);
+      if (room[best.index()] != INT64_MAX) room[best.index()] -= state.size(color).count;
+    }
+    return devices;
+  }
+
+  void start(const Devices& devices) {
+    state_.emplace(problem_, devices);
+    on_.assign(problem_.device_count(), {});
+    at_.assign(devices.size(), 0);
+    for (std::size_t color = 0; color < devices.size(); ++color) {
+      at_[color] = on_[devices[color].index()].size();
+      on_[devices[color].index()].push_back(static_cast<std::uint32_t>(color));
+    }
+    record();
+  }
+
+  /// One round of `steps` evaluations, from hot to cold; temperatures are shares of the value.
+  void anneal(std::uint64_t steps, double hot, double cold) {
+    const double scale = static_cast<double>(std::max<std::int64_t>(state_->value(options_.goal).count, 1));
+    double energy = energy_now();
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      if (step % 256 == 0)
+        temperature_ = scale * hot * std::pow(cold / hot, static_cast<double>(step) / static_cast<double>(steps));
+      if (!propose()) continue;
+      ++evaluations_;
+      const double next = energy_now();
+      if (next <= energy || random_.uniform() < std::exp((energy - next) / temperature_)) {
+        energy = next;
+        record();
+      } else {
+        undo();
+      }
+    }
+  }
+
+  /// The best single move or swap with the busiest devices, as long as there is one that helps.
+  void descend(std::uint64_t most) {
+    start(best_devices_);
+    const std::uint64_t last = evaluations_ + most;
+    for (bool better = true; better && evaluations_ < last;) {
+      better = false;
+      double energy = energy_now();
+      for (std::size_t color = 0; color < at_.size() && evaluations_ < last; ++color) {
+        for (const DeviceId to : able_[color]) {
+          if (to == state_->device(color)) continue;
+          moved_.clear();
+          shift(color, to);
+          ++evaluations_;
+          const double next = energy_now();
+          if (next < energy) {
+            energy = next;
+            better = true;
+            record();
+          } else {
+            undo();
+          }
+        }
+      }
+    }
+  }
+
+  /// What was asked for, or enough for the size of the problem.
+  std::uint64_t budget() const {
+    if (options_.evaluations > 0) return options_.evaluations;
+    const std::uint64_t colors = able_.size();
+    return std::clamp<std::uint64_t>(20 * colors * colors * problem_.device_count(), 20'000, 5'000'000);
+  }
+  const Devices& best_devices() const { return best_devices_; }
+  const Worth& best() const { return best_; }
+  std::uint64_t evaluations() const { return evaluations_; }
+
+ private:
+  /// Loads beside the greatest count a little, so that a step toward balance is seen before the greatest one falls;
+  /// what does not fit counts more than anything.
+  double energy_now() const {
+    double squares = 0, greatest = 0;
+    for (const DeviceId device : problem_.devices()) {
+      const auto load = static_cast<double>(state_->load(device, options_.goal.sum).count);
+      squares += load * load;
+      greatest = std::max(greatest, load);
+    }
+    if (options_.goal.goal == LoadGoal::apart) greatest = static_cast<double>(state_->value(options_.goal).count);
+    const double spread = std::sqrt(squares / static_cast<double>(problem_.device_count()));
+    double energy = greatest + kSpread * spread;
+    if (state_->excess().count > 0) {
+      const double size = static_cast<double>(total_size());
+      energy += energy * (1 + 20 * static_cast<double>(state_->excess().count) / std::max(size, 1.0));
+    }
+    return energy;
+  }
+  std::int64_t total_size() const {
+    if (total_size_ == 0)
+      for (const OpId op : problem_.ops()) total_size_ += problem_.op(op).size.count;
+    return total_size_;
+  }
+
+  void record() {
+    const Worth worth{state_->excess(), state_->value(options_.goal)};
+    if (!(worth < best_)) return;
+    best_ = worth;
+    best_devices_ = state_->placement();
+  }
+
+  void shift(std::size_t color, DeviceId to) {
+    const DeviceId from = state_->device(color);
+    moved_.emplace_back(color, from);
+    auto& old = on_[from.index()];
+    old[at_[color]] = old.back();
+    at_[old.back()] = at_[color];
+    old.pop_back();
+    at_[color] = on_[to.index()].size();
+    on_[to.index()].push_back(static_cast<std::uint32_t>(color));
+    state_->move(color, to);
+  }
+  void undo() {
+    while (!moved_.empty()) {
+      const auto [color, from] = moved_.back();
+      shift(color, from);
+      moved_.pop_back();
+      moved_.pop_back();
+    }
+  }
+
+  DeviceId busiest() const {
+    DeviceId device{0};
+    Picoseconds most{-1};
+    for (const DeviceId each : problem_.devices()) {
+      const Picoseconds load = state_->load(each, options_.goal.sum);
+      if (load > most) {
+        most = load;
+        device = each;
+      }
+    }
+    return device;
+  }
+
+  /// Changes the state; false: it could not.
+  bool propose() {
+    moved_.clear();
+    DeviceId from = random_.chance(0.6) ? busiest() : DeviceId{random_.below(problem_.device_count())};
+    if (on_[from.index()].empty()) return false;
+    const std::size_t color = on_[from.index()][random_.below(on_[from.index()].size())];
+    // Where a neighbour is, or anywhere.
+    const auto around = neighbours_[OpId{color}];
+    DeviceId to = DeviceId::none();
+    if (!around.empty() && random_.chance(0.6)) to = state_->device(around[random_.below(around.size())]);
+    if (to.is_none() || to == from || !state_->can_run(color, to))
+      to = able_[color][random_.below(able_[color].size())];
+    if (to == from) return false;
+    shift(color, to);
+    const double kind = random_.uniform();
+    if (kind < 0.1) {
+      swap_back(from, to, color);
+    } else if (kind < 0.6) {
+      take_along(from, to, color);
+    }
+    return true;
+  }
+
+  void swap_back(DeviceId from, DeviceId to, std::size_t except) {
+    const auto& there = on_[to.index()];
+    const std::size_t other = there[random_.below(there.size())];
+    if (other != except && state_->can_run(other, from)) shift(other, from);
+  }
+
+  /// Neighbours on the same device, and their neighbours.
+  void take_along(DeviceId from, DeviceId to, std::size_t color) {
+    const std::size_t most = std::size_t{1} << random_.below(7);
+    for (std::size_t taken = 0; taken < most; ++taken) {
+      const auto around = neighbours_[OpId{color}];
+      if (around.empty()) return;
+      const std::size_t first = random_.below(around.size());
+      bool found = false;
+      for (std::size_t i = 0; i < around.size() && i < 8 && !found; ++i) {
+        const std::uint32_t next = around[(first + i) % around.size()];
+        if (state_->device(next) != from || !state_->can_run(next, to)) continue;
+        shift(next, to);
+        color = next;
+        found = true;
+      }
+      if (!found) return;
+    }
+  }
+
+  const LoadProblem& problem_;
+  const LoadSearchOptions& options_;
+  std::vector<Devices> able_;  // of each color
+  CompressedRows<OpId, std::uint32_t> neighbours_;
+  Random random_;
+  std::optional<LoadState> state_;
+  std::vector<std::vector<std::uint32_t>> on_;  // colors of each device
+  std::vector<std::size_t> at_;                 // of each color, its place in that list
+  std::vector<std::pair<std::size_t, DeviceId>> moved_;
+  double temperature_ = 0;
+  Worth best_{Bytes{INT64_MAX}, kInfiniteLoad};
+  Devices best_devices_;
+  std::uint64_t evaluations_ = 0;
+  mutable std::int64_t total_size_ = 0;
+};
+
+LoadSearchResult result_of(const LoadProblem& problem, const Annealer& search) {
+  LoadSearchResult result{.placement = placement_of(LoadState{problem, search.best_devices()}),
+                          .value = search.best().value,
+                          .excess = search.best().excess,
+                          .evaluations = search.evaluations()};
+  return result;
+}
+
+Devices devices_of(const LoadProblem& problem, const LoadPlacement& placement) {
+  Devices devices(problem.color_count());
+  for (const OpId op : problem.ops()) devices[problem.op(op).color] = placement[op];
+  return devices;
+}
+
+}  // namespace
+
+LoadSearchResult search_load(const LoadProblem& problem, const LoadSearchOptions& options) {
+  Annealer search{problem, options};
+  std::vector<Devices> starts{search.dealt()};
+  const Contraction blocks = contract(problem);
+  const Split split = dpl(problem, blocks, {.sum = options.goal.sum});
+  if (split.found()) starts.push_back(devices_of(problem, placement_of(split, blocks, problem)));
+  for (const Devices& from : starts) search.start(from);
+  const std::uint64_t steps = search.budget() / (kRounds + 1);
+  // Hot rounds from both starts, then cooler ones from the best.
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    if (round < 4)
+      search.start(starts[round % starts.size()]);
+    else
+      search.start(search.best_devices());
+    const double hot[kRounds] = {0.1, 0.1, 0.03, 0.03, 0.02, 0.01, 0.005, 0.002};
+    search.anneal(steps, hot[round], kCold);
+  }
+  search.descend(steps);
+  return result_of(problem, search);
+}
+
+LoadSearchResult improve_load(const LoadProblem& problem, const LoadPlacement& from, const LoadSearchOptions& options) {
+  Annealer search{problem, options};
+  const Devices start = devices_of(problem, from);
+  search.start(start);
+  const std::uint64_t steps = search.budget() / (kRounds + 1);
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    search.start(round % 2 == 0 ? start : search.best_devices());
+    search.anneal(steps, 0.02, kCold);
+  }
+  search.descend(steps);
+  return result_of(problem, search);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/load/evaluate.hpp"
+#include "trainyard/load/load_problem.hpp"
+
+namespace trainyard {
+
+struct LoadSearchOptions {
+  LoadOptions goal = {};
+  std::uint64_t evaluations = 0;  // 0: 20 x colors^2 x devices, 20 thousand to 5 million
+  std::uint64_t seed = 1;
+};
+
+struct LoadSearchResult {
+  LoadPlacement placement;
+  Picoseconds value{};
+  Bytes excess{};  // beyond the capacities: 0 unless nothing was found that fits
+  std::uint64_t evaluations = 0;
+};
+
+/// A placement of least value, its devices' sets contiguous or not: simulated annealing over moves of colors, of
+/// neighbours together, and swaps, with memory first, then plain descent over all moves and swaps. It starts from the
+/// best split along linear orders, and from colors dealt out by descending time; each round starts from the best so
+/// far or from one of these. The same for the same seed and number of evaluations. Throws InputError ("no-device")
+/// where a color cannot run anywhere.
+LoadSearchResult search_load(const LoadProblem& problem, const LoadSearchOptions& options = {});
+
+/// The same from a placement that is known; never worse than it.
+LoadSearchResult improve_load(const LoadProblem& problem, const LoadPlacement& from, const LoadSearchOptions& options);
+
+}  // namespace trainyard

@@ -1,0 +1,13 @@
+#include "trainyard/core/error.hpp"
+#include "trainyard/place/integer_program.hpp"
+
+// In place of cbc.cpp where the build has no CBC.
+namespace trainyard {
+
+bool has_cbc() { return false; }
+
+IntegerSolution solve_by_cbc(const IntegerProgram&, const IntegerOptions&) {
+  throw MissingError("this build has no CBC", "install coinor-libcbc-dev, and build again with -Dcbc=enabled");
+}
+
+}  // namespace trainyard
