@@ -22,6 +22,8 @@ struct Arguments {
   std::string steps, noise, samples, threads;
   // outputs
   std::string output, trace, flows, report, csv;
+  // calibrate
+  bool accept = false;
   // check
   std::string model;
   // every verb

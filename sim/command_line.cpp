@@ -157,6 +157,16 @@ class Grammar {
     add(compare, "--csv", arguments_.csv, "FILE", "writes the table as CSV; - is standard output");
     add_picture_options(compare, arguments_);
 
+    CLI::App& calibrate =
+        verb("calibrate", "fits op and link times to profiles, for --costs",
+             "echo '{\"format\": \"trainyard-profile/1\", \"devices\": [{\"name\": \"cpu0\"}], \"ops\":\n"
+             "    [{\"op\": \"conv1\", \"device\": \"cpu0\", \"samples_ns\": [5000, 5010]}]}' > profile.json\n"
+             "  trainyard calibrate profile.json -o calibration.json");
+    add_operands(calibrate, arguments_.operands, "FILE...", "profiles of one machine");
+    add(calibrate, "-o,--output", arguments_.output, "FILE", "the calibration; .gz compresses, - is standard output");
+    add(calibrate, "--seed", arguments_.seed, "N", "of the bootstrap intervals (default: 1)");
+    calibrate.add_flag("--accept", arguments_.accept, "writes the calibration though a link does not fit");
+
     add_operands(verb("models", "lists the built-in networks", "trainyard models"), arguments_.operands, "NETWORK",
                  "one of them, with its parameters");
     add_operands(verb("clusters", "lists the built-in clusters", "trainyard clusters 4xV100"), arguments_.operands,

@@ -13,6 +13,7 @@ int run_import(const Arguments& arguments, Console& console);
 int run_simulate(const Arguments& arguments, Console& console);
 int run_place(const Arguments& arguments, Console& console);
 int run_compare(const Arguments& arguments, Console& console);
+int run_calibrate(const Arguments& arguments, Console& console);
 int run_models(const Arguments& arguments, Console& console);
 int run_clusters(const Arguments& arguments, Console& console);
 int run_placers(const Arguments& arguments, Console& console);
@@ -25,11 +26,12 @@ struct Verb {
   int (*run)(const Arguments&, Console&);
 };
 
-inline constexpr std::array kVerbs{Verb{"import", run_import},   Verb{"simulate", run_simulate},
-                                   Verb{"place", run_place},     Verb{"compare", run_compare},
-                                   Verb{"models", run_models},   Verb{"clusters", run_clusters},
-                                   Verb{"placers", run_placers}, Verb{"check", run_check},
-                                   Verb{"doctor", run_doctor},   Verb{"completion", run_completion}};
+inline constexpr std::array kVerbs{
+    Verb{"import", run_import},     Verb{"simulate", run_simulate},     Verb{"place", run_place},
+    Verb{"compare", run_compare},   Verb{"calibrate", run_calibrate},   Verb{"models", run_models},
+    Verb{"clusters", run_clusters}, Verb{"placers", run_placers},       Verb{"check", run_check},
+    Verb{"doctor", run_doctor},     Verb{"completion", run_completion},
+};
 
 // Exit codes (README.md has the full table).
 inline constexpr int kDone = 0, kAnswerIsNo = 1, kUsage = 2, kInput = 3, kMissing = 4, kInternal = 70,

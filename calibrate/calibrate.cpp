@@ -1,0 +1,97 @@
+#include "calibrate/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "calibrate/op_table.hpp"
+#include "calibrate/statistics.hpp"
+#include "calibrate/type_fits.hpp"
+#include "trainyard/core/error.hpp"
+
+namespace trainyard {
+namespace {
+
+/// Links of all profiles; what is measured twice is one link with the sizes of both.
+std::vector<LinkMeasurement> joined_links(std::span<const Profile> profiles) {
+  std::vector<LinkMeasurement> links;
+  for (const Profile& profile : profiles) {
+    for (const LinkMeasurement& link : profile.links) {
+      const auto same = std::ranges::find_if(links, [&](const LinkMeasurement& other) {
+        return other.from == link.from && other.to == link.to && other.path == link.path &&
+               other.engine == link.engine && other.pinned == link.pinned && other.beside == link.beside;
+      });
+      if (same == links.end())
+        links.push_back(link);
+      else
+        same->sizes.insert(same->sizes.end(), link.sizes.begin(), link.sizes.end());
+    }
+  }
+  return links;
+}
+
+std::string kind_in(std::span<const Profile> profiles, const std::string& device) {
+  for (const Profile& profile : profiles)
+    for (const ProfiledDevice& known : profile.devices)
+      if (known.name == device) return device_kind(profile, device);
+  return "";
+}
+
+void fill_head(Calibration& calibration, std::span<const Profile> profiles, std::vector<std::string>& notes) {
+  const Profile& last = *std::ranges::max_element(profiles, {}, &Profile::created);
+  calibration.name = profiles.front().name;
+  calibration.created = last.created;
+  calibration.tool = last.tool;
+  calibration.host = last.host;
+  for (const Profile& profile : profiles)
+    if (profile.host.cpu != last.host.cpu)
+      notes.push_back(fmt::format("the profiles come from different machines: {} and {}",
+                                  profile.host.cpu.empty() ? "one that is not named" : profile.host.cpu,
+                                  last.host.cpu.empty() ? "one that is not named" : last.host.cpu));
+}
+
+}  // namespace
+
+CalibrationResult calibrate(std::span<const Profile> profiles, const CalibrateOptions& options) {
+  const bool empty = std::ranges::all_of(
+      profiles, [](const Profile& profile) { return profile.ops.empty() && profile.links.empty(); });
+  if (empty)
+    throw InputError(Finding{.code = "too-few-points",
+                             .message = "the profiles hold neither ops nor links: there is nothing to fit",
+                             .help = "`trainyard profile MODEL --backend cpu -o profile.json` measures some"});
+  CalibrationResult result;
+  Calibration& calibration = result.calibration;
+  fill_head(calibration, profiles, result.notes);
+  std::vector<Finding> findings;
+  const auto collect = [&](const InputError& error) {
+    for (const Finding& finding : error.findings())
+      if (findings.size() < kMostFindings) findings.push_back(finding);
+  };
+  calibration.devices = calibrated_devices(profiles, result.notes);
+  try {
+    calibration.ops = op_table(profiles, result.notes);
+  } catch (const InputError& error) {
+    collect(error);
+  }
+  for (const LinkMeasurement& link : joined_links(profiles)) {
+    try {
+      CalibratedLink fitted = fit_link(link, options.links, result.notes);
+      fitted.from_kind = kind_in(profiles, fitted.from);
+      fitted.to_kind = kind_in(profiles, fitted.to);
+      if (fitted.quality.max_relative > options.most_residual)
+        result.faults.push_back(
+            fmt::format("the link from '{}' to '{}' is up to {:.0f} % away from its fit (limit {:.0f} %)", fitted.from,
+                        fitted.to, fitted.quality.max_relative * 100, options.most_residual * 100));
+      calibration.links.push_back(std::move(fitted));
+    } catch (const InputError& error) {
+      collect(error);
+    }
+  }
+  if (!findings.empty()) throw InputError{std::move(findings)};
+  calibration.fits = type_fits(calibration.ops, result.notes);
+  calibration.efficiencies = efficiencies(calibration.ops, calibration.devices);
+  calibration.co_run = co_run_factors(profiles, calibration.ops, result.notes);
+  return result;
+}
+
+}  // namespace trainyard

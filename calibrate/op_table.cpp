@@ -1,0 +1,229 @@
+#include "calibrate/op_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "calibrate/statistics.hpp"
+#include "trainyard/core/error.hpp"
+
+namespace trainyard {
+namespace {
+
+using namespace detail;
+
+struct OpKey {
+  std::string kind;
+  MeasureMode mode = MeasureMode::step;
+  std::string graph, op, signature;
+
+  friend auto operator<=>(const OpKey&, const OpKey&) = default;
+};
+
+struct Pool {
+  const OpMeasurement* first = nullptr;
+  Samples samples;
+};
+
+const char* word(MeasureMode mode) {
+  return mode == MeasureMode::step ? "in the step" : mode == MeasureMode::hot ? "hot" : "cold";
+}
+
+std::string title(const OpKey& key) {
+  return key.op.empty() ? fmt::format("ops of the signature '{}'", key.signature) : fmt::format("the op '{}'", key.op);
+}
+
+void pool(std::map<OpKey, Pool>& pools, const OpKey& key, const OpMeasurement& op) {
+  Pool& pool = pools[key];
+  if (!pool.first) pool.first = &op;
+  join(pool.samples, op.samples);
+}
+
+Nanoseconds rounded(double ns) { return Nanoseconds{static_cast<std::int64_t>(std::floor(ns + 0.5))}; }
+
+CalibratedOp row_of(const OpKey& key, const Pool& pool, std::vector<std::string>& notes) {
+  CleanSamples good = clean(pool.samples);
+  if (good.kept_ns.empty())
+    throw InputError(Finding{.code = "too-few-points",
+                             .message = fmt::format("{} on '{}' {} has no good sample ({} were dropped)", title(key),
+                                                    key.kind, word(key.mode), good.dropped),
+                             .help = "measure it again, or take it out of the profile"});
+  if (const auto outliers = good.drop_reasons.find("outlier"); outliers != good.drop_reasons.end() && !key.op.empty())
+    notes.push_back(fmt::format("{} on '{}': {} of {} samples dropped: outlier", title(key), key.kind, outliers->second,
+                                pool.samples.kept.size()));
+  const double mean = mean_of(good.kept_ns);
+  const double half = 1.96 * standard_error(good.kept_ns);
+  return {.device_kind = key.kind,
+          .graph = key.graph,
+          .op = key.op,
+          .signature = key.signature,
+          .type = pool.first->type,
+          .mode = key.mode,
+          .mean = rounded(mean),
+          .median = rounded(median_of(good.kept_ns)),
+          .p10 = rounded(quantile_of(good.kept_ns, 0.1)),
+          .p90 = rounded(quantile_of(good.kept_ns, 0.9)),
+          .mean_low = rounded(std::max(0.0, mean - half)),
+          .mean_high = rounded(mean + half),
+          .kept = static_cast<std::int64_t>(good.kept_ns.size()),
+          .dropped = good.dropped,
+          .drop_reasons = good.drop_reasons,
+          .flops = pool.first->flops,
+          .bytes = pool.first->bytes,
+          .source = pool.first->source};
+}
+
+/// Median of the good samples of all overheads of this name on devices of the kind.
+std::optional<double> overhead(std::span<const Profile> profiles, const std::string& kind, const char* what) {
+  Samples samples;
+  for (const Profile& profile : profiles)
+    for (const OverheadMeasurement& entry : profile.overheads)
+      if (entry.what == what && device_kind(profile, entry.device) == kind) join(samples, entry.samples);
+  const CleanSamples good = clean(samples);
+  return good.kept_ns.empty() ? std::nullopt : std::optional{median_of(good.kept_ns)};
+}
+
+/// What passes between two ops of a step, from steps of which every op was timed on the same device.
+std::optional<double> gap_of_steps(std::span<const Profile> profiles, const std::string& kind) {
+  std::vector<double> gaps;
+  for (const Profile& profile : profiles) {
+    for (const StepMeasurement& step : profile.steps) {
+      if (step.ops <= 0 || device_kind(profile, step.device) != kind) continue;
+      std::map<std::string, double> means;
+      for (const OpMeasurement& op : profile.ops) {
+        if (op.graph != step.graph || op.device != step.device || op.mode != MeasureMode::step || op.busy_devices != 1)
+          continue;
+        const CleanSamples good = clean(op.samples);
+        if (!good.kept_ns.empty()) means[op.op] = mean_of(good.kept_ns);
+      }
+      const CleanSamples good = clean(step.samples);
+      if (good.kept_ns.empty() || means.size() != static_cast<std::size_t>(step.ops)) continue;
+      double sum = 0;
+      for (const auto& [op, mean] : means) sum += mean;
+      gaps.push_back(std::max(0.0, mean_of(good.kept_ns) - sum) / static_cast<double>(step.ops));
+    }
+  }
+  return gaps.empty() ? std::nullopt : std::optional{median_of(gaps)};
+}
+
+std::optional<Nanoseconds> rounded(const std::optional<double>& ns) {
+  return ns ? std::optional{rounded(*ns)} : std::nullopt;
+}
+
+}  // namespace
+
+std::string device_kind(const Profile& profile, const std::string& device) {
+  const auto known = std::ranges::find(profile.devices, device, &ProfiledDevice::name);
+  if (known == profile.devices.end()) return device;
+  return known->kind.empty() ? known->device_class : known->kind;
+}
+
+std::vector<CalibratedOp> op_table(std::span<const Profile> profiles, std::vector<std::string>& notes) {
+  std::map<OpKey, Pool> pools;
+  for (const Profile& profile : profiles) {
+    for (const OpMeasurement& op : profile.ops) {
+      if (op.busy_devices != 1) continue;
+      const std::string kind = device_kind(profile, op.device);
+      if (!op.op.empty()) pool(pools, {kind, op.mode, op.graph, op.op, op.signature}, op);
+      if (op.signature.empty()) continue;
+      const OpKey key{kind, op.mode, "", "", op.signature};
+      if (const auto known = pools.find(key); known != pools.end()) {
+        const OpMeasurement& first = *known->second.first;
+        if (first.flops != op.flops || first.bytes != op.bytes)
+          throw InputError(Finding{
+              .code = "samples",
+              .message =
+                  fmt::format("two ops of the signature '{}' have {} and {} FLOPs, {} and {} bytes", op.signature,
+                              first.flops.value, op.flops.value, first.bytes.count, op.bytes.count),
+              .help = "a signature must tell apart what takes different times: type, shapes, data type"});
+      }
+      pool(pools, key, op);
+    }
+  }
+  std::vector<CalibratedOp> table;
+  for (const auto& [key, samples] : pools) table.push_back(row_of(key, samples, notes));
+  return table;
+}
+
+std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::span<const CalibratedOp> alone,
+                                        std::vector<std::string>& notes) {
+  struct Together {
+    const OpMeasurement* first = nullptr;
+    Samples samples;
+  };
+  std::map<std::tuple<std::string, std::string, std::int64_t, OpKey>, Together> pools;  // kind, type, devices, op
+  for (const Profile& profile : profiles)
+    for (const OpMeasurement& op : profile.ops) {
+      if (op.busy_devices == 1) continue;
+      const std::string kind = device_kind(profile, op.device);
+      Together& pool = pools[{kind, op.type, op.busy_devices, {kind, op.mode, op.graph, op.op, op.signature}}];
+      join(pool.samples, op.samples);
+    }
+  std::map<std::tuple<std::string, std::string, std::int64_t>, std::vector<double>> logs;
+  std::size_t without = 0;
+  for (const auto& [key, pool] : pools) {
+    const auto& [kind, type, devices, op] = key;
+    const OpKey& wanted = op;
+    const auto match = std::ranges::find_if(alone, [&](const CalibratedOp& row) {
+      return row.device_kind == wanted.kind && row.mode == wanted.mode && row.op == wanted.op &&
+             row.graph == wanted.graph && row.signature == wanted.signature;
+    });
+    const CleanSamples good = clean(pool.samples);
+    if (match == alone.end() || good.kept_ns.empty() || match->mean.count <= 0 || mean_of(good.kept_ns) <= 0) {
+      ++without;
+      continue;
+    }
+    logs[{kind, type, devices}].push_back(std::log(mean_of(good.kept_ns) / static_cast<double>(match->mean.count)));
+  }
+  if (without > 0)
+    notes.push_back(fmt::format("{} op{} timed beside other devices, but not alone: no co-run factor from {}", without,
+                                without == 1 ? " was" : "s were", without == 1 ? "it" : "them"));
+  std::vector<CoRunFactor> factors;
+  for (const auto& [key, values] : logs)
+    factors.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::exp(mean_of(values)),
+                       static_cast<std::int64_t>(values.size())});
+  return factors;
+}
+
+std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profiles, std::vector<std::string>& notes) {
+  std::vector<CalibratedDevice> devices;
+  for (const Profile& profile : profiles) {
+    for (const ProfiledDevice& device : profile.devices) {
+      const std::string kind = device_kind(profile, device.name);
+      auto known = std::ranges::find(devices, kind, &CalibratedDevice::kind);
+      if (known != devices.end()) {
+        if (known->peak.value == 0) known->peak = device.peak;
+        if (known->memory_bandwidth.value == 0) known->memory_bandwidth = device.memory_bandwidth;
+        for (const auto& [name, value] : device.details) {
+          const auto other = known->details.find(name);
+          if (other != known->details.end() && other->second != value && name == "driver")
+            notes.push_back(fmt::format("devices of the kind '{}' were measured with different drivers: {} and {}",
+                                        kind, other->second, value));
+          known->details.try_emplace(name, value);
+        }
+        continue;
+      }
+      devices.push_back({.kind = kind,
+                         .device_class = device.device_class,
+                         .name = device.name,
+                         .peak = device.peak,
+                         .memory_bandwidth = device.memory_bandwidth,
+                         .details = device.details});
+    }
+  }
+  for (CalibratedDevice& device : devices) {
+    device.launch_overhead = rounded(overhead(profiles, device.kind, "launch"));
+    device.handoff = rounded(overhead(profiles, device.kind, "handoff"));
+    std::optional<double> gap = overhead(profiles, device.kind, "gap");
+    if (!gap) gap = gap_of_steps(profiles, device.kind);
+    if (!gap) gap = overhead(profiles, device.kind, "dispatch");
+    device.gap = rounded(gap);
+  }
+  return devices;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainyard/cost/calibration.hpp"
+#include "trainyard/cost/profile.hpp"
+
+namespace trainyard {
+
+/// The kinds of the profiles' devices, in the order in which they first appear: what `device_kind` is below.
+std::string device_kind(const Profile& profile, const std::string& device);
+
+/// Op times by op, and by signature over all ops that have it, each by device kind and mode; of ops that ran alone.
+/// Sorted by kind, mode, and name or signature. Means of what is left without outliers; 95 % intervals of the mean from
+/// the normal distribution.
+///
+/// Throws InputError: "too-few-points" for an op of which no sample is left, "samples" for ops of one signature with
+/// different FLOPs or bytes.
+std::vector<CalibratedOp> op_table(std::span<const Profile> profiles, std::vector<std::string>& notes);
+
+/// By what factor ops of each type take longer while several devices with one memory run ops: the geometric mean, over
+/// all ops that were timed both alone and so, of the ratios of their mean times. Other ops are left out with a note.
+std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::span<const CalibratedOp> alone,
+                                        std::vector<std::string>& notes);
+
+/// Launch overheads, hand-offs and gaps by device kind. A gap is measured as such, or as what whole steps on one device
+/// take beyond the sum of their ops' mean times, or as the dispatch of an op; in this order.
+std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profiles, std::vector<std::string>& notes);
+
+}  // namespace trainyard

@@ -1,0 +1,199 @@
+#include "calibrate/calibrate.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "calibrate/made_profile.hpp"
+#include "trainyard/core/error.hpp"
+
+using namespace trainyard;
+using namespace trainyard::test;
+using doctest::Approx;
+
+namespace {
+
+CalibrationResult calibrated_profile(const Profile& profile) { return calibrate(std::span{&profile, 1}); }
+
+const CalibratedOp& row(const Calibration& calibration, const std::string& op, const std::string& signature) {
+  const auto at = std::ranges::find_if(calibration.ops, [&](const CalibratedOp& candidate) {
+    return candidate.op == op && candidate.signature == signature;
+  });
+  REQUIRE(at != calibration.ops.end());
+  return *at;
+}
+
+std::string code_of(const Profile& profile) {
+  try {
+    calibrated_profile(profile);
+  } catch (const InputError& error) {
+    return error.findings().front().code;
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("an op time is the mean of the samples that are no outliers") {
+  Profile profile = made_profile();
+  OpMeasurement op = made_op("Relu", 0, 1'000, {100, 102, 98, 100, 5'000});
+  op.op = "relu1";
+  op.samples.dropped = {{Nanoseconds{9'000}, "context-switch"}};
+  profile.ops = {op};
+  const CalibrationResult result = calibrated_profile(profile);
+  const CalibratedOp& time = row(result.calibration, "relu1", op.signature);
+  CHECK(time.mean == Nanoseconds{100});
+  CHECK(time.kept == 4);
+  CHECK(time.dropped == 2);
+  CHECK(time.drop_reasons.at("outlier") == 1);
+  CHECK(time.drop_reasons.at("context-switch") == 1);
+  CHECK(result.notes.size() == 1);
+}
+
+TEST_CASE("ops of one signature share one time, over all profiles") {
+  Profile one = made_profile(), two = made_profile();
+  OpMeasurement a = made_op("Relu", 0, 1'000, {100, 100}), b = a;
+  a.op = "r1";
+  b.op = "r2";
+  b.samples.kept = {Nanoseconds{108}, Nanoseconds{108}};
+  one.ops = {a};
+  two.ops = {b};
+  const std::vector<Profile> profiles{one, two};
+  const Calibration calibration = calibrate(profiles).calibration;
+  CHECK(row(calibration, "r1", a.signature).mean == Nanoseconds{100});
+  CHECK(row(calibration, "r2", a.signature).mean == Nanoseconds{108});
+  CHECK(row(calibration, "", a.signature).mean == Nanoseconds{104});
+  CHECK(calibration.ops.size() == 3);
+}
+
+TEST_CASE("a fit over a type finds the fixed time and the rates that made the times") {
+  Profile profile = made_profile();
+  // 500 ns + FLOPs / 100 GFLOP/s + bytes / 20 GB/s
+  for (int i = 0; i < 8; ++i) {
+    const double flops = 1e5 * std::pow(3.0, i);
+    const std::int64_t bytes = 20'000 + 37'000 * (i % 3) * i;
+    profile.ops.push_back(
+        made_op("Gemm", flops, bytes, {rounded(500 + flops * 0.01 + static_cast<double>(bytes) * 0.05).count}));
+  }
+  const Calibration calibration = calibrated_profile(profile).calibration;
+  REQUIRE(calibration.fits.size() == 1);
+  const TypeFit& fit = calibration.fits[0].fit;
+  CHECK(fit.fixed_ns == Approx(500).epsilon(0.02));
+  CHECK(fit.ns_per_flop == Approx(0.01).epsilon(0.01));
+  CHECK(fit.ns_per_byte == Approx(0.05).epsilon(0.01));
+  CHECK(fit.least_flops == 1e5);
+  CHECK(calibration.fits[0].quality.max_relative < 0.01);
+  CHECK(calibration.fits[0].quality.held_out_max_relative < 0.02);
+}
+
+TEST_CASE("no type is fitted to too few points, to points of one size, or badly") {
+  Profile profile = made_profile();
+  for (int i = 1; i <= 3; ++i) profile.ops.push_back(made_op("Few", i * 1e6, 8, {i * 1000}));
+  for (int i = 1; i <= 6; ++i) profile.ops.push_back(made_op("Same", 1e6 + i, 8, {1000}));
+  const std::vector<std::int64_t> wild{1'000, 90'000, 2'000, 150'000, 1'500, 70'000};
+  for (std::size_t i = 0; i < wild.size(); ++i)
+    profile.ops.push_back(made_op("Wild", 1e6 * static_cast<double>(i + 1), 8, {wild[i]}));
+  const CalibrationResult result = calibrated_profile(profile);
+  CHECK(result.calibration.fits.empty());
+  REQUIRE(result.notes.size() == 1);
+  CHECK(result.notes[0].starts_with("no fit for ops of the type Wild on 'K'"));
+}
+
+TEST_CASE("efficiencies are the shares of the peak and of the bandwidth that ops of a type reach") {
+  Profile profile = made_profile();
+  for (ProfiledDevice& device : profile.devices) {
+    device.peak = FlopsPerSecond{1e11};
+    device.memory_bandwidth = BytesPerSecond{1e10};
+  }
+  // Half the peak where FLOPs bind, a quarter of the bandwidth where bytes do: 1e6 / 5e10 = 20 us; 1e6 / 2.5e9 = 400
+  // us.
+  profile.ops = {made_op("Conv", 1e6, 100, {20'000}), made_op("Conv", 2e6, 100, {40'000}),
+                 made_op("Conv", 1e3, 1'000'000, {400'000}), made_op("Conv", 1e3, 2'000'000, {800'000})};
+  const Calibration calibration = calibrated_profile(profile).calibration;
+  REQUIRE(calibration.efficiencies.size() == 1);
+  CHECK(calibration.efficiencies[0].efficiency.compute == Approx(0.5));
+  CHECK(calibration.efficiencies[0].efficiency.memory == Approx(0.25));
+  CHECK(calibration.efficiencies[0].median_relative < 1e-6);
+}
+
+TEST_CASE("a kind without rates gets the best that an op reached") {
+  Profile profile = made_profile();
+  profile.ops = {made_op("Gemm", 1e6, 100, {10'000}), made_op("Add", 100, 1'000'000, {100'000})};
+  const Calibration calibration = calibrated_profile(profile).calibration;
+  CHECK(calibration.devices[0].peak.value == Approx(1e11));              // 1e6 / 10 us
+  CHECK(calibration.devices[0].memory_bandwidth.value == Approx(1e10));  // 1e6 / 100 us
+}
+
+TEST_CASE("a gap is what a step takes beyond its ops, shared among them") {
+  Profile profile = made_profile();
+  OpMeasurement a = made_op("Relu", 0, 1'000, {1'000}), b = made_op("Add", 0, 1'000, {2'000});
+  a.graph = b.graph = "g";
+  a.op = "a";
+  b.op = "b";
+  profile.ops = {a, b};
+  profile.steps = {{"g", "a", 2, {{Nanoseconds{3'080}, Nanoseconds{3'120}}, {}}}};
+  profile.overheads = {{"a", "dispatch", {{Nanoseconds{30}}, {}}}, {"b", "handoff", {{Nanoseconds{70}}, {}}}};
+  Calibration calibration = calibrated_profile(profile).calibration;
+  CHECK(calibration.devices[0].gap == Nanoseconds{50});  // (3100 - 3000) / 2
+  CHECK(calibration.devices[0].handoff == Nanoseconds{70});
+  CHECK_FALSE(calibration.devices[0].launch_overhead);
+  profile.steps[0].ops = 3;  // one of them was not timed
+  CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{30});
+  profile.overheads.push_back({"b", "gap", {{Nanoseconds{40}}, {}}});
+  CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{40});
+}
+
+TEST_CASE("a co-run factor is the mean ratio of the times together and alone") {
+  Profile profile = made_profile();
+  for (const auto& [bytes, alone, together] : {std::tuple{1'000, 100, 200}, {2'000, 1'000, 500 * 9}, {3'000, 7, 7}}) {
+    OpMeasurement op = made_op("Add", 0, bytes, {alone});
+    if (bytes < 3'000) profile.ops.push_back(op);
+    op.busy_devices = 2;
+    op.samples.kept = {Nanoseconds{together}};
+    profile.ops.push_back(op);
+  }
+  const CalibrationResult result = calibrated_profile(profile);
+  REQUIRE(result.calibration.co_run.size() == 1);
+  CHECK(result.calibration.co_run[0].factor == Approx(3));  // sqrt(2 x 4.5)
+  CHECK(result.calibration.co_run[0].points == 2);
+  CHECK(result.notes.size() == 1);  // the third was not timed alone
+}
+
+TEST_CASE("profiles that say too little, or two things, are refused") {
+  CHECK(code_of(made_profile()) == "too-few-points");
+  Profile no_samples = made_profile();
+  no_samples.ops = {made_op("Add", 1, 1, {})};
+  CHECK(code_of(no_samples) == "too-few-points");
+  Profile contradicting = made_profile();
+  contradicting.ops = {made_op("Add", 1, 1, {5}), made_op("Add", 2, 1, {5})};
+  contradicting.ops[1].signature = contradicting.ops[0].signature;
+  CHECK(code_of(contradicting) == "samples");
+  Profile instant = made_profile();
+  instant.links = {made_link([](double) { return 0; })};
+  CHECK(code_of(instant) == "samples");
+}
+
+TEST_CASE("a link far from its fit is a fault, not an error") {
+  Profile profile = made_profile();
+  profile.links = {made_link([](double bytes) { return 20'000 + 0.25 * bytes; })};
+  CHECK(calibrated_profile(profile).faults.empty());
+  std::size_t i = 0;
+  for (SizeMeasurement& size : profile.links[0].sizes)
+    for (Nanoseconds& time : size.samples.kept) time = i++ / 8 % 2 == 0 ? time : time * 3;
+  const CalibrationResult result = calibrated_profile(profile);
+  CHECK(result.faults.size() == 1);
+  CHECK(result.calibration.links.size() == 1);
+}
+
+TEST_CASE("a calibrated link predicts what was measured") {
+  Profile profile = made_profile();
+  profile.links = {made_link([](double bytes) { return 20'000 + 0.25 * bytes; })};
+  const Calibration calibration = calibrated_profile(profile).calibration;
+  CHECK(calibration.links[0].from_kind == "K");
+  ClusterSpec spec{.name = "pair", .devices = {{.name = "a", .kind = "K"}, {.name = "b", .kind = "K"}}};
+  spec.links = {{.name = "l", .from = "a", .to = "b", .bandwidth = BytesPerSecond{1e9}}};
+  const Cluster cluster = make_cluster(calibrated(spec, calibration));
+  // 20 us + 1e6 x 0.25 ns = 270 us
+  CHECK(seconds(cost_model(calibration).transfer_time(Bytes{1'000'000}, cluster.route(DeviceId{0}, DeviceId{1}))) ==
+        Approx(270e-6).epsilon(0.001));
+}
