@@ -2,7 +2,9 @@
 
 #include "build_info.hpp"
 #include "catalogue.hpp"
+#include "profiler/cuda/loader.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/place/baechi/linear_program.hpp"
 #include "trainyard/place/integer_program.hpp"
 #include "trainyard/report/table.hpp"
@@ -12,8 +14,28 @@
 namespace trainyard::program {
 namespace {
 
+/// What of NVIDIA's is there: looked up now, as a run would.
+std::vector<Feature> cuda_features() {
+  cuda::Tables tables;
+  const auto source = cuda::system_libraries();
+  const auto states = cuda::load(tables, *source);
+  std::vector<Feature> list;
+  for (const cuda::LibraryState& state : states)
+    list.push_back({"CUDA: " + state.name, state.usable(),
+                    state.usable()
+                        ? fmt::format("{}{}{}", state.file, state.version.empty() ? "" : ", version ", state.version)
+                        : fmt::format("{}; {}", state.problem, state.help)});
+  try {
+    const int gpus = cuda::require_gpus(tables, states);
+    list.push_back({"CUDA: GPUs", true, fmt::format("{}", gpus)});
+  } catch (const MissingError& error) {
+    list.push_back({"CUDA: GPUs", false, fmt::format("{}; {}", error.what(), error.help())});
+  }
+  return list;
+}
+
 std::vector<Feature> features() {
-  return {
+  std::vector<Feature> list{
       {"networks", true, fmt::format("{} built in (trainyard models)", networks().size())},
       {"clusters", true,
        fmt::format("{} built in, and {} of {} device kinds (trainyard clusters)", cluster_presets().size(),
@@ -32,6 +54,8 @@ std::vector<Feature> features() {
        has_cbc() ? "for load-program" : "coinor-libcbc-dev adds it, and load-program"},
       {"graph partitioning", false, "no placer of this version uses it"},
   };
+  for (Feature& feature : cuda_features()) list.push_back(std::move(feature));
+  return list;
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "profiler/cuda/api.hpp"
+#include "profiler/cuda/plan.hpp"
+
+namespace trainyard::cuda {
+
+/// A call that failed: which one, and what the library says. `status` is the library's own number.
+class CudaError : public std::runtime_error {
+ public:
+  CudaError(const std::string& call, Status status, const std::string& what)
+      : std::runtime_error(call + ": " + what + " (" + std::to_string(status) + ")"), status_(status) {}
+  Status status() const { return status_; }
+
+ private:
+  Status status_;
+};
+
+/// Where a device of the cluster runs: on a GPU, in streams of its own where it is a part of one (green_contexts.hpp).
+struct Target {
+  int gpu = 0;
+  std::function<Stream()> make_stream;  // empty: an ordinary stream of the GPU
+};
+
+/// Launches one op's work on the stream. `reads` and `writes` are addresses in device memory, inputs in the graph's
+/// order; they are ready by the stream's order.
+using Launch = std::function<void(const PlanItem& item, std::span<void* const> reads, std::span<void* const> writes,
+                                  Stream stream)>;
+
+struct ExecuteOptions {
+  int warm = 2, measured = 3;
+  bool gate = true;                    // issue everything, then let it go: launch times stay out
+  std::size_t most_gated_items = 500;  // a launch queue that is full blocks the host, which then never opens the gate
+};
+
+/// One item's run, from the moment the gate opened on its GPU.
+struct ItemRun {
+  double start_ns = 0, end_ns = 0;
+};
+struct StepRun {
+  std::vector<ItemRun> items;  // as in the plan
+  double makespan_ns = 0;
+};
+struct ExecutionResult {
+  std::vector<StepRun> steps;  // the measured ones
+  bool gated = false;
+  IdMap<DeviceId, Bytes> allocated;
+};
+
+/// Runs a plan: allocates each device's memory once, one compute stream per device, one stream per link, an event after
+/// each item that another stream waits for. Transfers are peer copies, copies within one GPU, both asynchronous.
+///
+/// Times come from events, relative to the event after the gate on the same GPU; GPUs are let go by one word in host
+/// memory, so that their clocks start together up to a few microseconds. Throws CudaError for any call that fails,
+/// after everything that was made is given back; MissingError where the memory is not enough.
+class CudaExecutor {
+ public:
+  /// `targets` by device of the plan's cluster.
+  CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std::vector<Target> targets);
+  ~CudaExecutor();
+  CudaExecutor(CudaExecutor&&) = delete;
+
+  ExecutionResult run(const Launch& launch, const ExecuteOptions& options = {});
+  /// A place's address.
+  void* address(const BufferPlace& place) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "profiler/cuda/executor.hpp"
+#include "trainyard/cost/profile.hpp"
+
+namespace trainyard::cuda {
+
+/// One end of a link: a GPU, or the host (-1).
+inline constexpr int kHost = -1;
+
+struct LadderOptions {
+  std::vector<Bytes> sizes = {};  // empty: 256 B to 1 GiB, each four times the last, as far as memory allows
+  int warm = 4, samples = 8;
+  int together = 16;  // copies between two events: one alone is as long as the events are exact
+  bool pinned = true;
+};
+
+/// Times copies of each size from one end to the other, `together` at a time by events on one stream; a sample is the
+/// mean of one. What arrives is compared with what left: a difference throws std::runtime_error. Throws CudaError.
+LinkMeasurement link_ladder(const Tables& tables, int from, int to, const LadderOptions& options = {});
+
+/// "gpu0", "host".
+std::string end_name(int gpu);
+
+/// The kernels on one GPU: those that take a given time are what stands for ops that are not really run.
+class DelayKernels {
+ public:
+  /// Compiles for the GPU at hand and loads. Throws MissingError without NVRTC, CudaError.
+  DelayKernels(const Tables& tables, int gpu);
+  /// Occupies the stream for so long.
+  void launch(double ns, Stream stream) const;
+
+ private:
+  const Tables& tables_;
+  void* function_ = nullptr;
+};
+
+/// The GPU's clocks, power and throttling now, by NVML; nothing where that is missing.
+Details gpu_state(const Tables& tables, int gpu);
+
+}  // namespace trainyard::cuda
