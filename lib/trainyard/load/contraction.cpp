@@ -88,10 +88,10 @@ class Contractor {
   explicit Contractor(const LoadProblem& problem)
       : problem_(problem), merger_(problem.color_count()), successors_(problem.color_count()) {}
 
-  Contraction run() {
+  Contraction run(bool merging) {
     collect_edges();
     join_cycles(successors_, merger_);
-    merge_idle();
+    if (merging) merge_idle();
     return finish();
   }
 
@@ -263,7 +263,9 @@ class Contractor {
 
 }  // namespace
 
-Contraction contract(const LoadProblem& problem) { return Contractor{problem}.run(); }
+Contraction contract(const LoadProblem& problem, const ContractionOptions& options) {
+  return Contractor{problem}.run(options.merge_idle);
+}
 
 LoadPlacement expand(const Contraction& contraction, const LoadProblem& problem,
                      const std::vector<DeviceId>& block_devices) {

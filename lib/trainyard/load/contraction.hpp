@@ -47,7 +47,10 @@ struct Contraction {
 /// contiguous too follows from symmetry where there is any, and is not checked.
 ///
 /// J. Tarnawski et al., NeurIPS 2020, section 4 and the authors' program.
-Contraction contract(const LoadProblem& problem);
+struct ContractionOptions {
+  bool merge_idle = true;  // step 4
+};
+Contraction contract(const LoadProblem& problem, const ContractionOptions& options = {});
 
 /// Every op where its block is.
 LoadPlacement expand(const Contraction& contraction, const LoadProblem& problem,

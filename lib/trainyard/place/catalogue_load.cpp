@@ -18,9 +18,13 @@ std::vector<PlacerParameter> load_parameters() {
            "they read from), automatic (reads where the graph names layers)"}};
 }
 
+LoadModelOptions load_model(const Parameters& given) {
+  return {.memory = given.choice<LoadMemory>("memory", {"weights", "held"}),
+          .mates = given.choice<LoadMates>("mates", {"automatic", "colors", "reads"})};
+}
+
 LoadPlacerOptions load_options(const Parameters& given) {
-  return {.model = {.memory = given.choice<LoadMemory>("memory", {"weights", "held"}),
-                    .mates = given.choice<LoadMates>("mates", {"automatic", "colors", "reads"})},
+  return {.model = load_model(given),
           .sum = given.choice<LoadSum>("load", {"added", "overlapped", "channels"}),
           .seed = given.seed()};
 }
@@ -47,6 +51,14 @@ std::vector<Placer> load_placers() {
        .source = kSource,
        .parameters = load_parameters()},
       [](const Problem& problem, const Parameters& given) { return place_linear(problem, load_options(given)); }));
+  list.push_back(make_placer(
+      {.name = "greedy-fill",
+       .summary = "blocks in depth-first order fill the memory of one device after the other: for one sample's latency",
+       .source = kSource,
+       .parameters = {load_parameters()[1], load_parameters()[2]}},
+      [](const Problem& problem, const Parameters& given) {
+        return place_greedy_fill(problem, {.model = load_model(given)});
+      }));
   std::vector<PlacerParameter> search = load_parameters();
   search.push_back({"goal", "together", "both passes of a device together, or the busiest device of each pass apart"});
   list.push_back(make_placer(

@@ -3,14 +3,17 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "support/support.hpp"
 #include "trainyard/io/dnn_load.hpp"
+#include "trainyard/load/latency.hpp"
 #include "trainyard/place/integer_program.hpp"
 #include "trainyard/place/load/dpl.hpp"
+#include "trainyard/place/load/greedy_fill.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
 #include "trainyard/place/load/load_program.hpp"
 #include "trainyard/place/load/load_search.hpp"
@@ -134,5 +137,31 @@ TEST_CASE("fixed splits of the published workloads: loads, communication, memory
       CHECK(near(both.in + both.out, answer.at("device_comm").at(name)));
       CHECK(static_cast<double>(ours.size.count) == answer.at("device_memory_bytes").at(name).get<double>());
     }
+  }
+}
+
+TEST_CASE("fixed splits of the latency workloads: the latency of one sample; the greedy baseline as published") {
+  const auto list = answers("split_latency.json");
+  if (!list) return test::report_skipped("no reference data");
+  for (const json& answer : *list) {
+    const std::string input = answer.at("input");
+    CAPTURE(input);
+    const DnnWorkload workload = read_dnn_workload(*test::reference_data(kInputs + input));
+    const LoadProblem problem = workload_load_problem(workload);
+    std::map<std::int64_t, std::size_t> position;
+    for (std::size_t i = 0; i < workload.nodes.size(); ++i) position[workload.nodes[i].id] = i;
+    LoadPlacement placement(problem.op_count(), DeviceId{workload.accelerators});  // on the CPUs
+    const json& sets = answer.at("fpgas");
+    for (std::size_t i = 0; i < sets.size(); ++i)
+      for (const std::int64_t id : sets[i]) placement[OpId{position.at(id)}] = DeviceId{i};
+    const LatencyReport report = evaluate_latency(problem, placement);
+    if (answer.at("latency").is_null())
+      CHECK(report.cyclic);
+    else
+      CHECK(milliseconds(report.latency) == doctest::Approx(answer.at("latency").get<double>()).epsilon(1e-5));
+    if (answer.at("split") != "greedy_baseline") continue;
+    const LatencyReport greedy = evaluate_latency(problem, greedy_fill(problem));
+    CHECK(greedy.latency == report.latency);
+    CHECK(greedy.excess == Bytes{0});
   }
 }

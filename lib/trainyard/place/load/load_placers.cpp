@@ -5,6 +5,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/integer_program.hpp"
 #include "trainyard/place/load/dpl.hpp"
+#include "trainyard/place/load/greedy_fill.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
 #include "trainyard/place/load/load_program.hpp"
 #include "trainyard/place/load/load_search.hpp"
@@ -52,6 +53,8 @@ Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_
   const LoadProblem load = load_problem(problem, options.model);
   LoadProgramOptions program{
       .goal = {options.sum, options.goal}, .contiguous = contiguous, .nodes = nodes, .most_columns = 3'000};
+  if (load_program_columns(load, program) > program.most_columns)
+    solve_load_program(load, program);  // says that it is too large, before the work
   if (contiguous) {
     const Contraction blocks = contract(load);
     const Split split = dpl(load, blocks, {.sum = options.sum});
@@ -67,6 +70,10 @@ Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_
                                                    : "the integer program found no placement",
                       .help = "placer 'load-search' finds the one that is beyond the memory least"});
   return ordered_schedule(problem, *result.placement);
+}
+
+Schedule place_greedy_fill(const Problem& problem, const LoadPlacerOptions& options) {
+  return ordered_schedule(problem, greedy_fill(load_problem(problem, options.model)));
 }
 
 Schedule ordered_schedule(const Problem& problem, Placement placement) {

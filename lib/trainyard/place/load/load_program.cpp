@@ -364,6 +364,11 @@ bool keeps_rows(const LinearProgram& linear, const std::vector<double>& x) {
 
 }  // namespace
 
+std::size_t load_program_columns(const LoadProblem& problem, const LoadProgramOptions& options) {
+  ProgramBuilder builder{problem, options};
+  return builder.build() ? builder.program().linear.columns() : 0;
+}
+
 LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgramOptions& options) {
   LoadProgramResult result;
   ProgramBuilder builder{problem, options};

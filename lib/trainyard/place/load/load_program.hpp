@@ -45,5 +45,7 @@ struct LoadProgramResult {
 ///
 /// J. Tarnawski et al., NeurIPS 2020, section 5 and the authors' program.
 LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgramOptions& options = {});
+/// How many columns the program has.
+std::size_t load_program_columns(const LoadProblem& problem, const LoadProgramOptions& options = {});
 
 }  // namespace trainyard

@@ -20,6 +20,7 @@ namespace {
 
 // Tried on the published workloads: larger swaps and colder ends find less.
 constexpr std::uint64_t kRounds = 8;
+constexpr std::uint64_t kMostWork = 50'000'000;  // seconds
 constexpr double kSpread = 0.1, kCold = 1e-3;
 
 using Devices = std::vector<DeviceId>;  // of each color
@@ -169,7 +170,15 @@ class Annealer {
   std::uint64_t budget() const {
     if (options_.evaluations > 0) return options_.evaluations;
     const std::uint64_t colors = able_.size();
-    return std::clamp<std::uint64_t>(20 * colors * colors * problem_.device_count(), 20'000, 5'000'000);
+    const std::uint64_t asked =
+        std::clamp<std::uint64_t>(20 * colors * colors * problem_.device_count(), 20'000, 5'000'000);
+    return std::clamp<std::uint64_t>(kMostWork / work_of_move(), 20'000, asked);
+  }
+  /// How many numbers change when a color moves, on average.
+  std::uint64_t work_of_move() const {
+    std::uint64_t edges = 0;
+    for (const TensorId tensor : problem_.tensors()) edges += 1 + problem_.tensor(tensor).consumers.size();
+    return 1 + edges / able_.size();
   }
   const Devices& best_devices() const { return best_devices_; }
   const Worth& best() const { return best_; }

@@ -10,7 +10,7 @@ namespace trainyard {
 
 struct LoadSearchOptions {
   LoadOptions goal = {};
-  std::uint64_t evaluations = 0;  // 0: 20 x colors^2 x devices, 20 thousand to 5 million
+  std::uint64_t evaluations = 0;  // 0: by the size of the problem, 20 thousand to 5 million
   std::uint64_t seed = 1;
 };
 
