@@ -16,6 +16,7 @@ struct Arguments {
   // the cluster, and what-if changes to it
   std::string cluster, memory, scale, costs, co_run;
   // the schedule
+  std::string objective;
   std::string placer, placers, schedule, seed;
   std::vector<std::string> parameters;
   // several steps, and noise

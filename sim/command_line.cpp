@@ -141,6 +141,8 @@ class Grammar {
     add_operands(place, arguments_.operands, "MODEL", "a built-in network (trainyard models), or a file");
     add_cluster_options(place, arguments_);
     add_placer_options(place, arguments_);
+    add(place, "--objective", arguments_.objective, "makespan|max-load",
+        "the time of one step, or per step of a full pipeline (default: makespan)");
     add(place, "--seed", arguments_.seed, "N", "of the placer's random numbers (default: 1)");
     add_model_options(place, arguments_);
     add_picture_options(place, arguments_);

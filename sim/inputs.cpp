@@ -186,8 +186,14 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments) {
   return loaded;
 }
 
+bool is_workload(const std::string& word) {
+  return model_kind(word) == ModelKind::graph_file && word != "-" && is_dnn_workload(word);
+}
+
 ClusterSpec load_cluster(const Arguments& arguments) {
-  const std::string& word = arguments.cluster;
+  const std::vector<std::string>& models = arguments.operands;
+  const bool own = arguments.cluster.empty() && models.size() == 1 && is_workload(models.front());
+  const std::string& word = own ? models.front() : arguments.cluster;
   if (word.empty())
     throw UsageError(fmt::format("{} needs --cluster", arguments.verb),
                      "for example --cluster 4xV100; `trainyard clusters` lists the built-in ones");

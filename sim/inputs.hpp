@@ -31,7 +31,10 @@ enum class ModelKind : std::uint8_t { network, graph_file, onnx_file, profile_fi
 ModelKind model_kind(const std::string& word);
 LoadedModel load_model(const std::string& word, const Arguments& arguments);
 
-/// What CLUSTER names, with the --memory of the arguments.
+/// Whether MODEL is a workload of dnn-partitioning, which names devices too.
+bool is_workload(const std::string& word);
+
+/// What CLUSTER names; without one, the devices that the only MODEL names itself, with the --memory of the arguments.
 ClusterSpec load_cluster(const Arguments& arguments);
 
 /// --scale and --co-run.

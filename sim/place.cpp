@@ -1,3 +1,4 @@
+#include "objective.hpp"
 #include "run_common.hpp"
 #include "trainyard/io/schedule_file.hpp"
 #include "verbs.hpp"
@@ -6,7 +7,9 @@ namespace trainyard::program {
 
 int run_place(const Arguments& arguments, Console& console) {
   const std::string& word = only_operand(arguments, "MODEL", "trainyard place resnet50 --cluster 4xV100");
-  const Placer& placer = chosen_placer(arguments);
+  const Objective objective = chosen_objective(arguments);
+  const Placer& placer = objective == Objective::max_load && arguments.placer.empty() ? find_placer("load-search")
+                                                                                      : chosen_placer(arguments);
   const PlaceOptions options = place_options(arguments, placer);
 
   Outputs outputs;
@@ -26,6 +29,7 @@ int run_place(const Arguments& arguments, Console& console) {
   for (const std::string& note : machine.notes) console.warn(note);
   const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
   run = run_placer(model.name, problem, best_lower_bound(problem), placer, options);
+  if (objective == Objective::max_load) judge_by_load(*run, is_workload(word));
   return finish_run(*run, "place", outputs, console);
 }
 

@@ -172,6 +172,9 @@ std::string run_text(const RunResult& run) {
   const std::string who = run.placer.empty() ? "The schedule" : run.placer;
   std::string text = problem_title(run.model, run.problem) + "\n\n";
   Table table{{{""}, {""}}};
+  if (run.load)
+    table.add_row(
+        {"largest load", fmt::format("{} (at least {})", format_time(run.load->value), format_time(run.load->bound))});
   table.add_row({"step time", format_time(run.summary.makespan)});
   if (run.steps) add_step_rows(table, *run.steps);
   if (run.noise) {

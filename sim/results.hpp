@@ -16,6 +16,12 @@
 
 namespace trainyard::program {
 
+/// The run under --objective max-load.
+struct LoadResult {
+  Nanoseconds value{};  // RunSummary::max_load
+  Nanoseconds bound{};  // no placement has less
+};
+
 /// One run, whole.
 struct RunResult {
   std::string model, cluster;
@@ -27,6 +33,7 @@ struct RunResult {
   std::optional<double> search_seconds;
   std::optional<StepTimes> steps = {};    // --steps
   std::optional<NoiseResult> noise = {};  // --noise
+  std::optional<LoadResult> load = {};    // --objective max-load
 };
 
 /// Places and simulates.

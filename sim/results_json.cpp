@@ -176,6 +176,17 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
     object["planned_makespan_ns"] = run.schedule.plan ? Json(run.schedule.plan->makespan.count) : Json(nullptr);
     object["evaluations"] = 1;  // simulated schedules
   }
+  if (run.load) {
+    const LoadResult& load = *run.load;
+    object["objective"] = "max-load";
+    object["value"] = load.value.count;
+    object["lower_bound_ns"] = load.bound.count;
+    object["lower_bound"] = "load";
+    object["gap"] = load.value.count > 0
+                        ? static_cast<double>((load.value - load.bound).count) / static_cast<double>(load.value.count)
+                        : 0;
+    object["optimal"] = run.summary.fits && load.value == load.bound;
+  }
   if (run.search_seconds) object["search_seconds"] = *run.search_seconds;
   if (run.steps) object["steps"] = steps_json(*run.steps);
   if (run.noise) object["noise"] = noise_json(*run.noise);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "trainyard/core/units.hpp"
+#include "trainyard/load/from_problem.hpp"
 #include "trainyard/report/table.hpp"
 
 namespace trainyard {
@@ -19,26 +20,6 @@ double share_of(Nanoseconds part, Nanoseconds whole) {
 double fullness(const Device& device, Bytes peak) {
   if (!device.memory || device.memory->count <= 0) return 0;
   return static_cast<double>(peak.count) / static_cast<double>(device.memory->count);
-}
-
-Nanoseconds largest_load(const Problem& problem, const Timeline& timeline) {
-  IdMap<DeviceId, Nanoseconds> load(problem.device_count());
-  for (const DeviceId device : problem.devices()) load[device] = timeline.devices[device].busy;
-  // Transfers are ordered by tensor, so those of one tensor are neighbours, all from one device.
-  for (std::size_t i = 0; i < timeline.transfers.size();) {
-    const TensorId tensor = timeline.transfers[i].tensor;
-    const DeviceId from = timeline.transfers[i].from;
-    Nanoseconds longest{};
-    for (; i < timeline.transfers.size() && timeline.transfers[i].tensor == tensor; ++i) {
-      const Transfer& transfer = timeline.transfers[i];
-      const Nanoseconds duration = transfer.end - transfer.start;
-      longest = std::max(longest, duration);
-      load[transfer.to] += duration;
-      for (const DeviceId other : transfer.also_to) load[other] += duration;
-    }
-    load[from] += longest;
-  }
-  return *std::ranges::max_element(load);
 }
 
 std::vector<SourceUse> source_uses(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
@@ -99,7 +80,7 @@ RunSummary summarize(const Problem& problem, const Schedule& schedule, const Tim
   run.bound = bound;
   run.gap = share_of(timeline.makespan - bound.value, timeline.makespan);
   run.optimal = run.fits && timeline.makespan == bound.value;
-  run.max_load = largest_load(problem, timeline);
+  run.max_load = max_load(problem, schedule.placement);
   run.sources = source_uses(problem, schedule, timeline);
   run.evidence = evidence_uses(problem, run.sources, timeline);
 

@@ -48,8 +48,7 @@ struct RunSummary {
 
   double busy = 0;                      // share of device time, over all devices of the cluster, that runs ops
   Nanoseconds exposed_communication{};  // the largest over devices
-  /// The largest load of a device, where load = its op times, plus each tensor that arrives once, plus each tensor
-  /// that leaves once (its longest transfer): the time per step if steps followed each other without gaps.
+  /// max_load(): the time per step if steps followed each other without gaps.
   Nanoseconds max_load{};
 
   DeviceId busiest;                  // the device that runs ops longest; ties: the lower id

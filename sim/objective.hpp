@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+
+#include "arguments.hpp"
+#include "inputs.hpp"
+#include "results.hpp"
+
+namespace trainyard::program {
+
+/// What `place` is to make small: --objective.
+enum class Objective : std::uint8_t { makespan, max_load };
+Objective chosen_objective(const Arguments& arguments);
+
+/// What MODEL is judged by under --objective max-load: its value beside a bound, and whether the placement keeps the
+/// memory. That of a dnn-partitioning workload is the published one, sizes alone; of everything else, the simulator's.
+void judge_by_load(RunResult& run, bool published_memory);
+
+}  // namespace trainyard::program
