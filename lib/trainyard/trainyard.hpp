@@ -32,6 +32,7 @@
 #include "trainyard/load/load_problem.hpp"
 #include "trainyard/model/model.hpp"
 #include "trainyard/place/load/dpl.hpp"
+#include "trainyard/place/load/hierarchy.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
 #include "trainyard/place/load/load_program.hpp"
 #include "trainyard/place/load/load_search.hpp"

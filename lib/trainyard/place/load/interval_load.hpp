@@ -33,11 +33,12 @@ class IntervalLoad {
     return false;
   }
 
-  Picoseconds load(std::size_t kind, LoadSum sum) const {
+  PassLoad parts(std::size_t kind) const {
     const Kind& state = kinds_[kind];
     const std::size_t price = state.price;
-    return PassLoad{Picoseconds{state.time}, Picoseconds{in_[price]}, Picoseconds{out_[price]}}.load(sum);
+    return {Picoseconds{state.time}, Picoseconds{in_[price]}, Picoseconds{out_[price]}};
   }
+  Picoseconds load(std::size_t kind, LoadSum sum) const { return parts(kind).load(sum); }
   Bytes size() const { return Bytes{size_}; }
 
  private:

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "trainyard/load/contraction.hpp"
+#include "trainyard/load/evaluate.hpp"
+#include "trainyard/load/load_problem.hpp"
+#include "trainyard/place/load/split.hpp"
+
+namespace trainyard {
+
+/// Accelerators in clusters with a cheaper way among themselves.
+struct LoadHierarchy {
+  std::size_t clusters = 1;
+  std::size_t devices = 1;  // of each cluster
+  double inner_share = 1;   // what a transfer within a cluster costs, of what it costs between clusters
+};
+
+/// The parts of each cluster, in the order of the chain.
+struct HierarchicalSplit {
+  Picoseconds value = kInfiniteLoad;
+  struct Cluster {
+    std::vector<SplitPart> parts;
+    Picoseconds load{};
+  };
+  std::vector<Cluster> clusters = {};
+
+  bool found() const { return value != kInfiniteLoad; }
+};
+
+/// The best split of a chain of blocks into clusters, and of each cluster's run into devices, in two levels as
+/// PipeDream has it: the devices of one cluster first, then the cluster as one machine. With i to j a run of the chain,
+/// in and out what crosses its ends, s the inner share:
+///
+///     load(i, j)      = time(i, j), s x in unless i begins the cluster, s x out unless j ends it
+///     A(a, b)         = min over cuts of a to b into at most `devices` runs of the greatest load
+///     machine(a, b)   = A(a, b), in(a, b), out(a, b)
+///     value           = min over cuts of the chain into at most `clusters` runs of the greatest machine load
+///
+/// each three joined as LoadSum says. What enters a cluster is so paid once by the cluster, and again at the inner cost
+/// by the device that reads it unless it is the first. Devices are of the first kind that pays, memory is that of each
+/// device. O(blocks^3 x devices); throws InputError ("too-many-blocks") beyond 600 blocks.
+///
+/// J. Tarnawski et al., NeurIPS 2020, appendix; D. Narayanan et al.: PipeDream, SOSP 2019.
+HierarchicalSplit hierarchical_split(const LoadProblem& problem, const Contraction& blocks,
+                                     const std::vector<BlockId>& order, const LoadHierarchy& hierarchy,
+                                     LoadSum sum = LoadSum::added);
+
+}  // namespace trainyard
