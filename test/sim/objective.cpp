@@ -22,7 +22,7 @@ const std::string kWorkload = R"({"maxSizePerFPGA": 10.5, "maxFPGAs": 2, "maxCPU
 
 TEST_CASE("place --objective max-load: 9.5 ms contiguous, 7 ms not, on the workload's own devices") {
   const TemporaryFolder folder;
-  write_text(folder / "chain.json", kWorkload);
+  write_text(folder.path() / "chain.json", kWorkload);
   const std::string place = "place chain.json --objective max-load --json ";
   const auto contiguous = run_trainyard(folder.path(), place + "--placer dp-ideals -o s.json");
   REQUIRE(contiguous.exit_code == 0);  // 10 bytes fit by the published rule, though the outputs take megabytes
@@ -49,7 +49,7 @@ TEST_CASE("place --objective max-load: 9.5 ms contiguous, 7 ms not, on the workl
 
 TEST_CASE("place without --objective makes the step short, and says so") {
   const TemporaryFolder folder;
-  write_text(folder / "chain.json", kWorkload);
+  write_text(folder.path() / "chain.json", kWorkload);
   const json object = json_of(run_trainyard(folder.path(), "place chain.json --json --objective makespan"));
   CHECK(object["objective"] == "makespan");
   CHECK(object["value"] == object["makespan_ns"]);

@@ -17,10 +17,33 @@ namespace {
 
 constexpr std::size_t kMostBlocks = 600;
 
+/// What a run of the chain receives and sends, by the side where the others are: in training both passes cross a cut.
+struct Traffic {
+  std::int64_t in_left = 0, in_right = 0;
+  std::int64_t out_left = 0, out_right = 0, out_both = 0;  // to the left alone, to the right alone, to both
+
+  Traffic& operator+=(const Traffic& other) {
+    in_left += other.in_left;
+    in_right += other.in_right;
+    out_left += other.out_left;
+    out_right += other.out_right;
+    out_both += other.out_both;
+    return *this;
+  }
+};
+
 /// Of a run of the chain, on one device.
 struct Run {
-  PassLoad load;
+  Picoseconds time{};
+  Traffic traffic;
   bool fits = false;
+
+  /// in and out, without what crosses an end that is closed.
+  PassLoad load(bool left, bool right) const {
+    return {time, Picoseconds{(left ? traffic.in_left : 0) + (right ? traffic.in_right : 0)},
+            Picoseconds{(left ? traffic.out_left : 0) + (right ? traffic.out_right : 0) +
+                        (left || right ? traffic.out_both : 0)}};
+  }
 };
 
 class HierarchicalDp {
@@ -51,9 +74,45 @@ class HierarchicalDp {
     for (std::size_t from = 0; from < count_; ++from) {
       for (std::size_t to = from; to < count_; ++to) {
         interval.add(static_cast<std::uint32_t>(to));
-        run_of(from, to + 1) = {interval.parts(kind_.index()), interval.fits(kind_.index())};
+        Run& run = run_of(from, to + 1);
+        run.time = interval.parts(kind_.index()).compute;
+        run.fits = interval.fits(kind_.index());
       }
       for (std::size_t to = from; to < count_; ++to) interval.remove(static_cast<std::uint32_t>(to));
+    }
+    std::vector<std::size_t> place(count_);
+    for (std::size_t i = 0; i < count_; ++i) place[order_[i].index()] = i;
+    for (std::size_t t = 0; t < blocks.tensors.size(); ++t) {
+      std::vector<std::size_t> readers;
+      for (const BlockId reader : blocks.tensors[t].consumers) readers.push_back(place[reader.index()]);
+      std::ranges::sort(readers);
+      count_tensor(place[blocks.tensors[t].producer.index()], readers,
+                   blocks.costs[t * problem.kind_count() + kind_.index()].count);
+    }
+    // From changes along `to` to the values.
+    for (std::size_t from = 0; from < count_; ++from)
+      for (std::size_t to = from + 1; to < count_; ++to) run_of(from, to + 1).traffic += run_of(from, to).traffic;
+  }
+
+  /// Adds a tensor to the traffic of all runs: as changes from one end to the next, for each beginning.
+  void count_tensor(std::size_t producer, const std::vector<std::size_t>& readers, std::int64_t cost) {
+    const auto change = [&](std::size_t from, std::size_t first, std::size_t last, std::int64_t Traffic::*what) {
+      first = std::max(first, from + 1);
+      if (first > last) return;  // for runs that end at `first` to `last`
+      run_of(from, first).traffic.*what += cost;
+      if (last < count_) run_of(from, last + 1).traffic.*what -= cost;
+    };
+    for (std::size_t from = 0; from < count_; ++from) {
+      const auto next = std::ranges::lower_bound(readers, from);
+      if (producer >= from) {
+        const bool left = readers.front() < from;
+        const std::size_t last = readers.back();  // to the right of runs that end at it or before
+        change(from, producer + 1, last, left ? &Traffic::out_both : &Traffic::out_right);
+        if (left) change(from, std::max(producer, last) + 1, count_, &Traffic::out_left);
+        if (next != readers.end()) change(from, *next + 1, producer, &Traffic::in_right);
+      } else if (next != readers.end()) {
+        change(from, *next + 1, count_, &Traffic::in_left);
+      }
     }
   }
 
@@ -65,9 +124,8 @@ class HierarchicalDp {
   Picoseconds device_load(std::size_t from, std::size_t to, bool first, bool last) {
     const Run& run = run_of(from, to);
     if (!run.fits) return kInfiniteLoad;
-    return PassLoad{run.load.compute, first ? Picoseconds{0} : inner(run.load.in),
-                    last ? Picoseconds{0} : inner(run.load.out)}
-        .load(sum_);
+    const PassLoad load = run.load(!first, !last);
+    return PassLoad{load.compute, inner(load.in), inner(load.out)}.load(sum_);
   }
 
   /// A(begin, end) for all runs.
@@ -141,7 +199,7 @@ class HierarchicalDp {
   Picoseconds machine_load(std::size_t begin, std::size_t end) {
     const Machine& machine = machines_[begin * (count_ + 1) + end];
     if (machine.value == kInfiniteLoad) return kInfiniteLoad;
-    const PassLoad& whole = run_of(begin, end).load;
+    const PassLoad whole = run_of(begin, end).load(true, true);
     return PassLoad{machine.value, whole.in, whole.out}.load(sum_);
   }
 

@@ -33,14 +33,14 @@ struct HierarchicalSplit {
 /// PipeDream has it: the devices of one cluster first, then the cluster as one machine. With i to j a run of the chain,
 /// in and out what crosses its ends, s the inner share:
 ///
-///     load(i, j)      = time(i, j), s x in unless i begins the cluster, s x out unless j ends it
+///     load(i, j)      = time(i, j), s x in(i, j), s x out(i, j), without what crosses an end that is the cluster's
 ///     A(a, b)         = min over cuts of a to b into at most `devices` runs of the greatest load
 ///     machine(a, b)   = A(a, b), in(a, b), out(a, b)
 ///     value           = min over cuts of the chain into at most `clusters` runs of the greatest machine load
 ///
 /// each three joined as LoadSum says. What enters a cluster is so paid once by the cluster, and again at the inner cost
-/// by the device that reads it unless it is the first. Devices are of the first kind that pays, memory is that of each
-/// device. O(blocks^3 x devices); throws InputError ("too-many-blocks") beyond 600 blocks.
+/// by the device that reads it unless that is at the end where it came in. Devices are of the first kind that pays,
+/// memory is that of each device. O(blocks^3 x devices); throws InputError ("too-many-blocks") beyond 600 blocks.
 ///
 /// J. Tarnawski et al., NeurIPS 2020, appendix; D. Narayanan et al.: PipeDream, SOSP 2019.
 HierarchicalSplit hierarchical_split(const LoadProblem& problem, const Contraction& blocks,
