@@ -4,5 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")/../../lib"
 export compiler=${1:-g++}
 find trainyard -name '*.hpp' | sort | xargs -P "$(nproc)" -I HEADER sh -c \
-  'printf "#include \"HEADER\"\n#include \"HEADER\"\n" | "$compiler" -std=c++20 -Wall -Wextra -Werror -Wno-missing-field-initializers -fsyntax-only -I. -x c++ - || { echo "HEADER does not compile alone"; exit 255; }'
+  'printf "#include \"HEADER\"\n#include \"HEADER\"\n" | "$compiler" -std=c++20 -Wall -Wextra -Werror -Wno-missing-field-initializers -fsyntax-only -I. -isystem /usr/include/eigen3 -x c++ - || { echo "HEADER does not compile alone"; exit 255; }'
 echo "$(find trainyard -name '*.hpp' | wc -l) headers compile alone"

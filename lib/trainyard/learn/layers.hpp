@@ -1,0 +1,138 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainyard/learn/tape.hpp"
+
+namespace trainyard::learn {
+
+/// x W + b
+struct Dense {
+  std::size_t weight = 0, bias = 0;
+
+  template <class Scalar>
+  static Dense make(Parameters<Scalar>& parameters, const std::string& name, std::size_t in, std::size_t out,
+                    Random& random) {
+    Dense layer;
+    layer.weight = parameters.add(name + ".weight", in, out, random);
+    layer.bias = parameters.add_zero(name + ".bias", 1, out);
+    return layer;
+  }
+  template <class Scalar>
+  Variable operator()(Tape<Scalar>& tape, Variable x) const {
+    return tape.add_row(tape.matmul(x, tape.parameter(weight)), tape.parameter(bias));
+  }
+  /// The same without a tape.
+  template <class Scalar, class Rows>
+  Matrix<Scalar> apply(const Parameters<Scalar>& parameters, const Rows& x) const {
+    Matrix<Scalar> y = x * parameters[weight];
+    y.rowwise() += parameters[bias].row(0);
+    return y;
+  }
+};
+
+/// Hochreiter and Schmidhuber, 1997, with a forget gate:
+///
+///     i, f, g, o = [x, h] W + b       c <- sigma(f) c + sigma(i) tanh(g)       h <- sigma(o) tanh(c)
+struct LstmCell {
+  struct State {
+    Variable hidden, cell;
+  };
+  Dense gates;
+  std::size_t width = 0;
+
+  template <class Scalar>
+  static LstmCell make(Parameters<Scalar>& parameters, const std::string& name, std::size_t in, std::size_t width,
+                       Random& random) {
+    LstmCell cell;
+    cell.gates = Dense::make(parameters, name, in + width, 4 * width, random);
+    // Remembers at first (Gers et al., 2000).
+    parameters[cell.gates.bias].middleCols(index(width), index(width)).setOnes();
+    cell.width = width;
+    return cell;
+  }
+  template <class Scalar>
+  State start(Tape<Scalar>& tape, std::size_t rows = 1) const {
+    const Matrix<Scalar> zero = Matrix<Scalar>::Zero(index(rows), index(width));
+    return {tape.constant(zero), tape.constant(zero)};
+  }
+  template <class Scalar>
+  State operator()(Tape<Scalar>& tape, Variable x, State state) const {
+    const Variable all = gates(tape, tape.concat({x, state.hidden}));
+    const auto gate = [&](std::size_t which) { return tape.columns(all, which * width, width); };
+    const Variable in = tape.sigmoid(gate(0)), forget = tape.sigmoid(gate(1)), out = tape.sigmoid(gate(3));
+    const Variable cell = tape.add(tape.multiply(forget, state.cell), tape.multiply(in, tape.tanh(gate(2))));
+    return {tape.multiply(out, tape.tanh(cell)), cell};
+  }
+};
+
+/// Content-based attention (Bahdanau et al., 2015): of a query q over remembered rows m,
+///
+///     weights = softmax_i(v . tanh(m_i A + q B))       context = sum_i weights_i m_i
+struct Attention {
+  std::size_t memory = 0, query = 0, score = 0;
+
+  template <class Scalar>
+  static Attention make(Parameters<Scalar>& parameters, const std::string& name, std::size_t memory_width,
+                        std::size_t query_width, std::size_t width, Random& random) {
+    Attention attention;
+    attention.memory = parameters.add(name + ".memory", memory_width, width, random);
+    attention.query = parameters.add(name + ".query", query_width, width, random);
+    attention.score = parameters.add(name + ".score", 1, width, random);
+    return attention;
+  }
+  /// m A: once for all queries.
+  template <class Scalar>
+  Variable keys(Tape<Scalar>& tape, Variable remembered) const {
+    return tape.matmul(remembered, tape.parameter(memory));
+  }
+  template <class Scalar>
+  Variable operator()(Tape<Scalar>& tape, Variable remembered, Variable keys, Variable q) const {
+    const Variable mixed = tape.tanh(tape.add_row(keys, tape.matmul(q, tape.parameter(query))));
+    return tape.matmul(tape.softmax(tape.matmul_transposed(tape.parameter(score), mixed)), remembered);
+  }
+};
+
+/// One round of messages over a graph (Placeto, A.1, with the self term of its program):
+///
+///     x'_v = s_v + relu(G (sum of relu(F x_u) over the neighbours u of v) / sqrt(their number))
+///
+/// and x'_v = s_v where v has none.
+struct MessagePassing {
+  Dense message, aggregate;
+
+  template <class Scalar>
+  static MessagePassing make(Parameters<Scalar>& parameters, const std::string& name, std::size_t width,
+                             Random& random) {
+    return {Dense::make(parameters, name + ".message", width, width, random),
+            Dense::make(parameters, name + ".aggregate", width, width, random)};
+  }
+  /// Row i of `self` and of the result receives from the rows lists[i] of x.
+  template <class Scalar>
+  Variable operator()(Tape<Scalar>& tape, Variable self, Variable x, const RowLists& lists) const {
+    std::vector<Scalar> some;
+    for (std::size_t i = 0; i < lists.rows(); ++i) some.push_back(lists[i].empty() ? Scalar{0} : Scalar{1});
+    const Variable sums = tape.sum_rows(tape.relu(message(tape, x)), lists);
+    return tape.add(self, tape.keep_rows(tape.relu(aggregate(tape, sums)), std::move(some)));
+  }
+};
+
+/// What is known of a set of nodes: relu(H (sum of relu(L x_u) over its members u) / sqrt(their number)).
+struct SetPooling {
+  Dense member, whole;
+
+  template <class Scalar>
+  static SetPooling make(Parameters<Scalar>& parameters, const std::string& name, std::size_t in, std::size_t out,
+                         Random& random) {
+    return {Dense::make(parameters, name + ".member", in, out, random),
+            Dense::make(parameters, name + ".whole", out, out, random)};
+  }
+  template <class Scalar>
+  Variable operator()(Tape<Scalar>& tape, Variable x, const RowLists& sets) const {
+    return tape.relu(whole(tape, tape.sum_rows(tape.relu(member(tape, x)), sets)));
+  }
+};
+
+}  // namespace trainyard::learn

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainyard/core/portable_math.hpp"
+
+namespace trainyard::learn {
+
+/// Rows are things (nodes, steps), columns are features.
+template <class Scalar>
+using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Index = Eigen::Index;
+
+inline Index index(std::size_t i) { return static_cast<Index>(i); }
+
+/// A list of row numbers for each of a number of rows: neighbours, or the members of a set.
+class RowLists {
+ public:
+  void add(std::span<const std::uint32_t> items) {
+    items_.insert(items_.end(), items.begin(), items.end());
+    first_.push_back(static_cast<std::uint32_t>(items_.size()));
+  }
+  void add_item(std::uint32_t item) { items_.push_back(item); }
+  void end_row() { first_.push_back(static_cast<std::uint32_t>(items_.size())); }
+  std::size_t rows() const { return first_.size() - 1; }
+  std::span<const std::uint32_t> operator[](std::size_t row) const {
+    return std::span{items_}.subspan(first_[row], first_[row + 1] - first_[row]);
+  }
+
+ private:
+  std::vector<std::uint32_t> first_{0};
+  std::vector<std::uint32_t> items_;
+};
+
+/// What a sum over a set of n rows is divided by, so that its size does not grow with the graph: sqrt(n).
+template <class Scalar>
+Scalar sum_scale(std::size_t n) {
+  return n == 0 ? Scalar{0} : Scalar{1} / std::sqrt(static_cast<Scalar>(n));
+}
+
+/// 1 / (1 + e^-x) and tanh x, the same bits on every machine.
+template <class Scalar>
+Scalar sigmoid(Scalar x) {
+  const double e = portable_exp(-std::min(std::abs(static_cast<double>(x)), 700.0));
+  return static_cast<Scalar>(x >= 0 ? 1 / (1 + e) : e / (1 + e));
+}
+template <class Scalar>
+Scalar hyperbolic_tangent(Scalar x) {
+  return 2 * sigmoid(2 * x) - 1;
+}
+
+/// Makes Eigen cut its products into the same blocks whatever caches the machine has, so that sums have one order.
+inline void fix_block_sizes() {
+  static const bool done = (Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 2 << 20), true);
+  (void)done;
+}
+
+}  // namespace trainyard::learn
