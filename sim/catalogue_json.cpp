@@ -63,6 +63,22 @@ std::string clusters_json(const std::vector<ClusterFacts>& clusters) {
                     {"devices", std::move(devices)},
                     {"switches", facts.spec.switches},
                     {"links", std::move(links)}});
+    if (facts.spec.fabric) {
+      const FabricSpec& fabric = *facts.spec.fabric;
+      list.back()["fabric"] = {{"hosts", fabric.hosts},
+                               {"devices_per_host", fabric.devices_per_host},
+                               {"port_bandwidth_bytes_per_second", fabric.port_bandwidth.value},
+                               {"port_latency_ns", fabric.port_latency.count},
+                               {"nics_per_host", fabric.nics_per_host},
+                               {"nic_bandwidth_bytes_per_second", fabric.nic_bandwidth.value},
+                               {"nic_latency_ns", fabric.nic_latency.count},
+                               {"leaf", fabric.leaf == FabricSpec::Leaf::rail ? "rail" : "rack"},
+                               {"hosts_per_leaf", fabric.hosts_per_leaf},
+                               {"leaves", fabric.leaf_count()},
+                               {"spines", fabric.spine_count()},
+                               {"oversubscription", fabric.oversubscription},
+                               {"uplink_latency_ns", fabric.uplink_latency.count}};
+    }
   }
   return text_of("clusters", "clusters", std::move(list));
 }

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "catalogue.hpp"
 #include "inputs.hpp"
 #include "trainyard/cluster/presets.hpp"
@@ -13,6 +15,31 @@ namespace {
 constexpr std::size_t kMostRows = 64;  // --json lists all
 
 std::string rate_or_unknown(double value, const std::string& text) { return value > 0 ? text : "unknown"; }
+
+std::string fabric_text(const FabricSpec& fabric) {
+  Table table{{{"fabric"},
+               {"count", Table::Align::right},
+               {"bandwidth", Table::Align::right},
+               {"latency", Table::Align::right},
+               {"what"}}};
+  const auto count = [](std::size_t number) { return with_separators(static_cast<std::int64_t>(number)); };
+  table.add_row({"host", count(fabric.hosts), "", "", fmt::format("{} devices each", fabric.devices_per_host)});
+  if (fabric.devices_per_host > 1)
+    table.add_row({"port", count(fabric.device_count()), format_rate(fabric.port_bandwidth),
+                   format_time(fabric.port_latency), "a device to its host's switch"});
+  if (fabric.hosts > 1) {
+    const bool rail = fabric.leaf == FabricSpec::Leaf::rail;
+    table.add_row({"network card", count(fabric.hosts * fabric.nics_per_host), format_rate(fabric.nic_bandwidth),
+                   format_time(fabric.nic_latency), fmt::format("{} a host, each to a leaf", fabric.nics_per_host)});
+    table.add_row({"leaf", count(fabric.leaf_count()), "", "",
+                   fmt::format("{} {} hosts", rail ? "one card of each of" : "all cards of",
+                               std::min(fabric.hosts, fabric.hosts_per_leaf))});
+  }
+  if (const std::size_t spines = fabric.spine_count(); spines > 0)
+    table.add_row({"spine", count(spines), format_rate(fabric.nic_bandwidth), format_time(fabric.uplink_latency),
+                   fmt::format("a link to each leaf; oversubscription {}", fabric.oversubscription)});
+  return "\n" + table.text();
+}
 
 std::string one_text(const ClusterFacts& facts) {
   using Align = Table::Align;
@@ -32,6 +59,9 @@ std::string one_text(const ClusterFacts& facts) {
                        rate_or_unknown(device.memory_bandwidth.value, format_rate(device.memory_bandwidth)),
                        format_time(device.launch_overhead)});
   text += "\n" + devices.text();
+  if (facts.spec.devices.size() > kMostRows)
+    text += fmt::format(" ... and {} more devices (--json lists all)\n", facts.spec.devices.size() - kMostRows);
+  if (facts.spec.fabric) text += fabric_text(*facts.spec.fabric);
   if (!facts.spec.links.empty()) {
     Table links{{{"link"}, {"from"}, {"to"}, {"bandwidth", Align::right}, {"latency", Align::right}, {"duplex"}}};
     for (const Link& link : facts.spec.links)
@@ -54,6 +84,7 @@ std::string list_text(const std::vector<ClusterFacts>& clusters) {
   for (const ClusterFacts& facts : clusters)
     table.add_row({facts.name, with_separators(static_cast<std::int64_t>(facts.spec.devices.size())), facts.summary});
   table.add_row({std::string{kClusterPattern}, "N", std::string{kClusterPatternSummary}});
+  table.add_row({std::string{kFabricPattern}, "H x G", std::string{kFabricPatternSummary}});
   std::string text = table.text() + "\nKinds:\n";
   std::string kinds;
   for (const DeviceKind& kind : device_kinds()) kinds += (kinds.empty() ? "" : ", ") + kind.name;

@@ -126,12 +126,38 @@ TEST_CASE("K80 boards share one bus to the host, the two halves of a board do no
   CHECK(uses_bus("gpu7", "gpu5"));
 }
 
+TEST_CASE("HxGxKIND is hosts on a fabric") {
+  const ClusterSpec spec = preset_cluster("128x8xH100");
+  CHECK(spec.devices.size() == 1'024);
+  CHECK(spec.devices.back().name == "gpu1023");
+  CHECK(spec.devices.back().kind == "H100-SXM5-80GB");
+  REQUIRE(spec.fabric);
+  CHECK(spec.fabric->leaf_count() == 32);   // 128 / 32 hosts x 8 rails
+  CHECK(spec.fabric->spine_count() == 32);  // a card of 32 hosts on each leaf
+  const Cluster cluster = make_cluster(spec);
+  // 1,024 ports, 1,024 cards, 32 x 32 uplinks, each in two directions.
+  CHECK(cluster.channel_count() == 2 * 3 * 1'024);
+  using Names = std::vector<std::string>;
+  CHECK(channels_between(cluster, "gpu0", "gpu7") == Names{"gpu0-host0", "gpu7-host0"});
+  CHECK(channels_between(cluster, "gpu0", "gpu248") == Names{"gpu0-leaf0", "gpu248-leaf0"});  // host 31, rail 0
+  // Host 127 is the last of its leaf, so the last spine leads to it.
+  CHECK(channels_between(cluster, "gpu0", "gpu1023") ==
+        Names{"gpu0-leaf0", "leaf0-spine31", "leaf31-spine31", "gpu1023-leaf31"});
+  for (const DeviceKind& kind : device_kinds())
+    for (const char* form : {"1x1x", "1x8x", "3x5x", "40x4x"}) {
+      const ClusterSpec each = preset_cluster(form + kind.name);
+      CHECK(make_cluster(each).device_count() == each.devices.size());
+    }
+}
+
 TEST_CASE("an unknown cluster is named with the nearest that there is") {
   CHECK(error_code("dgx1-v10").starts_with("unknown-cluster: did you mean 'dgx1-v100'?"));
   CHECK(error_code("16xH10").starts_with("unknown-cluster: did you mean '16xH100'?"));
   CHECK(error_code("no such thing at all").starts_with("unknown-cluster: built in are NxKIND"));
   for (const std::string name : {"", "x", "4", "4x", "xV100", "-1xV100", "4 xV100"})
     CHECK(error_code(name).starts_with("unknown-cluster"));
-  for (const std::string name : {"0xV100", "65xV100", "99999999999999999999999xV100"})
+  CHECK(error_code("16x8xH10").starts_with("unknown-cluster: did you mean '16x8xH100'?"));
+  for (const std::string name : {"0xV100", "65xV100", "99999999999999999999999xV100", "0x8xV100", "8x0xV100",
+                                 "65537x1xV100", "99999999999999999999999x8xV100", "8589934592x8589934592xV100"})
     CHECK(error_code(name).starts_with("cluster-size"));
 }

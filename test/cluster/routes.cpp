@@ -65,7 +65,7 @@ TEST_CASE("the best path has the least latency, then the widest bottleneck, then
   join(arcs, 6, 0, 5, 2, 20);  // through 5: latency 4, bottleneck 20, two links instead of three
   join(arcs, 7, 5, 1, 2, 20);
   join(arcs, 8, 0, 5, 2, 20);  // the same again with a higher index
-  const auto paths = detail::best_paths(arcs, 6, 0, 2);
+  const auto paths = detail::PathFinder{arcs, 6}.paths(0, 2);
   REQUIRE(paths[1].size() == 2);
   CHECK(arcs[paths[1][0]].link == 6);
   CHECK(arcs[paths[1][1]].link == 7);
@@ -77,7 +77,7 @@ TEST_CASE("a wide first part does not win where the second part is narrow anyway
   join(arcs, 1, 2, 3, 1, 10);
   join(arcs, 2, 0, 3, 2, 5);  // one link to 3, bottleneck 5
   join(arcs, 3, 3, 1, 1, 5);  // from there bottleneck 5 either way: the fewest links win
-  const auto paths = detail::best_paths(arcs, 4, 0, 2);
+  const auto paths = detail::PathFinder{arcs, 4}.paths(0, 2);
   REQUIRE(paths[1].size() == 2);
   CHECK(arcs[paths[1][0]].link == 2);
 }
@@ -93,7 +93,7 @@ TEST_CASE("on random networks, with ties and links of no latency, the best path 
       const auto b = (a + 1 + static_cast<std::size_t>(random.below(vertices - 1))) % vertices;
       join(arcs, link, a, b, random.between(0, 2), static_cast<double>(random.between(1, 3)));
     }
-    const auto paths = detail::best_paths(arcs, vertices, 0, vertices);
+    const auto paths = detail::PathFinder{arcs, vertices}.paths(0, vertices);
     for (std::size_t target = 1; target < vertices; ++target) {
       std::vector<std::vector<std::size_t>> all;
       std::vector<bool> seen(vertices, false);

@@ -118,3 +118,87 @@ TEST_CASE("several faults of a cluster come in the order of the file") {
     CHECK(error.findings().size() >= 5);  // name, to, bandwidth, device name, kind, memory
   }
 }
+
+TEST_CASE("a fabric joins devices of one kind, or those that are listed") {
+  const std::string fabric = R"(name = "pod"
+[fabric]
+hosts = 4
+devices_per_host = 2
+kind = "H100"
+memory = "64 GiB"
+port_bandwidth = "450 GB/s"
+port_latency = "2.5 us"
+nics_per_host = 1
+nic_bandwidth = "400 Gbit/s"
+nic_latency = "5 us"
+leaf = "rack"
+hosts_per_leaf = 2
+oversubscription = 1.5
+uplink_latency = "500 ns"
+)";
+  const ClusterSpec spec = parse_cluster(fabric, "pod.toml");
+  REQUIRE(spec.devices.size() == 8);
+  CHECK(spec.devices[7].name == "gpu7");
+  CHECK(spec.devices[7].kind == "H100-SXM5-80GB");
+  CHECK(spec.devices[7].memory == Bytes{std::int64_t{64} << 30});
+  CHECK(spec.fabric == FabricSpec{.hosts = 4,
+                                  .devices_per_host = 2,
+                                  .port_bandwidth = BytesPerSecond{450e9},
+                                  .port_latency = Nanoseconds{2'500},
+                                  .nics_per_host = 1,
+                                  .nic_bandwidth = BytesPerSecond{50e9},
+                                  .nic_latency = Nanoseconds{5'000},
+                                  .leaf = FabricSpec::Leaf::rack,
+                                  .hosts_per_leaf = 2,
+                                  .oversubscription = 1.5,
+                                  .uplink_latency = Nanoseconds{500}});
+  const auto written = [](const ClusterSpec& cluster) {
+    std::ostringstream out;
+    write_cluster(cluster, out);
+    return out.str();
+  };
+  CHECK(written(spec).find("[[device]]") == std::string::npos);
+  CHECK(parse_cluster(written(spec), "") == spec);
+
+  ClusterSpec mixed = spec;
+  mixed.devices[3].memory = Bytes{1};
+  CHECK(parse_cluster(written(mixed), "") == mixed);
+
+  // Cards, leaves and oversubscription have a usual value: a card for each device, one leaf for each rail.
+  const ClusterSpec least = parse_cluster(R"([fabric]
+hosts = 2
+devices_per_host = 4
+kind = "H100"
+port_bandwidth = "450 GB/s"
+nic_bandwidth = "50 GB/s"
+)",
+                                          "");
+  CHECK(least.fabric->nics_per_host == 4);
+  CHECK(least.fabric->leaf_count() == 4);
+  CHECK(parse_cluster(written(least), "") == least);
+}
+
+TEST_CASE("what is wrong with a fabric is found where it stands") {
+  const auto finding = [](const std::string& text) {
+    try {
+      parse_cluster(text, "pod.toml");
+    } catch (const InputError& error) {
+      const Finding& first = error.findings().front();
+      return first.code + " " + first.pointer;
+    }
+    return std::string{};
+  };
+  const std::string rates = "port_bandwidth = \"1 GB/s\"\nnic_bandwidth = \"1 GB/s\"\nkind = \"H100\"\n";
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\n" + rates).empty());
+  CHECK(finding("[fabric]\ndevices_per_host = 2\n" + rates) == "missing-key /fabric");
+  CHECK(finding("[fabric]\nhosts = -2\ndevices_per_host = 2\n" + rates) == "not-positive /fabric/hosts");
+  CHECK(finding("[fabric]\nhosts = 1000000000000\ndevices_per_host = 2\n" + rates) == "fabric-size /fabric/hosts");
+  CHECK(finding("[fabric]\nhosts = 2.5\ndevices_per_host = 2\n" + rates) == "type /fabric/hosts");
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nspines = 3\n" + rates) == "unknown-key /fabric/spines");
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\noversubscription = \"2\"\n" + rates) ==
+        "type /fabric/oversubscription");
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nleaf = \"row\"\n" + rates) == "unknown-word /fabric/leaf");
+  CHECK(finding("[[fabric]]\nhosts = 2\n") == "type /fabric");
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\n" + rates + "[[switch]]\nname = \"a\"\n") ==
+        "fabric /fabric");
+}

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "trainyard/cluster/routes.hpp"
 #include "trainyard/core/error.hpp"
@@ -21,7 +23,7 @@ constexpr Nanoseconds kLongestLatency{kLongestTime.count >> 20};  // so that no 
 class Checker {
  public:
   explicit Checker(const ClusterSpec& spec) : spec_(spec) {
-    if (spec.devices.empty())
+    if (spec.devices.empty() && !spec.fabric)
       report("empty-cluster", "the cluster has no devices", "add at least one [[device]] with a name", "");
     for (std::size_t i = 0; i < spec.devices.size(); ++i) check_device(spec.devices[i], fmt::format("/device/{}", i));
     for (std::size_t i = 0; i < spec.switches.size(); ++i)
@@ -40,6 +42,7 @@ class Checker {
       check_route(spec.routes[i], names, fmt::format("/route/{}", i));
     for (std::size_t i = 0; i < spec.measured.size(); ++i)
       check_measured(spec.measured[i], fmt::format("/measured/{}", i));
+    if (spec.fabric) check_fabric(*spec.fabric);
     throw_if_any();
   }
 
@@ -66,6 +69,17 @@ class Checker {
     check_time(device.gap, "gap", "device", device.name, at);
   }
 
+  void check_fabric(const FabricSpec& fabric) {
+    if (!spec_.switches.empty() || !spec_.links.empty() || !spec_.egresses.empty() || !spec_.routes.empty())
+      report("fabric", "a cluster with a fabric has switches, links, egresses or routes of its own",
+             "leave out either the fabric or the others", "/fabric");
+    if (!spec_.measured.empty())
+      report("fabric", "routes of a cluster with a fabric were measured one by one",
+             "give the fabric's own numbers, or write out links and switches", "/fabric");
+    for (Finding& finding : detail::check_fabric(fabric, spec_.devices.size()))
+      report(finding.code, finding.message, finding.help, finding.pointer);
+  }
+
   void check_link(const Link& link, const std::string& at) {
     if (link.name.empty()) report("missing-name", "a link has no name", "give each link a unique name", at);
     check_vertex(link.from, at + "/from", fmt::format("link '{}'", link.name));
@@ -83,12 +97,8 @@ class Checker {
     check_rate(egress.bandwidth.value, false, "bandwidth", "egress of", egress.device, at);
     check_time(egress.latency, "latency", "egress of", egress.device, at);
     check_time(egress.gap, "gap", "egress of", egress.device, at);
-    for (const Egress& earlier : spec_.egresses) {
-      if (&earlier == &egress) break;
-      if (earlier.device == egress.device)
-        report("duplicate-name", fmt::format("device '{}' has two egresses", egress.device), "keep one",
-               at + "/device");
-    }
+    if (!sending_.insert(egress.device).second)
+      report("duplicate-name", fmt::format("device '{}' has two egresses", egress.device), "keep one", at + "/device");
   }
 
   void check_measured(const MeasuredRoute& route, const std::string& at) {
@@ -104,12 +114,8 @@ class Checker {
     if (route.from == route.to && vertices_.contains(route.from))
       report("broken-route", fmt::format("a route leads from '{}' to itself", route.from), "name two devices",
              at + "/to");
-    for (const GivenRoute& earlier : spec_.routes) {
-      if (&earlier == &route) break;
-      if (earlier.from == route.from && earlier.to == route.to)
-        report("duplicate-name", fmt::format("two routes lead from '{}' to '{}'", route.from, route.to), "keep one",
-               at);
-    }
+    if (!routed_.emplace(route.from, route.to).second)
+      report("duplicate-name", fmt::format("two routes lead from '{}' to '{}'", route.from, route.to), "keep one", at);
     std::string here = route.from;
     for (std::size_t k = 0; k < route.links.size(); ++k) {
       const auto found = links.find(route.links[k]);
@@ -182,6 +188,8 @@ class Checker {
   const ClusterSpec& spec_;
   std::vector<Finding> findings_;
   std::map<std::string, std::size_t> vertices_;
+  std::set<std::string> sending_;                         // devices with an egress
+  std::set<std::pair<std::string, std::string>> routed_;  // pairs with a given route
 };
 
 }  // namespace
@@ -194,6 +202,7 @@ std::optional<DeviceId> Cluster::find_device(std::string_view name) const {
 
 Cluster make_cluster(ClusterSpec spec) {
   Checker checker{spec};
+  if (spec.fabric) return Cluster::of_fabric(std::move(spec));
   Cluster cluster;
 
   // Channels: of each link its one or two directions, then buses, then egresses. An arc knows what it holds.
@@ -255,10 +264,14 @@ Cluster make_cluster(ClusterSpec spec) {
   for (const MeasuredRoute& route : spec.measured)
     measured[{checker.vertex(route.from), checker.vertex(route.to)}] = &route;
   std::map<std::tuple<std::int64_t, double, std::uint32_t>, std::uint32_t> classes;
-  const auto route_class = [&](Nanoseconds latency, BytesPerSecond bandwidth, std::uint32_t curve = 0) {
-    const auto [known, added] =
-        classes.try_emplace({latency.count, bandwidth.value, curve}, static_cast<std::uint32_t>(classes.size()));
-    if (added) cluster.route_classes_.push_back({latency, bandwidth, curve});
+  const auto route_class = [&](const RouteClass& rate, std::size_t pairs) {
+    const auto [known, added] = classes.try_emplace({rate.latency.count, rate.bandwidth.value, rate.curve},
+                                                    static_cast<std::uint32_t>(classes.size()));
+    if (added) {
+      cluster.route_classes_.push_back(rate);
+      cluster.route_class_sizes_.push_back(0);
+    }
+    cluster.route_class_sizes_[known->second] += pairs;
     return known->second;
   };
   if (only_egresses) {
@@ -268,7 +281,8 @@ Cluster make_cluster(ClusterSpec spec) {
     for (std::size_t from = 0; from < devices; ++from) {
       const Egress& egress = spec.egresses[egress_of[from]];
       const auto at = static_cast<std::uint32_t>(from);
-      cluster.routes_.push_back({devices > 1 ? route_class(egress.latency, egress.bandwidth) : 0, at, 1, at, 1});
+      cluster.routes_.push_back(
+          {devices > 1 ? route_class({egress.latency, egress.bandwidth}, devices - 1) : 0, at, 1, at, 1});
       cluster.route_channels_.push_back(ChannelId{egress_of[from]});
       cluster.route_links_.push_back(LinkId{egress_of[from]});
     }
@@ -277,12 +291,13 @@ Cluster make_cluster(ClusterSpec spec) {
   }
   cluster.routes_of_source_ = devices;
   cluster.routes_.resize(devices * devices);
+  const detail::PathFinder finder{arcs, checker.vertex_count()};
   for (std::size_t from = 0; from < devices; ++from) {
-    auto paths = detail::best_paths(arcs, checker.vertex_count(), from, devices);
+    auto paths = finder.paths(from, devices);
     for (std::size_t to = 0; to < devices; ++to) {
       if (from == to) continue;
       auto& path = paths[to];
-      if (const auto own = given.find({from, to}); own != given.end()) {
+      if (const auto own = given.empty() ? given.end() : given.find({from, to}); own != given.end()) {
         path.clear();
         std::size_t at = from;
         for (const std::string& name : own->second->links) {
@@ -316,10 +331,11 @@ Cluster make_cluster(ClusterSpec spec) {
         hold(held[a].own);
         hold(held[a].bus);
       }
-      const auto times = measured.find({from, to});
-      route.route_class = times == measured.end()
-                              ? route_class(latency, bandwidth)
-                              : route_class(times->second->latency, times->second->bandwidth, times->second->curve);
+      const auto times = measured.empty() ? measured.end() : measured.find({from, to});
+      route.route_class = route_class(
+          times == measured.end() ? RouteClass{latency, bandwidth}
+                                  : RouteClass{times->second->latency, times->second->bandwidth, times->second->curve},
+          1);
       route.channel_count = static_cast<std::uint32_t>(cluster.route_channels_.size()) - route.first_channel;
       route.link_count = static_cast<std::uint32_t>(cluster.route_links_.size()) - route.first_link;
     }

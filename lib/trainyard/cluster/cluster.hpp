@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/cluster/fabric.hpp"
+#include "trainyard/cluster/hops.hpp"
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
@@ -86,6 +88,7 @@ struct ClusterSpec {
   std::vector<Egress> egresses = {};
   std::vector<GivenRoute> routes = {};
   std::vector<MeasuredRoute> measured = {};  // no part of a cluster file: a calibration adds them
+  std::optional<FabricSpec> fabric = {};     // joins all devices, in place of switches, links, egresses and routes
 
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
@@ -103,11 +106,11 @@ struct Channel {
 
 /// How bytes get from one device to another: they hold all `channels` at once.
 struct Route {
-  Nanoseconds latency;                  // the sum over the route's links
-  BytesPerSecond bandwidth;             // the smallest of the route's links
-  std::span<const ChannelId> channels;  // distinct, in path order
-  std::span<const LinkId> links;        // egress links count on after the declared links
-  std::uint32_t curve = 0;              // of a measured route
+  Nanoseconds latency;       // the sum over the route's links
+  BytesPerSecond bandwidth;  // the smallest of the route's links
+  Hops<ChannelId> channels;  // distinct, in path order; valid while the cluster lives, as are the links
+  Hops<LinkId> links;        // egress links count on after the declared links; a fabric's are numbered by FabricRoutes
+  std::uint32_t curve = 0;   // of a measured route
 };
 
 /// What decides how long bytes take on a route, from the route's first channel to its last.
@@ -133,16 +136,27 @@ class Cluster {
 
   /// from != to. Every ordered pair of devices has a route.
   Route route(DeviceId from, DeviceId to) const {
+    if (fabric_) return computed_route(from, to);
     const auto& stored = routes_[pair(from, to)];
     const RouteClass& rate = route_classes_[stored.route_class];
     return {rate.latency, rate.bandwidth,
-            std::span{route_channels_}.subspan(stored.first_channel, stored.channel_count),
-            std::span{route_links_}.subspan(stored.first_link, stored.link_count), rate.curve};
+            Hops<ChannelId>{std::span{route_channels_}.subspan(stored.first_channel, stored.channel_count)},
+            Hops<LinkId>{std::span{route_links_}.subspan(stored.first_link, stored.link_count)}, rate.curve};
   }
   /// Routes of one class have the same latency, bandwidth and curve. Classes are numbered in the order in which they
   /// first appear over the pairs (from, to), sorted. from != to.
-  std::uint32_t route_class(DeviceId from, DeviceId to) const { return routes_[pair(from, to)].route_class; }
+  std::uint32_t route_class(DeviceId from, DeviceId to) const {
+    if (fabric_) return class_of_way_[static_cast<std::size_t>(fabric_->way(from.index(), to.index()))];
+    return routes_[pair(from, to)].route_class;
+  }
   std::span<const RouteClass> route_classes() const { return route_classes_; }
+  /// How many ordered pairs of devices each class has.
+  std::span<const std::size_t> route_class_sizes() const { return route_class_sizes_; }
+
+  /// Where routes are not stored by pair: the routes of a fabric, null where there is none; and whether all routes from
+  /// a device are the same (there are only egresses).
+  const detail::FabricRoutes* fabric_routes() const { return fabric_ ? &*fabric_ : nullptr; }
+  bool one_route_per_source() const { return routes_of_source_ == 1; }
   std::optional<DeviceId> find_device(std::string_view name) const;
 
   friend bool operator==(const Cluster& a, const Cluster& b) { return a.spec_ == b.spec_; }
@@ -155,6 +169,8 @@ class Cluster {
     std::uint32_t first_channel = 0, channel_count = 0, first_link = 0, link_count = 0;
   };
 
+  static Cluster of_fabric(ClusterSpec spec);
+  Route computed_route(DeviceId from, DeviceId to) const;
   std::size_t pair(DeviceId from, DeviceId to) const {
     return from.index() * routes_of_source_ + (routes_of_source_ == 1 ? 0 : to.index());
   }
@@ -164,15 +180,23 @@ class Cluster {
   std::size_t routes_of_source_ = 0;  // 1 where all destinations of a source share one route, otherwise devices
   std::vector<StoredRoute> routes_;   // source x destination, or one for each source
   std::vector<RouteClass> route_classes_;
+  std::vector<std::size_t> route_class_sizes_;
   std::vector<ChannelId> route_channels_;
   std::vector<LinkId> route_links_;
+  std::optional<detail::FabricRoutes> fabric_;  // then routes_ is empty
+  std::array<std::uint32_t, detail::FabricRoutes::kWays> class_of_way_{};
 };
 
+/// Devices that differ in their names alone: the class of `like`, and a number from 0.
+std::vector<Device> numbered_devices(const Device& like, std::size_t count);
+
 /// Checks the specification and computes the routes: of each ordered pair of devices the path of least total latency,
-/// then largest bottleneck bandwidth, then fewest links, then lowest link indices, unless a given route says otherwise.
+/// then largest bottleneck bandwidth, then fewest links, then lowest link indices, unless a given route says otherwise
+/// or a fabric computes it.
 /// Throws InputError with pointers such as "/link/2/bandwidth": no devices ("empty-cluster"), missing or repeated
 /// names, unknown vertices, a bandwidth that is not positive, negative latency or gap, a pair without a route
-/// ("missing-route"), a given route that does not connect its ends ("broken-route").
+/// ("missing-route"), a given route that does not connect its ends ("broken-route"), a fabric beside links ("fabric"),
+/// or one whose numbers are not positive or do not fit its devices ("fabric-size").
 Cluster make_cluster(ClusterSpec spec);
 
 }  // namespace trainyard

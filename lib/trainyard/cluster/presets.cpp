@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,6 +33,8 @@ constexpr Nanoseconds kNvLinkLatency{5'000};
 // One port of a switch is half of such a copy.
 constexpr LinkKind kNvSwitchA100{BytesPerSecond{300e9}, Nanoseconds{2'500}};  // 600 GB/s in all: NVIDIA A100 data sheet
 constexpr LinkKind kNvSwitchH100{BytesPerSecond{450e9}, Nanoseconds{2'500}};  // 900 GB/s in all: NVIDIA H100 data sheet
+constexpr LinkKind kNvSwitchV100{BytesPerSecond{150e9},
+                                 Nanoseconds{2'500}};  // 300 GB/s in all: NVIDIA DGX-2 data sheet
 // PCIe 3.0 x16: 8 GT/s x 16 x 128/130 / 8 = 15.75 GB/s, about 12 after packet headers and flow control, as copies show.
 constexpr LinkKind kPcie3Port{BytesPerSecond{12e9}, Nanoseconds{4'000}};
 constexpr LinkKind kPcie3Trunk{BytesPerSecond{12e9}, Nanoseconds{500}};
@@ -43,6 +46,12 @@ constexpr LinkKind kNic200{BytesPerSecond{25e9}, Nanoseconds{5'000}};
 constexpr LinkKind kNic400{BytesPerSecond{50e9}, Nanoseconds{5'000}};
 // A copy between two cores at half of what one core copies from memory; hand-over by spinning takes 0.1 us.
 constexpr LinkKind kCoreLink{BytesPerSecond{10e9}, Nanoseconds{500}};
+
+// One cable and one switch more: an estimate.
+constexpr Nanoseconds kUplinkLatency{500};
+// NVIDIA DGX SuperPOD reference architecture (H100): 32 hosts to a scalable unit, which has a leaf switch for each
+// rail.
+constexpr std::size_t kHostsPerLeaf = 32;
 
 constexpr std::size_t kGpusPerHost = 8;
 constexpr std::size_t kMostDevices = 64;
@@ -228,6 +237,37 @@ ClusterSpec many_of(std::string name, const DeviceKind& kind, std::size_t count)
   return std::move(parts).take();
 }
 
+/// Hosts on a fabric: a card for every `devices_per_nic` devices of a host, or one for all.
+ClusterSpec hosts_of(std::string name, const DeviceKind& kind, std::size_t hosts, std::size_t devices) {
+  struct Parts {
+    LinkKind port, nic;
+    std::size_t devices_per_nic = 0;
+  };
+  const auto is = [&](std::string_view stem) { return kind.name.starts_with(stem); };
+  const Parts parts = is("H100") || is("H200") ? Parts{kNvSwitchH100, kNic400, 1}
+                      : is("A100")             ? Parts{kNvSwitchA100, kNic200, 1}
+                      : is("V100")             ? Parts{kNvSwitchV100, kNic100, 2}
+                      : is("cpu-core")         ? Parts{kCoreLink, kNic100}
+                      : is("cpu")              ? Parts{kSocketLink, kNic100}
+                                               : Parts{kPcie3Port, kNic100};
+  const bool even = parts.devices_per_nic > 0 && devices % parts.devices_per_nic == 0;
+  const std::size_t nics = even ? devices / parts.devices_per_nic : 1;
+  ClusterSpec spec;
+  spec.name = std::move(name);
+  spec.devices = numbered_devices(make_device(kind, ""), hosts * devices);
+  spec.fabric = FabricSpec{.hosts = hosts,
+                           .devices_per_host = devices,
+                           .port_bandwidth = parts.port.bandwidth,
+                           .port_latency = parts.port.latency,
+                           .nics_per_host = nics,
+                           .nic_bandwidth = parts.nic.bandwidth,
+                           .nic_latency = parts.nic.latency,
+                           .leaf = parts.devices_per_nic == 1 ? FabricSpec::Leaf::rail : FabricSpec::Leaf::rack,
+                           .hosts_per_leaf = std::min(hosts, kHostsPerLeaf),
+                           .uplink_latency = kUplinkLatency};
+  return spec;
+}
+
 const DeviceKind& kind_of(std::string_view name) { return *find_device_kind(name); }
 
 ClusterSpec pair_on_nvlink_and_pcie() {
@@ -309,20 +349,29 @@ const std::vector<BuiltIn>& built_in() {
   return presets;
 }
 
-/// "12xV100" in its parts; nothing for another form. A count too large to read is beyond kMostDevices.
+/// "12" of "12xV100", and leaves "V100"; nothing for another form. A count too large to read is beyond any limit.
+std::optional<std::size_t> take_count(std::string_view& text) {
+  std::size_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc::invalid_argument) return std::nullopt;
+  if (error != std::errc{}) count = std::numeric_limits<std::size_t>::max();
+  const auto digits = static_cast<std::size_t>(end - text.data());
+  if (digits >= text.size() || text[digits] != 'x') return std::nullopt;
+  text.remove_prefix(digits + 1);
+  return count;
+}
+
+/// "12xV100" and "128x8xH100" in their parts.
 struct Pattern {
   std::size_t count;
+  std::optional<std::size_t> devices;  // of each of `count` hosts
   std::string_view kind;
 };
 std::optional<Pattern> parse_pattern(std::string_view text) {
-  Pattern pattern{0, {}};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pattern.count);
-  if (error == std::errc::invalid_argument) return std::nullopt;
-  if (error != std::errc{}) pattern.count = kMostDevices + 1;
-  const auto digits = static_cast<std::size_t>(end - text.data());
-  if (digits >= text.size() || text[digits] != 'x') return std::nullopt;
-  pattern.kind = text.substr(digits + 1);
-  return pattern;
+  const auto count = take_count(text);
+  if (!count) return std::nullopt;
+  const auto devices = take_count(text);
+  return Pattern{*count, devices, text};
 }
 
 [[noreturn]] void fail_unknown(std::string_view name) {
@@ -330,7 +379,8 @@ std::optional<Pattern> parse_pattern(std::string_view text) {
   throw InputError({.code = "unknown-cluster",
                     .message = fmt::format("no built-in cluster is named '{}'", name),
                     .help = (nearest ? fmt::format("did you mean '{}'? ", *nearest) : "") +
-                            "built in are NxKIND, as in 4xV100, and those that `trainyard clusters` lists; or give a "
+                            "built in are NxKIND, as in 4xV100, HxGxKIND, as in 16x8xH100, and those that `trainyard "
+                            "clusters` lists; or give a "
                             "cluster file"});
 }
 
@@ -347,7 +397,8 @@ std::span<const ClusterPreset> cluster_presets() {
 
 std::vector<std::string> cluster_names_like(std::string_view name) {
   const auto pattern = parse_pattern(name);
-  const std::string count = pattern ? fmt::format("{}x", pattern->count) : "4x";
+  std::string count = pattern ? fmt::format("{}x", pattern->count) : "4x";
+  if (pattern && pattern->devices) count += fmt::format("{}x", *pattern->devices);
   std::vector<std::string> names;
   for (const BuiltIn& known : built_in()) names.push_back(known.preset.name);
   for (const DeviceKind& kind : device_kinds()) {
@@ -363,10 +414,21 @@ ClusterSpec preset_cluster(std::string_view name) {
   const auto pattern = parse_pattern(name);
   const DeviceKind* kind = pattern ? find_device_kind(pattern->kind) : nullptr;
   if (!kind) fail_unknown(name);
+  if (pattern->devices) {
+    const std::size_t hosts = pattern->count, devices = *pattern->devices, most = FabricSpec::kMostDevices;
+    if (hosts < 1 || devices < 1 || hosts > most || devices > most || hosts * devices > most)
+      throw InputError(
+          {.code = "cluster-size",
+           .message = fmt::format("'{}' asks for a number of hosts or devices outside 1 to {}", name, most),
+           .help = "ask for a part of the machine"});
+    return hosts_of(std::string{name}, *kind, hosts, devices);
+  }
   if (pattern->count < 1 || pattern->count > kMostDevices)
     throw InputError({.code = "cluster-size",
                       .message = fmt::format("'{}' asks for a number of devices outside 1 to {}", name, kMostDevices),
-                      .help = "describe a larger cluster in a file"});
+                      .help = fmt::format("many hosts on a network are HxGxKIND, as in 16x8x{}; or describe the "
+                                          "cluster in a file",
+                                          pattern->kind)});
   return many_of(std::string{name}, *kind, pattern->count);
 }
 

@@ -31,10 +31,18 @@ inline constexpr std::string_view kClusterPattern = "NxKIND";
 inline constexpr std::string_view kClusterPatternSummary =
     "N devices of one kind (N from 1 to 64), joined as that kind usually is: 4xV100, 8xA100";
 
+/// And for any H, G and device kind H hosts of G devices on a two-level fabric (cluster/fabric.hpp): "128x8xH100". Each
+/// device has a port to its host's switch, as above; of H100, H200 and A100 each has a network card, on a leaf for its
+/// rail of 32 hosts; of V100 every two share one, otherwise all of a host share one, on a leaf for 32 hosts. As many
+/// spines as cards on a leaf.
+inline constexpr std::string_view kFabricPattern = "HxGxKIND";
+inline constexpr std::string_view kFabricPatternSummary =
+    "H hosts of G devices of one kind on a two-level network: 128x8xH100";
+
 std::span<const ClusterPreset> cluster_presets();
 
-/// The names that `name` could have been meant for: the presets', and NxKIND of every kind and alias with the N of
-/// `name`.
+/// The names that `name` could have been meant for: the presets', and NxKIND or HxGxKIND of every kind and alias with
+/// the numbers of `name`.
 std::vector<std::string> cluster_names_like(std::string_view name);
 
 /// By preset name or pattern. Throws InputError ("unknown-cluster", with the nearest name; "cluster-size").

@@ -1,39 +1,70 @@
 #include "trainyard/cluster/routes.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <map>
 #include <queue>
+#include <tuple>
 #include <utility>
 
 namespace trainyard::detail {
 namespace {
 
-constexpr std::size_t kFar = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNoArc = std::numeric_limits<std::size_t>::max();
 constexpr std::int64_t kUnreached = std::numeric_limits<std::int64_t>::max();
 
-using Adjacency = std::vector<std::vector<std::size_t>>;  // vertex -> arcs
+}  // namespace
 
-std::vector<std::int64_t> least_latencies(const std::vector<Arc>& arcs, const Adjacency& leaving, std::size_t source) {
-  std::vector<std::int64_t> latency(leaving.size(), kUnreached);
+PathFinder::PathFinder(const std::vector<Arc>& arcs, std::size_t vertices) : arcs_(arcs), leaving_(vertices) {
+  for (std::size_t a = 0; a < arcs.size(); ++a) leaving_[arcs[a].from].push_back(a);
+  for (auto& list : leaving_) std::ranges::stable_sort(list, {}, [&](std::size_t a) { return arcs[a].latency; });
+}
+
+std::vector<std::int64_t> PathFinder::least_latencies(std::size_t source) const {
+  std::vector<std::int64_t> latency(leaving_.size(), kUnreached);
   using Entry = std::pair<std::int64_t, std::size_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   latency[source] = 0;
   open.emplace(0, source);
+  std::size_t unreached = leaving_.size() - 1;
+  std::int64_t farthest = kUnreached;  // once all are reached, a bound on all of them
   while (!open.empty()) {
     const auto [reached, vertex] = open.top();
     open.pop();
     if (reached > latency[vertex]) continue;
-    for (const std::size_t a : leaving[vertex])
-      if (reached + arcs[a].latency.count < latency[arcs[a].to]) {
-        latency[arcs[a].to] = reached + arcs[a].latency.count;
-        open.emplace(latency[arcs[a].to], arcs[a].to);
-      }
+    for (const std::size_t a : leaving_[vertex]) {
+      const std::int64_t there = reached + arcs_[a].latency.count;
+      if (there >= farthest) break;
+      std::int64_t& known = latency[arcs_[a].to];
+      if (there >= known) continue;
+      if (known == kUnreached) --unreached;
+      known = there;
+      open.emplace(there, arcs_[a].to);
+    }
+    if (unreached == 0 && farthest == kUnreached) farthest = *std::ranges::max_element(latency);
   }
   return latency;
 }
 
+/// The arcs on paths of least latency, those of a vertex by ascending link.
+PathFinder::Adjacency PathFinder::tight_arcs(const std::vector<std::int64_t>& latency) const {
+  Adjacency tight(leaving_.size());
+  const std::int64_t farthest = *std::ranges::max_element(latency);
+  for (std::size_t v = 0; v < leaving_.size(); ++v) {
+    if (latency[v] == kUnreached) continue;
+    for (const std::size_t a : leaving_[v]) {
+      const std::int64_t there = latency[v] + arcs_[a].latency.count;
+      if (there > farthest) break;
+      if (there == latency[arcs_[a].to]) tight[v].push_back(a);
+    }
+    std::ranges::sort(tight[v], {}, [&](std::size_t a) { return std::pair{arcs_[a].link, a}; });
+  }
+  return tight;
+}
+
 /// The largest bottleneck from the source over arcs that keep the latency least.
-std::vector<double> widest(const std::vector<Arc>& arcs, const Adjacency& tight, std::size_t source) {
+std::vector<double> PathFinder::widest(const Adjacency& tight, std::size_t source) const {
   std::vector<double> width(tight.size(), 0);
   std::priority_queue<std::pair<double, std::size_t>> open;
   width[source] = std::numeric_limits<double>::infinity();
@@ -43,58 +74,63 @@ std::vector<double> widest(const std::vector<Arc>& arcs, const Adjacency& tight,
     open.pop();
     if (reached < width[vertex]) continue;
     for (const std::size_t a : tight[vertex]) {
-      const double through = std::min(reached, arcs[a].bandwidth.value);
-      if (through > width[arcs[a].to]) {
-        width[arcs[a].to] = through;
-        open.emplace(through, arcs[a].to);
+      const double through = std::min(reached, arcs_[a].bandwidth.value);
+      if (through > width[arcs_[a].to]) {
+        width[arcs_[a].to] = through;
+        open.emplace(through, arcs_[a].to);
       }
     }
   }
   return width;
 }
 
-}  // namespace
+/// The last arc of the path to each vertex that has the fewest links, and the lowest ones, of `width` at least.
+std::vector<std::size_t> PathFinder::last_arcs(const Adjacency& tight, std::size_t source, double width) const {
+  std::vector<std::size_t> last(tight.size(), kNoArc);
+  std::vector<bool> reached(tight.size(), false);
+  reached[source] = true;
+  // One layer after the other: vertices by the links on the way to them. Several vertices may share a rank, those that
+  // one egress leads to.
+  struct Ranked {
+    std::size_t rank, vertex;
+  };
+  std::vector<Ranked> layer{{0, source}};
+  using Found = std::tuple<std::size_t, std::size_t, std::size_t>;  // rank of the layer before, link, arc
+  std::vector<Found> found;
+  while (!layer.empty()) {
+    found.clear();
+    for (const Ranked& at : layer)
+      for (const std::size_t a : tight[at.vertex])
+        if (!reached[arcs_[a].to] && arcs_[a].bandwidth.value >= width) found.emplace_back(at.rank, arcs_[a].link, a);
+    std::ranges::sort(found);
+    layer.clear();
+    std::size_t rank = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const auto& [before, link, a] = found[i];
+      if (i > 0 && (before != std::get<0>(found[i - 1]) || link != std::get<1>(found[i - 1]))) ++rank;
+      if (reached[arcs_[a].to]) continue;
+      reached[arcs_[a].to] = true;
+      last[arcs_[a].to] = a;
+      layer.push_back({rank, arcs_[a].to});
+    }
+  }
+  return last;
+}
 
-std::vector<std::vector<std::size_t>> best_paths(const std::vector<Arc>& arcs, std::size_t vertices, std::size_t source,
-                                                 std::size_t targets) {
-  Adjacency leaving(vertices), tight(vertices), tight_entering(vertices);
-  for (std::size_t a = 0; a < arcs.size(); ++a) leaving[arcs[a].from].push_back(a);
-  for (auto& list : leaving) std::ranges::stable_sort(list, {}, [&](std::size_t a) { return arcs[a].link; });
-
-  const auto latency = least_latencies(arcs, leaving, source);
-  for (std::size_t v = 0; v < vertices; ++v)
-    for (const std::size_t a : leaving[v])
-      if (latency[v] != kUnreached && latency[v] + arcs[a].latency.count == latency[arcs[a].to]) {
-        tight[v].push_back(a);
-        tight_entering[arcs[a].to].push_back(a);
-      }
-  const auto width = widest(arcs, tight, source);
-
+std::vector<std::vector<std::size_t>> PathFinder::paths(std::size_t source, std::size_t targets) const {
+  const auto latency = least_latencies(source);
+  const Adjacency tight = tight_arcs(latency);
+  const auto width = widest(tight, source);
+  std::map<double, std::vector<std::size_t>> last_of_width;
   std::vector<std::vector<std::size_t>> paths(targets);
-  std::vector<std::size_t> links_left(vertices);
   for (std::size_t target = 0; target < targets; ++target) {
     if (target == source || latency[target] == kUnreached) continue;
-    const auto wide_enough = [&](std::size_t a) { return arcs[a].bandwidth.value >= width[target]; };
-    std::ranges::fill(links_left, kFar);
-    std::queue<std::size_t> open;
-    links_left[target] = 0;
-    open.push(target);
-    while (!open.empty() && links_left[source] == kFar) {
-      const std::size_t vertex = open.front();
-      open.pop();
-      for (const std::size_t a : tight_entering[vertex])
-        if (wide_enough(a) && links_left[arcs[a].from] == kFar) {
-          links_left[arcs[a].from] = links_left[vertex] + 1;
-          open.push(arcs[a].from);
-        }
-    }
-    for (std::size_t vertex = source; vertex != target;) {
-      const auto next = std::ranges::find_if(tight[vertex], [&](std::size_t a) {
-        return wide_enough(a) && links_left[arcs[a].to] != kFar && links_left[arcs[a].to] + 1 == links_left[vertex];
-      });
-      paths[target].push_back(*next);
-      vertex = arcs[*next].to;
-    }
+    const auto [known, added] = last_of_width.try_emplace(width[target]);
+    if (added) known->second = last_arcs(tight, source, width[target]);
+    std::vector<std::size_t>& path = paths[target];
+    for (std::size_t vertex = target; vertex != source; vertex = arcs_[path.back()].from)
+      path.push_back(known->second[vertex]);
+    std::ranges::reverse(path);
   }
   return paths;
 }

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <ostream>
+#include <utility>
 #include <vector>
 
 #include "trainyard/cluster/device_kinds.hpp"
@@ -18,9 +22,9 @@ using namespace detail;
 
 constexpr std::string_view kUnlimited = "unlimited";
 
-Device read_device(TableReader& table) {
+/// All but the name.
+Device read_device_facts(TableReader& table) {
   Device device;
-  device.name = table.required_text("name", "give each device a unique name");
   const auto kind_name = table.text("kind");
   const auto device_class = table.text("class");
   const DeviceKind* kind = kind_name ? find_device_kind(*kind_name) : nullptr;
@@ -54,9 +58,16 @@ Device read_device(TableReader& table) {
   return device;
 }
 
-BytesPerSecond read_bandwidth(TableReader& table) {
-  if (!table.get("bandwidth")) table.missing("bandwidth", "give it, as in bandwidth = \"50 GB/s\"");
-  return table.quantity("bandwidth", parse_bandwidth).value_or(BytesPerSecond{1});
+Device read_device(TableReader& table) {
+  std::string name = table.required_text("name", "give each device a unique name");
+  Device device = read_device_facts(table);
+  device.name = std::move(name);
+  return device;
+}
+
+BytesPerSecond read_bandwidth(TableReader& table, const char* key = "bandwidth") {
+  if (!table.get(key)) table.missing(key, fmt::format("give it, as in {} = \"50 GB/s\"", key));
+  return table.quantity(key, parse_bandwidth).value_or(BytesPerSecond{1});
 }
 
 Link read_link(TableReader& table) {
@@ -93,6 +104,40 @@ GivenRoute read_route(TableReader& table) {
   return route;
 }
 
+/// Zero where it is negative; checked later.
+std::size_t read_count(TableReader& table, const char* key, std::optional<std::size_t> left_out = {}) {
+  if (!left_out && !table.get(key)) table.missing(key, fmt::format("give it, as in {} = 8", key));
+  const auto count = table.whole(key);
+  return count ? static_cast<std::size_t>(std::max<std::int64_t>(0, *count)) : left_out.value_or(1);
+}
+
+/// Fills in the devices too, unless they are listed.
+void read_fabric(TableReader& table, ClusterSpec& spec) {
+  FabricSpec& fabric = spec.fabric.emplace();
+  fabric.hosts = read_count(table, "hosts");
+  fabric.devices_per_host = read_count(table, "devices_per_host");
+  const bool one_device = fabric.devices_per_host == 1, one_host = fabric.hosts == 1;
+  // What a single device, or a single host, does not need may be there all the same.
+  const auto bandwidth = [&](const char* key, bool needed) {
+    return needed || table.get(key) ? read_bandwidth(table, key) : BytesPerSecond{};
+  };
+  const auto latency = [&](const char* key) { return table.quantity(key, parse_time).value_or(Nanoseconds{}); };
+  fabric.port_bandwidth = bandwidth("port_bandwidth", !one_device);
+  fabric.port_latency = latency("port_latency");
+  fabric.nics_per_host = read_count(table, "nics_per_host", fabric.devices_per_host);
+  fabric.nic_bandwidth = bandwidth("nic_bandwidth", !one_host);
+  fabric.nic_latency = latency("nic_latency");
+  fabric.leaf = table.word("leaf", {"rail", "rack"}) == 0 ? FabricSpec::Leaf::rail : FabricSpec::Leaf::rack;
+  fabric.hosts_per_leaf = read_count(table, "hosts_per_leaf", fabric.hosts);
+  fabric.oversubscription = table.number("oversubscription").value_or(1);
+  fabric.uplink_latency = latency("uplink_latency");
+  if (!spec.devices.empty()) return;
+  const Device like = read_device_facts(table);
+  if (fabric.hosts <= FabricSpec::kMostDevices && fabric.devices_per_host <= FabricSpec::kMostDevices &&
+      fabric.device_count() <= FabricSpec::kMostDevices)
+    spec.devices = numbered_devices(like, fabric.device_count());
+}
+
 ClusterSpec parse_checked(std::string_view text, const std::string& file, const std::string& default_name) {
   const toml::table table = parse_toml(text, file);
   TomlFindings findings{file, text};
@@ -106,6 +151,7 @@ ClusterSpec parse_checked(std::string_view text, const std::string& file, const 
   root.for_each("link", "a link", [&](TableReader& link) { spec.links.push_back(read_link(link)); });
   root.for_each("egress", "an egress", [&](TableReader& egress) { spec.egresses.push_back(read_egress(egress)); });
   root.for_each("route", "a route", [&](TableReader& route) { spec.routes.push_back(read_route(route)); });
+  root.for_one("fabric", "the fabric", [&](TableReader& fabric) { read_fabric(fabric, spec); });
   root.check_unknown_keys();
   findings.raise_if_any();
   try {
@@ -122,7 +168,7 @@ void write_text(std::string& out, const char* key, const std::string& text) {
   if (!text.empty()) out += fmt::format("{} = {}\n", key, toml_string(text));
 }
 
-void write_device(std::string& out, const Device& device) {
+void write_device_facts(std::string& out, const Device& device) {
   const DeviceKind* known = device.kind.empty() ? nullptr : find_device_kind(device.kind);
   Device usual;  // what the reader would take for what is left out
   if (known) {
@@ -132,7 +178,6 @@ void write_device(std::string& out, const Device& device) {
     usual.memory_bandwidth = known->memory_bandwidth;
     usual.launch_overhead = known->launch_overhead;
   }
-  out += fmt::format("\n[[device]]\nname = {}\n", toml_string(device.name));
   write_text(out, "kind", device.kind);
   if (!known || device.device_class != usual.device_class)
     out += fmt::format("class = {}\n", toml_string(device.device_class));
@@ -144,6 +189,38 @@ void write_device(std::string& out, const Device& device) {
   if (device.launch_overhead != usual.launch_overhead)
     out += fmt::format("launch_overhead = \"{}\"\n", exact_time(device.launch_overhead));
   if (device.gap != usual.gap) out += fmt::format("gap = \"{}\"\n", exact_time(device.gap));
+}
+
+void write_device(std::string& out, const Device& device) {
+  out += fmt::format("\n[[device]]\nname = {}\n", toml_string(device.name));
+  write_device_facts(out, device);
+}
+
+/// Returns whether the devices are written with it.
+bool write_fabric(std::string& out, const ClusterSpec& spec) {
+  const FabricSpec& fabric = *spec.fabric;
+  const auto count = [&](const char* key, std::size_t value) { out += fmt::format("{} = {}\n", key, value); };
+  const auto rate = [&](const char* key, BytesPerSecond value) {
+    if (value.value > 0) out += fmt::format("{} = \"{}\"\n", key, exact_rate(value));
+  };
+  const auto time = [&](const char* key, Nanoseconds value) {
+    if (value != Nanoseconds{}) out += fmt::format("{} = \"{}\"\n", key, exact_time(value));
+  };
+  out += "\n[fabric]\n";
+  count("hosts", fabric.hosts);
+  count("devices_per_host", fabric.devices_per_host);
+  rate("port_bandwidth", fabric.port_bandwidth);
+  time("port_latency", fabric.port_latency);
+  count("nics_per_host", fabric.nics_per_host);
+  rate("nic_bandwidth", fabric.nic_bandwidth);
+  time("nic_latency", fabric.nic_latency);
+  if (fabric.leaf == FabricSpec::Leaf::rack) out += "leaf = \"rack\"\n";
+  count("hosts_per_leaf", fabric.hosts_per_leaf);
+  if (fabric.oversubscription != 1) out += fmt::format("oversubscription = {}\n", fabric.oversubscription);
+  time("uplink_latency", fabric.uplink_latency);
+  const bool numbered = spec.devices == numbered_devices(spec.devices.front(), spec.devices.size());
+  if (numbered) write_device_facts(out, spec.devices.front());
+  return numbered;
 }
 
 void write_times(std::string& out, Nanoseconds latency, Nanoseconds gap) {
@@ -162,7 +239,8 @@ ClusterSpec parse_cluster(std::string_view text, const std::string& name) { retu
 
 void write_cluster(const ClusterSpec& spec, std::ostream& out) {
   std::string text = fmt::format("name = {}\n", toml_string(spec.name));
-  for (const Device& device : spec.devices) write_device(text, device);
+  if (!spec.fabric || !write_fabric(text, spec))
+    for (const Device& device : spec.devices) write_device(text, device);
   for (const std::string& name : spec.switches) text += fmt::format("\n[[switch]]\nname = {}\n", toml_string(name));
   for (const Link& link : spec.links) {
     text += fmt::format("\n[[link]]\nname = {}\nfrom = {}\nto = {}\nbandwidth = \"{}\"\n", toml_string(link.name),

@@ -33,6 +33,17 @@ namespace trainyard {
 ///     bus = "host"                # shares one more resource with the links of the same bus
 ///     [[egress]]                  # device, bandwidth, latency, gap, broadcast
 ///     [[route]]                   # from, to, links
+///     [fabric]                    # in place of switches, links, egresses and routes: see cluster/fabric.hpp
+///     hosts = 128
+///     devices_per_host = 8
+///     kind = "H100"               # of every device, as of [[device]]; not where devices are listed
+///     port_bandwidth = "450 GB/s" # then also port_latency
+///     nics_per_host = 8           # as many as devices where it is left out
+///     nic_bandwidth = "50 GB/s"   # then also nic_latency
+///     leaf = "rail"               # rail, rack
+///     hosts_per_leaf = 32         # all where it is left out
+///     oversubscription = 2        # 1 where it is left out
+///     uplink_latency = "500 ns"
 ///
 /// Quantities are strings with a unit; a bare number is an error that names the units. Throws InputError with
 /// positions: "toml", "type", "unit", "missing-key", "unknown-key", "unknown-kind", "unknown-word", and what

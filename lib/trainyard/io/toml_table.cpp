@@ -68,6 +68,23 @@ bool TableReader::truth(const char* key) {
   return false;
 }
 
+std::optional<std::int64_t> TableReader::whole(const char* key) {
+  const toml::node* node = get(key);
+  if (!node) return std::nullopt;
+  if (const auto* integer = node->as_integer()) return integer->get();
+  fail(*node, key, "type", fmt::format("\"{}\" must be a whole number, got {}", key, kind_of(*node)));
+  return std::nullopt;
+}
+
+std::optional<double> TableReader::number(const char* key) {
+  const toml::node* node = get(key);
+  if (!node) return std::nullopt;
+  if (const auto* integer = node->as_integer()) return static_cast<double>(integer->get());
+  if (const auto* real = node->as_floating_point()) return real->get();
+  fail(*node, key, "type", fmt::format("\"{}\" must be a number, got {}", key, kind_of(*node)));
+  return std::nullopt;
+}
+
 std::size_t TableReader::word(const char* key, const std::vector<std::string>& words) {
   const auto written = text(key);
   if (!written) return 0;
@@ -108,6 +125,20 @@ void TableReader::for_each(const char* key, const std::string& what, const std::
                     fmt::format("\"{}\" must hold tables, got {}", key, kind_of(element)), help);
     }
   }
+}
+
+bool TableReader::for_one(const char* key, const std::string& what, const std::function<void(TableReader&)>& take) {
+  const toml::node* node = get(key);
+  if (!node) return false;
+  if (const auto* table = node->as_table()) {
+    TableReader reader{*table, fmt::format("{}/{}", pointer_, key), what, findings_};
+    take(reader);
+    reader.check_unknown_keys();
+  } else {
+    fail(*node, key, "type", fmt::format("\"{}\" must be a table, got {}", key, kind_of(*node)),
+         fmt::format("begin it with [{}]", key));
+  }
+  return true;
 }
 
 void TableReader::missing(const char* key, const std::string& help) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ class TableReader {
   std::string required_text(const char* key, const char* help);
   std::vector<std::string> texts(const char* key);
   bool truth(const char* key);
+  std::optional<std::int64_t> whole(const char* key);
+  std::optional<double> number(const char* key);
   /// One of a few words, by its position among them; the first where it is absent.
   std::size_t word(const char* key, const std::vector<std::string>& words);
 
@@ -49,6 +52,9 @@ class TableReader {
 
   /// Each table of `[[key]]`.
   void for_each(const char* key, const std::string& what, const std::function<void(TableReader&)>& take);
+
+  /// The table `[key]`; false where there is none.
+  bool for_one(const char* key, const std::string& what, const std::function<void(TableReader&)>& take);
 
   void missing(const char* key, const std::string& help);
   void fail(const toml::node& at, const char* key, std::string code, std::string message, std::string help = "");

@@ -64,12 +64,12 @@ MeanCosts::MeanCosts(const Problem& problem) : ops_(problem.op_count()), tensors
   if (pairs == 0) return;
   ScaledTime latencies = 0;
   std::vector<std::int64_t> of_rate(problem.rate_count(), 0);
-  for (const DeviceId from : problem.devices())
-    for (const DeviceId to : problem.devices())
-      if (from != to) {
-        latencies += problem.transfer_latency(from, to).count;
-        ++of_rate[problem.rate(from, to)];
-      }
+  const auto sizes = problem.cluster().route_class_sizes();
+  for (std::uint32_t routes = 0; routes < sizes.size(); ++routes) {
+    const auto count = static_cast<std::int64_t>(sizes[routes]);
+    latencies += ScaledTime{problem.transfer_latency(routes).count} * count;
+    of_rate[problem.rate(routes)] += count;
+  }
   for (const TensorId tensor : problem.graph().tensors()) {
     if (problem.graph().consumers(tensor).empty()) continue;
     ScaledTime sum = latencies;

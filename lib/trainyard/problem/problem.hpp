@@ -84,6 +84,9 @@ class Problem {
   std::uint32_t rate(DeviceId from, DeviceId to) const {
     return data_->transfers[data_->cluster.route_class(from, to)].rate;
   }
+  /// The same of any route of this class of the cluster's.
+  Nanoseconds transfer_latency(std::uint32_t route_class) const { return data_->transfers[route_class].latency; }
+  std::uint32_t rate(std::uint32_t route_class) const { return data_->transfers[route_class].rate; }
   std::size_t rate_count() const { return data_->rates; }
   std::span<const Nanoseconds> byte_times() const { return data_->byte_times; }
 

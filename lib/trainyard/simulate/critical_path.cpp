@@ -55,7 +55,7 @@ class Backtrace {
  private:
   static PathStep op_step(OpId op) { return {op}; }
   static PathStep transfer_step(std::size_t index) { return {OpId::none(), index}; }
-  std::span<const ChannelId> channels(const Transfer& transfer) const {
+  Hops<ChannelId> channels(const Transfer& transfer) const {
     return problem_.cluster().route(transfer.from, transfer.to).channels;
   }
 

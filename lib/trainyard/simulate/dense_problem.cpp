@@ -117,69 +117,94 @@ void DenseProblem::find_positions() {
   duration = own_duration_.data();
 }
 
+/// What an op of zero duration sends becomes ready between two ops of its device, or while one runs.
+bool DenseProblem::sends_at_once() const {
+  if (!zero_durations) return false;
+  const Graph& graph = problem.graph();
+  for (const OpId op : graph.ops()) {
+    const auto times = problem.durations().subspan(op.index() * columns, columns);
+    if (std::ranges::find(times, Nanoseconds{0}) == times.end()) continue;
+    for (const TensorId tensor : graph.outputs(op))
+      if (!graph.consumers(tensor).empty()) return true;
+  }
+  return false;
+}
+
 void DenseProblem::find_links() {
   const Cluster& cluster = problem.cluster();
-  const Graph& graph = problem.graph();
-  // Who uses each channel.
-  struct Use {
-    DeviceId from = DeviceId::none(), to = DeviceId::none();
-    bool several_from = false, several_to = false, held_with_others = false;
-  };
-  IdMap<ChannelId, Use> uses(channels);
-  for (const DeviceId from : problem.devices())
-    for (const DeviceId to : problem.devices()) {
-      if (from == to) continue;
-      const Route route = cluster.route(from, to);
-      held_whole = held_whole || route.channels.size() > 1;
-      for (const ChannelId id : route.channels) {
-        Use& use = uses[id];
-        use.several_from = use.several_from || (!use.from.is_none() && use.from != from);
-        use.several_to = use.several_to || (!use.to.is_none() && use.to != to);
-        use.held_with_others = use.held_with_others || route.channels.size() > 1;
-        use.from = from;
-        use.to = to;
-      }
-    }
-  // What an op of zero duration sends becomes ready between two ops of its device, or while one runs.
-  bool zero_sends = false;
-  if (zero_durations)
-    for (const OpId op : graph.ops()) {
-      bool zero = false;
-      for (std::size_t k = 0; k < columns; ++k)
-        zero = zero || problem.durations()[op.index() * columns + k] == Nanoseconds{0};
-      if (!zero) continue;
-      for (const TensorId tensor : graph.outputs(op)) zero_sends = zero_sends || !graph.consumers(tensor).empty();
-    }
-
-  pairs_.assign(std::size_t{devices} * devices, {});
-  routes_.assign(std::size_t{devices} * devices, {});
   byte_time = problem.byte_times().data();
   rates = problem.rate_count();
-  pair_flags_.assign(std::size_t{devices} * devices, 0);
-  bool all_closed = true, all_pairs = true;
-  for (const DeviceId from : problem.devices())
-    for (const DeviceId to : problem.devices()) {
-      if (from == to) continue;
-      const std::size_t pair = from.index() * devices + to.index();
-      pairs_[pair].latency = problem.transfer_latency(from, to).count;
-      pairs_[pair].rate = problem.rate(from, to);
-      const Route route = cluster.route(from, to);
-      routes_[pair].first = static_cast<std::uint32_t>(route_channels_.size());
-      for (const ChannelId id : route.channels) route_channels_.push_back(static_cast<std::uint32_t>(id.index()));
-      routes_[pair].last = static_cast<std::uint32_t>(route_channels_.size());
-      bool closed = true;
-      if (!route.channels.empty()) {
-        const ChannelId id = route.channels.front();
-        const Use& use = uses[id];
-        pairs_[pair].channel = static_cast<std::uint32_t>(id.index());
-        closed = !zero_sends && !use.several_from && !use.held_with_others && !cluster.channel(id).broadcast;
-        all_pairs = all_pairs && !use.several_to;
-        if (route.links.size() == 1 && route.channels.size() == 1 && cluster.channel(id).broadcast)
-          pair_flags_[pair] |= kBroadcast;
-      }
-      if (closed) pair_flags_[pair] |= kClosed;
-      all_closed = all_closed && closed;
+  if (const FabricRoutes* fabric = cluster.fabric_routes()) {
+    fabric_ = fabric;
+    pairs_.assign(FabricRoutes::kWays, {});
+    pair_flags_.assign(FabricRoutes::kWays, 0);
+    for (std::uint32_t to = 1; to < devices; ++to) {
+      const DeviceId from_id{0}, to_id{to};
+      pairs_[route_at(0, to)] = {problem.transfer_latency(from_id, to_id).count, problem.rate(from_id, to_id), 0};
     }
+    held_whole = devices > 1;
+    links = held_whole ? Links::queued : Links::pairs;
+    return;
+  }
+  const bool by_source = cluster.one_route_per_source();
+  routes_of_source_ = by_source ? 1 : devices;
+  destination_mask_ = by_source ? 0 : ~std::uint32_t{0};
+  const auto each_route = [&](auto visit) {
+    for (std::uint32_t from = 0; from < devices; ++from) {
+      if (by_source && devices > 1)
+        visit(from, from == 0 ? 1U : 0U);
+      else
+        for (std::uint32_t to = 0; to < devices; ++to)
+          if (from != to) visit(from, to);
+    }
+  };
+
+  // Who uses each channel.
+  struct Use {
+    std::uint32_t from = kNoChannel, to = kNoChannel;
+    bool several_from = false, several_to = false, held_with_others = false;
+  };
+  std::vector<Use> uses(channels);
+  each_route([&](std::uint32_t from, std::uint32_t to) {
+    const Route route = cluster.route(DeviceId{from}, DeviceId{to});
+    held_whole = held_whole || route.channels.size() > 1;
+    for (const ChannelId id : route.channels) {
+      Use& use = uses[id.index()];
+      use.several_from = use.several_from || (use.from != kNoChannel && use.from != from);
+      use.several_to = use.several_to || (use.to != kNoChannel && use.to != to) || (by_source && devices > 2);
+      use.held_with_others = use.held_with_others || route.channels.size() > 1;
+      use.from = from;
+      use.to = to;
+    }
+  });
+
+  const bool zero_sends = sends_at_once();
+  pairs_.assign(devices * routes_of_source_, {});
+  routes_.assign(devices * routes_of_source_, {});
+  pair_flags_.assign(devices * routes_of_source_, 0);
+  bool all_closed = true, all_pairs = true;
+  each_route([&](std::uint32_t from, std::uint32_t to) {
+    const DeviceId from_id{from}, to_id{to};
+    const std::size_t at = route_at(from, to);
+    pairs_[at].latency = problem.transfer_latency(from_id, to_id).count;
+    pairs_[at].rate = problem.rate(from_id, to_id);
+    const Route route = cluster.route(from_id, to_id);
+    routes_[at].first = static_cast<std::uint32_t>(route_channels_.size());
+    for (const ChannelId id : route.channels) route_channels_.push_back(static_cast<std::uint32_t>(id.index()));
+    routes_[at].last = static_cast<std::uint32_t>(route_channels_.size());
+    bool closed = true;
+    if (!route.channels.empty()) {
+      const ChannelId id = route.channels.front();
+      const Use& use = uses[id.index()];
+      pairs_[at].channel = static_cast<std::uint32_t>(id.index());
+      closed = !zero_sends && !use.several_from && !use.held_with_others && !cluster.channel(id).broadcast;
+      all_pairs = all_pairs && !use.several_to;
+      if (route.links.size() == 1 && route.channels.size() == 1 && cluster.channel(id).broadcast)
+        pair_flags_[at] |= kBroadcast;
+    }
+    if (closed) pair_flags_[at] |= kClosed;
+    all_closed = all_closed && closed;
+  });
   links = !all_closed ? Links::queued : all_pairs ? Links::pairs : Links::egresses;
 }
 

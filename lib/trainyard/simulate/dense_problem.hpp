@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "trainyard/problem/problem.hpp"
@@ -63,7 +62,7 @@ struct DenseProblem {
     std::uint32_t channel = kNoChannel;
   };
   static constexpr std::uint32_t kNoChannel = ~std::uint32_t{0};
-  const Pair& pair(std::uint32_t from, std::uint32_t to) const { return pairs_[from * devices + to]; }
+  const Pair& pair(std::uint32_t from, std::uint32_t to) const { return pairs_[route_at(from, to)]; }
   std::int64_t transfer_time(std::uint32_t tensor, const Pair& pair) const {
     return pair.latency + byte_time[(renumbered ? tensor_at[tensor] : tensor) * rates + pair.rate].count;
   }
@@ -89,18 +88,21 @@ struct DenseProblem {
   };
   Links links = Links::pairs;
   /// Under Links::queued: the route of the pair is as simple as under the other two.
-  bool closed(std::uint32_t from, std::uint32_t to) const { return (pair_flags_[from * devices + to] & kClosed) != 0; }
+  bool closed(std::uint32_t from, std::uint32_t to) const { return (pair_flags_[route_at(from, to)] & kClosed) != 0; }
   /// The route is a broadcasting egress and nothing else: one transfer per tensor serves all such destinations.
   bool broadcast(std::uint32_t from, std::uint32_t to) const {
-    return (pair_flags_[from * devices + to] & kBroadcast) != 0;
+    return (pair_flags_[route_at(from, to)] & kBroadcast) != 0;
   }
-  /// All channels of the pair's route.
+  /// All channels of the pair's route: where they are stored, or the two devices of a fabric.
   struct RouteChannels {
     std::uint32_t first = 0, last = 0;
   };
-  RouteChannels route(std::uint32_t from, std::uint32_t to) const { return routes_[from * devices + to]; }
-  std::span<const std::uint32_t> channels_of(RouteChannels route) const {
-    return {route_channels_.data() + route.first, route_channels_.data() + route.last};
+  RouteChannels route(std::uint32_t from, std::uint32_t to) const {
+    return fabric_ != nullptr ? RouteChannels{from, to} : routes_[route_at(from, to)];
+  }
+  Hops<std::uint32_t> channels_of(RouteChannels route) const {
+    if (fabric_ != nullptr) return fabric_->channels<std::uint32_t>(route.first, route.last);
+    return Hops<std::uint32_t>{{route_channels_.data() + route.first, route_channels_.data() + route.last}};
   }
   /// Some egress broadcasts.
   bool broadcasts = false;
@@ -110,12 +112,22 @@ struct DenseProblem {
  private:
   void find_positions();
   void find_links();
+  bool sends_at_once() const;
+  /// Where the route stands in pairs_, pair_flags_ and routes_: by way of a fabric, by source where all routes of a
+  /// source are the same, otherwise by pair.
+  std::size_t route_at(std::uint32_t from, std::uint32_t to) const {
+    if (fabric_ != nullptr) return static_cast<std::size_t>(fabric_->way(from, to));
+    return std::size_t{from} * routes_of_source_ + (to & destination_mask_);
+  }
 
   std::vector<std::uint32_t> own_first_output_, own_first_consumer_, own_first_before_;
   std::vector<OpId> own_consumer_, own_before_;
   std::vector<Nanoseconds> own_duration_;
   std::vector<Pair> pairs_;
-  std::vector<RouteChannels> routes_;  // by pair
+  std::vector<RouteChannels> routes_;
+  const FabricRoutes* fabric_ = nullptr;
+  std::size_t routes_of_source_ = 1;
+  std::uint32_t destination_mask_ = 0;
   std::vector<std::uint32_t> route_channels_;
   static constexpr std::uint8_t kClosed = 1, kBroadcast = 2;
   std::vector<std::uint8_t> pair_flags_;

@@ -33,7 +33,7 @@ struct PlannedTransfers {
   IdMap<TransferId, TensorId> tensor;
   IdMap<TransferId, DeviceId> from, to;
   IdMap<TransferId, Nanoseconds> duration;
-  IdMap<TransferId, std::span<const ChannelId>> channels;
+  IdMap<TransferId, Hops<ChannelId>> channels;
   std::vector<std::uint32_t> first_of_tensor;
   std::vector<std::uint32_t> first_consumer, first_other;
   std::vector<OpId> consumer;

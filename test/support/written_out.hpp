@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "trainyard/cluster/cluster.hpp"
+
+namespace trainyard::test {
+
+/// A cluster of such a fabric, of plain devices "d0", "d1", ...
+inline ClusterSpec cluster_of(const FabricSpec& fabric) {
+  ClusterSpec spec;
+  spec.name = "fabric";
+  for (std::size_t i = 0; i < fabric.device_count(); ++i)
+    spec.devices.push_back({.name = "d" + std::to_string(i), .kind = "", .device_class = "gpu"});
+  spec.fabric = fabric;
+  return spec;
+}
+
+/// The same cluster with every link, switch and route in words, from the definition in cluster/fabric.hpp.
+inline ClusterSpec written_out(const ClusterSpec& of) {
+  const FabricSpec& fabric = *of.fabric;
+  ClusterSpec spec = of;
+  spec.fabric.reset();
+  const std::size_t hosts = fabric.hosts, here = fabric.devices_per_host, nics = fabric.nics_per_host;
+  const bool rail = fabric.leaf == FabricSpec::Leaf::rail, shared = hosts > 1 && nics < here;
+  const auto named = [](const char* word, std::size_t number) { return word + std::to_string(number); };
+  const auto device = [&](std::size_t host, std::size_t j) { return of.devices[host * here + j].name; };
+  const auto nic = [&](std::size_t j) { return j / (here / nics); };  // of the host
+  const auto card = [&](std::size_t host, std::size_t j) {
+    return shared ? named("nic", host * nics + nic(j)) : device(host, j);
+  };
+  const auto leaf = [&](std::size_t host, std::size_t j) {
+    const std::size_t group = host / fabric.hosts_per_leaf;
+    return named("leaf", rail ? group * nics + nic(j) : group);
+  };
+  const auto join = [&](const std::string& from, const std::string& to, BytesPerSecond rate, Nanoseconds latency) {
+    spec.links.push_back({.name = from + "-" + to, .from = from, .to = to, .bandwidth = rate, .latency = latency});
+  };
+
+  if (here > 1)
+    for (std::size_t host = 0; host < hosts; ++host) {
+      spec.switches.push_back(named("host", host));
+      for (std::size_t j = 0; j < here; ++j)
+        join(device(host, j), named("host", host), fabric.port_bandwidth, fabric.port_latency);
+    }
+  if (hosts == 1) return spec;
+  for (std::size_t host = 0; host < hosts; ++host)
+    for (std::size_t j = 0; j < here; j += here / nics) {
+      if (shared) spec.switches.push_back(card(host, j));
+      join(card(host, j), leaf(host, j), fabric.nic_bandwidth, fabric.nic_latency);
+    }
+  for (std::size_t i = 0; i < fabric.leaf_count(); ++i) spec.switches.push_back(named("leaf", i));
+  for (std::size_t s = 0; s < fabric.spine_count(); ++s) spec.switches.push_back(named("spine", s));
+  for (std::size_t i = 0; i < fabric.leaf_count(); ++i)
+    for (std::size_t s = 0; s < fabric.spine_count(); ++s)
+      join(named("leaf", i), named("spine", s), fabric.nic_bandwidth, fabric.uplink_latency);
+  if (shared)
+    for (std::size_t host = 0; host < hosts; ++host)
+      for (std::size_t j = 0; j < here; ++j) {
+        join(device(host, j), card(host, j), fabric.nic_bandwidth, Nanoseconds{0});
+        spec.links.back().sharing = Sharing::none;
+      }
+
+  for (std::size_t a = 0; a < hosts; ++a)
+    for (std::size_t i = 0; i < here; ++i)
+      for (std::size_t b = 0; b < hosts; ++b)
+        for (std::size_t j = 0; j < here; ++j) {
+          if (a == b && i == j) continue;
+          GivenRoute route{device(a, i), device(b, j), {}};
+          const auto pass = [&](const std::string& lower, const std::string& upper) {
+            route.links.push_back(lower + "-" + upper);
+          };
+          if (a == b) {
+            pass(device(a, i), named("host", a));
+            pass(device(b, j), named("host", b));
+          } else {
+            if (shared) pass(device(a, i), card(a, i));
+            pass(card(a, i), leaf(a, i));
+            if (leaf(a, i) != leaf(b, j)) {
+              const std::size_t within = b % fabric.hosts_per_leaf;
+              const std::string spine = named("spine", (rail ? within : within * nics + nic(j)) % fabric.spine_count());
+              pass(leaf(a, i), spine);
+              pass(leaf(b, j), spine);
+            }
+            pass(card(b, j), leaf(b, j));
+            if (shared) pass(device(b, j), card(b, j));
+          }
+          spec.routes.push_back(route);
+        }
+  return spec;
+}
+
+/// Small fabrics of every form; times and rates in small numbers, so that ties abound.
+inline std::vector<FabricSpec> small_fabrics() {
+  using Leaf = FabricSpec::Leaf;
+  const FabricSpec base{.hosts = 1,
+                        .devices_per_host = 1,
+                        .port_bandwidth = BytesPerSecond{2e9},
+                        .port_latency = Nanoseconds{1},
+                        .nics_per_host = 1,
+                        .nic_bandwidth = BytesPerSecond{1e9},
+                        .nic_latency = Nanoseconds{2},
+                        .hosts_per_leaf = 1,
+                        .uplink_latency = Nanoseconds{1}};
+  std::vector<FabricSpec> all;
+  const auto add = [&](std::size_t hosts, std::size_t devices, std::size_t nics, Leaf leaf, std::size_t per_leaf,
+                       double oversubscription) {
+    FabricSpec fabric = base;
+    fabric.hosts = hosts;
+    fabric.devices_per_host = devices;
+    fabric.nics_per_host = nics;
+    fabric.leaf = leaf;
+    fabric.hosts_per_leaf = per_leaf;
+    fabric.oversubscription = oversubscription;
+    all.push_back(fabric);
+  };
+  add(1, 1, 1, Leaf::rail, 1, 1);
+  add(1, 4, 4, Leaf::rail, 1, 1);  // one host: no network
+  add(4, 1, 1, Leaf::rack, 4, 1);  // one leaf: no spines
+  add(4, 1, 1, Leaf::rail, 1, 1);  // a leaf to a host
+  add(2, 2, 2, Leaf::rail, 2, 1);  // two rails, which meet at the spines only
+  add(2, 2, 2, Leaf::rack, 2, 1);
+  add(4, 2, 2, Leaf::rail, 2, 1);
+  add(4, 2, 2, Leaf::rail, 2, 2);
+  add(4, 4, 2, Leaf::rail, 2, 1);  // two devices to a card
+  add(4, 4, 2, Leaf::rack, 2, 4);
+  add(5, 2, 1, Leaf::rack, 2, 1.5);  // the last leaf has one host; 2 cards / 1.5: two spines
+  add(3, 4, 1, Leaf::rail, 2, 1);
+  all.push_back(all.back());
+  all.back().port_latency = Nanoseconds{2};  // as far within a host as within a leaf, and as wide: one class
+  all.back().port_bandwidth = BytesPerSecond{1e9};
+  return all;
+}
+
+}  // namespace trainyard::test
