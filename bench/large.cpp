@@ -1,6 +1,6 @@
 // One large problem: how long a simulation takes, and what it holds in memory.
 //
-//     large [SHAPE [OPS [DEVICES]]]       layered, branched or transformer; 1000000; 1024, an egress each
+//     large [SHAPE [OPS [DEVICES [FABRIC]]]]    layered, branched or transformer; 1000000; 1024; egress or hosts
 //
 // The graph is made first, from text; "peak" is that of what comes after: problem, floor, placements and simulation.
 
@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
       if (std::string_view{argv[1]} == name_of(shape)) setting.shape = shape;
   if (argc > 2) setting.ops = number(argv[2]);
   if (argc > 3) setting.devices = number(argv[3]);
+  if (argc > 4 && std::string_view{argv[4]} == name_of(Fabric::hosts)) setting.fabric = Fabric::hosts;
 
   constexpr std::size_t kRuns = 4;
   const double before = allocated_bytes();

@@ -68,6 +68,17 @@ class Fabricator {
       case Fabric::switched:
         switches();
         break;
+      case Fabric::hosts:
+        spec_.fabric = FabricSpec{.hosts = setting_.devices / host_,
+                                  .devices_per_host = host_,
+                                  .port_bandwidth = kNearRate,
+                                  .port_latency = Nanoseconds{1'500},
+                                  .nics_per_host = host_,
+                                  .nic_bandwidth = kFarRate,
+                                  .nic_latency = Nanoseconds{3'500},
+                                  .hosts_per_leaf = 32,
+                                  .uplink_latency = Nanoseconds{500}};
+        break;
     }
     return make_cluster(std::move(spec_));
   }
@@ -182,7 +193,7 @@ const char* name_of(Shape shape) {
   return kNames[static_cast<std::size_t>(shape)];
 }
 const char* name_of(Fabric fabric) {
-  static constexpr const char* kNames[] = {"pairs", "egress", "nic", "star", "switched"};
+  static constexpr const char* kNames[] = {"pairs", "egress", "nic", "star", "switched", "hosts"};
   return kNames[static_cast<std::size_t>(fabric)];
 }
 std::string name_of(const Setting& setting) {

@@ -31,7 +31,8 @@ enum class Shape : std::uint8_t { layered, branched, transformer, network };
 ///     nic       links per pair within a host; between two, the NICs of both hosts, held at once
 ///     star      one switch for all devices: two links held at once, both 200 GB/s
 ///     switched  device, switch of the host, core, switch, device: two or four links held at once
-enum class Fabric : std::uint8_t { pairs, egress, nic, star, switched };
+///     hosts     hosts on a fabric with computed routes: a port and a card each, a leaf for each rail of 32 hosts
+enum class Fabric : std::uint8_t { pairs, egress, nic, star, switched, hosts };
 
 const char* name_of(Shape shape);
 const char* name_of(Fabric fabric);
