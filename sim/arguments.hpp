@@ -19,8 +19,10 @@ struct Arguments {
   std::string objective;
   std::string placer, placers, schedule, seed;
   std::vector<std::string> parameters;
+  // of a search
+  std::string time, evaluations, threads;
   // several steps, and noise
-  std::string steps, noise, samples, threads;
+  std::string steps, noise, samples;
   // outputs
   std::string output, trace, flows, report, csv;
   // calibrate

@@ -90,7 +90,12 @@ void add_noise_options(CLI::App& verb, Arguments& to) {
   add(verb, "--noise", to.noise, "SHARE",
       "what if op times scattered, as in 5%, or by op type as in Conv=10%,default=3%");
   add(verb, "--samples", to.samples, "N", "how many runs with noise (default: 1000)");
-  add(verb, "--threads", to.threads, "N", "for these runs; the result is the same (default: one per core)");
+}
+
+void add_search_options(CLI::App& verb, Arguments& to, const std::string& threads_for = "of placers that search") {
+  add(verb, "--time", to.time, "TIME", "how long placers that search go on, as in 10s");
+  add(verb, "--evaluations", to.evaluations, "N", "the same in evaluated schedules: always the same result");
+  add(verb, "--threads", to.threads, "N", threads_for + "; the result is the same (default: one per core)");
 }
 
 void add_picture_options(CLI::App& verb, Arguments& to) {
@@ -131,6 +136,7 @@ class Grammar {
     add_placer_options(simulate, arguments_);
     add(simulate, "--seed", arguments_.seed, "N", "of the random numbers of placer and noise (default: 1)");
     add(simulate, "--steps", arguments_.steps, "N", "runs N steps in sequence, tied by their updates alone");
+    add_search_options(simulate, arguments_, "of the search and of the runs with noise");
     add_noise_options(simulate, arguments_);
     add_model_options(simulate, arguments_);
     add_picture_options(simulate, arguments_);
@@ -144,6 +150,7 @@ class Grammar {
     add(place, "--objective", arguments_.objective, "makespan|max-load",
         "the time of one step, or per step of a full pipeline (default: makespan)");
     add(place, "--seed", arguments_.seed, "N", "of the placer's random numbers (default: 1)");
+    add_search_options(place, arguments_);
     add_model_options(place, arguments_);
     add_picture_options(place, arguments_);
     add(place, "-o,--output", arguments_.output, "FILE", "the schedule; .gz compresses, - is standard output");
@@ -154,6 +161,7 @@ class Grammar {
     add_cluster_options(compare, arguments_);
     add(compare, "--placers", arguments_.placers, "PLACER,...", "the algorithms, or all (default: all)");
     add(compare, "--seed", arguments_.seed, "N", "of the random numbers of placers and noise (default: 1)");
+    add_search_options(compare, arguments_, "of searches and of the runs with noise");
     add_noise_options(compare, arguments_);
     add_model_options(compare, arguments_);
     add(compare, "--csv", arguments_.csv, "FILE", "writes the table as CSV; - is standard output");

@@ -6,6 +6,7 @@
 #include "interrupt.hpp"
 #include "noise.hpp"
 #include "run_common.hpp"
+#include "search.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/table.hpp"
 #include "usage.hpp"
@@ -35,6 +36,10 @@ std::vector<const Placer*> chosen_placers(const Arguments& arguments) {
   return chosen;
 }
 
+bool searches(const std::vector<const Placer*>& placers) {
+  return std::ranges::any_of(placers, [](const Placer* placer) { return placer->searches; });
+}
+
 bool is_better(const RunSummary& a, const RunSummary& b) { return a.fits != b.fits ? a.fits : a.makespan < b.makespan; }
 
 /// All that a comparison collects.
@@ -55,7 +60,8 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
   const Cluster& cluster = machine.cluster;
   const Problem problem{std::move(model.graph), cluster, machine.costs};
   const LowerBound bound = best_lower_bound(problem);
-  const PlaceOptions options{.seed = chosen_seed(arguments)};
+  PlaceOptions options{.seed = chosen_seed(arguments)};
+  add_search_options(options, arguments, searches(placers), "none of these placers", console);
   const std::optional<NoiseOptions> noise = noise_options(arguments);
   std::vector<CompareRow> rows;
   std::optional<RunResult> best;
@@ -81,13 +87,20 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
   }
   console.progress("");
   std::ranges::stable_sort(rows, [](const auto& a, const auto& b) { return is_better(a.summary, b.summary); });
+  LowerBound highest = bound;  // what one search has proven holds for all
+  for (const CompareRow& row : rows)
+    if (row.summary.bound.value > highest.value) highest = row.summary.bound;
   for (CompareRow& row : rows) {
+    set_bound(row.summary, highest);
     const double fastest = static_cast<double>(rows.front().summary.makespan.count);
     row.ratio_to_best = fastest > 0 ? static_cast<double>(row.summary.makespan.count) / fastest : 1;
     if (noise) row.beats_best = compare_noise(*row.noise, *rows.front().noise);
   }
   all.rows.insert(all.rows.end(), rows.begin(), rows.end());
   if (!best) return;
+  set_bound(best->summary, highest);
+  for (RunResult& run : all.shown)
+    if (run.model == word) set_bound(run.summary, highest);
   for (const std::string& warning : unused_warnings(problem, best->summary))
     console.warn(fmt::format("{} on {}: {}", best->placer, word, warning));
   all.best_titles.push_back(problem_title(word, problem));
@@ -192,7 +205,9 @@ int run_compare(const Arguments& arguments, Console& console) {
                   arguments.operands[i]) != arguments.operands.begin() + static_cast<std::ptrdiff_t>(i))
       throw UsageError(fmt::format("'{}' is given twice", arguments.operands[i]));
   const std::vector<const Placer*> chosen = chosen_placers(arguments);
-  noise_options(arguments);  // what is wrong with them is said before the work begins
+  noise_options(arguments);  // what is wrong with options is said before the work begins
+  PlaceOptions checked;
+  add_search_options(checked, arguments, searches(chosen), "none of these placers", console);
 
   Comparison all;
   Outputs outputs;

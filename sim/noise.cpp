@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "inputs.hpp"
+#include "search.hpp"
 #include "usage.hpp"
 
 namespace trainyard::program {
@@ -59,7 +60,6 @@ OpNoise op_noise(std::string_view text) {
 std::optional<NoiseOptions> noise_options(const Arguments& arguments) {
   if (arguments.noise.empty()) {
     if (!arguments.samples.empty()) throw UsageError("--samples is for --noise", "give --noise too, as in --noise 5%");
-    if (!arguments.threads.empty()) throw UsageError("--threads is for --noise", "give --noise too, as in --noise 5%");
     return std::nullopt;
   }
   NoiseOptions options{.noise = op_noise(arguments.noise), .seed = chosen_seed(arguments)};
@@ -67,10 +67,8 @@ std::optional<NoiseOptions> noise_options(const Arguments& arguments) {
     options.samples = static_cast<std::size_t>(whole_number(arguments.samples, "--samples", 1));
   if (options.samples > 100'000'000)
     throw UsageError(fmt::format("--samples: {} is more than 100,000,000", options.samples));
-  options.threads = std::max(1U, std::thread::hardware_concurrency());
-  if (!arguments.threads.empty())
-    options.threads =
-        static_cast<unsigned>(std::min<std::int64_t>(whole_number(arguments.threads, "--threads", 1), 1024));
+  options.threads = chosen_threads(arguments);
+  if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
   return options;
 }
 

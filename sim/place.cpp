@@ -1,5 +1,7 @@
+#include "interrupt.hpp"
 #include "objective.hpp"
 #include "run_common.hpp"
+#include "search.hpp"
 #include "trainyard/io/schedule_file.hpp"
 #include "verbs.hpp"
 
@@ -10,7 +12,8 @@ int run_place(const Arguments& arguments, Console& console) {
   const Objective objective = chosen_objective(arguments);
   const Placer& placer = objective == Objective::max_load && arguments.placer.empty() ? find_placer("load-search")
                                                                                       : chosen_placer(arguments);
-  const PlaceOptions options = place_options(arguments, placer);
+  PlaceOptions options = place_options(arguments, placer);
+  add_search_options(options, arguments, placer.searches, placer.name, console);
 
   Outputs outputs;
   for (const std::string& input : {word, arguments.cluster, arguments.costs}) outputs.reads(input);
@@ -28,9 +31,13 @@ int run_place(const Arguments& arguments, Console& console) {
   warn_notes(model, console);
   for (const std::string& note : machine.notes) console.warn(note);
   const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
+  std::optional<InterruptGuard> guard;
+  if (placer.searches) guard.emplace();  // an interrupt ends the search with what it has
   run = run_placer(model.name, problem, best_lower_bound(problem), placer, options);
+  console.progress("");
   if (objective == Objective::max_load) judge_by_load(*run, is_workload(word));
-  return finish_run(*run, "place", outputs, console);
+  const int exit = finish_run(*run, "place", outputs, console);
+  return interrupted() ? kInterrupted : exit;
 }
 
 }  // namespace trainyard::program

@@ -133,7 +133,10 @@ RunResult run_placer(const std::string& model, const Problem& problem, const Low
   if (schedule.placer.empty()) schedule.placer = placer.name;
   schedule.seed = options.seed;
   Timeline timeline = simulate(problem, schedule);
-  RunSummary summary = summarize(problem, schedule, timeline, bound);
+  LowerBound best = bound;
+  if (schedule.search && schedule.search->lower_bound && *schedule.search->lower_bound > bound.value)
+    best = {"search", *schedule.search->lower_bound};
+  RunSummary summary = summarize(problem, schedule, timeline, best);
   return {
       model,         problem.cluster().name(), placer.name, problem, std::move(schedule), std::move(timeline), summary,
       search.count()};

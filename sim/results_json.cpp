@@ -174,7 +174,7 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
     object["objective"] = "makespan";
     object["value"] = summary.makespan.count;
     object["planned_makespan_ns"] = run.schedule.plan ? Json(run.schedule.plan->makespan.count) : Json(nullptr);
-    object["evaluations"] = 1;  // simulated schedules
+    object["evaluations"] = run.schedule.search ? run.schedule.search->evaluations : 1;  // of schedules and changes
   }
   if (run.load) {
     const LoadResult& load = *run.load;

@@ -1,7 +1,9 @@
 #include "trainyard/simulate/simulate.hpp"
 
+#include "interrupt.hpp"
 #include "noise.hpp"
 #include "run_common.hpp"
+#include "search.hpp"
 #include "trainyard/io/schedule_file.hpp"
 #include "trainyard/io/timeline_file.hpp"
 #include "usage.hpp"
@@ -16,7 +18,9 @@ int run_simulate(const Arguments& arguments, Console& console) {
                     (!arguments.seed.empty() && arguments.noise.empty())))
     throw UsageError("--schedule gives the schedule: no placer is asked", "give either --schedule or --placer");
   const Placer* placer = from_file ? nullptr : &chosen_placer(arguments);
-  const PlaceOptions options = placer ? place_options(arguments, *placer) : PlaceOptions{};
+  PlaceOptions options = placer ? place_options(arguments, *placer) : PlaceOptions{};
+  add_search_options(options, arguments, placer && placer->searches, placer ? placer->name : "a schedule from a file",
+                     console);
 
   const std::optional<NoiseOptions> noise = noise_options(arguments);
   const auto steps =
@@ -40,8 +44,11 @@ int run_simulate(const Arguments& arguments, Console& console) {
   for (const std::string& note : machine.notes) console.warn(note);
   const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
   const LowerBound bound = best_lower_bound(problem);
+  std::optional<InterruptGuard> guard;
+  if (placer && placer->searches) guard.emplace();  // an interrupt ends the search with what it has
   if (placer) {
     run = run_placer(model.name, problem, bound, *placer, options);
+    console.progress("");
   } else {
     Schedule schedule = read_schedule(arguments.schedule, problem);
     Timeline timeline = simulate(problem, schedule);
@@ -56,6 +63,7 @@ int run_simulate(const Arguments& arguments, Console& console) {
     all_steps = run_of_steps(*run, arguments.report.empty() ? bound : best_lower_bound(run->steps->problem));
   }
   const int exit = finish_run(*run, "simulate", outputs, console);
+  if (interrupted()) return kInterrupted;
   if (exit != kDone || !all_steps || all_steps->summary.fits) return exit;
   console.complain(out_of_memory_error(*all_steps));
   return kAnswerIsNo;

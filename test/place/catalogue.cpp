@@ -66,7 +66,7 @@ TEST_CASE("every placer gives a valid schedule that fits and repeats, on random 
     const Problem problem = random_problem(random);
     for (const Placer& placer : placers()) {
       CAPTURE(placer.name);
-      const PlaceOptions options{.seed = 5};
+      const PlaceOptions options{.seed = 5, .budget = {.evaluations = 100}};
       // Integer programs take seconds beyond this.
       if (placer.name == "load-program" && (!has_cbc() || problem.op_count() > 8)) continue;
       // Groups and kinds may rule out every contiguous split.
@@ -114,7 +114,8 @@ TEST_CASE("placers spread what does not fit on one device") {
   const Problem problem{std::move(builder).build(), make_cluster(std::move(cluster))};
   for (const Placer& placer : placers()) {
     CAPTURE(placer.name);
-    CHECK(simulate(problem, placer.place(problem, {})).fits() == (placer.name != "single"));
+    const PlaceOptions options{.budget = {.evaluations = 200}};
+    CHECK(simulate(problem, placer.place(problem, options)).fits() == (placer.name != "single"));
   }
 }
 

@@ -16,7 +16,14 @@ namespace {
 
 std::vector<Placer> all_placers() {
   std::vector<Placer> list;
-  for (auto* part : {simple_placers, list_placers, baechi_placers, load_placers}) {
+  // One a line, in the catalogue's order.
+  for (auto* part : {
+           simple_placers,
+           list_placers,
+           baechi_placers,
+           load_placers,
+           auto_placers,
+       }) {
     std::vector<Placer> placers = part();
     std::ranges::move(placers, std::back_inserter(list));
   }

@@ -18,6 +18,7 @@ class Parameters {
   Parameters(const Placer& placer, const PlaceOptions& options);
 
   std::uint64_t seed() const { return options_.seed; }
+  const PlaceOptions& options() const { return options_; }
   /// The value's index among the choices. Throws InputError ("parameter-value") where it is none of them.
   std::size_t choice(std::string_view name, const std::vector<std::string>& choices) const;
   /// The same as an enumerator, the choices being in their order.
@@ -44,5 +45,6 @@ std::vector<Placer> simple_placers();
 std::vector<Placer> list_placers();
 std::vector<Placer> baechi_placers();
 std::vector<Placer> load_placers();
+std::vector<Placer> auto_placers();
 
 }  // namespace trainyard

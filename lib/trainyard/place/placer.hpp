@@ -3,20 +3,45 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
 namespace trainyard {
 
+/// How long a placer that searches goes on: until the first of these is reached. One that is not given sets no limit;
+/// where none is, the placer's own default holds, which is a number of evaluations, so that the result is always the
+/// same. So it is for any number of evaluations, whatever the number of threads; not for seconds.
+struct Budget {
+  std::optional<double> seconds = {};
+  std::optional<std::uint64_t> evaluations = {};  // of schedules or of changes to one
+
+  bool given() const { return seconds || evaluations; }
+};
+
+/// How far a search has come.
+struct SearchProgress {
+  Nanoseconds best;         // the makespan of the best schedule so far
+  bool fits = true;         // it does
+  Nanoseconds lower_bound;  // no schedule is shorter
+  std::uint64_t evaluations = 0;
+};
+
 /// What every placer is given beside the problem.
 struct PlaceOptions {
   std::uint64_t seed = 1;
   std::map<std::string, std::string> parameters = {};  // of this placer alone, by the names that it documents
+  // For placers that search (Placer::searches); the others neglect them.
+  Budget budget = {};
+  unsigned threads = 0;                                         // 0: as many as the machine runs at once
+  std::function<bool()> stop = {};                              // asked often, from any thread: end with what there is
+  std::function<void(const SearchProgress&)> on_progress = {};  // called now and then, from the caller's thread
 };
 
 struct PlacerParameter {
@@ -28,8 +53,9 @@ struct Placer {
   std::string name;     // "heft"
   std::string summary;  // one line
   std::string source;   // the paper, or "own"
-  std::vector<PlacerParameter> parameters;
-  std::function<Schedule(const Problem&, const PlaceOptions&)> place;
+  std::vector<PlacerParameter> parameters = {};
+  bool searches = false;  // goes on for PlaceOptions::budget
+  std::function<Schedule(const Problem&, const PlaceOptions&)> place = {};
 };
 
 /// The catalogue, in the order in which it is listed.

@@ -29,6 +29,14 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
+/// What the search that found a schedule knows of it.
+struct Search {
+  std::uint64_t evaluations = 0;
+  std::optional<Nanoseconds> lower_bound = {};  // proven by it: no schedule of the problem is shorter
+
+  friend bool operator==(const Search&, const Search&) = default;
+};
+
 /// A placement, and optionally an order.
 struct Schedule {
   Placement placement;
@@ -38,6 +46,7 @@ struct Schedule {
   std::optional<Plan> plan = {};
   std::string placer = {};  // who made it
   std::uint64_t seed = 0;
+  std::optional<Search> search = {};
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };

@@ -72,14 +72,18 @@ std::vector<EvidenceUse> evidence_uses(const Problem& problem, const std::vector
 
 }  // namespace
 
+void set_bound(RunSummary& run, const LowerBound& bound) {
+  run.bound = bound;
+  run.gap = share_of(run.makespan - bound.value, run.makespan);
+  run.optimal = run.fits && run.makespan == bound.value;
+}
+
 RunSummary summarize(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                      const LowerBound& bound) {
   RunSummary run;
   run.makespan = timeline.makespan;
   run.fits = timeline.fits();
-  run.bound = bound;
-  run.gap = share_of(timeline.makespan - bound.value, timeline.makespan);
-  run.optimal = run.fits && timeline.makespan == bound.value;
+  set_bound(run, bound);
   run.max_load = max_load(problem, schedule.placement);
   run.sources = source_uses(problem, schedule, timeline);
   run.evidence = evidence_uses(problem, run.sources, timeline);

@@ -71,6 +71,9 @@ struct RunSummary {
 RunSummary summarize(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                      const LowerBound& bound);
 
+/// A better bound, with what follows from it.
+void set_bound(RunSummary& run, const LowerBound& bound);
+
 /// What bounds the run, in one or two sentences: how far it is from the bound at most, the busiest device, the most
 /// loaded link with its bytes and busy share. `who` is the algorithm, or "the schedule".
 std::string sentence(const Problem& problem, const Timeline& timeline, const RunSummary& run, const std::string& who);

@@ -267,19 +267,19 @@ struct DeltaSimulation::State {
     return std::min(ready, state.end_of(op));
   }
   bool before_turn(std::uint32_t other, const Turn& turn) const {
-    if (state.changed[other] != 0)
-      for (const Turn& taken : turns)
-        if (taken.op == other) return std::pair{taken.time, taken.op} < std::pair{turn.time, turn.op};
+    if (taken_turn[other] != kNoTurn) return std::pair{taken_turn[other], other} < std::pair{turn.time, turn.op};
     return state.start_of(other) < turn.time;
   }
-  /// The last op on the device before that turn, not counting ops of zero duration; kNone: none.
-  std::uint32_t place_for(const Turn& turn, std::uint32_t device) const {
-    // From where the nearest snapshot saw the device.
+  /// The last op on the device before that turn, not counting ops of zero duration; kNone: none. `previous`: the last
+  /// turn that was taken before it, if any.
+  std::uint32_t place_for(const Turn& turn, std::uint32_t device, const Turn* previous) const {
+    // From where the nearest snapshot saw the device, or from the previous turn where that is later.
     const auto later = std::ranges::upper_bound(state.snapshots, turn.time, {}, &Snapshot::head);
     std::uint32_t at = kNone;
     if (later != state.snapshots.begin() && !(later - 1)->last_on_device.empty())
       at = (later - 1)->last_on_device[device];
-    if (at != kNone && state.work.ops[at].device != device) at = kNone;
+    if (at != kNone && (state.work.ops[at].device != device || taken_turn[at] != kNoTurn)) at = kNone;
+    if (previous && (at == kNone || state.start_of(at) < previous->time)) at = previous->op;
     while (at != kNone && (duration(at) == 0 || !before_turn(at, turn))) at = order.before(at);
     std::uint32_t place = at;
     for (at = at == kNone ? order.first(device) : order.after(at); at != kNone; at = order.after(at)) {
@@ -298,6 +298,8 @@ struct DeltaSimulation::State {
   std::vector<std::uint8_t> order_changed;  // by device: the schedule's own copy is behind
   std::vector<Step> steps;
   std::vector<Turn> turns;
+  static constexpr std::int64_t kNoTurn = -1;
+  std::vector<std::int64_t> taken_turn;  // by op, while turns are taken
   bool pending = false;
   std::int64_t new_makespan = 0;
   std::optional<std::size_t> changed_priority;
@@ -336,7 +338,14 @@ DeltaResult DeltaSimulation::try_move(std::span<const OpId> ops, DeviceId to, Na
     if (const std::uint32_t at = s.position(op); s.state.work.ops[at].device != device)
       s.turns.push_back({s.turn_time(at, device), at});
   std::ranges::sort(s.turns, {}, [](const State::Turn& turn) { return std::pair{turn.time, turn.op}; });
-  for (const State::Turn& turn : s.turns) s.put(turn.op, device, s.place_for(turn, device));
+  s.taken_turn.resize(s.problem.ops, State::kNoTurn);
+  const State::Turn* previous = nullptr;
+  for (const State::Turn& turn : s.turns) {
+    s.put(turn.op, device, s.place_for(turn, device, previous));
+    s.taken_turn[turn.op] = turn.time;
+    if (s.duration(turn.op) > 0) previous = &turn;
+  }
+  for (const State::Turn& turn : s.turns) s.taken_turn[turn.op] = State::kNoTurn;
   return s.run_change(limit);
 }
 

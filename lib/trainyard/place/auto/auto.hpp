@@ -1,0 +1,30 @@
+#pragma once
+
+#include "trainyard/place/placer.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// Our own placer: never worse than any other of the catalogue that does not search itself, and most often better.
+///
+/// 1. Lower bounds, so that every result has its gap.
+/// 2. Every placer of the catalogue that does not search; one that has no answer is left out.
+/// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
+/// 4. The best of them, and others that differ from it, are improved by local search (LocalSearch), each on an island
+///    of its own; now and then the island that is last starts again from the best schedule of all.
+/// 5. What is returned was simulated from scratch.
+///
+/// Schedules are compared by bytes beyond the capacities first, then by simulated makespan, so that one that fits is
+/// never lost to a shorter one that does not. Ends early where the makespan is a lower bound.
+///
+/// The number of islands does not depend on the number of threads: for a budget in evaluations the result is the same
+/// on any number of threads. Steps 2 and 3 are always done, whatever the budget. `Schedule::search` says how many
+/// schedules and changes were evaluated.
+Schedule auto_place(const Problem& problem, const PlaceOptions& options);
+
+/// What auto_place does without a budget: evaluations of 20 million ops altogether, at most 1,000 for each op, at
+/// least 2,000.
+Budget usual_budget(const Problem& problem);
+
+}  // namespace trainyard

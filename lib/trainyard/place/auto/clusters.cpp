@@ -1,0 +1,136 @@
+#include "trainyard/place/auto/clusters.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "trainyard/place/groups.hpp"
+#include "trainyard/place/layers.hpp"
+
+namespace trainyard {
+namespace {
+
+/// Groups joined step by step.
+class Joined {
+ public:
+  explicit Joined(std::size_t groups) : root_(groups), time_(groups, Nanoseconds{0}) {
+    std::iota(root_.begin(), root_.end(), std::uint32_t{0});
+  }
+  std::uint32_t find(std::uint32_t group) {
+    while (root_[group] != group) group = root_[group] = root_[root_[group]];
+    return group;
+  }
+  Nanoseconds& time(std::uint32_t root) { return time_[root]; }
+  void join(std::uint32_t a, std::uint32_t b) {  // roots; the lower one stays
+    if (b < a) std::swap(a, b);
+    root_[b] = a;
+    time_[a] += time_[b];
+  }
+
+ private:
+  std::vector<std::uint32_t> root_;
+  std::vector<Nanoseconds> time_;
+};
+
+/// `label` of each group, numbered by first appearance.
+Clusters clusters_by(const Problem& problem, const CompressedRows<GroupId, DeviceId>& able,
+                     const std::vector<std::uint32_t>& label) {
+  constexpr auto kNone = static_cast<std::uint32_t>(-1);
+  std::vector<std::uint32_t> number(*std::ranges::max_element(label) + std::size_t{1}, kNone);
+  std::vector<std::vector<GroupId>> groups;
+  for (std::size_t g = 0; g < label.size(); ++g) {
+    std::uint32_t& at = number[label[g]];
+    if (at == kNone) {
+      at = static_cast<std::uint32_t>(groups.size());
+      groups.emplace_back();
+    }
+    groups[at].push_back(GroupId{g});
+  }
+  Clusters clusters;
+  clusters.of.assign(problem.op_count(), ClusterId{0});
+  std::vector<OpId> ops;
+  std::vector<DeviceId> devices, both;
+  for (std::size_t c = 0; c < groups.size(); ++c) {
+    ops.clear();
+    devices.assign(able[groups[c].front()].begin(), able[groups[c].front()].end());
+    for (const GroupId group : groups[c]) {
+      for (const OpId op : problem.group_ops(group)) {
+        ops.push_back(op);
+        clusters.of[op] = ClusterId{c};
+      }
+      both.clear();
+      std::ranges::set_intersection(devices, able[group], std::back_inserter(both));
+      devices.swap(both);
+    }
+    std::ranges::sort(ops);
+    clusters.ops.append_row(ops);
+    clusters.devices.append_row(devices);
+  }
+  return clusters;
+}
+
+/// Of each group the layer (or block) of its first op.
+std::vector<std::uint32_t> layer_labels(const Problem& problem, bool blocks) {
+  const Layers layers = find_layers(problem.graph());
+  std::map<std::string, std::uint32_t, std::less<>> block_number;
+  std::vector<std::uint32_t> labels;
+  for (std::size_t g = 0; g < problem.group_count(); ++g) {
+    const LayerId layer = layers.of[problem.group_ops(GroupId{g}).front()];
+    if (!blocks) {
+      labels.push_back(static_cast<std::uint32_t>(layer.index()));
+      continue;
+    }
+    const auto next = static_cast<std::uint32_t>(block_number.size());
+    labels.push_back(block_number.emplace(std::string{block_of(layers.names[layer.index()])}, next).first->second);
+  }
+  return labels;
+}
+
+}  // namespace
+
+std::vector<Clusters> cluster_levels(const Problem& problem) {
+  const Graph& graph = problem.graph();
+  const auto able = group_devices(problem);
+  std::vector<Clusters> levels;
+  const auto add = [&](const std::vector<std::uint32_t>& label) {
+    Clusters next = clusters_by(problem, able, label);
+    // Of one cluster there is nothing to move but everything.
+    if (levels.empty() || (next.size() > 1 && std::ranges::none_of(levels, [&](const Clusters& known) {
+                             return known.size() == next.size() && known.of == next.of;
+                           })))
+      levels.push_back(std::move(next));
+  };
+  Joined joined{problem.group_count()};
+  std::vector<std::uint32_t> label(problem.group_count());
+  std::iota(label.begin(), label.end(), std::uint32_t{0});
+  add(label);
+
+  Nanoseconds all{0};
+  for (const OpId op : problem.ops()) {
+    all += problem.shortest(op);
+    joined.time(static_cast<std::uint32_t>(problem.group(op).index())) += problem.shortest(op);
+  }
+  std::vector<TensorId> tensors;
+  for (const TensorId tensor : graph.tensors())
+    if (!graph.consumers(tensor).empty()) tensors.push_back(tensor);
+  std::ranges::stable_sort(tensors, std::ranges::greater{}, [&](TensorId tensor) { return graph.bytes(tensor); });
+  const auto devices = static_cast<std::int64_t>(problem.device_count());
+  for (const std::int64_t share : {64, 16, 4}) {
+    const Nanoseconds most{all.count / (share * devices)};
+    for (const TensorId tensor : tensors)
+      for (const OpId consumer : graph.consumers(tensor)) {
+        const auto a = joined.find(static_cast<std::uint32_t>(problem.group(graph.producer(tensor)).index()));
+        const auto b = joined.find(static_cast<std::uint32_t>(problem.group(consumer).index()));
+        if (a != b && joined.time(a) + joined.time(b) <= most) joined.join(a, b);
+      }
+    for (std::uint32_t g = 0; g < label.size(); ++g) label[g] = joined.find(g);
+    add(label);
+  }
+  add(layer_labels(problem, false));
+  add(layer_labels(problem, true));
+  return levels;
+}
+
+}  // namespace trainyard

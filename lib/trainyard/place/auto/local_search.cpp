@@ -1,0 +1,307 @@
+#include "trainyard/place/auto/local_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "trainyard/place/evaluator.hpp"
+
+namespace trainyard {
+namespace {
+
+/// Kinds of moves are drawn by what they brought lately, but none is forgotten.
+constexpr double kLeastWeight = 0.05, kMemory = 0.98;
+constexpr double kAnywhereShare = 0.25;
+
+template <class T>
+const T& any_of(Random& random, const std::vector<T>& list) {
+  return list[random.below(list.size())];
+}
+
+}  // namespace
+
+LocalSearch::LocalSearch(const Problem& problem, const std::vector<Clusters>& levels, bool memory_binds, Schedule start,
+                         Random random)
+    : problem_(problem),
+      levels_(levels),
+      memory_binds_(memory_binds),
+      random_(random),
+      delta_(problem, std::move(start)),
+      at_most_(problem.device_count()) {
+  weight_.fill(0.5);
+  path_interval_ = std::max<std::uint64_t>(1, problem.op_count() / 256);
+  current_ = {present_excess(), delta_.makespan()};
+  best_ = delta_.schedule();
+  best_outcome_ = current_;
+}
+
+void LocalSearch::restart(Schedule start) {
+  delta_ = DeltaSimulation{problem_, std::move(start)};
+  current_ = {present_excess(), delta_.makespan()};
+  changed_since_path_ = true;
+  path_read_at_ = 0;
+  if (current_ < best_outcome_) {
+    best_ = delta_.schedule();
+    best_outcome_ = current_;
+  }
+}
+
+void LocalSearch::rewind() { restart(best_); }
+
+void LocalSearch::run(const SearchSlice& slice) {
+  const std::uint64_t end = evaluations_ + slice.evaluations;
+  std::size_t idle = 0;  // moves in a row that could not be made
+  for (std::uint64_t round = 0; evaluations_ < end && idle < 1000; ++round) {
+    if (round % 16 == 0) {
+      if (slice.stop && slice.stop()) return;
+      if (slice.deadline && std::chrono::steady_clock::now() >= *slice.deadline) return;
+    }
+    if (critical_ops_.empty() || (changed_since_path_ && evaluations_ >= path_read_at_ + path_interval_)) read_path();
+    const double heat = slice.heat / static_cast<double>(critical_ops_.size());
+    const double slack = heat * static_cast<double>(current_.makespan.count) * -std::log(1 - random_.uniform());
+    const auto most = static_cast<double>(kLongestTime.count) / 4;
+    const Nanoseconds limit = current_.makespan + Nanoseconds{static_cast<std::int64_t>(std::min(slack, most))};
+    idle = propose(limit) ? 0 : idle + 1;
+  }
+}
+
+LocalSearch::Kind LocalSearch::draw_kind() {
+  if (current_.excess.count > 0 && random_.chance(0.5)) return relieve;
+  if (random_.chance(kAnywhereShare)) return anywhere;
+  const bool strict = delta_.schedule().policy == Policy::strict && !blocks_.empty();
+  double sum = 0;
+  std::array<double, kKinds> share{};
+  for (const Kind kind : {op_away, transfer_home, cluster_away, block_swap, block_shift}) {
+    if (!strict && (kind == block_swap || kind == block_shift)) continue;
+    if (kind == transfer_home && critical_transfers_.empty()) continue;
+    sum += share[kind] = kLeastWeight + weight_[kind];
+  }
+  double drawn = random_.uniform() * sum;
+  for (const Kind kind : {op_away, transfer_home, cluster_away, block_swap, block_shift}) {
+    drawn -= share[kind];
+    if (share[kind] > 0 && drawn <= 0) return kind;
+  }
+  return op_away;
+}
+
+bool LocalSearch::propose(Nanoseconds limit) {
+  const Kind kind = draw_kind();
+  bool tried = false;
+  // Memory comes first: a schedule that is beyond it may become longer.
+  const DeltaResult result = try_move(kind, current_.excess.count > 0 ? DeltaSimulation::kNoLimit : limit, tried);
+  if (!tried) return false;
+  ++evaluations_;
+  double reward = 0;
+  if (result.complete()) {
+    const Outcome now = outcome_of(result);
+    const bool take = now.excess != current_.excess ? now.excess < current_.excess : now.makespan <= limit;
+    if (take) {
+      delta_.accept();
+      if (now < current_) reward = 1;
+      current_ = now;
+      changed_since_path_ = true;
+      if (now < best_outcome_) {
+        reward = 4;
+        best_ = delta_.schedule();
+        best_outcome_ = now;
+      }
+    } else {
+      delta_.reject();
+    }
+  }
+  weight_[kind] = kMemory * weight_[kind] + (1 - kMemory) * reward;
+  return true;
+}
+
+DeltaResult LocalSearch::try_move(Kind kind, Nanoseconds limit, bool& tried) {
+  DeltaResult result{};
+  const OpId critical = any_of(random_, critical_ops_);
+  switch (kind) {
+    case op_away:
+      tried = move_cluster(0, critical, std::nullopt, limit, result);
+      break;
+    case cluster_away:
+      tried = move_cluster(random_.below(levels_.size()), critical, std::nullopt, limit, result);
+      break;
+    case transfer_home: {
+      const CriticalTransfer& transfer = any_of(random_, critical_transfers_);
+      const auto& placement = delta_.schedule().placement;
+      const bool to_producer = random_.chance(0.5);
+      const OpId mover = to_producer ? transfer.consumer : transfer.producer;
+      const OpId other = to_producer ? transfer.producer : transfer.consumer;
+      const std::size_t level = random_.chance(0.5) ? 0 : random_.below(levels_.size());
+      tried = placement[mover] != placement[other] && move_cluster(level, mover, placement[other], limit, result);
+      break;
+    }
+    case block_swap:
+    case block_shift:
+      tried = try_block(kind, limit, result);
+      break;
+    case anywhere:
+      tried = move_cluster(random_.chance(0.5) ? 0 : random_.below(levels_.size()),
+                           OpId{random_.below(problem_.op_count())}, std::nullopt, limit, result);
+      break;
+    case relieve: {
+      // Off the device that is fullest, to the one with the most room.
+      const auto room = [&](DeviceId device) {
+        const auto& capacity = problem_.cluster().device(device).memory;
+        return capacity ? capacity->count - at_most_[device.index()].count : kLongestTime.count;
+      };
+      const auto devices = problem_.devices();
+      const DeviceId fullest = *std::ranges::min_element(devices, {}, room);
+      const DeviceId emptiest = random_.chance(0.7) ? *std::ranges::max_element(devices, {}, room)
+                                                    : DeviceId{random_.below(problem_.device_count())};
+      const auto& placement = delta_.schedule().placement;
+      OpId op = OpId{random_.below(problem_.op_count())};
+      for (int i = 0; i < 32 && placement[op] != fullest; ++i) op = OpId{random_.below(problem_.op_count())};
+      tried = emptiest != placement[op] && move_cluster(random_.below(levels_.size()), op, emptiest, limit, result);
+      break;
+    }
+    case kKinds:
+      break;
+  }
+  return result;
+}
+
+DeviceId LocalSearch::likely_device(OpId op) {
+  const Graph& graph = problem_.graph();
+  const auto& placement = delta_.schedule().placement;
+  choices_.clear();
+  if (random_.chance(0.6)) {
+    for (const TensorId tensor : graph.inputs(op))
+      if (const DeviceId device = placement[graph.producer(tensor)]; device != placement[op])
+        choices_.push_back(device);
+    for (const TensorId tensor : graph.outputs(op))
+      for (const OpId consumer : graph.consumers(tensor)) {
+        if (choices_.size() >= 16) break;  // enough to draw from
+        if (placement[consumer] != placement[op]) choices_.push_back(placement[consumer]);
+      }
+  }
+  if (!choices_.empty()) return any_of(random_, choices_);
+  return DeviceId{random_.below(problem_.device_count())};
+}
+
+bool LocalSearch::move_cluster(std::size_t level, OpId op, std::optional<DeviceId> to, Nanoseconds limit,
+                               DeltaResult& result) {
+  const Clusters& clusters = levels_[level];
+  const ClusterId cluster = clusters.of[op];
+  const DeviceId target = to ? *to : likely_device(op);
+  if (!std::ranges::binary_search(clusters.devices[cluster], target)) return false;
+  const auto& placement = delta_.schedule().placement;
+  const DeviceId from = placement[op];
+  const bool only_from = random_.chance(0.5);  // what of the cluster is with the op, or all of it
+  moving_.clear();
+  for (const OpId each : clusters.ops[cluster])
+    if (placement[each] != target && (!only_from || placement[each] == from)) moving_.push_back(each);
+  if (moving_.empty()) return false;
+  result = delta_.try_move(moving_, target, limit);
+  return true;
+}
+
+bool LocalSearch::try_block(Kind kind, Nanoseconds limit, DeltaResult& result) {
+  const Block& block = any_of(random_, blocks_);
+  const Schedule& schedule = delta_.schedule();
+  const std::size_t length = block.last - block.first + 1;
+  const OpId first = critical_ops_[block.first], last = critical_ops_[block.last];
+  const DeviceId device = schedule.placement[first];
+  if (kind == block_swap) {
+    const bool front = random_.chance(0.5);
+    const OpId a = front ? first : critical_ops_[block.last - 1];
+    const OpId b = front ? critical_ops_[block.first + 1] : last;
+    if (schedule.placement[a] != schedule.placement[b]) return false;
+    result = delta_.try_swap(a, b, limit);
+    return true;
+  }
+  const OpId op = critical_ops_[block.first + random_.below(length)];
+  if (schedule.placement[op] != device) return false;
+  if (random_.chance(0.5)) {
+    if (op == last || schedule.placement[last] != device) return false;
+    result = delta_.try_move(op, device, last, limit);
+    return true;
+  }
+  if (op == first) return false;
+  const auto& order = schedule.order[device];
+  const auto at = std::ranges::find(order, first);
+  const std::optional<OpId> behind = at == order.begin() ? std::nullopt : std::optional{*(at - 1)};
+  if (behind == op) return false;
+  result = delta_.try_move(op, device, behind, limit);
+  return true;
+}
+
+Outcome LocalSearch::outcome_of(const DeltaResult& result) {
+  return {memory_binds_ ? present_excess() : Bytes{0}, result.makespan};
+}
+
+Bytes LocalSearch::present_excess() {
+  if (!memory_binds_) return Bytes{0};
+  // What a device holds if nothing were ever released is quickly told, and most often enough.
+  const Graph& graph = problem_.graph();
+  const auto& placement = delta_.schedule().placement;
+  std::ranges::fill(at_most_, Bytes{0});
+  std::vector<Bytes> workspace(at_most_.size());
+  for (const OpId op : problem_.ops()) {
+    const std::size_t at = placement[op].index();
+    at_most_[at] += problem_.resident_bytes(op);
+    workspace[at] = std::max(workspace[at], graph.workspace_bytes(op));
+    for (const TensorId tensor : graph.outputs(op)) {
+      at_most_[at] += graph.bytes(tensor);
+      choices_.clear();
+      for (const OpId consumer : graph.consumers(tensor))
+        if (const DeviceId device = placement[consumer];
+            device.index() != at && std::ranges::find(choices_, device) == choices_.end()) {
+          choices_.push_back(device);
+          at_most_[device.index()] += graph.bytes(tensor);
+        }
+    }
+  }
+  bool certain = true;
+  for (const DeviceId device : problem_.devices()) {
+    at_most_[device.index()] += workspace[device.index()];
+    const auto& capacity = problem_.cluster().device(device).memory;
+    certain = certain && (!capacity || at_most_[device.index()] <= *capacity);
+  }
+  if (certain) return Bytes{0};
+  const MemoryPeaks& peaks = delta_.peaks();
+  for (const DeviceId device : problem_.devices()) at_most_[device.index()] = peaks.peak[device];
+  return peaks.fits ? Bytes{0} : excess_of(problem_, peaks);
+}
+
+void LocalSearch::read_path() {
+  const Timeline timeline = delta_.timeline();
+  const Schedule& schedule = delta_.schedule();
+  const auto path = critical_path(problem_, schedule, timeline);
+  critical_ops_.clear();
+  critical_transfers_.clear();
+  blocks_.clear();
+  bool in_block = false;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const PathStep& step = path[i];
+    if (step.op.is_none()) {
+      in_block = false;
+      const Transfer& transfer = timeline.transfers[step.transfer];
+      const auto consumers = problem_.graph().consumers(transfer.tensor);
+      OpId reader;
+      if (i + 1 < path.size() && path[i + 1].cause == PathStep::Cause::data) reader = path[i + 1].op;
+      for (const OpId consumer : consumers)
+        if (reader.is_none() && schedule.placement[consumer] == transfer.to) reader = consumer;
+      if (!reader.is_none()) critical_transfers_.push_back({problem_.graph().producer(transfer.tensor), reader});
+      continue;
+    }
+    const bool goes_on =
+        step.cause == PathStep::Cause::resource && !critical_ops_.empty() && i > 0 && !path[i - 1].op.is_none();
+    critical_ops_.push_back(step.op);
+    if (!goes_on) {
+      in_block = false;
+    } else if (in_block) {
+      ++blocks_.back().last;
+    } else {
+      blocks_.push_back({critical_ops_.size() - 2, critical_ops_.size() - 1});
+      in_block = true;
+    }
+  }
+  if (critical_ops_.empty()) critical_ops_.push_back(OpId{0});
+  changed_since_path_ = false;
+  path_read_at_ = evaluations_;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/auto/clusters.hpp"
+#include "trainyard/place/plan_order.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/simulate/critical_path.hpp"
+#include "trainyard/simulate/delta.hpp"
+
+namespace trainyard {
+
+/// How long a local search goes on before it is asked again.
+struct SearchSlice {
+  std::uint64_t evaluations = 0;
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  std::function<bool()> stop = {};
+  double heat = 0;  // how much worse a change may be that is taken, as a share of the makespan, on average
+};
+
+/// Simulated annealing over placements and orders, every change evaluated by DeltaSimulation.
+///
+/// Only what lies on the critical path can shorten the makespan, so seven of ten moves are read off it: a critical op
+/// to another device, the two ends of a critical transfer onto one device, whole clusters of either, and under policy
+/// `strict` ops at the ends of a block (a run of critical ops that wait for the same device) before or behind it, or
+/// swapped (Nowicki and Smutnicki 1996; Balas and Vazacopoulos 1998). The others are taken anywhere. Kinds of moves
+/// that helped lately are drawn more often (Ropke and Pisinger 2006). A change for the worse is taken with the
+/// probability of Metropolis; since it is drawn first, it gives the limit at which the evaluation may stop.
+///
+/// Where memory may bind, schedules are compared by bytes beyond the capacities first; a schedule beyond them moves
+/// what it can off the full devices.
+class LocalSearch {
+ public:
+  /// The schedule's policy is fifo or strict, and it stays so.
+  LocalSearch(const Problem& problem, const std::vector<Clusters>& levels, bool memory_binds, Schedule start,
+              Random random);
+
+  void run(const SearchSlice& slice);
+  /// Goes on from another schedule.
+  void restart(Schedule start);
+  /// Goes on from the best schedule.
+  void rewind();
+
+  const Schedule& best() const { return best_; }
+  const Outcome& best_outcome() const { return best_outcome_; }
+  std::uint64_t evaluations() const { return evaluations_; }
+
+ private:
+  enum Kind : std::uint8_t { op_away, transfer_home, cluster_away, block_swap, block_shift, anywhere, relieve, kKinds };
+
+  bool propose(Nanoseconds limit);
+  DeltaResult try_move(Kind kind, Nanoseconds limit, bool& tried);
+  bool move_cluster(std::size_t level, OpId op, std::optional<DeviceId> to, Nanoseconds limit, DeltaResult& result);
+  bool try_block(Kind kind, Nanoseconds limit, DeltaResult& result);
+  DeviceId likely_device(OpId op);
+  void read_path();
+  Kind draw_kind();
+  Outcome outcome_of(const DeltaResult& result);
+  Bytes present_excess();
+
+  const Problem& problem_;
+  const std::vector<Clusters>& levels_;
+  bool memory_binds_;
+  Random random_;
+  DeltaSimulation delta_;
+  Outcome current_;
+  Schedule best_;
+  Outcome best_outcome_;
+  std::uint64_t evaluations_ = 0;
+
+  // The critical path of a schedule that was current a little while ago.
+  struct Block {
+    std::size_t first, last;  // indices into critical_ops_, both included
+  };
+  std::vector<OpId> critical_ops_;
+  std::vector<Block> blocks_;
+  struct CriticalTransfer {
+    OpId producer, consumer;
+  };
+  std::vector<CriticalTransfer> critical_transfers_;
+  bool changed_since_path_ = true;
+  std::uint64_t path_read_at_ = 0, path_interval_ = 1;
+
+  std::array<double, kKinds> weight_{};
+  std::vector<OpId> moving_;
+  std::vector<DeviceId> choices_;
+  std::vector<Bytes> at_most_;  // held by each device
+};
+
+}  // namespace trainyard

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "arguments.hpp"
+#include "console.hpp"
+#include "trainyard/place/placer.hpp"
+
+namespace trainyard::program {
+
+/// --time, --evaluations and --threads for a placer that searches, its progress on the console, and an interrupt as its
+/// end. Without one that searches, throws UsageError where any of them is given; `who` is named in it.
+void add_search_options(PlaceOptions& options, const Arguments& arguments, bool searches, const std::string& who,
+                        Console& console);
+
+/// --threads; 0: not given.
+unsigned chosen_threads(const Arguments& arguments);
+
+}  // namespace trainyard::program
