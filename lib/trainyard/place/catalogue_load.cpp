@@ -43,7 +43,8 @@ std::vector<Placer> load_placers() {
       {.name = "dp-ideals",
        .summary = "the contiguous split with the least load of its busiest device: most steps a second in a pipeline",
        .source = kSource,
-       .parameters = load_parameters()},
+       .parameters = load_parameters(),
+       .exhaustive = true},
       [](const Problem& problem, const Parameters& given) { return place_ideals(problem, load_options(given)); }));
   list.push_back(make_placer(
       {.name = "dpl",

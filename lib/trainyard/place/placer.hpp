@@ -54,7 +54,8 @@ struct Placer {
   std::string summary;  // one line
   std::string source;   // the paper, or "own"
   std::vector<PlacerParameter> parameters = {};
-  bool searches = false;  // goes on for PlaceOptions::budget
+  bool searches = false;    // goes on for PlaceOptions::budget
+  bool exhaustive = false;  // exact of its kind: may take minutes on graphs of thousands of ops
   std::function<Schedule(const Problem&, const PlaceOptions&)> place = {};
 };
 

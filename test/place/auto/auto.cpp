@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "place/instances.hpp"
@@ -79,7 +80,12 @@ TEST_CASE("auto is no worse than any placer that does not search, and the same o
     for (const Placer& placer : placers()) {
       if (placer.searches) continue;
       CAPTURE(placer.name);
-      CHECK(outcome <= simulated_outcome(problem, placer.place(problem, {.seed = 9})));
+      std::optional<Outcome> member;
+      try {
+        member = simulated_outcome(problem, placer.place(problem, {.seed = 9}));
+      } catch (const InputError&) {  // has no answer
+      }
+      if (member) CHECK(outcome <= *member);
     }
     for (const unsigned threads : {2U, 5U}) {
       PlaceOptions others = options;
@@ -103,7 +109,11 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
     for (Device& device : spec.devices) device.memory = most;
     const Problem problem{roomy.graph(), make_cluster(std::move(spec))};
     const bool member_fits = std::ranges::any_of(placers(), [&](const Placer& placer) {
-      return !placer.searches && simulate(problem, placer.place(problem, {})).fits();
+      try {
+        return !placer.searches && simulate(problem, placer.place(problem, {})).fits();
+      } catch (const InputError&) {  // has no answer
+        return false;
+      }
     });
     const Schedule schedule = auto_place(problem, {.budget = {.evaluations = 400}});
     if (member_fits) CHECK(simulate(problem, schedule).fits());

@@ -22,6 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Placers that may take long are members up to this many ops.
+constexpr std::size_t kExhaustible = 100;
 constexpr std::size_t kIslands = 4, kRounds = 24;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.
@@ -57,7 +59,7 @@ class AutoPlacer {
   void ask_members() {
     std::vector<const Placer*> members;
     for (const Placer& placer : placers())
-      if (!placer.searches) members.push_back(&placer);
+      if (!placer.searches && !(placer.exhaustive && problem_.op_count() > kExhaustible)) members.push_back(&placer);
     std::vector<std::optional<Ordered>> answers(members.size());
     std::vector<std::optional<InputError>> refusals(members.size());
     parallel_for(threads_, members.size(), [&](std::size_t i) {
