@@ -8,6 +8,7 @@
 #include "run_common.hpp"
 #include "search.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/place/orders.hpp"
 #include "trainyard/report/table.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
@@ -63,14 +64,21 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
   PlaceOptions options{.seed = chosen_seed(arguments)};
   add_search_options(options, arguments, searches(placers), "none of these placers", console);
   const std::optional<NoiseOptions> noise = noise_options(arguments);
+  Evaluator evaluator{problem};
   std::vector<CompareRow> rows;
   std::optional<RunResult> best;
   for (std::size_t i = 0; i < placers.size() && !interrupted(); ++i) {
     console.progress(fmt::format("[{}/{}] {}: {}", i + 1, placers.size(), word, placers[i]->name));
     try {
       RunResult run = run_placer(word, problem, bound, *placers[i], options);
-      CompareRow row{
-          word, run.cluster, run.placer, run.summary, 1, *run.search_seconds, peak_text(problem, run.summary)};
+      CompareRow row{word,
+                     run.cluster,
+                     run.placer,
+                     run.summary,
+                     1,
+                     *run.search_seconds,
+                     best_order(evaluator, run.schedule).outcome,
+                     peak_text(problem, run.summary)};
       for (const DeviceId device : problem.devices()) {
         row.devices.push_back(cluster.device(device).name);
         row.peaks.push_back(run.timeline.devices[device].peak);
@@ -112,7 +120,10 @@ std::string compare_table(std::span<const CompareRow> rows, bool color) {
   using Align = Table::Align;
   const bool noisy = rows.front().noise.has_value();
   std::vector<Table::Column> columns{{"algorithm"}, {"step time", Align::right}, {"vs best", Align::right}};
-  if (noisy) columns.insert(columns.end(), {{"p95", Align::right}, {"beats best", Align::right}});
+  if (noisy)
+    columns.insert(columns.end(), {{"p95", Align::right}, {"beats best", Align::right}});
+  else
+    columns.push_back({"best order", Align::right});
   columns.insert(columns.end(), {{"busy", Align::right},
                                  {"exposed comm", Align::right},
                                  {"peak memory", Align::right},
@@ -127,6 +138,8 @@ std::string compare_table(std::span<const CompareRow> rows, bool color) {
     if (noisy)
       cells.insert(cells.end(),
                    {format_time(row.noise->p95), &row == &rows.front() ? "-" : percent(row.beats_best->probability)});
+    else
+      cells.push_back(row.best_order.makespan < run.makespan ? format_time(row.best_order.makespan) : "-");
     cells.insert(cells.end(), {percent(run.busy), format_time(run.exposed_communication),
                                row.peak + (run.fits ? "" : " (over)"), run.optimal ? "optimal" : percent(run.gap),
                                format_time(nanoseconds_from_seconds(row.search_seconds))});
@@ -136,7 +149,7 @@ std::string compare_table(std::span<const CompareRow> rows, bool color) {
   const Nanoseconds best = rows.front().summary.makespan;
   const double below = best.count > 0 ? (seconds(bound.value) / seconds(best) - 1) * 100 : 0;
   std::vector<std::string> cells{"lower bound", format_time(bound.value), fmt::format("{:+.1f} %", below)};
-  cells.resize(noisy ? 10 : 8);
+  cells.resize(noisy ? 10 : 9);
   table.add_row(std::move(cells));
   return table.text(color ? 0 : Table::kNoRow);
 }
@@ -180,14 +193,15 @@ std::string compare_text(const Comparison& all, bool color) {
 
 void write_csv(const std::vector<CompareRow>& rows, std::ostream& out) {
   out << "model,cluster,placer,makespan_ns,lower_bound_ns,ratio_to_best,fits,peak_bytes,busy,exposed_communication_ns,"
-         "search_seconds,gap";
+         "search_seconds,gap,best_order_makespan_ns";
   const bool noisy = !rows.empty() && rows.front().noise;
   out << (noisy ? ",p50_ns,p95_ns,p99_ns,beats_best\n" : "\n");
   for (const CompareRow& row : rows) {
-    out << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(row.model), csv_field(row.cluster),
+    out << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(row.model), csv_field(row.cluster),
                        csv_field(row.placer), row.summary.makespan.count, row.summary.bound.value.count,
                        row.ratio_to_best, row.summary.fits, row.summary.peak.count, row.summary.busy,
-                       row.summary.exposed_communication.count, row.search_seconds, row.summary.gap);
+                       row.summary.exposed_communication.count, row.search_seconds, row.summary.gap,
+                       row.best_order.makespan.count);
     if (noisy)
       out << fmt::format(",{},{},{},{}", row.noise->p50.count, row.noise->p95.count, row.noise->p99.count,
                          row.beats_best->probability);

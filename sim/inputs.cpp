@@ -18,6 +18,7 @@
 #include "trainyard/io/graph_file.hpp"
 #include "trainyard/io/onnx.hpp"
 #include "trainyard/io/pipedream_profile.hpp"
+#include "trainyard/io/stg.hpp"
 #include "trainyard/zoo/zoo.hpp"
 #include "usage.hpp"
 
@@ -149,10 +150,12 @@ ModelKind model_kind(const std::string& word) {
   if (ends_with_any(word, {".onnx", ".onnx.gz"})) return ModelKind::onnx_file;
   if (word == "-" || ends_with_any(word, {".json", ".json.gz"})) return ModelKind::graph_file;
   if (ends_with_any(word, {".graph.txt", ".graph.txt.gz"})) return ModelKind::profile_file;
+  if (ends_with_any(word, {".stg", ".stg.gz"})) return ModelKind::task_file;
   if (looks_like_path(word))
     throw UsageError(
         fmt::format("'{}' is no file that a model can be read from", word),
-        "graphs end in .json or .json.gz, ONNX files in .onnx or .onnx.gz, PipeDream profiles in .graph.txt");
+        "graphs end in .json or .json.gz, ONNX files in .onnx or .onnx.gz, PipeDream profiles in .graph.txt, "
+        "task graphs in .stg");
   const std::string name = word.substr(0, word.find(':'));
   throw UsageError(fmt::format("'{}' is neither a built-in network nor a file", name),
                    suggestion(name, names_of(networks()), {".json", ".json.gz", ".onnx", ".onnx.gz"},
@@ -164,7 +167,7 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments) {
   const TrainingOptions options = training_options(arguments);
   LoadedModel loaded;
   loaded.name = word;
-  if (kind == ModelKind::graph_file || kind == ModelKind::profile_file) {
+  if (kind == ModelKind::graph_file || kind == ModelKind::profile_file || kind == ModelKind::task_file) {
     const std::array<std::pair<const char*, bool>, 4> given{{{"--training", !arguments.training.empty()},
                                                              {"--granularity", !arguments.granularity.empty()},
                                                              {"--batch", !arguments.batch.empty()},
@@ -173,9 +176,10 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments) {
       if (is_given)
         throw UsageError(fmt::format("{} does not apply to '{}': a graph file is already expanded", option, word),
                          "give it where the graph is made: trainyard import");
-    loaded.graph = kind == ModelKind::profile_file ? profile_graph(read_pipedream_profile(word))
-                   : is_dnn_workload(word)         ? workload_graph(read_dnn_workload(word))
-                                                   : read_graph(word);
+    loaded.graph = kind == ModelKind::task_file      ? read_stg(word)
+                   : kind == ModelKind::profile_file ? profile_graph(read_pipedream_profile(word))
+                   : is_dnn_workload(word)           ? workload_graph(read_dnn_workload(word))
+                                                     : read_graph(word);
     return loaded;
   }
   const Model model = kind == ModelKind::network ? load_network(word, arguments) : load_onnx(word, arguments);

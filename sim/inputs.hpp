@@ -26,7 +26,7 @@ struct LoadedModel {
 
 // Wrong words throw UsageError (exit 2), wrong files InputError (exit 3).
 
-enum class ModelKind : std::uint8_t { network, graph_file, onnx_file, profile_file };
+enum class ModelKind : std::uint8_t { network, graph_file, onnx_file, profile_file, task_file };
 /// What a MODEL is: a built-in name, or a file by its extension. A word that is neither names the nearest name.
 ModelKind model_kind(const std::string& word);
 LoadedModel load_model(const std::string& word, const Arguments& arguments);

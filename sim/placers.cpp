@@ -16,6 +16,8 @@ std::string list_text(const std::vector<const Placer*>& placers) {
 std::string one_text(const Placer& placer) {
   std::string text =
       wrapped(placer.name + ": " + placer.summary, kTextWidth) + wrapped(placer.source, kTextWidth) + "\n";
+  if (placer.searches) text += "searches: --time or --evaluations say how long\n";
+  if (placer.exhaustive) text += "exact of its kind: may take minutes on graphs of thousands of ops\n";
   if (placer.parameters.empty()) return text + "no parameters\n";
   Table table{{{"parameter"}, {"default"}, {"meaning"}}};
   table.limit_width(kTextWidth);

@@ -6,6 +6,7 @@
 
 #include "inputs.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/plan_order.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
@@ -46,6 +47,7 @@ struct CompareRow {
   RunSummary summary;
   double ratio_to_best = 1;  // of the fastest that fits on this model and cluster; else of the fastest
   double search_seconds = 0;
+  Outcome best_order = {};           // of its placement, under the best order known
   std::string peak;                  // for people
   std::vector<std::string> devices;  // of the cluster, with
   std::vector<Bytes> peaks;          // what each holds at most

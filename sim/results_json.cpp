@@ -216,6 +216,8 @@ std::string compare_json(const std::vector<CompareRow>& rows, const std::vector<
                        {"lower_bound_ns", row.summary.bound.value.count},
                        {"lower_bound", row.summary.bound.name},
                        {"ratio_to_best", row.ratio_to_best},
+                       {"best_order_makespan_ns", row.best_order.makespan.count},
+                       {"best_order_fits", row.best_order.excess.count == 0},
                        {"fits", row.summary.fits},
                        {"peak_bytes", row.summary.peak.count},
                        {"device_peak_bytes", std::move(peaks)},

@@ -66,7 +66,8 @@ std::vector<Placer> load_placers() {
       {.name = "load-search",
        .summary = "the least largest load that a search finds, whether a device's ops are contiguous or not",
        .source = "own; the model is that of " + std::string{kSource},
-       .parameters = search},
+       .parameters = search,
+       .exhaustive = true},
       [](const Problem& problem, const Parameters& given) {
         return place_load_search(problem, search_options(given));
       }));
@@ -76,7 +77,8 @@ std::vector<Placer> load_placers() {
       {.name = "load-program",
        .summary = "the same, then an integer program (CBC) that proves it or finds better: for up to about 100 groups",
        .source = kSource,
-       .parameters = search},
+       .parameters = search,
+       .exhaustive = true},
       [](const Problem& problem, const Parameters& given) {
         const std::int64_t nodes[] = {1'000, 10'000, 100'000, 1'000'000};
         return place_load_program(problem, given.yes("contiguous"),

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Placers that may take long are members up to this many ops.
-constexpr std::size_t kExhaustible = 100;
+constexpr std::size_t kExhaustible = 20;
 constexpr std::size_t kIslands = 4, kRounds = 24;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.

@@ -7,7 +7,7 @@
 namespace trainyard {
 
 /// Our own placer: never worse than any other of the catalogue that does not search itself, and most often better.
-/// (On more than 100 ops it leaves out those that may take minutes, Placer::exhaustive.)
+/// (On more than 20 ops it leaves out those that may take minutes, Placer::exhaustive.)
 ///
 /// 1. Lower bounds, so that every result has its gap.
 /// 2. Every placer of the catalogue that does not search; one that has no answer is left out.
