@@ -27,7 +27,7 @@ constexpr std::size_t kExhaustible = 20;
 constexpr std::size_t kIslands = 4, kRounds = 24;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.
-constexpr double kHot = 0.3, kCold = 0.003;
+constexpr double kHot = 0.1, kCold = 0.003;
 /// Schedules that differ in less than this share of the op time are not worth an island each.
 constexpr double kAlike = 0.03;
 
