@@ -99,6 +99,48 @@ TEST_CASE("links of one bus share it, and a route over two of them holds it once
   CHECK(channels(cluster, 2, 0) == Names{"cs:c>s", "as:s>a", "pcie0"});
 }
 
+TEST_CASE("a fair link is as many channels as a serial one, and a bus of fair links is fair with their bandwidth") {
+  ClusterSpec spec{.name = "fair", .devices = {device("a"), device("b"), device("c")}, .switches = {"s"}};
+  spec.links = {link("as", "a", "s"), link("bs", "b", "s"), link("cs", "c", "s")};
+  CHECK_FALSE(make_cluster(spec).has_fair_channels());
+  spec.links[0].sharing = spec.links[1].sharing = Sharing::fair;
+  spec.links[0].bus = spec.links[1].bus = "pcie0";
+  spec.links[1].duplex = Duplex::half;
+  const Cluster cluster = make_cluster(spec);
+  CHECK(cluster.has_fair_channels());
+  CHECK(channels(cluster, 0, 1) == Names{"as:a>s", "pcie0", "bs"});
+  CHECK(channels(cluster, 2, 0) == Names{"cs:c>s", "as:s>a", "pcie0"});
+  std::vector<std::pair<std::string, double>> fair;  // and what they have to share
+  for (const ChannelId id : cluster.channels())
+    if (const Channel& channel = cluster.channel(id); channel.fair)
+      fair.emplace_back(channel.name, channel.bandwidth.value);
+  CHECK(fair == std::vector<std::pair<std::string, double>>{{"as", 1e9}, {"as", 1e9}, {"bs", 1e9}, {"pcie0", 1e9}});
+}
+
+TEST_CASE("what makes no sense of a fair link is said") {
+  const auto fair = [](ClusterSpec& s) -> Link& {
+    s.links.push_back(link("two", "a", "b"));
+    for (Link& each : s.links) {
+      each.sharing = Sharing::fair;
+      each.bus = "bus";
+    }
+    return s.links[1];
+  };
+  check_wrong([&](ClusterSpec& s) { fair(s).gap = Nanoseconds{1}; }, "fair-gap", "/link/1/gap", "remove the gap");
+  check_wrong([&](ClusterSpec& s) { fair(s).sharing = Sharing::serial; }, "fair-bus", "/link/1/sharing",
+              "link 'ab' is fair and link 'two' is not");
+  check_wrong([&](ClusterSpec& s) { fair(s), s.links[0].sharing = Sharing::none; }, "fair-bus", "/link/1/sharing",
+              "link 'ab' is not fair and link 'two' is fair");
+  check_wrong([&](ClusterSpec& s) { fair(s).bandwidth = BytesPerSecond{2e9}; }, "fair-bus", "/link/1/bandwidth",
+              "one bandwidth");
+  check_wrong(
+      [](ClusterSpec& s) {
+        s.links[0].sharing = Sharing::fair;
+        s.egresses = {{.device = "b", .bandwidth = BytesPerSecond{900}}};  // 1e9 / 900 > 2^20
+      },
+      "fair-range", "/egress/0/bandwidth", "over 1048576 times slower");
+}
+
 TEST_CASE("an egress reaches every other device, and competes with links by latency") {
   ClusterSpec spec = pair();
   spec.devices.push_back(device("c"));

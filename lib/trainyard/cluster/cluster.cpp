@@ -38,6 +38,7 @@ class Checker {
                at + "/name");
     }
     for (std::size_t i = 0; i < spec.egresses.size(); ++i) check_egress(spec.egresses[i], fmt::format("/egress/{}", i));
+    check_fair_links();
     for (std::size_t i = 0; i < spec.routes.size(); ++i)
       check_route(spec.routes[i], names, fmt::format("/route/{}", i));
     for (std::size_t i = 0; i < spec.measured.size(); ++i)
@@ -90,6 +91,47 @@ class Checker {
     check_rate(link.bandwidth.value, false, "bandwidth", "link", link.name, at);
     check_time(link.latency, "latency", "link", link.name, at);
     check_time(link.gap, "gap", "link", link.name, at);
+  }
+
+  void check_fair_links() {
+    double fastest = 0;
+    std::map<std::string, const Link*> first_of_bus;
+    for (std::size_t i = 0; i < spec_.links.size(); ++i) {
+      const Link& link = spec_.links[i];
+      const std::string at = fmt::format("/link/{}", i);
+      if (link.sharing == Sharing::fair) {
+        fastest = std::max(fastest, link.bandwidth.value);
+        if (link.gap != Nanoseconds{0})
+          report("fair-gap", fmt::format("fair link '{}' has a gap, but transfers do not take turns on it", link.name),
+                 "remove the gap, or let the link be serial", at + "/gap");
+      }
+      if (link.bus.empty()) continue;
+      const Link& first = *first_of_bus.try_emplace(link.bus, &link).first->second;
+      if ((first.sharing == Sharing::fair) != (link.sharing == Sharing::fair))
+        report("fair-bus",
+               fmt::format("of bus '{}', link '{}' is {} and link '{}' is {}", link.bus, first.name,
+                           first.sharing == Sharing::fair ? "fair" : "not fair", link.name,
+                           link.sharing == Sharing::fair ? "fair" : "not"),
+               "give all links of the bus the same sharing", at + "/sharing");
+      else if (link.sharing == Sharing::fair && first.bandwidth != link.bandwidth)
+        report("fair-bus",
+               fmt::format("links '{}' and '{}' of fair bus '{}' have different bandwidths", first.name, link.name,
+                           link.bus),
+               "give them one bandwidth: it is also the bus's", at + "/bandwidth");
+    }
+    if (fastest == 0) return;
+    const auto check_range = [&](double bandwidth, const std::string& name, const std::string& at) {
+      if (bandwidth <= 0 || fastest / bandwidth <= kWidestFairRange) return;
+      report("fair-range",
+             fmt::format("{} is over {:.0f} times slower than the fastest fair link", name, kWidestFairRange),
+             "check the units of the bandwidths", at + "/bandwidth");
+    };
+    for (std::size_t i = 0; i < spec_.links.size(); ++i)
+      check_range(spec_.links[i].bandwidth.value, fmt::format("link '{}'", spec_.links[i].name),
+                  fmt::format("/link/{}", i));
+    for (std::size_t i = 0; i < spec_.egresses.size(); ++i)
+      check_range(spec_.egresses[i].bandwidth.value, fmt::format("the egress of '{}'", spec_.egresses[i].device),
+                  fmt::format("/egress/{}", i));
   }
 
   void check_egress(const Egress& egress, const std::string& at) {
@@ -222,11 +264,14 @@ Cluster make_cluster(ClusterSpec spec) {
     const Link& link = spec.links[i];
     link_index[link.name] = i;
     ArcChannels there, back;
-    if (link.sharing == Sharing::serial && link.duplex == Duplex::full) {
-      there.own = add_channel({link.name, link.from, link.to, link.gap, false});
-      back.own = add_channel({link.name, link.to, link.from, link.gap, false});
-    } else if (link.sharing == Sharing::serial) {
-      there.own = back.own = add_channel({link.name, "", "", link.gap, false});
+    const bool fair = link.sharing == Sharing::fair;
+    cluster.has_fair_channels_ = cluster.has_fair_channels_ || fair;
+    const BytesPerSecond shared = fair ? link.bandwidth : BytesPerSecond{};
+    if (link.sharing != Sharing::none && link.duplex == Duplex::full) {
+      there.own = add_channel({link.name, link.from, link.to, link.gap, false, fair, shared});
+      back.own = add_channel({link.name, link.to, link.from, link.gap, false, fair, shared});
+    } else if (link.sharing != Sharing::none) {
+      there.own = back.own = add_channel({link.name, "", "", link.gap, false, fair, shared});
     }
     const std::size_t from = checker.vertex(link.from), to = checker.vertex(link.to);
     arcs.push_back({from, to, i, link.latency, link.bandwidth});
@@ -238,7 +283,11 @@ Cluster make_cluster(ClusterSpec spec) {
     const Link& link = spec.links[i];
     if (link.bus.empty()) continue;
     const auto known = buses.find(link.bus);
-    const ChannelId bus = known != buses.end() ? known->second : add_channel({link.bus, "", "", Nanoseconds{0}, false});
+    const bool fair = link.sharing == Sharing::fair;
+    const ChannelId bus =
+        known != buses.end()
+            ? known->second
+            : add_channel({link.bus, "", "", Nanoseconds{0}, false, fair, fair ? link.bandwidth : BytesPerSecond{}});
     buses[link.bus] = bus;
     held[2 * i].bus = held[2 * i + 1].bus = bus;
   }

@@ -32,8 +32,9 @@ struct Device {
 };
 
 enum class Duplex { full, half };
-/// `serial`: one transfer at a time. `none`: transfers never wait for each other.
-enum class Sharing { serial, none };
+/// `serial`: one transfer at a time. `none`: transfers never wait for each other. `fair`: many at a time, which share
+/// the bandwidth as simulate/fair_flows.hpp says; such a link has no gap.
+enum class Sharing { serial, none, fair };
 
 /// A link between two vertices (devices or switches), as its author declares it.
 struct Link {
@@ -44,7 +45,9 @@ struct Link {
   Nanoseconds gap{};
   Duplex duplex = Duplex::full;
   Sharing sharing = Sharing::serial;
-  std::string bus = {};  // links of one bus share one more serialized resource
+  // Links of one bus share one more serialized resource; or, where all of them are fair and equally fast, one fair
+  // resource of that bandwidth. A fair link shares a bus with such links only.
+  std::string bus = {};
 
   friend bool operator==(const Link&, const Link&) = default;
 };
@@ -93,18 +96,20 @@ struct ClusterSpec {
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 
-/// A serialized resource: it carries one transfer at a time. One direction of a full-duplex link, both directions of a
-/// half-duplex one, a bus, or an egress.
+/// A shared resource: one direction of a full-duplex link, both directions of a half-duplex one, a bus, or an egress.
+/// It carries one transfer at a time; a fair one any number, among which it divides its bandwidth.
 struct Channel {
   std::string name;      // of the link, bus or egress ("egress:gpu0")
   std::string from, to;  // of the direction; empty for a half-duplex link and a bus, `to` empty for an egress
   Nanoseconds gap{};
   bool broadcast = false;
+  bool fair = false;
+  BytesPerSecond bandwidth{};  // of a fair one: what its transfers have together
 
   friend bool operator==(const Channel&, const Channel&) = default;
 };
 
-/// How bytes get from one device to another: they hold all `channels` at once.
+/// How bytes get from one device to another: they hold all serial `channels` at once, and share the fair ones.
 struct Route {
   Nanoseconds latency;       // the sum over the route's links
   BytesPerSecond bandwidth;  // the smallest of the route's links
@@ -133,6 +138,7 @@ class Cluster {
   std::size_t channel_count() const { return channels_.size(); }
   IdRange<ChannelId> channels() const { return IdRange<ChannelId>{channel_count()}; }
   const Channel& channel(ChannelId id) const { return channels_[id]; }
+  bool has_fair_channels() const { return has_fair_channels_; }
 
   /// from != to. Every ordered pair of devices has a route.
   Route route(DeviceId from, DeviceId to) const {
@@ -177,6 +183,7 @@ class Cluster {
 
   ClusterSpec spec_;
   IdMap<ChannelId, Channel> channels_;
+  bool has_fair_channels_ = false;
   std::size_t routes_of_source_ = 0;  // 1 where all destinations of a source share one route, otherwise devices
   std::vector<StoredRoute> routes_;   // source x destination, or one for each source
   std::vector<RouteClass> route_classes_;
@@ -187,6 +194,9 @@ class Cluster {
   std::array<std::uint32_t, detail::FabricRoutes::kWays> class_of_way_{};
 };
 
+/// Rates are whole numbers of units; this keeps the unit small beside every rate.
+inline constexpr double kWidestFairRange = 1 << 20;
+
 /// Devices that differ in their names alone: the class of `like`, and a number from 0.
 std::vector<Device> numbered_devices(const Device& like, std::size_t count);
 
@@ -196,7 +206,9 @@ std::vector<Device> numbered_devices(const Device& like, std::size_t count);
 /// Throws InputError with pointers such as "/link/2/bandwidth": no devices ("empty-cluster"), missing or repeated
 /// names, unknown vertices, a bandwidth that is not positive, negative latency or gap, a pair without a route
 /// ("missing-route"), a given route that does not connect its ends ("broken-route"), a fabric beside links ("fabric"),
-/// or one whose numbers are not positive or do not fit its devices ("fabric-size").
+/// or one whose numbers are not positive or do not fit its devices ("fabric-size"). Of fair links: a gap ("fair-gap"), a
+/// bus whose links are not all fair and equally fast ("fair-bus"), some bandwidth of the cluster below that of the
+/// fastest fair link by more than kWidestFairRange ("fair-range").
 Cluster make_cluster(ClusterSpec spec);
 
 }  // namespace trainyard

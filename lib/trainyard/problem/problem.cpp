@@ -135,6 +135,9 @@ Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs) {
   }
   for (const ChannelId channel : c.channels()) longest_gap = std::max(longest_gap, c.channel(channel).gap);
   data->rates = rate_routes.size();
+  // Fair transfers end at whole nanoseconds and have whole units of bandwidth: each can take up to a nanosecond longer,
+  // and all together a thousandth.
+  const std::int64_t rounding = c.has_fair_channels() ? 1 : 0;
   data->byte_times.reserve(g.tensor_count() * rate_routes.size());
   for (const TensorId tensor : g.tensors()) {
     Nanoseconds longest{0};
@@ -143,8 +146,9 @@ Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs) {
       longest = std::max(longest, data->byte_times.back());
     }
     const auto copies = static_cast<Wide>(std::min(g.consumers(tensor).size(), devices - 1));
-    total += copies * (static_cast<Wide>(longest.count) + longest_latency.count + longest_gap.count);
+    total += copies * (static_cast<Wide>(longest.count) + longest_latency.count + longest_gap.count + rounding);
   }
+  if (c.has_fair_channels()) total += total >> 10;
   if (findings.empty() && total > kLongestTime.count)
     report({"too-large",
             fmt::format("the times of graph '{}' on cluster '{}' can add up to more than 2^62 ns (146 years)", g.name(),
