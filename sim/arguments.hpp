@@ -14,7 +14,7 @@ struct Arguments {
   std::string training, granularity, batch;
   std::vector<std::string> bind;
   // the cluster, and what-if changes to it
-  std::string cluster, memory, scale, costs, co_run;
+  std::string cluster, memory, scale, sharing, costs, co_run;
   // the schedule
   std::string objective;
   std::string placer, placers, schedule, seed;

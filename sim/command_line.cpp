@@ -79,6 +79,8 @@ void add_cluster_options(CLI::App& verb, Arguments& to) {
   add(verb, "--costs", to.costs, "FILE", "a calibration: op and transfer times as measured (trainyard calibrate)");
   add(verb, "--co-run", to.co_run, "N", "what if ops ran on N devices with one memory at once (with --costs)");
   add(verb, "--scale", to.scale, "compute=X,link=Y", "what if devices or links were X or Y times as fast");
+  add(verb, "--sharing", to.sharing, "serial|fair|none",
+      "what if transfers took turns on links, shared them fairly, or never met");
 }
 
 void add_placer_options(CLI::App& verb, Arguments& to) {

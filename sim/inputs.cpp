@@ -194,6 +194,20 @@ bool is_workload(const std::string& word) {
   return model_kind(word) == ModelKind::graph_file && word != "-" && is_dnn_workload(word);
 }
 
+void set_sharing(ClusterSpec& spec, const Arguments& arguments) {
+  static const std::array<std::string, 3> names{"serial", "fair", "none"};
+  if (arguments.sharing.empty()) return;
+  const std::string& name = one_of(arguments.sharing, names, "--sharing");
+  if (spec.links.empty())
+    throw UsageError(
+        fmt::format("--sharing: cluster '{}' has no links between two ends, and an egress is serial", spec.name),
+        "leave the option out");
+  for (Link& link : spec.links) {
+    link.sharing = name == "serial" ? Sharing::serial : name == "fair" ? Sharing::fair : Sharing::none;
+    if (link.sharing == Sharing::fair) link.gap = Nanoseconds{0};  // between turns, which nobody takes
+  }
+}
+
 ClusterSpec load_cluster(const Arguments& arguments) {
   const std::vector<std::string>& models = arguments.operands;
   const bool own = arguments.cluster.empty() && models.size() == 1 && is_workload(models.front());
@@ -228,6 +242,7 @@ ClusterSpec load_cluster(const Arguments& arguments) {
       throw UsageError(error);
     }
   }
+  set_sharing(spec, arguments);
   return spec;
 }
 

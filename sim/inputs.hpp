@@ -34,7 +34,8 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments);
 /// Whether MODEL is a workload of dnn-partitioning, which names devices too.
 bool is_workload(const std::string& word);
 
-/// What CLUSTER names; without one, the devices that the only MODEL names itself, with the --memory of the arguments.
+/// What CLUSTER names; without one, the devices that the only MODEL names itself, with the --memory and the
+/// --sharing of the arguments.
 ClusterSpec load_cluster(const Arguments& arguments);
 
 /// --scale and --co-run.

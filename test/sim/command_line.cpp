@@ -105,6 +105,7 @@ TEST_CASE("a wrong command line exits 2, says what is wrong and what was probabl
       {"simulate chain.json --cluster pair.toml --scale 2", "compute=2,link=0.1"},
       {"simulate chain.json --cluster pair.toml --scale compute=0", "not a number above 0"},
       {"simulate chain.json --cluster pair.toml --scale computer=2", "did you mean 'compute'?"},
+      {"simulate chain.json --cluster pair.toml --sharing farir", "did you mean 'fair'?"},
       {"simulate chain.json --cluster pair.toml --color purple", "not one of auto, always, never"},
       {"simulate chain.json --cluster pair.toml --flows all", "--flows is for --trace"},
       {"simulate chain.json --cluster pair.toml -o - --trace -", "give another name"},

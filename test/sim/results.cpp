@@ -90,6 +90,33 @@ TEST_CASE("what-if options change devices, links and memory") {
   CHECK(json_of(run_trainyard(folder.path(), run + "--memory 16GiB"))["devices"][0]["capacity_bytes"] == 16LL << 30);
 }
 
+TEST_CASE("--sharing says how transfers get along on links") {
+  const TemporaryFolder folder;
+  write_inputs(folder.path());
+  // a ends at 1000 and sends two tensors of 1000 ns each to b and c on the other device, which take 1000 each.
+  write_text(folder.path() / "fork.json", R"({"format": "trainyard-graph/1", "ops": [
+ {"name": "a", "times_ns": {"gpu": 1000}, "outputs": [{"name": "ab", "bytes": 1000}, {"name": "ac", "bytes": 1000}]},
+ {"name": "b", "times_ns": {"gpu": 1000}, "inputs": ["ab"], "outputs": []},
+ {"name": "c", "times_ns": {"gpu": 1000}, "inputs": ["ac"], "outputs": []}]})");
+  write_text(folder.path() / "fork-split.json", R"({"format": "trainyard-schedule/1",
+ "placement": {"a": "gpu0", "b": "gpu1", "c": "gpu1"}})");
+  const std::string run = "simulate fork.json --cluster pair.toml --schedule fork-split.json --json ";
+  CHECK(json_of(run_trainyard(folder.path(), run))["makespan_ns"] == 4000);  // b from 2000, c from 3000
+  CHECK(json_of(run_trainyard(folder.path(), run + "--sharing serial"))["makespan_ns"] == 4000);
+  CHECK(json_of(run_trainyard(folder.path(), run + "--sharing fair"))["makespan_ns"] == 5000);  // both from 3000
+  CHECK(json_of(run_trainyard(folder.path(), run + "--sharing none"))["makespan_ns"] == 4000);  // both from 2000
+  write_text(folder.path() / "egress.toml", R"([[device]]
+name = "a"
+class = "gpu"
+[[egress]]
+device = "a"
+bandwidth = "1 GB/s"
+)");
+  const auto refused = run_trainyard(folder.path(), "simulate fork.json --cluster egress.toml --sharing fair");
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.error, "has no links"));
+}
+
 TEST_CASE("place writes a schedule that simulate repeats") {
   const TemporaryFolder folder;
   write_inputs(folder.path());

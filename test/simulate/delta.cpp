@@ -222,5 +222,22 @@ TEST_CASE("random changes, accepted and rejected, give what full simulations giv
   CHECK(counts.deadlocks > 1'000);
 }
 
+TEST_CASE("random changes on fair links, where each is a full simulation, give what simulate() gives") {
+  Counts counts;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(32, seed);
+    RandomProblemOptions options;
+    options.most_ops = 40;
+    options.fair_links = seed % 2 == 0 ? 0.5 : 1;
+    const Problem problem = random_problem(random, options);
+    walk_at_random(random, problem, random_schedule(random, problem), 40, counts);
+  }
+  CHECK(counts.tried == 8'000);
+  CHECK(counts.accepted > 1'500);
+  CHECK(counts.above > 300);
+  CHECK(counts.deadlocks > 50);
+}
+
 }  // namespace
 }  // namespace trainyard::test

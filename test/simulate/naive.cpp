@@ -11,6 +11,8 @@
 namespace trainyard::test {
 namespace {
 
+__extension__ using Wide = __int128;
+
 struct Task {
   // What it is.
   bool is_op = true;
@@ -20,10 +22,18 @@ struct Task {
   std::set<DeviceId> to;  // of a transfer
   Nanoseconds duration{};
   double priority = 0;
-  std::set<std::pair<int, std::size_t>> resources;  // (0, device) or (1, channel)
-  std::set<std::size_t> needs;                      // tasks that must have ended
+  std::set<std::pair<int, std::size_t>> resources;  // (0, device) or (1, channel): serial ones
+  std::set<std::size_t> shared;                     // fair channels
+  Nanoseconds latency{};
+  double slowest = 0;           // bytes per second of the route
+  std::set<std::size_t> needs;  // tasks that must have ended
   // What became of it.
   std::optional<Nanoseconds> ready, start, end;
+  Wide left = -1;  // of a flow, in units of rate times nanoseconds; -1: not begun
+  std::int64_t rate = -1;
+
+  bool is_flow() const { return !shared.empty() && duration > latency; }
+  bool flows() const { return left >= 0 && !end; }
 };
 
 class World {
@@ -51,9 +61,12 @@ class World {
     while (true) {
       complete(now);
       dispatch(now);
+      begin_flows(now);
+      give_rates();
       const auto next = next_instant(now);
       if (!next) break;
       now = *next;
+      move_bytes(now);
     }
     for (const Task& task : tasks_)
       if (!task.end) throw std::logic_error("a task never ran");
@@ -95,8 +108,14 @@ class World {
           task.priority = first ? priority : std::max(task.priority, priority);
           first = false;
         }
-      for (const ChannelId channel : cluster.route(from, *to.begin()).channels)
-        task.resources.insert({1, channel.index()});
+      for (const ChannelId channel : cluster.route(from, *to.begin()).channels) {
+        if (cluster.channel(channel).fair)
+          task.shared.insert(channel.index());
+        else
+          task.resources.insert({1, channel.index()});
+      }
+      task.latency = problem_.transfer_latency(from, *to.begin());
+      task.slowest = cluster.route(from, *to.begin()).bandwidth.value;
       task.needs = {producer.index()};
       tasks_.push_back(task);
     }
@@ -140,7 +159,7 @@ class World {
   bool is_idle(std::pair<int, std::size_t> resource, Nanoseconds now) const {
     return std::ranges::none_of(tasks_, [&](const Task& task) {
       return task.start && task.duration > Nanoseconds{0} && task.resources.contains(resource) &&
-             now < *task.end + gap(resource);
+             (!task.end || now < *task.end + gap(resource));
     });
   }
 
@@ -170,22 +189,83 @@ class World {
             return is_idle(resource, now) && is_first(task, resource);
           })) {
         task.start = now;
-        task.end = now + task.duration;
+        if (!task.is_flow()) task.end = now + task.duration;
       }
     }
   }
 
-  /// The next time at which something ends or a gap does.
+  // Fair sharing. Bandwidths in units: doubled or halved until the largest fair one lies in [2^62, 2^63), then cut.
+
+  std::int64_t units(double bandwidth) const {
+    double largest = 0;
+    for (const ChannelId channel : problem_.cluster().channels())
+      if (problem_.cluster().channel(channel).fair)
+        largest = std::max(largest, problem_.cluster().channel(channel).bandwidth.value);
+    if (largest == 0) return 0;
+    for (; largest >= 9223372036854775808.0; largest /= 2) bandwidth /= 2;
+    for (; largest < 4611686018427387904.0; largest *= 2) bandwidth *= 2;
+    return static_cast<std::int64_t>(bandwidth);
+  }
+
+  void begin_flows(Nanoseconds now) {
+    for (Task& task : tasks_)
+      if (task.is_flow() && task.left < 0 && task.start && *task.start + task.latency == now)
+        task.left = static_cast<Wide>((task.duration - task.latency).count) * units(task.slowest);
+  }
+
+  /// Progressive filling over all flows, one share at a time.
+  void give_rates() {
+    for (Task& task : tasks_) task.rate = -1;
+    while (true) {
+      std::optional<std::tuple<std::int64_t, int, std::size_t>> least;  // share, 0 channel or 1 flow, which
+      const auto offer = [&](std::int64_t share, int kind, std::size_t which) {
+        const std::tuple offered{share, kind, which};
+        if (!least || offered < *least) least = offered;
+      };
+      for (const ChannelId channel : problem_.cluster().channels()) {
+        std::int64_t unrated = 0, rest = units(problem_.cluster().channel(channel).bandwidth.value);
+        for (const Task& task : tasks_)
+          if (task.flows() && task.shared.contains(channel.index())) {
+            if (task.rate < 0)
+              ++unrated;
+            else
+              rest -= task.rate;
+          }
+        if (unrated > 0) offer(rest / unrated, 0, channel.index());
+      }
+      for (std::size_t i = 0; i < tasks_.size(); ++i)
+        if (tasks_[i].flows() && tasks_[i].rate < 0) offer(units(tasks_[i].slowest), 1, i);
+      if (!least) return;
+      const auto [share, kind, which] = *least;
+      for (std::size_t i = 0; i < tasks_.size(); ++i)
+        if (tasks_[i].flows() && tasks_[i].rate < 0 && (kind == 1 ? i == which : tasks_[i].shared.contains(which)))
+          tasks_[i].rate = share;
+    }
+  }
+
+  /// One nanosecond, which ends now.
+  void move_bytes(Nanoseconds now) {
+    for (Task& task : tasks_) {
+      if (!task.flows()) continue;
+      task.left -= task.rate;
+      if (2 * task.left < task.rate) task.end = now;
+    }
+  }
+
+  /// The next time at which something ends or a gap does; where bytes flow, the next nanosecond.
   std::optional<Nanoseconds> next_instant(Nanoseconds now) const {
     std::optional<Nanoseconds> next;
     const auto offer = [&](Nanoseconds time) {
       if (time > now && (!next || time < *next)) next = time;
     };
-    for (const Task& task : tasks_)
+    for (const Task& task : tasks_) {
+      if (task.flows()) offer(now + Nanoseconds{1});
+      if (task.is_flow() && task.start) offer(*task.start + task.latency);
       if (task.end) {
         offer(*task.end);
         for (const auto& resource : task.resources) offer(*task.end + gap(resource));
       }
+    }
     return next;
   }
 
@@ -275,11 +355,20 @@ class World {
                                     *task.end,
                                     {std::next(task.to.begin()), task.to.end()}});
         for (const auto& [kind, channel] : task.resources) {
-          result.channels[ChannelId{channel}].busy += task.duration;
+          result.channels[ChannelId{channel}].busy += *task.end - *task.start;
           result.channels[ChannelId{channel}].bytes += bytes;
         }
+        for (const std::size_t channel : task.shared) result.channels[ChannelId{channel}].bytes += bytes;
       }
     }
+    std::set<Nanoseconds> instants;
+    for (const Task& task : tasks_) instants.insert({*task.start, *task.end});
+    for (const ChannelId channel : problem_.cluster().channels())
+      for (auto at = instants.begin(); at != instants.end() && std::next(at) != instants.end(); ++at)
+        if (std::ranges::any_of(tasks_, [&](const Task& task) {
+              return task.shared.contains(channel.index()) && *task.start <= *at && *at < *task.end;
+            }))
+          result.channels[channel].busy += *std::next(at) - *at;
     for (const DeviceId device : problem_.devices()) account_device(device, result);
     return result;
   }

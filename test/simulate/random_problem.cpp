@@ -37,6 +37,15 @@ Link random_link(Random& random, std::string name, std::string from, std::string
   return link;
 }
 
+void make_fair(Random& random, Link& link, const RandomProblemOptions& options) {
+  link.sharing = Sharing::fair;
+  link.gap = Nanoseconds{0};
+  if (link.bus.empty() && random.chance(0.4)) link.bandwidth.value *= static_cast<double>(random.between(2, 9)) / 7;
+  if (link.bus.empty()) return;
+  link.bus = "fair-" + link.bus;
+  link.bandwidth = BytesPerSecond{1e9 / static_cast<double>(options.unit_ns)};
+}
+
 ClusterSpec random_cluster(Random& random, const RandomProblemOptions& options) {
   ClusterSpec spec;
   spec.name = "random";
@@ -74,6 +83,9 @@ ClusterSpec random_cluster(Random& random, const RandomProblemOptions& options) 
         spec.links.back().latency = Nanoseconds{0};
       }
   }
+  if (options.fair_links > 0)
+    for (Link& link : spec.links)
+      if (random.chance(options.fair_links)) make_fair(random, link, options);
   return spec;
 }
 

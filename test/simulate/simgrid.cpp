@@ -74,5 +74,68 @@ TEST_CASE("SimGrid agrees with the makespan of random graphs to the nanosecond")
   }
 }
 
+/// Two switches with links of random rates, all fair; every route takes the same latency.
+ClusterSpec random_fair_cluster(Random& random, std::size_t devices) {
+  ClusterSpec spec = linked(devices);
+  spec.switches = {"s0", "s1"};
+  Link link{.name = "trunk", .from = "s0", .to = "s1", .sharing = Sharing::fair};
+  link.bandwidth = BytesPerSecond{static_cast<double>(random.between(2, 30)) * 1e9};
+  link.duplex = random.chance(0.5) ? Duplex::half : Duplex::full;
+  spec.links = {link};
+  for (std::size_t i = 0; i < devices; ++i) {
+    link.name = link.from = spec.devices[i].name;
+    link.to = spec.switches[random.below(2)];
+    link.bandwidth = BytesPerSecond{static_cast<double>(random.between(2, 30)) * 1e9};
+    link.latency = Nanoseconds{kLatencyNs / 2};
+    link.duplex = random.chance(0.3) ? Duplex::half : Duplex::full;
+    spec.links.push_back(link);
+  }
+  return spec;
+}
+
+std::string links_text(const Cluster& cluster) {
+  std::ostringstream text;
+  text << cluster.channel_count() << '\n';
+  for (const ChannelId channel : cluster.channels()) text << cluster.channel(channel).bandwidth.value / 1e9 << '\n';
+  for (const DeviceId from : cluster.devices())
+    for (const DeviceId to : cluster.devices()) {
+      if (from == to) continue;
+      const auto channels = cluster.route(from, to).channels;
+      text << channels.size();
+      for (const ChannelId channel : channels) text << ' ' << channel.index();
+      text << '\n';
+    }
+  return text.str();
+}
+
+TEST_CASE("SimGrid agrees with the makespan of random graphs on fair links, to the rounding") {
+  const auto peer = build_dir() / "test" / "simulate" / "simgrid_peer";
+  if (!std::filesystem::exists(peer)) {
+    report_skipped("built without SimGrid (option simgrid; package libsimgrid-dev)");
+    return;
+  }
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "instance";
+  std::size_t slowed = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(41, seed);
+    const std::size_t devices = 2 + random.below(7);
+    const SmallInstance instance = random_instance(random, devices);
+    const Problem problem = problem_of(instance, random_fair_cluster(random, devices));
+    const Timeline timeline = simulate(problem, schedule_of(instance));
+    for (const Transfer& transfer : timeline.transfers)
+      slowed += transfer.end - transfer.start > problem.transfer_time(transfer.tensor, transfer.from, transfer.to);
+    write_text(file, text_of(instance, devices) + links_text(problem.cluster()));
+    const CommandResult result = run_command("'" + peer.string() + "' fair < '" + file.string() + "'");
+    REQUIRE_MESSAGE(result.exit_code == 0, result.error);
+    const std::int64_t theirs = std::llround(std::stod(result.output) * 1e9);
+    // Ours has each end at the nearest nanosecond: every transfer adds half a one at most to what the others find.
+    CAPTURE(timeline.transfers.size());
+    CHECK(std::abs(theirs - timeline.makespan.count) <= static_cast<std::int64_t>(timeline.transfers.size() / 2));
+  }
+  CHECK(slowed > 1'000);
+}
+
 }  // namespace
 }  // namespace trainyard::test

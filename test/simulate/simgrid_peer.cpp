@@ -5,8 +5,11 @@
 // other device that wants it, one at a time per direction of each pair of devices, in the order of readiness; latency
 // plus bytes over bandwidth. Those that become ready together are taken by id; otherwise there must be no ties.
 //
+// With the argument `fair` tensors cross as soon as they are there, and share the links of their routes.
+//
 // Standard input: DEVICES OPS TENSORS LATENCY_NS BYTES_PER_NS; of each op: DEVICE DURATION_NS; of each tensor: PRODUCER
-// BYTES CONSUMER_COUNT CONSUMER... .
+// BYTES CONSUMER_COUNT CONSUMER... . Where fair then LINKS, of each BYTES_PER_NS; and of each ordered pair of devices
+// LINK_COUNT LINK... . The latency is that of each route.
 
 #include <algorithm>
 #include <cstddef>
@@ -50,7 +53,7 @@ struct Queue {
 
 class Peer {
  public:
-  explicit Peer(std::istream& in) {
+  Peer(std::istream& in, bool fair) : fair_(fair) {
     std::size_t ops = 0, tensors = 0;
     in >> devices_ >> ops >> tensors >> latency_ns_ >> bytes_per_ns_;
     ops_.resize(ops);
@@ -67,7 +70,10 @@ class Peer {
     }
     device_queues_.resize(devices_);
     link_queues_.resize(devices_ * devices_);
-    make_platform();
+    if (fair_)
+      make_shared_platform(in);
+    else
+      make_platform();
     sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) { completed(activity); });
   }
 
@@ -97,6 +103,41 @@ class Peer {
     zone->seal();
   }
 
+  void make_shared_platform(std::istream& in) {
+    auto* zone = sg4::create_full_zone("node");
+    for (std::size_t d = 0; d < devices_; ++d)
+      hosts_.push_back(zone->create_host("d" + std::to_string(d), 1e9)->seal());
+    std::size_t count = 0;
+    in >> count;
+    std::vector<sg4::Link*> links(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      double bytes_per_ns = 0;
+      in >> bytes_per_ns;
+      links[i] = zone->create_link("l" + std::to_string(i), bytes_per_ns * 1e9)
+                     ->set_sharing_policy(sg4::Link::SharingPolicy::SHARED)
+                     ->seal();
+    }
+    for (std::size_t from = 0; from < devices_; ++from)
+      for (std::size_t to = 0; to < devices_; ++to) {
+        if (from == to) continue;
+        // The latency by a link of its own, for SimGrid divides bandwidth in inverse proportion to the latency of
+        // routes: they must have the same.
+        std::vector<sg4::LinkInRoute> route{
+            sg4::LinkInRoute(zone->create_link("w" + std::to_string(from) + "-" + std::to_string(to), 1e18)
+                                 ->set_latency(latency_ns_ * 1e-9)
+                                 ->set_sharing_policy(sg4::Link::SharingPolicy::FATPIPE)
+                                 ->seal())};
+        std::size_t length = 0;
+        for (in >> length; length > 0; --length) {
+          std::size_t link = 0;
+          in >> link;
+          route.emplace_back(links[link]);
+        }
+        zone->add_route(hosts_[from]->get_netpoint(), hosts_[to]->get_netpoint(), nullptr, nullptr, route, false);
+      }
+    zone->seal();
+  }
+
   void completed(const sg4::Activity& activity) {
     retired_.clear();  // the activity at hand must outlive this call
     if (const auto found = running_ops_.find(&activity); found != running_ops_.end()) {
@@ -113,10 +154,15 @@ class Peer {
       enqueue_ops(ready);
     } else if (const auto crossing = running_crossings_.find(&activity); crossing != running_crossings_.end()) {
       const auto [tensor, to] = crossings_[crossing->second];
-      const std::size_t link = link_of(crossing->second);
+      const std::size_t which = crossing->second, link = link_of(which);
       running_crossings_.erase(crossing);
-      release(link_queues_[link]);
-      start_crossing(link);
+      if (fair_) {
+        retired_.push_back(std::move(flows_[which]));
+        flows_.erase(which);
+      } else {
+        release(link_queues_[link]);
+        start_crossing(link);
+      }
       std::vector<std::size_t> ready;
       arrive(tensor, to, ready);
       enqueue_ops(ready);
@@ -146,6 +192,10 @@ class Peer {
     destinations.erase(std::unique(destinations.begin(), destinations.end()), destinations.end());
     for (const std::size_t to : destinations) {
       crossings_.push_back({t, to});
+      if (fair_) {
+        flows_[crossings_.size() - 1] = start(crossings_.size() - 1);
+        continue;
+      }
       const std::size_t link = link_of(crossings_.size() - 1);
       link_queues_[link].waiting.push_back(crossings_.size() - 1);
       start_crossing(link);
@@ -173,13 +223,18 @@ class Peer {
     const std::size_t crossing = queue.waiting.front();
     queue.waiting.pop_front();
     queue.busy = true;
-    const auto comm = sg4::Comm::sendto_init(hosts_[link / devices_], hosts_[link % devices_]);
+    queue.running = start(crossing);
+  }
+  sg4::ActivityPtr start(std::size_t crossing) {
+    const std::size_t pair = link_of(crossing);
+    const auto comm = sg4::Comm::sendto_init(hosts_[pair / devices_], hosts_[pair % devices_]);
     comm->set_payload_size(tensors_[crossings_[crossing].tensor].bytes);
     running_crossings_[comm.get()] = crossing;
-    queue.running = comm;
     comm->start();
+    return comm;
   }
 
+  bool fair_ = false;
   std::size_t devices_ = 0;
   double latency_ns_ = 0, bytes_per_ns_ = 0;
   std::vector<Op> ops_;
@@ -188,6 +243,7 @@ class Peer {
   std::vector<sg4::Host*> hosts_;
   std::vector<Queue> device_queues_, link_queues_;
   std::map<const sg4::Activity*, std::size_t> running_ops_, running_crossings_;  // looked up only
+  std::map<std::size_t, sg4::ActivityPtr> flows_;                                // by crossing, where they share
   std::vector<sg4::ActivityPtr> retired_;
   std::size_t ended_ = 0;
 };
@@ -204,7 +260,8 @@ int main(int argc, char** argv) {
   sg4::Engine::set_config("network/crosstraffic", false);
   // and takes dates within a nanosecond for one.
   sg4::Engine::set_config("surf/precision", 1e-12);
-  auto* peer = new Peer(std::cin);  // never deleted: SimGrid still refers to it at exit
+  auto* peer = new Peer(
+      std::cin, argc > 1 && std::string(argv[1]) == "fair");  // never deleted: SimGrid still refers to it at exit
   const std::clock_t from = std::clock();
   const bool all_ended = peer->run(engine);
   const double seconds = static_cast<double>(std::clock() - from) / CLOCKS_PER_SEC;

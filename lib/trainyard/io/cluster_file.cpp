@@ -80,7 +80,8 @@ Link read_link(TableReader& table) {
   link.latency = table.quantity("latency", parse_time).value_or(Nanoseconds{});
   link.gap = table.quantity("gap", parse_time).value_or(Nanoseconds{});
   link.duplex = table.word("duplex", {"full", "half"}) == 0 ? Duplex::full : Duplex::half;
-  link.sharing = table.word("sharing", {"serial", "none"}) == 0 ? Sharing::serial : Sharing::none;
+  constexpr Sharing kSharings[] = {Sharing::serial, Sharing::none, Sharing::fair};
+  link.sharing = kSharings[table.word("sharing", {"serial", "none", "fair"})];
   link.bus = table.text("bus").value_or("");
   return link;
 }
@@ -248,6 +249,7 @@ void write_cluster(const ClusterSpec& spec, std::ostream& out) {
     write_times(text, link.latency, link.gap);
     if (link.duplex == Duplex::half) text += "duplex = \"half\"\n";
     if (link.sharing == Sharing::none) text += "sharing = \"none\"\n";
+    if (link.sharing == Sharing::fair) text += "sharing = \"fair\"\n";
     write_text(text, "bus", link.bus);
   }
   for (const Egress& egress : spec.egresses) {

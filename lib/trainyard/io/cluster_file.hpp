@@ -29,7 +29,7 @@ namespace trainyard {
 ///     bandwidth = "12 GB/s"
 ///     latency = "5 us"            # 0 where it is left out, like `gap`
 ///     duplex = "half"             # full, half
-///     sharing = "serial"          # serial, none
+///     sharing = "serial"          # serial, none, fair
 ///     bus = "host"                # shares one more resource with the links of the same bus
 ///     [[egress]]                  # device, bandwidth, latency, gap, broadcast
 ///     [[route]]                   # from, to, links

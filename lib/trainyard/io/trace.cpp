@@ -241,20 +241,29 @@ class TraceWriter {
           microseconds(at), bytes);
   }
 
+  /// What moves over each channel, and over each other lane: of transfers side by side the sum.
   void write_link_use() {
-    for (const Lane& lane : lanes_) {
-      if (lane.kind == Lane::Kind::device || lane.spans.empty()) continue;
-      const std::string name = "bytes/s: " + lane.name;
-      Nanoseconds end{-1};
-      const auto idle = [&] { write_counter(links_pid(), name, end, 0); };
-      for (const std::size_t index : lane.spans) {
-        const Transfer& transfer = timeline_.transfers[index];
-        if (end.count >= 0 && end < transfer.start) idle();
-        const double rate = static_cast<double>(transfer.bytes.count) / seconds(transfer.end - transfer.start);
-        write_counter(links_pid(), name, transfer.start, static_cast<std::int64_t>(rate));
-        end = transfer.end;
+    for (std::size_t first = 0, last = 0; first < lanes_.size(); first = last) {
+      const Lane& lane = lanes_[first];
+      const auto same = [&](const Lane& other) { return !lane.channel.is_none() && other.channel == lane.channel; };
+      for (last = first + 1; last < lanes_.size() && same(lanes_[last]);) ++last;
+      if (lane.kind == Lane::Kind::device) continue;
+      std::vector<std::pair<Nanoseconds, std::int64_t>> changes;
+      for (std::size_t i = first; i < last; ++i)
+        for (const std::size_t index : lanes_[i].spans) {
+          const Transfer& transfer = timeline_.transfers[index];
+          const auto rate = static_cast<std::int64_t>(static_cast<double>(transfer.bytes.count) /
+                                                      seconds(transfer.end - transfer.start));
+          changes.emplace_back(transfer.start, rate);
+          changes.emplace_back(transfer.end, -rate);
+        }
+      std::ranges::sort(changes);
+      std::int64_t rate = 0;
+      for (std::size_t i = 0; i < changes.size(); ++i) {
+        rate += changes[i].second;
+        if (i + 1 == changes.size() || changes[i + 1].first > changes[i].first)
+          write_counter(links_pid(), "bytes/s: " + lane.name, changes[i].first, rate);
       }
-      idle();
     }
   }
 

@@ -376,6 +376,7 @@ constexpr std::uint32_t kSomeDevices = 33, kManyDevices = 256;
 std::int64_t run_commits(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
                          bool record, Workspace& workspace) {
   assert(schedule.policy != Policy::priority || schedule.priority.empty());
+  assert(!problem.problem.cluster().has_fair_channels());
   // Ops of zero duration are finished beside the queue, which only the general form does.
   Links links = problem.zero_durations ? Links::queued : problem.links;
   GivenDurations given{durations, true};

@@ -35,7 +35,8 @@ namespace trainyard::detail {
 /// the cost of a topological sweep where an event loop takes seven to thirty.
 ///
 /// `durations`: by op id, in place of the problem's; null: the problem's. Returns the makespan; fills workspace.record
-/// where `record`. The schedule must have passed check_schedule, and its policy must be fifo or strict.
+/// where `record`. The schedule must have passed check_schedule, and its policy must be fifo or strict; the cluster
+/// must have no fair channels.
 std::int64_t run_commits(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
                          bool record, Workspace& workspace);
 

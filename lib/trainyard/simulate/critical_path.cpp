@@ -28,7 +28,8 @@ class Backtrace {
       const Transfer& transfer = timeline.transfers[i];
       ++first_transfer_[transfer.tensor.index() + 1];
       if (transfer.end > transfer.start)
-        for (const ChannelId channel : channels(transfer)) on_channel.emplace_back(channel, i);
+        for (const ChannelId channel : channels(transfer))
+          if (is_serial(channel)) on_channel.emplace_back(channel, i);
     }
     for (std::size_t t = 0; t < graph_.tensor_count(); ++t) first_transfer_[t + 1] += first_transfer_[t];
     std::ranges::sort(on_channel, {}, [&](const auto& entry) {
@@ -58,6 +59,8 @@ class Backtrace {
   Hops<ChannelId> channels(const Transfer& transfer) const {
     return problem_.cluster().route(transfer.from, transfer.to).channels;
   }
+
+  bool is_serial(ChannelId channel) const { return !problem_.cluster().channel(channel).fair; }
 
   /// Sets the step's cause.
   std::optional<PathStep> step_before(PathStep& step) const {

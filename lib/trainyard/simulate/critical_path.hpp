@@ -28,8 +28,9 @@ struct PathStep {
 /// before it ends, or at the end of that one's gap on the resource that both need.
 ///
 /// Found backwards from the op that ends last. A task that starts the moment it is ready is bound by the task that made
-/// it ready; any other by the one that held its resource until then. Ties: ops before transfers, then lower id. The
-/// timeline must be the schedule's.
+/// it ready; any other by the one that held its resource until then. A transfer never waits for a fair channel, so what
+/// it shares one with does not appear: only that it takes longer than alone shows it. Ties: ops before transfers, then
+/// lower id. The timeline must be the schedule's.
 std::vector<PathStep> critical_path(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
 
 }  // namespace trainyard

@@ -12,6 +12,7 @@
 #include "trainyard/simulate/delta_restart.hpp"
 #include "trainyard/simulate/delta_state.hpp"
 #include "trainyard/simulate/delta_walk.hpp"
+#include "trainyard/simulate/event_engine.hpp"
 #include "trainyard/simulate/memory.hpp"
 #include "trainyard/simulate/peaks.hpp"
 #include "trainyard/simulate/priority_engine.hpp"
@@ -37,26 +38,38 @@ struct DeltaSimulation::State {
         workspace(problem) {
     for (std::uint32_t op = 0; op < problem.ops; ++op)
       state.work.ops[op].device = static_cast<std::uint32_t>(schedule.placement[OpId{problem.op_id(op)}].index());
-    if (full())
-      state.makespan = run_in_full(false).count;
-    else
-      record_all();
-  }
-
-  /// No run is kept: each is a full one.
-  bool full() const { return schedule.policy == Policy::priority; }
-  Nanoseconds run_in_full(bool record) {
-    const bool priorities = full() && !schedule.priority.empty();
-    const auto engine = priorities ? detail::run_priorities : detail::run_commits;
-    return Nanoseconds{engine(problem, written_schedule(), nullptr, record, workspace)};
-  }
-
-  void record_all() {
     for (std::uint32_t op = 0; op < problem.ops; ++op) {
       state.device_work[state.work.ops[op].device] += duration(op);
       if (state.strict && duration(op) > 0) set_turn(op, turn_in_order(op));
     }
     for (std::uint32_t op = 0; op < problem.ops; ++op) set_pending(op);
+    if (full()) {
+      state.makespan = run_in_full(state.strict).count;
+      keep_times();
+    } else {
+      record_all();
+    }
+  }
+
+  bool fair() const { return problem.problem.cluster().has_fair_channels(); }
+  /// Every run is a full one.
+  bool full() const { return schedule.policy == Policy::priority || fair(); }
+  Nanoseconds run_in_full(bool record) {
+    const bool priorities = schedule.policy == Policy::priority && !schedule.priority.empty();
+    const auto engine = fair() ? detail::run_event_engine : priorities ? detail::run_priorities : detail::run_commits;
+    return Nanoseconds{engine(problem, written_schedule(), nullptr, record, workspace)};
+  }
+  /// Of a full run under `strict`: what turns are found by.
+  void keep_times() {
+    if (!state.strict) return;
+    state.snapshots.assign(1, {});
+    for (const OpId op : problem.problem.ops()) {
+      const Span span = workspace.record.ops[op];
+      state.runs[position(op)] = {span.start.count, span.end.count, 0};
+    }
+  }
+
+  void record_all() {
     record_from_start();
     // Snapshots take at most about 100 bytes per op; where many ops wait at once, they stand further apart.
     std::size_t bytes = 0;
@@ -204,7 +217,8 @@ struct DeltaSimulation::State {
     find_turns();
     pending = true;
     if (full()) {
-      new_makespan = run_in_full(false).count;
+      new_makespan = run_in_full(state.strict).count;
+      if (new_makespan == detail::kDeadlock) return refuse({Outcome::deadlock, Nanoseconds{0}});
       if (new_makespan <= limit.count) return {Outcome::complete, Nanoseconds{new_makespan}};
       return refuse({Outcome::above, Nanoseconds{new_makespan}});
     }
@@ -236,7 +250,9 @@ struct DeltaSimulation::State {
   }
   void accept() {
     assert(pending);
-    if (!full() && !state.change.ops.empty()) {
+    if (full()) {
+      keep_times();
+    } else if (!state.change.ops.empty()) {
       detail::run_delta(*all, state, kNoLimit.count, true);
       detail::accept_run(*all, state);
     }

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <boost/heap/d_ary_heap.hpp>
-#include <cassert>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "trainyard/simulate/fair_flows.hpp"
 #include "trainyard/simulate/waiting_lines.hpp"
 
 namespace trainyard::detail {
 namespace {
 
-/// Something that happens at a time: a task ends, or a resource's gap does. Tasks are numbered ops first, then
-/// transfers; resources devices first, then channels, and count on after the tasks.
+/// Something that happens at a time: a task ends, a resource's gap does, or the latency of a transfer that goes over
+/// fair channels. Tasks are numbered ops first, then transfers; resources devices first, then channels, and count on
+/// after the tasks; transfers whose latency ends, after the resources. The end of a flow is outdated where FairFlows
+/// says so.
 struct Event {
   std::int64_t time = 0;
   std::uint32_t what = 0;
@@ -52,6 +55,7 @@ class Engine {
     for (const DeviceId device : problem.devices()) gap_[device.index()] = problem.cluster().device(device).gap.count;
     for (const ChannelId channel : problem.cluster().channels())
       gap_[line_of(channel)] = problem.cluster().channel(channel).gap.count;
+    if (problem.cluster().has_fair_channels()) flows_.emplace(problem.cluster(), transfers.size());
     if (strict_) next_in_order_.assign(devices_, 0);
     if (schedule.policy == Policy::priority && !schedule.priority.empty()) find_urgencies();
     events_.reserve(idle_.size() + 1);
@@ -63,6 +67,7 @@ class Engine {
       if (pending_[op] == 0) make_ready(op);
     settle();
     dispatch();
+    update_flows();
     while (!events_.empty()) {
       now_ = events_.top().time;
       while (!events_.empty() && events_.top().time == now_) {
@@ -72,8 +77,9 @@ class Engine {
       }
       settle();
       dispatch();
+      update_flows();
     }
-    assert(ended_ == tasks_);
+    times_.complete = ended_ == tasks_;
     return std::move(times_);
   }
 
@@ -81,13 +87,19 @@ class Engine {
   // Resources: devices, then channels.
   static std::size_t line_of(DeviceId device) { return device.index(); }
   std::size_t line_of(ChannelId channel) const { return devices_ + channel.index(); }
+  /// Transfers take turns on it.
+  bool is_serial(ChannelId channel) const { return !problem_.cluster().channel(channel).fair; }
+  bool is_shared(TransferId transfer) const {
+    return flows_ && !std::ranges::all_of(transfers_.channels[transfer], [&](ChannelId c) { return is_serial(c); });
+  }
 
   std::vector<std::uint32_t> line_capacities() const {
     std::vector<std::uint32_t> capacities(devices_ + problem_.cluster().channel_count(), 0);
     if (!strict_)
       for (const OpId op : graph_.ops()) ++capacities[line_of(schedule_.placement[op])];
     for (const TransferId transfer : transfers_.ids())
-      for (const ChannelId channel : transfers_.channels[transfer]) ++capacities[line_of(channel)];
+      for (const ChannelId channel : transfers_.channels[transfer])
+        if (is_serial(channel)) ++capacities[line_of(channel)];
     return capacities;
   }
 
@@ -113,10 +125,14 @@ class Engine {
       end(op);
     } else if (what < tasks_) {
       const TransferId transfer{what - ops_};
-      for (const ChannelId channel : transfers_.channels[transfer]) release(line_of(channel));
+      if (flows_ && !end_flow(transfer)) return;
+      for (const ChannelId channel : transfers_.channels[transfer])
+        if (is_serial(channel)) release(line_of(channel));
       end(transfer);
-    } else {
+    } else if (what < tasks_ + idle_.size()) {
       set_idle(what - tasks_);
+    } else {
+      begin_flow(TransferId{what - tasks_ - idle_.size()});
     }
   }
   void release(std::size_t line) {
@@ -171,12 +187,14 @@ class Engine {
       instant_.push_back(static_cast<std::uint32_t>(task));
       return;
     }
-    const auto channels = transfers_.channels[transfer];
-    if (channels.empty()) return start(transfer);
-    for (const ChannelId channel : channels) {
+    bool takes_turns = false;
+    for (const ChannelId channel : transfers_.channels[transfer]) {
+      if (!is_serial(channel)) continue;
+      takes_turns = true;
       lines_.push(line_of(channel), waiting(task));
       touch(line_of(channel));
     }
+    if (!takes_turns) start(transfer);
   }
 
   /// Ends the tasks of zero duration that became ready, and those that this makes ready; a list and not a recursion,
@@ -217,8 +235,10 @@ class Engine {
     const TransferId transfer{candidate.task - ops_};
     const auto channels = transfers_.channels[transfer];
     for (const ChannelId channel : channels)
-      if (!idle_[line_of(channel)] || lines_.first(line_of(channel)).task != candidate.task) return;
+      if (is_serial(channel) && (!idle_[line_of(channel)] || lines_.first(line_of(channel)).task != candidate.task))
+        return;
     for (const ChannelId channel : channels) {
+      if (!is_serial(channel)) continue;
       lines_.pop(line_of(channel));
       idle_[line_of(channel)] = 0;
     }
@@ -239,8 +259,43 @@ class Engine {
     events_.push({now_ + duration_[op].count, static_cast<std::uint32_t>(op.index())});
   }
   void start(TransferId transfer) {
+    if (is_shared(transfer)) return start_flow(transfer);
     times_.transfers[transfer] = {Nanoseconds{now_}, Nanoseconds{now_} + transfers_.duration[transfer]};
     events_.push({now_ + transfers_.duration[transfer].count, static_cast<std::uint32_t>(ops_ + transfer.index())});
+  }
+
+  // --- fair sharing: latency, then a flow ---
+
+  Nanoseconds latency(TransferId transfer) const {
+    return problem_.transfer_latency(transfers_.from[transfer], transfers_.to[transfer]);
+  }
+  void start_flow(TransferId transfer) {
+    const Nanoseconds now{now_}, latency = this->latency(transfer), alone = transfers_.duration[transfer] - latency;
+    times_.transfers[transfer] = {now, now + latency};
+    if (alone.count == 0)
+      events_.push({now_ + latency.count, static_cast<std::uint32_t>(ops_ + transfer.index())});
+    else if (latency.count == 0)
+      begin_flow(transfer);
+    else
+      events_.push({now_ + latency.count, static_cast<std::uint32_t>(tasks_ + idle_.size() + transfer.index())});
+  }
+  void begin_flow(TransferId transfer) {
+    const DeviceId from = transfers_.from[transfer], to = transfers_.to[transfer];
+    flows_->begin(transfer, transfers_.duration[transfer] - latency(transfer),
+                  problem_.cluster().route(from, to).bandwidth, transfers_.channels[transfer], now_);
+  }
+  /// False: it is a flow, and this is not its end.
+  bool end_flow(TransferId transfer) {
+    if (!is_shared(transfer) || transfers_.duration[transfer] == latency(transfer)) return true;
+    if (!flows_->ends_at(transfer, now_)) return false;
+    flows_->end(transfer);
+    times_.transfers[transfer].end = Nanoseconds{now_};
+    return true;
+  }
+  void update_flows() {
+    if (!flows_) return;
+    for (const FairFlows::End& end : flows_->update(now_))
+      events_.push({end.time, static_cast<std::uint32_t>(ops_ + end.flow.index())});
   }
 
   const Problem& problem_;
@@ -259,6 +314,7 @@ class Engine {
   std::vector<std::size_t> next_in_order_;  // by device, strict only
   WaitingLines lines_;
   EventQueue events_;
+  std::optional<FairFlows> flows_;      // where the cluster has fair channels
   std::vector<std::uint32_t> touched_;  // resources to look at in phase two
   std::vector<std::uint32_t> instant_;  // tasks of zero duration that are to end now
   std::int64_t now_ = 0;
@@ -277,6 +333,7 @@ std::int64_t run_event_engine(const DenseProblem& problem, const Schedule& sched
                               bool record, Workspace& workspace) {
   const PlannedTransfers planned(problem.problem, schedule.placement);
   const TaskTimes times = run_events(problem.problem, schedule, planned, durations);
+  if (!times.complete) return kDeadlock;
   Nanoseconds last{0};
   for (const Span& span : times.ops) last = std::max(last, span.end);
   if (!record) return last.count;

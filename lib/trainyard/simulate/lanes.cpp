@@ -26,13 +26,13 @@ void add(Lane& lane, Span span, std::size_t index) {
   (span.start == span.end ? lane.instants : lane.spans).push_back(index);
 }
 
-/// Spreads transfers that may overlap over as few lanes as hold them: each takes the first lane that is free.
-void add_free_lanes(std::vector<Lane>& lanes, const Timeline& timeline, DeviceId sender, const std::string& name,
-                    std::vector<std::size_t> transfers) {
+/// Spreads transfers that may overlap over as few lanes as hold them. `first`: the first such lane.
+void add_lanes(std::vector<Lane>& lanes, const Timeline& timeline, const Lane& first,
+               std::vector<std::size_t> transfers) {
   std::sort(transfers.begin(), transfers.end(), [&](std::size_t a, std::size_t b) {
     return std::pair{timeline.transfers[a].start, a} < std::pair{timeline.transfers[b].start, b};
   });
-  const std::size_t first = lanes.size();
+  const std::size_t base = lanes.size();
   std::vector<Nanoseconds> free_at;
   for (const std::size_t index : transfers) {
     const Transfer& transfer = timeline.transfers[index];
@@ -41,11 +41,11 @@ void add_free_lanes(std::vector<Lane>& lanes, const Timeline& timeline, DeviceId
     while (!instant && at < free_at.size() && free_at[at] > transfer.start) ++at;
     if (at == free_at.size()) {
       free_at.push_back(Nanoseconds{0});
-      const std::string number = at == 0 ? "" : " " + std::to_string(at + 1);
-      lanes.push_back({Lane::Kind::free, sender, ChannelId::none(), "from " + name + ", unshared" + number, {}, {}});
+      lanes.push_back(first);
+      if (at > 0) lanes.back().name += " " + std::to_string(at + 1);
     }
     if (!instant) free_at[at] = transfer.end;
-    add(lanes[first + at], {transfer.start, transfer.end}, index);
+    add(lanes[base + at], {transfer.start, transfer.end}, index);
   }
 }
 
@@ -56,31 +56,28 @@ std::vector<Lane> lanes(const Problem& problem, const Placement& placement, cons
   std::vector<Lane> result;
   for (const DeviceId device : problem.devices())
     result.push_back({Lane::Kind::device, device, ChannelId::none(), cluster.device(device).name, {}, {}});
-  for (const ChannelId channel : cluster.channels())
-    result.push_back({Lane::Kind::channel, DeviceId::none(), channel, channel_name(cluster.channel(channel)), {}, {}});
-
   for (const OpId op : problem.ops()) add(result[placement[op].index()], timeline.ops[op], op.index());
+  const auto op_span = [&](std::size_t i) { return timeline.ops[OpId{i}]; };
+  for (Lane& lane : result) sort_by_start(lane, op_span);
+
+  IdMap<ChannelId, std::vector<std::size_t>> carried(cluster.channel_count());
   IdMap<DeviceId, std::vector<std::size_t>> unshared(problem.device_count());
   for (std::size_t i = 0; i < timeline.transfers.size(); ++i) {
     const Transfer& transfer = timeline.transfers[i];
     const Route route = cluster.route(transfer.from, transfer.to);
-    for (const ChannelId channel : route.channels)
-      add(result[problem.device_count() + channel.index()], {transfer.start, transfer.end}, i);
+    for (const ChannelId channel : route.channels) carried[channel].push_back(i);
     if (route.channels.empty()) unshared[transfer.from].push_back(i);
   }
-
-  const auto op_span = [&](std::size_t i) { return timeline.ops[OpId{i}]; };
-  const auto transfer_span = [&](std::size_t i) {
-    return Span{timeline.transfers[i].start, timeline.transfers[i].end};
-  };
-  for (Lane& lane : result) {
-    if (lane.kind == Lane::Kind::device)
-      sort_by_start(lane, op_span);
-    else
-      sort_by_start(lane, transfer_span);
+  for (const ChannelId channel : cluster.channels()) {
+    const Lane first{Lane::Kind::channel, DeviceId::none(), channel, channel_name(cluster.channel(channel)), {}, {}};
+    if (carried[channel].empty()) result.push_back(first);
+    add_lanes(result, timeline, first, std::move(carried[channel]));
   }
   for (const DeviceId device : problem.devices())
-    add_free_lanes(result, timeline, device, cluster.device(device).name, std::move(unshared[device]));
+    add_lanes(
+        result, timeline,
+        {Lane::Kind::free, device, ChannelId::none(), "from " + cluster.device(device).name + ", unshared", {}, {}},
+        std::move(unshared[device]));
   return result;
 }
 

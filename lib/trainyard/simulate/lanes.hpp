@@ -12,11 +12,13 @@
 
 namespace trainyard {
 
-/// A row of a drawing of the timeline: what one serial resource did. Spans of one lane never overlap.
+/// A row of a drawing of the timeline: what one serial resource did, or a part of what a fair channel did. Spans of one
+/// lane never overlap.
 struct Lane {
   enum class Kind : std::uint8_t {
     device,   // the ops of a device
-    channel,  // the transfers that held a channel; one over several channels is on each of their lanes
+    channel,  // the transfers of a channel; one over several channels is on a lane of each. A fair channel has as many
+              // lanes as transfers at once, at least one
     free,     // transfers from one device that held no channel: as many lanes as run at once
   };
   Kind kind;
@@ -28,7 +30,7 @@ struct Lane {
 };
 
 /// Devices in the order of their ids, then channels in the order of theirs, then free lanes by sender. A lane may be
-/// empty.
+/// empty. Where transfers overlap, each takes the first lane that is free, by (start, index).
 std::vector<Lane> lanes(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
 }  // namespace trainyard

@@ -283,6 +283,7 @@ class PriorityWalk {
 std::int64_t run_priorities(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
                             bool record, Workspace& workspace) {
   assert(schedule.policy == Policy::priority && !schedule.priority.empty());
+  assert(!problem.problem.cluster().has_fair_channels());
   workspace.prepare_queued(problem);
   if (!record) return PriorityWalk<false>{problem, schedule, durations, workspace}.run();
   workspace.prepare_record(problem);

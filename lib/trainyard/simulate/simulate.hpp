@@ -15,7 +15,7 @@ namespace trainyard {
 ///     r(op)       = the latest of: the ends of the producers of its inputs on its device, the ends of the transfers
 ///                   that bring the others, the ends of the ops it comes after; 0 where there is none
 ///     r(transfer) = end of the producer
-///     end(x)      = start(x) + p(x)
+///     end(x)      = start(x) + p(x), but where it shares a fair channel
 ///
 /// Where waiting tasks want a resource, the first in order gets it: by (r, id) under `fifo`; by (-priority, r, id)
 /// under `priority`, the priority of a transfer being that of its most urgent consumer at its destinations. A transfer
@@ -29,6 +29,11 @@ namespace trainyard {
 /// A task of zero duration takes no resource, under any policy: it completes the moment it becomes ready. So an op of
 /// zero duration does not wait for its turn in a strict order, and the order goes on without it; nor does a transfer
 /// of zero duration wait for its link. A route without channels is never waited for.
+///
+/// Fair channels (Sharing::fair). No transfer waits for one. A transfer whose route has some first waits for and takes
+/// the serial channels of its route, if any, as above; then its latency passes; then its bytes flow, sharing the fair
+/// channels with all others that flow there, whatever their priorities; and it holds the serial ones until it ends.
+/// simulate/fair_flows.hpp has the rates.
 ///
 /// On an egress that broadcasts, one transfer serves all destinations whose route is that egress alone.
 ///

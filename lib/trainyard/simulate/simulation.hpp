@@ -23,8 +23,8 @@ struct MemoryPeaks {
 };
 
 /// simulate() for searches that try many schedules of one problem: it prepares the problem once, and after the first
-/// run of a kind it allocates nothing more. Same rules, same results. One per thread; a copy shares the prepared
-/// problem and has a workspace of its own.
+/// run of a kind it allocates nothing more (it does where the cluster has fair channels). Same rules, same results. One
+/// per thread; a copy shares the prepared problem and has a workspace of its own.
 ///
 /// Schedules must have passed check_schedule: nothing is checked again here.
 class Simulation {

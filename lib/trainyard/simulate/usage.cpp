@@ -39,6 +39,17 @@ Nanoseconds exposed(std::span<const Span> ops, std::span<const Span> transfers) 
   return total;
 }
 
+/// Length of the union.
+Nanoseconds covered(std::span<const Span> spans) {
+  Nanoseconds total{0}, until{0};
+  for (const Span& span : sorted(spans)) {
+    if (span.end <= until) continue;
+    total += span.end - std::max(until, span.start);
+    until = span.end;
+  }
+  return total;
+}
+
 Bytes saturating_sum(Bytes a, Bytes b) {
   constexpr Bytes kMost{std::numeric_limits<std::int64_t>::max()};
   return a > kMost - b ? kMost : a + b;
@@ -47,16 +58,21 @@ Bytes saturating_sum(Bytes a, Bytes b) {
 }  // namespace
 
 void account_usage(const Problem& problem, const Placement& placement, Timeline& timeline) {
+  const Cluster& cluster = problem.cluster();
   std::vector<std::pair<DeviceId, Span>> ops, transfers;
+  std::vector<std::pair<ChannelId, Span>> shared;
   for (const OpId op : problem.ops()) {
     const Span span = timeline.ops[op];
     timeline.devices[placement[op]].busy += span.end - span.start;
     if (span.end > span.start) ops.emplace_back(placement[op], span);
   }
   for (const Transfer& transfer : timeline.transfers) {
-    for (const ChannelId channel : problem.cluster().route(transfer.from, transfer.to).channels) {
+    for (const ChannelId channel : cluster.route(transfer.from, transfer.to).channels) {
       ChannelUse& use = timeline.channels[channel];
-      use.busy += transfer.end - transfer.start;
+      if (cluster.channel(channel).fair)
+        shared.push_back({channel, {transfer.start, transfer.end}});
+      else
+        use.busy += transfer.end - transfer.start;
       use.bytes = saturating_sum(use.bytes, transfer.bytes);
     }
     if (transfer.end == transfer.start) continue;
@@ -64,6 +80,10 @@ void account_usage(const Problem& problem, const Placement& placement, Timeline&
     transfers.emplace_back(transfer.from, span);
     transfers.emplace_back(transfer.to, span);
     for (const DeviceId device : transfer.also_to) transfers.emplace_back(device, span);
+  }
+  if (!shared.empty()) {
+    const CompressedRows<ChannelId, Span> on_channel(cluster.channel_count(), shared);
+    for (const ChannelId channel : cluster.channels()) timeline.channels[channel].busy += covered(on_channel[channel]);
   }
   const SpanRows ops_of(problem.device_count(), ops), transfers_of(problem.device_count(), transfers);
   for (const DeviceId device : problem.devices())

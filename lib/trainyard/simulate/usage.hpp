@@ -12,6 +12,7 @@ namespace trainyard::detail {
 ///     busy(device)    = sum of the durations of its ops
 ///     exposed(device) = length of (union of the transfers to or from it) without (union of its ops)
 ///     busy(channel)   = sum of the durations of the transfers that held it; gaps are not in it
+///                       of a fair one: length of the union of its transfers, latencies included
 ///     bytes(channel)  = sum of their bytes, those of transfers too short for a nanosecond included; at most 2^63 - 1
 void account_usage(const Problem& problem, const Placement& placement, Timeline& timeline);
 
