@@ -59,47 +59,88 @@ void GraphBuilder::throw_if_any() {
   if (!findings_.empty()) throw InputError(std::move(findings_));
 }
 
-OpId GraphBuilder::add(const OpSpec& spec) {
+void OpView::clear() {
+  OpView empty;
+  const auto keep = [](auto& kept, auto& from) {
+    from.clear();
+    kept.swap(from);
+  };
+  keep(empty.device_kinds, device_kinds);
+  keep(empty.times, times);
+  keep(empty.inputs, inputs);
+  keep(empty.outputs, outputs);
+  keep(empty.after, after);
+  *this = std::move(empty);
+}
+
+OpId GraphBuilder::add(const OpSpec& op) {
+  view_.clear();
+  view_.name = op.name;
+  view_.type = op.type;
+  view_.layer = op.layer;
+  view_.signature = op.signature;
+  view_.colocate = op.colocate;
+  view_.phase = op.phase;
+  view_.flops = op.flops;
+  view_.bytes_accessed = op.bytes_accessed;
+  view_.parameter_bytes = op.parameter_bytes;
+  view_.state_bytes = op.state_bytes;
+  view_.workspace_bytes = op.workspace_bytes;
+  view_.device_kinds.assign(op.device_kinds.begin(), op.device_kinds.end());
+  for (const GivenTime& given : op.times) view_.times.push_back({given.on, given.time});
+  view_.inputs.assign(op.inputs.begin(), op.inputs.end());
+  for (const OutputSpec& output : op.outputs) view_.outputs.push_back({output.name, output.bytes, output.kept});
+  view_.after.assign(op.after.begin(), op.after.end());
+  return add_view(view_);
+}
+
+OpId GraphBuilder::add_view(const OpView& view) {
   const OpId op{graph_.op_count()};
-  graph_.op_names_.push_back(spec.name);
+  graph_.op_names_.push_back(view.name);
   const OpId same_name = op_index_.insert(graph_.op_names_, op);
-  if (!full()) check(spec, op, same_name);
-  graph_.type_.push_back(graph_.words_.number(spec.type));
-  graph_.layer_.push_back(graph_.words_.number(spec.layer));
-  graph_.signature_.push_back(graph_.words_.number(spec.signature));
-  graph_.colocate_.push_back(graph_.words_.number(spec.colocate));
-  graph_.phase_.push_back(spec.phase);
-  graph_.flops_.push_back(spec.flops);
-  graph_.bytes_accessed_.push_back(spec.bytes_accessed);
-  graph_.parameter_bytes_.push_back(spec.parameter_bytes);
-  graph_.state_bytes_.push_back(spec.state_bytes);
-  graph_.workspace_bytes_.push_back(spec.workspace_bytes);
-  std::uint32_t kinds = 0;
-  if (!spec.device_kinds.empty()) {
-    const auto [set, added] = kind_sets_.try_emplace(spec.device_kinds, static_cast<std::uint32_t>(kind_sets_.size()));
-    if (added) graph_.device_kind_sets_.push_back(spec.device_kinds);
-    kinds = set->second;
-  }
-  graph_.device_kinds_.push_back(kinds);
-  if (!spec.times.empty() && !any_times_) {
+  if (!full()) check(view, op, same_name);
+  // Most words are those of the op before.
+  const auto number = [&](std::string_view word, Column<OpId, std::uint32_t>& column) {
+    const std::uint32_t before = op.index() == 0 ? 0 : column[OpId{op.index() - 1}];
+    column.push_back(graph_.words_.word(before) == word ? before : graph_.words_.number(word));
+  };
+  number(view.type, graph_.type_);
+  number(view.layer, graph_.layer_);
+  number(view.signature, graph_.signature_);
+  number(view.colocate, graph_.colocate_);
+  graph_.phase_.push_back(view.phase);
+  graph_.flops_.push_back(view.flops);
+  graph_.bytes_accessed_.push_back(view.bytes_accessed);
+  graph_.parameter_bytes_.push_back(view.parameter_bytes);
+  graph_.state_bytes_.push_back(view.state_bytes);
+  graph_.workspace_bytes_.push_back(view.workspace_bytes);
+  graph_.device_kinds_.push_back(view.device_kinds.empty() ? 0 : kind_set(view));
+  if (!view.times.empty() && !any_times_) {
     any_times_ = true;
     graph_.first_given_time_.assign(op.index(), 0);
   }
   if (any_times_) {
     graph_.first_given_time_.push_back(static_cast<std::uint32_t>(graph_.given_times_.size()));
-    graph_.given_times_.insert(graph_.given_times_.end(), spec.times.begin(), spec.times.end());
+    for (const OpView::Time& given : view.times) graph_.given_times_.push_back({std::string{given.on}, given.time});
   }
-  for (std::size_t k = 0; k < spec.outputs.size(); ++k) add_output(spec, op, k);
+  for (std::size_t k = 0; k < view.outputs.size(); ++k) add_output(view, op, k);
   graph_.first_output_.push_back(static_cast<std::uint32_t>(graph_.tensor_count()));
-  for (const std::string& input : spec.inputs) inputs_.push_back(input);
+  for (const std::string_view input : view.inputs) inputs_.push_back(input);
   first_input_.push_back(static_cast<std::uint32_t>(inputs_.size()));
-  for (const std::string& earlier : spec.after) after_.push_back(earlier);
+  for (const std::string_view earlier : view.after) after_.push_back(earlier);
   first_after_.push_back(static_cast<std::uint32_t>(after_.size()));
   return op;
 }
 
-void GraphBuilder::add_output(const OpSpec& spec, OpId op, std::size_t number) {
-  const OutputSpec& output = spec.outputs[number];
+std::uint32_t GraphBuilder::kind_set(const OpView& op) {
+  const auto [set, added] = kind_sets_.try_emplace({op.device_kinds.begin(), op.device_kinds.end()},
+                                                   static_cast<std::uint32_t>(kind_sets_.size()));
+  if (added) graph_.device_kind_sets_.push_back(set->first);
+  return set->second;
+}
+
+void GraphBuilder::add_output(const OpView& view, OpId op, std::size_t number) {
+  const OpView::Output& output = view.outputs[number];
   const TensorId tensor{graph_.tensor_count()};
   graph_.tensor_names_.push_back(output.name);
   graph_.tensor_bytes_.push_back(output.bytes);
@@ -108,18 +149,18 @@ void GraphBuilder::add_output(const OpSpec& spec, OpId op, std::size_t number) {
   const TensorId same_name = tensor_index_.insert(graph_.tensor_names_, tensor);
   if (full()) return;
   if (output.name.empty())
-    report("missing-name", fmt::format("output {} of op '{}' has no name", number, spec.name),
+    report("missing-name", fmt::format("output {} of op '{}' has no name", number, view.name),
            "give each tensor a unique \"name\"", fmt::format("{}/outputs/{}", at_op(op), number));
   else if (!same_name.is_none())
     report("duplicate-name",
-           fmt::format("tensor '{}' is produced twice, the second time by op '{}'", output.name, spec.name),
+           fmt::format("tensor '{}' is produced twice, the second time by op '{}'", output.name, view.name),
            "rename one of them", fmt::format("{}/outputs/{}/name", at_op(op), number));
-  check_bytes(output.bytes, "bytes", spec, &output, op, number, true);
+  check_bytes(output.bytes, "bytes", view, &output, op, number, true);
 }
 
 // --- checks: what a message says is put together only where there is one ---
 
-void GraphBuilder::check(const OpSpec& op, OpId id, OpId same_name) {
+void GraphBuilder::check(const OpView& op, OpId id, OpId same_name) {
   if (op.name.empty())
     report("missing-name", fmt::format("op {} has no name", id.index()), "give each op a unique \"name\"", at_op(id));
   else if (!same_name.is_none())
@@ -141,9 +182,9 @@ void GraphBuilder::check(const OpSpec& op, OpId id, OpId same_name) {
   if (!plain) check_times(op, at_op(id));
 }
 
-void GraphBuilder::check_times(const OpSpec& op, const std::string& here) {
+void GraphBuilder::check_times(const OpView& op, const std::string& here) {
   for (std::size_t k = 0; k < op.times.size(); ++k) {
-    const GivenTime& given = op.times[k];
+    const OpView::Time& given = op.times[k];
     const auto at = [&] { return fmt::format("{}/times_ns/{}", here, pointer_token(given.on)); };
     if (given.time < Nanoseconds{0})
       report(
@@ -159,14 +200,15 @@ void GraphBuilder::check_times(const OpSpec& op, const std::string& here) {
   }
 }
 
-void GraphBuilder::check_bytes(Bytes bytes, std::string_view field, const OpSpec& op, const OutputSpec* output, OpId id,
-                               std::size_t output_number, bool held) {
+void GraphBuilder::check_bytes(Bytes bytes, std::string_view field, const OpView& op, const OpView::Output* output,
+                               OpId id, std::size_t output_number, bool held) {
   const bool sum_too_large = held && bytes.count > kMostBytes - held_bytes_;
   if (bytes.count >= 0 && !sum_too_large && (held || bytes.count <= kMostBytes)) {
     if (held) held_bytes_ += bytes.count;
     return;
   }
-  const std::string of = output == nullptr ? op.name : fmt::format("{}' for tensor '{}", op.name, output->name);
+  const std::string of =
+      output == nullptr ? std::string{op.name} : fmt::format("{}' for tensor '{}", op.name, output->name);
   const std::string at = output == nullptr ? fmt::format("{}/{}", at_op(id), field)
                                            : fmt::format("{}/outputs/{}/{}", at_op(id), output_number, field);
   if (bytes.count < 0)

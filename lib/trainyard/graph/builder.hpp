@@ -39,6 +39,33 @@ struct OpSpec {
   std::vector<std::string> after = {};  // op names
 };
 
+/// The same, where the texts lie elsewhere: what a reader of large files fills in again for every op. Its fields are
+/// those of OpSpec.
+struct OpView {
+  struct Time {
+    std::string_view on;
+    Nanoseconds time;
+  };
+  struct Output {
+    std::string_view name;
+    Bytes bytes;
+    bool kept = false;
+  };
+
+  std::string_view name, type, layer, signature, colocate;
+  Phase phase = Phase::forward;
+  Flops flops{};
+  Bytes bytes_accessed{}, parameter_bytes{}, state_bytes{}, workspace_bytes{};
+  std::vector<std::string_view> device_kinds;
+  std::vector<Time> times;
+  std::vector<std::string_view> inputs;
+  std::vector<Output> outputs;
+  std::vector<std::string_view> after;
+
+  /// Everything has its default again, and the lists keep their memory.
+  void clear();
+};
+
 /// Takes ops one by one, checks them, and makes the graph. What it holds of an op is what the graph will hold, and the
 /// names of what it reads until they are resolved.
 ///
@@ -53,6 +80,7 @@ class GraphBuilder {
   void set_name(std::string name) { graph_.name_ = std::move(name); }
   /// The new op's id: how many were added before. What is wrong with it is reported by build().
   OpId add(const OpSpec& op);
+  OpId add_view(const OpView& op);
   std::size_t op_count() const { return graph_.op_count(); }
 
   /// Throws InputError with up to kMostFindings findings, each with a pointer such as "/ops/3/outputs/0/bytes":
@@ -69,11 +97,12 @@ class GraphBuilder {
   bool full() const { return findings_.size() >= kMostFindings; }
   void report(std::string code, std::string message, std::string help, std::string pointer);
   void throw_if_any();
-  void check(const OpSpec& op, OpId id, OpId same_name);
-  void check_times(const OpSpec& op, const std::string& here);
-  void check_bytes(Bytes bytes, std::string_view field, const OpSpec& op, const OutputSpec* output, OpId id,
+  void check(const OpView& op, OpId id, OpId same_name);
+  void check_times(const OpView& op, const std::string& here);
+  void check_bytes(Bytes bytes, std::string_view field, const OpView& op, const OpView::Output* output, OpId id,
                    std::size_t output_number, bool held);
-  void add_output(const OpSpec& op, OpId id, std::size_t number);
+  void add_output(const OpView& op, OpId id, std::size_t number);
+  std::uint32_t kind_set(const OpView& op);
   struct Edges {
     std::vector<std::pair<TensorId, OpId>> consumers;
     std::vector<std::pair<OpId, OpId>> before;
@@ -86,6 +115,7 @@ class GraphBuilder {
   NameIndex<OpId> op_index_;
   NameIndex<TensorId> tensor_index_;
   std::map<std::vector<std::string>, std::uint32_t> kind_sets_;
+  OpView view_;  // of the OpSpec at hand
   bool any_times_ = false;
   NameTable<MentionId> inputs_, after_;  // names as mentioned, one op after the other
   std::vector<std::uint32_t> first_input_{0}, first_after_{0};

@@ -15,15 +15,14 @@ std::optional<OpId> Graph::find_op(std::string_view wanted) const {
 }
 
 std::size_t Graph::memory_bytes() const {
-  const auto map_bytes = [](const auto& map) { return map.size() * sizeof(*map.begin()); };
-  std::size_t total =
-      sizeof(*this) + op_names_.memory_bytes() + tensor_names_.memory_bytes() + map_bytes(type_) + map_bytes(layer_) +
-      map_bytes(signature_) + map_bytes(colocate_) + map_bytes(phase_) + map_bytes(flops_) +
-      map_bytes(bytes_accessed_) + map_bytes(parameter_bytes_) + map_bytes(state_bytes_) + map_bytes(workspace_bytes_) +
-      map_bytes(device_kinds_) + map_bytes(tensor_bytes_) + map_bytes(tensor_kept_) + map_bytes(producer_) +
-      inputs_.memory_bytes() + after_.memory_bytes() + before_.memory_bytes() + consumers_.memory_bytes() +
-      first_output_.capacity() * sizeof(std::uint32_t) + first_given_time_.capacity() * sizeof(std::uint32_t) +
-      topological_order_.capacity() * sizeof(OpId) + given_times_.capacity() * sizeof(GivenTime);
+  std::size_t total = sizeof(*this) + tensor_bytes_.size() * sizeof(Bytes) + producer_.size() * sizeof(OpId) +
+                      first_output_.capacity() * sizeof(std::uint32_t) +
+                      first_given_time_.capacity() * sizeof(std::uint32_t) +
+                      topological_order_.capacity() * sizeof(OpId) + given_times_.capacity() * sizeof(GivenTime);
+  const auto add = [&](const auto&... parts) { total += (parts.memory_bytes() + ...); };
+  add(op_names_, tensor_names_, inputs_, after_, before_, consumers_);
+  add(type_, layer_, signature_, colocate_, phase_, flops_, bytes_accessed_, parameter_bytes_, state_bytes_,
+      workspace_bytes_, device_kinds_, tensor_kept_);
   // A word is held twice, as the vocabulary's text and as its key, with a hash node of about 16 bytes.
   for (const auto& word : words_.words()) total += 2 * (sizeof(std::string) + word.capacity()) + 16;
   return total;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/column.hpp"
 #include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
@@ -104,11 +105,11 @@ class Graph {
   std::string name_;
   NameTable<OpId> op_names_;
   Vocabulary words_;
-  IdMap<OpId, std::uint32_t> type_, layer_, signature_, colocate_;
-  IdMap<OpId, Phase> phase_;
-  IdMap<OpId, Flops> flops_;
-  IdMap<OpId, Bytes> bytes_accessed_, parameter_bytes_, state_bytes_, workspace_bytes_;
-  IdMap<OpId, std::uint32_t> device_kinds_;
+  Column<OpId, std::uint32_t> type_, layer_, signature_, colocate_;
+  Column<OpId, Phase> phase_;
+  Column<OpId, Flops> flops_;
+  Column<OpId, Bytes> bytes_accessed_, parameter_bytes_, state_bytes_, workspace_bytes_;
+  Column<OpId, std::uint32_t> device_kinds_;
   std::vector<std::vector<std::string>> device_kind_sets_;  // set 0 is empty
   std::vector<std::uint32_t> first_given_time_;             // empty where no op has any
   std::vector<GivenTime> given_times_;
@@ -117,7 +118,7 @@ class Graph {
   CompressedRows<OpId, OpId> after_, before_;
   NameTable<TensorId> tensor_names_;
   IdMap<TensorId, Bytes> tensor_bytes_;
-  IdMap<TensorId, std::uint8_t> tensor_kept_;
+  Column<TensorId, std::uint8_t> tensor_kept_;
   IdMap<TensorId, OpId> producer_;
   CompressedRows<TensorId, OpId> consumers_;
   std::vector<OpId> topological_order_;

@@ -11,6 +11,7 @@
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json_fields.hpp"
 #include "trainyard/io/json_write.hpp"
+#include "trainyard/io/mapped_file.hpp"
 
 namespace trainyard {
 namespace {
@@ -49,20 +50,20 @@ void read_phase(const JsonValue& value, Phase& out, FindingList& findings) {
                (meant.empty() ? "" : meant + " ") + "a phase is forward, backward or update");
 }
 
-void read_times(const JsonValue& value, std::vector<GivenTime>& out, FindingList& findings) {
+void read_times(const JsonValue& value, std::vector<OpView::Time>& out, FindingList& findings) {
   if (!expect(value, JsonKind::object, findings)) return;
   for (const JsonValue member : value.children()) {
-    GivenTime& given = out.emplace_back();
+    OpView::Time& given = out.emplace_back();
     given.on = member.key();
     read_count(member, given.time.count, "nanoseconds", "negative-time", findings);
   }
 }
 
-void read_outputs(const JsonValue& value, std::vector<OutputSpec>& out, FindingList& findings) {
+void read_outputs(const JsonValue& value, std::vector<OpView::Output>& out, FindingList& findings) {
   if (!expect(value, JsonKind::array, findings)) return;
   for (const JsonValue element : value.children()) {
     if (!expect(element, JsonKind::object, findings)) continue;
-    OutputSpec& output = out.emplace_back();
+    OpView::Output& output = out.emplace_back();
     bool named = false, sized = false;
     for (const JsonValue member : element.children()) {
       const std::string_view key = member.key();
@@ -82,9 +83,10 @@ void read_outputs(const JsonValue& value, std::vector<OutputSpec>& out, FindingL
   }
 }
 
-OpSpec read_op(const JsonValue& value, FindingList& findings) {
-  OpSpec op;
-  if (!expect(value, JsonKind::object, findings)) return op;
+/// Fills in `op` again.
+void read_op(const JsonValue& value, OpView& op, FindingList& findings) {
+  op.clear();
+  if (!expect(value, JsonKind::object, findings)) return;
   bool named = false, has_outputs = false;
   for (const JsonValue member : value.children()) {
     const std::string_view key = member.key();
@@ -127,7 +129,6 @@ OpSpec read_op(const JsonValue& value, FindingList& findings) {
   if (!has_outputs)
     findings.add(value.begin_offset(), "missing-key", fmt::format("the op '{}' has no \"outputs\"", op.name),
                  "an op that makes no tensor says \"outputs\": []");
-  return op;
 }
 
 void append_names(std::string& out, const char* key, std::span<const std::string> names) {
@@ -210,15 +211,20 @@ void append_op(std::string& out, const Graph& graph, OpId op) {
 
 }  // namespace
 
-Graph read_graph(const std::filesystem::path& path) { return parse_graph(read_input(path), input_name(path)); }
+Graph read_graph(const std::filesystem::path& path) {
+  const MappedFile file{path, kLargestInput};
+  return parse_graph(file.bytes(), input_name(path));
+}
 
 Graph parse_graph(std::string_view text, const std::string& name) {
   FindingList findings{name, text};
   GraphBuilder builder;
+  OpView op;
   const auto take_op = [&](JsonValue root, JsonValue element) {
     // A file of another format is refused before its contents are.
     if (builder.op_count() == 0 && root.find("format") && !check_format(root, kFormat, findings)) return false;
-    builder.add(read_op(element, findings));
+    read_op(element, op, findings);
+    builder.add_view(op);
     return !findings.full();
   };
   JsonTree tree;

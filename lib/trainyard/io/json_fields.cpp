@@ -59,6 +59,12 @@ bool read(const JsonValue& value, std::string& out, FindingList& findings) {
   return true;
 }
 
+bool read(const JsonValue& value, std::string_view& out, FindingList& findings) {
+  if (!expect(value, JsonKind::string, findings)) return false;
+  out = value.text();
+  return true;
+}
+
 bool read(const JsonValue& value, bool& out, FindingList& findings) {
   if (!expect(value, JsonKind::boolean, findings)) return false;
   out = value.text() == "true";
@@ -72,6 +78,13 @@ bool read(const JsonValue& value, double& out, FindingList& findings) {
 }
 
 bool read(const JsonValue& value, std::vector<std::string>& out, FindingList& findings) {
+  std::vector<std::string_view> views;
+  const bool right = read(value, views, findings);
+  out.insert(out.end(), views.begin(), views.end());
+  return right;
+}
+
+bool read(const JsonValue& value, std::vector<std::string_view>& out, FindingList& findings) {
   if (!expect(value, JsonKind::array, findings)) return false;
   for (const JsonValue element : value.children()) {
     if (element.kind() != JsonKind::string) {
@@ -79,7 +92,7 @@ bool read(const JsonValue& value, std::vector<std::string>& out, FindingList& fi
                    fmt::format("{} must hold strings, got {}", label(value), name_of(element.kind())));
       return false;
     }
-    out.emplace_back(element.text());
+    out.push_back(element.text());
   }
   return true;
 }

@@ -14,11 +14,15 @@ namespace trainyard::detail {
 
 bool expect(const JsonValue& value, JsonKind kind, FindingList& findings);
 bool read(const JsonValue& value, std::string& out, FindingList& findings);
+/// A view of what the tree refers to.
+bool read(const JsonValue& value, std::string_view& out, FindingList& findings);
 bool read(const JsonValue& value, bool& out, FindingList& findings);
 /// Any finite number.
 bool read(const JsonValue& value, double& out, FindingList& findings);
 /// A list of strings.
 bool read(const JsonValue& value, std::vector<std::string>& out, FindingList& findings);
+/// The same as views.
+bool read(const JsonValue& value, std::vector<std::string_view>& out, FindingList& findings);
 /// A whole number from 0 to 2^62, which may be written as 1e6 or 64.0. `unit` names what is counted ("bytes"); a
 /// negative one has the code `negative_code`.
 bool read_count(const JsonValue& value, std::int64_t& out, std::string_view unit, const char* negative_code,

@@ -3,18 +3,16 @@
 #include <unordered_map>
 #include <vector>
 
-#include "trainyard/io/json_tokens.hpp"
+#include "trainyard/io/json_parser.hpp"
 #include "trainyard/io/json_value.hpp"
 
 namespace trainyard::detail {
 namespace {
 
-using nlohmann::json;
-
 /// Follows keys and indices through the text and notes the places asked for.
 class PlaceFinder {
  public:
-  PlaceFinder(std::string_view text, std::span<JsonPlace> places) : places_(text) {
+  explicit PlaceFinder(std::span<JsonPlace> places) {
     for (JsonPlace& place : places) {
       if (place.offset)
         by_offset_.emplace(*place.offset, &place);
@@ -35,24 +33,24 @@ class PlaceFinder {
     }
   }
 
-  bool null() { return leaf(places_.take_word(4)); }
-  bool boolean(bool value) { return leaf(places_.take_word(value ? 4 : 5)); }
-  bool number_integer(json::number_integer_t) { return leaf(places_.take_number()); }
-  bool number_unsigned(json::number_unsigned_t) { return leaf(places_.take_number()); }
-  bool number_float(json::number_float_t, const std::string&) { return leaf(places_.take_number()); }
-  bool binary(json::binary_t&) { return false; }
-  bool string(std::string& value) { return leaf(places_.take_string(value.size())); }
-  bool key(std::string& value) {
-    const std::size_t begin = places_.take_string(value.size());
-    levels_.back().token = pointer_token(value);
+  bool value(JsonKind, std::size_t begin, std::string_view) {
+    visit(begin);
+    return step();
+  }
+  bool key(std::size_t begin, std::string_view text) {
+    levels_.back().token = pointer_token(text);
     note_offset(begin);
     return true;
   }
-  bool start_object(std::size_t) { return open(false); }
-  bool start_array(std::size_t) { return open(true); }
-  bool end_object() { return close(); }
-  bool end_array() { return close(); }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) { return false; }
+  bool open(JsonKind kind, std::size_t begin) {
+    visit(begin);
+    levels_.emplace_back().array = kind == JsonKind::array;
+    return levels_.size() <= kDeepestJson;
+  }
+  bool close() {
+    levels_.pop_back();
+    return step();
+  }
 
  private:
   struct Level {
@@ -77,26 +75,11 @@ class PlaceFinder {
     }
     note_offset(begin);
   }
-  bool leaf(std::size_t begin) {
-    visit(begin);
-    return step();
-  }
-  bool open(bool array) {
-    visit(places_.take_symbol());
-    levels_.emplace_back().array = array;
-    return levels_.size() <= kDeepestJson;
-  }
-  bool close() {
-    places_.take_symbol();
-    levels_.pop_back();
-    return step();
-  }
   bool step() {
     if (!levels_.empty() && levels_.back().array) ++levels_.back().index;
     return true;
   }
 
-  TokenPlaces places_;
   std::multimap<std::size_t, JsonPlace*> by_offset_;
   std::unordered_map<std::string, std::size_t> prefixes_;
   std::vector<Level> levels_;
@@ -105,8 +88,8 @@ class PlaceFinder {
 }  // namespace
 
 void locate_json(std::string_view text, std::span<JsonPlace> places) {
-  PlaceFinder finder{text, places};
-  walk_json(text, finder);
+  PlaceFinder finder{places};
+  JsonParser{text, finder}.parse();
   for (JsonPlace& place : places)
     if (!place.offset) place.offset = finder.find(place.pointer);
 }

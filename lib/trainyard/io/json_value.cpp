@@ -3,52 +3,56 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <unordered_map>
-
-#include "trainyard/io/json_tokens.hpp"
 
 namespace trainyard::detail {
 namespace {
-
-using nlohmann::json;
 
 /// Builds the tree.
 class TreeBuilder {
  public:
   TreeBuilder(std::string_view text, JsonTree& tree, FindingList& findings, const JsonStream& stream)
-      : text_(text), tree_(tree), findings_(findings), stream_(stream), places_(text) {}
+      : text_(text), tree_(tree), findings_(findings), stream_(stream), parser_(text, *this) {}
 
-  bool null() { return leaf(JsonKind::null, places_.take_word(4)); }
-  bool boolean(bool value) { return leaf(JsonKind::boolean, places_.take_word(value ? 4 : 5)); }
-  bool number_integer(json::number_integer_t) { return leaf(JsonKind::number, places_.take_number()); }
-  bool number_unsigned(json::number_unsigned_t) { return leaf(JsonKind::number, places_.take_number()); }
-  bool number_float(json::number_float_t, const std::string&) { return leaf(JsonKind::number, places_.take_number()); }
-  bool binary(json::binary_t&) { return false; }
-
-  bool string(std::string& value) {
-    const std::size_t begin = places_.take_string(value.size());
-    add(JsonKind::string, begin).text = keep(value, begin);
-    return close_leaf();
+  /// Whether the text was read to its end.
+  bool build() {
+    const auto outcome = parser_.parse();
+    if (outcome == JsonParser<TreeBuilder>::Outcome::wrong) report(explain_json(text_));
+    return outcome == JsonParser<TreeBuilder>::Outcome::done;
   }
-  bool key(std::string& value) {
-    key_begin_ = places_.take_string(value.size());
-    key_ = keep(value, key_begin_);
+
+  bool value(JsonKind kind, std::size_t begin, std::string_view text) {
+    add(kind, begin).text = kind == JsonKind::string ? keep(text) : text;
+    return hand_out(static_cast<std::uint32_t>(tree_.nodes.size() - 1));
+  }
+  bool key(std::size_t begin, std::string_view text) {
+    key_begin_ = begin;
+    key_ = keep(text);
     return true;
   }
-  bool start_object(std::size_t) { return open(JsonKind::object); }
-  bool start_array(std::size_t) { return open(JsonKind::array); }
-  bool end_object() {
-    places_.take_symbol();
-    check_repeated_keys(open_.back());
-    return close();
+  bool open(JsonKind kind, std::size_t begin) {
+    const bool streamed = open_.size() == 1 && kind == JsonKind::array && !stream_.key.empty() && key_ == stream_.key;
+    add(kind, begin);
+    open_.push_back(static_cast<std::uint32_t>(tree_.nodes.size() - 1));
+    if (streamed) {
+      streamed_depth_ = open_.size();
+      kept_strings_ = tree_.unescaped.size();
+    }
+    if (open_.size() <= kDeepestJson) return true;
+    findings_.add(begin, "json", fmt::format("values nest deeper than {} levels", kDeepestJson));
+    return false;
   }
-  bool end_array() {
-    places_.take_symbol();
-    if (open_.size() == streamed_depth_) streamed_depth_ = 0;
-    return close();
+  bool close() {
+    const std::uint32_t closed = open_.back();
+    if (tree_.nodes[closed].kind == JsonKind::object)
+      check_repeated_keys(closed);
+    else if (open_.size() == streamed_depth_)
+      streamed_depth_ = 0;
+    tree_.nodes[closed].next = static_cast<std::uint32_t>(tree_.nodes.size());
+    open_.pop_back();
+    return hand_out(closed);
   }
-
-  bool parse_error(std::size_t position, const std::string& last_token, const nlohmann::detail::exception& error);
 
  private:
   JsonNode& add(JsonKind kind, std::size_t begin) {
@@ -63,32 +67,6 @@ class TreeBuilder {
     return node;
   }
 
-  bool leaf(JsonKind kind, std::size_t begin) {
-    add(kind, begin).text = text_.substr(begin, places_.end() - begin);
-    return close_leaf();
-  }
-
-  bool open(JsonKind kind) {
-    const bool streamed = open_.size() == 1 && kind == JsonKind::array && !stream_.key.empty() && key_ == stream_.key;
-    add(kind, places_.take_symbol());
-    open_.push_back(static_cast<std::uint32_t>(tree_.nodes.size() - 1));
-    if (streamed) {
-      streamed_depth_ = open_.size();
-      kept_strings_ = tree_.unescaped.size();
-    }
-    if (open_.size() <= kDeepestJson) return true;
-    findings_.add(tree_.nodes.back().begin, "json", fmt::format("values nest deeper than {} levels", kDeepestJson));
-    return false;
-  }
-
-  bool close() {
-    tree_.nodes[open_.back()].next = static_cast<std::uint32_t>(tree_.nodes.size());
-    const std::uint32_t closed = open_.back();
-    open_.pop_back();
-    return hand_out(closed);
-  }
-  bool close_leaf() { return hand_out(static_cast<std::uint32_t>(tree_.nodes.size() - 1)); }
-
   /// An element of the streamed array is complete: hands it out and drops it.
   bool hand_out(std::uint32_t element) {
     if (streamed_depth_ == 0 || open_.size() != streamed_depth_) return true;
@@ -99,12 +77,11 @@ class TreeBuilder {
     return true;
   }
 
-  /// A view of the text where the string has no escapes, else of a copy. `begin` is that of its opening quote.
-  std::string_view keep(std::string& value, std::size_t begin) {
-    if (places_.end() - begin == value.size() + 2) return text_.substr(begin + 1, value.size());
-    return tree_.unescaped.emplace_back(std::move(value));
+  std::string_view keep(std::string_view text) {
+    return parser_.copied() ? std::string_view{tree_.unescaped.emplace_back(text)} : text;
   }
 
+  void report(const std::optional<JsonFault>& fault);
   void check_repeated_keys(std::uint32_t object);
   void repeated(const JsonNode& first, const JsonNode& second) {
     findings_.add(second.key_begin, "duplicate-key",
@@ -117,7 +94,7 @@ class TreeBuilder {
   JsonTree& tree_;
   FindingList& findings_;
   const JsonStream& stream_;
-  TokenPlaces places_;
+  JsonParser<TreeBuilder> parser_;
   std::vector<std::uint32_t> open_;
   std::string_view key_;
   std::size_t key_begin_ = 0;
@@ -125,11 +102,25 @@ class TreeBuilder {
   std::size_t kept_strings_ = 0;
 };
 
+/// One bit of 64; equal keys have the same, and the keys of one of our objects mostly different ones.
+std::uint64_t sketch_of(std::string_view key) {
+  const auto letter = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(key[i])); };
+  return std::uint64_t{1} << (key.empty() ? 0 : (letter(0) + 5 * letter(key.size() - 1) + 11 * key.size()) % 64);
+}
+
 void TreeBuilder::check_repeated_keys(std::uint32_t object) {
   const auto& nodes = tree_.nodes;
   const auto last = static_cast<std::uint32_t>(nodes.size());
   std::size_t members = 0;
-  for (std::uint32_t i = object + 1; i < last; i = nodes[i].next) ++members;
+  std::uint64_t sketches = 0;
+  bool maybe_repeated = false;
+  for (std::uint32_t i = object + 1; i < last; i = nodes[i].next) {
+    const std::uint64_t sketch = sketch_of(nodes[i].key);
+    maybe_repeated = maybe_repeated || (sketches & sketch) != 0;
+    sketches |= sketch;
+    ++members;
+  }
+  if (!maybe_repeated) return;
   constexpr std::size_t kFew = 24;
   if (members <= kFew) {
     for (std::uint32_t i = object + 1; i < last; i = nodes[i].next)
@@ -149,15 +140,13 @@ void TreeBuilder::check_repeated_keys(std::uint32_t object) {
 }
 
 /// Says in plain words what the parser found.
-bool TreeBuilder::parse_error(std::size_t position, const std::string& last_token,
-                              const nlohmann::detail::exception& error) {
-  if (error.id == 406) {  // out of range
-    const std::size_t begin = places_.begin_of_next();
-    findings_.add(begin, "number", fmt::format("the number {} is too large", last_token), "the largest is 1.8e308");
-    return false;
-  }
-  std::size_t at = position == 0 ? 0 : position - 1;
-  std::string message = error.what();
+void TreeBuilder::report(const std::optional<JsonFault>& fault) {
+  if (!fault) throw std::logic_error("two parsers disagree on whether a text is JSON");
+  if (constexpr int kOutOfRange = 406; fault->id == kOutOfRange)
+    return findings_.add(parser_.begin_of_next(), "number",
+                         fmt::format("the number {} is too large", fault->last_token), "the largest is 1.8e308");
+  std::size_t at = fault->position == 0 ? 0 : fault->position - 1;
+  std::string message = fault->message;
   if (at >= text_.size()) {
     at = text_.size();
     while (at > 0 && blank(text_[at - 1])) --at;
@@ -168,12 +157,11 @@ bool TreeBuilder::parse_error(std::size_t position, const std::string& last_toke
       inside = tree_.nodes[open_.back()].kind == JsonKind::object ? " inside an object" : " inside an array";
     const std::string opened =
         open_.empty() ? "" : fmt::format(" (opened on line {})", findings_.line_of(tree_.nodes[open_.back()].begin));
-    findings_.add(at, "json", fmt::format("the text ends{}{}", inside, opened),
-                  "the file is cut short: write or copy it again");
-    return false;
+    return findings_.add(at, "json", fmt::format("the text ends{}{}", inside, opened),
+                         "the file is cut short: write or copy it again");
   }
   const bool bad_character = message.find("invalid string") != std::string::npos;
-  if (!bad_character) at = std::min(at, places_.begin_of_next());
+  if (!bad_character) at = std::min(at, parser_.begin_of_next());
   const std::string_view before = text_.substr(0, at);
   const std::size_t last_before = before.find_last_not_of(" \t\r\n");
   const char previous = last_before == std::string_view::npos ? '\0' : before[last_before];
@@ -200,7 +188,6 @@ bool TreeBuilder::parse_error(std::size_t position, const std::string& last_toke
     }
     findings_.add(at, "json", "not valid JSON: " + message);
   }
-  return false;
 }
 
 }  // namespace
@@ -230,8 +217,7 @@ std::optional<JsonValue> parse_json(std::string_view text, JsonTree& tree, Findi
     findings.add(nul, "json", "the file holds a NUL byte: it is not text", "check that it is the right file");
     return std::nullopt;
   }
-  TreeBuilder builder{text, tree, findings, stream};
-  if (!walk_json(text, builder)) return std::nullopt;
+  if (!TreeBuilder{text, tree, findings, stream}.build()) return std::nullopt;
   const JsonValue root{tree, 0};
   if (root.kind() != JsonKind::object) {
     findings.add(root.begin_offset(), "type", "the file must hold one JSON object");

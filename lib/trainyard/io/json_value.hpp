@@ -12,10 +12,9 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/findings.hpp"
+#include "trainyard/io/json_parser.hpp"
 
 namespace trainyard::detail {
-
-enum class JsonKind : std::uint8_t { null, boolean, number, string, array, object };
 
 /// One value of a parsed JSON text, where it stands in the text, and the key that it is the value of.
 struct JsonNode {

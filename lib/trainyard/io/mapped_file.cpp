@@ -5,21 +5,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "trainyard/io/input_text.hpp"
 
 namespace trainyard {
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  if (path != "-" && map(path)) {
+MappedFile::MappedFile(const std::filesystem::path& path, std::size_t limit) {
+  if (path != "-" && path.extension() != ".gz" && map(path)) {
     const bool gzip = bytes_.size() >= 2 && bytes_[0] == '\x1f' && bytes_[1] == '\x8b';
-    if (!gzip) return;
+    if (!gzip && bytes_.size() <= limit) return;
+    unmap();
   }
-  read_ = read_input(path);  // also where mapping failed: it says why
+  read_ = read_input(path, std::min(limit, kLargestInput));  // also where mapping failed: it says why
   bytes_ = read_;
 }
 
-MappedFile::~MappedFile() {
+MappedFile::~MappedFile() { unmap(); }
+
+void MappedFile::unmap() {
   if (mapping_) munmap(mapping_, mapped_);
+  mapping_ = nullptr;
 }
 
 bool MappedFile::map(const std::filesystem::path& path) {

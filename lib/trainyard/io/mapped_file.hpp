@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -11,8 +12,8 @@ namespace trainyard {
 /// data and standard input ("-") are read into memory.
 class MappedFile {
  public:
-  /// Throws InputError, code "file", as read_input does.
-  explicit MappedFile(const std::filesystem::path& path);
+  /// Throws InputError, code "file", as read_input does: also where there are more than `limit` bytes.
+  explicit MappedFile(const std::filesystem::path& path, std::size_t limit = std::numeric_limits<std::size_t>::max());
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -21,6 +22,7 @@ class MappedFile {
 
  private:
   bool map(const std::filesystem::path& path);
+  void unmap();
 
   std::string_view bytes_;
   std::string read_;
