@@ -1,6 +1,9 @@
 #pragma once
 
 /// Everything that a program needs to build on Trainyard. The library itself never includes this header.
+#include "trainyard/bound/chains.hpp"
+#include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/bound/memory.hpp"
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/cluster/presets.hpp"
@@ -45,7 +48,6 @@
 #include "trainyard/simulate/batch.hpp"
 #include "trainyard/simulate/critical_path.hpp"
 #include "trainyard/simulate/delta.hpp"
-#include "trainyard/simulate/lower_bounds.hpp"
 #include "trainyard/simulate/noise.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"

@@ -6,8 +6,8 @@
 
 #include "simulate/naive.hpp"
 #include "simulate/random_problem.hpp"
+#include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/place/placer.hpp"
-#include "trainyard/simulate/lower_bounds.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {

@@ -6,7 +6,7 @@
 
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
-#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/simulate/simulation.hpp"
 
 namespace trainyard::test {
 
@@ -29,8 +29,10 @@ void for_each_topological_order(const Graph& graph, std::vector<OpId>& order, Id
   }
 }
 
-/// The least makespan over all placements and all strict orders, by trying every one.
-inline Nanoseconds least_makespan(const Problem& problem) {
+/// The least makespan over all placements and all strict orders, by trying every one; with `fitting`, of those that
+/// fit in memory (kLongestTime: there is none).
+inline Nanoseconds least_makespan(const Problem& problem, bool fitting = false) {
+  Simulation simulation(problem);
   Nanoseconds best = kLongestTime;
   std::vector<std::vector<OpId>> orders;
   std::vector<OpId> order;
@@ -50,7 +52,10 @@ inline Nanoseconds least_makespan(const Problem& problem) {
     for (std::size_t i = 0; valid && i < orders.size(); ++i) {
       schedule.order.assign(problem.device_count(), {});
       for (const OpId op : orders[i]) schedule.order[schedule.placement[op]].push_back(op);
-      best = std::min(best, simulated_makespan(problem, schedule));
+      if (!fitting)
+        best = std::min(best, simulation.makespan(schedule));
+      else if (const MemoryPeaks& peaks = simulation.peaks(schedule); peaks.fits)
+        best = std::min(best, peaks.makespan);
     }
     // The next placement: count up in base `devices`.
     more = false;

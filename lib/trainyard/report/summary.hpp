@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/cost/evidence.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
-#include "trainyard/simulate/lower_bounds.hpp"
 
 namespace trainyard {
 

@@ -9,7 +9,7 @@
 namespace trainyard {
 
 /// Times that no schedule of the problem can beat under the rules of simulate(), whatever its placement, order and
-/// policy. All hold because transfers take time 0 or more; none looks at links or memory.
+/// policy. None looks at how links are shared; bound/memory.hpp has those that look at memory.
 ///
 /// Symbols: T the makespan of any schedule; p(i, d) the duration of op i on device d; p(i) its least; g(d) the gap of
 /// device d; a class is a set of devices with the same durations (Problem::column), D(c) devices of class c, g(c) the
@@ -24,6 +24,10 @@ struct LowerBound {
 /// The longest chain of ops, each with its shortest duration.
 /// Proof: an op starts after all that it depends on have ended, and lasts p(i) or more.
 Nanoseconds critical_path_bound(const Problem& problem);
+
+/// The longest chain where joins and forks cost a transfer or share a device: the proof is in bound/chains.hpp. At
+/// least critical_path_bound.
+Nanoseconds transfer_path_bound(const Problem& problem);
 
 /// The longest colocation group, on the device that runs it fastest.
 /// Proof: its ops share a device, which runs one at a time, with a gap between any two of non-zero duration.
@@ -43,12 +47,13 @@ Nanoseconds colocation_bound(const Problem& problem);
 Nanoseconds work_bound(const Problem& problem);
 
 /// Heads, work and tails (Fernandez and Bussell 1973; Carlier 1982).
-/// Proof: let h(i) be the longest chain before op i and q(i) the longest after it, with shortest durations. For any
-/// a and b the ops of S = {i: h(i) >= a, q(i) >= b} start at a or later and end at T - b or earlier, so that
-/// T - a - b is at least the work bound of S alone. Tried: up to 64 quantiles of h for a, with each every q for b.
+/// Proof: let h(i) be what passes before op i at least and q(i) after it (chains_with_transfers). For any a and b the
+/// ops of S = {i: h(i) >= a, q(i) >= b} start at a or later and end at T - b or earlier, so that T - a - b is at least
+/// the work bound of S alone. Tried: up to 64 quantiles of h for a, with each every q for b.
 Nanoseconds head_tail_bound(const Problem& problem);
 
-/// All of the above by name: "critical-path", "colocation", "work", "head-tail".
+/// All bounds by name: "critical-path", "colocation", "work", "head-tail", "transfer-path", "memory-work",
+/// "forced-transfer"; the last two hold for schedules that fit in memory.
 std::vector<LowerBound> lower_bounds(const Problem& problem);
 /// The largest; the first of equals.
 LowerBound best_lower_bound(const Problem& problem);

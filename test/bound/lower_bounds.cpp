@@ -1,10 +1,17 @@
-#include "trainyard/simulate/lower_bounds.hpp"
+#include "trainyard/bound/lower_bounds.hpp"
 
 #include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
 
 #include "simulate/best_schedule.hpp"
 #include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "trainyard/bound/chains.hpp"
+#include "trainyard/bound/memory.hpp"
+#include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
 namespace {
@@ -71,35 +78,96 @@ TEST_CASE("a colocation group runs on one device") {
   CHECK(colocation_bound(problem) == Nanoseconds{12});  // 3 x 4
 }
 
+TEST_CASE("a join of two waits for a transfer, or for both on one device") {
+  // 0 (4) and 1 (4) -> 2 (1), tensors of 3: both on one device 8, else 4 + 3.
+  const SmallInstance instance{{{0, 4}, {0, 4}, {0, 1}}, {{0, {2}, 3}, {1, {2}, 3}}};
+  const Problem two = problem_of(instance, linked(2)), one = problem_of(instance, linked(1));
+  CHECK(critical_path_bound(two) == Nanoseconds{5});  // 4 + 1
+  CHECK(transfer_path_bound(two) == Nanoseconds{8});  // 4 + 3 + 1
+  CHECK(transfer_path_bound(one) == Nanoseconds{9});  // 4 + 4 + 1
+  CHECK(least_makespan(two) == Nanoseconds{8});
+}
+
+TEST_CASE("a fork waits for a transfer, or for both on one device") {
+  const SmallInstance instance{{{0, 1}, {0, 4}, {0, 4}}, {{0, {1, 2}, 10}}};
+  const Problem problem = problem_of(instance, linked(2));
+  CHECK(transfer_path_bound(problem) == Nanoseconds{9});  // 1 + 4 + 4; with a transfer 1 + 10 + 4
+  CHECK(least_makespan(problem) == Nanoseconds{9});
+}
+
+/// Ops a -> b of 5 and 7 with a tensor of 3 bytes and these residents, on two GPUs of 10 bytes each.
+Problem chain_with_residents(std::int64_t a, std::int64_t b) {
+  GraphBuilder builder{"chain"};
+  builder.add(
+      {.name = "a", .parameter_bytes = Bytes{a}, .times = {{"gpu", Nanoseconds{5}}}, .outputs = {{"t", Bytes{3}}}});
+  builder.add({.name = "b", .parameter_bytes = Bytes{b}, .times = {{"gpu", Nanoseconds{7}}}, .inputs = {"t"}});
+  ClusterSpec cluster = linked(2);
+  for (Device& device : cluster.devices) device.memory = Bytes{10};
+  return Problem{std::move(builder).build(), make_cluster(std::move(cluster))};
+}
+
+TEST_CASE("where one device cannot hold a connected graph, some tensor crosses") {
+  CHECK(forced_transfer_bound(chain_with_residents(6, 5)) == Nanoseconds{15});  // 5 + 3 + 7
+  CHECK(forced_transfer_bound(chain_with_residents(6, 4)) == Nanoseconds{0});
+}
+
+TEST_CASE("what does not fit on the fast device is work for the slow one") {
+  // Ten ops of 1 byte, 1 ns on the GPU that holds 4, 10 ns on the CPU that holds any number: 4 there and 6 here.
+  GraphBuilder builder{"ten"};
+  for (std::size_t i = 0; i < 10; ++i)
+    builder.add({.name = std::to_string(i),
+                 .parameter_bytes = Bytes{1},
+                 .times = {{"gpu", Nanoseconds{1}}, {"cpu", Nanoseconds{10}}}});
+  ClusterSpec cluster = linked(2);
+  cluster.devices[0].memory = Bytes{4};
+  cluster.devices[1].device_class = "cpu";
+  const Problem problem{std::move(builder).build(), make_cluster(std::move(cluster))};
+  CHECK(work_bound(problem) == Nanoseconds{10});         // 10 / 1.1 = 9.1
+  CHECK(memory_work_bound(problem) >= Nanoseconds{58});  // the search comes near
+  CHECK(memory_work_bound(problem) <= Nanoseconds{60});  // 6 x 10
+}
+
 TEST_CASE("no bound is above the least makespan of any placement and order") {
-  std::size_t tight = 0;
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  std::size_t tight = 0, none_fits = 0;
+  for (std::uint64_t seed = 0; seed < 1200; ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(17, seed);
     RandomProblemOptions options;
-    options.most_devices = 2;
+    options.most_devices = seed < 1000 ? 2 : 3;
     options.most_ops = seed < 100 ? 6 : 5;
+    options.memory = seed % 2 == 0;
     const Problem problem = random_problem(random, options);
-    const Nanoseconds least = least_makespan(problem);
+    const Nanoseconds least = least_makespan(problem), fitting = least_makespan(problem, true);
+    none_fits += fitting == kLongestTime;
     for (const LowerBound& bound : lower_bounds(problem)) {
       CAPTURE(bound.name);
-      REQUIRE(bound.value <= least);
+      const bool memory = bound.name == "memory-work" || bound.name == "forced-transfer";
+      REQUIRE(bound.value <= (memory ? fitting : least));
     }
-    tight += best_lower_bound(problem).value == least;
+    CHECK(transfer_path_bound(problem) >= critical_path_bound(problem));
+    tight += best_lower_bound(problem).value == fitting;
   }
-  CHECK(tight > 300);
+  CHECK(tight > 400);
+  CHECK(none_fits > 20);
 }
 
 TEST_CASE("no bound is above the makespan of any schedule") {
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+  std::size_t fitting = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(19, seed);
     RandomProblemOptions options;
     options.most_ops = 25;
     const Problem problem = random_problem(random, options);
-    const Nanoseconds makespan = simulate(problem, random_schedule(random, problem)).makespan;
-    for (const LowerBound& bound : lower_bounds(problem)) REQUIRE(bound.value <= makespan);
+    const Timeline timeline = simulate(problem, random_schedule(random, problem));
+    fitting += timeline.fits();
+    for (const LowerBound& bound : lower_bounds(problem)) {
+      CAPTURE(bound.name);
+      const bool memory = bound.name == "memory-work" || bound.name == "forced-transfer";
+      if (!memory || timeline.fits()) REQUIRE(bound.value <= timeline.makespan);
+    }
   }
+  CHECK(fitting > 500);
 }
 
 }  // namespace

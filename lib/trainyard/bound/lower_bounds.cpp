@@ -1,0 +1,116 @@
+#include "trainyard/bound/lower_bounds.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "trainyard/bound/chains.hpp"
+#include "trainyard/bound/memory.hpp"
+#include "trainyard/bound/work.hpp"
+#include "trainyard/core/id_map.hpp"
+
+namespace trainyard {
+namespace {
+
+using detail::device_classes;
+using detail::DeviceClass;
+using detail::gapped_duration;
+using detail::kNeverRuns;
+using detail::WeightedWork;
+using detail::Wide;
+
+Nanoseconds head_tail_bound(const Problem& problem, const Chains& chains, const WeightedWork& work) {
+  // What each op adds to the work of a set, and the ops by descending tail.
+  IdMap<OpId, Wide> weighed(problem.op_count(), 0);
+  std::vector<OpId> by_tail;
+  for (const OpId op : problem.ops()) {
+    bool any = false;
+    for (std::size_t k = 0; k < work.classes().size(); ++k) {
+      const std::int64_t cost = gapped_duration(problem, op, work.classes()[k]);
+      if (cost == kNeverRuns) continue;
+      const Wide weight = Wide{work.weights()[k]} * cost;
+      weighed[op] = any ? std::min<Wide>(weighed[op], weight) : weight;
+      any = true;
+    }
+    by_tail.push_back(op);
+  }
+  std::ranges::sort(by_tail, [&](OpId a, OpId b) {
+    return std::pair{chains.tail[b], a} < std::pair{chains.tail[a], b};
+  });
+
+  std::vector<Nanoseconds> heads = chains.head.values();
+  std::ranges::sort(heads);
+  heads.erase(std::unique(heads.begin(), heads.end()), heads.end());
+  constexpr std::size_t kQuantiles = 64;
+  const std::size_t thresholds = std::min(heads.size(), kQuantiles);
+
+  const Wide capacity = work.capacity(), gaps = work.gaps();
+  Nanoseconds best{0};
+  for (std::size_t i = 0; i < thresholds; ++i) {
+    const Nanoseconds a = heads[i * heads.size() / thresholds];
+    Wide sum = -gaps;
+    for (const OpId op : by_tail) {
+      if (chains.head[op] < a) continue;
+      sum += weighed[op];
+      // A set that is cut off among equal tails gives a weaker bound, and a valid one.
+      const Nanoseconds ends = a + chains.tail[op];
+      if (sum > Wide{(best - ends).count} * capacity && sum > 0)
+        best = ends + Nanoseconds{static_cast<std::int64_t>((sum + capacity - 1) / capacity)};
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Nanoseconds critical_path_bound(const Problem& problem) { return longest_chain(problem, chains_of_ops(problem)); }
+
+Nanoseconds transfer_path_bound(const Problem& problem) {
+  return longest_chain(problem, chains_with_transfers(problem));
+}
+
+Nanoseconds colocation_bound(const Problem& problem) {
+  const auto classes = device_classes(problem);
+  Nanoseconds longest{0};
+  for (std::size_t g = 0; g < problem.group_count(); ++g) {
+    Nanoseconds fastest = kLongestTime;
+    for (const DeviceClass& c : classes) {
+      std::int64_t sum = 0;
+      for (const OpId op : problem.group_ops(GroupId{g})) {
+        const std::int64_t one = gapped_duration(problem, op, c);
+        sum = one == kNeverRuns || sum == kNeverRuns ? kNeverRuns : sum + one;
+      }
+      if (sum == kNeverRuns) continue;
+      if (sum > 0) sum -= c.gap.count;  // none behind the last one
+      fastest = std::min(fastest, Nanoseconds{sum});
+    }
+    longest = std::max(longest, fastest);
+  }
+  return longest;
+}
+
+Nanoseconds work_bound(const Problem& problem) { return WeightedWork{problem}.bound(); }
+
+Nanoseconds head_tail_bound(const Problem& problem) {
+  return head_tail_bound(problem, chains_with_transfers(problem), WeightedWork{problem});
+}
+
+std::vector<LowerBound> lower_bounds(const Problem& problem) {
+  const Chains chains = chains_with_transfers(problem);
+  const WeightedWork work(problem);
+  return {{"critical-path", critical_path_bound(problem)},
+          {"colocation", colocation_bound(problem)},
+          {"work", work.bound()},
+          {"head-tail", head_tail_bound(problem, chains, work)},
+          {"transfer-path", longest_chain(problem, chains)},
+          {"memory-work", memory_work_bound(problem)},
+          {"forced-transfer", forced_transfer_bound(problem)}};
+}
+
+LowerBound best_lower_bound(const Problem& problem) {
+  const auto bounds = lower_bounds(problem);
+  return *std::ranges::max_element(bounds, {}, &LowerBound::value);  // the first of equals
+}
+
+}  // namespace trainyard

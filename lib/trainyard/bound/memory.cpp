@@ -1,0 +1,256 @@
+#include "trainyard/bound/memory.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "trainyard/bound/chains.hpp"
+#include "trainyard/bound/work.hpp"
+#include "trainyard/core/id_map.hpp"
+
+namespace trainyard {
+namespace {
+
+using detail::DeviceClass;
+using detail::kNeverRuns;
+using detail::Wide;
+
+/// W of the header.
+std::vector<std::int64_t> group_bytes(const Problem& problem) {
+  std::vector<std::int64_t> bytes(problem.group_count(), 0);
+  for (const OpId op : problem.ops()) {
+    std::int64_t& sum = bytes[problem.group(op).index()];
+    sum += problem.resident_bytes(op).count;
+    // What an op of zero duration makes at the very end is held for no time.
+    if (problem.shortest(op) == Nanoseconds{0}) continue;
+    for (const TensorId tensor : problem.graph().outputs(op))
+      if (problem.graph().kept(tensor)) sum += problem.graph().bytes(tensor).count;
+  }
+  return bytes;
+}
+
+/// The program's dual at given weights and prices, and how much each class would then hold.
+class PricedWork {
+ public:
+  PricedWork(const Problem& problem, std::vector<std::int64_t> bytes)
+      : classes_(detail::device_classes(problem)),
+        costs_(detail::group_costs(problem, classes_)),
+        bytes_(std::move(bytes)),
+        capacity_(classes_.size(), 0),
+        limited_(classes_.size(), true) {
+    for (const DeviceId device : problem.devices()) {
+      const auto memory = problem.cluster().device(device).memory;
+      const std::size_t c = problem.column(device);
+      if (memory)
+        capacity_[c] += static_cast<double>(memory->count);
+      else
+        limited_[c] = false;
+    }
+  }
+
+  bool worthwhile() const {
+    return classes_.size() > 1 && std::ranges::find(limited_, true) != limited_.end() &&
+           std::accumulate(bytes_.begin(), bytes_.end(), std::int64_t{0}) > 0;
+  }
+
+  Nanoseconds search() {
+    if (classes_.size() == 2) {
+      for (std::size_t k = 0; k < 2; ++k)
+        if (limited_[k]) search_pair(k);
+    } else {
+      multiply();
+    }
+    return best_;
+  }
+
+ private:
+  static constexpr double kScale = 1 << 30;
+
+  /// The highest point of a concave function of [0, most], by golden section.
+  template <class Function>
+  static double highest(double most, int rounds, const Function& value) {
+    constexpr double kGolden = 0.6180339887498949;
+    double low = 0, high = most, a = high - kGolden * (high - low), b = low + kGolden * (high - low);
+    double at_a = value(a), at_b = value(b);
+    for (int round = 0; round < rounds; ++round) {
+      if (at_a < at_b) {
+        low = a;
+        a = b;
+        at_a = at_b;
+        b = low + kGolden * (high - low);
+        at_b = value(b);
+      } else {
+        high = b;
+        b = a;
+        at_b = at_a;
+        a = high - kGolden * (high - low);
+        at_a = value(a);
+      }
+    }
+    return std::max(at_a, at_b);
+  }
+
+  /// Two classes, a price on the bytes of one: for each weight the best price. The dual is concave in both together.
+  void search_pair(std::size_t priced) {
+    double dearest = 0;  // no group is worth more per byte
+    for (std::size_t g = 0; g < bytes_.size(); ++g)
+      if (bytes_[g] > 0)
+        dearest = std::max(dearest, static_cast<double>(costs_[2 * g + 1 - priced]) / static_cast<double>(bytes_[g]));
+    highest(kScale, 28, [&](double weight) {
+      return highest(std::min(kScale * 1e6, kScale * dearest), 28, [&](double price) {
+        std::vector<std::int64_t> w(2), v(2, 0);
+        w[priced] = static_cast<std::int64_t>(weight);
+        w[1 - priced] = static_cast<std::int64_t>(kScale) - w[priced];
+        v[priced] = static_cast<std::int64_t>(price);
+        return evaluate(w, v);
+      });
+    });
+  }
+
+  void multiply() {
+    std::vector<double> weights(classes_.size(), 1), prices(classes_.size(), 1e-3);
+    constexpr std::size_t kMostWork = 50'000'000;
+    const std::size_t rounds = std::clamp<std::size_t>(kMostWork / (costs_.size() + 1), 4, 200);
+    for (std::size_t round = 0; round < rounds; ++round) {
+      // A price in units of weight: bytes as the share of the capacity that they take, times the time known so far.
+      const double time = std::max(1.0, static_cast<double>(best_.count));
+      std::vector<std::int64_t> w, v;
+      const double largest = *std::ranges::max_element(weights);
+      for (std::size_t k = 0; k < classes_.size(); ++k) {
+        w.push_back(static_cast<std::int64_t>(weights[k] / largest * kScale));
+        const double share = static_cast<double>(classes_[k].devices) * time / std::max(1.0, capacity_[k]);
+        v.push_back(
+            limited_[k] ? static_cast<std::int64_t>(std::min(kScale * 1e3, prices[k] / largest * kScale * share)) : 0);
+      }
+      evaluate(w, v);
+      double most = 0;
+      for (std::size_t k = 0; k < classes_.size(); ++k) {
+        loads_[k] /= static_cast<double>(classes_[k].devices) * time;
+        held_[k] = limited_[k] ? held_[k] / std::max(1.0, capacity_[k]) : 0;
+        most = std::max({most, loads_[k], held_[k]});
+      }
+      if (most <= 0) break;
+      const double step = 4.0 / static_cast<double>(round + 4);
+      for (std::size_t k = 0; k < classes_.size(); ++k) {
+        weights[k] = weights[k] / largest * (1 + step * (loads_[k] / most - 0.5));
+        prices[k] = prices[k] / largest * (1 + step * (held_[k] / most - 0.5));
+      }
+    }
+  }
+
+  /// The bound that these weights and prices give, which may be below 0; leaves what each class then runs and holds.
+  double evaluate(const std::vector<std::int64_t>& w, const std::vector<std::int64_t>& v) {
+    loads_.assign(classes_.size(), 0);
+    held_.assign(classes_.size(), 0);
+    Wide total = 0;
+    for (std::size_t g = 0; g < bytes_.size(); ++g) {
+      std::size_t cheapest = classes_.size();
+      Wide least = 0;
+      for (std::size_t k = 0; k < classes_.size(); ++k) {
+        const std::int64_t cost = costs_[g * classes_.size() + k];
+        if (cost == kNeverRuns) continue;
+        const Wide priced = Wide{w[k]} * cost + Wide{v[k]} * bytes_[g];
+        if (cheapest != classes_.size() && priced >= least) continue;
+        cheapest = k;
+        least = priced;
+      }
+      total += least;
+      loads_[cheapest] += static_cast<double>(costs_[g * classes_.size() + cheapest]);
+      held_[cheapest] += static_cast<double>(bytes_[g]);
+    }
+    Wide capacity = 0;
+    for (std::size_t k = 0; k < classes_.size(); ++k) {
+      capacity += Wide{w[k]} * classes_[k].devices;
+      total -= Wide{w[k]} * classes_[k].devices * classes_[k].gap.count;
+      if (limited_[k]) total -= Wide{v[k]} * static_cast<std::int64_t>(capacity_[k]);
+    }
+    if (capacity <= 0) return 0;
+    if (total > 0) {
+      const Wide bound = std::min<Wide>((total + capacity - 1) / capacity, kLongestTime.count);
+      best_ = std::max(best_, Nanoseconds{static_cast<std::int64_t>(bound)});
+    }
+    return static_cast<double>(total) / static_cast<double>(capacity);
+  }
+
+  std::vector<DeviceClass> classes_;
+  std::vector<std::int64_t> costs_;  // group x class
+  std::vector<std::int64_t> bytes_;
+  std::vector<double> capacity_;  // whole numbers below 2^53: of devices' memory in bytes
+  std::vector<bool> limited_;
+  std::vector<double> loads_, held_;  // of the last evaluation, by class
+  Nanoseconds best_{0};
+};
+
+/// Parts of the graph that edges and groups connect.
+class Parts {
+ public:
+  explicit Parts(const Problem& problem) : parent_(problem.op_count()) {
+    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
+    const Graph& graph = problem.graph();
+    for (const OpId op : problem.ops()) {
+      for (const TensorId tensor : graph.inputs(op)) join(op, graph.producer(tensor));
+      for (const OpId earlier : graph.after(op)) join(op, earlier);
+      join(op, problem.group_ops(problem.group(op)).front());
+    }
+  }
+  std::size_t part(OpId op) {
+    std::size_t at = op.index();
+    while (parent_[at] != at) at = parent_[at] = parent_[parent_[at]];
+    return at;
+  }
+
+ private:
+  void join(OpId a, OpId b) { parent_[part(a)] = part(b); }
+  std::vector<std::size_t> parent_;
+};
+
+}  // namespace
+
+Nanoseconds memory_work_bound(const Problem& problem) {
+  PricedWork work(problem, group_bytes(problem));
+  return work.worthwhile() ? work.search() : Nanoseconds{0};
+}
+
+Nanoseconds forced_transfer_bound(const Problem& problem) {
+  std::int64_t largest = 0;
+  for (const DeviceId device : problem.devices()) {
+    const auto memory = problem.cluster().device(device).memory;
+    if (!memory) return Nanoseconds{0};
+    largest = std::max(largest, memory->count);
+  }
+  const std::vector<std::int64_t> bytes = group_bytes(problem);
+  if (std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}) <= largest) return Nanoseconds{0};
+
+  Parts parts(problem);
+  std::vector<std::int64_t> held(problem.op_count(), 0);
+  for (std::size_t g = 0; g < bytes.size(); ++g) held[parts.part(problem.group_ops(GroupId{g}).front())] += bytes[g];
+
+  const Graph& graph = problem.graph();
+  const Chains chains = chains_with_transfers(problem);
+  Nanoseconds latency = kLongestTime;
+  for (const RouteClass& route : problem.cluster().route_classes()) latency = std::min(latency, route.latency);
+  std::vector<std::optional<Nanoseconds>> least(problem.op_count());  // by part
+  const auto cross = [&](OpId from, OpId to, Nanoseconds time) {
+    if (problem.group(from) == problem.group(to)) return;
+    const Nanoseconds sum = chains.head[from] + problem.shortest(from) + time + problem.shortest(to) + chains.tail[to];
+    auto& best = least[parts.part(from)];
+    best = best ? std::min(*best, sum) : sum;
+  };
+  for (const OpId op : problem.ops()) {
+    for (const TensorId tensor : graph.inputs(op)) {
+      if (problem.device_count() < 2) break;
+      const auto times = problem.byte_times().subspan(tensor.index() * problem.rate_count(), problem.rate_count());
+      cross(graph.producer(tensor), op, latency + *std::ranges::min_element(times));
+    }
+    for (const OpId earlier : graph.after(op)) cross(earlier, op, Nanoseconds{0});
+  }
+  Nanoseconds bound{0};
+  for (std::size_t part = 0; part < held.size(); ++part)
+    if (held[part] > largest && least[part]) bound = std::max(bound, *least[part]);
+  return bound;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/problem/problem.hpp"
+
+namespace trainyard::detail {
+
+__extension__ using Wide = __int128;
+
+/// Devices with the same durations for every op (Problem::column).
+struct DeviceClass {
+  DeviceId example;
+  std::int64_t devices = 0;
+  Nanoseconds gap{};  // the least
+};
+std::vector<DeviceClass> device_classes(const Problem& problem);
+
+inline constexpr std::int64_t kNeverRuns = -1;
+
+/// p'(op, class) of work_bound: with the class's gap where it takes time; kNeverRuns where the class cannot run it.
+std::int64_t gapped_duration(const Problem& problem, OpId op, const DeviceClass& c);
+
+/// p'(group, class) for all groups, groups x classes; kNeverRuns where the class cannot run all of its ops.
+std::vector<std::int64_t> group_costs(const Problem& problem, const std::vector<DeviceClass>& classes);
+
+/// work_bound for given weights, and the search for good ones.
+class WeightedWork {
+ public:
+  explicit WeightedWork(const Problem& problem);
+
+  const std::vector<DeviceClass>& classes() const { return classes_; }
+  const std::vector<std::int64_t>& weights() const { return best_weights_; }
+  Nanoseconds bound() const { return best_; }
+
+  /// sum w D and sum w D g.
+  Wide capacity() const { return capacity(best_weights_); }
+  Wide gaps() const { return gaps(best_weights_); }
+
+ private:
+  Wide capacity(const std::vector<std::int64_t>& weights) const;
+  Wide gaps(const std::vector<std::int64_t>& weights) const;
+  /// Loads of the classes, every group in the class where it weighs least; keeps the best bound.
+  std::vector<Wide> evaluate(const std::vector<std::int64_t>& weights);
+  void bisect();
+  void multiply();
+
+  std::vector<DeviceClass> classes_;
+  std::vector<std::int64_t> costs_;
+  std::vector<std::int64_t> best_weights_;
+  Nanoseconds best_{0};
+};
+
+}  // namespace trainyard::detail
