@@ -34,6 +34,8 @@
 #include "trainyard/load/latency.hpp"
 #include "trainyard/load/load_problem.hpp"
 #include "trainyard/model/model.hpp"
+#include "trainyard/place/exact/branch_and_bound.hpp"
+#include "trainyard/place/exact/exact.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/hierarchy.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"

@@ -22,6 +22,7 @@ std::vector<Placer> all_placers() {
            list_placers,
            baechi_placers,
            load_placers,
+           exact_placers,
            auto_placers,
        }) {
     std::vector<Placer> placers = part();

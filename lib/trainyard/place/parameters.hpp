@@ -44,6 +44,7 @@ PlanOrder plan_order(const Parameters& given);
 std::vector<Placer> simple_placers();
 std::vector<Placer> list_placers();
 std::vector<Placer> baechi_placers();
+std::vector<Placer> exact_placers();
 std::vector<Placer> load_placers();
 std::vector<Placer> auto_placers();
 

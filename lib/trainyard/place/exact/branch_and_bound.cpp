@@ -1,0 +1,176 @@
+#include "trainyard/place/exact/branch_and_bound.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/place/exact/model.hpp"
+#include "trainyard/place/exact/placement_bound.hpp"
+#include "trainyard/place/exact/realize.hpp"
+#include "trainyard/place/exact/sequencing.hpp"
+#include "trainyard/place/exact/tasks.hpp"
+#include "trainyard/simulate/simulation.hpp"
+
+namespace trainyard {
+namespace {
+
+using detail::ExactModel;
+using detail::kUnplaced;
+using detail::SearchState;
+using detail::Tasks;
+
+/// The outer search.
+class PlacementSearch {
+ public:
+  PlacementSearch(const ExactModel& model, SearchState& state)
+      : model_(model),
+        state_(state),
+        realization_(model, state),
+        bound_(model),
+        sequencing_(model, state),
+        device_(model.ops, kUnplaced),
+        groups_on_(model.devices, 0),
+        bytes_(model.devices, 0) {}
+
+  void run() {
+    descend(0, 0);
+    if (state_.stopped) return;
+    for (const auto& [value, device] : out_of_reach_) {
+      if (value >= state_.limit) continue;
+      tasks_.build(model_, device);
+      detail::try_all_strict_orders(model_, tasks_, device, state_, realization_);
+      if (state_.stopped) return;
+    }
+  }
+
+  const std::optional<Schedule>& best() const { return realization_.best(); }
+  /// Below what the search has not looked.
+  std::int64_t open() const { return open_; }
+
+ private:
+  static constexpr std::size_t kMostUnreached = 64;      // leaves of one placement that are simulated in vain
+  static constexpr std::size_t kMostPlacements = 1'000;  // remembered for try_all_strict_orders
+
+  bool may_take(std::uint32_t device) const {
+    if (groups_on_[device] > 0) return true;
+    for (std::uint32_t other = model_.twin[device]; other < device; ++other)
+      if (model_.twin[other] == model_.twin[device] && groups_on_[other] == 0) return false;
+    return true;
+  }
+
+  void put(std::uint32_t group, std::uint32_t device) {
+    for (const std::uint32_t op : model_.group_ops[group]) device_[op] = device;
+    ++groups_on_[device];
+    bytes_[device] += model_.group_bytes[group];
+  }
+  void take_away(std::uint32_t group, std::uint32_t device) {
+    for (const std::uint32_t op : model_.group_ops[group]) device_[op] = kUnplaced;
+    --groups_on_[device];
+    bytes_[device] -= model_.group_bytes[group];
+  }
+
+  void descend(std::size_t depth, std::int64_t bound) {
+    if (!state_.enter()) {
+      open_ = std::min(open_, bound);
+      return;
+    }
+    if (depth == model_.group_order.size()) return sequence(bound);
+    const std::uint32_t group = model_.group_order[depth];
+    std::vector<std::pair<std::int64_t, std::uint32_t>> children;
+    for (const std::uint32_t device : model_.able[group]) {
+      const bool fixed = depth < model_.fixed_groups;
+      if (!fixed && !may_take(device)) continue;
+      if (bytes_[device] + model_.group_bytes[group] > model_.capacity[device]) continue;
+      put(group, device);
+      const std::int64_t below = fixed ? bound : std::max(bound, bound_(device_, state_.limit));
+      take_away(group, device);
+      if (below < state_.limit) children.emplace_back(below, device);
+    }
+    std::ranges::sort(children);
+    for (const auto& [below, device] : children) {
+      if (below >= state_.limit) return;
+      if (state_.stopped) {
+        open_ = std::min(open_, below);
+        return;  // the others are no lower
+      }
+      put(group, device);
+      descend(depth + 1, below);
+      take_away(group, device);
+    }
+  }
+
+  void sequence(std::int64_t bound) {
+    tasks_.build(model_, device_);
+    bound = std::max(bound, sequencing_.bound(tasks_));
+    if (bound >= state_.limit) return;
+    by_urgency_.resize(model_.ops);
+    for (std::uint32_t op = 0; op < model_.ops; ++op) by_urgency_[op] = op;
+    std::ranges::stable_sort(by_urgency_, [&](std::uint32_t a, std::uint32_t b) {
+      const auto &x = tasks_.tasks[a], &y = tasks_.tasks[b];
+      return x.duration + x.tail > y.duration + y.tail;
+    });
+    realization_.try_priority(device_, by_urgency_);
+
+    // After some solutions that are out of reach the search goes on for the value of the relaxed problem alone.
+    std::int64_t relaxed = kLongestTime.count, reachable = kLongestTime.count;
+    std::size_t in_vain = 0;
+    const bool complete = sequencing_.search(tasks_, [&](const std::vector<std::int64_t>& start, std::int64_t value) {
+      if (in_vain < kMostUnreached && realization_.try_order(device_, start) == value) return;
+      relaxed = std::min(relaxed, value);
+      if (++in_vain < kMostUnreached) return;
+      if (in_vain == kMostUnreached) reachable = state_.limit;
+      state_.limit = std::min(state_.limit, relaxed);
+    });
+    if (in_vain >= kMostUnreached) state_.limit = reachable;
+    if (!complete) open_ = std::min(open_, bound);
+    if (relaxed >= state_.limit) return;
+    open_ = std::min(open_, relaxed);
+    if (out_of_reach_.size() < kMostPlacements) out_of_reach_.emplace_back(relaxed, device_);
+  }
+
+  const ExactModel& model_;
+  SearchState& state_;
+  detail::Realization realization_;
+  detail::PlacementBound bound_;
+  detail::Sequencing sequencing_;
+  Tasks tasks_;
+  std::vector<std::uint32_t> device_, by_urgency_;
+  std::vector<std::uint32_t> groups_on_;
+  std::vector<std::int64_t> bytes_;
+  std::int64_t open_ = kLongestTime.count;
+  std::vector<std::pair<std::int64_t, std::vector<std::uint32_t>>> out_of_reach_;
+};
+
+}  // namespace
+
+BranchAndBoundResult branch_and_bound(const Problem& problem, const BranchAndBoundOptions& options) {
+  BranchAndBoundResult result;
+  std::int64_t limit = options.upper_limit.count;
+  if (options.start != nullptr) {
+    Simulation simulation(problem);
+    const MemoryPeaks& peaks = simulation.peaks(*options.start);
+    if (peaks.fits && peaks.makespan.count <= limit) {
+      limit = peaks.makespan.count;
+      result.schedule = *options.start;
+    }
+  }
+  const std::int64_t known = best_lower_bound(problem).value.count;
+  result.value = result.bound = Nanoseconds{limit};
+  result.complete = true;
+  if (known >= limit) return result;
+
+  const ExactModel model(problem, options.fixed);
+  SearchState state{.limit = limit, .most_nodes = options.most_nodes, .stop = options.stop};
+  PlacementSearch search(model, state);
+  search.run();
+  result.value = Nanoseconds{state.limit};
+  result.nodes = state.nodes;
+  result.complete = !state.stopped;
+  if (search.best()) result.schedule = search.best();
+  result.bound = Nanoseconds{std::max(known, std::min(search.open(), state.limit))};
+  return result;
+}
+
+}  // namespace trainyard

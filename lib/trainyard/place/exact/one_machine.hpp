@@ -1,0 +1,48 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace trainyard::detail {
+
+/// What a unary resource must carry: not before `head`, with `tail` to follow.
+struct MachineJob {
+  std::int64_t head, duration, tail;
+};
+
+/// The least possible max of (end + tail) if jobs could be preempted: Jackson's rule, always the one with the longest
+/// tail of those that are there. Equal to the maximum over sets S of (least head + sum of durations + least tail).
+/// J. Carlier: The one-machine sequencing problem. European J. Operational Research 11, 1982.
+/// O(n log n); reorders the jobs. `waiting` is workspace.
+inline std::int64_t one_machine_bound(std::vector<MachineJob>& jobs,
+                                      std::vector<std::pair<std::int64_t, std::int64_t>>& waiting) {
+  std::ranges::sort(jobs, {}, &MachineJob::head);
+  waiting.clear();  // heap of (tail, what is left)
+  std::int64_t time = 0, bound = std::numeric_limits<std::int64_t>::min();
+  std::size_t next = 0;
+  while (next < jobs.size() || !waiting.empty()) {
+    if (waiting.empty()) time = std::max(time, jobs[next].head);
+    for (; next < jobs.size() && jobs[next].head <= time; ++next) {
+      waiting.emplace_back(jobs[next].tail, jobs[next].duration);
+      std::ranges::push_heap(waiting);
+    }
+    std::ranges::pop_heap(waiting);
+    auto [tail, left] = waiting.back();
+    waiting.pop_back();
+    const std::int64_t run = next < jobs.size() ? std::min(left, jobs[next].head - time) : left;
+    time += run;
+    if (run == left) {
+      bound = std::max(bound, time + tail);
+    } else {
+      waiting.emplace_back(tail, left - run);
+      std::ranges::push_heap(waiting);
+    }
+  }
+  return bound;
+}
+
+}  // namespace trainyard::detail
