@@ -53,6 +53,13 @@ struct Comparison {
   std::vector<std::string> best_sentences;
 };
 
+/// The evaluator is the unsplit problem's.
+Outcome best_order_of(Evaluator& evaluator, const RunResult& run) {
+  if (run.schedule.splits.empty()) return best_order(evaluator, run.schedule).outcome;
+  Evaluator of_splits{run.problem};
+  return best_order(of_splits, run.schedule).outcome;
+}
+
 /// Every placer on one model. An interrupt ends it after the placer that runs.
 void compare_model(Comparison& all, const std::string& word, const Arguments& arguments, const Machine& machine,
                    const std::vector<const Placer*>& placers, Console& console) {
@@ -77,13 +84,14 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
                      run.summary,
                      1,
                      *run.search_seconds,
-                     best_order(evaluator, run.schedule).outcome,
+                     best_order_of(evaluator, run),
                      peak_text(problem, run.summary)};
+      row.splits = !run.schedule.splits.empty();
       for (const DeviceId device : problem.devices()) {
         row.devices.push_back(cluster.device(device).name);
         row.peaks.push_back(run.timeline.devices[device].peak);
       }
-      if (noise) row.noise = noise_of(problem, run.schedule, *noise);
+      if (noise) row.noise = noise_of(run.problem, run.schedule, *noise);
       rows.push_back(std::move(row));
       if (!arguments.report.empty()) all.shown.push_back(run);
       if (!best || is_better(run.summary, best->summary)) best = std::move(run);
@@ -95,24 +103,24 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
   }
   console.progress("");
   std::ranges::stable_sort(rows, [](const auto& a, const auto& b) { return is_better(a.summary, b.summary); });
-  LowerBound highest = bound;  // what one search has proven holds for all
+  LowerBound highest = bound;  // what one search has proven holds for all, but for those of another graph
   for (const CompareRow& row : rows)
-    if (row.summary.bound.value > highest.value) highest = row.summary.bound;
+    if (!row.splits && row.summary.bound.value > highest.value) highest = row.summary.bound;
   for (CompareRow& row : rows) {
-    set_bound(row.summary, highest);
+    if (!row.splits) set_bound(row.summary, highest);
     const double fastest = static_cast<double>(rows.front().summary.makespan.count);
     row.ratio_to_best = fastest > 0 ? static_cast<double>(row.summary.makespan.count) / fastest : 1;
     if (noise) row.beats_best = compare_noise(*row.noise, *rows.front().noise);
   }
   all.rows.insert(all.rows.end(), rows.begin(), rows.end());
   if (!best) return;
-  set_bound(best->summary, highest);
+  if (best->schedule.splits.empty()) set_bound(best->summary, highest);
   for (RunResult& run : all.shown)
-    if (run.model == word) set_bound(run.summary, highest);
-  for (const std::string& warning : unused_warnings(problem, best->summary))
+    if (run.model == word && run.schedule.splits.empty()) set_bound(run.summary, highest);
+  for (const std::string& warning : unused_warnings(best->problem, best->summary))
     console.warn(fmt::format("{} on {}: {}", best->placer, word, warning));
   all.best_titles.push_back(problem_title(word, problem));
-  all.best_sentences.push_back(sentence(problem, best->timeline, best->summary, best->placer));
+  all.best_sentences.push_back(sentence(best->problem, best->timeline, best->summary, best->placer));
   all.best = std::move(best);
 }
 

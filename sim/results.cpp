@@ -125,6 +125,10 @@ Schedule placed_by(const Placer& placer, const Problem& problem, const PlaceOpti
 
 }  // namespace
 
+LowerBound bound_for(const Problem& problem, const Problem& scheduled, const LowerBound& bound) {
+  return problem.splits() == scheduled.splits() ? bound : best_lower_bound(scheduled);
+}
+
 RunResult run_placer(const std::string& model, const Problem& problem, const LowerBound& bound, const Placer& placer,
                      const PlaceOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -132,13 +136,14 @@ RunResult run_placer(const std::string& model, const Problem& problem, const Low
   const std::chrono::duration<double> search = std::chrono::steady_clock::now() - start;
   if (schedule.placer.empty()) schedule.placer = placer.name;
   schedule.seed = options.seed;
-  Timeline timeline = simulate(problem, schedule);
-  LowerBound best = bound;
-  if (schedule.search && schedule.search->lower_bound && *schedule.search->lower_bound > bound.value)
+  const Problem whole = scheduled_problem(problem, schedule);
+  Timeline timeline = simulate(whole, schedule);
+  LowerBound best = bound_for(problem, whole, bound);
+  if (schedule.search && schedule.search->lower_bound && *schedule.search->lower_bound > best.value)
     best = {"search", *schedule.search->lower_bound};
-  RunSummary summary = summarize(problem, schedule, timeline, best);
+  RunSummary summary = summarize(whole, schedule, timeline, best);
   return {
-      model,         problem.cluster().name(), placer.name, problem, std::move(schedule), std::move(timeline), summary,
+      model,         problem.cluster().name(), placer.name, whole, std::move(schedule), std::move(timeline), summary,
       search.count()};
 }
 

@@ -37,6 +37,9 @@ struct RunResult {
   std::optional<LoadResult> load = {};    // --objective max-load
 };
 
+/// Of the problem that a schedule with splits is of, where that is another one.
+LowerBound bound_for(const Problem& problem, const Problem& scheduled, const LowerBound& bound);
+
 /// Places and simulates.
 RunResult run_placer(const std::string& model, const Problem& problem, const LowerBound& bound, const Placer& placer,
                      const PlaceOptions& options);
@@ -48,6 +51,7 @@ struct CompareRow {
   double ratio_to_best = 1;  // of the fastest that fits on this model and cluster; else of the fastest
   double search_seconds = 0;
   Outcome best_order = {};           // of its placement, under the best order known
+  bool splits = false;               // its schedule is of a graph with ops split
   std::string peak;                  // for people
   std::vector<std::string> devices;  // of the cluster, with
   std::vector<Bytes> peaks;          // what each holds at most

@@ -51,14 +51,15 @@ int run_simulate(const Arguments& arguments, Console& console) {
     console.progress("");
   } else {
     Schedule schedule = read_schedule(arguments.schedule, problem);
-    Timeline timeline = simulate(problem, schedule);
-    RunSummary summary = summarize(problem, schedule, timeline, bound);
-    run = RunResult{model.name,          problem.cluster().name(), schedule.placer,    problem,
+    const Problem whole = scheduled_problem(problem, schedule);
+    Timeline timeline = simulate(whole, schedule);
+    RunSummary summary = summarize(whole, schedule, timeline, bound_for(problem, whole, bound));
+    run = RunResult{model.name,          problem.cluster().name(), schedule.placer,    whole,
                     std::move(schedule), std::move(timeline),      std::move(summary), std::nullopt};
   }
-  if (noise) run->noise = noise_of(problem, run->schedule, *noise);
+  if (noise) run->noise = noise_of(run->problem, run->schedule, *noise);
   if (steps > 0) {
-    run->steps = simulate_steps(problem, run->schedule, steps);
+    run->steps = simulate_steps(run->problem, run->schedule, steps);
     // The page shows the bound; it takes long on many ops.
     all_steps = run_of_steps(*run, arguments.report.empty() ? bound : best_lower_bound(run->steps->problem));
   }

@@ -129,6 +129,62 @@ void find_other_problem(const JsonValue& root, const Problem& problem, const Pro
     other("cluster", "other-cluster", problem.cluster().name(), names.unknown_devices(), "device");
 }
 
+std::vector<Split> read_splits(const JsonValue& list, FindingList& findings) {
+  std::vector<Split> splits;
+  for (const JsonValue member : list.children()) {
+    ObjectReader reader{member, "a split", findings};
+    if (!reader.is_object()) continue;
+    Split split;
+    std::int64_t parts = 0;
+    if (const auto replicas = reader.get("replicas")) {
+      read_count(*replicas, parts, "replicas", "split-parts", findings);
+      if (parts < 1) findings.add(replicas->begin_offset(), "split-parts", "a graph has at least one replica");
+    } else {
+      if (const auto op = reader.required("op", JsonKind::string)) split.op = op->text();
+      if (const auto dimension = reader.required("dimension", JsonKind::string)) {
+        const auto found = find_split_dimension(dimension->text());
+        if (!found)
+          findings.add(dimension->begin_offset(), "unknown-dimension",
+                       fmt::format("unknown dimension \"{}\"", dimension->text()), "ops split along batch or channel");
+        split.dimension = found.value_or(SplitDimension::batch);
+      }
+      if (const auto count = reader.required("parts")) {
+        read_count(*count, parts, "parts", "split-parts", findings);
+        if (parts < 2) findings.add(count->begin_offset(), "split-parts", "an op is split in 2 parts or more");
+      }
+      if (split.op.empty()) continue;
+    }
+    split.parts = static_cast<std::size_t>(std::max<std::int64_t>(parts, 1));
+    reader.check_unknown_keys();
+    splits.push_back(std::move(split));
+  }
+  return splits;
+}
+
+/// What the schedule is of; a fault of its splits is found where they stand.
+Problem split_by(const Problem& whole, const Schedule& schedule, const std::optional<JsonValue>& splits,
+                 FindingList& findings) {
+  try {
+    return scheduled_problem(whole, schedule);
+  } catch (const InputError& error) {
+    const Finding& first = error.findings().front();
+    findings.add(splits ? splits->begin_offset() : 0, first.code, first.message, first.help);
+    findings.raise_if_any();
+    throw;
+  }
+}
+
+void append_splits(std::string& out, const std::vector<Split>& splits) {
+  out += ",\n \"splits\": [";
+  for (const Split& split : splits) {
+    out += &split == splits.data() ? "\n  " : ",\n  ";
+    out += split.op.empty() ? fmt::format("{{\"replicas\": {}}}", split.parts)
+                            : fmt::format("{{\"op\": {}, \"dimension\": \"{}\", \"parts\": {}}}", json_string(split.op),
+                                          name_of(split.dimension), split.parts);
+  }
+  out += ']';
+}
+
 /// {"a": x, "b": y}, one per line, from what `value` appends for each op (nothing: left out).
 template <class AppendValue>
 void append_per_op(std::string& out, const Problem& problem, const AppendValue& append_value) {
@@ -152,17 +208,20 @@ Schedule read_schedule(const std::filesystem::path& path, const Problem& problem
   return parse_schedule(read_input(path), input_name(path), problem);
 }
 
-Schedule parse_schedule(std::string_view text, const std::string& name, const Problem& problem) {
+Schedule parse_schedule(std::string_view text, const std::string& name, const Problem& whole) {
   FindingList findings{name, text};
   JsonTree tree;
   const auto root = parse_json(text, tree, findings);
   Schedule schedule;
   if (root && check_format(*root, kFormat, findings)) {
-    ProblemNames names{problem, findings};
     ObjectReader reader{*root, "a schedule", findings};
     reader.get("format");
     reader.get("graph", JsonKind::string);
     reader.get("cluster", JsonKind::string);
+    if (const auto splits = reader.get("splits", JsonKind::array)) schedule.splits = read_splits(*splits, findings);
+    findings.raise_if_any();
+    const Problem problem = split_by(whole, schedule, reader.get("splits"), findings);
+    ProblemNames names{problem, findings};
     const auto policy = reader.get("policy");
     if (const auto placement = reader.required("placement", JsonKind::object))
       schedule.placement = read_placement(*placement, problem, names, findings);
@@ -174,9 +233,6 @@ Schedule parse_schedule(std::string_view text, const std::string& name, const Pr
     if (const auto order = reader.get("order", JsonKind::object))
       schedule.order = read_order(*order, problem, names, findings);
     schedule.policy = read_policy(policy, schedule, findings);
-    if (const auto splits = reader.get("splits", JsonKind::array); splits && splits->size() > 0)
-      findings.add(splits->begin_offset(), "unsupported", "the schedule splits ops, which is not supported",
-                   "split the ops in the graph, and leave \"splits\" empty");
     if (const auto placer = reader.get("placer")) read_placer(*placer, schedule, findings);
     if (const auto planned = reader.get("planned")) schedule.plan = read_plan(*planned, problem, names, findings);
     reader.get("predicted", JsonKind::object);
@@ -185,7 +241,7 @@ Schedule parse_schedule(std::string_view text, const std::string& name, const Pr
   }
   findings.raise_if_any();
   try {
-    check_schedule(problem, schedule);
+    check_schedule(whole, schedule);
   } catch (const InputError& error) {
     findings.add(error.findings());
     findings.raise_if_any();
@@ -194,8 +250,9 @@ Schedule parse_schedule(std::string_view text, const std::string& name, const Pr
   return schedule;
 }
 
-void write_schedule(const Schedule& schedule, const Problem& problem, const SchedulePrediction* prediction,
+void write_schedule(const Schedule& schedule, const Problem& whole, const SchedulePrediction* prediction,
                     std::ostream& out) {
+  const Problem problem = scheduled_problem(whole, schedule);
   std::string text = fmt::format("{{\"format\": \"{}\", \"graph\": {}, \"cluster\": {}, \"policy\": \"{}\",\n", kFormat,
                                  json_string(problem.graph().name()), json_string(problem.cluster().name()),
                                  kPolicies[static_cast<std::size_t>(schedule.policy)]);
@@ -223,7 +280,7 @@ void write_schedule(const Schedule& schedule, const Problem& problem, const Sche
     }
     text += '}';
   }
-  text += ",\n \"splits\": []";
+  append_splits(text, schedule.splits);
   if (!schedule.placer.empty() || schedule.seed != 0)
     text += fmt::format(",\n \"placer\": {{\"name\": {}, \"seed\": {}}}", json_string(schedule.placer), schedule.seed);
   if (schedule.plan) {

@@ -21,10 +21,12 @@ struct SchedulePrediction {
 ///
 /// Where "policy" is absent it is strict if there is an "order", else priority if there is a "priority", else fifo. Ops
 /// without a priority have 0. "graph" and "cluster" name what the schedule was made for: other names are accepted as
-/// long as the contents fit. "splits" must be empty: ops are not split.
+/// long as the contents fit. "splits" are made in
+/// the problem's graph first (split_graph); the schedule is of that one (scheduled_problem).
 ///
 /// Throws InputError with positions: those of every JSON file (read_graph), "unknown-op" and "unknown-device" with the
-/// nearest name, "missing-op", "other-graph", "other-cluster", "unknown-policy", "unsupported", and what check_schedule
+/// nearest name, "missing-op", "other-graph", "other-cluster", "unknown-policy", "unknown-dimension", "split-parts",
+/// "unsplittable", and what check_schedule
 /// finds.
 Schedule read_schedule(const std::filesystem::path& path, const Problem& problem);
 /// The same from a text that messages call `name`.

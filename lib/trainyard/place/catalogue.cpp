@@ -21,6 +21,7 @@ std::vector<Placer> all_placers() {
            simple_placers,
            list_placers,
            baechi_placers,
+           fastt_placers,
            load_placers,
            exact_placers,
            auto_placers,

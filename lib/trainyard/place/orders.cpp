@@ -131,6 +131,7 @@ Ordered best_order(Evaluator& evaluator, const Schedule& schedule) {
   consider(in_started_order(problem, schedule.placement, evaluator.simulation().timeline(best->schedule)));
   best->evaluations = evaluations;
   best->schedule.plan = schedule.plan;
+  best->schedule.splits = schedule.splits;
   return std::move(*best);
 }
 

@@ -45,6 +45,7 @@ std::vector<Placer> simple_placers();
 std::vector<Placer> list_placers();
 std::vector<Placer> baechi_placers();
 std::vector<Placer> exact_placers();
+std::vector<Placer> fastt_placers();
 std::vector<Placer> load_placers();
 std::vector<Placer> auto_placers();
 

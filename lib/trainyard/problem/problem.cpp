@@ -82,10 +82,24 @@ Problem::TransferClass Problem::transfer_class(Nanoseconds latency, std::uint32_
   return result;
 }
 
-Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs) {
+Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs)
+    : Problem(std::move(graph), std::move(cluster), std::make_shared<const CostModel>(costs)) {}
+
+Problem Problem::with_graph(Graph graph) const { return {std::move(graph), data_->cluster, data_->costs}; }
+
+Problem Problem::with_splits(std::vector<Split> splits) const {
+  Graph split = split_graph(data_->graph, splits);
+  return {std::move(split), data_->cluster, data_->costs, std::move(splits)};
+}
+
+Problem::Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> shared_costs,
+                 std::vector<Split> splits) {
   auto data = std::make_shared<Data>();
   data->graph = std::move(graph);
   data->cluster = std::move(cluster);
+  data->costs = std::move(shared_costs);
+  data->splits = std::move(splits);
+  const CostModel& costs = *data->costs;
   const Graph& g = data->graph;
   const Cluster& c = data->cluster;
   std::vector<Finding> findings;

@@ -13,6 +13,7 @@
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/graph/graph.hpp"
+#include "trainyard/transform/split_op.hpp"
 
 namespace trainyard {
 
@@ -30,6 +31,12 @@ class Problem {
   /// consumers on no more devices than its original. Throws InputError where the times may add up to too much
   /// ("too-large").
   Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& original);
+
+  /// The same cluster and cost model for another graph. Throws as the first constructor does.
+  Problem with_graph(Graph graph) const;
+  /// The problem with these splits made (split_graph): they are remembered. Throws as that and the constructor do.
+  Problem with_splits(std::vector<Split> splits) const;
+  const std::vector<Split>& splits() const { return data_->splits; }
 
   const Graph& graph() const { return data_->graph; }
   const Cluster& cluster() const { return data_->cluster; }
@@ -100,6 +107,8 @@ class Problem {
   std::size_t group_count() const { return data_->group_ops.rows(); }
 
  private:
+  Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> shared_costs, std::vector<Split> splits = {});
+
   struct TransferClass {
     Nanoseconds latency;
     std::uint32_t rate = 0;  // column of byte_times
@@ -113,6 +122,8 @@ class Problem {
   struct Data {
     Graph graph;
     Cluster cluster;
+    std::shared_ptr<const CostModel> costs;
+    std::vector<Split> splits;
     std::size_t columns = 0;
     IdMap<DeviceId, std::uint32_t> column;
     std::vector<Nanoseconds> durations;  // op x column

@@ -221,6 +221,20 @@ class Checker {
 
 }  // namespace
 
-void check_schedule(const Problem& problem, const Schedule& schedule) { Checker{problem, schedule}.check(); }
+Problem scheduled_problem(const Problem& problem, const Schedule& schedule) {
+  if (schedule.splits == problem.splits() || schedule.splits.empty()) return problem;
+  if (!problem.splits().empty())
+    throw InputError({"other-splits",
+                      "the schedule splits other ops than the problem that it is for",
+                      "give the problem as it is before splits",
+                      "/splits",
+                      {}});
+  return problem.with_splits(schedule.splits);
+}
+
+void check_schedule(const Problem& problem, const Schedule& schedule) {
+  const Problem whole = scheduled_problem(problem, schedule);
+  Checker{whole, schedule}.check();
+}
 
 }  // namespace trainyard

@@ -44,16 +44,21 @@ struct Schedule {
   IdMap<OpId, double> priority = {};              // policy priority: higher is more urgent; empty: all 0
   IdMap<DeviceId, std::vector<OpId>> order = {};  // policy strict: every op once, on its device
   std::optional<Plan> plan = {};
-  std::string placer = {};  // who made it
+  std::vector<Split> splits = {};  // made first: all the above is of the graph with these ops split
+  std::string placer = {};         // who made it
   std::uint64_t seed = 0;
   std::optional<Search> search = {};
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// Throws InputError unless the schedule is one for the problem: every op placed on a device that can run it,
-/// colocation groups on one device, priorities finite, strict orders complete and free of deadlock against the graph
-/// (the message names the cycle).
+/// What the schedule is of: the problem itself where it has the schedule's splits, or the schedule has none; else with
+/// them made. Throws InputError as split_graph does, and where the problem has other splits ("other-splits").
+Problem scheduled_problem(const Problem& problem, const Schedule& schedule);
+
+/// Throws InputError unless the schedule is one for the problem (scheduled_problem of it): every op placed on a device
+/// that can run it, colocation groups on one device, priorities finite, strict orders complete and free of deadlock
+/// against the graph (the message names the cycle).
 void check_schedule(const Problem& problem, const Schedule& schedule);
 
 }  // namespace trainyard

@@ -95,7 +95,8 @@ Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent) {
   return *at;
 }
 
-NoiseResult simulate_noise(const Problem& problem, const Schedule& schedule, const NoiseOptions& options) {
+NoiseResult simulate_noise(const Problem& whole_problem, const Schedule& schedule, const NoiseOptions& options) {
+  const Problem problem = scheduled_problem(whole_problem, schedule);
   check_schedule(problem, schedule);
   check(problem, options);
   const NoisyTimes noisy{problem, schedule, options};

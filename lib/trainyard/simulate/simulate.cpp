@@ -5,13 +5,15 @@
 namespace trainyard {
 
 Nanoseconds simulated_makespan(const Problem& problem, const Schedule& schedule) {
-  check_schedule(problem, schedule);
-  return Simulation{problem}.makespan(schedule);
+  const Problem whole = scheduled_problem(problem, schedule);
+  check_schedule(whole, schedule);
+  return Simulation{whole}.makespan(schedule);
 }
 
 Timeline simulate(const Problem& problem, const Schedule& schedule) {
-  check_schedule(problem, schedule);
-  return Simulation{problem}.timeline(schedule);
+  const Problem whole = scheduled_problem(problem, schedule);
+  check_schedule(whole, schedule);
+  return Simulation{whole}.timeline(schedule);
 }
 
 }  // namespace trainyard

@@ -7,7 +7,8 @@
 namespace trainyard {
 
 /// Runs the schedule: a pure function, safe to call from many threads at once.
-/// Throws InputError where check_schedule would.
+/// Throws InputError where check_schedule would. Where the schedule splits ops, all results are of the graph with them
+/// split (scheduled_problem).
 ///
 /// The model. A task is an op or a transfer. Task x has a duration p(x), a ready time r(x) and an id, and holds
 /// resources: an op its device, a transfer every channel of its route at once.

@@ -26,7 +26,8 @@ struct MemoryPeaks {
 /// run of a kind it allocates nothing more (it does where the cluster has fair channels). Same rules, same results. One
 /// per thread; a copy shares the prepared problem and has a workspace of its own.
 ///
-/// Schedules must have passed check_schedule: nothing is checked again here.
+/// Schedules must have passed check_schedule, and have the problem's splits (scheduled_problem): nothing is checked
+/// again here.
 class Simulation {
  public:
   explicit Simulation(const Problem& problem);

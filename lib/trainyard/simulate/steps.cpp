@@ -99,7 +99,8 @@ SteadyState steady_state(std::span<const Nanoseconds> ends, Nanoseconds busiest_
   return result;
 }
 
-StepTimes simulate_steps(const Problem& problem, const Schedule& schedule, std::size_t steps) {
+StepTimes simulate_steps(const Problem& whole_problem, const Schedule& schedule, std::size_t steps) {
+  const Problem problem = scheduled_problem(whole_problem, schedule);
   check_schedule(problem, schedule);
   UnrolledGraph unrolled = unroll_steps(problem.graph(), steps);
   Schedule whole = steps == 1 ? schedule : unroll_schedule(unrolled, problem, schedule);

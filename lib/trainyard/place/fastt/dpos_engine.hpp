@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/insertion.hpp"
+#include "trainyard/place/memory.hpp"
+#include "trainyard/problem/problem.hpp"
+
+namespace trainyard {
+
+struct DposRules {
+  /// Ops of the critical path go to the critical-path device; otherwise every op goes where it finishes first.
+  bool pin = true;
+  /// The critical path goes on with the successor of the largest rank, as the text says, instead of the largest
+  /// transfer time and rank together, which is the longest path.
+  bool textual = false;
+  /// Of memory, everything that ops need adds up and is never released; otherwise as in MemoryLedger.
+  bool cumulative = false;
+};
+
+namespace detail {
+
+/// DPOS on dense arrays, in which ops can be replaced by others and put back: for OS-DPOS, which plans anew for every
+/// split that it tries. Nodes are the problem's ops by id, then those that replace some.
+class DposEngine {
+ public:
+  using Node = std::uint32_t;
+
+  DposEngine(const Problem& problem, const DposRules& rules);
+
+  /// Plans on `memory_percent` of each memory. The makespan, or `limit` as soon as it cannot be below; then there is no
+  /// plan.
+  Nanoseconds plan(int memory_percent = 100, Nanoseconds limit = kLongestTime);
+
+  // --- of the last plan ---
+  bool memory_bound() const { return memory_bound_; }
+  /// In the order in which they were placed.
+  std::span<const Node> taken() const { return taken_; }
+  DeviceId device(Node node) const { return DeviceId{place_[node]}; }
+  Nanoseconds start(Node node) const { return start_[node]; }
+  Nanoseconds finish(Node node) const { return finish_[node]; }
+  Nanoseconds duration(Node node) const { return duration(node, place_[node]); }
+  /// A longest path of the planned graph, from an entry to an exit: ops at their times, transfers between devices at
+  /// theirs.
+  std::vector<Node> scheduled_path() const;
+  /// As planned or tried: the largest of each op's times and of each tensor's transfer times count.
+  std::span<const Nanoseconds> ranks() const { return rank_; }
+  std::span<const Node> critical_path() const { return path_; }
+
+  /// These ops, in this order, take the op's place: its outputs are made by those of them that have outputs of the same
+  /// names. They and the op are in no colocation group with others.
+  void replace(OpId op, const std::vector<OpSpec>& by);
+  /// Takes back the last replace(). Not after another one.
+  void restore();
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  struct Rows {
+    std::uint32_t begin, end;
+  };
+  struct Key {
+    std::int64_t rank;
+    std::uint32_t position;
+    Node node;
+  };
+
+  Nanoseconds duration(Node node, std::uint32_t device) const { return durations_[node * columns_ + column_[device]]; }
+  Node add_node(Phase phase, const MemoryLedger::Need& need);
+  void add_tensor(Bytes bytes, bool forward, Node producer);
+  MemoryLedger::Need need_of(const OpSpec& spec, Bytes held) const;
+  void set_longest(Node node);
+
+  void rank_nodes();
+  void find_path();
+  std::int64_t crossing(std::uint32_t tensor, std::uint32_t from, std::uint32_t to) const {
+    return latency_[from * devices_ + to] + byte_times_[tensor * rates_ + rate_[from * devices_ + to]];
+  }
+  void find_ready(Node node);
+  bool has_room(std::uint32_t device, const MemoryLedger::Need& more) const { return excess(device, more) == 0; }
+  std::int64_t excess(std::uint32_t device, const MemoryLedger::Need& more) const;
+  std::uint32_t critical_device(std::size_t from);
+  std::uint32_t device_for(Node node);
+  std::uint32_t fastest(Node node);
+  Nanoseconds slot(Node node, std::uint32_t device) const;
+  Nanoseconds occupied(Node node, std::uint32_t device) const;
+  void put(Node node, std::uint32_t device);
+
+  const Problem problem_;
+  const DposRules rules_;
+  std::uint32_t devices_, columns_, rates_;
+  std::vector<std::uint32_t> column_, rate_;                 // by device; by pair
+  std::vector<std::int64_t> latency_, gap_, capacity_;       // by pair; by device
+  std::vector<std::int64_t> rate_latency_;                   // by rate: the largest latency of its routes; -1: no route
+  std::vector<Nanoseconds> durations_;                       // node x column
+  std::vector<std::int64_t> longest_, shortest_;             // by node
+  std::vector<Phase> phase_;                                 // by node
+  std::vector<std::uint32_t> group_;                         // by node
+  std::vector<Rows> reads_, after_;                          // by node, in inputs_ and earlier_
+  std::vector<std::uint32_t> inputs_;                        // tensors
+  std::vector<Node> earlier_;                                // nodes
+  std::vector<Node> order_;                                  // topological
+  std::vector<std::uint32_t> producer_;                      // by tensor
+  std::vector<std::int64_t> byte_times_, bytes_, crossing_;  // tensor x rate; by tensor; the longest
+  std::vector<char> forward_;                                // by tensor: made in the forward pass
+  std::vector<MemoryLedger::Need> need_;                     // by group
+  std::vector<char> able_;                                   // group x column
+
+  // What replace() did, to be undone.
+  struct Undo {
+    std::size_t nodes = 0, tensors = 0, inputs = 0, earlier = 0;
+    std::vector<Node> order;
+    std::vector<std::pair<std::uint32_t, Node>> producers;
+    Node node = 0;
+    Rows reads{}, after{};
+    std::vector<Nanoseconds> durations;
+  } undo_;
+
+  // Of a plan.
+  std::int64_t percent_ = 100;
+  bool memory_bound_ = false;
+  std::vector<Nanoseconds> rank_;
+  std::vector<std::int64_t> after_it_, tail_;  // the longest, and the least time, that follows a node
+  std::vector<Node> next_;
+  std::vector<Key> keys_;
+  std::vector<Node> path_, taken_;
+  std::vector<std::uint32_t> path_position_, counted_, group_device_, place_;
+  std::uint32_t count_ = 0, critical_device_ = kNone;
+  std::vector<MemoryLedger::Need> used_;
+  std::vector<std::int64_t> ready_;
+  std::vector<char> arrived_;
+  std::vector<Calendar> calendars_;
+  std::vector<Nanoseconds> start_, finish_;
+};
+
+}  // namespace detail
+}  // namespace trainyard

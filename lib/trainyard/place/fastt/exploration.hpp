@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/fastt/learned_costs.hpp"
+#include "trainyard/place/fastt/os_dpos.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// Runs a few steps of a schedule and tells what they took.
+using Machine = std::function<StepProfile(const Schedule&)>;
+
+/// A machine that is a simulation: the problem's times are the true ones, hidden behind noise. Of each step, op times
+/// scatter log-normally about them with deviation `noise` (as a share; see simulate/noise.hpp), and so do the measured
+/// times of transfers. Out of memory where the simulation is.
+class SimulatedMachine {
+ public:
+  SimulatedMachine(const Problem& truth, double noise, std::uint64_t seed, std::size_t steps = 3)
+      : truth_(truth), noise_(noise), random_(seed), steps_(steps) {}
+  StepProfile operator()(const Schedule& schedule);
+
+ private:
+  Nanoseconds noisy(Nanoseconds time);
+
+  Problem truth_;
+  double noise_;
+  Random random_;
+  std::size_t steps_;
+};
+
+struct ExplorationOptions {
+  OsDposOptions placing = {};
+  std::size_t rounds = 10;
+  double stable = 0.05;  // relative change of the mean of an op time
+  bool by_kind = true;   // devices of one kind learn together
+};
+
+/// One strategy that was tried.
+struct ExplorationRound {
+  Nanoseconds planned;   // by the costs known then; 0 for the start
+  Nanoseconds measured;  // kLongestTime where it was out of memory
+  bool kept = false;     // else the machine was rolled back to the strategy before
+  LearnedCosts::Change change;
+};
+
+struct Exploration {
+  Schedule best;
+  Nanoseconds measured;
+  std::vector<ExplorationRound> rounds;  // the start first
+  LearnedCosts costs;
+  bool stable = false;  // else the rounds ran out
+};
+
+/// FastT's white-box search while it trains, of which only the graph, the devices and their memories are known before:
+///
+///     start    data parallel where a replica fits on a device, else ops in topological order, memory dealt out
+///     round    OS-DPOS on the costs known so far, where what was never measured takes no time; a few steps of its
+///              strategy are run and measured, and the costs updated; where the measured step got longer than the one
+///              of the strategy before, back to that
+///     end      when a round measures nothing new and changes no mean by more than `stable`, or finds the strategy that
+///              is in force; after `rounds` in any case
+///
+/// X. Yi et al.: Fast training of deep learning models over multiple GPUs. Middleware 2020 (FastT), sections 4 and 5.
+Exploration explore(const Problem& problem, const Machine& machine, const ExplorationOptions& options = {});
+
+}  // namespace trainyard

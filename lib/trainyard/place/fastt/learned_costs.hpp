@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/problem/problem.hpp"
+
+namespace trainyard {
+
+/// What a machine tells of the steps that it ran with one schedule.
+struct StepProfile {
+  struct OpTime {
+    std::string op;
+    DeviceId device;
+    Nanoseconds time;
+  };
+  struct TransferTime {
+    DeviceId from, to;
+    Bytes bytes;
+    Nanoseconds time;
+  };
+  bool fits = true;  // out of memory: nothing was measured
+  Nanoseconds step;  // mean
+  std::vector<OpTime> ops;
+  std::vector<TransferTime> transfers;
+};
+
+/// The cost models that FastT fills while it trains (section 4 of the paper):
+///
+///     op           the mean of what was measured for its name on the device, or on any device of the same kind
+///     transfer     least squares t = a + b bytes over all that was measured from one device to another; a, b >= 0:
+///                  with one size only, or a negative a, through the origin; with a negative b, the mean
+///     not measured takes no time, so that a planner tries it
+class LearnedCosts {
+ public:
+  /// Devices are those of the problem; `by_kind`: devices of one (named) kind learn together.
+  explicit LearnedCosts(const Problem& problem, bool by_kind = true);
+
+  /// What was new in a profile.
+  struct Change {
+    std::size_t entries = 0;  // op times that had never been measured
+    double largest = 0;       // relative change of the mean of any other op time
+  };
+  Change add(const StepProfile& profile);
+
+  std::optional<Nanoseconds> op_time(const std::string& op, DeviceId device) const;
+  struct Line {
+    double latency_ns = 0, ns_per_byte = 0;
+  };
+  std::optional<Line> line(DeviceId from, DeviceId to) const;
+
+  /// The problem as these costs have it. Its splits are not made: parts of ops have costs of their own, by their names.
+  Problem believed(const Problem& problem) const;
+
+ private:
+  struct Mean {
+    double sum = 0;
+    std::int64_t count = 0;
+    double value() const { return sum / static_cast<double>(count); }
+  };
+  struct Sums {
+    double count = 0, bytes = 0, time = 0, bytes_squared = 0, bytes_time = 0;
+    std::int64_t least = 0, most = 0;
+  };
+  IdMap<DeviceId, std::string> key_;
+  std::map<std::pair<std::string, std::string>, Mean> ops_;  // by key of the device, name of the op
+  std::map<std::pair<DeviceId, DeviceId>, Sums> transfers_;
+};
+
+}  // namespace trainyard

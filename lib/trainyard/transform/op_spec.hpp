@@ -1,0 +1,22 @@
+#pragma once
+
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/graph/graph.hpp"
+
+namespace trainyard {
+
+/// The op as its author declared it: what a transformation starts from.
+OpSpec spec_of(const Graph& graph, OpId op);
+
+/// The tensor is a gradient of parameters: all that read it are updates, aggregations of replicas' gradients, or sums
+/// of such gradients ("AddGrad").
+bool is_parameter_gradient(const Graph& graph, TensorId tensor);
+
+/// Types of the ops that transformations add.
+inline constexpr const char* kVariableType = "Variable";    // holds parameters, its output is what ops read of them
+inline constexpr const char* kAggregateType = "Aggregate";  // sums the gradients of replicas
+inline constexpr const char* kSplitType = "Split";
+inline constexpr const char* kConcatType = "Concat";
+inline constexpr const char* kSumType = "Sum";
+
+}  // namespace trainyard
