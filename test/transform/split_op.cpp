@@ -38,7 +38,7 @@ std::vector<std::int64_t> output_bytes(const Graph& graph, const std::string& op
   return bytes;
 }
 Graph split(const Graph& graph, const std::string& op, SplitDimension dimension, std::size_t parts) {
-  return split_graph(graph, std::vector<Split>{{op, dimension, parts}});
+  return split_graph(graph, std::vector<GraphSplit>{{op, dimension, parts}});
 }
 using Sizes = std::vector<std::int64_t>;
 
@@ -197,7 +197,7 @@ TEST_CASE("an op has at most as many parts as its dimension is long, and other o
 
 TEST_CASE("splits of ops that are not there or cannot be split say so") {
   const Graph graph = lenet();
-  const auto code = [&](const std::vector<Split>& splits) -> std::string {
+  const auto code = [&](const std::vector<GraphSplit>& splits) -> std::string {
     try {
       split_graph(graph, splits);
     } catch (const InputError& error) {
@@ -216,7 +216,7 @@ TEST_CASE("splits of ops that are not there or cannot be split say so") {
 
 TEST_CASE("splits one after the other are those made one by one") {
   const Graph graph = lenet();
-  const std::vector<Split> splits{{"conv1/conv@1", SplitDimension::batch, 2},
-                                  {"conv2/conv/grad@1", SplitDimension::channel, 3}};
+  const std::vector<GraphSplit> splits{{"conv1/conv@1", SplitDimension::batch, 2},
+                                       {"conv2/conv/grad@1", SplitDimension::channel, 3}};
   CHECK(split_graph(graph, splits) == split_graph(split_graph(graph, {splits.data(), 1}), {splits.data() + 1, 1}));
 }

@@ -129,12 +129,12 @@ void find_other_problem(const JsonValue& root, const Problem& problem, const Pro
     other("cluster", "other-cluster", problem.cluster().name(), names.unknown_devices(), "device");
 }
 
-std::vector<Split> read_splits(const JsonValue& list, FindingList& findings) {
-  std::vector<Split> splits;
+std::vector<GraphSplit> read_splits(const JsonValue& list, FindingList& findings) {
+  std::vector<GraphSplit> splits;
   for (const JsonValue member : list.children()) {
     ObjectReader reader{member, "a split", findings};
     if (!reader.is_object()) continue;
-    Split split;
+    GraphSplit split;
     std::int64_t parts = 0;
     if (const auto replicas = reader.get("replicas")) {
       read_count(*replicas, parts, "replicas", "split-parts", findings);
@@ -174,9 +174,9 @@ Problem split_by(const Problem& whole, const Schedule& schedule, const std::opti
   }
 }
 
-void append_splits(std::string& out, const std::vector<Split>& splits) {
+void append_splits(std::string& out, const std::vector<GraphSplit>& splits) {
   out += ",\n \"splits\": [";
-  for (const Split& split : splits) {
+  for (const GraphSplit& split : splits) {
     out += &split == splits.data() ? "\n  " : ",\n  ";
     out += split.op.empty() ? fmt::format("{{\"replicas\": {}}}", split.parts)
                             : fmt::format("{{\"op\": {}, \"dimension\": \"{}\", \"parts\": {}}}", json_string(split.op),

@@ -87,13 +87,13 @@ Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs)
 
 Problem Problem::with_graph(Graph graph) const { return {std::move(graph), data_->cluster, data_->costs}; }
 
-Problem Problem::with_splits(std::vector<Split> splits) const {
+Problem Problem::with_splits(std::vector<GraphSplit> splits) const {
   Graph split = split_graph(data_->graph, splits);
   return {std::move(split), data_->cluster, data_->costs, std::move(splits)};
 }
 
 Problem::Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> shared_costs,
-                 std::vector<Split> splits) {
+                 std::vector<GraphSplit> splits) {
   auto data = std::make_shared<Data>();
   data->graph = std::move(graph);
   data->cluster = std::move(cluster);

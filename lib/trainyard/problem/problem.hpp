@@ -35,8 +35,8 @@ class Problem {
   /// The same cluster and cost model for another graph. Throws as the first constructor does.
   Problem with_graph(Graph graph) const;
   /// The problem with these splits made (split_graph): they are remembered. Throws as that and the constructor do.
-  Problem with_splits(std::vector<Split> splits) const;
-  const std::vector<Split>& splits() const { return data_->splits; }
+  Problem with_splits(std::vector<GraphSplit> splits) const;
+  const std::vector<GraphSplit>& splits() const { return data_->splits; }
 
   const Graph& graph() const { return data_->graph; }
   const Cluster& cluster() const { return data_->cluster; }
@@ -107,7 +107,8 @@ class Problem {
   std::size_t group_count() const { return data_->group_ops.rows(); }
 
  private:
-  Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> shared_costs, std::vector<Split> splits = {});
+  Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> shared_costs,
+          std::vector<GraphSplit> splits = {});
 
   struct TransferClass {
     Nanoseconds latency;
@@ -123,7 +124,7 @@ class Problem {
     Graph graph;
     Cluster cluster;
     std::shared_ptr<const CostModel> costs;
-    std::vector<Split> splits;
+    std::vector<GraphSplit> splits;
     std::size_t columns = 0;
     IdMap<DeviceId, std::uint32_t> column;
     std::vector<Nanoseconds> durations;  // op x column

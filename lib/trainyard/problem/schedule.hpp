@@ -44,8 +44,8 @@ struct Schedule {
   IdMap<OpId, double> priority = {};              // policy priority: higher is more urgent; empty: all 0
   IdMap<DeviceId, std::vector<OpId>> order = {};  // policy strict: every op once, on its device
   std::optional<Plan> plan = {};
-  std::vector<Split> splits = {};  // made first: all the above is of the graph with these ops split
-  std::string placer = {};         // who made it
+  std::vector<GraphSplit> splits = {};  // made first: all the above is of the graph with these ops split
+  std::string placer = {};              // who made it
   std::uint64_t seed = 0;
   std::optional<Search> search = {};
 

@@ -247,7 +247,7 @@ class Pending {
   bool empty() const { return parts_.empty(); }
   bool has(const std::string& op) const { return index_.find(op) && !parts_.contains(op); }
 
-  void add(const Split& split, std::size_t number) {
+  void add(const GraphSplit& split, std::size_t number) {
     const auto op = index_.find(split.op);
     if (!op) {
       std::vector<std::string> names;
@@ -319,11 +319,11 @@ std::vector<OpSpec> split_op_specs(const Graph& graph, OpId op, SplitDimension d
   return Splitting{graph, op, extent, dimension, parts, std::move(*found)}.run();
 }
 
-Graph split_graph(const Graph& graph, std::span<const Split> splits) {
+Graph split_graph(const Graph& graph, std::span<const GraphSplit> splits) {
   Graph current = graph;
   Pending pending{current};
   for (std::size_t number = 0; number < splits.size(); ++number) {
-    const Split& split = splits[number];
+    const GraphSplit& split = splits[number];
     if (split.op.empty()) {
       if (split.parts < 1)
         refuse(number, "unsplittable", "a graph has at least one replica", "give \"parts\" of 1 or more");

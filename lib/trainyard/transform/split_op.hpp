@@ -20,17 +20,17 @@ enum class SplitDimension : std::uint8_t {
 
 /// One change of a graph by its op's name; without a name, of the whole graph: data parallel, `parts` replicas, each
 /// with its share of the batch (data_parallel.hpp).
-struct Split {
+struct GraphSplit {
   std::string op;
   SplitDimension dimension = SplitDimension::batch;
   std::size_t parts = 2;
 
-  friend bool operator==(const Split&, const Split&) = default;
+  friend bool operator==(const GraphSplit&, const GraphSplit&) = default;
 };
 
-/// In how many parts the op can be split at most; 0 where not at all. Split are convolutions (Conv, ConvTranspose),
-/// products (Gemm, Linear, MatMul) and their gradients, whole ("ConvGrad") or in pieces ("ConvGradX", "ConvGradW",
-/// "ConvGradB"). The number is the extent of the dimension by the op's signature, 2^20 where it has none.
+/// In how many parts the op can be split at most; 0 where not at all. Split are convolutions (Conv,
+/// ConvTranspose), products (Gemm, Linear, MatMul) and their gradients, whole ("ConvGrad") or in pieces ("ConvGradX",
+/// "ConvGradW", "ConvGradB"). The number is the extent of the dimension by the op's signature, 2^20 where it has none.
 std::size_t most_parts(const Graph& graph, OpId op, SplitDimension dimension);
 
 /// The ops that stand in place of a split op; tensors that it wrote have the same names as before. With part i having
@@ -60,7 +60,7 @@ std::vector<OpSpec> split_op_specs(const Graph& graph, OpId op, SplitDimension d
 
 /// The graph with these splits, one after the other. Throws InputError: an op that is not there ("unknown-op", with the
 /// nearest name), cannot be split so ("unsplittable"); the pointer is "/splits/N".
-Graph split_graph(const Graph& graph, std::span<const Split> splits);
+Graph split_graph(const Graph& graph, std::span<const GraphSplit> splits);
 
 /// "batch", "channel".
 const char* name_of(SplitDimension dimension);

@@ -136,5 +136,5 @@ TEST_CASE("where no replica fits, exploration starts from memory dealt out") {
   for (Device& device : cluster.devices) device.memory = Bytes{2'500'000};
   const Problem small{problem.graph(), make_cluster(std::move(cluster))};
   const Exploration found = explore(small, SimulatedMachine{small, 0.05, 3});
-  CHECK(found.best.splits.front() == Split{.op = "", .parts = 1});
+  CHECK(found.best.splits.front() == GraphSplit{.op = "", .parts = 1});
 }

@@ -36,12 +36,12 @@ Problem lenet(std::size_t devices) {
 }  // namespace
 
 TEST_CASE("OS-DPOS splits the long op of a chain in two, and stops where a split gains nothing") {
-  // In halves of FastT's numbers. Whole: 2 + 16 + 2 = 20. Split: b's parts [2,10] on p0 and, 1 later, [3,11] on p1; the
-  // second half is back at 12; c [12,14]. Then a gains nothing.
+  // In halves of FastT's numbers. Whole: 2 + 16 + 2 = 20. Split: b's parts [2,10] on p0 and, 1 later, [3,11] on
+  // p1; the second half is back at 12; c [12,14]. Then a gains nothing.
   const Problem problem = chain({2, 16, 2}, 2);
   CHECK(dpos(problem).plan->makespan == Nanoseconds{20});
   const Schedule schedule = os_dpos(problem);
-  CHECK(schedule.splits == std::vector<Split>{{.op = "b", .dimension = SplitDimension::batch, .parts = 2}});
+  CHECK(schedule.splits == std::vector<GraphSplit>{{.op = "b", .dimension = SplitDimension::batch, .parts = 2}});
   CHECK(schedule.plan->makespan == Nanoseconds{14});
   const Problem split = scheduled_problem(problem, schedule);
   const auto start = [&](const char* op) { return schedule.plan->start[*split.graph().find_op(op)]; };
@@ -71,8 +71,8 @@ TEST_CASE("a split tried in place is planned as the split graph is") {
         if (specs.empty() || !graph.colocation_group(op).empty()) continue;
         CAPTURE(graph.name(op));
         CAPTURE(parts);
-        const Problem split =
-            base.with_graph(split_graph(graph, std::vector<Split>{{std::string{graph.name(op)}, dimension, parts}}));
+        const Problem split = base.with_graph(
+            split_graph(graph, std::vector<GraphSplit>{{std::string{graph.name(op)}, dimension, parts}}));
         engine.replace(op, specs);
         CHECK(engine.plan() == (detail::DposEngine{split, {}}.plan()));
         engine.restore();
@@ -86,7 +86,7 @@ TEST_CASE("OS-DPOS starts from data parallelism where a replica fits, and says s
   const Problem problem = lenet(4);
   const Schedule schedule = os_dpos(problem);
   REQUIRE(!schedule.splits.empty());
-  CHECK(schedule.splits.front() == Split{.op = "", .parts = 4});
+  CHECK(schedule.splits.front() == GraphSplit{.op = "", .parts = 4});
   const Problem whole = scheduled_problem(problem, schedule);
   REQUIRE_NOTHROW(check_schedule(problem, schedule));
   CHECK(simulate(problem, schedule).makespan == simulate(whole, schedule).makespan);
@@ -99,8 +99,8 @@ TEST_CASE("where no replica fits the graph keeps one") {
   ClusterSpec cluster = problem.cluster().spec();
   for (Device& device : cluster.devices) device.memory = Bytes{1'500'000};
   const Problem small{problem.graph(), make_cluster(std::move(cluster))};
-  CHECK(fastt_input(small, OsDposOptions::Input::fitting) == std::vector<Split>{{.op = "", .parts = 1}});
-  CHECK(fastt_input(problem, OsDposOptions::Input::fitting) == std::vector<Split>{{.op = "", .parts = 2}});
+  CHECK(fastt_input(small, OsDposOptions::Input::fitting) == std::vector<GraphSplit>{{.op = "", .parts = 1}});
+  CHECK(fastt_input(problem, OsDposOptions::Input::fitting) == std::vector<GraphSplit>{{.op = "", .parts = 2}});
 }
 
 TEST_CASE("data parallel: each replica on its device, what they share spread by bytes") {

@@ -13,7 +13,7 @@ namespace trainyard {
 namespace {
 
 Schedule start_of(const Problem& believed, const OsDposOptions& options) {
-  std::vector<Split> splits = fastt_input(believed, options.input);
+  std::vector<GraphSplit> splits = fastt_input(believed, options.input);
   const Problem input = splits.empty() ? believed : believed.with_splits(splits);
   if (!splits.empty() && splits.front().parts > 1) return data_parallel_schedule(input, splits.front().parts);
   Schedule schedule = m_topo(input);

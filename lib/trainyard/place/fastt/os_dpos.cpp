@@ -38,13 +38,13 @@ class Search {
   Search(const Problem& problem, const OsDposOptions& options)
       : problem_(problem), options_(options), engine_(problem, options.dpos.rules) {}
 
-  std::vector<Split> run() {
+  std::vector<GraphSplit> run() {
     const Graph& graph = problem_.graph();
     shortest_ = engine_.plan();
     std::vector<std::pair<Nanoseconds, OpId>> by_time;
     for (const auto node : engine_.scheduled_path()) by_time.emplace_back(engine_.duration(node), OpId{node});
     std::ranges::stable_sort(by_time, std::ranges::greater{}, &std::pair<Nanoseconds, OpId>::first);
-    std::vector<Split> splits;
+    std::vector<GraphSplit> splits;
     std::size_t idle = 0;
     for (const auto& [time, op] : by_time) {
       if (idle >= options_.patience) break;
@@ -64,15 +64,15 @@ class Search {
 
  private:
   /// None where it cannot be split, 0 parts where no split gains.
-  std::optional<Split> best_split(OpId op) {
+  std::optional<GraphSplit> best_split(OpId op) {
     const Graph& graph = problem_.graph();
-    std::optional<Split> best;
+    std::optional<GraphSplit> best;
     for (const SplitDimension dimension : {SplitDimension::batch, SplitDimension::channel}) {
       const std::size_t most = std::min(most_parts(graph, op, dimension), problem_.device_count());
       for (std::size_t parts = 2; parts <= most; ++parts) {
         const std::vector<OpSpec> specs = split_op_specs(graph, op, dimension, parts);
         if (specs.empty()) continue;
-        if (!best) best = Split{.op = std::string{graph.name(op)}, .parts = 0};
+        if (!best) best = GraphSplit{.op = std::string{graph.name(op)}, .parts = 0};
         engine_.replace(op, specs);
         const Nanoseconds makespan = engine_.plan(100, shortest_);
         engine_.restore();
@@ -118,10 +118,10 @@ Schedule data_parallel_schedule(const Problem& problem, std::size_t replicas) {
   return schedule;
 }
 
-std::vector<Split> fastt_input(const Problem& problem, OsDposOptions::Input input) {
+std::vector<GraphSplit> fastt_input(const Problem& problem, OsDposOptions::Input input) {
   if (input == OsDposOptions::Input::graph || !problem.splits().empty() || !trains_parameters(problem.graph()))
     return {};
-  const std::vector<Split> replicated{{.op = "", .parts = problem.device_count()}};
+  const std::vector<GraphSplit> replicated{{.op = "", .parts = problem.device_count()}};
   if (input == OsDposOptions::Input::replicas || problem.device_count() == 1) return replicated;
   const Problem parallel = problem.with_splits(replicated);
   if (simulate(parallel, data_parallel_schedule(parallel, problem.device_count())).fits()) return replicated;
@@ -129,9 +129,9 @@ std::vector<Split> fastt_input(const Problem& problem, OsDposOptions::Input inpu
 }
 
 Schedule os_dpos(const Problem& problem, const OsDposOptions& options) {
-  std::vector<Split> splits = fastt_input(problem, options.input);
+  std::vector<GraphSplit> splits = fastt_input(problem, options.input);
   const Problem input = splits.empty() ? problem : problem.with_splits(splits);
-  const std::vector<Split> found = Search{input, options}.run();
+  const std::vector<GraphSplit> found = Search{input, options}.run();
   splits.insert(splits.end(), found.begin(), found.end());
   if (splits.empty()) return dpos(problem, options.dpos);
   return dpos(problem.with_splits(std::move(splits)), options.dpos);

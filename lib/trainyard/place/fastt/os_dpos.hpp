@@ -33,7 +33,7 @@ Schedule os_dpos(const Problem& problem, const OsDposOptions& options = {});
 
 /// FastT's input: the split that makes the problem data parallel, by OsDposOptions::input; none where the graph stays
 /// as it is.
-std::vector<Split> fastt_input(const Problem& problem, OsDposOptions::Input input);
+std::vector<GraphSplit> fastt_input(const Problem& problem, OsDposOptions::Input input);
 
 /// The start of FastT's exploration: of a graph with one replica per device (data_parallel), replica r on device r, and
 /// what all share on the device with the least parameters so far. The problem must have that split.
