@@ -85,8 +85,8 @@ void compare_model(Comparison& all, const std::string& word, const Arguments& ar
                      1,
                      *run.search_seconds,
                      best_order_of(evaluator, run),
+                     !run.schedule.splits.empty(),
                      peak_text(problem, run.summary)};
-      row.splits = !run.schedule.splits.empty();
       for (const DeviceId device : problem.devices()) {
         row.devices.push_back(cluster.device(device).name);
         row.peaks.push_back(run.timeline.devices[device].peak);

@@ -133,7 +133,7 @@ TEST_CASE("a strategy that is out of memory on the machine is rolled back, and t
 TEST_CASE("where no replica fits, exploration starts from memory dealt out") {
   const Problem problem = lenet();
   ClusterSpec cluster = problem.cluster().spec();
-  for (Device& device : cluster.devices) device.memory = Bytes{2'500'000};
+  for (Device& device : cluster.devices) device.memory = Bytes{1'500'000};
   const Problem small{problem.graph(), make_cluster(std::move(cluster))};
   const Exploration found = explore(small, SimulatedMachine{small, 0.05, 3});
   CHECK(found.best.splits.front() == GraphSplit{.op = "", .parts = 1});
