@@ -24,7 +24,7 @@ std::span<const int> activity_kinds() {
   static constexpr std::array<int, 7> kinds{kConcurrentKernelRecord, kMemcpyRecord,  kPeerCopyRecord,
                                             kDriverRecord,           kRuntimeRecord, kExternalCorrelationRecord,
                                             kOverheadRecord};
-  return kinds;
+  return {kinds.data(), kinds.size()};
 }
 
 void take_record(const void* record, std::uint32_t version, ActivityTrace& trace) {

@@ -23,14 +23,15 @@ inline constexpr unsigned kMappedHostMemory = 2;
 inline constexpr unsigned kWaitGreaterOrEqual = 0;
 inline constexpr int kResourceOfSms = 1;
 
-/// CUdevResource, version 1.
+/// CUdevSmResource, and CUdevResource, version 1.
+struct SmResource {
+  unsigned sm_count, least_partition, alignment;
+};
 struct DeviceResource {
   int type;
   unsigned char padding[92];
   union {
-    struct {
-      unsigned sm_count, least_partition, alignment;
-    } sm;
+    SmResource sm;
     unsigned char oversize[48];
   };
 };

@@ -162,7 +162,7 @@ extern "C" __global__ void adam_update(float* w, float* m, float* v, const float
 }  // namespace
 
 const char* kernel_source() { return kSource; }
-std::span<const char* const> kernel_names() { return kNames; }
+std::span<const char* const> kernel_names() { return {kNames.data(), kNames.size()}; }
 
 std::string compile_kernels(const Nvrtc& nvrtc, const std::string& architecture) {
   void* program = nullptr;

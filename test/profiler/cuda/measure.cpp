@@ -39,7 +39,8 @@ TEST_CASE("the ladder and the fit recover the latency and the bandwidth of a fak
 
 TEST_CASE("both ends may be the host, pinned or not, or one GPU, and the bytes that arrive are compared") {
   for (const bool pinned : {true, false}) {
-    for (const auto& [from, to] : {std::pair{cuda::kHost, 0}, {0, cuda::kHost}, {0, 0}}) {
+    for (const auto& ends : {std::pair{cuda::kHost, 0}, {0, cuda::kHost}, {0, 0}}) {
+      const int from = ends.first, to = ends.second;
       CAPTURE(from);
       CAPTURE(to);
       FakeCuda fake{{.devices = 1}};
