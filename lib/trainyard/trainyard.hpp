@@ -55,6 +55,7 @@
 #include "trainyard/simulate/simulation.hpp"
 #include "trainyard/simulate/steps.hpp"
 #include "trainyard/transform/data_parallel.hpp"
+#include "trainyard/transform/recipe.hpp"
 #include "trainyard/transform/split_op.hpp"
 #include "trainyard/transform/training.hpp"
 #include "trainyard/zoo/zoo.hpp"

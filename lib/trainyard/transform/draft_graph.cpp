@@ -102,14 +102,18 @@ void DraftGraph::name_groups() {
   }
 }
 
-Graph DraftGraph::build(const std::string& name) && {
+Graph DraftGraph::build(const std::string& name, std::vector<TensorId>* declared) && {
   settle_slices();
   name_groups();
   GraphBuilder builder{name};
+  if (declared) declared->assign(tensors_.size(), TensorId::none());
+  std::size_t count = 0;
   for (Op& op : ops_) {
     for (const Index input : op.inputs) op.spec.inputs.push_back(tensors_[input].name);
-    for (const Index output : op.outputs)
+    for (const Index output : op.outputs) {
+      if (declared) (*declared)[output] = TensorId{count++};
       op.spec.outputs.push_back({.name = tensors_[output].name, .bytes = tensors_[output].bytes});
+    }
     builder.add(std::move(op.spec));
   }
   return std::move(builder).build();

@@ -30,12 +30,17 @@ class DraftGraph {
   /// otherwise another name for the whole.
   Index add_slice(Index of, const std::string& name, Bytes bytes);
 
+  /// The tensor that this one is a part of: itself where it is not a slice.
+  Index whole(Index tensor) const { return tensors_[tensor].whole; }
+
   /// Both ops, or the op and the thing of that number (a parameter), must share a device.
   void join_ops(Index a, Index b);
   void join_thing(Index op, std::size_t thing, const std::string& name);
 
   /// Groups are named after their lowest thing, or after their first op where they have none.
-  Graph build(const std::string& name) &&;
+  /// `declared` gets the id of each tensor in the graph; none() for a name of another one, and for a whole that its
+  /// slices make up.
+  Graph build(const std::string& name, std::vector<TensorId>* declared = nullptr) &&;
 
  private:
   struct Op {

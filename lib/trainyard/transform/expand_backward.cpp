@@ -48,17 +48,21 @@ DraftGraph::Index Expansion::add_backward_op(std::string name, const std::string
   return op;
 }
 
-void Expansion::contribute(ValueId id, Tensor part) {
-  Tensor& sum = gradient_[id];
-  if (sum == kNone) {
-    sum = part;
+void Expansion::contribute(ValueId id, Seen part) {
+  Seen& sum = gradient_[id];
+  if (sum.tensor == kNone) {
+    sum = std::move(part);
     return;
   }
   const Bytes bytes = byte_count(value(id));
   const auto op = add_backward_op(value(id).name + "/add_grad", "AddGrad", layer_of(id),
                                   static_cast<double>(element_count(value(id))), 3 * bytes.count,
-                                  signature("AddGrad", {id, id}, {id}), {sum, part});
-  sum = draft_.add_output(op, value(id).name + ".grad", bytes);
+                                  signature("AddGrad", {id, id}, {id}), {sum.tensor, part.tensor});
+  OpRecipe& how = recipe(op, OpRecipe::Kind::add_gradients);
+  how.value = id;
+  how.reads = {operand(sum), operand(part)};
+  sum = {draft_.add_output(op, value(id).name + ".grad", bytes)};
+  how.results = {result(sum.tensor)};
   touch(op, id);
   follow(op, id);
   ++summary_.gradient_adds;
@@ -75,11 +79,11 @@ void Expansion::follow(DraftGraph::Index backward, ValueId of) {
     draft_.join_ops(backward, maker);
 }
 
-DraftGraph::Index Expansion::finished_gradient(ValueId id) {
+Expansion::Seen Expansion::finished_gradient(ValueId id) {
   if (!pending_[id].empty()) {
     const auto parts = std::move(pending_[id]);
     pending_[id].clear();
-    contribute(id, add_slice_gradient(id, parts));
+    contribute(id, {add_slice_gradient(id, parts)});
   }
   return gradient_[id];
 }
@@ -89,7 +93,7 @@ DraftGraph::Index Expansion::add_slice_gradient(ValueId whole, const std::vector
   std::vector<ValueId> slices;
   std::int64_t bytes = byte_count(value(whole)).count;
   for (const SlicePart& part : parts) {
-    inputs.push_back(part.gradient);
+    inputs.push_back(part.gradient.tensor);
     slices.push_back(part.slice);
     bytes += 2 * byte_count(value(part.slice)).count;
   }
@@ -98,38 +102,50 @@ DraftGraph::Index Expansion::add_slice_gradient(ValueId whole, const std::vector
                                   signature("SliceGrad", slices, {whole}), inputs);
   touch(op, whole);
   follow(op, whole);
-  return draft_.add_output(op, value(whole).name + ".grad", byte_count(value(whole)));
+  const Tensor made = draft_.add_output(op, value(whole).name + ".grad", byte_count(value(whole)));
+  OpRecipe& how = recipe(op, OpRecipe::Kind::slice_gradient);
+  how.value = whole;
+  for (const SlicePart& part : parts) {
+    how.reads.push_back(operand(part.gradient));
+    how.slices.push_back(part.node);
+  }
+  how.results = {result(made)};
+  return made;
 }
 
 void Expansion::add_backward(NodeId id) {
   if (!on_tape_[id]) return;
   const Node& node = model_.nodes[id];
-  std::vector<Tensor> gradients;
+  std::vector<Seen> gradients;
   std::vector<ValueId> of;  // the outputs that have a gradient
   for (const ValueId output : node.outputs) {
     if (output.is_none() || !needs_gradient_[output]) continue;
-    if (const Tensor gradient = finished_gradient(output); gradient != kNone) {
-      gradients.push_back(gradient);
+    if (Seen gradient = finished_gradient(output); gradient.tensor != kNone) {
+      gradients.push_back(std::move(gradient));
       of.push_back(output);
     }
   }
   if (gradients.empty() && id != seed_) return;
   const ViewKind kind = view_kind(model_, node);
   if (kind != ViewKind::none) return add_view_gradient(id, kind, gradients, of);
-  if (node.type == "Concat") return add_concat_gradient(node, gradients[0]);
+  if (node.type == "Concat") return add_concat_gradient(id, gradients[0]);
   add_rule(id, gradients, of);
 }
 
-void Expansion::add_view_gradient(NodeId id, ViewKind kind, const std::vector<Tensor>& gradients,
+void Expansion::add_view_gradient(NodeId id, ViewKind kind, const std::vector<Seen>& gradients,
                                   const std::vector<ValueId>& of) {
   const Node& node = model_.nodes[id];
   const ValueId whole = node.inputs[0];
-  if (kind == ViewKind::alias) return contribute(whole, gradients[0]);
+  if (kind == ViewKind::alias) {
+    Seen gradient = gradients[0];
+    gradient.views.push_back({ViewStep::Kind::undo, id});
+    return contribute(whole, std::move(gradient));
+  }
   const Bytes bytes = byte_count(value(whole));
   if (kind == ViewKind::slice && node.type != "Split") {
     const SlicePart part{id, of[0], gradients[0]};
     if (options_.eager_slices)
-      contribute(whole, add_slice_gradient(whole, {part}));
+      contribute(whole, {add_slice_gradient(whole, {part})});
     else
       pending_[whole].push_back(part);
     return;
@@ -140,22 +156,34 @@ void Expansion::add_view_gradient(NodeId id, ViewKind kind, const std::vector<Te
   std::int64_t traffic = bytes.count;
   for (const ValueId output : of) traffic += byte_count(value(output)).count;
   const auto op = add_backward_op(name_of_op(node) + "/grad", type, node.layer, flops, traffic,
-                                  signature(type, of, {whole}), gradients);
+                                  signature(type, of, {whole}), tensors(gradients));
   touch(op, whole);
   follow(op, whole);
-  contribute(whole, draft_.add_output(op, value(whole).name + ".grad", bytes));
+  const Tensor made = draft_.add_output(op, value(whole).name + ".grad", bytes);
+  OpRecipe& how = recipe(op, OpRecipe::Kind::view_gradient);
+  how.node = id;
+  how.reads = by_output(node, gradients, of);
+  how.results = {result(made)};
+  contribute(whole, {made});
 }
 
-void Expansion::add_concat_gradient(const Node& node, Tensor gradient) {
-  for (const ValueId input : node.inputs) {
+void Expansion::add_concat_gradient(NodeId id, const Seen& gradient) {
+  const Node& node = model_.nodes[id];
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId input = node.inputs[i];
     if (input.is_none() || !needs_gradient_[input]) continue;
-    const bool all = byte_count(value(input)) == byte_count(value(node.outputs[0]));
-    contribute(input,
-               all ? gradient : draft_.add_slice(gradient, value(input).name + ".grad", byte_count(value(input))));
+    Seen part = gradient;
+    part.views.push_back({ViewStep::Kind::part, id, i});
+    if (byte_count(value(input)) != byte_count(value(node.outputs[0]))) {
+      const Tensor slice = draft_.add_slice(gradient.tensor, value(input).name + ".grad", byte_count(value(input)));
+      note_slice(slice, gradient.tensor, std::move(part.views));
+      part = {slice};
+    }
+    contribute(input, std::move(part));
   }
 }
 
-void Expansion::add_rule(NodeId id, const std::vector<Tensor>& gradients, const std::vector<ValueId>& of) {
+void Expansion::add_rule(NodeId id, const std::vector<Seen>& gradients, const std::vector<ValueId>& of) {
   const Node& node = model_.nodes[id];
   std::vector<bool> wanted;
   for (const ValueId input : node.inputs) wanted.push_back(!input.is_none() && needs_gradient_[input]);
@@ -170,15 +198,16 @@ void Expansion::add_rule(NodeId id, const std::vector<Tensor>& gradients, const 
   std::vector<Tensor> extras;
   for (const SavedExtra& extra : rule.extras) {
     extras.push_back(draft_.add_output(op_[id], value(node.outputs[0]).name + '.' + extra.suffix, Bytes{extra.bytes}));
+    recipes_[op_[id]].extras.push_back(TensorId{extras.back()});
   }
   for (const GradientPiece& piece : rule.pieces) add_piece(id, rule, piece, gradients, of, extras);
 }
 
 void Expansion::add_piece(NodeId id, const BackwardRule& rule, const GradientPiece& piece,
-                          const std::vector<Tensor>& gradients, const std::vector<ValueId>& of,
+                          const std::vector<Seen>& gradients, const std::vector<ValueId>& of,
                           const std::vector<Tensor>& extras) {
   const Node& node = model_.nodes[id];
-  std::vector<Tensor> inputs = gradients;
+  std::vector<Tensor> inputs = tensors(gradients);
   std::vector<ValueId> reads = of, writes;
   std::int64_t bytes = piece.more_bytes;
   for (const ValueId read : piece.reads)
@@ -199,19 +228,30 @@ void Expansion::add_piece(NodeId id, const BackwardRule& rule, const GradientPie
   summary_.backward_matmul_flops += Flops{piece.matmul_flops};
   for (const ValueId read : piece.reads) touch(op, read);
   if (options_.colocate_gradients) draft_.join_ops(op, op_[id]);
+  OpRecipe& how = recipe(op, OpRecipe::Kind::backward);
+  how.node = id;
+  how.gradients = by_output(node, gradients, of);
+  const auto read = [&](ValueId of_node) {  // what no op makes is at hand
+    const bool reads_it = std::find(piece.reads.begin(), piece.reads.end(), of_node) != piece.reads.end();
+    return !of_node.is_none() && (reads_it || tensor_[of_node] == kNone) ? operand(of_node) : Operand{};
+  };
+  for (const ValueId input : node.inputs) how.reads.push_back(read(input));
+  for (const ValueId output : node.outputs) how.outputs.push_back(read(output));
+  for (const std::size_t extra : piece.extras) how.extras.push_back(TensorId{extras[extra]});
   std::vector<Tensor> written;
-  for (const ValueId write : writes) {
-    touch(op, write);
-    written.push_back(draft_.add_output(op, value(write).name + ".grad", byte_count(value(write))));
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    touch(op, writes[i]);
+    written.push_back(draft_.add_output(op, value(writes[i]).name + ".grad", byte_count(value(writes[i]))));
+    how.results.push_back(result(written[i], piece.gradients[i]));
   }
-  for (std::size_t i = 0; i < writes.size(); ++i) contribute(writes[i], written[i]);
+  for (std::size_t i = 0; i < writes.size(); ++i) contribute(writes[i], {written[i]});
 }
 
 void Expansion::add_updates() {
   for (const ValueId id : model_.values.ids()) {
     if (value(id).role != Value::Role::parameter || !needs_gradient_[id]) continue;
-    const Tensor gradient = finished_gradient(id);
-    if (gradient == kNone) continue;  // frozen: the loss does not depend on it
+    const Seen gradient = finished_gradient(id);
+    if (gradient.tensor == kNone) continue;  // frozen: the loss does not depend on it
     const UpdateCost cost =
         update_cost(options_.optimizer, element_count(value(id)), bytes_per_element(value(id).type));
     const std::string type{update_type(options_.optimizer)};
@@ -222,7 +262,10 @@ void Expansion::add_updates() {
                                    .signature = signature(type, {id, id}, {id}),
                                    .flops = cost.flops,
                                    .bytes_accessed = cost.bytes},
-                                  {gradient});
+                                  {gradient.tensor});
+    OpRecipe& how = recipe(op, OpRecipe::Kind::update);
+    how.value = id;
+    how.reads = {operand(gradient)};
     touch(op, id);
     summary_.update_flops += cost.flops;
     ++summary_.update_ops;

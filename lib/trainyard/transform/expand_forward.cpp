@@ -44,7 +44,7 @@ Bytes saved_bytes(const Graph& graph) {
 
 }  // namespace
 
-Graph Expansion::run(TrainingSummary& summary) {
+Graph Expansion::run(TrainingSummary& summary, TrainingRecipe* recipe) {
   check_sizes(model_);
   if (trains_) add_loss_node();
   index_values();
@@ -60,7 +60,9 @@ Graph Expansion::run(TrainingSummary& summary) {
     add_updates();
   }
   summary_.parameters = model_.parameter_count();
-  Graph graph = std::move(draft_).build(model_.name);
+  std::vector<TensorId> declared;
+  Graph graph = std::move(draft_).build(model_.name, recipe ? &declared : nullptr);
+  if (recipe) finish_recipe(graph, declared, *recipe);
   summary_.saved_bytes = saved_bytes(graph);
   summary = summary_;
   return graph;
@@ -106,7 +108,8 @@ void Expansion::index_values() {
   producer_.assign(values, NodeId::none());
   first_reader_.assign(values, NodeId::none());
   tensor_.assign(values, kNone);
-  gradient_.assign(values, kNone);
+  gradient_.assign(values, {});
+  views_.assign(values, {});
   pending_.assign(values, {});
   maker_.assign(values, kNone);
   held_.assign(values, false);
@@ -153,6 +156,9 @@ void Expansion::add_inputs() {
     const auto op = draft_.add_op(
         {.name = value(input).name, .type = "Input", .times = {{"gpu", Nanoseconds{0}}, {"cpu", Nanoseconds{0}}}}, {});
     tensor_[input] = draft_.add_output(op, value(input).name, byte_count(value(input)));
+    OpRecipe& how = recipe(op, OpRecipe::Kind::input);
+    how.value = input;
+    how.results.push_back(result(tensor_[input]));
     ++summary_.input_ops;
   }
 }
@@ -160,7 +166,7 @@ void Expansion::add_inputs() {
 void Expansion::add_forward(NodeId id) {
   const Node& node = model_.nodes[id];
   if (node.outputs.empty() || node.outputs[0].is_none() || node.type == "Constant") return;
-  if (const ViewKind kind = view_kind(model_, node); kind != ViewKind::none) return add_view(node, kind);
+  if (const ViewKind kind = view_kind(model_, node); kind != ViewKind::none) return add_view(id, kind);
   if (value(node.outputs[0]).role == Value::Role::constant) return;
 
   const ForwardCost cost = forward_cost(model_, node, options_.dropout_mask_bytes);
@@ -176,23 +182,36 @@ void Expansion::add_forward(NodeId id) {
                                 inputs);
   op_[id] = op;
   hold_parameters(op, node);
+  OpRecipe& how = recipe(op, OpRecipe::Kind::forward);
+  how.node = id;
+  for (const ValueId input : node.inputs) how.reads.push_back(operand(input));
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueId output = node.outputs[i];
     if (output.is_none() || (i > 0 && !read_[output])) continue;  // running statistics, masks: not for other ops
     tensor_[output] = draft_.add_output(op, value(output).name, byte_count(value(output)));
     maker_[output] = op;
+    how.results.push_back(result(tensor_[output], i));
   }
   summary_.forward_flops += cost.flops;
   summary_.forward_matmul_flops += cost.matmul_flops;
   ++summary_.forward_ops;
 }
 
-void Expansion::add_view(const Node& node, ViewKind kind) {
+void Expansion::add_view(NodeId id, ViewKind kind) {
+  const Node& node = model_.nodes[id];
   const Tensor whole = tensor_[node.inputs[0]];
-  for (const ValueId output : node.outputs) {
-    if (output.is_none() || whole == kNone) continue;
-    tensor_[output] =
-        kind == ViewKind::slice ? draft_.add_slice(whole, value(output).name, byte_count(value(output))) : whole;
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const ValueId output = node.outputs[i];
+    if (output.is_none()) continue;
+    std::vector<ViewStep> views = views_[node.inputs[0]];
+    views.push_back({ViewStep::Kind::output, id, i});
+    if (whole == kNone || kind != ViewKind::slice) {
+      tensor_[output] = whole;
+      views_[output] = std::move(views);
+      continue;
+    }
+    tensor_[output] = draft_.add_slice(whole, value(output).name, byte_count(value(output)));
+    note_slice(tensor_[output], whole, std::move(views));
   }
 }
 

@@ -4,9 +4,10 @@
 
 namespace trainyard {
 
-Graph training_graph(const Model& model, const TrainingOptions& options, TrainingSummary* summary) {
+Graph training_graph(const Model& model, const TrainingOptions& options, TrainingSummary* summary,
+                     TrainingRecipe* recipe) {
   TrainingSummary totals;
-  Graph graph = detail::Expansion{model, options}.run(totals);
+  Graph graph = detail::Expansion{model, options}.run(totals, recipe);
   if (summary) *summary = totals;
   return graph;
 }

@@ -7,6 +7,7 @@
 #include "trainyard/graph/graph.hpp"
 #include "trainyard/model/model.hpp"
 #include "trainyard/transform/optimizer.hpp"
+#include "trainyard/transform/recipe.hpp"
 
 namespace trainyard {
 
@@ -56,6 +57,9 @@ struct TrainingSummary {
 ///
 /// Throws InputError: "unknown-shape"; "too-large"; "no-output"; "nothing-to-train" where the loss reaches no
 /// parameter.
-Graph training_graph(const Model& model, const TrainingOptions& options = {}, TrainingSummary* summary = nullptr);
+///
+/// `recipe` gets what each op computes.
+Graph training_graph(const Model& model, const TrainingOptions& options = {}, TrainingSummary* summary = nullptr,
+                     TrainingRecipe* recipe = nullptr);
 
 }  // namespace trainyard
