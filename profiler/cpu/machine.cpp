@@ -1,0 +1,109 @@
+#include "profiler/cpu/machine.hpp"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+namespace trainyard::cpu {
+namespace {
+
+/// (largest - smallest) / median of the medians of short blocks of the same work.
+template <class Work>
+double swing(std::int64_t span_ns, Work&& work) {
+  std::vector<std::int64_t> blocks;
+  const std::int64_t until = now_ns() + span_ns;
+  while (now_ns() < until || blocks.size() < 3) {
+    std::vector<std::int64_t> times;
+    const std::int64_t block_end = now_ns() + span_ns / 8;
+    do {
+      const std::int64_t start = now_ns();
+      work();
+      times.push_back(now_ns() - start);
+    } while (now_ns() < block_end);
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+    blocks.push_back(times[times.size() / 2]);
+  }
+  std::sort(blocks.begin(), blocks.end());
+  return static_cast<double>(blocks.back() - blocks.front()) /
+         static_cast<double>(std::max<std::int64_t>(1, blocks[blocks.size() / 2]));
+}
+
+std::string first_line(const char* path) {
+  std::ifstream in{path};
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+}  // namespace
+
+std::vector<int> usable_cores() {
+  std::vector<int> cores;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) cores.push_back(i);
+  if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+void pin_to(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  sched_setaffinity(0, sizeof set, &set);  // where it is refused, the thread runs unpinned: noisier, not wrong
+}
+
+std::int64_t now_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * std::int64_t{1000000000} + t.tv_nsec;
+}
+
+std::int64_t involuntary_switches() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
+}
+
+HostInfo host_info(int noise_ms) {
+  HostInfo host;
+  std::ifstream cpus{"/proc/cpuinfo"};
+  for (std::string line; std::getline(cpus, line);)
+    if (line.rfind("model name", 0) == 0) {
+      host.cpu = line.substr(line.find(':') + 2);
+      break;
+    }
+  utsname names{};
+  if (uname(&names) == 0) host.kernel = std::string{names.sysname} + " " + names.release;
+  host.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  host.cores = static_cast<std::int64_t>(usable_cores().size());
+  if (noise_ms > 0) {
+    const std::int64_t half = std::int64_t{noise_ms} * 500000;
+    volatile float sink = 1;
+    host.compute_swing = swing(half, [&] {
+      float sums[8];
+      for (int k = 0; k < 8; ++k) sums[k] = sink + static_cast<float>(k);
+      for (int i = 0; i < 20000; ++i)
+        for (float& sum : sums) sum = sum * 1.0000001F + 1e-7F;
+      float all = 0;
+      for (const float sum : sums) all += sum;
+      sink = all > 1e30F ? 1.0F : all;
+    });
+    std::vector<char> from(4 << 20, 1), to(4 << 20, 2);
+    host.copy_swing = swing(half, [&] {
+      std::memcpy(to.data(), from.data(), to.size());
+      sink = static_cast<float>(to[17]);
+    });
+  }
+  return host;
+}
+
+}  // namespace trainyard::cpu

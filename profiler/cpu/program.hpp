@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "profiler/cpu/arrays.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/graph.hpp"
+#include "trainyard/transform/recipe.hpp"
+
+namespace trainyard::cpu {
+
+/// A training graph compiled for the CPU: parameters, inputs, and what each op does to the memory of tensors.
+class Program {
+ public:
+  /// Throws InputError ("unsupported-op") naming the operators that have no kernel.
+  Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t seed);
+
+  /// Bytes that the tensor takes here: its own, or 4 for each element where that is more.
+  std::size_t tensor_bytes(TensorId tensor) const { return bytes_[tensor]; }
+  /// Runs an op; `tensors` has the memory of each tensor that it reads and writes. Ops that touch one parameter must
+  /// not run at once.
+  void run(OpId op, std::byte* const* tensors);
+
+  /// Parameters, state and inputs as at the start; the same for the same seed.
+  void reset();
+  std::uint64_t parameter_checksum() const;
+  std::vector<float>& held(ValueId value) { return held_[value]; }
+  const std::vector<float>& input(ValueId value) const { return inputs_[value]; }
+  const TrainingRecipe& recipe() const { return recipe_; }
+  /// Of the loss in the last step; 0 where there is none.
+  double loss() const { return loss_; }
+
+ private:
+  struct Compiled {
+    OpArrays arrays;
+    Kernel kernel = nullptr;
+  };
+
+  Array resolve(const Operand& operand, std::byte* const* tensors);
+  const Shape& result_shape(const OpRecipe& op, const OpRecipe::Result& result) const;
+  Array target(const OpRecipe& op, const OpRecipe::Result& result, std::byte* const* tensors);
+  void scatter(const OpRecipe::Result& result, const Array& array, std::byte* const* tensors);
+  void run_forward(Compiled& op, const OpRecipe& how, std::byte* const* tensors);
+  void run_backward(Compiled& op, const OpRecipe& how, std::byte* const* tensors);
+  void run_view_gradient(const OpRecipe& how, const Array& to, std::byte* const* tensors);
+  void run_update(const OpRecipe& how, std::byte* const* tensors);
+  void fill_held(ValueId id);
+  void fill_input(ValueId id);
+
+  const Graph& graph_;
+  const TrainingRecipe& recipe_;
+  const Model& model_;
+  std::uint64_t seed_;
+  IdMap<TensorId, std::size_t> bytes_;
+  IdMap<TensorId, const Shape*> shapes_;  // null: an extra
+  IdMap<OpId, Compiled> ops_;
+  IdMap<ValueId, std::vector<float>> held_, inputs_, momentum_, variance_;
+  IdMap<ValueId, std::int64_t> steps_;
+  double loss_ = 0;
+};
+
+}  // namespace trainyard::cpu
