@@ -48,8 +48,8 @@ std::vector<int> usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) cores.push_back(i);
+    for (std::size_t i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) cores.push_back(static_cast<int>(i));
   if (cores.empty()) cores.push_back(0);
   return cores;
 }
@@ -57,7 +57,7 @@ std::vector<int> usable_cores() {
 void pin_to(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(core, &set);
+  CPU_SET(static_cast<std::size_t>(core), &set);
   sched_setaffinity(0, sizeof set, &set);  // where it is refused, the thread runs unpinned: noisier, not wrong
 }
 
