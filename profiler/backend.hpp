@@ -25,12 +25,12 @@ struct Workload {
 struct StepTrace {
   Nanoseconds makespan;
   IdMap<OpId, Span> ops;
-  std::vector<Transfer> transfers;              // by (producer, tensor, destination)
-  IdMap<DeviceId, std::vector<OpId>> order;     // in which each device ran its ops
-  IdMap<DeviceId, Bytes> peak;                  // held at once, by the rules of Timeline
-  Bytes allocated;                              // the most that tensors took of this machine's memory at once
-  std::string contaminated;                     // why its times do not count ("context-switch"); empty: they do
-  double loss = 0;                              // of a recipe that has one
+  std::vector<Transfer> transfers;           // by (producer, tensor, destination)
+  IdMap<DeviceId, std::vector<OpId>> order;  // in which each device ran its ops
+  IdMap<DeviceId, Bytes> peak;               // held at once, by the rules of Timeline
+  Bytes allocated;                           // the most that tensors took of this machine's memory at once
+  std::string contaminated;                  // why its times do not count ("context-switch"); empty: they do
+  double loss = 0;                           // of a recipe that has one
 };
 
 /// A schedule made ready to run, again and again. Destroying it ends its workers.

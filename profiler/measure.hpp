@@ -12,7 +12,7 @@ namespace trainyard {
 
 struct ProfileOptions {
   int rounds = 6;
-  int warm = 2, measured = 3;   // steps of a round
+  int warm = 2, measured = 3;             // steps of a round
   std::int64_t most_ns = 20'000'000'000;  // no round begins later
   bool links = true;                      // the ladder of sizes on each route of the cluster
 };

@@ -30,8 +30,9 @@ struct Candidate {
 };
 
 double relative(Nanoseconds predicted, Nanoseconds measured) {
-  return measured.count == 0 ? 0
-                             : static_cast<double>(predicted.count - measured.count) / static_cast<double>(measured.count);
+  return measured.count == 0
+             ? 0
+             : static_cast<double>(predicted.count - measured.count) / static_cast<double>(measured.count);
 }
 
 template <class T>
@@ -49,8 +50,7 @@ Timeline timeline_of(const StepTrace& trace, const Problem& problem) {
   timeline.channels = IdMap<ChannelId, ChannelUse>(problem.cluster().channel_count());
   for (const DeviceId device : problem.devices()) {
     timeline.devices[device].peak = trace.peak[device];
-    for (const OpId op : trace.order[device])
-      timeline.devices[device].busy += trace.ops[op].end - trace.ops[op].start;
+    for (const OpId op : trace.order[device]) timeline.devices[device].busy += trace.ops[op].end - trace.ops[op].start;
   }
   for (const Transfer& transfer : trace.transfers)
     for (const ChannelId channel : problem.cluster().route(transfer.from, transfer.to).channels) {
@@ -89,7 +89,8 @@ void compare_links(const Problem& problem, const Timeline& predicted, Validation
   const auto entry = [&](DeviceId from, DeviceId to) -> LinkError& {
     for (LinkError& link : result.links)
       if (link.from == from && link.to == to) return link;
-    return result.links.emplace_back(LinkError{.from = from, .to = to, .transfers = 0, .predicted = {}, .measured = {}});
+    return result.links.emplace_back(
+        LinkError{.from = from, .to = to, .transfers = 0, .predicted = {}, .measured = {}});
   };
   for (const Transfer& transfer : predicted.transfers) {
     LinkError& link = entry(transfer.from, transfer.to);
@@ -117,8 +118,9 @@ void judge(const ValidateOptions& options, Validation& result) {
                              100 * options.structural_tolerance);
   } else if (options.noise_floor > 0.15) {
     result.verdict = Verdict::inconclusive;
-    result.why = fmt::format("the same work takes times that are {:.0f} % apart on this machine: at most 15 % tell anything",
-                             100 * options.noise_floor);
+    result.why =
+        fmt::format("the same work takes times that are {:.0f} % apart on this machine: at most 15 % tell anything",
+                    100 * options.noise_floor);
   } else if (std::abs(result.total_error) > options.total_tolerance) {
     result.verdict = Verdict::fail;
     result.why = fmt::format("the prediction is {:.1f} % off, {:.0f} % are allowed", 100 * result.total_error,
@@ -187,7 +189,8 @@ std::vector<Validation> validate(Backend& backend, const Problem& problem, const
   if (workload.recipe) {
     DeviceId only{0};
     for (const DeviceId device : problem.devices())
-      if (std::all_of(problem.ops().begin(), problem.ops().end(), [&](OpId op) { return problem.can_run(op, device); })) {
+      if (std::all_of(problem.ops().begin(), problem.ops().end(),
+                      [&](OpId op) { return problem.can_run(op, device); })) {
         only = device;
         break;
       }
@@ -250,8 +253,9 @@ Ranking rank(const std::vector<Validation>& validations) {
       if (a.predicted != b.predicted && (a.predicted < b.predicted) == (a.p50 < b.p50)) ++right;
     }
   if (ranking.pairs > 0) ranking.agreement = static_cast<double>(right) / static_cast<double>(ranking.pairs);
-  const auto chosen = std::min_element(validations.begin(), validations.end(),
-                                       [](const Validation& a, const Validation& b) { return a.predicted < b.predicted; });
+  const auto chosen =
+      std::min_element(validations.begin(), validations.end(),
+                       [](const Validation& a, const Validation& b) { return a.predicted < b.predicted; });
   const auto best = std::min_element(validations.begin(), validations.end(),
                                      [](const Validation& a, const Validation& b) { return a.p50 < b.p50; });
   if (best != validations.end()) ranking.regret = relative(chosen->p50, best->p50);

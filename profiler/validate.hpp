@@ -67,9 +67,9 @@ std::vector<Validation> validate(Backend& backend, const Problem& problem, const
 
 /// How well predictions order schedules.
 struct Ranking {
-  std::size_t pairs = 0;   // that differ by at least 10 % when measured
-  double agreement = 1;    // share of them that are predicted in the right order
-  double regret = 0;       // of the schedule predicted fastest: measured / best measured - 1
+  std::size_t pairs = 0;  // that differ by at least 10 % when measured
+  double agreement = 1;   // share of them that are predicted in the right order
+  double regret = 0;      // of the schedule predicted fastest: measured / best measured - 1
 };
 Ranking rank(const std::vector<Validation>& validations);
 

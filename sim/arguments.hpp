@@ -27,8 +27,10 @@ struct Arguments {
   std::string output, trace, flows, report, csv;
   // calibrate
   bool accept = false;
-  // check
+  // check, validate
   std::string model;
+  // runs on hardware
+  std::string backend, rounds, rank;
   // every verb
   std::string color;
   bool json = false, quiet = false, no_progress = false;

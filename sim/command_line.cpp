@@ -106,6 +106,11 @@ void add_picture_options(CLI::App& verb, Arguments& to) {
   add(verb, "--report", to.report, "FILE", "writes the result as one HTML page");
 }
 
+void add_run_options(CLI::App& verb, Arguments& to) {
+  add(verb, "--backend", to.backend, "cpu", "what runs the ops (default: cpu)");
+  add(verb, "--rounds", to.rounds, "N", "of 2 warm steps and 3 measured ones (default: 6)");
+}
+
 void add_common_options(CLI::App& verb, Arguments& to) {
   verb.add_flag("--json", to.json, "prints one JSON object, errors included");
   verb.add_flag("-q,--quiet", to.quiet, "only results and errors");
@@ -169,6 +174,15 @@ class Grammar {
     add(compare, "--csv", arguments_.csv, "FILE", "writes the table as CSV; - is standard output");
     add_picture_options(compare, arguments_);
 
+    CLI::App& profile = verb("profile", "measures op and transfer times in a training step on this machine",
+                             "trainyard profile lenet:batch=8 --backend cpu --rounds 2 -o profile.json");
+    add_operands(profile, arguments_.operands, "MODEL", "a built-in network (trainyard models), or an ONNX file");
+    add_run_options(profile, arguments_);
+    add_cluster_options(profile, arguments_);
+    add(profile, "--schedule", arguments_.schedule, "FILE", "measures under this schedule too");
+    add_model_options(profile, arguments_);
+    add(profile, "-o,--output", arguments_.output, "FILE", "the profile; .gz compresses, - is standard output");
+
     CLI::App& calibrate =
         verb("calibrate", "fits op and link times to profiles, for --costs",
              "echo '{\"format\": \"trainyard-profile/1\", \"devices\": [{\"name\": \"cpu0\"}], \"ops\":\n"
@@ -178,6 +192,21 @@ class Grammar {
     add(calibrate, "-o,--output", arguments_.output, "FILE", "the calibration; .gz compresses, - is standard output");
     add(calibrate, "--seed", arguments_.seed, "N", "of the bootstrap intervals (default: 1)");
     calibrate.add_flag("--accept", arguments_.accept, "writes the calibration though a link does not fit");
+
+    CLI::App& validate = verb("validate", "runs a schedule on this machine, and says how wrong its prediction was",
+                              "trainyard place lenet:batch=8 --cluster 2xcpu-core -o schedule.json &&\n"
+                              "  trainyard validate schedule.json --model lenet:batch=8 --cluster 2xcpu-core");
+    add_operands(validate, arguments_.operands, "SCHEDULE", "the schedule to run");
+    add(validate, "--model", arguments_.model, "MODEL", "what it schedules (default: the graph that it names)");
+    add_run_options(validate, arguments_);
+    add(validate, "--rank", arguments_.rank, "N", "runs N placements, and says whether they are predicted in order");
+    add_cluster_options(validate, arguments_);
+    add_model_options(validate, arguments_);
+    add(validate, "--report", arguments_.report, "FILE", "writes both timelines as one HTML page");
+
+    CLI::App& demo = verb("demo", "profiles, calibrates, places and validates on this machine, in about a minute",
+                          "trainyard demo --report demo.html");
+    add(demo, "--report", arguments_.report, "FILE", "writes the runs as one HTML page");
 
     add_operands(verb("models", "lists the built-in networks", "trainyard models"), arguments_.operands, "NETWORK",
                  "one of them, with its parameters");

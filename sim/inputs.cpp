@@ -162,7 +162,7 @@ ModelKind model_kind(const std::string& word) {
                               "(`trainyard models` lists the built-in ones)"));
 }
 
-LoadedModel load_model(const std::string& word, const Arguments& arguments) {
+LoadedModel load_model(const std::string& word, const Arguments& arguments, TrainingRecipe* recipe) {
   const ModelKind kind = model_kind(word);
   const TrainingOptions options = training_options(arguments);
   LoadedModel loaded;
@@ -185,7 +185,7 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments) {
   const Model model = kind == ModelKind::network ? load_network(word, arguments) : load_onnx(word, arguments);
   loaded.notes = model.notes;
   TrainingSummary summary;
-  loaded.graph = training_graph(model, options, &summary);
+  loaded.graph = training_graph(model, options, &summary, recipe);
   loaded.summary = summary;
   return loaded;
 }

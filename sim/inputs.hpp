@@ -29,7 +29,8 @@ struct LoadedModel {
 enum class ModelKind : std::uint8_t { network, graph_file, onnx_file, profile_file, task_file };
 /// What a MODEL is: a built-in name, or a file by its extension. A word that is neither names the nearest name.
 ModelKind model_kind(const std::string& word);
-LoadedModel load_model(const std::string& word, const Arguments& arguments);
+/// `recipe` gets what the ops compute; a graph file does not say it, and leaves it as it is.
+LoadedModel load_model(const std::string& word, const Arguments& arguments, TrainingRecipe* recipe = nullptr);
 
 /// Whether MODEL is a workload of dnn-partitioning, which names devices too.
 bool is_workload(const std::string& word);

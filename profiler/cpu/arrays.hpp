@@ -25,8 +25,8 @@ struct Array {
 struct OpArrays {
   const Model& model;
   const Node& node;
-  std::vector<Array> in, out;  // of the forward node; a forward kernel fills every `out` that has data
-  std::vector<Array> dy, dx;   // backward: gradients of the outputs, and to fill, of the inputs
+  std::vector<Array> in, out;          // of the forward node; a forward kernel fills every `out` that has data
+  std::vector<Array> dy, dx;           // backward: gradients of the outputs, and to fill, of the inputs
   std::vector<std::byte*> extra = {};  // what the forward op keeps for the backward op
   std::uint64_t seed = 0;              // of what the op draws at random
 

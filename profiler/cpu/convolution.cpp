@@ -50,7 +50,8 @@ void bias_gradient(const Array& dy, const Array& to) {
   std::fill(to.data, to.data + to.size(), 0.0F);
   float* at = dy.data;
   for (std::int64_t n = 0; n < dy.dim(0); ++n)
-    for (std::int64_t channel = 0; channel < dy.dim(1); ++channel, at += plane) to.data[channel] += column(at, plane).sum();
+    for (std::int64_t channel = 0; channel < dy.dim(1); ++channel, at += plane)
+      to.data[channel] += column(at, plane).sum();
 }
 
 void conv(OpArrays& c) {
@@ -111,8 +112,8 @@ WindowGeometry turned(const Node& node, const Shape& x, const Shape& w, const Sh
   const auto more = node.integers("output_padding");
   for (std::size_t i = 0; i < dims && i < 3; ++i) {
     const std::size_t d = first + i;
-    const std::int64_t full = (g.out[d] - 1) * g.stride[d] + (g.kernel[d] - 1) * g.dilation[d] + 1 +
-                              (more.empty() ? 0 : more[i]);
+    const std::int64_t full =
+        (g.out[d] - 1) * g.stride[d] + (g.kernel[d] - 1) * g.dilation[d] + 1 + (more.empty() ? 0 : more[i]);
     const std::int64_t both = std::max<std::int64_t>(0, full - g.in[d]);
     g.before[d] = mode == "SAME_UPPER" ? both / 2 : both - both / 2;
   }

@@ -343,10 +343,10 @@ class CpuBackend : public Backend {
     for (const DeviceId id : problem.devices()) {
       const Device& device = problem.cluster().device(id);
       if (workload.recipe && device.device_class != "cpu")
-        findings.push_back({.code = "unsupported-device",
-                            .message = "the cpu backend cannot run ops on '" + device.name + "', a " +
-                                       device.device_class,
-                            .help = "give a cluster of cpus, as in --cluster 2xcpu-core"});
+        findings.push_back(
+            {.code = "unsupported-device",
+             .message = "the cpu backend cannot run ops on '" + device.name + "', a " + device.device_class,
+             .help = "give a cluster of cpus, as in --cluster 2xcpu-core"});
     }
     if (!findings.empty()) throw InputError{std::move(findings)};
     return std::make_unique<CpuRun>(problem, workload, schedule, options_);

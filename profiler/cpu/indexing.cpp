@@ -82,8 +82,9 @@ void each_tuple(const OpArrays& c, F&& f) {
   for (std::int64_t t = 0; t < tuples; ++t) {
     std::int64_t from = 0;
     for (std::size_t d = 0; d < depth; ++d)
-      from = from * data[batch + d] +
-             index_of(c.in[1].data[t * static_cast<std::int64_t>(depth) + static_cast<std::int64_t>(d)], data[batch + d]);
+      from =
+          from * data[batch + d] +
+          index_of(c.in[1].data[t * static_cast<std::int64_t>(depth) + static_cast<std::int64_t>(d)], data[batch + d]);
     f(t / per_batch * data_batch + from * inner, t * inner, inner);
   }
 }
@@ -130,9 +131,8 @@ void scatter_nd_backward(OpArrays& c) {
   if (c.wants(0)) {
     std::copy_n(c.dy[0].data, c.dy[0].size(), c.dx[0].data);
     if (!adds)
-      each_tuple(c, [&](std::int64_t to, std::int64_t, std::int64_t length) {
-        std::fill_n(c.dx[0].data + to, length, 0.0F);
-      });
+      each_tuple(
+          c, [&](std::int64_t to, std::int64_t, std::int64_t length) { std::fill_n(c.dx[0].data + to, length, 0.0F); });
   }
   if (c.wants(2))
     each_tuple(c, [&](std::int64_t to, std::int64_t from, std::int64_t length) {

@@ -21,7 +21,9 @@ Uses uses_of(const Model& model, ValueId of) {
   for (const Node& node : model.nodes)
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i].is_none() || (roots[node.inputs[i]] != of && node.inputs[i] != of)) continue;
-      const auto at_most = [&](std::int64_t count) { uses.below = uses.below == 0 ? count : std::min(uses.below, count); };
+      const auto at_most = [&](std::int64_t count) {
+        uses.below = uses.below == 0 ? count : std::min(uses.below, count);
+      };
       const Shape& first = model.values[node.inputs[0]].shape;
       if (node.type.ends_with("Normalization")) {
         uses.scales |= i == 1, uses.shifts |= i == 2, uses.is_mean |= i == 3, uses.is_variance |= i == 4;
@@ -60,7 +62,8 @@ void Program::fill_held(ValueId id) {
     return;
   }
   const Uses uses = uses_of(model_, id);
-  if (uses.scales || uses.is_variance || uses.is_condition || (value.role == Value::Role::constant && uses.divides_or_multiplies)) {
+  if (uses.scales || uses.is_variance || uses.is_condition ||
+      (value.role == Value::Role::constant && uses.divides_or_multiplies)) {
     std::fill(to.begin(), to.end(), 1.0F);
     return;
   }

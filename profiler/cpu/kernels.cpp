@@ -9,8 +9,8 @@ namespace trainyard::cpu {
 namespace {
 
 std::array<std::span<const OpKernels>, 12> tables() {
-  return {unary_kernels(), operand_kernels(),  product_kernels(),   window_kernels(),
-          pool_kernels(),  row_kernels(),      layout_kernels(),    normalization_kernels(),
+  return {unary_kernels(),    operand_kernels(),   product_kernels(),   window_kernels(),
+          pool_kernels(),     row_kernels(),       layout_kernels(),    normalization_kernels(),
           indexing_kernels(), reduction_kernels(), recurrent_kernels(), source_kernels()};
 }
 

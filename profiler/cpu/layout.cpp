@@ -65,9 +65,12 @@ void each_padded(const Shape& outer, const Shape& inner, const Padding& p, F&& f
           from = -1;
           break;
         }
-        if (p.mode == "edge") i = std::clamp<std::int64_t>(i, 0, inner[d] - 1);
-        else if (p.mode == "wrap") i = (i % inner[d] + inner[d]) % inner[d];
-        else i = i < 0 ? -i : 2 * (inner[d] - 1) - i;  // reflect
+        if (p.mode == "edge")
+          i = std::clamp<std::int64_t>(i, 0, inner[d] - 1);
+        else if (p.mode == "wrap")
+          i = (i % inner[d] + inner[d]) % inner[d];
+        else
+          i = i < 0 ? -i : 2 * (inner[d] - 1) - i;  // reflect
       }
       from = from * inner[d] + i;
     }
@@ -81,9 +84,8 @@ void each_padded(const Shape& outer, const Shape& inner, const Padding& p, F&& f
 
 void pad(OpArrays& c) {
   const Padding p = padding(c, c.out[0].rank());
-  each_padded(*c.out[0].shape, *c.in[0].shape, p, [&](std::int64_t to, std::int64_t from) {
-    c.out[0].data[to] = from < 0 ? p.value : c.in[0].data[from];
-  });
+  each_padded(*c.out[0].shape, *c.in[0].shape, p,
+              [&](std::int64_t to, std::int64_t from) { c.out[0].data[to] = from < 0 ? p.value : c.in[0].data[from]; });
 }
 
 void pad_backward(OpArrays& c) {
@@ -114,9 +116,12 @@ template <class F>
 void each_taken(const OpArrays& c, F&& f) {
   const Shape& in = c.value(c.node.inputs[0]).shape;
   const Shape& out = c.value(c.node.outputs[0]).shape;
-  if (c.node.type == "Tile") return each_source(out, in, [&](std::size_t d, std::int64_t i) { return i % in[d]; }, f);
+  if (c.node.type == "Tile")
+    return each_source(
+        out, in, [&](std::size_t d, std::int64_t i) { return i % in[d]; }, f);
   // Resize, Upsample: the nearest element
-  each_source(out, in, [&](std::size_t d, std::int64_t i) { return std::min(in[d] - 1, i * in[d] / out[d]); }, f);
+  each_source(
+      out, in, [&](std::size_t d, std::int64_t i) { return std::min(in[d] - 1, i * in[d] / out[d]); }, f);
 }
 
 void take(OpArrays& c) {

@@ -37,9 +37,8 @@ Sets sets_of(const OpArrays& c) {
     if (c.node.type == "BatchNormalization") {
       s.sets = channels, s.runs = batch, s.length = plane, s.step = channels * plane, s.between = plane;
     } else {
-      const auto groups = c.node.type == "InstanceNormalization"
-                              ? channels
-                              : static_cast<std::size_t>(c.node.integer("num_groups", 1));
+      const auto groups =
+          c.node.type == "InstanceNormalization" ? channels : static_cast<std::size_t>(c.node.integer("num_groups", 1));
       s.sets = batch * groups, s.length = plane * channels / groups, s.between = s.length;
       const ValueId scale = input_at(c.node, 1);  // one per channel, or one per group
       if (!scale.is_none() && element_count(c.value(scale)) == static_cast<std::int64_t>(groups)) {
@@ -58,12 +57,15 @@ Sets sets_of(const OpArrays& c) {
 }
 
 float epsilon(const OpArrays& c) { return static_cast<float>(c.node.real("epsilon", 1e-5)); }
-bool centred(const OpArrays& c) { return c.node.type != "RMSNormalization" && c.node.type != "SimplifiedLayerNormalization"; }
+bool centred(const OpArrays& c) {
+  return c.node.type != "RMSNormalization" && c.node.type != "SimplifiedLayerNormalization";
+}
 
 struct Statistics {
   float mean, inverse;  // of the deviation
 };
-Statistics statistics(const Sets& s, std::size_t set, const float* x, float eps, bool centre, float* variance = nullptr) {
+Statistics statistics(const Sets& s, std::size_t set, const float* x, float eps, bool centre,
+                      float* variance = nullptr) {
   double sum = 0, squares = 0;
   if (centre) s.each(set, [&](std::size_t i) { sum += x[i]; });
   const auto mean = static_cast<float>(sum / static_cast<double>(s.count()));

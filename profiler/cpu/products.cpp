@@ -9,11 +9,14 @@ namespace trainyard::cpu {
 namespace {
 
 /// Rows of the last dimension of `shape`.
-std::int64_t rows_of(const Shape& shape) { return shape.empty() ? 1 : elements(shape) / std::max<std::int64_t>(1, shape.back()); }
+std::int64_t rows_of(const Shape& shape) {
+  return shape.empty() ? 1 : elements(shape) / std::max<std::int64_t>(1, shape.back());
+}
 
 void add_rows(const Array& to, const Array& bias) {
   const std::int64_t columns = static_cast<std::int64_t>(bias.size());
-  matrix(to.data, static_cast<std::int64_t>(to.size()) / columns, columns).rowwise() += column(bias.data, columns).transpose();
+  matrix(to.data, static_cast<std::int64_t>(to.size()) / columns, columns).rowwise() +=
+      column(bias.data, columns).transpose();
 }
 
 void sum_rows(const float* from, std::int64_t rows, const Array& to) {
@@ -133,8 +136,8 @@ struct BatchedShape {
 void matmul(OpArrays& c) {
   const BatchedShape s{*c.in[0].shape, *c.in[1].shape};
   s.each([&](std::int64_t i, std::int64_t a, std::int64_t b) {
-    multiply(matrix(c.in[0].data + a * s.m * s.k, s.m, s.k), false, matrix(c.in[1].data + b * s.k * s.n, s.k, s.n), false,
-             matrix(c.out[0].data + i * s.m * s.n, s.m, s.n), false);
+    multiply(matrix(c.in[0].data + a * s.m * s.k, s.m, s.k), false, matrix(c.in[1].data + b * s.k * s.n, s.k, s.n),
+             false, matrix(c.out[0].data + i * s.m * s.n, s.m, s.n), false);
   });
 }
 

@@ -72,10 +72,14 @@ Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t
 
 const Shape& Program::result_shape(const OpRecipe& op, const OpRecipe::Result& result) const {
   switch (op.kind) {
-    case OpRecipe::Kind::forward: return model_.values[model_.nodes[op.node].outputs[result.position]].shape;
-    case OpRecipe::Kind::backward: return model_.values[model_.nodes[op.node].inputs[result.position]].shape;
-    case OpRecipe::Kind::view_gradient: return model_.values[model_.nodes[op.node].inputs[0]].shape;
-    default: return model_.values[op.value].shape;
+    case OpRecipe::Kind::forward:
+      return model_.values[model_.nodes[op.node].outputs[result.position]].shape;
+    case OpRecipe::Kind::backward:
+      return model_.values[model_.nodes[op.node].inputs[result.position]].shape;
+    case OpRecipe::Kind::view_gradient:
+      return model_.values[model_.nodes[op.node].inputs[0]].shape;
+    default:
+      return model_.values[op.value].shape;
   }
 }
 
@@ -110,10 +114,14 @@ void Program::run(OpId id, std::byte* const* tensors) {
   const OpRecipe& how = recipe_.ops[id];
   Compiled& op = ops_[id];
   switch (how.kind) {
-    case OpRecipe::Kind::forward: return run_forward(op, how, tensors);
-    case OpRecipe::Kind::backward: return run_backward(op, how, tensors);
-    case OpRecipe::Kind::update: return run_update(how, tensors);
-    default: break;
+    case OpRecipe::Kind::forward:
+      return run_forward(op, how, tensors);
+    case OpRecipe::Kind::backward:
+      return run_backward(op, how, tensors);
+    case OpRecipe::Kind::update:
+      return run_update(how, tensors);
+    default:
+      break;
   }
   const OpRecipe::Result& result = how.results[0];
   const Array to = target(how, result, tensors);
@@ -206,8 +214,8 @@ void Program::run_update(const OpRecipe& how, std::byte* const* tensors) {
   const float correct_first = 1 - std::pow(kFirstDecay, step), correct_second = 1 - std::pow(kSecondDecay, step);
   first.array() = kFirstDecay * first.array() + (1 - kFirstDecay) * g;
   second.array() = kSecondDecay * second.array() + (1 - kSecondDecay) * g * g;
-  weight.array() = w - kLearningRate / correct_first * first.array() /
-                           ((second.array() / correct_second).sqrt() + kEpsilon);
+  weight.array() =
+      w - kLearningRate / correct_first * first.array() / ((second.array() / correct_second).sqrt() + kEpsilon);
 }
 
 std::uint64_t Program::parameter_checksum() const {

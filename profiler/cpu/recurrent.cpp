@@ -116,7 +116,8 @@ void lstm_backward(OpArrays& c) {
         multiply(gates, true, matrix(c.in[0].data + t * l.batch * l.inputs, l.batch, l.inputs), false,
                  matrix(c.dx[1].data + d * 4 * h * l.inputs, 4 * h, l.inputs), true);
       if (c.wants(2))
-        multiply(gates, true, matrix(before_h, l.batch, h), false, matrix(c.dx[2].data + d * 4 * h * h, 4 * h, h), true);
+        multiply(gates, true, matrix(before_h, l.batch, h), false, matrix(c.dx[2].data + d * 4 * h * h, 4 * h, h),
+                 true);
       if (c.wants(3))
         for (std::int64_t b = 0; b < l.batch; ++b)
           for (std::int64_t k = 0; k < 4 * h; ++k) {

@@ -49,15 +49,25 @@ void reduce(OpArrays& c) {
   const std::size_t n = c.out[0].size();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::fill(y, y + n,
-            Kind == How::max ? -kInfinity : Kind == How::min ? kInfinity : Kind == How::product ? 1.0F : 0.0F);
+            Kind == How::max       ? -kInfinity
+            : Kind == How::min     ? kInfinity
+            : Kind == How::product ? 1.0F
+                                   : 0.0F);
   r.each([&](std::size_t i, std::size_t o) {
-    if constexpr (Kind == How::max) y[o] = std::max(y[o], x[i]);
-    else if constexpr (Kind == How::min) y[o] = std::min(y[o], x[i]);
-    else if constexpr (Kind == How::product) y[o] *= x[i];
-    else if constexpr (Kind == How::squares || Kind == How::l2) y[o] += x[i] * x[i];
-    else if constexpr (Kind == How::log_sum_exp) y[o] += std::exp(x[i]);
-    else if constexpr (Kind == How::l1) y[o] += std::fabs(x[i]);
-    else y[o] += x[i];
+    if constexpr (Kind == How::max)
+      y[o] = std::max(y[o], x[i]);
+    else if constexpr (Kind == How::min)
+      y[o] = std::min(y[o], x[i]);
+    else if constexpr (Kind == How::product)
+      y[o] *= x[i];
+    else if constexpr (Kind == How::squares || Kind == How::l2)
+      y[o] += x[i] * x[i];
+    else if constexpr (Kind == How::log_sum_exp)
+      y[o] += std::exp(x[i]);
+    else if constexpr (Kind == How::l1)
+      y[o] += std::fabs(x[i]);
+    else
+      y[o] += x[i];
   });
   for (std::size_t o = 0; o < n; ++o) {
     if constexpr (Kind == How::mean) y[o] /= r.count();
@@ -87,18 +97,28 @@ void reduce_backward(OpArrays& c) {
   } else {
     std::vector<float> sum(results, Kind == How::product ? 1.0F : 0.0F);
     r.each([&](std::size_t i, std::size_t o) {
-      if constexpr (Kind == How::product) sum[o] *= x[i];
-      else if constexpr (Kind == How::log_sum_exp) sum[o] += std::exp(x[i]);
-      else if constexpr (Kind == How::l2) sum[o] += x[i] * x[i];
-      else sum[o] += x[i];
+      if constexpr (Kind == How::product)
+        sum[o] *= x[i];
+      else if constexpr (Kind == How::log_sum_exp)
+        sum[o] += std::exp(x[i]);
+      else if constexpr (Kind == How::l2)
+        sum[o] += x[i] * x[i];
+      else
+        sum[o] += x[i];
     });
     r.each([&](std::size_t i, std::size_t o) {
-      if constexpr (Kind == How::product) dx[i] = dy[o] * sum[o] / x[i];
-      else if constexpr (Kind == How::squares) dx[i] = dy[o] * 2 * x[i];
-      else if constexpr (Kind == How::log_sum_exp) dx[i] = dy[o] * std::exp(x[i]) / sum[o];
-      else if constexpr (Kind == How::log_sum) dx[i] = dy[o] / sum[o];
-      else if constexpr (Kind == How::l1) dx[i] = x[i] > 0 ? dy[o] : x[i] < 0 ? -dy[o] : 0;
-      else dx[i] = dy[o] * x[i] / std::sqrt(sum[o]);
+      if constexpr (Kind == How::product)
+        dx[i] = dy[o] * sum[o] / x[i];
+      else if constexpr (Kind == How::squares)
+        dx[i] = dy[o] * 2 * x[i];
+      else if constexpr (Kind == How::log_sum_exp)
+        dx[i] = dy[o] * std::exp(x[i]) / sum[o];
+      else if constexpr (Kind == How::log_sum)
+        dx[i] = dy[o] / sum[o];
+      else if constexpr (Kind == How::l1)
+        dx[i] = x[i] > 0 ? dy[o] : x[i] < 0 ? -dy[o] : 0;
+      else
+        dx[i] = dy[o] * x[i] / std::sqrt(sum[o]);
     });
   }
 }

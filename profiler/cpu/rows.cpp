@@ -181,9 +181,7 @@ float chance(std::uint64_t seed, std::uint64_t element) {
   return static_cast<float>((z ^ (z >> 31)) >> 40) * 0x1p-24F;
 }
 
-float ratio(const OpArrays& c) {
-  return c.input(1) ? c.in[1].data[0] : static_cast<float>(c.node.real("ratio", 0.5));
-}
+float ratio(const OpArrays& c) { return c.input(1) ? c.in[1].data[0] : static_cast<float>(c.node.real("ratio", 0.5)); }
 
 /// Keeps a byte for each element: whether it stays.
 void dropout(OpArrays& c) {
@@ -201,8 +199,7 @@ void dropout(OpArrays& c) {
 void dropout_backward(OpArrays& c) {
   const float scale = 1 / (1 - ratio(c));
   const auto* mask = reinterpret_cast<const std::uint8_t*>(c.extra[0]);
-  for (std::size_t i = 0, n = c.dx[0].size(); i < n; ++i)
-    c.dx[0].data[i] = mask[i] ? c.dy[0].data[i] * scale : 0;
+  for (std::size_t i = 0, n = c.dx[0].size(); i < n; ++i) c.dx[0].data[i] = mask[i] ? c.dy[0].data[i] * scale : 0;
 }
 
 constexpr OpKernels kRows[] = {

@@ -253,7 +253,9 @@ void cast(OpArrays& c) {
   const float* x = c.in[0].data;
   float* y = c.out[0].data;
   for (std::size_t i = 0, n = c.out[0].size(); i < n; ++i)
-    y[i] = is_floating_point(type) ? x[i] : type == DataType::boolean ? static_cast<float>(x[i] != 0) : std::trunc(x[i]);
+    y[i] = is_floating_point(type)     ? x[i]
+           : type == DataType::boolean ? static_cast<float>(x[i] != 0)
+                                       : std::trunc(x[i]);
 }
 
 template <class Op>

@@ -96,7 +96,8 @@ Strided strided_view(const Model& model, const Node& node, std::size_t index) {
   static constexpr std::array<std::string_view, 8> kDense{"Reshape",  "Flatten", "Squeeze", "Unsqueeze",
                                                           "Identity", "Dropout", "Cast",    "CastLike"};
   if (std::find(kDense.begin(), kDense.end(), type) == kDense.end())
-    throw InputError({.code = "unsupported-op", .message = "no way to see an array through the operator '" + type + "'"});
+    throw InputError(
+        {.code = "unsupported-op", .message = "no way to see an array through the operator '" + type + "'"});
   return {.strides = dense_strides(out), .dense = true};
 }
 
@@ -105,9 +106,12 @@ const Shape& shape_after(const Model& model, std::span<const ViewStep> views, co
   const ViewStep& last = views.back();
   const Node& node = model.nodes[last.node];
   switch (last.kind) {
-    case ViewStep::Kind::output: return model.values[node.outputs[last.index]].shape;
-    case ViewStep::Kind::undo: return model.values[node.inputs[0]].shape;
-    case ViewStep::Kind::part: return model.values[node.inputs[last.index]].shape;
+    case ViewStep::Kind::output:
+      return model.values[node.outputs[last.index]].shape;
+    case ViewStep::Kind::undo:
+      return model.values[node.inputs[0]].shape;
+    case ViewStep::Kind::part:
+      return model.values[node.inputs[last.index]].shape;
   }
   return before;
 }

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "calibrate/calibrate.hpp"
+#include "inputs.hpp"
+#include "measured_run.hpp"
+#include "profiler/cpu/machine.hpp"
+#include "profiler/measure.hpp"
+#include "run_common.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/report/table.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "usage.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+struct DemoRow {
+  std::string model, placer;
+  Validation validation;
+};
+
+/// Small enough for seconds, large enough that an op takes far longer than its bookkeeping.
+constexpr const char* kDemoModels[] = {
+    "lenet:batch=64", "transformer:batch=2,seq=16,layers=2,hidden=128,heads=4,inner=256,vocabulary=500"};
+constexpr auto kPlacerBudget = std::chrono::seconds{8};  // for each model
+
+}  // namespace
+
+int run_demo(const Arguments& arguments, Console& console) {
+  if (!arguments.operands.empty()) throw UsageError("demo takes no operand");
+  Outputs outputs;
+  std::vector<PageRun> page;
+  outputs.writes(arguments.report, "--report", [&page](std::ostream& out) {
+    write_page({.title = "trainyard demo", .facts = {}, .runs = page}, out);
+  });
+  refuse_json_beside(outputs, console);
+  outputs.check();
+  const auto backend = chosen_backend(arguments);
+  const HostInfo host = cpu::host_info(600);
+  if (cpu::usable_cores().size() < 2)
+    console.warn("one core for two devices: they take turns, so that measured steps are longer than predicted");
+  nlohmann::ordered_json object = {{"format", "trainyard-result/1"}, {"verb", "demo"}};
+  object["results"] = nlohmann::ordered_json::array();
+  std::string text = fmt::format("two devices on {}, {}; noise floor {:.0f} %\n", host.cpu, counted(host.cores, "core"),
+                                 100 * host.compute_swing.value_or(0));
+
+  for (const char* word : kDemoModels) {
+    TrainingRecipe recipe;
+    LoadedModel model = load_model(word, arguments, &recipe);
+    const ClusterSpec plain = preset_cluster("2xcpu-core");
+    const Workload workload{.recipe = &recipe};
+    const Problem estimated{model.graph, make_cluster(plain)};
+    console.progress(fmt::format("{}: profiling", word));
+    ProfileOptions profiling;
+    profiling.most_ns = 4'000'000'000;
+    const Profile profile =
+        measure(*backend, estimated, workload, {serial_schedule(estimated, DeviceId{0})}, host, profiling);
+    const CalibrationResult fitted = calibrate(std::vector<Profile>{profile});
+    const Problem problem{std::move(model.graph), make_cluster(calibrated(plain, fitted.calibration)),
+                          cost_model(fitted.calibration)};
+
+    struct Placed {
+      std::string placer;
+      Schedule schedule;
+      Nanoseconds predicted;
+    };
+    std::vector<Placed> placed;
+    std::size_t left_out = 0;
+    const auto start = std::chrono::steady_clock::now();
+    for (const Placer& placer : placers()) {
+      if (std::chrono::steady_clock::now() - start > kPlacerBudget) {
+        ++left_out;
+        continue;
+      }
+      console.progress(fmt::format("{}: {}", word, placer.name));
+      try {
+        Schedule schedule = placer.place(problem, {});
+        const Nanoseconds makespan = simulate(problem, schedule).makespan;
+        placed.push_back({placer.name, std::move(schedule), makespan});
+      } catch (const InputError&) {  // no answer to this problem
+        ++left_out;
+      }
+    }
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const Placed& a, const Placed& b) { return a.predicted < b.predicted; });
+    std::vector<std::pair<std::string, Schedule>> chosen{{placed.front().placer, placed.front().schedule}};
+    if (placed.size() > 1) chosen.emplace_back(placed.back().placer, placed.back().schedule);
+    console.progress(fmt::format("{}: running the best and the worst", word));
+    ValidateOptions validating{.noise_floor = host.compute_swing.value_or(0)};
+    validating.most_ns = 6'000'000'000;
+    const std::vector<Validation> results = validate(*backend, problem, workload, chosen, validating);
+    console.progress("");
+
+    using Align = Table::Align;
+    Table table{{{"placer"},
+                 {"predicted", Align::right},
+                 {"measured", Align::right},
+                 {"error", Align::right},
+                 {"structure", Align::right},
+                 {"verdict"}}};
+    for (const Placed& each : placed) {
+      const auto ran =
+          std::find_if(results.begin(), results.end(), [&](const Validation& v) { return v.name == each.placer; });
+      if (ran == results.end())
+        table.add_row({each.placer, format_time(each.predicted), "", "", "", ""});
+      else
+        table.add_row({each.placer, format_time(each.predicted), format_time(ran->p50),
+                       fmt::format("{:+.1f} %", 100 * ran->total_error),
+                       fmt::format("{:+.1f} %", 100 * ran->structural_error), std::string{name_of(ran->verdict)}});
+    }
+    text += fmt::format("\n{}: {} ops, {} placers{}\n{}", word, problem.op_count(), placed.size(),
+                        left_out > 0 ? fmt::format(" ({} gave no schedule in time)", left_out) : "", table.text());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      text += fmt::format("{}: {}; outputs {}\n", results[i].name, results[i].why,
+                          results[i].outputs_agree ? "as on one device" : "differ from those of one device");
+      object["results"].push_back({{"model", word},
+                                   {"placer", results[i].name},
+                                   {"verdict", std::string{name_of(results[i].verdict)}},
+                                   {"predicted_ns", results[i].predicted.count},
+                                   {"measured_ns", results[i].p50.count},
+                                   {"structural_error", results[i].structural_error},
+                                   {"outputs_agree", results[i].outputs_agree}});
+      for (PageRun& run : page_runs(problem, chosen[i].second, results[i], results[i].name))
+        page.push_back(std::move(run));
+    }
+  }
+  object["warnings"] = console.warnings();
+  outputs.write_all(console);
+  console.print(console.json() ? object.dump(2) + "\n" : text);
+  return kDone;
+}
+
+}  // namespace trainyard::program

@@ -1,0 +1,100 @@
+#include "measured_run.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "profiler/cpu/cpu_backend.hpp"
+#include "results.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/place/placer.hpp"
+#include "trainyard/report/table.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "usage.hpp"
+
+namespace trainyard::program {
+
+std::unique_ptr<Backend> chosen_backend(const Arguments& arguments) {
+  static const std::array<std::string, 1> names{"cpu"};
+  if (!arguments.backend.empty()) one_of(arguments.backend, names, "--backend");
+  return make_cpu_backend();
+}
+
+int chosen_rounds(const Arguments& arguments) {
+  if (arguments.rounds.empty()) return 6;
+  const std::int64_t rounds = whole_number(arguments.rounds, "--rounds", 1);
+  if (rounds > 100000) throw UsageError("--rounds: at most 100000");
+  return static_cast<int>(rounds);
+}
+
+std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& problem, std::size_t count) {
+  std::vector<std::pair<std::string, Schedule>> result;
+  for (const char* name : {"heft", "single", "round-robin", "m-etf", "pipedream", "cpop"}) {
+    if (result.size() * 2 >= count) break;
+    try {
+      result.emplace_back(name, find_placer(name).place(problem, {}));
+    } catch (const InputError&) {  // it has no answer to this problem
+    }
+  }
+  for (std::uint64_t seed = 1; result.size() < count; ++seed) {
+    Random random{seed};
+    Schedule schedule;
+    schedule.placement = Placement(problem.op_count(), DeviceId{0});
+    for (std::size_t g = 0; g < problem.group_count(); ++g) {
+      std::vector<DeviceId> fits;
+      for (const DeviceId device : problem.devices())
+        if (problem.can_run(problem.group_ops(GroupId{g})[0], device)) fits.push_back(device);
+      const DeviceId device = fits[random.below(fits.size())];
+      for (const OpId op : problem.group_ops(GroupId{g})) schedule.placement[op] = device;
+    }
+    try {
+      check_schedule(problem, schedule);
+    } catch (const InputError&) {
+      if (seed > 20 * count) break;
+      continue;
+    }
+    result.emplace_back(fmt::format("random {}", seed), std::move(schedule));
+  }
+  return result;
+}
+
+std::string validation_text(const Problem& problem, const Schedule& schedule, const Validation& v) {
+  const auto share = [](double error) { return fmt::format("{:+.1f} %", 100 * error); };
+  std::string text =
+      fmt::format("predicted {}, measured {} ({} to {}, p10 to p90 of {} undisturbed steps; {} disturbed)\n",
+                  format_time(v.predicted), format_time(v.p50), format_time(v.p10), format_time(v.p90), v.clean_steps,
+                  v.dropped_steps);
+  text += fmt::format("error {}: structure {}, op times {}, links {}; noise floor {:.0f} %\n", share(v.total_error),
+                      share(v.structural_error), share(v.op_time_error), share(v.link_error), 100 * v.noise_floor);
+  text += fmt::format("order {}, outputs {}\n", v.order_kept ? "kept" : "broken: " + v.order_fault,
+                      v.outputs_agree ? "those of one device" : "differ from those of one device");
+  for (const DeviceId device : problem.devices())
+    text += fmt::format("{}: peak {} predicted, {} measured\n", problem.cluster().device(device).name,
+                        format_bytes(v.predicted_peak[device]), format_bytes(v.measured_peak[device]));
+  using Align = Table::Align;
+  Table table{{{"op"}, {"device"}, {"predicted", Align::right}, {"measured", Align::right}, {"known by"}}};
+  for (std::size_t i = 0; i < std::min<std::size_t>(10, v.ops.size()); ++i) {
+    const OpError& op = v.ops[i];
+    const DeviceId device = schedule.placement[op.op];
+    table.add_row({std::string{problem.graph().name(op.op)}, problem.cluster().device(device).name,
+                   format_time(op.predicted), format_time(op.measured),
+                   std::string{name_of(problem.cost_source(op.op, device))}});
+  }
+  if (!v.ops.empty()) text += "\nthe ops that are furthest off:\n" + table.text();
+  return text;
+}
+
+std::vector<PageRun> page_runs(const Problem& problem, const Schedule& schedule, const Validation& validation,
+                               const std::string& name) {
+  std::vector<PageRun> runs;
+  runs.push_back({.placer = name + ", predicted",
+                  .problem = problem,
+                  .schedule = schedule,
+                  .timeline = simulate(problem, schedule)});
+  runs.push_back(
+      {.placer = name + ", measured", .problem = problem, .schedule = schedule, .timeline = validation.timeline});
+  return runs;
+}
+
+}  // namespace trainyard::program

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "build_info.hpp"
+#include "inputs.hpp"
+#include "measured_run.hpp"
+#include "profiler/cpu/machine.hpp"
+#include "profiler/measure.hpp"
+#include "run_common.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/io/profile_file.hpp"
+#include "trainyard/io/schedule_file.hpp"
+#include "usage.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+
+int run_profile(const Arguments& arguments, Console& console) {
+  const std::string& word = only_operand(arguments, "MODEL", "trainyard profile lenet:batch=8 -o profile.json");
+  const auto backend = chosen_backend(arguments);
+  ProfileOptions options;
+  options.rounds = chosen_rounds(arguments);
+  Outputs outputs;
+  for (const std::string& input : {word, arguments.cluster, arguments.schedule, arguments.costs}) outputs.reads(input);
+  Profile profile;
+  outputs.writes(arguments.output, "--output", [&profile](std::ostream& out) { write_profile(profile, out); });
+  refuse_json_beside(outputs, console);
+  outputs.check();
+
+  Arguments with_cluster = arguments;
+  if (arguments.cluster.empty()) with_cluster.cluster = "2xcpu-core";
+  Machine machine = load_machine(with_cluster);
+  TrainingRecipe recipe;
+  LoadedModel model = load_model(word, arguments, &recipe);
+  warn_notes(model, console);
+  if (!model.summary)
+    throw InputError({.code = "no-recipe",
+                      .message = fmt::format("'{}' is a graph: it does not say what its ops compute", word),
+                      .help = "profile the ONNX file or the built-in network that it was made of"});
+  const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
+  std::vector<Schedule> schedules{serial_schedule(problem, DeviceId{0})};
+  if (!arguments.schedule.empty()) schedules.push_back(read_schedule(arguments.schedule, problem));
+  profile = measure(*backend, problem, {.recipe = &recipe}, schedules, cpu::host_info(400), options);
+  profile.tool.version = kVersion;
+  outputs.write_all(console);
+
+  std::size_t kept = 0, dropped = 0;
+  for (const OpMeasurement& op : profile.ops) kept += op.samples.kept.size(), dropped += op.samples.dropped.size();
+  if (console.json()) {
+    nlohmann::ordered_json object = {{"format", "trainyard-result/1"}, {"verb", "profile"}};
+    object["ops"] = profile.ops.size();
+    object["links"] = profile.links.size();
+    object["samples_kept"] = kept;
+    object["samples_dropped"] = dropped;
+    object["warnings"] = console.warnings();
+    console.print(object.dump(2) + "\n");
+  } else if (!outputs.takes_standard_output()) {
+    std::string text = fmt::format("{} ops and {} links measured on {}: {} samples kept, {} dropped\n",
+                                   profile.ops.size(), profile.links.size(), profile.host.cpu, kept, dropped);
+    for (const StepMeasurement& step : profile.steps)
+      if (!step.samples.kept.empty()) {
+        Nanoseconds sum{0};
+        for (const Nanoseconds time : step.samples.kept) sum += time;
+        text += fmt::format("a step on {} takes {} (mean of {})\n", step.device,
+                            format_time(Nanoseconds{sum.count / static_cast<std::int64_t>(step.samples.kept.size())}),
+                            step.samples.kept.size());
+      }
+    console.print(text);
+  }
+  return kDone;
+}
+
+}  // namespace trainyard::program
