@@ -6,10 +6,10 @@
 #include <string>
 
 #include "support/support.hpp"
+#include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/placer.hpp"
-#include "trainyard/simulate/lower_bounds.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "simulate/random_problem.hpp"
+#include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/simulate/batch.hpp"
 #include "trainyard/simulate/delta.hpp"
-#include "trainyard/simulate/lower_bounds.hpp"
 #include "trainyard/simulate/noise.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"

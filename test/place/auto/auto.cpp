@@ -11,10 +11,10 @@
 #include "place/instances.hpp"
 #include "simulate/naive.hpp"
 #include "simulate/random_problem.hpp"
+#include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/evaluator.hpp"
 #include "trainyard/place/plan_order.hpp"
-#include "trainyard/simulate/lower_bounds.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard {

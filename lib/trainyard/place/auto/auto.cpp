@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/place/auto/clusters.hpp"
 #include "trainyard/place/auto/local_search.hpp"
 #include "trainyard/place/evaluator.hpp"
 #include "trainyard/place/orders.hpp"
-#include "trainyard/simulate/lower_bounds.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard {
