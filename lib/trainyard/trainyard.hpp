@@ -54,6 +54,7 @@
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
 #include "trainyard/simulate/steps.hpp"
+#include "trainyard/transform/coarsen.hpp"
 #include "trainyard/transform/data_parallel.hpp"
 #include "trainyard/transform/recipe.hpp"
 #include "trainyard/transform/split_op.hpp"
