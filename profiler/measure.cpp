@@ -43,7 +43,8 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
   const auto busy_devices = std::count_if(counts.begin(), counts.end(), [](std::int64_t n) { return n > 0; });
   Samples steps;
   const std::int64_t until = cpu::now_ns() + options.most_ns;
-  for (int round = 0; (round < options.rounds || clean < kLeastClean) && (round == 0 || cpu::now_ns() < until);
+  for (int round = 0; (round < options.rounds || (clean < kLeastClean && round < 3 * options.rounds)) &&
+                      (round == 0 || cpu::now_ns() < until);
        ++round) {
     for (int i = 0; i < options.warm; ++i) run->step();
     for (int i = 0; i < options.measured; ++i) {

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -215,8 +216,8 @@ TEST_CASE("every gradient is what finite differences say, from no more than its 
   for (const Case& what : cases()) {
     CAPTURE(what.type);
     Bench bench{what};
-    REQUIRE(bench.kernels);
-    REQUIRE(bench.kernels->backward);
+    REQUIRE(bench.kernels != nullptr);
+    REQUIRE((bench.kernels->backward != nullptr));
     bench.forward();
     bench.backward(what);
     for (const std::size_t i : what.wanted) {

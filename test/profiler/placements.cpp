@@ -1,11 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "profiler/cpu/cpu_backend.hpp"
 #include "profiler/measure.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/transform/training.hpp"

@@ -8,8 +8,8 @@ using namespace trainyard::test;
 
 namespace {
 
-constexpr const char* kVerbs[] = {"import",   "simulate", "place", "compare", "models",
-                                  "clusters", "placers",  "check", "doctor",  "completion"};
+constexpr const char* kVerbs[] = {"import",  "simulate", "place",  "compare",    "models",  "clusters",
+                                  "placers", "check",    "doctor", "completion", "profile", "validate"};
 
 /// The lines between "Example:" and the next empty line.
 std::string example_in(const std::string& help) {
@@ -42,7 +42,10 @@ TEST_CASE("the example in the help of every verb works") {
     CHECK(contains(example, std::string{"trainyard "} + verb));
     const auto result =
         run_command("cd '" + folder.path().string() + "' && PATH='" + tools.path().string() + "':$PATH && " + example);
-    CHECK(result.exit_code == 0);
+    if (name == "validate")  // whatever this machine is like: pass, fail or inconclusive
+      CHECK((result.exit_code == 0 || result.exit_code == 1 || result.exit_code == 5));
+    else
+      CHECK(result.exit_code == 0);
     CHECK_FALSE(contains(result.error, "error"));
   }
 }
