@@ -33,9 +33,9 @@ std::optional<std::size_t> replica_of(std::string_view name) {
   return number - 1;
 }
 
-class Search {
+class SplitSearch {
  public:
-  Search(const Problem& problem, const OsDposOptions& options)
+  SplitSearch(const Problem& problem, const OsDposOptions& options)
       : problem_(problem), options_(options), engine_(problem, options.dpos.rules) {}
 
   std::vector<GraphSplit> run() {
@@ -131,7 +131,7 @@ std::vector<GraphSplit> fastt_input(const Problem& problem, OsDposOptions::Input
 Schedule os_dpos(const Problem& problem, const OsDposOptions& options) {
   std::vector<GraphSplit> splits = fastt_input(problem, options.input);
   const Problem input = splits.empty() ? problem : problem.with_splits(splits);
-  const std::vector<GraphSplit> found = Search{input, options}.run();
+  const std::vector<GraphSplit> found = SplitSearch{input, options}.run();
   splits.insert(splits.end(), found.begin(), found.end());
   if (splits.empty()) return dpos(problem, options.dpos);
   return dpos(problem.with_splits(std::move(splits)), options.dpos);
