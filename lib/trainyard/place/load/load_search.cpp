@@ -140,29 +140,22 @@ class Annealer {
     }
   }
 
-  /// The best single move or swap with the busiest devices, as long as there is one that helps.
-  void descend(std::uint64_t most) {
-    start(best_devices_);
+  /// From the best: moves and swaps of the busiest device's colors as long as one helps, then a few random changes, and
+  /// again, from where the last one ended unless that was worse.
+  void polish(std::uint64_t most) {
     const std::uint64_t last = evaluations_ + most;
-    for (bool better = true; better && evaluations_ < last;) {
-      better = false;
-      double energy = energy_now();
-      for (std::size_t color = 0; color < at_.size() && evaluations_ < last; ++color) {
-        for (const DeviceId to : able_[color]) {
-          if (to == state_->device(color)) continue;
-          moved_.clear();
-          shift(color, to);
-          ++evaluations_;
-          const double next = energy_now();
-          if (next < energy) {
-            energy = next;
-            better = true;
-            record();
-          } else {
-            undo();
-          }
-        }
-      }
+    Devices base = best_devices_;
+    double base_energy = 0;
+    for (bool first = true; evaluations_ < last; first = false) {
+      ++evaluations_;  // also where there is nothing to move, so that it ends
+      start(base);
+      for (std::uint64_t i = 0; !first && i < 1 + random_.below(3); ++i)
+        if (propose()) ++evaluations_;
+      descend(last);
+      const double energy = energy_now();
+      if (!first && energy > base_energy) continue;
+      base = state_->placement();
+      base_energy = energy;
     }
   }
 
@@ -171,7 +164,7 @@ class Annealer {
     if (options_.evaluations > 0) return options_.evaluations;
     const std::uint64_t colors = able_.size();
     const std::uint64_t asked =
-        std::clamp<std::uint64_t>(20 * colors * colors * problem_.device_count(), 20'000, 5'000'000);
+        std::clamp<std::uint64_t>(30 * colors * colors * problem_.device_count(), 20'000, 5'000'000);
     return std::clamp<std::uint64_t>(kMostWork / work_of_move(), 20'000, asked);
   }
   /// How many numbers change when a color moves, on average.
@@ -234,6 +227,40 @@ class Annealer {
       moved_.pop_back();
       moved_.pop_back();
     }
+  }
+
+  void descend(std::uint64_t last) {
+    double energy = energy_now();
+    for (bool better = true; better && evaluations_ < last;) {
+      better = false;
+      const DeviceId from = busiest();
+      const std::vector<std::uint32_t> colors = on_[from.index()];
+      for (const std::uint32_t color : colors) {
+        for (const DeviceId to : able_[color]) better = better || helps(color, to, nullptr, energy);
+        for (std::uint32_t other = 0; other < at_.size() && !better; ++other)
+          if (state_->device(other) != from && state_->can_run(color, state_->device(other)) &&
+              state_->can_run(other, from))
+            better = helps(color, state_->device(other), &other, energy);
+        if (better || evaluations_ >= last) break;
+      }
+    }
+  }
+  /// Moves the color, and the other one to where it was; undone unless it helps.
+  bool helps(std::size_t color, DeviceId to, const std::uint32_t* other, double& energy) {
+    const DeviceId from = state_->device(color);
+    if (from == to) return false;
+    moved_.clear();
+    shift(color, to);
+    if (other) shift(*other, from);
+    ++evaluations_;
+    const double next = energy_now();
+    if (next >= energy) {
+      undo();
+      return false;
+    }
+    energy = next;
+    record();
+    return true;
   }
 
   DeviceId busiest() const {
@@ -346,7 +373,7 @@ LoadSearchResult search_load(const LoadProblem& problem, const LoadSearchOptions
     const double hot[kRounds] = {0.1, 0.1, 0.03, 0.03, 0.02, 0.01, 0.005, 0.002};
     search.anneal(steps, hot[round], kCold);
   }
-  search.descend(steps);
+  search.polish(steps);
   return result_of(problem, search);
 }
 
@@ -359,7 +386,7 @@ LoadSearchResult improve_load(const LoadProblem& problem, const LoadPlacement& f
     search.start(round % 2 == 0 ? start : search.best_devices());
     search.anneal(steps, 0.02, kCold);
   }
-  search.descend(steps);
+  search.polish(steps);
   return result_of(problem, search);
 }
 

@@ -22,7 +22,8 @@ struct LoadSearchResult {
 };
 
 /// A placement of least value, its devices' sets contiguous or not: simulated annealing over moves of colors, of
-/// neighbours together, and swaps, with memory first, then plain descent over all moves and swaps. It starts from the
+/// neighbours together, and swaps, with memory first; in the end descents over all moves and swaps of the busiest
+/// device, with small random changes between them. It starts from the
 /// best split along linear orders, and from colors dealt out by descending time; each round starts from the best so
 /// far or from one of these. The same for the same seed and number of evaluations. Throws InputError ("no-device")
 /// where a color cannot run anywhere.
