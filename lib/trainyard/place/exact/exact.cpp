@@ -31,7 +31,16 @@ BranchAndBoundResult exact_schedule(const Problem& problem, std::uint64_t most_n
   options.start = start ? &*start : nullptr;
   options.most_nodes = most_nodes > 0 ? most_nodes : 1'000'000 / std::max<std::size_t>(problem.op_count(), 1);
   options.stop = stop;
-  BranchAndBoundResult result = branch_and_bound(problem, options);
+  // Beyond this the search would only take memory: what is known stays.
+  constexpr std::size_t kMostDevices = 128, kMostOps = 20'000;
+  BranchAndBoundResult result;
+  if (problem.device_count() <= kMostDevices && problem.op_count() <= kMostOps) {
+    result = branch_and_bound(problem, options);
+  } else if (start) {
+    result.schedule = *start;
+    result.value = Simulation{problem}.makespan(*start);
+    result.bound = best_lower_bound(problem).value;
+  }
   if (!result.schedule) {
     result.schedule = find_placer("single").place(problem, {});
     result.value = Simulation{problem}.makespan(*result.schedule);
