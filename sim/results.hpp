@@ -50,11 +50,11 @@ struct CompareRow {
   RunSummary summary;
   double ratio_to_best = 1;  // of the fastest that fits on this model and cluster; else of the fastest
   double search_seconds = 0;
-  Outcome best_order = {};           // of its placement, under the best order known
-  bool splits = false;               // its schedule is of a graph with ops split
-  std::string peak;                  // for people
-  std::vector<std::string> devices;  // of the cluster, with
-  std::vector<Bytes> peaks;          // what each holds at most
+  Outcome best_order = {};                // of its placement, under the best order known
+  bool splits = false;                    // its schedule is of a graph with ops split
+  std::string peak;                       // for people
+  std::vector<std::string> devices = {};  // of the cluster, with
+  std::vector<Bytes> peaks = {};          // what each holds at most
   std::optional<NoiseResult> noise = {};
   std::optional<NoiseComparison> beats_best = {};  // with noise: shorter than the first row of its model
 };
