@@ -111,6 +111,7 @@ class CpuRun : public PreparedRun {
   }
 
   void finish_step() {
+    if (program_) program_->end_step();
     for (const TensorId tensor : graph_.tensors())
       if (graph_.kept(tensor)) release(tensor, device(graph_.producer(tensor)));
     const std::int64_t start = gate_.load();

@@ -103,6 +103,7 @@ void Program::reset() {
       if (recipe_.optimizer == Optimizer::momentum || recipe_.optimizer == Optimizer::adam)
         momentum_[id].assign(count, 0.0F);
       if (recipe_.optimizer == Optimizer::adam) variance_[id].assign(count, 0.0F);
+      updated_[id].clear();
       steps_[id] = 0;
     }
   }

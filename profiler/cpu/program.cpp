@@ -65,6 +65,7 @@ Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t
   held_.assign(values, {});
   inputs_.assign(values, {});
   momentum_.assign(values, {});
+  updated_.assign(values, {});
   variance_.assign(values, {});
   steps_.assign(values, 0);
   reset();
@@ -194,13 +195,16 @@ void Program::run_view_gradient(const OpRecipe& how, const Array& to, std::byte*
 
 void Program::run_update(const OpRecipe& how, std::byte* const* tensors) {
   const Array gradient = resolve(how.reads[0], tensors);
+  // Ops of this step may still read the weights, whatever the order: the new ones come into force at its end.
   std::vector<float>& weights = held_[how.value];
+  std::vector<float>& next = updated_[how.value];
+  next.resize(weights.size());
   const auto n = static_cast<std::int64_t>(weights.size());
   const auto w = column(weights.data(), n).array();
   const auto g = column(gradient.data, n).array();
-  auto weight = column(weights.data(), n);
+  auto weight = column(next.data(), n);
   if (recipe_.optimizer == Optimizer::sgd) {
-    weight.array() -= kLearningRate * g;
+    weight.array() = w - kLearningRate * g;
     return;
   }
   auto first = column(momentum_[how.value].data(), n);
@@ -216,6 +220,14 @@ void Program::run_update(const OpRecipe& how, std::byte* const* tensors) {
   second.array() = kSecondDecay * second.array() + (1 - kSecondDecay) * g * g;
   weight.array() =
       w - kLearningRate / correct_first * first.array() / ((second.array() / correct_second).sqrt() + kEpsilon);
+}
+
+void Program::end_step() {
+  for (const ValueId id : updated_.ids()) {
+    if (updated_[id].empty()) continue;
+    std::ranges::copy(updated_[id], held_[id].begin());
+    updated_[id].clear();
+  }
 }
 
 std::uint64_t Program::parameter_checksum() const {

@@ -24,6 +24,9 @@ class Program {
   /// not run at once.
   void run(OpId op, std::byte* const* tensors);
 
+  /// Call when all ops of a step have run: updated parameters come into force.
+  void end_step();
+
   /// Parameters, state and inputs as at the start; the same for the same seed.
   void reset();
   std::uint64_t parameter_checksum() const;
@@ -57,7 +60,7 @@ class Program {
   IdMap<TensorId, std::size_t> bytes_;
   IdMap<TensorId, const Shape*> shapes_;  // null: an extra
   IdMap<OpId, Compiled> ops_;
-  IdMap<ValueId, std::vector<float>> held_, inputs_, momentum_, variance_;
+  IdMap<ValueId, std::vector<float>> held_, inputs_, momentum_, variance_, updated_;
   IdMap<ValueId, std::int64_t> steps_;
   double loss_ = 0;
 };

@@ -80,7 +80,7 @@ TEST_CASE("what is wrong with --steps and --noise is said") {
       {"--steps 0", "--steps: '0' is not a whole number of at least 1"},
       {"--steps 2 --noise 5%", "do not go together"},
       {"--samples 5", "--samples is for --noise"},
-      {"--threads 5", "--threads is for --noise"},
+      {"--threads 5", "--threads: heft does not search, and there is no --noise"},
       {"--noise 5", "'5' has no unit"},
       {"--noise x%", "'x%' is not a share"},
       {"--noise 5%,", "'' has no unit"},

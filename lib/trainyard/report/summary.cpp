@@ -74,7 +74,8 @@ std::vector<EvidenceUse> evidence_uses(const Problem& problem, const std::vector
 
 void set_bound(RunSummary& run, const LowerBound& bound) {
   run.bound = bound;
-  run.gap = share_of(run.makespan - bound.value, run.makespan);
+  // A schedule that does not fit may be shorter than any that does.
+  run.gap = share_of(std::max(Nanoseconds{0}, run.makespan - bound.value), run.makespan);
   run.optimal = run.fits && run.makespan == bound.value;
 }
 

@@ -76,7 +76,7 @@ TEST_CASE("auto is no worse than any placer that does not search, and the same o
     REQUIRE_NOTHROW(check_schedule(problem, schedule));
     const Outcome outcome = simulated_outcome(problem, schedule);
     CHECK(outcome.makespan == test::naive_simulate(problem, schedule).makespan);
-    CHECK(outcome.makespan >= best_lower_bound(problem).value);
+    if (outcome.excess.count == 0) CHECK(outcome.makespan >= best_lower_bound(problem).value);
     for (const Placer& placer : placers()) {
       if (placer.searches) continue;
       CAPTURE(placer.name);

@@ -113,7 +113,7 @@ TEST_CASE("layered graphs of 25 ops on two devices with serialized links are sol
 }
 
 TEST_CASE("a search that is cut short gives what it has, with a bound that holds") {
-  const Problem problem{layered_graph(25, 3), make_cluster(linked(2))};
+  const Problem problem{layered_graph(25, 12), make_cluster(linked(2))};
   const auto whole = exact_schedule(problem);
   REQUIRE(whole.optimal());
   for (const std::uint64_t nodes : {1u, 100u, 1000u}) {
