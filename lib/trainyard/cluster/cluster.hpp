@@ -206,8 +206,8 @@ std::vector<Device> numbered_devices(const Device& like, std::size_t count);
 /// Throws InputError with pointers such as "/link/2/bandwidth": no devices ("empty-cluster"), missing or repeated
 /// names, unknown vertices, a bandwidth that is not positive, negative latency or gap, a pair without a route
 /// ("missing-route"), a given route that does not connect its ends ("broken-route"), a fabric beside links ("fabric"),
-/// or one whose numbers are not positive or do not fit its devices ("fabric-size"). Of fair links: a gap ("fair-gap"), a
-/// bus whose links are not all fair and equally fast ("fair-bus"), some bandwidth of the cluster below that of the
+/// or one whose numbers are not positive or do not fit its devices ("fabric-size"). Of fair links: a gap ("fair-gap"),
+/// a bus whose links are not all fair and equally fast ("fair-bus"), some bandwidth of the cluster below that of the
 /// fastest fair link by more than kWidestFairRange ("fair-range").
 Cluster make_cluster(ClusterSpec spec);
 

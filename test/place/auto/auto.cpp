@@ -68,7 +68,7 @@ TEST_CASE("auto finds the optimum of small problems: no placement and no order o
 
 TEST_CASE("auto is no worse than any placer that does not search, and the same on any number of threads") {
   Random random{2};
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 10; ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 40});
     const PlaceOptions options{.seed = 9, .budget = {.evaluations = 600}, .threads = 1};
@@ -98,7 +98,7 @@ TEST_CASE("auto is no worse than any placer that does not search, and the same o
 TEST_CASE("auto fits into memory where one of its members does, and says how much it evaluated") {
   Random random{3};
   int tight = 0;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 20; ++round) {
     CAPTURE(round);
     const Problem roomy = test::random_problem(random, {.most_ops = 20});
     // Just what heft needs there at most.
@@ -121,7 +121,7 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
     REQUIRE(schedule.search);
     CHECK(schedule.search->evaluations >= 1);
   }
-  CHECK(tight > 20);
+  CHECK(tight > 10);
 }
 
 TEST_CASE("a search that is stopped, or has no time, returns the best of the members") {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainyard/place/groups.hpp"
+#include "trainyard/place/memory.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/transform/op_spec.hpp"
 
@@ -124,7 +125,12 @@ std::vector<GraphSplit> fastt_input(const Problem& problem, OsDposOptions::Input
   const std::vector<GraphSplit> replicated{{.op = "", .parts = problem.device_count()}};
   if (input == OsDposOptions::Input::replicas || problem.device_count() == 1) return replicated;
   const Problem parallel = problem.with_splits(replicated);
-  if (simulate(parallel, data_parallel_schedule(parallel, problem.device_count())).fits()) return replicated;
+  const Schedule schedule = data_parallel_schedule(parallel, problem.device_count());
+  // The ledger too: ops that are believed to take no time hold nothing in simulation.
+  MemoryLedger ledger{parallel};
+  for (std::size_t g = 0; g < parallel.group_count(); ++g)
+    ledger.take(GroupId{g}, schedule.placement[parallel.group_ops(GroupId{g}).front()]);
+  if (ledger.total_excess().count == 0 && simulate(parallel, schedule).fits()) return replicated;
   return {{.op = "", .parts = 1}};
 }
 
