@@ -349,6 +349,11 @@ class CpuBackend : public Backend {
              .message = "the cpu backend cannot run ops on '" + device.name + "', a " + device.device_class,
              .help = "give a cluster of cpus, as in --cluster 2xcpu-core"});
     }
+    if (!schedule.splits.empty())
+      findings.push_back(
+          {.code = "splits",
+           .message = "the schedule splits ops, which the cpu backend runs whole",
+           .help = "place with another algorithm than os-dpos and fastt, or with --parameter input=graph"});
     if (!findings.empty()) throw InputError{std::move(findings)};
     return std::make_unique<CpuRun>(problem, workload, schedule, options_);
   }

@@ -84,6 +84,16 @@ TEST_CASE("loss and parameters after two steps are the same bit for bit on every
   }
 }
 
+TEST_CASE("a schedule that splits ops is refused before it runs") {
+  const Model model = make_network("lenet:batch=2");
+  TrainingRecipe recipe;
+  const Graph graph = training_graph(model, {}, nullptr, &recipe);
+  const Problem problem{graph, make_cluster(preset_cluster("2xcpu-core"))};
+  Schedule schedule = serial_schedule(problem, DeviceId{0});
+  schedule.splits = {{.op = "", .parts = 2}};
+  CHECK_THROWS_AS(make_cpu_backend()->prepare(problem, {.recipe = &recipe}, schedule), InputError);
+}
+
 TEST_CASE("on one device tensors take as much memory at once as the simulator predicts") {
   const Model model = make_network("lenet:batch=4");
   TrainingRecipe recipe;
