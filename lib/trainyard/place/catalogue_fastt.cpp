@@ -48,8 +48,7 @@ std::vector<Placer> fastt_placers() {
            "dpos on the data-parallel graph, splitting convolutions and products of the critical path while that "
            "shortens the plan",
        .source = kSource,
-       .parameters = std::move(parameters),
-       .exhaustive = true},
+       .parameters = std::move(parameters)},
       [](const Problem& problem, const Parameters& given) {
         return os_dpos(problem, {.input = given.choice<OsDposOptions::Input>("input", {"fitting", "replicas", "graph"}),
                                  .dpos = dpos_options(given),
@@ -60,8 +59,7 @@ std::vector<Placer> fastt_placers() {
        .summary = "os-dpos on costs that it learns from simulated steps with noise, rolling back what measured slower",
        .source = kSource,
        .parameters = {{"noise", "5%", "deviation of the op and transfer times that it measures: 0%, 5%, 20%"},
-                      {"input", "fitting", "as of os-dpos"}},
-       .exhaustive = true},
+                      {"input", "fitting", "as of os-dpos"}}},
       [](const Problem& problem, const Parameters& given) {
         const double noise[] = {0, 0.05, 0.2};
         const auto input = given.choice<OsDposOptions::Input>("input", {"fitting", "replicas", "graph"});

@@ -47,10 +47,16 @@ class AutoPlacer {
     if (problem_.op_count() == 0) return {};
     ask_members();
     if (found_.empty()) throw no_member_;
+    if (split_ && split_->outcome < found_.front().outcome) {
+      problem_ = scheduled_problem(problem_, split_->schedule);
+      bound_ = best_lower_bound(problem_).value;
+      found_ = {std::move(*split_)};
+    }
+    const std::vector<GraphSplit> splits = found_.front().schedule.splits;
     report();
     if (!done()) improve();
-    // The search does not split ops, so a member that does may still be ahead.
-    Ordered& best = split_ && split_->outcome < found_.front().outcome ? *split_ : found_.front();
+    Ordered& best = found_.front();
+    best.schedule.splits = splits;
     best.schedule.search = Search{evaluations_, std::nullopt};
     return std::move(best.schedule);
   }
@@ -208,11 +214,11 @@ class AutoPlacer {
     options_.on_progress({best.makespan, best.excess.count == 0, bound_, evaluations_});
   }
 
-  const Problem& problem_;
+  Problem problem_;  // that of the best splits, once the members have answered
   const PlaceOptions& options_;
   const Budget budget_;
   const unsigned threads_;
-  const Nanoseconds bound_;
+  Nanoseconds bound_;
   const Clock::time_point start_ = Clock::now();
   std::optional<Clock::time_point> deadline_;
   std::vector<Ordered> found_;

@@ -12,6 +12,7 @@ namespace trainyard {
 /// 1. Lower bounds, so that every result has its gap.
 /// 2. Every placer of the catalogue that does not search; one that has no answer is left out.
 /// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
+///    Where one that splits ops or replicates the graph is ahead, the search goes on with its graph.
 /// 4. The best of them, and others that differ from it, are improved by local search (LocalSearch), each on an island
 ///    of its own; now and then the island that is last starts again from the best schedule of all.
 /// 5. What is returned was simulated from scratch.
