@@ -41,8 +41,8 @@ namespace trainyard::detail {
 ///
 /// Cost. A flow that begins or ends makes the rates of its component anew: the flows that are joined with it by shared
 /// channels. With n flows there over m channels, r of them on each route, that is O(n r + m log m).
-/// Measured on layered graphs and transformer steps of 20,000 ops on 8 and 64 devices: 1.3 to 1.6 times the event engine
-/// on the same links where they are serial, 2.3 to 7 times the engine that fifo takes there.
+/// Measured on layered graphs and transformer steps of 20,000 ops on 8 and 64 devices: 1.3 to 1.6 times the event
+/// engine on the same links where they are serial, 2.3 to 7 times the engine that fifo takes there.
 class FairFlows {
  public:
   /// Room for flows 0 to `flows` - 1. The cluster must outlive the object.
