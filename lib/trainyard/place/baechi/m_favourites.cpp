@@ -133,7 +133,6 @@ class Relaxation {
 
   /// Cuts the block at the nodes that every path passes. False where there is none inside.
   static bool cut(const Block& block, std::vector<Block>& parts) {
-    const std::uint32_t last = std::ranges::max_element(block, {}, &Arc::to)->to;
     std::vector<Block> found(1);
     std::uint32_t reach = block.front().from;
     for (const Arc& arc : block) {
@@ -141,7 +140,7 @@ class Relaxation {
       reach = std::max(reach, arc.to);
       found.back().push_back(arc);
     }
-    assert(reach == last);
+    assert(reach == std::ranges::max_element(block, {}, &Arc::to)->to);
     if (found.size() == 1) return false;
     std::ranges::move(found, std::back_inserter(parts));
     return true;
