@@ -43,6 +43,7 @@
 #include "trainyard/place/load/load_search.hpp"
 #include "trainyard/place/load/split.hpp"
 #include "trainyard/place/placer.hpp"
+#include "trainyard/problem/groups.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"

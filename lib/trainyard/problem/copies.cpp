@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,7 +24,6 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
   assert(original.size() == g.op_count());
   data->durations.reserve(g.op_count() * from.columns);
   data->sources.reserve(g.op_count() * from.columns);
-  data->shortest.assign(g.op_count(), Nanoseconds{0});
   data->byte_times.reserve(g.tensor_count() * from.rates);
   IdMap<OpId, std::size_t> copies(from.graph.op_count(), 0);
   for (const OpId op : g.ops()) {
@@ -42,7 +39,6 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
     const auto width = static_cast<std::ptrdiff_t>(from.columns);
     data->durations.insert(data->durations.end(), from.durations.begin() + row, from.durations.begin() + row + width);
     data->sources.insert(data->sources.end(), from.sources.begin() + row, from.sources.begin() + row + width);
-    data->shortest[op] = from.shortest[like];
     assert(g.outputs(op).size() == from.graph.outputs(like).size());
     for (const TensorId tensor : from.graph.outputs(like)) {
       const auto first = from.byte_times.begin() + static_cast<std::ptrdiff_t>(tensor.index() * from.rates);
@@ -62,18 +58,7 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
          {}});
   data->horizon = from.horizon * most;
 
-  std::map<std::string_view, GroupId> named;
-  std::vector<std::pair<GroupId, OpId>> members;
-  std::size_t groups = 0;
-  for (const OpId op : g.ops()) {
-    const std::string& name = g.colocation_group(op);
-    const GroupId fresh{groups};
-    const GroupId group = name.empty() ? fresh : named.try_emplace(name, fresh).first->second;
-    if (group == fresh) ++groups;
-    data->group.push_back(group);
-    members.emplace_back(group, op);
-  }
-  data->group_ops = CompressedRows<GroupId, OpId>(groups, members);
+  data->groups = ColocationGroups{g};
   data_ = std::move(data);
 }
 

@@ -114,11 +114,10 @@ Problem::Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> 
   data->columns = columns.size();
   data->durations.resize(g.op_count() * columns.size(), kNever);
   data->sources.resize(g.op_count() * columns.size(), CostSource::roofline);
-  data->shortest.assign(g.op_count(), kNever);
   Nanoseconds longest_gap{0};
   for (const DeviceId device : c.devices()) longest_gap = std::max(longest_gap, c.device(device).gap);
   for (const OpId op : g.ops()) {
-    Nanoseconds longest{0};
+    Nanoseconds longest = kNever;
     for (std::size_t k = 0; k < columns.size(); ++k) {
       const auto cost = costs.op_cost(g, op, c.device(columns[k]));
       if (!cost) continue;
@@ -126,10 +125,8 @@ Problem::Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> 
       data->durations[cell] = cost->time;
       data->sources[cell] = cost->source;
       longest = std::max(longest, cost->time);
-      Nanoseconds& shortest = data->shortest[op];
-      if (shortest == kNever || cost->time < shortest) shortest = cost->time;
     }
-    if (data->shortest[op] == kNever) report(no_device(g, c, op));
+    if (longest == kNever) report(no_device(g, c, op));
     total += longest.count + longest_gap.count;
   }
 
@@ -173,35 +170,25 @@ Problem::Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> 
   else
     data->horizon = Nanoseconds{static_cast<std::int64_t>(total)};
 
-  // Colocation groups, numbered by their first op.
-  std::map<std::string, GroupId, std::less<>> named;
-  std::vector<std::pair<GroupId, OpId>> members;
-  data->group.assign(g.op_count(), GroupId::none());
-  std::size_t groups = 0;
-  for (const OpId op : g.ops()) {
-    const std::string& name = g.colocation_group(op);
-    GroupId group = GroupId::none();
-    if (const auto known = named.find(name); !name.empty() && known != named.end()) {
-      group = known->second;
-    } else {
-      group = GroupId{groups++};
-      if (!name.empty()) named.emplace(name, group);
+  data->groups = ColocationGroups{g};
+  for (std::size_t group = 0; group < data->groups.count(); ++group) {
+    const auto ops = data->groups.ops(GroupId{group});
+    if (ops.size() == 1) continue;
+    const auto runs = [&](OpId op, std::size_t column) {
+      return data->durations[op.index() * data->columns + column] != kNever;
+    };
+    bool common = false, each_has_one = true;
+    for (std::size_t column = 0; column < data->columns; ++column)
+      common = common || std::ranges::all_of(ops, [&](OpId op) { return runs(op, column); });
+    for (const OpId op : ops) {
+      bool one = false;
+      for (std::size_t column = 0; column < data->columns; ++column) one = one || runs(op, column);
+      each_has_one = each_has_one && one;
     }
-    data->group[op] = group;
-    members.emplace_back(group, op);
-  }
-  data->group_ops = CompressedRows<GroupId, OpId>(groups, members);
-  for (const auto& [name, group] : named) {
-    const auto ops = data->group_ops[group];
-    const bool common = std::ranges::any_of(c.devices(), [&](DeviceId device) {
-      return std::ranges::all_of(
-          ops, [&](OpId op) { return data->durations[op.index() * data->columns + data->column[device]] != kNever; });
-    });
-    const bool each_has_one = std::ranges::all_of(ops, [&](OpId op) { return data->shortest[op] != kNever; });
     if (!common && each_has_one)
       report({"colocation",
               fmt::format("the {} ops of colocation group '{}' must share a device, and no device can run them all",
-                          ops.size(), name),
+                          ops.size(), g.colocation_group(ops.front())),
               "widen their \"device_kinds\", or take some out of the group",
               fmt::format("/ops/{}/colocate", ops.front().index()),
               {}});

@@ -7,17 +7,15 @@
 #include <vector>
 
 #include "trainyard/cluster/cluster.hpp"
-#include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/graph/graph.hpp"
+#include "trainyard/problem/groups.hpp"
 #include "trainyard/transform/split_op.hpp"
 
 namespace trainyard {
-
-using GroupId = Id<struct GroupTag>;
 
 /// Graph, cluster and costs compiled into dense arrays: what placers and the simulator read. Immutable; a copy shares
 /// its data, so it is cheap and may be read from many threads.
@@ -58,7 +56,12 @@ class Problem {
   std::size_t column(DeviceId device) const { return data_->column[device]; }
   std::size_t column_count() const { return data_->columns; }
   /// The least duration of the op over all devices that can run it.
-  Nanoseconds shortest(OpId op) const { return data_->shortest[op]; }
+  Nanoseconds shortest(OpId op) const {
+    Nanoseconds least = kNever;
+    for (const Nanoseconds time : durations().subspan(op.index() * data_->columns, data_->columns))
+      if (time != kNever && (least == kNever || time < least)) least = time;
+    return least;
+  }
 
   /// How long the tensor's transfer holds the route, from != to.
   Nanoseconds transfer_time(TensorId tensor, DeviceId from, DeviceId to) const {
@@ -102,9 +105,9 @@ class Problem {
 
   /// Ops that must share a device; every op is in one group, most are alone in theirs. Groups are numbered by their
   /// first op.
-  GroupId group(OpId op) const { return data_->group[op]; }
-  std::span<const OpId> group_ops(GroupId group) const { return data_->group_ops[group]; }
-  std::size_t group_count() const { return data_->group_ops.rows(); }
+  GroupId group(OpId op) const { return data_->groups.group(op); }
+  std::span<const OpId> group_ops(GroupId group) const { return data_->groups.ops(group); }
+  std::size_t group_count() const { return data_->groups.count(); }
 
  private:
   Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> shared_costs,
@@ -129,13 +132,11 @@ class Problem {
     IdMap<DeviceId, std::uint32_t> column;
     std::vector<Nanoseconds> durations;  // op x column
     std::vector<CostSource> sources;     // op x column
-    IdMap<OpId, Nanoseconds> shortest;
     Nanoseconds horizon;
     std::size_t rates = 0;                 // distinct route bandwidths and curves
     std::vector<TransferClass> transfers;  // by route class
     std::vector<Nanoseconds> byte_times;   // tensor x rate
-    IdMap<OpId, GroupId> group;
-    CompressedRows<GroupId, OpId> group_ops;
+    ColocationGroups groups;
   };
   std::shared_ptr<const Data> data_;
 };

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/graph.hpp"
+
+namespace trainyard {
+
+using GroupId = Id<struct GroupTag>;
+
+/// Ops that must share a device. Every op is in one group; groups are numbered by their first op. Where each op is
+/// alone, as in most large graphs, no more than the ops is stored.
+class ColocationGroups {
+ public:
+  ColocationGroups() = default;
+  explicit ColocationGroups(const Graph& graph);
+
+  GroupId group(OpId op) const { return group_.empty() ? GroupId{op.index()} : group_[op]; }
+  std::span<const OpId> ops(GroupId group) const {
+    return group_.empty() ? std::span{alone_}.subspan(group.index(), 1) : ops_[group];
+  }
+  std::size_t count() const { return group_.empty() ? alone_.size() : ops_.rows(); }
+
+ private:
+  std::vector<OpId> alone_;     // every op, where each is alone
+  IdMap<OpId, GroupId> group_;  // otherwise
+  CompressedRows<GroupId, OpId> ops_;
+};
+
+}  // namespace trainyard
