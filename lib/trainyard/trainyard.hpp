@@ -57,6 +57,7 @@
 #include "trainyard/simulate/steps.hpp"
 #include "trainyard/transform/coarsen.hpp"
 #include "trainyard/transform/data_parallel.hpp"
+#include "trainyard/transform/merge_colocate.hpp"
 #include "trainyard/transform/recipe.hpp"
 #include "trainyard/transform/split_op.hpp"
 #include "trainyard/transform/training.hpp"
