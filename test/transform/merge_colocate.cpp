@@ -63,9 +63,11 @@ TEST_CASE("an op with several consumers joins the one that it sends most to, and
 }
 
 TEST_CASE("merging ends where every group sends enough") {
-  const Graph graph = graph_of({"a", "b", "c"}, {{"a", "b", 9}, {"b", "c", 4}, {"c", "d", 3}});
-  CHECK(merge_and_colocate(graph, {.most_groups = 1, .enough = Bytes{3}}).ops.size() == 3);
-  CHECK(merge_and_colocate(graph, {.most_groups = 1, .enough = Bytes{4}}).ops.size() == 2);
+  // a -9-> b -1-> c -5-> d, and d makes 6 that nobody reads.
+  const Graph graph = graph_of({"a", "b", "c", "d"}, {{"a", "b", 9}, {"b", "c", 1}, {"c", "d", 5}, {"d", "e", 6}});
+  CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 1, .enough = Bytes{1}})) == "a b c d ");
+  CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 1, .enough = Bytes{5}})) == "a bc d ");  // 1 + 5 - 1 = 5
+  CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 1, .enough = Bytes{6}})) == "a bcd ");   // 5 + 6 - 5 = 6
 }
 
 TEST_CASE("colocation groups stay together and lonely ops join each other") {
