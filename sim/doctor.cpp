@@ -5,9 +5,9 @@
 #include "profiler/cuda/loader.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/baechi/linear_program.hpp"
-#include "trainyard/place/integer_program.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/solve/integer_program.hpp"
+#include "trainyard/solve/linear_program.hpp"
 #include "trainyard/zoo/zoo.hpp"
 #include "verbs.hpp"
 

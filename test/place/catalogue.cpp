@@ -8,9 +8,9 @@
 #include "place/instances.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
-#include "trainyard/place/integer_program.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/simulate.hpp"
+#include "trainyard/solve/integer_program.hpp"
 
 using namespace trainyard;
 

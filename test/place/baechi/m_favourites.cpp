@@ -8,8 +8,8 @@
 
 #include "place/baechi/m_answers.hpp"
 #include "trainyard/core/random.hpp"
-#include "trainyard/place/baechi/linear_program.hpp"
 #include "trainyard/place/ranks.hpp"
+#include "trainyard/solve/linear_program.hpp"
 
 using namespace trainyard;
 

@@ -6,8 +6,8 @@
 #include "place/load/brute_force.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/integer_program.hpp"
 #include "trainyard/place/load/dpl.hpp"
+#include "trainyard/solve/integer_program.hpp"
 
 using namespace trainyard;
 using trainyard::test::LoadSketch;

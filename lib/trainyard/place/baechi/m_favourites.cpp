@@ -7,8 +7,8 @@
 #include <iterator>
 #include <utility>
 
-#include "trainyard/place/baechi/linear_program.hpp"
 #include "trainyard/place/ranks.hpp"
+#include "trainyard/solve/linear_program.hpp"
 
 namespace trainyard {
 namespace {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/integer_program.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/greedy_fill.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
@@ -11,6 +10,7 @@
 #include "trainyard/place/load/load_search.hpp"
 #include "trainyard/place/plan_order.hpp"
 #include "trainyard/place/ranks.hpp"
+#include "trainyard/solve/integer_program.hpp"
 
 namespace trainyard {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/integer_program.hpp"
+#include "trainyard/solve/integer_program.hpp"
 
 namespace trainyard {
 namespace {

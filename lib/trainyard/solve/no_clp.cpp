@@ -1,5 +1,5 @@
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/baechi/linear_program.hpp"
+#include "trainyard/solve/linear_program.hpp"
 
 // In place of clp.cpp where the build has no Clp.
 namespace trainyard {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainyard/place/baechi/linear_program.hpp"
+#include "trainyard/solve/linear_program.hpp"
 
 namespace trainyard {
 

@@ -1,5 +1,5 @@
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/integer_program.hpp"
+#include "trainyard/solve/integer_program.hpp"
 
 // In place of cbc.cpp where the build has no CBC.
 namespace trainyard {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "trainyard/place/baechi/linear_program.hpp"
+#include "trainyard/solve/linear_program.hpp"
 
 namespace trainyard {
 

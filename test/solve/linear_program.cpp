@@ -1,4 +1,4 @@
-#include "trainyard/place/baechi/linear_program.hpp"
+#include "trainyard/solve/linear_program.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainyard/place/integer_program.hpp"
+#include "trainyard/solve/integer_program.hpp"
 
 namespace trainyard {
 

@@ -1,4 +1,4 @@
-#include "trainyard/place/baechi/basis_inverse.hpp"
+#include "trainyard/solve/basis_inverse.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "trainyard/place/baechi/basis_inverse.hpp"
-#include "trainyard/place/baechi/linear_program.hpp"
+#include "trainyard/solve/basis_inverse.hpp"
+#include "trainyard/solve/linear_program.hpp"
 
 namespace trainyard {
 namespace {
