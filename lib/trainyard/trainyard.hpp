@@ -56,6 +56,7 @@
 #include "trainyard/simulate/simulation.hpp"
 #include "trainyard/simulate/steps.hpp"
 #include "trainyard/transform/coarsen.hpp"
+#include "trainyard/transform/collective.hpp"
 #include "trainyard/transform/data_parallel.hpp"
 #include "trainyard/transform/merge_colocate.hpp"
 #include "trainyard/transform/recipe.hpp"

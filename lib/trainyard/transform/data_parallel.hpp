@@ -3,7 +3,9 @@
 #include <cstddef>
 
 #include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
 #include "trainyard/graph/graph.hpp"
+#include "trainyard/transform/collective.hpp"
 
 namespace trainyard {
 
@@ -11,9 +13,15 @@ struct DataParallelOptions {
   std::size_t replicas = 1;
   /// Each replica has its share of the graph's batch; otherwise it is the whole graph, and the batch grows.
   bool divide_batch = true;
+  /// How gradients are added. By a parameter server, weights are shared (below); else every replica has its own, and
+  /// they are added by this (transform/replicated.hpp).
+  Collective collective = Collective::parameter_server;
+  std::size_t per_node = 1;        // of hierarchical: replicas in a row that are one node
+  std::size_t zero = 0;            // ZeRO stage, 0 to 3; with the ring
+  Bytes bucket{25 * 1024 * 1024};  // gradients are added in buckets of at least this, but for the last
 };
 
-/// In-graph data parallelism with shared weights: what FastT starts from. With n replicas,
+/// In-graph data parallelism with shared weights: a parameter server, and what FastT starts from. With n replicas,
 ///
 ///     an op of the forward or backward pass   n copies "conv@1", "conv@2", ...
 ///     an op that holds parameters             besides an op "conv/weights" of type "Variable" that holds them with the
@@ -35,6 +43,7 @@ struct DataParallelGraph {
   /// From 0; `replicas` for what all share.
   IdMap<OpId, std::size_t> replica{};
 };
+/// Throws InputError as check_collective() does, and "zero": a stage above 3, or without the ring.
 DataParallelGraph data_parallel(const Graph& graph, const DataParallelOptions& options);
 
 }  // namespace trainyard
