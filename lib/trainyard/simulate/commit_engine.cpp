@@ -38,23 +38,24 @@ class Walk {
         columns_(durations.by_op == nullptr ? problem.columns : 0),
         by_id_(durations.by_op != nullptr && problem.renumbered),
         closed_links_(durations.closed_links),
+        all_wait_(problem.all_wait),
         zeros_(problem.zero_durations || !durations.closed_links) {}
 
   std::int64_t fifo() {
     start();
     queue_.clear();
     for (const std::uint32_t source : problem_.sources) ready<false>(source, 0);
-    if constexpr (kLinks == Links::queued) drain<false>();
+    drain<false>();
     std::uint32_t task = 0;
     std::int64_t at = 0;
     while (queue_.take(task, at)) {
       if (kLinks == Links::queued && task >= problem_.ops) {
-        commit_transfer<false>(task - problem_.ops, at);
+        send_waiting<false>(problem_.position(task - problem_.ops), at);
       } else {
         const std::uint32_t op = problem_.position(task);
         run<false>(op, ops_[op].device, at);
       }
-      if constexpr (kLinks == Links::queued) drain<false>();
+      drain<false>();
     }
     return last_;
   }
@@ -86,7 +87,7 @@ class Walk {
       std::uint32_t task = 0;
       std::int64_t at = 0;
       if (kLinks != Links::queued || !queue_.take(task, at)) break;
-      commit_transfer<true>(task - problem_.ops, at);
+      send_waiting<true>(problem_.position(task - problem_.ops), at);
       drain<true>();
     }
     return last_;
@@ -139,7 +140,11 @@ class Walk {
   /// Ends the ops of zero duration that became ready, and those that this makes ready; a list and not a recursion, for
   /// chains of any length.
   template <bool kStrict>
-  void drain() {
+  [[gnu::always_inline]] void drain() {
+    if (kLinks == Links::queued && zeros_) drain_instant<kStrict>();
+  }
+  template <bool kStrict>
+  void drain_instant() {
     while (!work_.instant.empty()) {
       const std::uint32_t op = work_.instant.back();
       work_.instant.pop_back();
@@ -174,7 +179,7 @@ class Walk {
       ++next;
       skip_instant(device);
       run<true>(op, device, ops_[op].ready);
-      if constexpr (kLinks == Links::queued) drain<true>();
+      drain<true>();
     }
     work_.to_run[device] = 0;
     // While it ran, what became ready for it was left to the loop above.
@@ -183,11 +188,11 @@ class Walk {
 
   template <bool kStrict>
   [[gnu::always_inline]] void finish(std::uint32_t op, std::uint32_t device, std::int64_t end) {
-    const std::uint32_t last_output = first_output_[op + 1];
-    for (std::uint32_t tensor = first_output_[op]; tensor < last_output; ++tensor) {
-      if constexpr (kLinks == Links::queued)
-        send_queued<kStrict>(tensor, device, end);
-      else
+    if constexpr (kLinks == Links::queued) {
+      send_queued<kStrict>(op, device, end);
+    } else {
+      const std::uint32_t last_output = first_output_[op + 1];
+      for (std::uint32_t tensor = first_output_[op]; tensor < last_output; ++tensor)
         send_closed<kStrict>(tensor, device, end);
     }
     if (problem_.first_before != nullptr) {
@@ -258,55 +263,101 @@ class Walk {
 
   // --- transfers that may enter the queue ---
 
+  /// Whether the transfer waits for its turn in the queue: the others' arrival is known with their producer's end.
+  [[gnu::always_inline]] bool waits(std::uint32_t tensor, std::uint32_t from, std::uint32_t to) const {
+    if (all_wait_) return true;
+    if (closed_links_ && problem_.closed(from, to)) return false;
+    const DenseProblem::Pair pair = problem_.pair(from, to);
+    return pair.channel != DenseProblem::kNoChannel && problem_.transfer_time(tensor, pair) != 0;
+  }
+
+  /// The producer has ended. Those of its transfers that wait are one entry of the queue: their keys follow each other.
   template <bool kStrict>
-  [[gnu::always_inline]] void send_queued(std::uint32_t tensor, std::uint32_t device, std::int64_t end) {
-    find_destinations(problem_, work_, tensor, device, [&](std::uint32_t op) { satisfy<kStrict>(op, end); });
-    if (work_.destinations.empty())
+  [[gnu::always_inline]] void send_queued(std::uint32_t op, std::uint32_t device, std::int64_t end) {
+    const std::uint32_t last_output = first_output_[op + 1];
+    bool later = false;
+    for (std::uint32_t tensor = first_output_[op]; tensor < last_output; ++tensor) {
       record_count(tensor, 0);
-    else
-      send_to_destinations<kStrict>(tensor, device, end);
+      const std::uint32_t last = first_consumer_[tensor + 1];
+      bool now = false;
+      for (std::uint32_t edge = first_consumer_[tensor]; edge < last; ++edge) {
+        const auto consumer = static_cast<std::uint32_t>(consumer_[edge].index());
+        const std::uint32_t to = ops_[consumer].device;
+        if (to == device)
+          satisfy<kStrict>(consumer, end);
+        else if (waits(tensor, device, to))
+          later = true;
+        else
+          now = true;
+      }
+      if (now) send_some<kStrict, false>(tensor, device, end);
+    }
+    if (later) queue_.insert(problem_.ops + problem_.op_id(op), end);
   }
 
   template <bool kStrict>
-  void send_to_destinations(std::uint32_t tensor, std::uint32_t device, std::int64_t end) {
-    const auto& destinations = work_.destinations;
-    const std::uint32_t base = problem_.slot(tensor);
-    record_count(tensor, static_cast<std::uint32_t>(destinations.size()));
-    for (std::uint32_t i = 0; i < destinations.size(); ++i) {
-      const std::uint32_t to = destinations[i].device, edge = destinations[i].first_edge;
-      if (closed_links_ && problem_.closed(device, to)) {
-        deliver<kStrict>(edge, arrive(tensor, device, to, end, base + i));
-        continue;
+  [[gnu::always_inline]] void send_waiting(std::uint32_t op, std::int64_t at) {
+    const std::uint32_t last_output = first_output_[op + 1];
+    for (std::uint32_t tensor = first_output_[op]; tensor < last_output; ++tensor)
+      send_some<kStrict, true>(tensor, ops_[op].device, at);
+  }
+
+  /// The transfers of a tensor that wait, or those that do not, by ascending destination.
+  template <bool kStrict, bool kWaiting>
+  [[gnu::always_inline]] void send_some(std::uint32_t tensor, std::uint32_t from, std::int64_t ready) {
+    const std::uint32_t first = first_consumer_[tensor], last = first_consumer_[tensor + 1];
+    std::uint32_t* const receivers = work_.receivers.data();
+    std::uint32_t count = 0;
+    if (kWaiting && !all_wait_)  // where those are that did not wait
+      for (std::uint32_t edge = first; edge < last; ++edge)
+        sent_[ops_[consumer_[edge].index()].device].tensor = Workspace::kNoTensor;
+    for (std::uint32_t edge = first; edge < last; ++edge) {
+      const std::uint32_t to = ops_[consumer_[edge].index()].device;
+      if (to == from || sent_[to].tensor == tensor || waits(tensor, from, to) != kWaiting) continue;
+      sent_[to].tensor = tensor;
+      receivers[count++] = to;
+    }
+    if (count == 0) return;
+    if (count > 1) std::sort(receivers, receivers + count);
+    std::uint32_t broadcast = DenseProblem::kNoChannel;  // who stands for all that an egress serves at once
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t to = receivers[i];
+      if (problem_.broadcasts && problem_.broadcast(from, to)) {
+        if (broadcast != DenseProblem::kNoChannel) {
+          sent_[to].arrival = sent_[broadcast].arrival;
+          continue;
+        }
+        broadcast = to;
       }
-      const DenseProblem::Pair pair = problem_.pair(device, to);
-      const std::int64_t time = problem_.transfer_time(tensor, pair);
-      if (time == 0 || pair.channel == DenseProblem::kNoChannel) {
-        record_transfer(base + i, to, end, end, end + time);
-        deliver<kStrict>(edge, end + time);
-        continue;
-      }
-      work_.sending[base + i] = {time, edge, to, problem_.route(device, to)};
-      queue_.insert(problem_.ops + base + i, end);
+      const std::uint32_t slot = next_slot(tensor);
+      sent_[to].arrival = kWaiting ? hold_route(tensor, from, to, ready, slot) : arrive(tensor, from, to, ready, slot);
+    }
+    for (std::uint32_t edge = first; edge < last; ++edge) {
+      const auto consumer = static_cast<std::uint32_t>(consumer_[edge].index());
+      const std::uint32_t to = ops_[consumer].device;
+      if (to != from && sent_[to].tensor == tensor) satisfy<kStrict>(consumer, sent_[to].arrival);
     }
   }
 
-  template <bool kStrict>
-  void commit_transfer(std::uint32_t slot, std::int64_t at) {
-    const Workspace::Sending sending = work_.sending[slot];
-    std::int64_t start = at;
-    for (const std::uint32_t channel : problem_.channels_of(sending.route))
-      start = std::max(start, channel_free_[channel]);
-    const std::int64_t end = start + sending.time;
-    for (const std::uint32_t channel : problem_.channels_of(sending.route))
-      channel_free_[channel] = end + problem_.channel_gap[channel];
-    record_transfer(slot, sending.to, at, start, end);
-    deliver<kStrict>(sending.first_edge, end);
-  }
-
-  template <bool kStrict>
-  [[gnu::always_inline]] void deliver(std::uint32_t edge, std::int64_t at) {
-    for (; edge != kNoEdge; edge = work_.next_edge[edge])
-      satisfy<kStrict>(static_cast<std::uint32_t>(consumer_[edge].index()), at);
+  /// When the tensor is at `to`, having held all channels of its route at once.
+  [[gnu::always_inline]] std::int64_t hold_route(std::uint32_t tensor, std::uint32_t from, std::uint32_t to,
+                                                 std::int64_t ready, std::uint32_t slot) {
+    const std::int64_t time = problem_.transfer_time(tensor, from, to);
+    std::int64_t start = ready;
+    if (problem_.short_routes) {
+      // As many steps for every route: nothing to guess.
+      const DenseProblem::ShortRoute route = problem_.short_route(from, to);
+      for (const std::uint32_t channel : route.channels) start = std::max(start, channel_free_[channel]);
+      const std::int64_t end = start + time;
+      for (const std::uint32_t channel : route.channels) channel_free_[channel] = end + problem_.channel_gap[channel];
+    } else {
+      const auto channels = problem_.channels_of(problem_.route(from, to));
+      for (const std::uint32_t channel : channels) start = std::max(start, channel_free_[channel]);
+      const std::int64_t end = start + time;
+      for (const std::uint32_t channel : channels) channel_free_[channel] = end + problem_.channel_gap[channel];
+    }
+    record_transfer(slot, to, ready, start, start + time);
+    return start + time;
   }
 
   // --- the record ---
@@ -320,6 +371,11 @@ class Walk {
   }
   [[gnu::always_inline]] void record_count(std::uint32_t tensor, std::uint32_t transfers) {
     if constexpr (kRecord) work_.record.transfers_of[problem_.tensor_id(tensor).index()] = transfers;
+  }
+  [[gnu::always_inline]] std::uint32_t next_slot(std::uint32_t tensor) {
+    if constexpr (kRecord)
+      return problem_.slot(tensor) + work_.record.transfers_of[problem_.tensor_id(tensor).index()]++;
+    return 0;
   }
 
   static constexpr OpId kNoOp = OpId::none();
@@ -339,6 +395,7 @@ class Walk {
   const std::size_t columns_;  // 0: duration_ is by op alone
   const bool by_id_;
   const bool closed_links_;
+  const bool all_wait_;
   const bool zeros_;  // some op may take no time
   std::int64_t last_ = 0;
 };
@@ -348,7 +405,7 @@ std::int64_t run_with(const DenseProblem& problem, const Schedule& schedule, con
                       bool record, Workspace& workspace, Queue& queue) {
   // Where transfers enter the queue, tasks follow each other about twice as fast.
   constexpr bool kBoth = kLinks == Links::queued;
-  queue.prepare(problem.ops + (kBoth ? problem.edges : 0U), problem.mean_gap / (kBoth ? 2 : 1));
+  queue.prepare(problem.ops * (kBoth ? 2U : 1U), problem.mean_gap / (kBoth ? 2 : 1));
   const auto go = [&](auto walk) { return schedule.policy == Policy::strict ? walk.strict() : walk.fifo(); };
   return record ? go(Walk<Queue, kLinks, true>{problem, schedule, durations, workspace, queue})
                 : go(Walk<Queue, kLinks, false>{problem, schedule, durations, workspace, queue});
@@ -388,11 +445,11 @@ std::int64_t run_commits(const DenseProblem& problem, const Schedule& schedule, 
       if (durations[op].count == 0) {
         links = Links::queued;
         given.closed_links = false;
+        workspace.instant.reserve(problem.ops);
       }
     }
   if (record) workspace.prepare_record(problem);
-  if (links == Links::queued) workspace.prepare_queued(problem);
-  const std::size_t tasks = std::size_t{problem.ops} + problem.edges;
+  const std::size_t tasks = 2 * std::size_t{problem.ops};
   if (problem.devices < kSomeDevices && PackedHeap::fits(tasks, horizon))
     return run_with(problem, links, schedule, given, record, workspace, workspace.heap);
   if (problem.devices < kManyDevices)

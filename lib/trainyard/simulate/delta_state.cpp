@@ -22,6 +22,8 @@ DeltaState::DeltaState(const DeltaProblem& problem, Policy policy)
       new_transfers(problem.dense.edges),
       frontier_at(problem.dense.ops) {
   if (problem.links == DenseProblem::Links::queued) {
+    work.prepare_sending(problem.dense);
+    work.instant.reserve(problem.dense.ops);
     flying.resize(problem.dense.edges);
     flight_at.resize(problem.dense.edges);
   }

@@ -142,8 +142,10 @@ void DenseProblem::find_links() {
       const DeviceId from_id{0}, to_id{to};
       pairs_[route_at(0, to)] = {problem.transfer_latency(from_id, to_id).count, problem.rate(from_id, to_id), 0};
     }
-    held_whole = devices > 1;
+    held_whole = short_routes = devices > 1;
     links = held_whole ? Links::queued : Links::pairs;
+    all_wait = held_whole;
+    for (const Pair& pair : pairs_) all_wait = all_wait && pair.latency > 0;
     return;
   }
   const bool by_source = cluster.one_route_per_source();
@@ -206,6 +208,23 @@ void DenseProblem::find_links() {
     all_closed = all_closed && closed;
   });
   links = !all_closed ? Links::queued : all_pairs ? Links::pairs : Links::egresses;
+  if (links == Links::queued) find_short_routes();
+}
+
+void DenseProblem::find_short_routes() {
+  constexpr std::uint32_t kMost = ShortRoute{}.channels.size();
+  const auto is_pair = [&](std::size_t at) { return routes_of_source_ == 1 || at / devices != at % devices; };
+  all_wait = short_routes = true;
+  for (std::size_t at = 0; at < routes_.size(); ++at) {
+    if (!is_pair(at)) continue;
+    const RouteChannels route = routes_[at];
+    short_routes = short_routes && route.last - route.first <= kMost;
+    all_wait = all_wait && route.last > route.first && pairs_[at].latency > 0 && (pair_flags_[at] & kClosed) == 0;
+  }
+  if (!short_routes) return;
+  short_routes_.resize(routes_.size());
+  for (std::size_t at = 0; at < routes_.size(); ++at)
+    if (routes_[at].last > routes_[at].first) short_routes_[at] = padded(channels_of(routes_[at]));
 }
 
 }  // namespace trainyard::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -104,13 +105,30 @@ struct DenseProblem {
     if (fabric_ != nullptr) return fabric_->channels<std::uint32_t>(route.first, route.last);
     return Hops<std::uint32_t>{{route_channels_.data() + route.first, route_channels_.data() + route.last}};
   }
+  /// Under Links::queued: every transfer, from wherever to wherever, waits for some channel and takes time.
+  bool all_wait = false;
+  /// No route holds more channels than a ShortRoute has. It repeats the first where there are fewer.
+  bool short_routes = false;
+  struct ShortRoute {
+    std::array<std::uint32_t, 4> channels{};
+  };
+  /// Of a route that holds some.
+  ShortRoute short_route(std::uint32_t from, std::uint32_t to) const {
+    return fabric_ != nullptr ? padded(fabric_->channels<std::uint32_t>(from, to)) : short_routes_[route_at(from, to)];
+  }
   /// Some egress broadcasts.
   bool broadcasts = false;
   /// Some route holds several channels at once.
   bool held_whole = false;
 
  private:
+  static ShortRoute padded(const Hops<std::uint32_t>& channels) {
+    ShortRoute route;
+    for (std::size_t i = 0; i < route.channels.size(); ++i) route.channels[i] = channels[i < channels.size() ? i : 0];
+    return route;
+  }
   void find_positions();
+  void find_short_routes();
   void find_links();
   bool sends_at_once() const;
   /// Where the route stands in pairs_, pair_flags_ and routes_: by way of a fabric, by source where all routes of a
@@ -129,6 +147,7 @@ struct DenseProblem {
   std::size_t routes_of_source_ = 1;
   std::uint32_t destination_mask_ = 0;
   std::vector<std::uint32_t> route_channels_;
+  std::vector<ShortRoute> short_routes_;
   static constexpr std::uint8_t kClosed = 1, kBroadcast = 2;
   std::vector<std::uint8_t> pair_flags_;
 };

@@ -284,7 +284,7 @@ std::int64_t run_priorities(const DenseProblem& problem, const Schedule& schedul
                             bool record, Workspace& workspace) {
   assert(schedule.policy == Policy::priority && !schedule.priority.empty());
   assert(!problem.problem.cluster().has_fair_channels());
-  workspace.prepare_queued(problem);
+  workspace.prepare_sending(problem);
   if (!record) return PriorityWalk<false>{problem, schedule, durations, workspace}.run();
   workspace.prepare_record(problem);
   return PriorityWalk<true>{problem, schedule, durations, workspace}.run();

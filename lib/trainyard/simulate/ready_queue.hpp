@@ -106,19 +106,17 @@ class PackedHeap {
   bool hole_ = false;
 };
 
-/// A timing wheel: buckets of equal width, a bitmap of those in use and a summary of the bitmap, lists through an array
-/// of successors. What lies more than one turn ahead waits in a heap. A bucket with several tasks becomes a heap when
-/// it is reached, so that times of any distribution cost O(log n) at worst.
+/// A timing wheel: buckets of equal width, a bitmap of those in use and a summary of the bitmap, lists of nodes from a
+/// pool, which holds no more than wait at once: on 10^7 ops a few thousand. What lies more than one turn ahead waits in
+/// a heap. A bucket with several tasks becomes a heap when it is reached, so that times of any distribution cost
+/// O(log n) at worst.
 template <unsigned kBucketBits>
 class TimingWheel {
  public:
   /// For tasks below `tasks`; allocates the first time only. `gap`: the mean time between two tasks, from which the
   /// width of a bucket follows.
   void prepare(std::size_t tasks, std::int64_t gap) {
-    if (next_.size() < tasks) {
-      next_.resize(tasks);
-      ready_.resize(tasks);
-    }
+    nodes_.reserve(tasks);  // address space: only what is used becomes memory
     if (!head_.empty()) return;
     head_.resize(kBuckets);
     used_.assign(kWords, 0);
@@ -134,6 +132,8 @@ class TimingWheel {
     next_far_ = kNever;
     far_.clear();
     bucket_.clear();
+    nodes_.clear();
+    free_ = kEnd;
     // A run that was left in the middle leaves tasks behind.
     for (std::size_t s = 0; s < kSummaries; ++s)
       for (; summary_[s] != 0; summary_[s] &= summary_[s] - 1)
@@ -142,9 +142,8 @@ class TimingWheel {
 
   void insert(std::uint32_t task, std::int64_t ready) {
     const std::uint64_t slot = static_cast<std::uint64_t>(ready) >> width_shift_;
-    ready_[task] = ready;
     if (slot - now_ - 1 < kBuckets - 1)
-      link(task, slot);
+      link(task, ready, slot);
     else
       insert_now_or_far(task, ready, slot);
   }
@@ -169,12 +168,21 @@ class TimingWheel {
       const std::uint64_t others = used_[found / 64] &= ~(std::uint64_t{1} << (found % 64));
       if (others == 0) summary_[found / 64 / 64] &= ~(std::uint64_t{1} << (found / 64 % 64));
       const std::uint32_t first = head_[found];
-      if (next_[first] == kEnd) {
-        task = first;
-        ready = ready_[first];
+      Node* const nodes = nodes_.data();
+      if (nodes[first].next == kEnd) {
+        task = nodes[first].task;
+        ready = nodes[first].ready;
+        nodes[first].next = free_;
+        free_ = first;
         return true;
       }
-      for (std::uint32_t each = first; each != kEnd; each = next_[each]) bucket_.push_back({ready_[each], each});
+      std::uint32_t last = first;
+      for (std::uint32_t each = first; each != kEnd; each = nodes[each].next) {
+        bucket_.push_back({nodes[each].ready, nodes[each].task});
+        last = each;
+      }
+      nodes[last].next = free_;
+      free_ = first;
       std::make_heap(bucket_.begin(), bucket_.end(), std::greater<>{});
       take_from_bucket(task, ready);
       return true;
@@ -202,12 +210,19 @@ class TimingWheel {
     bucket_.pop_back();
   }
 
-  void link(std::uint32_t task, std::uint64_t slot) {
+  void link(std::uint32_t task, std::int64_t ready, std::uint64_t slot) {
     const std::size_t at = slot & (kBuckets - 1);
     const std::uint64_t bit = std::uint64_t{1} << (at % 64);
     std::uint64_t& word = used_[at / 64];
-    next_[task] = word & bit ? head_[at] : kEnd;
-    head_[at] = task;
+    std::uint32_t node = free_;
+    if (node == kEnd) {
+      node = static_cast<std::uint32_t>(nodes_.size());
+      nodes_.emplace_back();
+    } else {
+      free_ = nodes_[node].next;
+    }
+    nodes_[node] = {ready, task, word & bit ? head_[at] : kEnd};
+    head_[at] = node;
     word |= bit;
     summary_[at / 64 / 64] |= std::uint64_t{1} << (at / 64 % 64);
   }
@@ -248,13 +263,18 @@ class TimingWheel {
       if (slot >= now_ + kBuckets) break;
       std::pop_heap(far_.begin(), far_.end(), std::greater<>{});
       far_.pop_back();
-      link(entry.task, slot);
+      link(entry.task, entry.ready, slot);
     }
     next_far_ = far_.empty() ? kNever : static_cast<std::uint64_t>(far_.front().ready) >> width_shift_;
   }
 
-  std::vector<std::uint32_t> head_, next_;
-  std::vector<std::int64_t> ready_;
+  struct Node {
+    std::int64_t ready = 0;
+    std::uint32_t task = 0, next = 0;
+  };
+  std::vector<std::uint32_t> head_;
+  std::vector<Node> nodes_;
+  std::uint32_t free_ = kEnd;
   std::vector<std::uint64_t> used_, summary_;
   std::vector<Entry> far_;     // heap, earliest first
   std::vector<Entry> bucket_;  // heap: what is left of the bucket at now_

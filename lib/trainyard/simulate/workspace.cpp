@@ -11,15 +11,15 @@ Workspace::Workspace(const DenseProblem& problem)
       end_of_order(problem.devices),
       to_run(problem.devices) {
   destinations.reserve(problem.devices);
+  receivers.resize(problem.devices);
   devices_to_run.reserve(problem.devices);
-  if (problem.links == DenseProblem::Links::queued || problem.zero_durations) prepare_queued(problem);
+  if (problem.zero_durations) instant.reserve(problem.ops);
 }
 
-void Workspace::prepare_queued(const DenseProblem& problem) {
+void Workspace::prepare_sending(const DenseProblem& problem) {
   if (next_edge.size() == problem.edges) return;
   sending.resize(problem.edges);
   next_edge.resize(problem.edges);
-  instant.reserve(problem.ops);
 }
 
 void Workspace::prepare_record(const DenseProblem& problem) {

@@ -41,7 +41,10 @@ struct Workspace {
   TimingWheel<12> wheel;
   TimingWheel<16> large_wheel;
 
-  // Transfers that enter the queue: by slot, and a chain of the edges that each serves.
+  std::vector<std::uint32_t> receivers;  // devices, room for all: those that want the tensor at hand
+
+  // Under priorities, and where runs are changed: transfers that wait, by slot, and a chain of the edges that each
+  // serves.
   struct Sending {
     std::int64_t time;
     std::uint32_t first_edge, to;
@@ -74,8 +77,8 @@ struct Workspace {
   };
   Record record;
   void prepare_record(const DenseProblem& problem);
-  /// What only transfers that enter the queue, and ops of zero duration, need.
-  void prepare_queued(const DenseProblem& problem);
+  /// `sending` and `next_edge`.
+  void prepare_sending(const DenseProblem& problem);
 };
 
 }  // namespace trainyard::detail
