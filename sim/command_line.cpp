@@ -166,7 +166,8 @@ class Grammar {
                              "trainyard compare resnet50 --cluster 4xV100 --placers all");
     add_operands(compare, arguments_.operands, "MODEL...", "built-in networks (trainyard models), or files");
     add_cluster_options(compare, arguments_);
-    add(compare, "--placers", arguments_.placers, "PLACER,...", "the algorithms, or all (default: all)");
+    add(compare, "--placers", arguments_.placers, "PLACER,...",
+        "the algorithms, or all but those that train (default: all)");
     add(compare, "--seed", arguments_.seed, "N", "of the random numbers of placers and noise (default: 1)");
     add_search_options(compare, arguments_, "of searches and of the runs with noise");
     add_noise_options(compare, arguments_);

@@ -19,7 +19,8 @@ namespace {
 std::vector<const Placer*> chosen_placers(const Arguments& arguments) {
   std::vector<const Placer*> chosen;
   if (arguments.placers.empty() || arguments.placers == "all") {
-    for (const Placer& placer : placers()) chosen.push_back(&placer);
+    for (const Placer& placer : placers())
+      if (!placer.trains) chosen.push_back(&placer);
     return chosen;
   }
   std::string_view rest = arguments.placers;

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,12 @@ Problem random_problem(Random& random) {
   return Problem{std::move(builder).build(), make_cluster(std::move(cluster))};
 }
 
+/// Placers that learn stop soon.
+std::map<std::string, std::string> quick(const Placer& placer) {
+  if (placer.trains) return {{"updates", "1"}};
+  return {};
+}
+
 std::string error_code(auto call) {
   try {
     call();
@@ -66,7 +73,7 @@ TEST_CASE("every placer gives a valid schedule that fits and repeats, on random 
     const Problem problem = random_problem(random);
     for (const Placer& placer : placers()) {
       CAPTURE(placer.name);
-      const PlaceOptions options{.seed = 5, .budget = {.evaluations = 100}};
+      const PlaceOptions options{.seed = 5, .parameters = quick(placer), .budget = {.evaluations = 100}};
       // Integer programs take seconds beyond this.
       if (placer.name == "load-program" && (!has_cbc() || problem.op_count() > 8)) continue;
       // Groups and kinds may rule out every contiguous split.
@@ -115,7 +122,7 @@ TEST_CASE("placers spread what does not fit on one device") {
   const Problem problem{std::move(builder).build(), make_cluster(std::move(cluster))};
   for (const Placer& placer : placers()) {
     CAPTURE(placer.name);
-    const PlaceOptions options{.budget = {.evaluations = 200}};
+    const PlaceOptions options{.parameters = quick(placer), .budget = {.evaluations = 200}};
     CHECK(simulate(problem, placer.place(problem, options)).fits() == (placer.name != "single"));
   }
 }

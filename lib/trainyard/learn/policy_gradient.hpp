@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "trainyard/core/random.hpp"
@@ -40,6 +41,12 @@ inline std::size_t draw(std::span<const double> p, Random& random) {
 /// The most probable choice; the first of equals.
 inline std::size_t most_probable(std::span<const double> p) {
   return static_cast<std::size_t>(std::ranges::max_element(p) - p.begin());
+}
+
+/// The first choice that is allowed.
+inline std::size_t first_set(std::span<const std::uint8_t> allowed) {
+  return static_cast<std::size_t>(std::ranges::find_if(allowed, [](std::uint8_t a) { return a != 0; }) -
+                                  allowed.begin());
 }
 
 /// -sum p log p

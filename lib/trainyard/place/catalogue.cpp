@@ -24,6 +24,7 @@ std::vector<Placer> all_placers() {
            fastt_placers,
            load_placers,
            exact_placers,
+           learned_placers,
            auto_placers,
        }) {
     std::vector<Placer> placers = part();

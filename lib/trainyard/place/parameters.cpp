@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -20,10 +22,25 @@ Parameters::Parameters(const Placer& placer, const PlaceOptions& options) : plac
                         .help = known.empty() ? "it has none" : did_you_mean(name, known)});
 }
 
-std::size_t Parameters::choice(std::string_view name, const std::vector<std::string>& choices) const {
-  const auto parameter = std::ranges::find(placer_.parameters, name, &PlacerParameter::name);
+const std::string& Parameters::text(std::string_view name) const {
   const auto given = options_.parameters.find(std::string{name});
-  const std::string& value = given == options_.parameters.end() ? parameter->default_value : given->second;
+  if (given != options_.parameters.end()) return given->second;
+  return std::ranges::find(placer_.parameters, name, &PlacerParameter::name)->default_value;
+}
+
+std::size_t Parameters::count(std::string_view name, std::size_t least, std::size_t most) const {
+  const std::string& value = text(name);
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc{} || end != value.data() + value.size() || number < least || number > most)
+    throw InputError({.code = "parameter-value",
+                      .message = fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
+                      .help = fmt::format("a whole number from {} to {}", least, most)});
+  return number;
+}
+
+std::size_t Parameters::choice(std::string_view name, const std::vector<std::string>& choices) const {
+  const std::string& value = text(name);
   const auto at = std::ranges::find(choices, value);
   if (at == choices.end())
     throw InputError({.code = "parameter-value",

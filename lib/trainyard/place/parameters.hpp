@@ -26,9 +26,13 @@ class Parameters {
   Enum choice(std::string_view name, const std::vector<std::string>& choices) const {
     return static_cast<Enum>(choice(name, choices));
   }
+  /// A whole number in this range. Throws InputError ("parameter-value").
+  std::size_t count(std::string_view name, std::size_t least, std::size_t most) const;
   bool yes(std::string_view name) const { return choice(name, {"no", "yes"}) == 1; }
 
  private:
+  const std::string& text(std::string_view name) const;
+
   const Placer& placer_;
   const PlaceOptions& options_;
 };
@@ -47,6 +51,7 @@ std::vector<Placer> baechi_placers();
 std::vector<Placer> exact_placers();
 std::vector<Placer> fastt_placers();
 std::vector<Placer> load_placers();
+std::vector<Placer> learned_placers();
 std::vector<Placer> auto_placers();
 
 }  // namespace trainyard

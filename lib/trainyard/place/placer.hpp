@@ -56,6 +56,7 @@ struct Placer {
   std::vector<PlacerParameter> parameters = {};
   bool searches = false;    // goes on for PlaceOptions::budget
   bool exhaustive = false;  // exact of its kind: may take minutes on graphs of thousands of ops
+  bool trains = false;  // learns by trial, for seconds to minutes (parameter `updates`): only where asked for by name
   std::function<Schedule(const Problem&, const PlaceOptions&)> place = {};
 };
 

@@ -66,7 +66,7 @@ class AutoPlacer {
   void ask_members() {
     std::vector<const Placer*> members;
     for (const Placer& placer : placers())
-      if (!placer.searches && !(placer.exhaustive && problem_.op_count() > kExhaustible)) members.push_back(&placer);
+      if (!placer.searches && !placer.trains && !(placer.exhaustive && problem_.op_count() > kExhaustible)) members.push_back(&placer);
     std::vector<std::optional<Ordered>> answers(members.size());
     std::vector<std::optional<InputError>> refusals(members.size());
     parallel_for(threads_, members.size(), [&](std::size_t i) {

@@ -1,0 +1,156 @@
+#include "trainyard/place/learned/placement_task.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "trainyard/place/simple/expert.hpp"
+#include "trainyard/place/simple/simple.hpp"
+
+namespace trainyard::learned {
+namespace {
+
+constexpr double kPenaltyPerByte = 2;  // ns
+
+/// Ops that the same devices can run have the same number.
+IdMap<OpId, std::uint32_t> kinds_of(const Problem& problem) {
+  IdMap<OpId, std::uint32_t> kinds(problem.op_count());
+  IdMap<GroupId, std::vector<bool>> able(problem.group_count(), std::vector<bool>(problem.device_count(), true));
+  for (const OpId op : problem.ops())
+    for (const DeviceId device : problem.devices())
+      if (!problem.can_run(op, device)) able[problem.group(op)][device.index()] = false;
+  std::map<std::vector<bool>, std::uint32_t> number;
+  for (const OpId op : problem.ops())
+    kinds[op] = number.emplace(able[problem.group(op)], static_cast<std::uint32_t>(number.size())).first->second;
+  return kinds;
+}
+
+void scale_column(learn::Matrix<double>& features, learn::Index column) {
+  const double most = features.col(column).maxCoeff();
+  if (most > 0) features.col(column) /= most;
+}
+
+/// The device on which most of the group's time is.
+Devices devices_of(const PlacementTask& task, const Schedule& schedule) {
+  Devices devices(task.size());
+  for (std::size_t group = 0; group < task.size(); ++group) {
+    std::vector<std::int64_t> time(task.devices(), -1);
+    for (const OpId op : task.groups.ops[group]) {
+      const DeviceId device = schedule.placement[op];
+      time[device.index()] += 1 + task.problem.duration(op, device).count;
+    }
+    devices[group] = static_cast<std::uint32_t>(std::ranges::max_element(time) - time.begin());
+  }
+  return devices;
+}
+
+}  // namespace
+
+PlacementTask::PlacementTask(const Problem& the_problem, std::size_t most_groups)
+    : problem(the_problem),
+      groups(merge_and_colocate(problem.graph(), {.most_groups = most_groups, .kind = kinds_of(problem)})),
+      sets(learn::RowLists{}) {
+  const Graph& graph = problem.graph();
+  std::vector<std::set<std::uint32_t>> in(size()), out(size());
+  features = learn::Matrix<double>::Zero(learn::index(size()), learn::index(kStaticFeatures));
+  may_run.assign(size() * devices(), 1);
+  const auto link = [&](OpId from, OpId to) {
+    const std::uint32_t a = groups.of[from], b = groups.of[to];
+    if (a == b) return false;
+    out[a].insert(b);
+    in[b].insert(a);
+    return true;
+  };
+  for (const OpId op : problem.ops()) {
+    const auto row = learn::index(groups.of[op]);
+    double time = 0, able = 0;
+    for (const DeviceId device : problem.devices()) {
+      if (problem.can_run(op, device)) {
+        time += static_cast<double>(problem.duration(op, device).count);
+        ++able;
+      } else {
+        may_run[groups.of[op] * devices() + device.index()] = 0;
+      }
+    }
+    features(row, 0) += time / able;
+    features(row, 2) += static_cast<double>(problem.resident_bytes(op).count);
+    for (const TensorId tensor : graph.outputs(op)) {
+      bool leaves = false;
+      for (const OpId reader : graph.consumers(tensor)) leaves = link(op, reader) || leaves;
+      if (leaves) features(row, 1) += static_cast<double>(graph.bytes(tensor).count);
+    }
+    for (const OpId later : graph.before(op)) link(op, later);
+  }
+  for (std::size_t group = 0; group < size(); ++group) {
+    parents.add(std::vector<std::uint32_t>(in[group].begin(), in[group].end()));
+    children.add(std::vector<std::uint32_t>(out[group].begin(), out[group].end()));
+  }
+  sets = learn::Reachability{children};
+  if (size() == 0) return;
+  for (std::size_t column = 0; column < kStaticFeatures; ++column) scale_column(features, learn::index(column));
+
+  Evaluator evaluator{*this};
+  for (auto* place : {place_single, place_round_robin, place_expert}) {
+    Devices candidate = devices_of(*this, place(problem));
+    const double cost = evaluator.cost(candidate);
+    if (start.empty() || cost < start_cost) {
+      start = std::move(candidate);
+      start_cost = cost;
+    }
+  }
+}
+
+Placement PlacementTask::placement(const Devices& chosen) const {
+  Placement placement(problem.op_count());
+  for (const OpId op : problem.ops()) placement[op] = DeviceId{chosen[groups.of[op]]};
+  return placement;
+}
+
+Evaluator::Evaluator(const PlacementTask& task) : task_(&task), simulation_(task.problem) {
+  // What no device can exceed, with everything on it and every tensor there twice, needs no look at the memory.
+  const Graph& graph = task.problem.graph();
+  double most = 0;
+  for (const OpId op : task.problem.ops())
+    most += static_cast<double>(task.problem.resident_bytes(op).count + graph.workspace_bytes(op).count);
+  for (const TensorId tensor : graph.tensors()) most += static_cast<double>(graph.bytes(tensor).count);
+  for (const DeviceId device : task.problem.devices()) {
+    const auto memory = task.problem.cluster().device(device).memory;
+    may_exceed_ = may_exceed_ || (memory && static_cast<double>(memory->count) < most);
+  }
+}
+
+double Evaluator::penalty(const MemoryPeaks& peaks) const {
+  if (peaks.fits) return 0;
+  double excess = 0;
+  for (const DeviceId device : task_->problem.devices()) {
+    const auto memory = task_->problem.cluster().device(device).memory;
+    if (memory) excess += static_cast<double>(std::max(Bytes{0}, peaks.peak[device] - *memory).count);
+  }
+  return kPenaltyPerByte * excess;
+}
+
+double Evaluator::cost(const Devices& devices) {
+  const Schedule schedule{.placement = task_->placement(devices)};
+  if (!may_exceed_) return static_cast<double>(simulation_.makespan(schedule).count);
+  const MemoryPeaks& peaks = simulation_.peaks(schedule);
+  return static_cast<double>(peaks.makespan.count) + penalty(peaks);
+}
+
+std::vector<double> Evaluator::costs_on_the_way(const Devices& devices, std::span<const std::uint32_t> order) {
+  DeltaSimulation run{task_->problem, {.placement = task_->placement(task_->start)}};
+  const auto cost = [&] {
+    const double time = static_cast<double>(run.makespan().count);
+    return may_exceed_ ? time + penalty(run.peaks()) : time;
+  };
+  std::vector<double> costs{cost()};
+  for (const std::uint32_t group : order) {
+    if (devices[group] != task_->start[group]) {
+      run.try_move(task_->groups.ops[group], DeviceId{devices[group]});
+      run.accept();
+    }
+    costs.push_back(devices[group] == task_->start[group] ? costs.back() : cost());
+  }
+  return costs;
+}
+
+}  // namespace trainyard::learned

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainyard/core/id.hpp"
+#include "trainyard/learn/reachability.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/simulate/delta.hpp"
+#include "trainyard/simulate/simulation.hpp"
+#include "trainyard/transform/merge_colocate.hpp"
+
+namespace trainyard::learned {
+
+/// A device for each group, by number.
+using Devices = std::vector<std::uint32_t>;
+
+/// A problem as a learned placer sees it: ops merged into groups (transform/merge_colocate.hpp), which are visited in
+/// topological order of their first ops.
+struct PlacementTask {
+  explicit PlacementTask(const Problem& problem, std::size_t most_groups = 128);
+
+  std::size_t size() const { return groups.ops.size(); }
+  std::size_t devices() const { return problem.device_count(); }
+  Placement placement(const Devices& devices) const;
+  std::span<const std::uint8_t> allowed(std::size_t group) const {
+    return std::span{may_run}.subspan(group * devices(), devices());
+  }
+
+  Problem problem;
+  OpGroups groups;
+  learn::RowLists parents, children;  // groups that send to, and receive from, each group
+  learn::Reachability sets;
+  /// Columns: run time (mean over the devices that can run it), bytes sent to other groups, bytes held for the step;
+  /// each over its maximum over the groups.
+  learn::Matrix<double> features;
+  std::vector<std::uint8_t> may_run;  // group x device
+  /// What an episode starts from, and the least that a placer returns: the best of everything on one device, ops
+  /// dealt in turn, and the expert's, as far as groups allow.
+  Devices start;
+  double start_cost = 0;
+};
+
+inline constexpr std::size_t kStaticFeatures = 3;
+
+/// Simulated step time in ns, and for each byte beyond a device's capacity 2 ns more (the paper: 2 s per GB). One per
+/// thread.
+class Evaluator {
+ public:
+  explicit Evaluator(const PlacementTask& task);
+
+  double cost(const Devices& devices);
+  /// Costs on the way from the start to `devices`, one group after the other in `order`: order.size() + 1 numbers, the
+  /// first the start's.
+  std::vector<double> costs_on_the_way(const Devices& devices, std::span<const std::uint32_t> order);
+
+ private:
+  double penalty(const MemoryPeaks& peaks) const;
+
+  const PlacementTask* task_;
+  Simulation simulation_;
+  bool may_exceed_ = false;  // there may be placements that do not fit
+};
+
+}  // namespace trainyard::learned

@@ -1,0 +1,122 @@
+#include "trainyard/place/learned/policy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/nearest_name.hpp"
+#include "trainyard/place/learned/hierarchical_network.hpp"
+#include "trainyard/place/learned/placeto_network.hpp"
+#include "trainyard/place/learned/rnn_network.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<std::string_view, 5> kNames{"placeto", "placeto-simple-aggregator", "placeto-simple-partitioner",
+                                                 "rnn", "hierarchical"};
+
+[[noreturn]] void wrong_weights(std::string message) {
+  throw InputError(
+      {.code = "policy-weights", .message = std::move(message), .help = "train the policy anew: trainyard train"});
+}
+
+std::vector<std::string> device_names(const Problem& problem) {
+  std::vector<std::string> names;
+  for (const DeviceId device : problem.devices()) names.push_back(problem.cluster().device(device).name);
+  return names;
+}
+
+LearnedPolicy policy_value(const learned::PolicyNetwork<float>& network) {
+  LearnedPolicy policy;
+  for (std::size_t i = 0; i < network.parameters.size(); ++i) {
+    const auto& value = network.parameters[i];
+    policy.weights.push_back({network.parameters.name(i), static_cast<std::size_t>(value.rows()),
+                              static_cast<std::size_t>(value.cols()),
+                              std::vector<float>(value.data(), value.data() + value.size())});
+  }
+  return policy;
+}
+
+}  // namespace
+
+std::span<const std::string_view> learned_placer_names() { return kNames; }
+
+bool is_learned_placer(std::string_view name) { return std::ranges::find(kNames, name) != kNames.end(); }
+
+std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_view placer, std::size_t devices,
+                                                                   std::uint64_t seed) {
+  using learned::Embedding;
+  if (placer == "rnn") return std::make_unique<learned::RnnNetwork<float>>(devices, seed);
+  if (placer == "hierarchical") return std::make_unique<learned::HierarchicalNetwork<float>>(devices, seed);
+  if (!is_learned_placer(placer)) {
+    std::vector<std::string> names(kNames.begin(), kNames.end());
+    throw InputError({.code = "unknown-placer",
+                      .message = fmt::format("'{}' is no placer that learns a policy", placer),
+                      .help = fmt::format("{} there are: {}", did_you_mean(placer, names), fmt::join(names, ", "))});
+  }
+  learned::PlacetoSizes sizes{.devices = devices};
+  if (placer == "placeto-simple-aggregator") sizes.embedding = Embedding::aggregator;
+  if (placer == "placeto-simple-partitioner") sizes.embedding = Embedding::partitioner;
+  return std::make_unique<learned::PlacetoNetwork<float>>(sizes, seed);
+}
+
+TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraining& training) {
+  std::vector<learned::PlacementTask> tasks;
+  tasks.reserve(problems.size());
+  for (const Problem& problem : problems) {
+    if (problem.device_count() != problems.front().device_count())
+      throw InputError({.code = "device-count",
+                        .message = "the problems do not have the same number of devices",
+                        .help = "train one policy for each number"});
+    tasks.emplace_back(problem, training.groups);
+  }
+  const auto network = make_policy_network(training.placer, problems.front().device_count(), training.options.seed);
+  TrainedPolicy trained;
+  trained.result = learned::train(*network, tasks, training.options);
+  trained.policy = policy_value(*network);
+  trained.policy.placer = training.placer;
+  trained.policy.devices = device_names(problems.front());
+  trained.policy.groups = training.groups;
+  for (const Problem& problem : problems) trained.policy.graphs.push_back(problem.graph().name());
+  trained.policy.cluster = problems.front().cluster().name();
+  trained.policy.seed = training.options.seed;
+  trained.policy.updates = trained.result.updates;
+  trained.policy.episodes = trained.result.episodes;
+  return trained;
+}
+
+std::unique_ptr<learned::PolicyNetwork<float>> network_of(const LearnedPolicy& policy) {
+  auto network = make_policy_network(policy.placer, policy.devices.size(), 0);
+  if (network->parameters.size() != policy.weights.size())
+    wrong_weights(fmt::format("the policy has {} arrays of weights, and '{}' for {} devices has {}",
+                              policy.weights.size(), policy.placer, policy.devices.size(), network->parameters.size()));
+  for (std::size_t i = 0; i < policy.weights.size(); ++i) {
+    const LearnedPolicy::Weights& given = policy.weights[i];
+    auto& value = network->parameters[i];
+    const auto rows = static_cast<std::size_t>(value.rows()), columns = static_cast<std::size_t>(value.cols());
+    if (given.name != network->parameters.name(i) || given.rows != rows || given.columns != columns ||
+        given.values.size() != rows * columns)
+      wrong_weights(fmt::format("the weights '{}' ({} x {}) stand where '{}' for {} devices has '{}' ({} x {})",
+                                given.name, given.rows, given.columns, policy.placer, policy.devices.size(),
+                                network->parameters.name(i), rows, columns));
+    std::ranges::copy(given.values, value.data());
+  }
+  return network;
+}
+
+Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy) {
+  if (policy.devices.size() != problem.device_count())
+    throw InputError(
+        {.code = "device-count",
+         .message = fmt::format("the policy was trained for {} devices ({}), and '{}' has {}", policy.devices.size(),
+                                policy.cluster, problem.cluster().name(), problem.device_count()),
+         .help = fmt::format("train one for this cluster: trainyard train --placer {}", policy.placer)});
+  const auto network = network_of(policy);
+  const learned::PlacementTask task{problem, policy.groups};
+  return {.placement = task.placement(network->run(task, nullptr)->devices), .placer = policy.placer};
+}
+
+}  // namespace trainyard

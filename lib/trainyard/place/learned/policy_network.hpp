@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "trainyard/core/random.hpp"
+#include "trainyard/learn/parameters.hpp"
+#include "trainyard/place/learned/placement_task.hpp"
+
+namespace trainyard::learned {
+
+/// One run of a policy: what it decided, one decision after the other, and the placement that follows from it.
+struct Trial {
+  virtual ~Trial() = default;
+  std::vector<std::uint32_t> actions;
+  std::vector<std::vector<double>> probabilities;  // of each decision, over its choices
+  Devices devices;
+  std::vector<std::uint32_t> order;  // the group that each decision places; empty: decisions are of another kind
+};
+
+/// A policy with parameters to be learned: from a task to a placement.
+template <class Scalar>
+class PolicyNetwork {
+ public:
+  virtual ~PolicyNetwork() = default;
+
+  /// Draws each decision with `random`; null: takes the most probable one. `order` visits the groups in another order
+  /// than the task's; empty: the task's. May run on several threads at once.
+  virtual std::unique_ptr<Trial> run(const PlacementTask& task, Random* random,
+                                     std::span<const std::uint32_t> order = {}) const = 0;
+  /// Adds to `gradients` the derivative by the parameters of sum over the decisions of
+  ///     -weight log p(action) - bonus entropy(p)
+  virtual void add_gradients(const Trial& trial, const PlacementTask& task, std::span<const double> weights,
+                             double bonus, learn::Gradients<Scalar>& gradients) const = 0;
+
+  learn::Parameters<Scalar> parameters;
+};
+
+}  // namespace trainyard::learned

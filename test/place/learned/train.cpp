@@ -1,0 +1,98 @@
+#include "trainyard/place/learned/train.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "place/learned/tasks.hpp"
+#include "simulate/random_problem.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/place/learned/policy.hpp"
+#include "trainyard/place/learned/post.hpp"
+#include "trainyard/simulate/simulate.hpp"
+
+using namespace trainyard;
+using namespace trainyard::learned;
+
+namespace {
+
+/// Without the round-robin start, which solves it by luck: everything on the first device.
+PlacementTask chains_task(std::size_t length) {
+  PlacementTask task{test::independent_chains(2, length, 2)};
+  task.start.assign(task.size(), 0);
+  task.start_cost = Evaluator{task}.cost(task.start);
+  return task;
+}
+
+}  // namespace
+
+TEST_CASE("Placeto learns within 100 updates to put two equal chains on two devices, whatever the seed") {
+  const PlacementTask task = chains_task(6);
+  CHECK(task.start_cost == 12'000);  // 2 chains x 6 ops x 1000 ns
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto network = make_policy_network("placeto", 2, seed);
+    const TrainResult result = train(*network, {&task, 1}, {.updates = 100, .seed = seed});
+    CHECK(result.best_cost[0] == 6'000);  // 6 x 1000, nothing crosses
+    // And not by luck: the policy itself has it now.
+    CHECK(Evaluator{task}.cost(network->run(task, nullptr)->devices) == 6'000);
+    CHECK(result.curve.back() < 0.6);
+    CHECK(result.curve.front() > 0.6);
+  }
+}
+
+TEST_CASE("the baselines find the two chains too") {
+  const PlacementTask task = chains_task(4);
+  for (const std::string name : {"rnn", "hierarchical", "placeto-simple-partitioner", "placeto-simple-aggregator"}) {
+    CAPTURE(name);
+    const auto network = make_policy_network(name, 2, 1);
+    CHECK(train(*network, {&task, 1}, {.updates = 100}).best_cost[0] == 4'000);
+  }
+  CHECK(post(task, {.updates = 100}).best_cost[0] == 4'000);
+}
+
+TEST_CASE("training gives the same weights on any number of threads") {
+  const std::vector<Problem> problems{test::independent_chains(2, 5, 2), test::independent_chains(3, 4, 2)};
+  PolicyTraining training{.options = {.updates = 6}};
+  const TrainedPolicy one = train_policy(problems, training);
+  training.options.threads = 3;
+  CHECK(train_policy(problems, training).policy == one.policy);
+  training.options.intermediate = true;
+  CHECK_FALSE(train_policy(problems, training).policy == one.policy);
+}
+
+TEST_CASE("a learned placer never returns worse than its start, and a policy places any graph with as many devices") {
+  Random random{41};
+  for (int round = 0; round < 12; ++round) {
+    const Problem problem = test::random_problem(random, {.most_ops = 20});
+    for (const std::string name : {"placeto", "rnn", "hierarchical"}) {
+      const TrainedPolicy trained = train_policy({&problem, 1}, {.placer = name, .options = {.updates = 2}});
+      const PlacementTask task{problem};
+      CHECK(trained.result.best_cost[0] <= task.start_cost);
+      const Schedule schedule = place_by_policy(problem, trained.policy);
+      REQUIRE_NOTHROW(check_schedule(problem, schedule));
+      CHECK(schedule == place_by_policy(problem, trained.policy));
+    }
+  }
+}
+
+TEST_CASE("a policy is refused for another number of devices, and with weights that are not its network's") {
+  const Problem two = test::independent_chains(2, 3, 2), three = test::independent_chains(2, 3, 3);
+  LearnedPolicy policy = train_policy({&two, 1}, {.options = {.updates = 1}}).policy;
+  const auto code = [](auto call) {
+    try {
+      call();
+    } catch (const InputError& error) {
+      return error.findings().front().code;
+    }
+    return std::string{};
+  };
+  CHECK(code([&] { place_by_policy(two, policy); }).empty());
+  CHECK(code([&] { place_by_policy(three, policy); }) == "device-count");
+  LearnedPolicy foreign = policy;
+  foreign.placer = "rnn";
+  CHECK(code([&] { place_by_policy(two, foreign); }) == "policy-weights");
+  foreign.placer = "plaseto";
+  CHECK(code([&] { place_by_policy(two, foreign); }) == "unknown-placer");
+  policy.weights[1].values.pop_back();
+  CHECK(code([&] { place_by_policy(two, policy); }) == "policy-weights");
+}
