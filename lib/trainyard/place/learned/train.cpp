@@ -57,10 +57,24 @@ class Trainer {
       one_update(update, share);
       if (options_.progress) options_.progress(update + 1, result_.curve.back());
     }
+    for (std::size_t i = 0; i < tasks_.size(); ++i)
+      result_.costs.push_back({tasks_[i].start_cost, result_.best_cost[i]});
+    if (kept_) policy_.parameters = *kept_;
     return std::move(result_);
   }
 
  private:
+  /// Call before the parameters change: the episodes of the last updates say how good they are.
+  void keep_policy() {
+    const std::size_t window = std::max<std::size_t>(5, tasks_.size());
+    if (result_.curve.size() < window) return;
+    double sum = 0;
+    for (std::size_t i = 1; i <= window; ++i) sum += result_.curve[result_.curve.size() - i];
+    if (kept_ && sum >= kept_sum_) return;
+    kept_sum_ = sum;
+    kept_ = policy_.parameters;
+  }
+
   void one_update(std::size_t update, double share) {
     // A few tasks at a time, so that each has episodes to be compared with.
     const std::size_t several = std::min(tasks_.size(), std::max<std::size_t>(1, options_.episodes / 4));
@@ -70,6 +84,7 @@ class Trainer {
       run_episode(episodes[i], update * options_.episodes + i, thread);
     });
     keep_best(episodes);
+    keep_policy();
     set_weights(episodes);
     const double bonus = between(options_.first_bonus, options_.last_bonus, share);
     for_each(episodes.size(), threads_, [&](std::size_t i, unsigned) {
@@ -152,6 +167,8 @@ class Trainer {
   std::vector<std::optional<Evaluator>> evaluators_;   // thread x task
   std::vector<std::deque<std::vector<double>>> past_;  // returns of each task's last episodes
   learn::Adam<float> adam_;
+  std::optional<learn::Parameters<float>> kept_;
+  double kept_sum_ = 0;
   TrainResult result_;
 };
 

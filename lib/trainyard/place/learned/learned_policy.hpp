@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/place/learned/train_options.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// What a learned placer has learned, and from what: what a policy file holds.
+struct LearnedPolicy {
+  struct Weights {
+    std::string name;
+    std::size_t rows = 0, columns = 0;
+    std::vector<float> values;  // row after row
+
+    friend bool operator==(const Weights&, const Weights&) = default;
+  };
+  std::string placer;                // "placeto", or another of learned_placer_names()
+  std::vector<std::string> devices;  // of the cluster that it was trained for, in order
+  std::size_t groups = 128;          // ops are merged to at most this many
+  std::vector<Weights> weights;
+  // where it comes from
+  std::vector<std::string> graphs;
+  std::string cluster;
+  std::uint64_t seed = 0;
+  std::size_t updates = 0, episodes = 0;
+
+  friend bool operator==(const LearnedPolicy&, const LearnedPolicy&) = default;
+};
+
+/// The learned placers with a network: "placeto", its ablations "placeto-simple-aggregator" and
+/// "placeto-simple-partitioner", "rnn", "hierarchical".
+std::span<const std::string_view> learned_placer_names();
+bool is_learned_placer(std::string_view name);
+
+struct PolicyTraining {
+  std::string placer = "placeto";
+  std::size_t groups = 128;
+  learned::TrainOptions options;
+};
+
+struct TrainedPolicy {
+  LearnedPolicy policy;
+  learned::TrainResult result;
+};
+
+/// Trains one policy on these problems, which must have the same number of devices. Throws InputError ("device-count").
+TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraining& training);
+
+/// Zero-shot: one pass of the policy, always the most probable device, and no search. Throws InputError where the
+/// problem has another number of devices than the policy was trained for ("device-count"), and as network_of does.
+Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy);
+
+}  // namespace trainyard

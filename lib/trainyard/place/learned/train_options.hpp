@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace trainyard::learned {
+
+struct TrainOptions {
+  std::size_t updates = 100;
+  std::size_t episodes = 8;  // an update, over all tasks
+  unsigned threads = 1;      // the result is the same for any number; 0: as many as the machine runs at once
+  std::uint64_t seed = 1;
+  bool intermediate =
+      false;  // a reward after each decision, their sum the same; needs decisions that each place a group
+  double first_rate = 3e-3, last_rate = 3e-4;
+  double first_bonus = 0.1, last_bonus = 0.001;  // of the entropy
+  double clip = 1.25;                            // the gradient's norm
+  std::size_t window = 10;                       // earlier episodes of a task that its baseline looks at
+  /// Asked before each update: the share of the time that is used up; 1 or more ends the training. None: the updates
+  /// alone count.
+  std::function<double()> used = {};
+  std::function<void(std::size_t update, double mean_cost)> progress = {};
+};
+
+/// Of a task: what the start costs and the best placement seen, in ns with the penalty for memory.
+struct TaskCosts {
+  double start = 0, best = 0;
+};
+
+struct TrainResult {
+  std::vector<TaskCosts> costs;
+  /// Of each task the best placement seen, and its cost; at worst the task's start.
+  std::vector<std::vector<std::uint32_t>> best;  // device by group, as PlacementTask numbers them
+  std::vector<double> best_cost;
+  std::vector<double> curve;        // of each update, the mean over its episodes of cost / the start's cost
+  std::size_t updates = 0;          // done
+  std::size_t episodes = 0;         // placements evaluated
+  std::size_t episode_of_best = 0;  // how many were evaluated when the last improvement was found
+};
+
+}  // namespace trainyard::learned
