@@ -21,6 +21,8 @@ struct Arguments {
   std::vector<std::string> parameters;
   // of a search
   std::string time, evaluations, threads;
+  // a policy that is learned, or was
+  std::string train_time, updates, policy;
   // several steps, and noise
   std::string steps, noise, samples;
   // outputs

@@ -88,6 +88,10 @@ void add_placer_options(CLI::App& verb, Arguments& to) {
   add(verb, "--parameter", to.parameters, "KEY=VALUE", "of the placer (trainyard placers NAME); repeatable");
 }
 
+void add_policy_option(CLI::App& verb, Arguments& to) {
+  add(verb, "--policy", to.policy, "FILE", "what the placer learned before (trainyard train): no search");
+}
+
 void add_noise_options(CLI::App& verb, Arguments& to) {
   add(verb, "--noise", to.noise, "SHARE",
       "what if op times scattered, as in 5%, or by op type as in Conv=10%,default=3%");
@@ -141,6 +145,7 @@ class Grammar {
     add_cluster_options(simulate, arguments_);
     add(simulate, "--schedule", arguments_.schedule, "FILE", "the schedule to run, in place of a placer");
     add_placer_options(simulate, arguments_);
+    add_policy_option(simulate, arguments_);
     add(simulate, "--seed", arguments_.seed, "N", "of the random numbers of placer and noise (default: 1)");
     add(simulate, "--steps", arguments_.steps, "N", "runs N steps in sequence, tied by their updates alone");
     add_search_options(simulate, arguments_, "of the search and of the runs with noise");
@@ -156,11 +161,23 @@ class Grammar {
     add_placer_options(place, arguments_);
     add(place, "--objective", arguments_.objective, "makespan|max-load",
         "the time of one step, or per step of a full pipeline (default: makespan)");
+    add_policy_option(place, arguments_);
     add(place, "--seed", arguments_.seed, "N", "of the placer's random numbers (default: 1)");
     add_search_options(place, arguments_);
     add_model_options(place, arguments_);
     add_picture_options(place, arguments_);
     add(place, "-o,--output", arguments_.output, "FILE", "the schedule; .gz compresses, - is standard output");
+
+    CLI::App& train = verb("train", "learns a placement policy, and writes it",
+                           "trainyard train resnet18 --placer placeto --cluster 4xV100 --updates 3 -o policy.json");
+    add_operands(train, arguments_.operands, "MODEL...", "built-in networks (trainyard models), or files");
+    add_cluster_options(train, arguments_);
+    add(train, "--placer", arguments_.placer, "PLACER", "the algorithm that learns (default: placeto)");
+    add(train, "--time", arguments_.train_time, "TIME", "how long it learns, as in 2m");
+    add(train, "--updates", arguments_.updates, "N", "how often the policy is improved (default: 100)");
+    add(train, "--seed", arguments_.seed, "N", "of the random numbers (default: 1)");
+    add_model_options(train, arguments_);
+    add(train, "-o,--output", arguments_.output, "FILE", "the policy; .gz compresses, - is standard output");
 
     CLI::App& compare = verb("compare", "ranks placers by the step time that they reach",
                              "trainyard compare resnet50 --cluster 4xV100 --placers all");

@@ -18,6 +18,7 @@
 #include "trainyard/io/graph_file.hpp"
 #include "trainyard/io/onnx.hpp"
 #include "trainyard/io/pipedream_profile.hpp"
+#include "trainyard/io/policy_file.hpp"
 #include "trainyard/io/stg.hpp"
 #include "trainyard/zoo/zoo.hpp"
 #include "usage.hpp"
@@ -302,7 +303,28 @@ Machine load_machine(const Arguments& arguments) {
   return {std::move(cluster), std::move(costs), calibration_notes(calibration, match, devices)};
 }
 
+/// What --policy names, as a placer.
+static Placer policy_placer(const Arguments& arguments) {
+  LearnedPolicy policy = read_policy(arguments.policy);
+  if (!arguments.placer.empty() && arguments.placer != policy.placer)
+    throw UsageError(
+        fmt::format("--placer {}: the policy '{}' is one of {}", arguments.placer, arguments.policy, policy.placer),
+        fmt::format("--placer {}, or none", policy.placer));
+  Placer placer{
+      .name = policy.placer, .summary = "a policy learned before", .source = arguments.policy, .parameters = {}};
+  placer.place = [learned = std::move(policy)](const Problem& problem, const PlaceOptions& options) {
+    Schedule schedule = place_by_policy(problem, learned);
+    schedule.seed = options.seed;
+    return schedule;
+  };
+  return placer;
+}
+
 const Placer& chosen_placer(const Arguments& arguments) {
+  if (!arguments.policy.empty()) {
+    static const Placer placer = policy_placer(arguments);  // one a run
+    return placer;
+  }
   try {
     return find_placer(arguments.placer.empty() ? "heft" : arguments.placer);
   } catch (const InputError& error) {

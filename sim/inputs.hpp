@@ -50,7 +50,7 @@ struct Machine {
 };
 Machine load_machine(const Arguments& arguments);
 
-/// --placer (heft unless given), --parameter and --seed.
+/// --placer (heft unless given; the policy's with --policy, and then it places by that), --parameter and --seed.
 const Placer& chosen_placer(const Arguments& arguments);
 PlaceOptions place_options(const Arguments& arguments, const Placer& placer);
 std::uint64_t chosen_seed(const Arguments& arguments);
