@@ -62,4 +62,5 @@
 #include "trainyard/transform/recipe.hpp"
 #include "trainyard/transform/split_op.hpp"
 #include "trainyard/transform/training.hpp"
+#include "trainyard/zoo/families.hpp"
 #include "trainyard/zoo/zoo.hpp"

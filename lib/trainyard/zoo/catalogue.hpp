@@ -15,6 +15,7 @@ std::vector<Network> resnet_networks();     // ResNet
 std::vector<Network> googlenet_networks();  // GoogLeNet
 std::vector<Network> inception_networks();  // Inception-v3
 std::vector<Network> nasnet_networks();     // NASNet-A
+std::vector<Network> enas_networks();       // random cells
 std::vector<Network> densenet_networks();   // DenseNet
 std::vector<Network> mobilenet_networks();  // MobileNet-v2
 std::vector<Network> rnnlm_networks();      // RNNLM

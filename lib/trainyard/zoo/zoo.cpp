@@ -50,6 +50,7 @@ std::vector<Network> all_networks() {
            zoo::densenet_networks(),
            zoo::mobilenet_networks(),
            zoo::nasnet_networks(),
+           zoo::enas_networks(),
            zoo::vit_networks(),
            zoo::rnnlm_networks(),
            zoo::nmt_networks(),
