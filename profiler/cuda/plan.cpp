@@ -66,8 +66,7 @@ class Planner {
     place_tensors();
     for (PlanItem& item : plan_.items) {
       std::ranges::sort(item.waits);
-      const auto repeated = std::ranges::unique(item.waits);
-      item.waits.erase(repeated.begin(), repeated.end());
+      item.waits.erase(std::unique(item.waits.begin(), item.waits.end()), item.waits.end());
       std::erase_if(item.waits, [&](std::uint32_t other) { return plan_.items[other].stream == item.stream; });
     }
     return std::move(plan_);

@@ -29,8 +29,7 @@ LoadReport evaluate_load(const LoadProblem& problem, const LoadPlacement& placem
       if (placement[reader] != from) receivers.push_back(placement[reader]);
     if (receivers.empty()) continue;
     std::ranges::sort(receivers);
-    const auto repeated = std::ranges::unique(receivers);
-    receivers.erase(repeated.begin(), repeated.end());
+    receivers.erase(std::unique(receivers.begin(), receivers.end()), receivers.end());
     pass_of(from, tensor.producer).out += problem.cost(id, problem.kind_of(from));
     for (const DeviceId to : receivers) pass_of(to, tensor.producer).in += problem.cost(id, problem.kind_of(to));
   }

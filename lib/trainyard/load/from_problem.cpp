@@ -178,8 +178,7 @@ IdMap<DeviceId, Nanoseconds> device_loads(const Problem& problem, const Placemen
     for (const OpId reader : graph.consumers(tensor))
       if (placement[reader] != from) receivers.push_back(placement[reader]);
     std::ranges::sort(receivers);
-    const auto repeated = std::ranges::unique(receivers);
-    receivers.erase(repeated.begin(), repeated.end());
+    receivers.erase(std::unique(receivers.begin(), receivers.end()), receivers.end());
     Nanoseconds longest{};
     for (const DeviceId to : receivers) {
       const Nanoseconds time = problem.transfer_time(tensor, from, to);

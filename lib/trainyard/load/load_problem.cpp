@@ -23,8 +23,7 @@ void tidy_tensors(LoadParts& parts) {
     LoadTensor& tensor = parts.tensors[i];
     std::erase(tensor.consumers, tensor.producer);
     std::ranges::sort(tensor.consumers);
-    const auto repeated = std::ranges::unique(tensor.consumers);
-    tensor.consumers.erase(repeated.begin(), repeated.end());
+    tensor.consumers.erase(std::unique(tensor.consumers.begin(), tensor.consumers.end()), tensor.consumers.end());
     if (tensor.consumers.empty()) continue;
     for (std::size_t k = 0; k < kinds; ++k)
       costs.push_back(parts.kinds[k].pays ? parts.costs[i * kinds + k] : Picoseconds{0});
