@@ -129,6 +129,30 @@ void find_other_problem(const JsonValue& root, const Problem& problem, const Pro
     other("cluster", "other-cluster", problem.cluster().name(), names.unknown_devices(), "device");
 }
 
+/// What else a split into replicas says.
+void read_replicas(ObjectReader& reader, GraphSplit& split, FindingList& findings) {
+  if (const auto collective = reader.get("collective", JsonKind::string)) {
+    const auto found = find_collective(collective->text());
+    if (!found)
+      findings.add(collective->begin_offset(), "unknown-collective",
+                   fmt::format("unknown collective \"{}\"", collective->text()),
+                   "parameter-server, ring, halving-doubling, tree or hierarchical");
+    split.collective = found.value_or(split.collective);
+  }
+  const auto count = [&](const char* key, std::int64_t least, std::int64_t otherwise) {
+    const auto value = reader.get(key);
+    if (!value) return otherwise;
+    std::int64_t number = otherwise;
+    read_count(*value, number, key, "split-parts", findings);
+    if (number < least)
+      findings.add(value->begin_offset(), "split-parts", fmt::format("\"{}\" is at least {}", key, least));
+    return std::max(number, least);
+  };
+  split.per_node = static_cast<std::size_t>(count("per_node", 1, 1));
+  split.zero = static_cast<std::size_t>(count("zero", 0, 0));
+  split.bucket = Bytes{count("bucket_bytes", 1, GraphSplit::kBucket.count)};
+}
+
 std::vector<GraphSplit> read_splits(const JsonValue& list, FindingList& findings) {
   std::vector<GraphSplit> splits;
   for (const JsonValue member : list.children()) {
@@ -136,9 +160,26 @@ std::vector<GraphSplit> read_splits(const JsonValue& list, FindingList& findings
     if (!reader.is_object()) continue;
     GraphSplit split;
     std::int64_t parts = 0;
+    const auto count_of = [&](const JsonValue& value, const char* unit) {
+      read_count(value, parts, unit, "split-parts", findings);
+      if (parts < 1)
+        findings.add(value.begin_offset(), "split-parts",
+                     fmt::format("a graph has at least one {}",
+                                 std::string_view{unit}.substr(0, std::string_view{unit}.size() - 1)));
+    };
     if (const auto replicas = reader.get("replicas")) {
-      read_count(*replicas, parts, "replicas", "split-parts", findings);
-      if (parts < 1) findings.add(replicas->begin_offset(), "split-parts", "a graph has at least one replica");
+      count_of(*replicas, "replicas");
+      read_replicas(reader, split, findings);
+    } else if (const auto microbatches = reader.get("microbatches")) {
+      count_of(*microbatches, "microbatches");
+      split.whole = GraphSplit::Whole::microbatches;
+    } else if (const auto again = reader.get("recompute")) {
+      split.whole = GraphSplit::Whole::recompute;
+      split.parts = 1;
+      read(*again, split.again, findings);
+      reader.check_unknown_keys();
+      splits.push_back(std::move(split));
+      continue;
     } else {
       if (const auto op = reader.required("op", JsonKind::string)) split.op = op->text();
       if (const auto dimension = reader.required("dimension", JsonKind::string)) {
@@ -174,13 +215,38 @@ Problem split_by(const Problem& whole, const Schedule& schedule, const std::opti
   }
 }
 
+void append_replicas(std::string& out, const GraphSplit& split) {
+  out += fmt::format("{{\"replicas\": {}", split.parts);
+  if (split.collective != Collective::parameter_server)
+    out += fmt::format(", \"collective\": \"{}\"", name_of(split.collective));
+  if (split.per_node != 1) out += fmt::format(", \"per_node\": {}", split.per_node);
+  if (split.zero != 0) out += fmt::format(", \"zero\": {}", split.zero);
+  if (split.bucket != GraphSplit::kBucket) out += fmt::format(", \"bucket_bytes\": {}", split.bucket.count);
+  out += '}';
+}
+
+void append_recompute(std::string& out, const std::vector<std::string>& ops) {
+  out += "{\"recompute\": [";
+  for (const std::string& op : ops) {
+    if (&op != ops.data()) out += ", ";
+    append_json(out, op);
+  }
+  out += "]}";
+}
+
 void append_splits(std::string& out, const std::vector<GraphSplit>& splits) {
   out += ",\n \"splits\": [";
   for (const GraphSplit& split : splits) {
     out += &split == splits.data() ? "\n  " : ",\n  ";
-    out += split.op.empty() ? fmt::format("{{\"replicas\": {}}}", split.parts)
-                            : fmt::format("{{\"op\": {}, \"dimension\": \"{}\", \"parts\": {}}}", json_string(split.op),
-                                          name_of(split.dimension), split.parts);
+    if (!split.op.empty())
+      out += fmt::format("{{\"op\": {}, \"dimension\": \"{}\", \"parts\": {}}}", json_string(split.op),
+                         name_of(split.dimension), split.parts);
+    else if (split.whole == GraphSplit::Whole::replicas)
+      append_replicas(out, split);
+    else if (split.whole == GraphSplit::Whole::microbatches)
+      out += fmt::format("{{\"microbatches\": {}}}", split.parts);
+    else
+      append_recompute(out, split.again);
   }
   out += ']';
 }

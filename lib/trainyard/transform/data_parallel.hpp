@@ -6,6 +6,7 @@
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/graph/graph.hpp"
 #include "trainyard/transform/collective.hpp"
+#include "trainyard/transform/graph_split.hpp"
 
 namespace trainyard {
 
@@ -16,9 +17,9 @@ struct DataParallelOptions {
   /// How gradients are added. By a parameter server, weights are shared (below); else every replica has its own, and
   /// they are added by this (transform/replicated.hpp).
   Collective collective = Collective::parameter_server;
-  std::size_t per_node = 1;        // of hierarchical: replicas in a row that are one node
-  std::size_t zero = 0;            // ZeRO stage, 0 to 3; with the ring
-  Bytes bucket{25 * 1024 * 1024};  // gradients are added in buckets of at least this, but for the last
+  std::size_t per_node = 1;            // of hierarchical: replicas in a row that are one node
+  std::size_t zero = 0;                // ZeRO stage, 0 to 3; with the ring
+  Bytes bucket = GraphSplit::kBucket;  // gradients are added in buckets of at least this, but for the last
 };
 
 /// In-graph data parallelism with shared weights: a parameter server, and what FastT starts from. With n replicas,

@@ -47,6 +47,13 @@ bool holds_parameters(const Graph& graph, OpId op) {
   return graph.phase(op) != Phase::update && (graph.parameter_bytes(op).count > 0 || graph.state_bytes(op).count > 0);
 }
 
+bool trains_parameters(const Graph& graph) {
+  const auto ops = graph.ops();
+  return std::any_of(ops.begin(), ops.end(), [&](OpId op) { return graph.phase(op) == Phase::update; }) &&
+         std::any_of(ops.begin(), ops.end(),
+                     [&](OpId op) { return graph.parameter_bytes(op).count > 0 && graph.type(op) != kVariableType; });
+}
+
 std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts) {
   __extension__ using Wide = __int128;
   const auto until = [&](std::size_t end) {

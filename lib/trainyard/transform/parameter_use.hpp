@@ -25,6 +25,9 @@ struct ParameterUse {
 /// Holds parameters or state, and is no update.
 bool holds_parameters(const Graph& graph, OpId op);
 
+/// Has updates, and parameters that no "Variable" holds: it is a training step, whose batch can be divided.
+bool trains_parameters(const Graph& graph);
+
 /// Share `part` of `parts` of the whole; all shares make it up, and differ by one at most.
 std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts);
 

@@ -12,9 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/core/error.hpp"
-#include "trainyard/core/nearest_name.hpp"
-#include "trainyard/transform/data_parallel.hpp"
 #include "trainyard/transform/op_spec.hpp"
 
 namespace trainyard {
@@ -235,72 +232,6 @@ class Splitting {
   Roles roles_;
 };
 
-[[noreturn]] void refuse(std::size_t number, std::string code, std::string message, std::string help) {
-  throw InputError({std::move(code), std::move(message), std::move(help), fmt::format("/splits/{}", number), {}});
-}
-
-/// Splits of different ops of one graph, which do not touch each other: made together.
-class Pending {
- public:
-  explicit Pending(const Graph& graph) : graph_(&graph), index_(graph) {}
-
-  bool empty() const { return parts_.empty(); }
-  bool has(const std::string& op) const { return index_.find(op) && !parts_.contains(op); }
-
-  void add(const GraphSplit& split, std::size_t number) {
-    const auto op = index_.find(split.op);
-    if (!op) {
-      std::vector<std::string> names;
-      for (const OpId each : graph_->ops()) names.emplace_back(graph_->name(each));
-      refuse(number, "unknown-op", fmt::format("no op is named '{}'", split.op), did_you_mean(split.op, names));
-    }
-    std::vector<OpSpec> specs;
-    if (split.parts >= 2) specs = split_op_specs(*graph_, *op, split.dimension, split.parts);
-    if (specs.empty())
-      refuse(number, "unsplittable",
-             fmt::format("op '{}' of type '{}' cannot be split in {} along its {} dimension", split.op,
-                         graph_->type(*op), split.parts, name_of(split.dimension)),
-             "convolutions, matrix products and their gradients can, in up to as many parts as the dimension is long");
-    parts_.emplace(split.op, split.parts);
-    by_.emplace(*op, std::move(specs));
-  }
-
-  Graph made() const {
-    if (empty()) return *graph_;
-    GraphBuilder builder{graph_->name()};
-    for (const OpId op : graph_->ops()) {
-      const auto at = by_.find(op);
-      if (at == by_.end()) {
-        add_after_parts(spec_of(*graph_, op), builder);
-        continue;
-      }
-      for (const OpSpec& spec : at->second) add_after_parts(spec, builder);
-    }
-    return std::move(builder).build();
-  }
-
- private:
-  /// What came after a split op comes after all its parts.
-  void add_after_parts(OpSpec spec, GraphBuilder& builder) const {
-    std::vector<std::string> after;
-    for (std::string& earlier : spec.after) {
-      const auto at = parts_.find(earlier);
-      if (at == parts_.end()) {
-        after.push_back(std::move(earlier));
-        continue;
-      }
-      for (std::size_t p = 0; p < at->second; ++p) after.push_back(fmt::format("{}/part{}", earlier, p));
-    }
-    spec.after = std::move(after);
-    builder.add(spec);
-  }
-
-  const Graph* graph_;
-  OpIndex index_;
-  std::map<std::string, std::size_t> parts_;
-  std::map<OpId, std::vector<OpSpec>> by_;
-};
-
 }  // namespace
 
 std::size_t most_parts(const Graph& graph, OpId op, SplitDimension dimension) {
@@ -317,27 +248,6 @@ std::vector<OpSpec> split_op_specs(const Graph& graph, OpId op, SplitDimension d
   const std::int64_t extent = extent_of(graph, op, *type, dimension);
   if (!found || static_cast<std::int64_t>(parts) > extent) return {};
   return Splitting{graph, op, extent, dimension, parts, std::move(*found)}.run();
-}
-
-Graph split_graph(const Graph& graph, std::span<const GraphSplit> splits) {
-  Graph current = graph;
-  Pending pending{current};
-  for (std::size_t number = 0; number < splits.size(); ++number) {
-    const GraphSplit& split = splits[number];
-    if (split.op.empty()) {
-      if (split.parts < 1)
-        refuse(number, "unsplittable", "a graph has at least one replica", "give \"parts\" of 1 or more");
-      current = data_parallel(pending.made(), {.replicas = split.parts}).graph;
-      pending = Pending{current};
-      continue;
-    }
-    if (!pending.has(split.op) && !pending.empty()) {  // a part of an op that was split before
-      current = pending.made();
-      pending = Pending{current};
-    }
-    pending.add(split, number);
-  }
-  return pending.made();
 }
 
 const char* name_of(SplitDimension dimension) { return dimension == SplitDimension::batch ? "batch" : "channel"; }

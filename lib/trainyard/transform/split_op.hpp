@@ -10,23 +10,9 @@
 
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/graph/graph.hpp"
+#include "trainyard/transform/graph_split.hpp"
 
 namespace trainyard {
-
-enum class SplitDimension : std::uint8_t {
-  batch,    // samples
-  channel,  // output channels of a convolution, output features of a product
-};
-
-/// One change of a graph by its op's name; without a name, of the whole graph: data parallel, `parts` replicas, each
-/// with its share of the batch (data_parallel.hpp).
-struct GraphSplit {
-  std::string op;
-  SplitDimension dimension = SplitDimension::batch;
-  std::size_t parts = 2;
-
-  friend bool operator==(const GraphSplit&, const GraphSplit&) = default;
-};
 
 /// In how many parts the op can be split at most; 0 where not at all. Split are convolutions (Conv,
 /// ConvTranspose), products (Gemm, Linear, MatMul) and their gradients, whole ("ConvGrad") or in pieces ("ConvGradX",
@@ -59,7 +45,8 @@ std::size_t most_parts(const Graph& graph, OpId op, SplitDimension dimension);
 std::vector<OpSpec> split_op_specs(const Graph& graph, OpId op, SplitDimension dimension, std::size_t parts);
 
 /// The graph with these splits, one after the other. Throws InputError: an op that is not there ("unknown-op", with the
-/// nearest name), cannot be split so ("unsplittable"); the pointer is "/splits/N".
+/// nearest name), cannot be split so ("unsplittable"), is not of the forward pass where it is to run again
+/// ("recompute"); and as data_parallel() does; the pointer is "/splits/N".
 Graph split_graph(const Graph& graph, std::span<const GraphSplit> splits);
 
 /// "batch", "channel".

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/graph.hpp"
+
+namespace trainyard {
+
+/// A training step whose batch is computed in m equal parts, the gradients of which add up before the update:
+///
+///     an op of the forward or backward pass   m copies "conv~1", ..., each with its share of the batch (take_share)
+///     a gradient of parameters                that of part k is added to the sum of those before by an op
+///                                             "GRADIENT/accumulate~k" of type "AddGrad"
+///     an update                               once, of the sum
+///
+/// Parameters and state are held once, by the copy of part 1, and all copies of ops that touch them stay in their
+/// group. The copies of another group are a group for each part. How small a part of a batch can be is not looked at.
+struct MicrobatchGraph {
+  Graph graph;
+  std::size_t microbatches = 1;
+  IdMap<OpId, OpId> original{};           // of an accumulation: the op that made the gradient
+  IdMap<OpId, std::size_t> microbatch{};  // from 0; `microbatches` for updates
+};
+/// microbatches >= 1; one is the graph itself.
+MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches);
+
+}  // namespace trainyard
