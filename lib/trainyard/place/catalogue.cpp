@@ -23,6 +23,7 @@ std::vector<Placer> all_placers() {
            baechi_placers,
            fastt_placers,
            load_placers,
+           parallel_placers,
            exact_placers,
            learned_placers,
            auto_placers,

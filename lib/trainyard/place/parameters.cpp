@@ -28,17 +28,6 @@ const std::string& Parameters::text(std::string_view name) const {
   return std::ranges::find(placer_.parameters, name, &PlacerParameter::name)->default_value;
 }
 
-std::size_t Parameters::count(std::string_view name, std::size_t least, std::size_t most) const {
-  const std::string& value = text(name);
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc{} || end != value.data() + value.size() || number < least || number > most)
-    throw InputError({.code = "parameter-value",
-                      .message = fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
-                      .help = fmt::format("a whole number from {} to {}", least, most)});
-  return number;
-}
-
 std::size_t Parameters::choice(std::string_view name, const std::vector<std::string>& choices) const {
   const std::string& value = text(name);
   const auto at = std::ranges::find(choices, value);
@@ -47,6 +36,20 @@ std::size_t Parameters::choice(std::string_view name, const std::vector<std::str
                       .message = fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
                       .help = fmt::format("one of: {}", fmt::join(choices, ", "))});
   return static_cast<std::size_t>(at - choices.begin());
+}
+
+std::optional<std::size_t> Parameters::number(std::string_view name, std::size_t least, std::string_view none,
+                                              std::size_t most) const {
+  const std::string& value = text(name);
+  if (!none.empty() && value == none) return std::nullopt;
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc{} || end != value.data() + value.size() || number < least || number > most)
+    throw InputError(
+        {.code = "parameter-value",
+         .message = fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
+         .help = fmt::format("a whole number from {} to {}{}{}", least, most, none.empty() ? "" : ", or ", none)});
+  return number;
 }
 
 Placer make_placer(Placer description, Schedule (*run)(const Problem&, const Parameters&)) {

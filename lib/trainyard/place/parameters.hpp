@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,12 @@ class Parameters {
   Enum choice(std::string_view name, const std::vector<std::string>& choices) const {
     return static_cast<Enum>(choice(name, choices));
   }
-  /// A whole number in this range. Throws InputError ("parameter-value").
-  std::size_t count(std::string_view name, std::size_t least, std::size_t most) const;
+  /// A whole number in this range; nothing where the value is the word `none`. Throws InputError ("parameter-value").
+  std::optional<std::size_t> number(std::string_view name, std::size_t least, std::string_view none = "",
+                                    std::size_t most = std::size_t{1} << 20) const;
+  std::size_t count(std::string_view name, std::size_t least, std::size_t most) const {
+    return *number(name, least, {}, most);
+  }
   bool yes(std::string_view name) const { return choice(name, {"no", "yes"}) == 1; }
 
  private:
@@ -52,6 +57,7 @@ std::vector<Placer> exact_placers();
 std::vector<Placer> fastt_placers();
 std::vector<Placer> load_placers();
 std::vector<Placer> learned_placers();
+std::vector<Placer> parallel_placers();
 std::vector<Placer> auto_placers();
 
 }  // namespace trainyard

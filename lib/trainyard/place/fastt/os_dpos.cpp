@@ -11,16 +11,10 @@
 #include "trainyard/place/memory.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/transform/op_spec.hpp"
+#include "trainyard/transform/parameter_use.hpp"
 
 namespace trainyard {
 namespace {
-
-bool trains_parameters(const Graph& graph) {
-  const auto ops = graph.ops();
-  return std::any_of(ops.begin(), ops.end(), [&](OpId op) { return graph.phase(op) == Phase::update; }) &&
-         std::any_of(ops.begin(), ops.end(),
-                     [&](OpId op) { return graph.parameter_bytes(op).count > 0 && graph.type(op) != kVariableType; });
-}
 
 /// The replica of a copy "conv@2", from 0; none of what all share.
 std::optional<std::size_t> replica_of(std::string_view name) {

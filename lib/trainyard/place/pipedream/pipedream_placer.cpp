@@ -139,9 +139,8 @@ ProfiledProblem profile_of(const Problem& problem, const Layers& layers, DeviceI
   return found;
 }
 
-Schedule place_pipedream(const Problem& problem, const PipedreamPlacerOptions& options) {
-  const std::vector<DeviceId> devices = worthy_devices(problem);
-  const Layers layers = find_layers(problem.graph());
+std::vector<std::size_t> pipedream_stages(const Problem& problem, const Layers& layers,
+                                          const std::vector<DeviceId>& devices, const PipedreamPlacerOptions& options) {
   auto [profile, member] = profile_of(problem, layers, devices.front());
 
   PipedreamOptions search{.straight = true, .fewer_machines = true, .most_states = kMostStates};
@@ -160,8 +159,17 @@ Schedule place_pipedream(const Problem& problem, const PipedreamPlacerOptions& o
     for (std::size_t& each : member) each = place[each];
     partition = pipedream_partition(profile, levels, search);
   }
+  std::vector<std::size_t> stages(layers.size());
+  for (std::size_t layer = 0; layer < stages.size(); ++layer) stages[layer] = partition.stage[member[LayerId{layer}]];
+  return stages;
+}
+
+Schedule place_pipedream(const Problem& problem, const PipedreamPlacerOptions& options) {
+  const std::vector<DeviceId> devices = worthy_devices(problem);
+  const Layers layers = find_layers(problem.graph());
+  const std::vector<std::size_t> stages = pipedream_stages(problem, layers, devices, options);
   LayerDevices placed(layers.size());
-  for (const LayerId layer : placed.ids()) placed[layer] = devices[partition.stage[member[layer]]];
+  for (const LayerId layer : placed.ids()) placed[layer] = devices[stages[layer.index()]];
   return {.placement = place_layers(problem, layers, placed, MemoryLedger{problem}).placement};
 }
 

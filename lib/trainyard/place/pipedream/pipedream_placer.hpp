@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "trainyard/place/layers.hpp"
 #include "trainyard/place/pipedream/layer_profile.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -19,6 +22,11 @@ struct PipedreamPlacerOptions {
 /// places they are cut as a chain, in topological order. Devices may stay unused. It minimises the time per batch of a
 /// full pipeline, not that of one step. Throws InputError ("no-partition") where memory counts and nothing fits.
 Schedule place_pipedream(const Problem& problem, const PipedreamPlacerOptions& options = {});
+
+/// The stages alone: of each layer its device's position in `devices`.
+std::vector<std::size_t> pipedream_stages(const Problem& problem, const Layers& layers,
+                                          const std::vector<DeviceId>& devices,
+                                          const PipedreamPlacerOptions& options = {});
 
 /// The layers as a profile, times on that device; `member` names for each layer the profiled one that it is part of.
 struct ProfiledProblem {

@@ -1,0 +1,91 @@
+#include "trainyard/place/parallel/replicas_placer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "place/instances.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/place/placer.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/transform/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+Problem problem_of(const std::string& network, const std::string& cluster) {
+  return {training_graph(make_network(network)), make_cluster(preset_cluster(cluster))};
+}
+
+Timeline run(const Problem& problem, const ReplicasOptions& options) {
+  const Schedule schedule = place_replicas(problem, options);
+  check_schedule(problem, schedule);
+  return simulate(problem, schedule);
+}
+
+}  // namespace
+
+TEST_CASE("each device has a replica, and does its share of the work") {
+  const Problem problem = problem_of("resnet50:batch=64", "4xV100");
+  const Timeline one = simulate(problem, find_placer("single").place(problem, {}));
+  for (const Collective collective :
+       {Collective::ring, Collective::tree, Collective::halving_doubling, Collective::parameter_server}) {
+    const Timeline timeline = run(problem, {.collective = collective});
+    CHECK(timeline.makespan < one.makespan);
+    for (const auto& device : timeline.devices) CHECK(4 * device.busy > one.makespan - Nanoseconds{1'000'000});
+  }
+}
+
+TEST_CASE("the least ZeRO stage that fits is taken, and the last where none does") {
+  const Problem roomy{
+      training_graph(make_network("bert_large:batch=4,layers=2,seq=64"), {.optimizer = Optimizer::adam}),
+      make_cluster(preset_cluster("4xV100"))};
+  const Schedule schedule = place_replicas(roomy);
+  REQUIRE(schedule.splits.size() == 1);
+  CHECK(schedule.splits.front() == GraphSplit{.parts = 4, .collective = Collective::ring});
+
+  std::vector<Bytes> peaks;
+  for (const std::size_t zero : {0u, 1u, 2u, 3u}) {
+    Bytes most{0};
+    for (const auto& device : run(roomy, {.zero = zero, .fitting = false}).devices) most = std::max(most, device.peak);
+    if (!peaks.empty()) CHECK(most < peaks.back());
+    peaks.push_back(most);
+  }
+  for (const std::size_t zero : {0u, 1u, 2u, 3u}) {
+    ClusterSpec cluster = preset_cluster("4xV100");
+    for (Device& device : cluster.devices) device.memory = peaks[zero];
+    const Problem tight{roomy.graph(), make_cluster(std::move(cluster))};
+    const Schedule found = place_replicas(tight);
+    CHECK(found.splits.front().zero <= zero);
+    CHECK(simulate(tight, found).fits());
+  }
+}
+
+TEST_CASE("nodes are told by their faster links") {
+  CHECK(nodes_of(problem_of("lenet:batch=8", "4xV100"), {DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}}) == 4);
+  const Problem fabric = problem_of("lenet:batch=64", "2x4xH100");
+  std::vector<DeviceId> devices;
+  for (const DeviceId device : fabric.devices()) devices.push_back(device);
+  CHECK(nodes_of(fabric, devices) == 4);
+  const Timeline flat = run(fabric, {.collective = Collective::ring});
+  const Schedule schedule = place_replicas(fabric, {.collective = Collective::hierarchical});
+  CHECK(schedule.splits.front().per_node == 4);
+  CHECK(simulate(fabric, schedule).makespan > Nanoseconds{0});
+  CHECK(flat.fits());
+}
+
+TEST_CASE("the ring of a hybrid cube mesh goes over NVLink all the way round") {
+  const Problem problem = problem_of("lenet:batch=64", "dgx1-v100");
+  std::vector<DeviceId> devices;
+  for (const DeviceId device : problem.devices()) devices.push_back(device);
+  const std::vector<DeviceId> ring = ring_order(problem, devices);
+  REQUIRE(ring.size() == 8);
+  for (std::size_t i = 0; i < 8; ++i)
+    CHECK(problem.cluster().route(ring[i], ring[(i + 1) % 8]).bandwidth.value >= 25e9);
+  // Where all are alike they stay in their order.
+  const Problem even = problem_of("lenet:batch=64", "dgx-a100");
+  CHECK(ring_order(even, devices) == devices);
+}
