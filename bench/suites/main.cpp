@@ -1,0 +1,74 @@
+// The tables of papers: predicted numbers beside the published ones, one suite a paper.
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "suite.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/nearest_name.hpp"
+
+using namespace trainyard;
+using namespace trainyard::bench;
+
+namespace {
+
+struct Suite {
+  std::string name, summary;
+  int (*run)(const SuiteOptions&, std::ostream&);
+};
+
+const std::vector<Suite> kSuites{
+    {"fastt", "FastT (Middleware 2020): os-dpos over data parallelism on 2, 4 and 8 V100", run_fastt},
+    {"pesto", "Pesto (Middleware 2021): step times on two V100 beside the expert and m-SCT", run_pesto},
+    {"placeto", "Placeto (NeurIPS 2019): step times on K80 beside one GPU", run_placeto},
+    {"talos", "Talos: several networks at once", run_talos},
+    {"tarnawski", "Tarnawski et al. (NeurIPS 2020): time per sample of a full pipeline", run_tarnawski},
+};
+
+int usage(std::ostream& out, int code) {
+  out << "usage: trainyard-bench SUITE [--smallest] [--data FOLDER]\n\n"
+         "Prints a paper's table: what this library predicts beside what was published.\n\n";
+  for (const Suite& suite : kSuites)
+    out << "  " << suite.name << std::string(12 - suite.name.size(), ' ') << suite.summary << "\n";
+  out << "\n  --smallest     the smallest row alone, in seconds\n"
+         "  --data FOLDER  of tarnawski: throughput-inputs of github.com/msr-fiddle/dnn-partitioning\n";
+  return code;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const std::vector<std::string> given(words + 1, words + count);
+  SuiteOptions options;
+  const Suite* chosen = nullptr;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::string& word = given[i];
+    if (word == "--help" || word == "-h") return usage(std::cout, 0);
+    if (word == "--smallest") {
+      options.smallest = true;
+    } else if (word == "--data" && i + 1 < given.size()) {
+      options.data = given[++i];
+    } else {
+      std::vector<std::string> names;
+      for (const Suite& suite : kSuites) {
+        names.push_back(suite.name);
+        if (suite.name == word && chosen == nullptr) chosen = &suite;
+      }
+      if (chosen == nullptr || chosen->name != word) {
+        std::cerr << "trainyard-bench: no suite or option '" << word << "'; " << did_you_mean(word, names) << "\n";
+        return 2;
+      }
+    }
+  }
+  if (chosen == nullptr) return usage(std::cerr, 2);
+  try {
+    return chosen->run(options, std::cout);
+  } catch (const InputError& error) {
+    std::cerr << "trainyard-bench: " << error.what() << "\n";
+    return 3;
+  } catch (const MissingError& error) {
+    std::cerr << "trainyard-bench: " << error.what() << "\n";
+    return 4;
+  }
+}
