@@ -27,6 +27,10 @@ struct Arguments {
   std::string steps, noise, samples;
   // outputs
   std::string output, trace, flows, report, csv;
+  // explain
+  std::vector<std::string> faster, larger;
+  std::string top;
+  bool place_again = false;
   // calibrate
   bool accept = false;
   // check, validate

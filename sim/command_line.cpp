@@ -192,6 +192,23 @@ class Grammar {
     add(compare, "--csv", arguments_.csv, "FILE", "writes the table as CSV; - is standard output");
     add_picture_options(compare, arguments_);
 
+    CLI::App& explain =
+        verb("explain", "says why a step takes as long as it does, and what a better machine would give",
+             "trainyard explain resnet50 --cluster 4xV100 --placer etf");
+    add_operands(explain, arguments_.operands, "MODEL", "a built-in network (trainyard models), or a file");
+    add_cluster_options(explain, arguments_);
+    add(explain, "--schedule", arguments_.schedule, "FILE", "the schedule to explain, in place of a placer");
+    add_placer_options(explain, arguments_);
+    add(explain, "--seed", arguments_.seed, "N", "of the placer's random numbers (default: 1)");
+    add(explain, "--faster", arguments_.faster, "NAME=2x",
+        "what if a device, a kind of device, a link or the links between two devices (gpu0-gpu1) were faster; "
+        "repeatable; several at once with commas");
+    add(explain, "--larger", arguments_.larger, "NAME=2x", "what if a device, or a kind, had more memory; repeatable");
+    explain.add_flag("--place-again", arguments_.place_again, "also lets the placer place on each changed machine");
+    add(explain, "--top", arguments_.top, "N", "how many rows each table has (default: 10)");
+    add_search_options(explain, arguments_);
+    add_model_options(explain, arguments_);
+
     CLI::App& profile = verb("profile", "measures op and transfer times in a training step on this machine",
                              "trainyard profile lenet:batch=8 --backend cpu --rounds 2 -o profile.json");
     add_operands(profile, arguments_.operands, "MODEL", "a built-in network (trainyard models), or an ONNX file");

@@ -51,14 +51,14 @@ Nanoseconds at_speed(Nanoseconds time, double speed) {
 std::optional<OpCost> CostModel::op_cost(const Graph& graph, OpId op, const Device& device) const {
   if (!allows(graph, op, device)) return std::nullopt;
   if (const auto given = given_time(graph, op, device))
-    return OpCost{at_speed(*given, compute_speed), CostSource::graph};
+    return OpCost{at_speed(*given, speed_of(device)), CostSource::graph};
 
   const std::string& kind = cost_kind(device);
   const double slower = co_running > 1 ? co_run.factor(kind, graph.type(op), co_running) : 1;
   const auto launched = [&](Nanoseconds time, CostSource source) {
     time = at_speed(time, 1 / slower);
     const Nanoseconds whole = std::min(time, kLongestTime - device.launch_overhead) + device.launch_overhead;
-    return OpCost{at_speed(whole, compute_speed), source};
+    return OpCost{at_speed(whole, speed_of(device)), source};
   };
   if (!table.empty()) {
     if (const auto time = table.find_op(kind, graph.name(op), graph.signature(op)))

@@ -48,7 +48,7 @@ struct OpCost {
 ///
 /// Where ops of several devices run at once in one memory, 1 to 3 are multiplied by the co-run factor of the op's type.
 ///
-/// What-if speeds divide: `compute_speed = 2` halves every op time, `link_speed = 0.1` makes every transfer ten times
+/// What-if speeds divide: `compute_speed = 2` halves every op time (`device_speeds` those of one device), `link_speed = 0.1` makes every transfer ten times
 /// as long (latency included). Times are rounded to the nearest nanosecond, halves up, once at speed 1 and once more
 /// where a speed is not 1.
 struct CostModel {
@@ -62,6 +62,7 @@ struct CostModel {
   std::vector<TransferCurve> curves = {};  // RouteClass::curve counts them from 1
   double compute_speed = 1;
   double link_speed = 1;
+  std::map<std::string, double, std::less<>> device_speeds = {};  // beside compute_speed, by device name
 
   /// Nothing where the op cannot run on the device: it names other device kinds; or it gives times for other devices
   /// only and has neither FLOPs nor bytes to estimate from; or the device has no peak (and the op FLOPs) or no memory
@@ -74,6 +75,12 @@ struct CostModel {
   /// The two parts of it.
   Nanoseconds transfer_latency(const RouteClass& route) const;
   Nanoseconds byte_time(Bytes bytes, const RouteClass& route) const;
+
+  /// What the op times of the device are divided by.
+  double speed_of(const Device& device) const {
+    const auto own = device_speeds.find(device.name);
+    return own == device_speeds.end() ? compute_speed : compute_speed * own->second;
+  }
 };
 
 /// time / speed to the nearest nanosecond, halves up; at most kLongestTime. speed > 0.

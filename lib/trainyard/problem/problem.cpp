@@ -14,7 +14,7 @@ namespace {
 
 /// Devices that no op can tell apart share a column. An op can tell a device by its name, where it gives a time for
 /// that name or is restricted to it.
-std::vector<DeviceId> representatives(const Graph& graph, const Cluster& cluster,
+std::vector<DeviceId> representatives(const Graph& graph, const Cluster& cluster, const CostModel& costs,
                                       IdMap<DeviceId, std::uint32_t>& column) {
   std::vector<std::string> told_by_name;
   for (const OpId op : graph.ops()) {
@@ -35,7 +35,8 @@ std::vector<DeviceId> representatives(const Graph& graph, const Cluster& cluster
       const Device& other = cluster.device(other_id);
       return !named && !std::ranges::binary_search(told_by_name, other.name) && device.kind == other.kind &&
              device.device_class == other.device_class && device.peak == other.peak &&
-             device.memory_bandwidth == other.memory_bandwidth && device.launch_overhead == other.launch_overhead;
+             device.memory_bandwidth == other.memory_bandwidth && device.launch_overhead == other.launch_overhead &&
+             costs.speed_of(device) == costs.speed_of(other);
     });
     column[id] = static_cast<std::uint32_t>(same - result.begin());
     if (same == result.end()) result.push_back(id);
@@ -87,6 +88,10 @@ Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs)
 
 Problem Problem::with_graph(Graph graph) const { return {std::move(graph), data_->cluster, data_->costs}; }
 
+Problem Problem::with_machine(Cluster cluster, const CostModel& costs) const {
+  return {data_->graph, std::move(cluster), std::make_shared<const CostModel>(costs), data_->splits};
+}
+
 Problem Problem::with_splits(std::vector<GraphSplit> splits) const {
   Graph split = split_graph(data_->graph, splits);
   return {std::move(split), data_->cluster, data_->costs, std::move(splits)};
@@ -110,7 +115,7 @@ Problem::Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> 
   Wide total = 0;  // of everything that could ever run one after the other
 
   // Op times.
-  const auto columns = representatives(g, c, data->column);
+  const auto columns = representatives(g, c, costs, data->column);
   data->columns = columns.size();
   data->durations.resize(g.op_count() * columns.size(), kNever);
   data->sources.resize(g.op_count() * columns.size(), CostSource::roofline);

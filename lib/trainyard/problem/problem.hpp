@@ -32,12 +32,15 @@ class Problem {
 
   /// The same cluster and cost model for another graph. Throws as the first constructor does.
   Problem with_graph(Graph graph) const;
+  /// The same graph, splits made, on another machine. Throws as the first constructor does.
+  Problem with_machine(Cluster cluster, const CostModel& costs) const;
   /// The problem with these splits made (split_graph): they are remembered. Throws as that and the constructor do.
   Problem with_splits(std::vector<GraphSplit> splits) const;
   const std::vector<GraphSplit>& splits() const { return data_->splits; }
 
   const Graph& graph() const { return data_->graph; }
   const Cluster& cluster() const { return data_->cluster; }
+  const CostModel& costs() const { return *data_->costs; }
   std::size_t op_count() const { return data_->graph.op_count(); }
   std::size_t device_count() const { return data_->cluster.device_count(); }
   IdRange<OpId> ops() const { return data_->graph.ops(); }

@@ -1,0 +1,131 @@
+#include "trainyard/cost/machine_change.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+void change_fabric(FabricSpec& fabric, const MachineChange& change) {
+  if (change.ports) {
+    fabric.port_bandwidth = fabric.port_bandwidth * change.factor;
+    fabric.port_latency = at_speed(fabric.port_latency, change.factor);
+  }
+  if (change.network) {
+    fabric.nic_bandwidth = fabric.nic_bandwidth * change.factor;
+    fabric.nic_latency = at_speed(fabric.nic_latency, change.factor);
+    fabric.uplink_latency = at_speed(fabric.uplink_latency, change.factor);
+  }
+}
+
+void change_links(ClusterSpec& spec, const MachineChange& change) {
+  std::vector<bool> changed(spec.links.size() + spec.egresses.size(), false);
+  for (const LinkId link : change.links) {
+    changed[link.index()] = true;
+    if (link.index() >= spec.links.size()) continue;
+    const Link& one = spec.links[link.index()];
+    if (one.sharing != Sharing::fair || one.bus.empty()) continue;
+    for (std::size_t i = 0; i < spec.links.size(); ++i)
+      if (spec.links[i].bus == one.bus) changed[i] = true;
+  }
+  const auto faster = [&](auto& link) {
+    link.bandwidth = link.bandwidth * change.factor;
+    link.latency = at_speed(link.latency, change.factor);
+  };
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    if (!changed[i]) continue;
+    if (i < spec.links.size())
+      faster(spec.links[i]);
+    else
+      faster(spec.egresses[i - spec.links.size()]);
+  }
+}
+
+/// What the links of a route declare.
+struct Declared {
+  double latency = 0, bandwidth = 0;
+};
+Declared declared(const ClusterSpec& spec, const Route& route) {
+  Declared sum;
+  for (const LinkId id : route.links) {
+    const bool egress = id.index() >= spec.links.size();
+    const std::size_t at = egress ? id.index() - spec.links.size() : id.index();
+    const Nanoseconds latency = egress ? spec.egresses[at].latency : spec.links[at].latency;
+    const double bandwidth = (egress ? spec.egresses[at].bandwidth : spec.links[at].bandwidth).value;
+    sum.latency += static_cast<double>(latency.count);
+    sum.bandwidth = sum.bandwidth == 0 ? bandwidth : std::min(sum.bandwidth, bandwidth);
+  }
+  return sum;
+}
+
+/// Measured routes follow their links.
+void change_measured(ClusterSpec& spec, const Cluster& cluster, CostModel& costs) {
+  for (MeasuredRoute& measured : spec.measured) {
+    const auto from = cluster.find_device(measured.from), to = cluster.find_device(measured.to);
+    const Route route = cluster.route(*from, *to);
+    const Declared before = declared(cluster.spec(), route), after = declared(spec, route);
+    const double faster = after.bandwidth / before.bandwidth;
+    const double nearer = after.latency > 0 ? before.latency / after.latency : faster;
+    if (faster == 1 && nearer == 1) continue;
+    measured.bandwidth = measured.bandwidth * faster;
+    measured.latency = at_speed(measured.latency, nearer);
+    if (measured.curve == 0 || measured.curve > costs.curves.size()) continue;
+    TransferCurve curve = costs.curves[measured.curve - 1];
+    for (TransferSegment& segment : curve.segments) {
+      segment.latency_ns /= nearer;
+      segment.ns_per_byte /= faster;
+    }
+    costs.curves.push_back(std::move(curve));
+    measured.curve = static_cast<std::uint32_t>(costs.curves.size());
+  }
+}
+
+/// Gives every route, so that none is looked for anew.
+void keep_routes(ClusterSpec& spec, const Cluster& cluster) {
+  if (cluster.one_route_per_source() || cluster.device_count() > kKeptRoutes) return;
+  spec.routes.clear();
+  for (const DeviceId from : cluster.devices())
+    for (const DeviceId to : cluster.devices()) {
+      if (from == to) continue;
+      GivenRoute given{cluster.device(from).name, cluster.device(to).name, {}};
+      bool egress = false;  // a given route cannot name one; it is the best path whatever its speed, or nearly so
+      for (const LinkId link : cluster.route(from, to).links) {
+        egress = egress || link.index() >= spec.links.size();
+        if (!egress) given.links.push_back(spec.links[link.index()].name);
+      }
+      if (!egress) spec.routes.push_back(std::move(given));
+    }
+}
+
+}  // namespace
+
+ChangedMachine changed_machine(const Cluster& cluster, const CostModel& costs, std::span<const MachineChange> changes) {
+  ClusterSpec spec = cluster.spec();
+  ChangedMachine result{{}, costs};
+  bool links = false;
+  for (const MachineChange& change : changes) {
+    assert(change.factor > 0);
+    for (const DeviceId device : change.devices) {
+      double& speed = result.costs.device_speeds.try_emplace(cluster.device(device).name, 1.0).first->second;
+      speed *= change.factor;
+    }
+    for (const DeviceId device : change.memories)
+      if (auto& memory = spec.devices[device.index()].memory)
+        memory = Bytes{static_cast<std::int64_t>(std::min(
+            std::floor(static_cast<double>(memory->count) * change.factor), static_cast<double>(kLongestTime.count)))};
+    if (spec.fabric) change_fabric(*spec.fabric, change);
+    if (change.links.empty() || spec.fabric) continue;
+    links = true;
+    change_links(spec, change);
+  }
+  if (links) {
+    keep_routes(spec, cluster);
+    change_measured(spec, cluster, result.costs);
+  }
+  result.cluster = make_cluster(std::move(spec));
+  return result;
+}
+
+}  // namespace trainyard

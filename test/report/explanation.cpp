@@ -1,0 +1,129 @@
+#include "trainyard/report/explanation.hpp"
+
+#include <doctest/doctest.h>
+
+#include "simulate/random_problem.hpp"
+#include "simulate/small_instance.hpp"
+#include "trainyard/simulate/simulate.hpp"
+
+namespace trainyard::test {
+namespace {
+
+Nanoseconds ns(std::int64_t count) { return Nanoseconds{count}; }
+
+TEST_CASE("five ops on two devices: the path, what it waited for, and what the devices did") {
+  const SmallInstance instance{{{0, 2}, {0, 3}, {1, 4}, {1, 2}, {0, 1}},
+                               {{0, {1}, 5}, {0, {2}, 1}, {1, {3}, 2}, {2, {4}, 3}, {3, {4}, 1}}};
+  const Problem problem = problem_of(instance, linked(2));
+  const Schedule schedule = schedule_of(instance);
+  const Timeline timeline = simulate(problem, schedule);
+  // 0 on d0 [0, 2); its byte [2, 3); 2 on d1 [3, 7); 1 on d0 [2, 5), its two bytes [5, 7); 3 on d1 [7, 9); on the way
+  // back the tensor of 2 [7, 10) and that of 3, ready at 9, [10, 11); 4 on d0 [11, 12).
+  const Explanation why = explain(problem, schedule, timeline);
+  REQUIRE(why.path.size() == 6);
+  CHECK(why.ops == ns(2 + 4 + 1));
+  CHECK(why.transfers == ns(1 + 3 + 1));
+  CHECK(why.gaps == ns(0));
+  const PathTask& late = why.path[4];  // the tensor of 3
+  CHECK(late.ready == ns(9));
+  CHECK(late.start == ns(10));
+  CHECK(late.waited() == ns(1));
+  CHECK(late.busy_meanwhile == ns(1));
+  CHECK(late.tasks_meanwhile == 1);
+  CHECK(problem.cluster().channel(late.channel).from == "d1");
+  const auto waits = longest_waits(problem, schedule, timeline, why, 10, 10);
+  REQUIRE(waits.size() == 1);
+  CHECK(waits[0].task == 4);
+  REQUIRE(waits[0].occupants.size() == 1);
+  CHECK(timeline.transfers[waits[0].occupants[0].transfer].bytes == Bytes{3});
+  CHECK(waits[0].occupants[0].time == ns(1));
+
+  // d0 -> d1: 1; d1: 4; d1 -> d0: 3 + 1; d0: 2 + 1. Ties: devices first.
+  REQUIRE(why.shares.size() == 4);
+  CHECK(why.shares[0] == PathShare{.device = DeviceId{1}, .tasks = 1, .time = ns(4)});
+  CHECK(why.shares[1] ==
+        PathShare{.device = DeviceId{1}, .to = DeviceId{0}, .tasks = 2, .time = ns(4), .waited = ns(1)});
+  CHECK(why.shares[2] == PathShare{.device = DeviceId{0}, .tasks = 2, .time = ns(3)});
+  CHECK(why.shares[3] == PathShare{.device = DeviceId{0}, .to = DeviceId{1}, .tasks = 1, .time = ns(1)});
+
+  // d0 runs 2 + 3 + 1, waits [5, 7) for nothing that is on its way, then [7, 11) for two transfers.
+  CHECK(why.devices[DeviceId{0}] == DeviceTime{ns(6), ns(4), ns(2), ns(0)});
+  // d1: idle [0, 2), the byte is on its way in [2, 3); runs [3, 9); done after that.
+  CHECK(why.devices[DeviceId{1}] == DeviceTime{ns(6), ns(1), ns(2), ns(3)});
+
+  const auto runs = path_runs(schedule, timeline, why);
+  REQUIRE(runs.size() == 5);
+  CHECK(runs[3] == PathRun{3, 4, ns(7), ns(11), ns(1)});
+}
+
+TEST_CASE("a strict order keeps a device idle for the op whose turn it is") {
+  // On d0: 0 (5 ns), then 2, which waits for 1 on d1 (8 ns), then 3, which has been ready since 5.
+  const SmallInstance instance{{{0, 5}, {1, 8}, {0, 1}, {0, 2}}, {{1, {2}, 1}, {0, {3}, 1}}};
+  const Problem problem = problem_of(instance, linked(2));
+  Schedule schedule = schedule_of(instance);
+  schedule.policy = Policy::strict;
+  schedule.order = IdMap<DeviceId, std::vector<OpId>>{{{OpId{0}, OpId{2}, OpId{3}}, {OpId{1}}}};
+  const Timeline timeline = simulate(problem, schedule);
+  // 1 [0, 8), its byte [8, 9), 2 [9, 10), 3 [10, 12).
+  const Explanation why = explain(problem, schedule, timeline);
+  REQUIRE(why.path.size() == 4);
+  CHECK(why.path[3].ready == ns(5));
+  CHECK(why.path[3].waited() == ns(5));
+  CHECK(why.path[3].busy_meanwhile == ns(1));  // 2 ran for 1 of them
+  CHECK(why.path[3].tasks_meanwhile == 1);
+}
+
+TEST_CASE("gaps are part of the path, and count as running") {
+  ClusterSpec cluster = linked(1);
+  cluster.devices[0].gap = ns(3);
+  const SmallInstance instance{{{0, 2}, {0, 4}}, {}};
+  const Problem problem = problem_of(instance, cluster);
+  const Schedule schedule = schedule_of(instance);
+  const Timeline timeline = simulate(problem, schedule);  // 2 + 3 + 4
+  const Explanation why = explain(problem, schedule, timeline);
+  CHECK(timeline.makespan == ns(9));
+  CHECK(why.ops == ns(6));
+  CHECK(why.gaps == ns(3));
+  CHECK(why.devices[DeviceId{0}] == DeviceTime{ns(9), ns(0), ns(0), ns(0)});
+  CHECK(why.path[1].waited() == ns(5));
+  CHECK(why.path[1].busy_meanwhile == ns(2));
+}
+
+TEST_CASE("on random runs the parts add up") {
+  std::size_t waits = 0;
+  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(31, seed);
+    RandomProblemOptions options;
+    options.most_ops = 25;
+    const Problem problem = random_problem(random, options);
+    const Schedule schedule = random_schedule(random, problem);
+    const Timeline timeline = simulate(problem, schedule);
+    const Explanation why = explain(problem, schedule, timeline);
+    REQUIRE(why.ops + why.transfers + why.gaps == timeline.makespan);
+    Nanoseconds shares{0};
+    for (const PathShare& share : why.shares) shares += share.time;
+    REQUIRE(shares == why.ops + why.transfers);
+    for (const DeviceId device : problem.devices()) {
+      const DeviceTime& time = why.devices[device];
+      REQUIRE(time.running + time.awaiting + time.idle + time.done == timeline.makespan);
+      REQUIRE(time.running >= timeline.devices[device].busy);
+      for (const Nanoseconds part : {time.running, time.awaiting, time.idle, time.done}) REQUIRE(part >= ns(0));
+      if (problem.cluster().device(device).gap == ns(0)) REQUIRE(time.running == timeline.devices[device].busy);
+    }
+    for (const Wait& wait : longest_waits(problem, schedule, timeline, why, 100, 100)) {
+      const PathTask& task = why.path[wait.task];
+      Nanoseconds sum{0};
+      for (const Occupant& each : wait.occupants) sum += each.time;
+      REQUIRE(sum == task.busy_meanwhile);
+      REQUIRE(sum <= task.waited());
+      REQUIRE(wait.occupants.size() == task.tasks_meanwhile);
+      ++waits;
+    }
+    for (const PathTask& task : why.path) REQUIRE(task.waited() >= ns(0));
+  }
+  CHECK(waits > 500);
+}
+
+}  // namespace
+}  // namespace trainyard::test
