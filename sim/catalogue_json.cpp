@@ -93,6 +93,8 @@ std::string placers_json(const std::vector<const Placer*>& placers) {
     list.push_back({{"name", placer->name},
                     {"summary", placer->summary},
                     {"source", placer->source},
+                    {"searches", placer->searches},
+                    {"exhaustive", placer->exhaustive},
                     {"parameters", std::move(parameters)}});
   }
   return text_of("placers", "placers", std::move(list));

@@ -9,7 +9,6 @@
 namespace trainyard::program {
 
 /// What `place` is to make small: --objective.
-enum class Objective : std::uint8_t { makespan, max_load };
 Objective chosen_objective(const Arguments& arguments);
 
 /// What MODEL is judged by under --objective max-load: its value beside a bound, and whether the placement keeps the

@@ -13,6 +13,7 @@ int run_place(const Arguments& arguments, Console& console) {
   const Placer& placer = objective == Objective::max_load && arguments.placer.empty() ? find_placer("load-search")
                                                                                       : chosen_placer(arguments);
   PlaceOptions options = place_options(arguments, placer);
+  options.objective = objective;
   add_search_options(options, arguments, placer.searches, placer.name, console);
 
   Outputs outputs;

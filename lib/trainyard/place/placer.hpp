@@ -25,11 +25,17 @@ struct Budget {
   bool given() const { return seconds || evaluations; }
 };
 
+/// What a placer that searches is to make small; what fits in memory comes before what does not.
+enum class Objective : std::uint8_t {
+  makespan,  // the time of one step
+  max_load,  // max_load(): the time per step of a full pipeline
+};
+
 /// How far a search has come.
 struct SearchProgress {
-  Nanoseconds best;         // the makespan of the best schedule so far
+  Nanoseconds best;         // the makespan of the best schedule so far, or what else the objective is
   bool fits = true;         // it does
-  Nanoseconds lower_bound;  // no schedule is shorter
+  Nanoseconds lower_bound;  // no schedule has less
   std::uint64_t evaluations = 0;
 };
 
@@ -37,7 +43,8 @@ struct SearchProgress {
 struct PlaceOptions {
   std::uint64_t seed = 1;
   std::map<std::string, std::string> parameters = {};  // of this placer alone, by the names that it documents
-  // For placers that search (Placer::searches); the others neglect them.
+  // For placers that search (Placer::searches); the others neglect them, and have one objective of their own.
+  Objective objective = Objective::makespan;
   Budget budget = {};
   unsigned threads = 0;                                         // 0: as many as the machine runs at once
   std::function<bool()> stop = {};                              // asked often, from any thread: end with what there is

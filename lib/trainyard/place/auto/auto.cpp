@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <list>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
-#include "trainyard/place/auto/clusters.hpp"
-#include "trainyard/place/auto/local_search.hpp"
+#include "trainyard/place/auto/auto_load.hpp"
+#include "trainyard/place/auto/island.hpp"
+#include "trainyard/place/auto/split_moves.hpp"
 #include "trainyard/place/evaluator.hpp"
+#include "trainyard/place/exact/branch_and_bound.hpp"
 #include "trainyard/place/orders.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -22,60 +24,62 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Placers that may take long are members up to this many ops.
-constexpr std::size_t kExhaustible = 20;
-constexpr std::size_t kIslands = 4, kRounds = 24;
+/// Placers that may take long are members up to this many ops; branch and bound is asked up to so many.
+constexpr std::size_t kExhaustible = 20, kProvable = 64, kProvableDevices = 16;
+constexpr std::size_t kIslands = 4, kRounds = 24, kSplits = 24;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.
 constexpr double kHot = 0.1, kCold = 0.003;
-/// Schedules that differ in less than this share of the op time are not worth an island each.
-constexpr double kAlike = 0.03;
+/// Schedules that differ in less than this share of the op time are not worth an island each; nor is a graph with other
+/// splits whose schedule is longer than the best by more than this.
+constexpr double kAlike = 0.03, kHopeful = 0.2;
 
 class AutoPlacer {
  public:
   AutoPlacer(const Problem& problem, const PlaceOptions& options)
-      : problem_(problem),
-        options_(options),
+      : options_(options),
         budget_(options.budget.given() ? options.budget : usual_budget(problem)),
-        threads_(thread_count(options.threads)),
-        bound_(best_lower_bound(problem).value) {
+        threads_(thread_count(options.threads)) {
+    grounds_.emplace_back(problem);
     if (budget_.seconds)
       deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*budget_.seconds));
   }
 
   Schedule run() {
-    if (problem_.op_count() == 0) return {};
+    if (base().op_count() == 0) return {};
     ask_members();
     if (found_.empty()) throw no_member_;
-    if (split_ && split_->outcome < found_.front().outcome) {
-      problem_ = scheduled_problem(problem_, split_->schedule);
-      bound_ = best_lower_bound(problem_).value;
-      found_ = {std::move(*split_)};
-    }
-    const std::vector<GraphSplit> splits = found_.front().schedule.splits;
     report();
-    if (!done()) improve();
+    if (!done()) prove();
+    if (!done()) {
+      split_ops();
+      improve();
+    }
     Ordered& best = found_.front();
-    best.schedule.splits = splits;
     best.schedule.search = Search{evaluations_, std::nullopt};
+    if (best.schedule.splits.empty() && proven_ > Nanoseconds{0}) best.schedule.search->lower_bound = proven_;
     return std::move(best.schedule);
   }
 
  private:
+  const Problem& base() const { return grounds_.front().problem; }
+
   /// Steps 2 and 3; what comes of it by outcome, ties in the order of the catalogue.
   void ask_members() {
     std::vector<const Placer*> members;
     for (const Placer& placer : placers())
-      if (!placer.searches && !placer.trains && !(placer.exhaustive && problem_.op_count() > kExhaustible)) members.push_back(&placer);
+      if (!placer.searches && !placer.trains && !(placer.exhaustive && base().op_count() > kExhaustible))
+        members.push_back(&placer);
     std::vector<std::optional<Ordered>> answers(members.size());
     std::vector<std::optional<InputError>> refusals(members.size());
     parallel_for(threads_, members.size(), [&](std::size_t i) {
       // One answer must be there, whatever the time; the first of the catalogue is the fastest.
       if (i > 0 && late(0.5)) return;
       try {
-        const Schedule schedule = members[i]->place(problem_, {.seed = options_.seed});
-        Evaluator evaluator{scheduled_problem(problem_, schedule)};
+        const Schedule schedule = members[i]->place(base(), {.seed = options_.seed});
+        Evaluator evaluator{scheduled_problem(base(), schedule)};
         answers[i] = best_order(evaluator, schedule);
+        answers[i]->schedule.splits = schedule.splits;
       } catch (const InputError& error) {
         refusals[i] = error;
       } catch (const MissingError&) {  // needs what this build lacks
@@ -85,48 +89,73 @@ class AutoPlacer {
       if (refusals[i] && no_member_.findings().empty()) no_member_ = *refusals[i];
       if (!answers[i]) continue;
       evaluations_ += answers[i]->evaluations;
-      if (answers[i]->schedule.splits.empty())
-        found_.push_back(std::move(*answers[i]));
-      else if (!split_ || answers[i]->outcome < split_->outcome)
-        split_ = std::move(*answers[i]);
+      found_.push_back(std::move(*answers[i]));
     }
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
 
-  /// Step 4.
+  /// Step 4: the optimum of a small problem, and what is proven on the way.
+  void prove() {
+    const Problem& problem = base();
+    if (problem.op_count() > kProvable || problem.device_count() > kProvableDevices) return;
+    const auto plain = std::ranges::find_if(found_, [](const Ordered& each) { return each.schedule.splits.empty(); });
+    if (plain == found_.end()) return;
+    const std::uint64_t left = evaluations_left(), part = problem.op_count() <= 32 ? 2 : 8;
+    const BranchAndBoundResult result = branch_and_bound(
+        problem, {.start = &plain->schedule, .most_nodes = left == kNoLimit ? kNoLimit : left / part, .stop = [this] {
+                    return late(problem_is_tiny() ? 0.5 : 0.2);
+                  }});
+    evaluations_ += result.nodes;
+    grounds_.front().bound = std::max(grounds_.front().bound, result.bound);
+    proven_ = result.bound;
+    if (!result.schedule) return;
+    const Outcome outcome = simulated_outcome(problem, *result.schedule);
+    if (outcome < plain->outcome) {
+      found_.push_back({*result.schedule, outcome});
+      std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    }
+    report();
+  }
+  bool problem_is_tiny() const { return base().op_count() <= 32; }
+
+  /// Step 5.
+  void split_ops() {
+    auto better = split_critical_ops(base(), found_.front(), kSplits, evaluations_, [this] { return late(0.4); });
+    if (!better) return;
+    found_.insert(found_.begin(), std::move(*better));
+    report();
+  }
+
+  /// Step 6.
   void improve() {
-    const auto levels = cluster_levels(problem_);
-    const bool memory_binds = memory_may_bind(problem_);
-    const std::vector<Schedule> starts = island_starts();
-    std::vector<std::unique_ptr<LocalSearch>> islands(starts.size());
-    parallel_for(threads_, islands.size(), [&](std::size_t i) {
-      islands[i] =
-          std::make_unique<LocalSearch>(problem_, levels, memory_binds, starts[i], Random::stream(options_.seed, i));
-    });
-    const std::uint64_t before = evaluations_;
-    const std::uint64_t left = !budget_.evaluations            ? kNoLimit
-                               : *budget_.evaluations > before ? *budget_.evaluations - before
-                                                               : 0;
+    start_islands();
+    const std::uint64_t before = evaluations_, left = evaluations_left();
     const auto searched_from = Clock::now();
     for (std::size_t round = 0; round < kRounds && !done() && !stopped(); ++round) {
       const double progress = static_cast<double>(round) / (kRounds - 1);
       const std::uint64_t share = left == kNoLimit ? kNoLimit : share_of(left, round);
-      parallel_for(threads_, islands.size(), [&](std::size_t i) {
+      parallel_for(threads_, islands_.size(), [&](std::size_t i) {
         SearchSlice slice{.stop = options_.stop, .heat = kHot * std::pow(kCold / kHot, progress)};
-        slice.evaluations = share == kNoLimit ? kNoLimit : share_of(share, i, islands.size());
+        slice.evaluations = share == kNoLimit ? kNoLimit : share_of(share, i, islands_.size());
         // Threads take islands one after the other: each has its share of the round's time.
-        if (deadline_) slice.deadline = Clock::now() + slice_time(searched_from, round, islands.size());
-        islands[i]->run(slice);
+        std::optional<Clock::duration> time;
+        if (deadline_) time = slice_time(searched_from, round, islands_.size());
+        islands_[i]->run(slice, time);
       });
-      evaluations_ = before;
-      for (const auto& island : islands) evaluations_ += island->evaluations();
-      collect(islands);
+      evaluations_ = before + retired_;
+      for (const auto& island : islands_) evaluations_ += island->evaluations();
+      collect();
       report();
-      if (round + 1 < kRounds && round % 2 == 1) restart_last(islands);
+      if (round + 1 < kRounds && round % 2 == 1) restart_last(round);
     }
   }
 
   static constexpr std::uint64_t kNoLimit = static_cast<std::uint64_t>(-1) / 2;
+
+  std::uint64_t evaluations_left() const {
+    if (!budget_.evaluations) return kNoLimit;
+    return *budget_.evaluations > evaluations_ ? *budget_.evaluations - evaluations_ : 0;
+  }
 
   /// The round's, or the island's, share of what is to be split evenly.
   static std::uint64_t share_of(std::uint64_t all, std::size_t i, std::size_t parts = kRounds) {
@@ -142,58 +171,81 @@ class AutoPlacer {
     return std::min(round_time, left) / static_cast<std::int64_t>(islands > threads_ ? turns : 1);
   }
 
+  /// The problem with these splits, and what is known of it.
+  const SearchGround& ground_of(const Schedule& schedule) {
+    for (const SearchGround& ground : grounds_)
+      if (ground.problem.splits() == schedule.splits) return ground;
+    return grounds_.emplace_back(scheduled_problem(base(), schedule));
+  }
+
   /// The best schedule, then the best of those that differ from all before; each as strict if that is no worse, since
   /// there orders can be searched too. The last island keeps fifo, which gives a moved op its place in the order by
   /// itself.
-  std::vector<Schedule> island_starts() {
-    std::vector<Schedule> starts;
-    Evaluator evaluator{problem_};
+  void start_islands() {
+    std::vector<std::pair<const SearchGround*, Schedule>> starts;
     std::vector<const Ordered*> chosen;
+    const auto hopeful = static_cast<double>(found_.front().outcome.makespan.count) * (1 + kHopeful);
     for (const Ordered& candidate : found_) {
       if (chosen.size() + 1 == kIslands) break;
-      if (std::ranges::all_of(chosen, [&](const Ordered* other) {
-            return differing(candidate.schedule.placement, other->schedule.placement) >= kAlike;
-          }))
+      const bool splits = !candidate.schedule.splits.empty();
+      if (splits && static_cast<double>(candidate.outcome.makespan.count) > hopeful) continue;
+      if (std::ranges::all_of(chosen, [&](const Ordered* other) { return differ(candidate, *other); }))
         chosen.push_back(&candidate);
     }
-    for (const Ordered* each : chosen) {
-      if (each->schedule.policy == Policy::strict) {
-        starts.push_back(each->schedule);
-        continue;
-      }
-      starts.push_back(
-          in_started_order(problem_, each->schedule.placement, evaluator.simulation().timeline(each->schedule)));
-    }
+    for (const Ordered* each : chosen) starts.emplace_back(&ground_of(each->schedule), strict_of(each->schedule));
     while (starts.size() + 1 < kIslands) starts.push_back(starts.front());
-    starts.push_back({.placement = found_.front().schedule.placement});
-    for (Schedule& start : starts) start.plan.reset();
-    return starts;
+    starts.emplace_back(starts.front().first, Schedule{.placement = found_.front().schedule.placement,
+                                                       .splits = found_.front().schedule.splits});
+    islands_.resize(starts.size());
+    parallel_for(threads_, islands_.size(), [&](std::size_t i) {
+      islands_[i] = std::make_unique<Island>(*starts[i].first, starts[i].second, Random::stream(options_.seed, i));
+    });
   }
 
-  /// The share of op time that is elsewhere.
-  double differing(const Placement& a, const Placement& b) const {
+  Schedule strict_of(const Schedule& schedule) {
+    Schedule strict = schedule;
+    const Problem& problem = ground_of(schedule).problem;
+    if (schedule.policy != Policy::strict)
+      strict = in_started_order(problem, schedule.placement, Simulation{problem}.timeline(schedule));
+    strict.plan.reset();
+    strict.splits = schedule.splits;
+    return strict;
+  }
+
+  /// Of graphs that are split alike: whether enough op time is elsewhere. Of others: always.
+  bool differ(const Ordered& one, const Ordered& other) {
+    if (one.schedule.splits != other.schedule.splits) return true;
+    const Problem& problem = ground_of(one.schedule).problem;
     double all = 0, elsewhere = 0;
-    for (const OpId op : problem_.ops()) {
-      const auto time = static_cast<double>(problem_.shortest(op).count);
+    for (const OpId op : problem.ops()) {
+      const auto time = static_cast<double>(problem.shortest(op).count);
       all += time;
-      if (a[op] != b[op]) elsewhere += time;
+      if (one.schedule.placement[op] != other.schedule.placement[op]) elsewhere += time;
     }
-    return all > 0 ? elsewhere / all : 0;
+    return all > 0 && elsewhere / all >= kAlike;
   }
 
-  void collect(const std::vector<std::unique_ptr<LocalSearch>>& islands) {
-    for (const auto& island : islands) {
+  void collect() {
+    for (const auto& island : islands_) {
       if (island->best_outcome() >= found_.front().outcome) continue;
       found_.front() = {island->best(), island->best_outcome()};
+      found_.front().schedule.splits = island->ground().problem.splits();
     }
   }
 
-  /// The island with the worst schedule goes on from the best of its policy; the others from where they are.
-  void restart_last(const std::vector<std::unique_ptr<LocalSearch>>& islands) {
+  /// The island with the worst schedule goes on from the best; the others from where they are.
+  void restart_last(std::size_t round) {
     const auto outcome = [](const auto& island) { return island->best_outcome(); };
-    const auto best = std::ranges::min_element(islands, {}, outcome);
-    const auto worst = std::ranges::max_element(islands, {}, outcome);
-    if (outcome(*worst) > outcome(*best)) (*worst)->restart((*best)->best());
+    const auto best = std::ranges::min_element(islands_, {}, outcome);
+    const auto worst = std::ranges::max_element(islands_, {}, outcome);
+    if (outcome(*worst) <= outcome(*best)) return;
+    if (&(*worst)->ground() == &(*best)->ground()) {
+      (*worst)->restart((*best)->best());
+      return;
+    }
+    retired_ += (*worst)->evaluations();
+    *worst = std::make_unique<Island>((*best)->ground(), (*best)->best(),
+                                      Random::stream(options_.seed, kIslands * (round + 1)));
   }
 
   bool stopped() const {
@@ -206,34 +258,40 @@ class AutoPlacer {
     if (!deadline_) return false;
     return std::chrono::duration<double>(Clock::now() - start_).count() >= share * *budget_.seconds;
   }
-  bool done() const { return found_.front().outcome <= Outcome{Bytes{0}, bound_}; }
+  /// Of the best schedule's own graph: to split ops otherwise may still be better, but that is not searched.
+  Nanoseconds bound() { return ground_of(found_.front().schedule).bound; }
+  bool done() { return found_.front().outcome <= Outcome{Bytes{0}, bound()}; }
 
-  void report() const {
+  void report() {
     if (!options_.on_progress) return;
     const Outcome& best = found_.front().outcome;
-    options_.on_progress({best.makespan, best.excess.count == 0, bound_, evaluations_});
+    options_.on_progress({best.makespan, best.excess.count == 0, bound(), evaluations_});
   }
 
-  Problem problem_;  // that of the best splits, once the members have answered
   const PlaceOptions& options_;
   const Budget budget_;
   const unsigned threads_;
-  Nanoseconds bound_;
   const Clock::time_point start_ = Clock::now();
   std::optional<Clock::time_point> deadline_;
-  std::vector<Ordered> found_;
-  std::optional<Ordered> split_;  // the best with splits, which are of another graph
+  std::list<SearchGround> grounds_;  // the problem itself first, then with splits
+  std::vector<Ordered> found_;       // by outcome; the schedules with their splits
+  std::vector<std::unique_ptr<Island>> islands_;
   InputError no_member_{std::vector<Finding>{}};
-  std::uint64_t evaluations_ = 0;
+  Nanoseconds proven_{};  // by branch and bound; 0: nothing
+  std::uint64_t evaluations_ = 0, retired_ = 0;
 };
 
 }  // namespace
 
 Budget usual_budget(const Problem& problem) {
   const auto ops = static_cast<std::uint64_t>(std::max<std::size_t>(1, problem.op_count()));
-  return {.evaluations = std::max<std::uint64_t>(2'000, std::min(20'000'000 / ops, 1'000 * ops))};
+  const std::uint64_t of_each = ops <= 32 ? 4'000 : 1'000;  // small enough to be proven
+  return {.evaluations = std::max<std::uint64_t>(2'000, std::min(20'000'000 / ops, of_each * ops))};
 }
 
-Schedule auto_place(const Problem& problem, const PlaceOptions& options) { return AutoPlacer{problem, options}.run(); }
+Schedule auto_place(const Problem& problem, const PlaceOptions& options) {
+  if (options.objective == Objective::max_load) return auto_load(problem, options);
+  return AutoPlacer{problem, options}.run();
+}
 
 }  // namespace trainyard

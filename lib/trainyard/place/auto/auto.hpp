@@ -12,21 +12,26 @@ namespace trainyard {
 /// 1. Lower bounds, so that every result has its gap.
 /// 2. Every placer of the catalogue that does not search; one that has no answer is left out.
 /// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
-///    Where one that splits ops or replicates the graph is ahead, the search goes on with its graph.
-/// 4. The best of them, and others that differ from it, are improved by local search (LocalSearch), each on an island
-///    of its own; now and then the island that is last starts again from the best schedule of all.
-/// 5. What is returned was simulated from scratch.
+/// 4. Up to 64 ops: branch and bound, which may prove the optimum; its bound is passed on in `Schedule::search`.
+/// 5. Ops of the critical path are split in two where that helps and the graph allows it (split_critical_ops).
+/// 6. The best of all these, and others that differ from it, each on an island of its own (Island): local search over
+///    placements and orders (LocalSearch), in turn with branch and bound on windows of the schedule (WindowSearch).
+///    Graphs with splits, and replicas of the whole, have islands where they are not far behind. Now and then the
+///    island that is last starts again from the best schedule of all.
+/// 7. What is returned was simulated from scratch.
 ///
 /// Schedules are compared by bytes beyond the capacities first, then by simulated makespan, so that one that fits is
 /// never lost to a shorter one that does not. Ends early where the makespan is a lower bound.
 ///
+/// For the other objective: auto_load().
+///
 /// The number of islands does not depend on the number of threads: for a budget in evaluations the result is the same
-/// on any number of threads. Steps 2 and 3 are always done, whatever the budget. `Schedule::search` says how many
+/// on any number of threads. Steps 2, 3 and 5 are always done, whatever the budget. `Schedule::search` says how many
 /// schedules and changes were evaluated.
 Schedule auto_place(const Problem& problem, const PlaceOptions& options);
 
-/// What auto_place does without a budget: evaluations of 20 million ops altogether, at most 1,000 for each op, at
-/// least 2,000.
+/// What auto_place does without a budget: evaluations of 20 million ops altogether, at most 1,000 for each op (4,000 up
+/// to 32 ops), at least 2,000.
 Budget usual_budget(const Problem& problem);
 
 }  // namespace trainyard

@@ -46,7 +46,33 @@ void LocalSearch::restart(Schedule start) {
   }
 }
 
-void LocalSearch::rewind() { restart(best_); }
+void LocalSearch::relink(const Placement& target, std::size_t steps) {
+  for (std::size_t i = 0; i < steps; ++i) {
+    const Clusters& clusters = levels_[random_.below(levels_.size())];
+    const OpId op{random_.below(problem_.op_count())};
+    const Placement& placement = delta_.schedule().placement;
+    if (placement[op] == target[op]) continue;
+    moving_.clear();
+    for (const OpId each : clusters.ops[clusters.of[op]])
+      if (target[each] == target[op] && placement[each] != target[op]) moving_.push_back(each);
+    const DeltaResult result =
+        delta_.try_move(moving_, target[op], current_.makespan + Nanoseconds{current_.makespan.count / 20});
+    ++evaluations_;
+    if (!result.complete()) continue;
+    const Outcome now = outcome_of(result);
+    if (now.excess > current_.excess) {
+      delta_.reject();
+      continue;
+    }
+    delta_.accept();
+    current_ = now;
+    changed_since_path_ = true;
+    if (now < best_outcome_) {
+      best_ = delta_.schedule();
+      best_outcome_ = now;
+    }
+  }
+}
 
 void LocalSearch::run(const SearchSlice& slice) {
   const std::uint64_t end = evaluations_ + slice.evaluations;

@@ -32,7 +32,8 @@ struct SearchSlice {
 /// to another device, the two ends of a critical transfer onto one device, whole clusters of either, and under policy
 /// `strict` ops at the ends of a block (a run of critical ops that wait for the same device) before or behind it, or
 /// swapped (Nowicki and Smutnicki 1996; Balas and Vazacopoulos 1998). The others are taken anywhere. Kinds of moves
-/// that helped lately are drawn more often (Ropke and Pisinger 2006). A change for the worse is taken with the
+/// that helped lately are drawn more often (Ropke and Pisinger 2006). Among clusters are the layers, so that a critical
+/// transfer between two layers moves the boundary between two stages. A change for the worse is taken with the
 /// probability of Metropolis; since it is drawn first, it gives the limit at which the evaluation may stop.
 ///
 /// Where memory may bind, schedules are compared by bytes beyond the capacities first; a schedule beyond them moves
@@ -46,8 +47,10 @@ class LocalSearch {
   void run(const SearchSlice& slice);
   /// Goes on from another schedule.
   void restart(Schedule start);
-  /// Goes on from the best schedule.
-  void rewind();
+  /// Walks towards another placement, cluster by cluster, as long as no step costs more than a twentieth (path
+  /// relinking; Glover 1997): what one schedule does well in a part of the graph comes together with the rest of
+  /// another.
+  void relink(const Placement& target, std::size_t steps);
 
   const Schedule& best() const { return best_; }
   const Outcome& best_outcome() const { return best_outcome_; }

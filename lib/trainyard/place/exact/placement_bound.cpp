@@ -14,11 +14,14 @@ std::int64_t PlacementBound::operator()(const std::vector<std::uint32_t>& device
   head_ = model_.head;
   tail_ = model_.tail;
   std::int64_t bound = 0;
-  for (const std::uint32_t op : model_.order)
+  for (const std::uint32_t op : model_.order) {
+    if (device[op] != kUnplaced) head_[op] = std::max(head_[op], model_.arrives(op, device[op]));
     for (const auto& [tensor, from] : model_.inputs[op])
       head_[op] = std::max(head_[op], head_[from] + time(device, from) + crossing(tensor, from, op));
+  }
   for (std::size_t i = model_.order.size(); i-- > 0;) {
     const std::uint32_t op = model_.order[i];
+    if (device[op] != kUnplaced) tail_[op] = std::max(tail_[op], model_.follows(op, device[op]));
     for (const auto& [tensor, reader] : model_.outputs[op])
       tail_[op] = std::max(tail_[op], tail_[reader] + time(device, reader) + crossing(tensor, op, reader));
     bound = std::max(bound, head_[op] + time(device, op) + tail_[op]);

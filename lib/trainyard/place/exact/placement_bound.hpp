@@ -11,8 +11,6 @@
 
 namespace trainyard::detail {
 
-inline constexpr std::uint32_t kUnplaced = std::numeric_limits<std::uint32_t>::max();
-
 /// What no schedule of a placement that is not complete yet can beat: heads and tails with the durations and transfers
 /// that are decided, Carlier's bound on each resource, and the work between a head and a tail over all devices.
 class PlacementBound {

@@ -24,9 +24,11 @@ std::size_t Sequencing::KeyHash::operator()(const Key& key) const {
 void Sequencing::reset(const Tasks& tasks) {
   tasks_ = &tasks;
   const std::size_t count = tasks.tasks.size();
-  ready_.assign(count, 0);
+  ready_.resize(count);
+  for (std::size_t t = 0; t < count; ++t) ready_[t] = tasks.tasks[t].release;
   start_.assign(count, -1);
   free_.assign(model_.resources, 0);
+  if (!model_.available.empty()) free_ = model_.available;
   jobs_.resize(model_.resources);
   waits_.resize(count);
   done_.clear();
@@ -37,7 +39,7 @@ void Sequencing::reset(const Tasks& tasks) {
   seen_count_ = 0;
   for (std::uint32_t t = 0; t < count; ++t) waits_[t] = tasks.tasks[t].waits_for;
   for (std::uint32_t t = 0; t < count; ++t)
-    if (start_[t] < 0 && tasks.tasks[t].waits_for == 0 && tasks.tasks[t].duration == 0) finish(t, 0);
+    if (start_[t] < 0 && tasks.tasks[t].waits_for == 0 && tasks.tasks[t].duration == 0) finish(t, ready_[t]);
 }
 
 std::int64_t Sequencing::earliest(std::uint32_t task) const {
@@ -52,7 +54,7 @@ void Sequencing::finish(std::uint32_t task, std::int64_t start) {
   start_[task] = start;
   done_.push_back(task);
   scheduled_[(task >> 6) & 3] |= std::uint64_t{1} << (task & 63);
-  if (end > makespan_) set(makespan_, end);
+  if (end + it.beyond > makespan_) set(makespan_, end + it.beyond);
   for (const std::uint32_t next : it.after)
     if (end > ready_[next]) set(ready_[next], end);
   for (const std::uint32_t next : it.after)

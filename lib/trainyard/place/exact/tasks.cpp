@@ -21,6 +21,8 @@ void Tasks::build(const ExactModel& model, const std::vector<std::uint32_t>& dev
   for (std::uint32_t op = 0; op < ops; ++op) {
     tasks[op].duration = model.time(op, device[op]);
     if (tasks[op].duration > 0) tasks[op].resources = {device[op]};
+    tasks[op].release = model.arrives(op, device[op]);
+    tasks[op].tail = tasks[op].beyond = model.follows(op, device[op]);
   }
   std::vector<std::uint32_t> sent(model.devices);  // the transfer of the current tensor to a device
   for (std::uint32_t op = 0; op < ops; ++op) {

@@ -13,6 +13,7 @@ struct Tasks {
   struct Task {
     std::int64_t duration = 0;
     std::int64_t tail = 0;                 // the longest chain of tasks after it
+    std::int64_t release = 0, beyond = 0;  // of a window: not before; what follows it elsewhere
     std::vector<std::uint32_t> resources;  // none where it takes no time
     std::vector<std::uint32_t> after;      // tasks that wait for it, once for each reason
     std::uint32_t waits_for = 0;           // how many of these it has itself

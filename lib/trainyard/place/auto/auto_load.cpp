@@ -1,0 +1,143 @@
+#include "trainyard/place/auto/auto_load.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/parallel.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/load/from_problem.hpp"
+#include "trainyard/place/load/load_placers.hpp"
+#include "trainyard/place/load/load_search.hpp"
+#include "trainyard/place/plan_order.hpp"
+
+namespace trainyard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kExhaustible = 20;        // ops up to which placers are asked that may take long
+constexpr std::size_t kSearches = 4;            // of a round
+constexpr std::uint64_t kOfOneSearch = 50'000;  // evaluations
+constexpr std::uint64_t kUsual = 8 * kOfOneSearch;
+
+/// Compared as Outcome, with the load for the makespan.
+struct Loaded {
+  Schedule schedule;
+  Outcome outcome;
+};
+
+class AutoLoad {
+ public:
+  AutoLoad(const Problem& problem, const PlaceOptions& options)
+      : problem_(problem), options_(options), load_(load_problem(problem)), threads_(thread_count(options.threads)) {
+    bound_ = Nanoseconds{(load_lower_bound(load_).count + 999) / 1000};  // loads are whole nanoseconds
+  }
+
+  Schedule run() {
+    if (problem_.op_count() == 0) return {};
+    ask_members();
+    if (!best_) throw no_member_;
+    report();
+    const std::uint64_t most = options_.budget.given() ? options_.budget.evaluations.value_or(kNoLimit) : kUsual;
+    const std::uint64_t before = evaluations_;
+    for (std::uint64_t round = 0; !done() && evaluations_ - before < most && !late(); ++round) {
+      const std::uint64_t each = std::min(kOfOneSearch, (most - (evaluations_ - before) + kSearches - 1) / kSearches);
+      improve(round, each);
+      report();
+    }
+    best_->schedule.search = Search{evaluations_, std::nullopt};
+    best_->schedule.splits.clear();
+    return std::move(best_->schedule);
+  }
+
+ private:
+  static constexpr std::uint64_t kNoLimit = static_cast<std::uint64_t>(-1) / 2;
+
+  Loaded judged(Schedule schedule) const {
+    const Bytes excess = simulated_outcome(problem_, schedule).excess;
+    const Nanoseconds value = max_load(problem_, schedule.placement);
+    return {std::move(schedule), {excess, value}};
+  }
+  void offer(Loaded candidate) {
+    if (!best_ || candidate.outcome < best_->outcome) best_ = std::move(candidate);
+  }
+
+  void ask_members() {
+    std::vector<const Placer*> members;
+    for (const Placer& placer : placers()) {
+      const bool affordable = !placer.exhaustive || problem_.op_count() <= kExhaustible || placer.name == "load-search";
+      if (!placer.searches && affordable) members.push_back(&placer);
+    }
+    std::vector<std::optional<Loaded>> answers(members.size());
+    std::vector<std::optional<InputError>> refusals(members.size());
+    parallel_for(threads_, members.size(), [&](std::size_t i) {
+      // One answer must be there, whatever the time; the first of the catalogue is the fastest.
+      if (i > 0 && late()) return;
+      try {
+        Schedule schedule = members[i]->place(problem_, {.seed = options_.seed});
+        // A split graph does other work per step: its load is not comparable op by op, nor this problem's placement.
+        if (schedule.splits.empty()) answers[i] = judged(std::move(schedule));
+      } catch (const InputError& error) {
+        refusals[i] = error;
+      } catch (const MissingError&) {  // needs what this build lacks
+      }
+    });
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (refusals[i] && no_member_.findings().empty()) no_member_ = *refusals[i];
+      if (!answers[i]) continue;
+      ++evaluations_;
+      offer(std::move(*answers[i]));
+    }
+  }
+
+  /// Half of the searches go on from the best placement, the others begin anew.
+  void improve(std::uint64_t round, std::uint64_t each) {
+    const Placement from = best_->schedule.placement;
+    std::vector<std::optional<Loaded>> found(kSearches);
+    std::vector<std::uint64_t> used(kSearches, 0);
+    parallel_for(threads_, kSearches, [&](std::size_t i) {
+      if (late()) return;
+      Random random = Random::stream(options_.seed, round * kSearches + i);
+      const LoadSearchOptions search{.evaluations = std::max<std::uint64_t>(each, 1'000), .seed = random.next()};
+      const LoadSearchResult result = i % 2 == 0 ? improve_load(load_, from, search) : search_load(load_, search);
+      used[i] = result.evaluations;
+      found[i] = judged(ordered_schedule(problem_, result.placement));
+    });
+    for (std::size_t i = 0; i < kSearches; ++i) {
+      evaluations_ += std::max<std::uint64_t>(used[i], 1);
+      if (found[i]) offer(std::move(*found[i]));
+    }
+  }
+
+  bool late() const {
+    if (options_.stop && options_.stop()) return true;
+    return options_.budget.seconds &&
+           std::chrono::duration<double>(Clock::now() - start_).count() >= *options_.budget.seconds;
+  }
+  bool done() const { return best_->outcome <= Outcome{Bytes{0}, bound_}; }
+
+  void report() const {
+    if (!options_.on_progress) return;
+    options_.on_progress({best_->outcome.makespan, best_->outcome.excess.count == 0, bound_, evaluations_});
+  }
+
+  const Problem& problem_;
+  const PlaceOptions& options_;
+  const LoadProblem load_;
+  const unsigned threads_;
+  Nanoseconds bound_{};
+  const Clock::time_point start_ = Clock::now();
+  std::optional<Loaded> best_;
+  InputError no_member_{std::vector<Finding>{}};
+  std::uint64_t evaluations_ = 0;
+};
+
+}  // namespace
+
+Schedule auto_load(const Problem& problem, const PlaceOptions& options) { return AutoLoad{problem, options}.run(); }
+
+}  // namespace trainyard

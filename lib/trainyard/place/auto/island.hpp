@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/auto/clusters.hpp"
+#include "trainyard/place/auto/local_search.hpp"
+#include "trainyard/place/auto/windows.hpp"
+#include "trainyard/place/evaluator.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// What a schedule is of, and what a search on it needs to know.
+struct SearchGround {
+  explicit SearchGround(Problem of);
+
+  Problem problem;
+  std::vector<Clusters> levels;
+  bool memory_binds;
+  Nanoseconds bound;  // no schedule of this problem is shorter
+};
+
+/// One search: LocalSearch, and where the order is strict WindowSearch in turn with it.
+class Island {
+ public:
+  /// The ground must outlive the island.
+  Island(const SearchGround& ground, const Schedule& start, Random random);
+
+  const SearchGround& ground() const { return *ground_; }
+  const Schedule& best() const { return local_.best(); }
+  const Outcome& best_outcome() const { return local_.best_outcome(); }
+  std::uint64_t evaluations() const { return local_.evaluations() + windows_.evaluations(); }
+
+  /// A slice without a deadline is one of evaluations; of either, windows get a share.
+  void run(const SearchSlice& slice, std::optional<std::chrono::steady_clock::duration> time);
+  /// Goes on from another schedule of the same ground, on the way from there to its own best one.
+  void restart(const Schedule& start) {
+    const Placement own = local_.best().placement;
+    local_.restart(start);
+    local_.relink(own, kRelinking);
+  }
+
+ private:
+  static constexpr std::size_t kRelinking = 30;  // steps
+
+  const SearchGround* ground_;
+  LocalSearch local_;
+  WindowSearch windows_;
+  double window_share_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,214 @@
+#include "trainyard/place/auto/windows.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
+#include "trainyard/place/exact/window_search.hpp"
+#include "trainyard/simulate/critical_path.hpp"
+
+namespace trainyard {
+namespace {
+
+using detail::kUnplaced;
+
+constexpr std::uint64_t kMostNodes = 600, kMostPerPlacement = 60;
+constexpr std::size_t kLeastOps = 6;
+
+}  // namespace
+
+WindowSearch::WindowSearch(const Problem& problem, Random random)
+    : problem_(problem), random_(random), evaluator_(problem), topological_(problem.op_count(), 0) {
+  std::uint32_t position = 0;
+  for (const OpId op : problem.graph().topological_order()) topological_[op] = position++;
+}
+
+bool WindowSearch::run(Schedule& schedule, Outcome& outcome, const SearchSlice& slice) {
+  if (schedule.policy != Policy::strict || problem_.op_count() < 2 || problem_.device_count() > kMostDevices)
+    return false;
+  const std::uint64_t end = evaluations_ + slice.evaluations;
+  const Outcome before = outcome;
+  read(schedule);
+  std::size_t in_vain = 0;
+  while (evaluations_ < end && in_vain < 2 * critical_.size() + 20) {
+    if (slice.stop && slice.stop()) break;
+    if (slice.deadline && std::chrono::steady_clock::now() >= *slice.deadline) break;
+    const std::size_t most = std::min(kMostOps, by_start_.size());
+    const std::size_t least = std::min(kLeastOps, most);
+    const std::size_t count = least + random_.below(most - least + 1);
+    const std::size_t centre = critical_[random_.below(critical_.size())], back = random_.below(count);
+    const std::size_t first = std::min(centre - std::min(centre, back), by_start_.size() - count);
+    const Nanoseconds makespan = outcome.makespan;
+    if (try_window(schedule, outcome, first, count, slice)) read(schedule);
+    in_vain = outcome.makespan < makespan ? 0 : in_vain + 1;
+  }
+  return outcome < before;
+}
+
+void WindowSearch::read(const Schedule& schedule) {
+  const Graph& graph = problem_.graph();
+  timeline_ = evaluator_.simulation().timeline(schedule);
+  ++evaluations_;
+  by_start_.assign(problem_.ops().begin(), problem_.ops().end());
+  std::ranges::sort(by_start_, {}, [&](OpId op) { return std::pair{timeline_.ops[op].start, topological_[op]}; });
+  position_.assign(problem_.op_count(), 0);
+  for (std::uint32_t i = 0; i < by_start_.size(); ++i) position_[by_start_[i]] = i;
+  first_transfer_.assign(graph.tensor_count() + 1, 0);
+  for (const Transfer& transfer : timeline_.transfers) ++first_transfer_[transfer.tensor.index() + 1];
+  for (std::size_t t = 1; t < first_transfer_.size(); ++t) first_transfer_[t] += first_transfer_[t - 1];
+
+  tail_.assign(problem_.op_count(), 0);
+  std::vector<std::int64_t> next(problem_.device_count(), 0);  // from the start of the device's next op to the end
+  for (std::size_t i = by_start_.size(); i-- > 0;) {
+    const OpId op = by_start_[i];
+    const DeviceId device = schedule.placement[op];
+    std::int64_t& tail = tail_[op];
+    const auto rest = [&](OpId later) {
+      return problem_.duration(later, schedule.placement[later]).count + tail_[later];
+    };
+    for (const TensorId tensor : graph.outputs(op))
+      for (const OpId reader : graph.consumers(tensor)) {
+        const DeviceId there = schedule.placement[reader];
+        tail =
+            std::max(tail, rest(reader) + (there == device ? 0 : problem_.transfer_time(tensor, device, there).count));
+      }
+    for (const OpId later : graph.before(op)) tail = std::max(tail, rest(later));
+    if (problem_.duration(op, device).count == 0) continue;
+    tail = std::max(tail, next[device.index()]);
+    next[device.index()] = problem_.cluster().device(device).gap.count + rest(op);
+  }
+  critical_.clear();
+  for (const PathStep& step : critical_path(problem_, schedule, timeline_))
+    if (!step.op.is_none()) critical_.push_back(position_[step.op]);
+}
+
+detail::ExactWindow WindowSearch::window_of(const Schedule& schedule, std::size_t first, std::size_t count,
+                                            std::int64_t& value) const {
+  const Graph& graph = problem_.graph();
+  const std::size_t devices = problem_.device_count(), last = first + count;
+  const auto inside = [&](OpId op) { return position_[op] >= first && position_[op] < last; };
+  detail::ExactWindow window;
+  window.ops.assign(by_start_.begin() + static_cast<std::ptrdiff_t>(first),
+                    by_start_.begin() + static_cast<std::ptrdiff_t>(last));
+
+  // What runs before, and what is on the links by then.
+  window.available.assign(devices + problem_.cluster().channel_count(), 0);
+  window.held.assign(devices, 0);
+  std::vector<std::int64_t> next(devices, 0);
+  const Nanoseconds begin = timeline_.ops[window.ops.front()].start;
+  for (std::size_t i = by_start_.size(); i-- > 0;) {
+    const OpId op = by_start_[i];
+    const DeviceId device = schedule.placement[op];
+    if (inside(op)) continue;
+    window.held[device.index()] += problem_.resident_bytes(op).count;
+    const Span& span = timeline_.ops[op];
+    if (span.end == span.start) continue;
+    const std::int64_t gap = problem_.cluster().device(device).gap.count;
+    if (i >= last) {
+      next[device.index()] = gap + (span.end - span.start).count + tail_[op];
+    } else {
+      window.available[device.index()] = std::max(window.available[device.index()], span.end.count + gap);
+    }
+  }
+  for (const Transfer& transfer : timeline_.transfers) {
+    if (transfer.start >= begin || transfer.end <= begin) continue;
+    for (const ChannelId channel : problem_.cluster().route(transfer.from, transfer.to).channels) {
+      std::int64_t& free = window.available[devices + channel.index()];
+      free = std::max(free, (transfer.end + problem_.cluster().channel(channel).gap).count);
+    }
+  }
+
+  window.arrival.assign(count * devices, 0);
+  window.beyond.assign(count * devices, 0);
+  value = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const OpId op = window.ops[i];
+    std::int64_t* const arrival = &window.arrival[i * devices];
+    std::int64_t* const beyond = &window.beyond[i * devices];
+    for (const TensorId tensor : graph.inputs(op)) {
+      const OpId producer = graph.producer(tensor);
+      if (inside(producer)) continue;
+      const DeviceId from = schedule.placement[producer];
+      const std::int64_t end = timeline_.ops[producer].end.count;
+      for (std::size_t d = 0; d < devices; ++d) {
+        const std::int64_t there =
+            DeviceId{d} == from ? end : end + problem_.transfer_time(tensor, from, DeviceId{d}).count;
+        arrival[d] = std::max(arrival[d], there);
+      }
+      for (std::size_t k = first_transfer_[tensor.index()]; k < first_transfer_[tensor.index() + 1]; ++k) {
+        const Transfer& transfer = timeline_.transfers[k];
+        std::int64_t& there = arrival[transfer.to.index()];
+        there = std::max(there, transfer.end.count);
+      }
+    }
+    for (const OpId earlier : graph.after(op))
+      if (!inside(earlier))
+        for (std::size_t d = 0; d < devices; ++d) arrival[d] = std::max(arrival[d], timeline_.ops[earlier].end.count);
+
+    const auto rest = [&](OpId later) {
+      return problem_.duration(later, schedule.placement[later]).count + tail_[later];
+    };
+    for (const TensorId tensor : graph.outputs(op))
+      for (const OpId reader : graph.consumers(tensor)) {
+        if (inside(reader)) continue;
+        const DeviceId there = schedule.placement[reader];
+        for (std::size_t d = 0; d < devices; ++d)
+          beyond[d] = std::max(
+              beyond[d],
+              rest(reader) + (DeviceId{d} == there ? 0 : problem_.transfer_time(tensor, DeviceId{d}, there).count));
+      }
+    for (const OpId later : graph.before(op))
+      if (!inside(later))
+        for (std::size_t d = 0; d < devices; ++d) beyond[d] = std::max(beyond[d], rest(later));
+    if (problem_.shortest(op).count > 0)
+      for (std::size_t d = 0; d < devices; ++d) beyond[d] = std::max(beyond[d], next[d]);
+
+    const bool stays = std::ranges::any_of(problem_.group_ops(problem_.group(op)), [&](OpId o) { return !inside(o); });
+    const DeviceId device = schedule.placement[op];
+    window.fixed.push_back(stays ? static_cast<std::uint32_t>(device.index()) : kUnplaced);
+    value = std::max(value, timeline_.ops[op].end.count + beyond[device.index()]);
+  }
+  return window;
+}
+
+Schedule WindowSearch::with_answer(const Schedule& schedule, std::size_t first, const std::vector<OpId>& ops,
+                                   const std::vector<std::uint32_t>& device,
+                                   const std::vector<std::int64_t>& start) const {
+  Schedule result{.placement = schedule.placement, .policy = Policy::strict, .splits = schedule.splits};
+  std::vector<std::size_t> order(ops.size());
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    order[i] = i;
+    result.placement[ops[i]] = DeviceId{device[i]};
+  }
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair{start[i], i}; });
+  result.order.assign(problem_.device_count(), {});
+  const auto append = [&](OpId op) { result.order[result.placement[op]].push_back(op); };
+  for (std::size_t i = 0; i < first; ++i) append(by_start_[i]);
+  for (const std::size_t i : order) append(ops[i]);
+  for (std::size_t i = first + ops.size(); i < by_start_.size(); ++i) append(by_start_[i]);
+  return result;
+}
+
+bool WindowSearch::try_window(Schedule& schedule, Outcome& outcome, std::size_t first, std::size_t count,
+                              const SearchSlice& slice) {
+  std::int64_t value = 0;
+  const detail::ExactWindow window = window_of(schedule, first, count, value);
+  const auto found = detail::search_window(
+      problem_, window,
+      {.limit = value, .most_nodes = kMostNodes, .most_per_placement = kMostPerPlacement, .stop = slice.stop});
+  // Whole evaluations, with what is left over kept for the next window.
+  charged_ += found.nodes * count;
+  evaluations_ += charged_ / problem_.op_count();
+  charged_ %= problem_.op_count();
+  if (!found.best) return false;
+  Schedule changed = with_answer(schedule, first, window.ops, found.best->device, found.best->start);
+  ++evaluations_;
+  const Outcome now = evaluator_.outcome(changed);
+  if (now > outcome) return false;
+  outcome = now;
+  schedule = std::move(changed);
+  return true;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/auto/local_search.hpp"
+#include "trainyard/place/evaluator.hpp"
+#include "trainyard/place/exact/model.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// Large-neighbourhood search (Shaw 1998) with branch and bound as its sub-solver: ops that start one after the other
+/// around a critical one are placed and ordered anew, all others stay where they are and as they are ordered.
+///
+/// A window is a problem of its own: each of its ops has, on each device, a time at which what it reads is there, and a
+/// time that what follows it takes, by the present run; each device and channel is free from some time on; each group
+/// with an op outside stays on its device. The window's optimum is exact but for the links: what others send there at
+/// the same time is not seen. So each answer is simulated, and kept where the schedule is no worse.
+class WindowSearch {
+ public:
+  static constexpr std::size_t kMostOps = 20, kMostDevices = 64;
+
+  WindowSearch(const Problem& problem, Random random);
+
+  /// Improves the schedule, which is strict. Returns whether it did.
+  bool run(Schedule& schedule, Outcome& outcome, const SearchSlice& slice);
+  /// A node of a window counts as the share of the ops that the window is.
+  std::uint64_t evaluations() const { return evaluations_; }
+
+ private:
+  void read(const Schedule& schedule);
+  bool try_window(Schedule& schedule, Outcome& outcome, std::size_t first, std::size_t count, const SearchSlice& slice);
+  detail::ExactWindow window_of(const Schedule& schedule, std::size_t first, std::size_t count,
+                                std::int64_t& value) const;
+  Schedule with_answer(const Schedule& schedule, std::size_t first, const std::vector<OpId>& ops,
+                       const std::vector<std::uint32_t>& device, const std::vector<std::int64_t>& start) const;
+
+  const Problem& problem_;
+  Random random_;
+  Evaluator evaluator_;
+  std::uint64_t evaluations_ = 0, charged_ = 0;
+  IdMap<OpId, std::uint32_t> topological_;  // position
+
+  // Of the schedule that was read last.
+  Timeline timeline_;
+  std::vector<OpId> by_start_;
+  IdMap<OpId, std::uint32_t> position_;      // in by_start_
+  IdMap<OpId, std::int64_t> tail_;           // what follows the op's end, by data and by device
+  std::vector<std::size_t> first_transfer_;  // by tensor
+  std::vector<std::uint32_t> critical_;      // positions
+};
+
+}  // namespace trainyard
