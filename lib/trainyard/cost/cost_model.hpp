@@ -48,9 +48,9 @@ struct OpCost {
 ///
 /// Where ops of several devices run at once in one memory, 1 to 3 are multiplied by the co-run factor of the op's type.
 ///
-/// What-if speeds divide: `compute_speed = 2` halves every op time (`device_speeds` those of one device), `link_speed = 0.1` makes every transfer ten times
-/// as long (latency included). Times are rounded to the nearest nanosecond, halves up, once at speed 1 and once more
-/// where a speed is not 1.
+/// What-if speeds divide: `compute_speed = 2` halves every op time (`device_speeds` those of one device), `link_speed =
+/// 0.1` makes every transfer ten times as long (latency included). Times are rounded to the nearest nanosecond, halves
+/// up, once at speed 1 and once more where a speed is not 1.
 struct CostModel {
   CostTable table = {};
   EfficiencyTable efficiencies = EfficiencyTable::standard();
