@@ -34,11 +34,11 @@ LearnedPolicy::Weights read_weights(const JsonValue& value, FindingList& finding
   if (const auto values = reader.required("values", JsonKind::array)) {
     for (const JsonValue element : values->children()) {
       double number = 0;
-      if (!read(element, number, findings)) break;
+      if (!read(element, number, findings)) return weights;
       weights.values.push_back(static_cast<float>(number));
       if (std::isfinite(weights.values.back())) continue;
       findings.add(element.begin_offset(), "number", fmt::format("weight {} is too large", element.text()));
-      break;
+      return weights;
     }
     // A product of two such counts could overflow.
     if (weights.values.size() != weights.rows * weights.columns || weights.rows > weights.values.size())

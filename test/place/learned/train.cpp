@@ -29,7 +29,7 @@ PlacementTask chains_task(std::size_t length) {
 TEST_CASE("Placeto learns within 100 updates to put two equal chains on two devices, whatever the seed") {
   const PlacementTask task = chains_task(6);
   CHECK(task.start_cost == 12'000);  // 2 chains x 6 ops x 1000 ns
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
     const auto network = make_policy_network("placeto", 2, seed);
     const TrainResult result = train(*network, {&task, 1}, {.updates = 100, .seed = seed});
     CHECK(result.best_cost[0] == 6'000);  // 6 x 1000, nothing crosses
