@@ -57,7 +57,7 @@ class Walk {
       }
       drain<false>();
     }
-    return last_;
+    return over();
   }
 
   std::int64_t strict() {
@@ -90,11 +90,23 @@ class Walk {
       send_waiting<true>(problem_.position(task - problem_.ops), at);
       drain<true>();
     }
-    return last_;
+    return over();
   }
 
  private:
+  std::int64_t over() {
+    if constexpr (kRecord) {
+      Workspace::Record& record = work_.record;
+      record.started.resize(static_cast<std::size_t>(started_ - record.started.data()));
+      record.in_order = true;
+    }
+    return last_;
+  }
   void start() {
+    if constexpr (kRecord) {
+      work_.record.started.resize(problem_.ops);
+      started_ = work_.record.started.data();
+    }
     const DeviceId* const placement = schedule_.placement.values().data();
     for (std::uint32_t at = 0; at < problem_.ops; ++at)
       ops_[at] = {0, problem_.pending[at], static_cast<std::uint32_t>(placement[problem_.op_id(at)].index())};
@@ -161,6 +173,7 @@ class Walk {
     device_free_[device] = end + problem_.device_gap[device];
     last_ = std::max(last_, end);
     record_op(op, start, end);
+    if constexpr (kRecord) *started_++ = problem_.op_id(op);
     finish<kStrict>(op, device, end);
   }
 
@@ -397,6 +410,7 @@ class Walk {
   const bool closed_links_;
   const bool all_wait_;
   const bool zeros_;  // some op may take no time
+  std::uint32_t* started_ = nullptr;
   std::int64_t last_ = 0;
 };
 

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/simulate/commit_engine.hpp"
 #include "trainyard/simulate/delta_accept.hpp"
 #include "trainyard/simulate/delta_order.hpp"
 #include "trainyard/simulate/delta_problem.hpp"
@@ -15,8 +14,8 @@
 #include "trainyard/simulate/event_engine.hpp"
 #include "trainyard/simulate/memory.hpp"
 #include "trainyard/simulate/peaks.hpp"
-#include "trainyard/simulate/priority_engine.hpp"
 #include "trainyard/simulate/record.hpp"
+#include "trainyard/simulate/run_engine.hpp"
 #include "trainyard/simulate/usage.hpp"
 
 namespace trainyard {
@@ -55,9 +54,7 @@ struct DeltaSimulation::State {
   /// Every run is a full one.
   bool full() const { return schedule.policy == Policy::priority || fair(); }
   Nanoseconds run_in_full(bool record) {
-    const bool priorities = schedule.policy == Policy::priority && !schedule.priority.empty();
-    const auto engine = fair() ? detail::run_event_engine : priorities ? detail::run_priorities : detail::run_commits;
-    return Nanoseconds{engine(problem, written_schedule(), nullptr, record, workspace)};
+    return Nanoseconds{detail::run_engine(problem, written_schedule(), nullptr, record, workspace)};
   }
   /// Of a full run under `strict`: what turns are found by.
   void keep_times() {

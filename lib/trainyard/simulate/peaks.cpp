@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <span>
 
 namespace trainyard::detail {
 
@@ -14,27 +15,26 @@ void PeakFinder::add(std::int64_t at, bool taken, std::size_t device, std::int64
          static_cast<std::uint64_t>(device) << kByteBits | static_cast<std::uint64_t>(std::min(bytes, kMost))});
 }
 
-void PeakFinder::find(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
-                      Nanoseconds makespan, MemoryPeaks& peaks) {
+void PeakFinder::find_changes(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
+                              Nanoseconds makespan) {
   const Graph& graph = problem.problem.graph();
   const auto& slots = graph.consumer_rows().starts();
   const Span* const spans = record.ops.values().data();
   const DeviceId* const devices = placement.values().data();
   changes_.clear();
-  freed_.assign(problem.ops, 0);
-  held_.assign(problem.devices, 0);
+  op_changes_.assign(problem.ops, {0, 0});
   last_use_.assign(problem.devices, {0, ~std::uint32_t{0}, 0});
   LastUse* const last_use = last_use_.data();
-
+  OpChange* const op_changes = op_changes_.data();
   for (std::uint32_t id = 0; id < problem.ops; ++id) {
     const OpId op{id};
     const std::size_t home = devices[id].index();
     const auto [start, end] = spans[id];
-    held_[home] += problem.problem.resident_bytes(op).count;
+    lines_[home].held += problem.problem.resident_bytes(op).count;
     std::int64_t taken = 0;
     if (end > start) {
       taken = graph.workspace_bytes(op).count;
-      freed_[id] += taken;
+      op_changes[id].freed += taken;
     }
     for (const TensorId tensor : graph.outputs(op)) {
       const std::int64_t bytes = graph.bytes(tensor).count;
@@ -63,7 +63,7 @@ void PeakFinder::find(const DenseProblem& problem, const Placement& placement, c
           use.tensor = ~std::uint32_t{0};  // a broadcast to several is met once per device
           if (use.end == transfer.start) return;
           add(transfer.start, true, device, bytes);
-          freed_[use.op] += bytes;
+          op_changes[use.op].freed += bytes;
         };
         arrive(transfer.to);
         const auto from = static_cast<std::uint32_t>(home);
@@ -82,32 +82,91 @@ void PeakFinder::find(const DenseProblem& problem, const Placement& placement, c
         add(sent, false, home, bytes);
       } else if (last > start.count) {
         taken += bytes;
-        freed_[last_op] += bytes;
+        op_changes[last_op].freed += bytes;
       }
     }
-    add(start.count, true, home, taken);
+    op_changes[id].taken = taken;
   }
-  for (std::uint32_t id = 0; id < problem.ops; ++id) add(spans[id].end.count, false, devices[id].index(), freed_[id]);
-  sort();
+  if (!problem.zero_durations) return;
+  for (std::uint32_t id = 0; id < problem.ops; ++id) {
+    const auto [start, end] = spans[id];
+    if (start != end) continue;
+    add(start.count, true, devices[id].index(), op_changes[id].taken);
+    add(end.count, false, devices[id].index(), op_changes[id].freed);
+  }
+}
 
+/// The ops of each device that take time, by their starts.
+void PeakFinder::line_up(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record) {
+  const Span* const spans = record.ops.values().data();
+  const DeviceId* const devices = placement.values().data();
+  std::span<const std::uint32_t> started = record.started;
+  if (!record.in_order) {
+    // Where an engine has left none, changes_ is not needed yet.
+    changes_.clear();
+    for (std::uint32_t id = 0; id < problem.ops; ++id)
+      if (spans[id].start != spans[id].end) changes_.push_back({static_cast<std::uint64_t>(spans[id].start.count), id});
+    sort();
+    started_.clear();
+    for (const Change& change : changes_) started_.push_back(static_cast<std::uint32_t>(change.where));
+    started = started_;
+  }
+  first_.assign(problem.devices + 1, 0);
+  for (const std::uint32_t id : started) ++first_[devices[id].index() + 1];
+  for (std::uint32_t device = 0; device < problem.devices; ++device) first_[device + 1] += first_[device];
+  in_line_.resize(problem.ops);
+  for (const std::uint32_t id : started) in_line_[first_[devices[id].index()]++] = id;
+  const std::uint32_t* begin = in_line_.data();
+  for (std::uint32_t device = 0; device < problem.devices; ++device) {
+    const std::uint32_t* const end = in_line_.data() + first_[device];
+    const std::uint64_t next = begin == end ? kNever : static_cast<std::uint64_t>(spans[*begin].start.count) << 1 | 1;
+    lines_[device] = {next, 0, 0, 0, begin, end, false};
+    begin = end;
+  }
+}
+
+/// The device's own ops, up to `when`.
+void PeakFinder::advance(Line& line, std::uint64_t when, const Span* spans) const {
+  while (line.next <= when) {
+    const std::uint32_t id = *line.op;
+    line.runs = !line.runs;
+    if (line.runs) {
+      line.take(op_changes_[id].taken, line.next);
+      line.next = static_cast<std::uint64_t>(spans[id].end.count) << 1;
+    } else {
+      line.held -= op_changes_[id].freed;
+      ++line.op;
+      line.next = line.op == line.end ? kNever : static_cast<std::uint64_t>(spans[*line.op].start.count) << 1 | 1;
+    }
+  }
+}
+
+void PeakFinder::find(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
+                      Nanoseconds makespan, MemoryPeaks& peaks) {
+  lines_.resize(problem.devices);
+  line_up(problem, placement, record);
+  find_changes(problem, placement, record, makespan);
+  sort();
+  const Span* const spans = record.ops.values().data();
+  for (Line& line : lines_) line.peak = line.held;
+  for (const Change& change : changes_) {
+    Line& line = lines_[change.where >> kByteBits];
+    const auto bytes = static_cast<std::int64_t>(change.where & ((std::uint64_t{1} << kByteBits) - 1));
+    advance(line, change.when, spans);
+    if ((change.when & 1) != 0)
+      line.take(bytes, change.when);
+    else
+      line.held -= bytes;
+  }
   peaks.makespan = makespan;
   peaks.peak.assign(problem.devices, Bytes{0});
   peaks.peak_at.assign(problem.devices, Nanoseconds{0});
-  for (std::uint32_t device = 0; device < problem.devices; ++device)
-    peaks.peak[DeviceId{device}] = Bytes{held_[device]};
-  for (const Change& change : changes_) {
-    const DeviceId device{change.where >> kByteBits};
-    const auto bytes = static_cast<std::int64_t>(change.where & ((std::uint64_t{1} << kByteBits) - 1));
-    std::int64_t& held = held_[device.index()];
-    const std::int64_t sign = static_cast<std::int64_t>(change.when & 1) * 2 - 1;
-    held += sign * bytes;
-    if (held > peaks.peak[device].count) {
-      peaks.peak[device] = Bytes{held};
-      peaks.peak_at[device] = Nanoseconds{static_cast<std::int64_t>(change.when >> 1)};
-    }
-  }
   peaks.fits = true;
   for (const DeviceId device : problem.problem.devices()) {
+    Line& line = lines_[device.index()];
+    advance(line, kNever - 1, spans);
+    peaks.peak[device] = Bytes{line.peak};
+    peaks.peak_at[device] = Nanoseconds{static_cast<std::int64_t>(line.peak_when >> 1)};
     const auto capacity = problem.problem.cluster().device(device).memory;
     peaks.fits = peaks.fits && (!capacity || peaks.peak[device] <= *capacity);
   }

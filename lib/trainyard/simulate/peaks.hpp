@@ -14,8 +14,10 @@ namespace trainyard::detail {
 /// themselves.
 ///
 /// Every holding becomes a taking and a letting-go, of which those at one op's start and those at one op's end count as
-/// one each. All are sorted by time, letting-go before taking at one instant, and summed up in one sweep over all
-/// devices: O(ops + edges) where times are spread evenly, with a logarithm more where they are not.
+/// one each. The ops of a device run one after the other, so that theirs need no sorting; what is left, takings at a
+/// transfer's start, letting-go at its end, and all of ops that take no time, is sorted by time and merged with them,
+/// letting-go before taking at one instant: O(ops + edges) where times are spread evenly, with a logarithm more where
+/// they are not.
 class PeakFinder {
  public:
   void find(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
@@ -30,17 +32,44 @@ class PeakFinder {
   static constexpr unsigned kByteBits = 44;  // 16 TiB in one piece; more is added in several
 
   void add(std::int64_t at, bool taken, std::size_t device, std::int64_t bytes);
+  void find_changes(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
+                    Nanoseconds makespan);
   void sort();
+  void line_up(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record);
 
   struct LastUse {
     std::int64_t end;
     std::uint32_t tensor, op;
   };
-  std::vector<LastUse> last_use_;    // by device, of the tensor at hand
-  std::vector<std::int64_t> freed_;  // by op id: bytes let go at its end
+  /// Of one op: bytes taken at its start, bytes let go at its end.
+  struct OpChange {
+    std::int64_t taken, freed;
+  };
+  /// What a device holds, as its time goes on.
+  struct Line {
+    std::uint64_t next;  // when the op at hand starts or ends
+    std::int64_t held, peak;
+    std::uint64_t peak_when;
+    const std::uint32_t *op, *end;  // those to come, the first of them maybe running
+    bool runs;
+
+    void take(std::int64_t bytes, std::uint64_t when) {
+      held += bytes;
+      if (held <= peak) return;
+      peak = held;
+      peak_when = when;
+    }
+  };
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  void advance(Line& line, std::uint64_t when, const Span* spans) const;
+
+  std::vector<LastUse> last_use_;     // by device, of the tensor at hand
+  std::vector<OpChange> op_changes_;  // by op id
   std::vector<Change> changes_, sorted_;
   std::vector<std::uint32_t> first_;
-  std::vector<std::int64_t> held_;
+  std::vector<Line> lines_;             // by device
+  std::vector<std::uint32_t> started_;  // as the record's, where it has none
+  std::vector<std::uint32_t> in_line_;  // ops that take time, by device, by start
 };
 
 }  // namespace trainyard::detail

@@ -23,7 +23,9 @@ class PriorityWalk {
         ops_(workspace.ops.data()),
         device_free_(workspace.device_free.data()),
         channel_free_(workspace.channel_free.data()),
-        given_(durations) {
+        given_(durations),
+        zeros_(problem.zero_durations || durations != nullptr),
+        pairs_(problem.links == DenseProblem::Links::pairs && durations == nullptr) {
     start(schedule);
   }
 
@@ -31,15 +33,12 @@ class PriorityWalk {
     for (const std::uint32_t source : problem_.sources) ready(source, 0);
     drain();
     for (;;) {
-      const bool over = lines_.wakes.empty();
-      if (!lines_.touched.empty() && (over || lines_.wakes.front().time > now_)) {
+      if (!lines_.touched.empty() && lines_.wakes.first_time() > now_) {
         look_at_channels();
         continue;
       }
-      if (over) break;
-      std::pop_heap(lines_.wakes.begin(), lines_.wakes.end(), Later{});
-      const Wake wake = lines_.wakes.back();
-      lines_.wakes.pop_back();
+      Wake wake{};
+      if (!lines_.wakes.take(wake)) break;
       now_ = wake.time;
       if (wake.what < problem_.devices)
         wake_device(wake.what);
@@ -52,10 +51,6 @@ class PriorityWalk {
   }
 
  private:
-  struct Later {
-    bool operator()(const Wake& a, const Wake& b) const { return a.time > b.time; }
-  };
-
   void start(const Schedule& schedule) {
     lines_.devices.resize(problem_.devices);
     lines_.ready_slots.resize(problem_.ops);
@@ -97,16 +92,13 @@ class PriorityWalk {
   std::int64_t duration(std::uint32_t op, std::uint32_t device) const {
     return given_ != nullptr ? given_[problem_.op_id(op)].count : problem_.duration_of(op, device);
   }
-  void wake_at(std::int64_t time, std::uint32_t what) {
-    lines_.wakes.push_back({time, what});
-    std::push_heap(lines_.wakes.begin(), lines_.wakes.end(), Later{});
-  }
+  [[gnu::always_inline]] void wake_at(std::int64_t time, std::uint32_t what) { lines_.wakes.push({time, what}); }
 
   // --- ops ---
 
   void ready(std::uint32_t op, std::int64_t at) {
     const std::uint32_t device = ops_[op].device;
-    if (duration(op, device) == 0) {
+    if (zeros_ && duration(op, device) == 0) {
       record_op(op, at, at);
       last_ = std::max(last_, at);
       work_.instant.push_back(op);
@@ -151,6 +143,7 @@ class PriorityWalk {
     device_free_[device] = end + problem_.device_gap[device];
     last_ = std::max(last_, end);
     record_op(op, now_, end);
+    if constexpr (kRecord) work_.record.started.push_back(problem_.op_id(op));
     line.wake = 0;  // whatever becomes ready for it now is seen to below
     finish(op, device, end);
     drain();
@@ -164,6 +157,66 @@ class PriorityWalk {
     const std::uint32_t first = problem_.first_output[op], last = problem_.first_output[op + 1];
     // Transfers of one op compete where they share a channel.
     const bool alone = last - first == 1;
+    if (alone && pairs_) {
+      send_in_pairs(first, device, end);
+    } else {
+      send_all(first, last, device, end);
+    }
+    if (problem_.first_before != nullptr)
+      for (std::uint32_t i = problem_.first_before[op]; i < problem_.first_before[op + 1]; ++i)
+        satisfy(static_cast<std::uint32_t>(problem_.before[i].index()), end);
+  }
+
+  /// The only tensor of an op, where each pair of devices has channels of its own: what need not wait leaves no trace.
+  void send_in_pairs(std::uint32_t tensor, std::uint32_t device, std::int64_t end) {
+    auto& waiting = work_.destinations;
+    waiting.clear();
+    std::uint32_t slot = problem_.slot(tensor);
+    const std::uint32_t last = problem_.first_consumer[tensor + 1];
+    for (std::uint32_t edge = problem_.first_consumer[tensor]; edge < last; ++edge) {
+      const auto op = static_cast<std::uint32_t>(problem_.consumer[edge].index());
+      const std::uint32_t to = ops_[op].device;
+      if (to == device) {
+        satisfy(op, end);
+        continue;
+      }
+      Workspace::Sent& sent = work_.sent[to];
+      if (sent.tensor != tensor) {
+        sent.tensor = tensor;
+        const DenseProblem::Pair pair = problem_.pair(device, to);
+        const std::int64_t time = problem_.transfer_time(tensor, pair);
+        const std::uint32_t channel = pair.channel;
+        sent.last_edge = kNoEdge;
+        if (time == 0 || channel == DenseProblem::kNoChannel) {
+          sent.arrival = end + time;
+        } else if (channel_free_[channel] <= end && lines_.nobody(channel) && lines_.coming[channel] == 0) {
+          sent.arrival = end + time;
+          channel_free_[channel] = sent.arrival + problem_.channel_gap[channel];
+        } else {
+          sent.last_edge = edge;
+          work_.next_edge[edge] = kNoEdge;
+          waiting.push_back({to, edge, 0});
+          continue;
+        }
+        if constexpr (kRecord) work_.record.transfers[slot] = {end, end, sent.arrival, to};
+        ++slot;
+      }
+      if (sent.last_edge == kNoEdge) {
+        satisfy(op, sent.arrival);
+      } else if (sent.last_edge != edge) {
+        work_.next_edge[sent.last_edge] = edge;
+        work_.next_edge[edge] = kNoEdge;
+        sent.last_edge = edge;
+      }
+    }
+    if constexpr (kRecord)
+      work_.record.transfers_of[problem_.tensor_id(tensor).index()] =
+          slot - problem_.slot(tensor) + static_cast<std::uint32_t>(waiting.size());
+    for (const auto& transfer : waiting) send(slot++, tensor, device, transfer.device, transfer.first_edge, end, false);
+  }
+
+  void send_all(std::uint32_t first, std::uint32_t last, std::uint32_t device, std::int64_t end) {
+    const bool alone = last - first == 1;
     for (std::uint32_t tensor = first; tensor < last; ++tensor) {
       find_destinations(problem_, work_, tensor, device, [&](std::uint32_t consumer) { satisfy(consumer, end); });
       if constexpr (kRecord)
@@ -174,9 +227,6 @@ class PriorityWalk {
       for (std::uint32_t i = 0; i < work_.destinations.size(); ++i)
         send(base + i, tensor, device, work_.destinations[i].device, work_.destinations[i].first_edge, end, one);
     }
-    if (problem_.first_before != nullptr)
-      for (std::uint32_t i = problem_.first_before[op]; i < problem_.first_before[op + 1]; ++i)
-        satisfy(static_cast<std::uint32_t>(problem_.before[i].index()), end);
   }
 
   // --- transfers ---
@@ -275,6 +325,8 @@ class PriorityWalk {
   std::int64_t* const device_free_;
   std::int64_t* const channel_free_;
   const Nanoseconds* const given_;
+  const bool zeros_;  // some op may take no time
+  const bool pairs_;  // DenseProblem::Links::pairs may be relied on
   std::int64_t now_ = 0, last_ = 0;
 };
 
@@ -287,6 +339,7 @@ std::int64_t run_priorities(const DenseProblem& problem, const Schedule& schedul
   workspace.prepare_sending(problem);
   if (!record) return PriorityWalk<false>{problem, schedule, durations, workspace}.run();
   workspace.prepare_record(problem);
+  workspace.record.in_order = true;
   return PriorityWalk<true>{problem, schedule, durations, workspace}.run();
 }
 

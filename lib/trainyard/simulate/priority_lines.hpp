@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,76 @@ struct EarlierWake {
   bool operator()(const Wake& a, const Wake& b) const { return a.time < b.time; }
 };
 
+/// What is to be looked at next: a heap of four children per node. As in PackedHeap, what is taken leaves a hole at the
+/// root, which the next push fills: most looks at a device lead to the next one at it.
+class WakeHeap {
+ public:
+  void clear() {
+    wakes_.assign(1, kNothing);
+    size_ = 0;
+    hole_ = false;
+  }
+  void push(const Wake& wake) {
+    if (hole_) {
+      hole_ = false;
+      sink(wake);
+      return;
+    }
+    std::size_t at = size_++;
+    if (wakes_.size() < size_ + 4) wakes_.resize(size_ + 4, kNothing);  // sink() looks at four children
+    while (at > 0) {
+      const std::size_t parent = (at - 1) / 4;
+      if (wakes_[parent].time <= wake.time) break;
+      wakes_[at] = wakes_[parent];
+      at = parent;
+    }
+    wakes_[at] = wake;
+  }
+  /// When the first one is due; the end of time where there is none.
+  std::int64_t first_time() {
+    fill_hole();
+    return wakes_[0].time;
+  }
+  /// False where there is none.
+  bool take(Wake& wake) {
+    fill_hole();
+    if (size_ == 0) return false;
+    wake = wakes_[0];
+    hole_ = true;
+    return true;
+  }
+
+ private:
+  static constexpr Wake kNothing{std::numeric_limits<std::int64_t>::max(), 0};
+
+  void fill_hole() {
+    if (!hole_) return;
+    hole_ = false;
+    const Wake last = wakes_[--size_];
+    wakes_[size_] = kNothing;
+    if (size_ > 0) sink(last);
+  }
+  void sink(const Wake& wake) {
+    Wake* const wakes = wakes_.data();
+    std::size_t at = 0;
+    for (;;) {
+      const std::size_t child = 4 * at + 1;
+      if (child >= size_) break;
+      const std::size_t ab = child + (wakes[child + 1].time < wakes[child].time ? 1U : 0U);
+      const std::size_t cd = child + 2 + (wakes[child + 3].time < wakes[child + 2].time ? 1U : 0U);
+      const std::size_t least = wakes[cd].time < wakes[ab].time ? cd : ab;
+      if (wakes[least].time >= wake.time) break;
+      wakes[at] = wakes[least];
+      at = least;
+    }
+    wakes[at] = wake;
+  }
+
+  std::vector<Wake> wakes_;  // and four that are nothing
+  std::size_t size_ = 0;
+  bool hole_ = false;
+};
+
 /// The queues of policy priority. Devices: a line of ops that are ready by the time the device is free, and one of
 /// those known to become ready later; in slices of two shared arrays, whose lengths the placement gives. Channels:
 /// pairing heaps (Fredman et al. 1986) over a pool of nodes, since a transfer may stand in several lines, nobody knows
@@ -104,8 +175,8 @@ struct PriorityLines {
   std::vector<std::uint32_t> free_nodes;
   std::vector<std::uint8_t> touched_flag;
   std::vector<std::uint32_t> touched;  // channels to look at before time goes on
-  std::vector<Wake> wakes;             // heap
-  std::vector<std::uint32_t> coming;   // by channel: transfers that will stand in line when they are ready
+  WakeHeap wakes;
+  std::vector<std::uint32_t> coming;  // by channel: transfers that will stand in line when they are ready
 
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 

@@ -3,13 +3,12 @@
 #include <cassert>
 #include <utility>
 
-#include "trainyard/simulate/commit_engine.hpp"
 #include "trainyard/simulate/dense_problem.hpp"
 #include "trainyard/simulate/event_engine.hpp"
 #include "trainyard/simulate/memory.hpp"
 #include "trainyard/simulate/peaks.hpp"
-#include "trainyard/simulate/priority_engine.hpp"
 #include "trainyard/simulate/record.hpp"
+#include "trainyard/simulate/run_engine.hpp"
 #include "trainyard/simulate/usage.hpp"
 #include "trainyard/simulate/workspace.hpp"
 
@@ -35,11 +34,7 @@ Simulation::~Simulation() = default;
 const Problem& Simulation::problem() const { return problem_->problem; }
 
 Nanoseconds Simulation::run(const Schedule& schedule, const Nanoseconds* durations, bool record) {
-  const bool priorities = schedule.policy == Policy::priority && !schedule.priority.empty();
-  const auto engine = problem().cluster().has_fair_channels() ? detail::run_event_engine
-                      : priorities                            ? detail::run_priorities
-                                                              : detail::run_commits;
-  const std::int64_t makespan = engine(*problem_, schedule, durations, record, state_->workspace);
+  const std::int64_t makespan = detail::run_engine(*problem_, schedule, durations, record, state_->workspace);
   assert(makespan != detail::kDeadlock);
   return Nanoseconds{makespan};
 }

@@ -23,7 +23,10 @@ void Workspace::prepare_sending(const DenseProblem& problem) {
 }
 
 void Workspace::prepare_record(const DenseProblem& problem) {
+  record.started.clear();
+  record.in_order = false;
   if (record.ops.size() == problem.ops) return;
+  record.started.reserve(problem.ops);
   record.ops.assign(problem.ops, {});
   record.transfers_of.resize(problem.tensors);
   record.transfers.resize(problem.edges);
