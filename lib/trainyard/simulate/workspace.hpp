@@ -72,8 +72,8 @@ struct Workspace {
       std::uint32_t to;
     };
     IdMap<OpId, Span> ops;
-    std::vector<std::uint32_t> started;  // ids of ops that take time: those of one device by their starts
-    bool in_order = false;               // `started` is filled in
+    std::vector<std::uint32_t> started;       // ids of ops that take time: those of one device by their starts
+    bool in_order = false;                    // `started` is filled in
     std::vector<std::uint32_t> transfers_of;  // tensor id -> how many transfers
     std::vector<Transfer> transfers;          // by slot: DenseProblem::slot() and up, not sorted by destination
   };
