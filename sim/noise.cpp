@@ -79,5 +79,12 @@ NoiseResult noise_of(const Problem& problem, const Schedule& schedule, const Noi
     throw UsageError(error, "--noise");
   }
 }
+NoiseResult noise_of(const StepTimes& steps, const NoiseOptions& options) {
+  try {
+    return simulate_steps_noise(steps, options);
+  } catch (const InputError& error) {
+    throw UsageError(error, "--noise");
+  }
+}
 
 }  // namespace trainyard::program

@@ -100,6 +100,14 @@ std::string steady_reason(const SteadyState& steady) {
   return "load of the busiest device";
 }
 
+void add_noise_rows(Table& table, const NoiseResult& noise) {
+  table.add_row({"with noise",
+                 fmt::format("mean {}, deviation {}", format_time(rounded(noise.mean_ns)), percent(noise.deviation))});
+  table.add_row(
+      {"", fmt::format("p50 {}, p95 {}, p99 {} ({})", format_time(noise.p50), format_time(noise.p95),
+                       format_time(noise.p99), counted(static_cast<std::int64_t>(noise.samples.size()), "sample"))});
+}
+
 void add_step_rows(Table& table, const StepTimes& steps) {
   const auto count = static_cast<std::int64_t>(steps.ends.size());
   table.add_row(
@@ -184,15 +192,9 @@ std::string run_text(const RunResult& run) {
     table.add_row(
         {"largest load", fmt::format("{} (at least {})", format_time(run.load->value), format_time(run.load->bound))});
   table.add_row({"step time", format_time(run.summary.makespan)});
+  if (run.noise) add_noise_rows(table, *run.noise);
   if (run.steps) add_step_rows(table, *run.steps);
-  if (run.noise) {
-    const NoiseResult& noise = *run.noise;
-    table.add_row({"with noise", fmt::format("mean {}, deviation {}", format_time(rounded(noise.mean_ns)),
-                                             percent(noise.deviation))});
-    table.add_row(
-        {"", fmt::format("p50 {}, p95 {}, p99 {} ({})", format_time(noise.p50), format_time(noise.p95),
-                         format_time(noise.p99), counted(static_cast<std::int64_t>(noise.samples.size()), "sample"))});
-  }
+  if (run.steps_noise) add_noise_rows(table, *run.steps_noise);
   table.add_row({"lower bound", fmt::format("{} ({})", format_time(run.summary.bound.value), run.summary.bound.name)});
   table.add_row({"busy", percent(run.summary.busy) + " of device time"});
   table.add_row({"exposed communication", format_time(run.summary.exposed_communication)});

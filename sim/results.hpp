@@ -32,9 +32,10 @@ struct RunResult {
   Timeline timeline;
   RunSummary summary;
   std::optional<double> search_seconds;
-  std::optional<StepTimes> steps = {};    // --steps
-  std::optional<NoiseResult> noise = {};  // --noise
-  std::optional<LoadResult> load = {};    // --objective max-load
+  std::optional<StepTimes> steps = {};          // --steps
+  std::optional<NoiseResult> noise = {};        // --noise
+  std::optional<NoiseResult> steps_noise = {};  // --steps and --noise: of the time per step
+  std::optional<LoadResult> load = {};          // --objective max-load
 };
 
 /// Of the problem that a schedule with splits is of, where that is another one.

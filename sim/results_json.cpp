@@ -190,6 +190,7 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
   if (run.search_seconds) object["search_seconds"] = *run.search_seconds;
   if (run.steps) object["steps"] = steps_json(*run.steps);
   if (run.noise) object["noise"] = noise_json(*run.noise);
+  if (run.steps_noise) object["steps"]["noise"] = noise_json(*run.steps_noise);
   object["ops"] = run.problem.op_count();
   object["transfers"] = summary.transfers;
   object["transferred_bytes"] = summary.transferred.count;

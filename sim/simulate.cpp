@@ -25,7 +25,6 @@ int run_simulate(const Arguments& arguments, Console& console) {
   const std::optional<NoiseOptions> noise = noise_options(arguments);
   const auto steps =
       arguments.steps.empty() ? 0 : static_cast<std::size_t>(whole_number(arguments.steps, "--steps", 1));
-  if (steps > 0 && noise) throw UsageError("--steps and --noise do not go together", "give one of them");
 
   Outputs outputs;
   for (const std::string& input : {word, arguments.cluster, arguments.schedule, arguments.costs}) outputs.reads(input);
@@ -60,6 +59,7 @@ int run_simulate(const Arguments& arguments, Console& console) {
   if (noise) run->noise = noise_of(run->problem, run->schedule, *noise);
   if (steps > 0) {
     run->steps = simulate_steps(run->problem, run->schedule, steps);
+    if (noise) run->steps_noise = noise_of(*run->steps, *noise);
     // The page shows the bound; it takes long on many ops.
     all_steps = run_of_steps(*run, arguments.report.empty() ? bound : best_lower_bound(run->steps->problem));
   }

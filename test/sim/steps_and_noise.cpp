@@ -58,6 +58,25 @@ TEST_CASE("simulate --noise gives the same bytes for any number of threads") {
   CHECK(contains(run_trainyard(folder.path(), run + "5%").output, "with noise"));
 }
 
+TEST_CASE("simulate --steps with --noise tells how the time per step scatters") {
+  const TemporaryFolder folder;
+  write_inputs(folder);
+  const std::string run = "simulate layer.json --cluster pair.toml --placer single --steps 5 --samples 50 --noise ";
+  const auto noise = [&](const std::string& words) {
+    return json_of(run_trainyard(folder.path(), run + words + " --json"))["steps"]["noise"];
+  };
+  // One device: every step takes 1000 + 500, and nothing overlaps.
+  CHECK(noise("0%")["p50_ns"] == 1500);
+  CHECK(noise("0%")["deviation"] == 0);
+  const auto one = noise("5% --threads 1");
+  CHECK(one["samples"] == 50);
+  CHECK(one["deviation"] > 0);
+  CHECK(noise("5% --threads 3") == one);
+  // The mean of three steps scatters less than one step.
+  const auto json = json_of(run_trainyard(folder.path(), run + "5% --json"));
+  CHECK(json["noise"]["deviation"] > one["deviation"]);
+}
+
 TEST_CASE("compare --noise tells how often a schedule beats the best") {
   const TemporaryFolder folder;
   write_inputs(folder);
@@ -78,7 +97,6 @@ TEST_CASE("what is wrong with --steps and --noise is said") {
   write_inputs(folder);
   const std::pair<const char*, const char*> wrong[] = {
       {"--steps 0", "--steps: '0' is not a whole number of at least 1"},
-      {"--steps 2 --noise 5%", "do not go together"},
       {"--samples 5", "--samples is for --noise"},
       {"--threads 5", "--threads: heft does not search, and there is no --noise"},
       {"--noise 5", "'5' has no unit"},

@@ -63,6 +63,35 @@ TEST_CASE("in a chain of equal ops the variances add up") {
   CHECK(std::abs(result.deviation - 0.02) < 4 * 0.00022);
 }
 
+TEST_CASE("without noise every sample of several steps is the mean over their second half") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(52, seed);
+    const Problem problem = random_problem(random);
+    const Schedule schedule = random_schedule(random, problem);
+    const std::size_t k = 1 + random.below(6);
+    const StepTimes steps = simulate_steps(problem, schedule, k);
+    const auto end = [&](std::size_t step) { return step == 0 ? 0 : steps.ends[step - 1].count; };
+    const auto n = static_cast<std::int64_t>(k - k / 2);
+    const Nanoseconds mean{(2 * (end(k) - end(k / 2)) + n) / (2 * n)};  // halves up
+    CHECK(simulate_steps_noise(steps, noise_of(0, 3)).samples == std::vector<Nanoseconds>(3, mean));
+  }
+}
+
+TEST_CASE("op copies of several steps scatter each on its own") {
+  const SmallInstance one{{{0, 1'000'000}}, {}};
+  const StepTimes steps = simulate_steps(problem_of(one, linked(1)), schedule_of(one), 8);
+  const NoiseResult result = simulate_steps_noise(steps, noise_of(0.2, 4000));
+  // The mean of four: a deviation of 0.2 / 2, with a standard error of 0.1 / sqrt(2 x 4000) = 0.0011, which the
+  // log-normal's tail makes somewhat larger; that of the mean is 0.1 / sqrt(4000) = 0.0016.
+  CHECK(std::abs(result.mean_ns / 1e6 - 1) < 4 * 0.0016);
+  CHECK(std::abs(result.deviation - 0.1) < 5 * 0.0011);
+  NoiseOptions threads = noise_of(0.2, 37);
+  const NoiseResult alone = simulate_steps_noise(steps, threads);
+  threads.threads = 3;
+  CHECK(simulate_steps_noise(steps, threads) == alone);
+}
+
 TEST_CASE("any number of threads gives the same result") {
   Random random{5};
   RandomProblemOptions options;

@@ -12,7 +12,10 @@
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/core/random.hpp"
-#include "trainyard/simulate/simulation.hpp"
+#include "trainyard/simulate/dense_problem.hpp"
+#include "trainyard/simulate/event_engine.hpp"
+#include "trainyard/simulate/run_engine.hpp"
+#include "trainyard/simulate/workspace.hpp"
 
 namespace trainyard {
 namespace {
@@ -95,21 +98,26 @@ Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent) {
   return *at;
 }
 
-NoiseResult simulate_noise(const Problem& whole_problem, const Schedule& schedule, const NoiseOptions& options) {
-  const Problem problem = scheduled_problem(whole_problem, schedule);
-  check_schedule(problem, schedule);
+namespace {
+
+/// `measure` of every sample, after a run with its op times: of the makespan and, where `record`, what the run left.
+template <class Measure>
+NoiseResult draw_samples(const Problem& problem, const Schedule& schedule, const NoiseOptions& options, bool record,
+                         const Measure& measure) {
   check(problem, options);
   const NoisyTimes noisy{problem, schedule, options};
   NoiseResult result;
   result.samples.assign(options.samples, Nanoseconds{0});
-  const Simulation prepared{problem};
+  const detail::DenseProblem dense{problem};
   const std::size_t threads = std::clamp<std::size_t>(options.threads, 1, options.samples);
   const auto work = [&](std::size_t first) {
-    Simulation simulation = prepared;
+    detail::Workspace workspace{dense};
     IdMap<OpId, Nanoseconds> times(problem.op_count());
     for (std::size_t sample = first; sample < options.samples; sample += threads) {
       noisy.fill(sample, times);
-      result.samples[sample] = simulation.makespan(schedule, times);
+      const std::int64_t makespan = detail::run_engine(dense, schedule, times.values().data(), record, workspace);
+      assert(makespan != detail::kDeadlock);
+      result.samples[sample] = measure(Nanoseconds{makespan}, workspace.record);
     }
   };
   {
@@ -131,6 +139,32 @@ NoiseResult simulate_noise(const Problem& whole_problem, const Schedule& schedul
   result.p95 = percentile(result.samples, 95);
   result.p99 = percentile(result.samples, 99);
   return result;
+}
+
+}  // namespace
+
+NoiseResult simulate_noise(const Problem& whole_problem, const Schedule& schedule, const NoiseOptions& options) {
+  const Problem problem = scheduled_problem(whole_problem, schedule);
+  check_schedule(problem, schedule);
+  return draw_samples(problem, schedule, options, false,
+                      [](Nanoseconds makespan, const detail::Workspace::Record&) { return makespan; });
+}
+
+NoiseResult simulate_steps_noise(const StepTimes& steps, const NoiseOptions& options) {
+  const std::size_t count = steps.ends.size(), half = count / 2;
+  return draw_samples(steps.problem, steps.schedule, options, true,
+                      [&](Nanoseconds makespan, const detail::Workspace::Record& record) {
+                        // What keeps tensors ends with its step.
+                        const auto end_of = [&](std::size_t step) {
+                          Nanoseconds end{0};
+                          for (std::size_t i = 0; i < steps.ops_per_step; ++i)
+                            end = std::max(end, record.ops[OpId{step * steps.ops_per_step + i}].end);
+                          return end;
+                        };
+                        const auto n = static_cast<std::int64_t>(count - half);
+                        const std::int64_t ns = (makespan - (half > 0 ? end_of(half - 1) : Nanoseconds{0})).count;
+                        return Nanoseconds{ns / n + (ns % n * 2 >= n ? 1 : 0)};
+                      });
 }
 
 NoiseComparison compare_noise(const NoiseResult& first, const NoiseResult& second) {

@@ -11,6 +11,7 @@
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
+#include "trainyard/simulate/steps.hpp"
 
 namespace trainyard {
 
@@ -54,6 +55,15 @@ Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent);
 /// Throws InputError where check_schedule would; and for no samples or a deviation outside of 0 to 10 ("range"), a type
 /// that is not one of the graph's ("unknown-type", with the nearest), noise that could pass 2^62 ns ("too-large").
 NoiseResult simulate_noise(const Problem& problem, const Schedule& schedule, const NoiseOptions& options);
+
+/// The time per step under noise: of simulate_steps() with k steps, whose op copies scatter each on its own. A sample
+/// is
+///
+///     (end(k) - end(h)) / (k - h),    h = k / 2 rounded down, end(0) = 0,
+///
+/// to the nearest nanosecond, halves up: under noise no steps repeat, so that it is always the mean over the second
+/// half (SteadyState::From::average), or the one step. Throws as simulate_noise() does.
+NoiseResult simulate_steps_noise(const StepTimes& steps, const NoiseOptions& options);
 
 /// How often one schedule is shorter than another under the same noise.
 struct NoiseComparison {

@@ -115,7 +115,8 @@ StepTimes simulate_steps(const Problem& whole_problem, const Schedule& schedule,
   IdMap<DeviceId, Nanoseconds> load(problem.device_count());
   for (const OpId op : problem.ops()) load[schedule.placement[op]] += problem.duration(op, schedule.placement[op]);
   const SteadyState steady = steady_state(ends, *std::ranges::max_element(load));
-  return {std::move(ends), steady, unrolled.ties, std::move(copies), std::move(whole), std::move(timeline)};
+  return {std::move(ends),   steady,           problem.op_count(), unrolled.ties,
+          std::move(copies), std::move(whole), std::move(timeline)};
 }
 
 }  // namespace trainyard

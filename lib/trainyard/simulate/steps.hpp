@@ -40,8 +40,9 @@ SteadyState steady_state(std::span<const Nanoseconds> ends, Nanoseconds busiest_
 struct StepTimes {
   std::vector<Nanoseconds> ends;  // of each step: when the last of its ops ends; ascending
   SteadyState steady;
-  std::size_t ties = 0;  // dependencies from one step to the next; 0: only the devices' order ties them
-  Problem problem;       // the whole run, as transform/steps.hpp unrolls it
+  std::size_t ops_per_step = 0;  // op i of step s, from 0, is op s * ops_per_step + i of the whole run
+  std::size_t ties = 0;          // dependencies from one step to the next; 0: only the devices' order ties them
+  Problem problem;               // the whole run, as transform/steps.hpp unrolls it
   Schedule schedule;
   Timeline timeline;
 };
