@@ -199,6 +199,12 @@ void set_sharing(ClusterSpec& spec, const Arguments& arguments) {
   static const std::array<std::string, 3> names{"serial", "fair", "none"};
   if (arguments.sharing.empty()) return;
   const std::string& name = one_of(arguments.sharing, names, "--sharing");
+  if (spec.fabric && name != "serial")
+    throw UsageError(
+        fmt::format("--sharing {}: cluster '{}' is a fabric, whose links carry one transfer at a time", name,
+                    spec.name),
+        "leave the option out, or write the cluster with [[link]] and [[switch]], whose links can be shared");
+  if (spec.fabric) return;
   if (spec.links.empty())
     throw UsageError(
         fmt::format("--sharing: cluster '{}' has no links between two ends, and an egress is serial", spec.name),

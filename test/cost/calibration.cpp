@@ -97,6 +97,27 @@ TEST_CASE("routes of the cluster that differ are not given one measurement by th
   CHECK(match.routes_by_kind == 0);
 }
 
+TEST_CASE("a calibration gives a fabric its devices' facts and the times of its ports") {
+  Calibration calibration{.links = {two_segments("gpu0", "gpu1")}};
+  ClusterSpec spec{.name = "pod", .devices = numbered_devices(pair_spec().devices[0], 4)};
+  spec.fabric = FabricSpec{.hosts = 2,
+                           .devices_per_host = 2,
+                           .port_bandwidth = BytesPerSecond{1e9},
+                           .nics_per_host = 2,
+                           .nic_bandwidth = BytesPerSecond{1e9},
+                           .nic_latency = Nanoseconds{7'000},
+                           .hosts_per_leaf = 2};
+  calibration.links[0].from_kind = calibration.links[0].to_kind = cost_kind(spec.devices[0]);
+  CalibrationMatch match;
+  const Cluster cluster = make_cluster(calibrated(spec, calibration, &match));
+  CHECK(match.routes_by_kind == 4);  // two hosts, two ordered pairs in each
+  const MeasuredRoute measured = calibrated(pair_spec(), calibration).measured.front();
+  const Route within = cluster.route(DeviceId{0}, DeviceId{1});
+  CHECK((within.latency - measured.latency).count * (within.latency - measured.latency).count <= 1);
+  CHECK(within.bandwidth == measured.bandwidth);
+  CHECK(cluster.route(DeviceId{0}, DeviceId{2}).latency == Nanoseconds{14'000});  // 7 + 7, the fabric's own
+}
+
 TEST_CASE(
     "links that were measured beside others or through pageable memory predict only where nothing better is there") {
   CalibratedLink loaded = two_segments("gpu0", "gpu1"), pageable = loaded, pinned = loaded;

@@ -190,6 +190,8 @@ TEST_CASE("what is wrong with a fabric is found where it stands") {
   };
   const std::string rates = "port_bandwidth = \"1 GB/s\"\nnic_bandwidth = \"1 GB/s\"\nkind = \"H100\"\n";
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\n" + rates).empty());
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nsharing = \"serial\"\n" + rates).empty());
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nsharing = \"fair\"\n" + rates) == "fabric /fabric/sharing");
   CHECK(finding("[fabric]\ndevices_per_host = 2\n" + rates) == "missing-key /fabric");
   CHECK(finding("[fabric]\nhosts = -2\ndevices_per_host = 2\n" + rates) == "not-positive /fabric/hosts");
   CHECK(finding("[fabric]\nhosts = 1000000000000\ndevices_per_host = 2\n" + rates) == "fabric-size /fabric/hosts");

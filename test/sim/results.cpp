@@ -115,6 +115,12 @@ bandwidth = "1 GB/s"
   const auto refused = run_trainyard(folder.path(), "simulate fork.json --cluster egress.toml --sharing fair");
   CHECK(refused.exit_code == 2);
   CHECK(contains(refused.error, "has no links"));
+  const std::string fabric = "simulate fork.json --cluster 2x8xH100 --sharing ";
+  CHECK(run_trainyard(folder.path(), fabric + "serial").exit_code != 2);
+  const auto no_fabric = run_trainyard(folder.path(), fabric + "fair");
+  CHECK(no_fabric.exit_code == 2);
+  CHECK(contains(no_fabric.error, "is a fabric, whose links carry one transfer at a time"));
+  CHECK(contains(no_fabric.error, "[[link]]"));
 }
 
 TEST_CASE("place writes a schedule that simulate repeats") {

@@ -55,8 +55,24 @@ std::set<std::pair<std::string, std::string>> alike_kinds(const ClusterSpec& spe
   return alike;
 }
 
+/// A calibration is of one machine: its links between devices of the fabric's kind say what a port is like. What it
+/// knows by the size of a transfer, and routes between hosts, have no place in a fabric.
+void calibrate_fabric(ClusterSpec& spec, const Calibration& calibration, CalibrationMatch& match) {
+  FabricSpec& fabric = *spec.fabric;
+  if (fabric.devices_per_host < 2) return;
+  const std::string& kind = cost_kind(spec.devices.front());
+  if (std::ranges::any_of(spec.devices, [&](const Device& device) { return cost_kind(device) != kind; })) return;
+  const CalibratedLink* link = link_of_kinds(calibration, kind, kind);
+  if (link == nullptr) return;
+  const MeasuredRoute route = measured_route(calibration, *link, false, "", "");
+  fabric.port_latency = Nanoseconds{(route.latency.count + 1) / 2};  // a route within a host passes two ports
+  fabric.port_bandwidth = route.bandwidth;
+  match.routes_by_kind += fabric.device_count() * (fabric.devices_per_host - 1);
+}
+
 void calibrate_routes(ClusterSpec& spec, const Calibration& calibration, CalibrationMatch& match) {
   if (calibration.links.empty() || spec.devices.size() < 2) return;
+  if (spec.fabric) return calibrate_fabric(spec, calibration, match);
   const bool small = spec.devices.size() <= kMostDevicesByKind;
   std::map<std::pair<std::string, std::string>, const CalibratedLink*> by_name;
   for (const CalibratedLink& link : calibration.links) {

@@ -135,7 +135,9 @@ struct CalibrationMatch {
 /// A route from a to b is measured where the calibration has a link of these names, alone and, if there is one, pinned.
 /// Else, in clusters of at most 256 devices, it takes the times of the first link between devices of these two kinds,
 /// if all such links of the calibration lead over one path and all routes of the cluster between the two kinds are
-/// alike.
+/// alike. Of a fabric, whose routes have no times of their own, routes within a host take latency and bandwidth of that
+/// link (to within a nanosecond), whatever its size, where all devices are of one kind; routes between hosts keep the
+/// fabric's.
 ClusterSpec calibrated(ClusterSpec spec, const Calibration& calibration, CalibrationMatch* match = nullptr);
 
 }  // namespace trainyard

@@ -132,6 +132,9 @@ void read_fabric(TableReader& table, ClusterSpec& spec) {
   fabric.hosts_per_leaf = read_count(table, "hosts_per_leaf", fabric.hosts);
   fabric.oversubscription = table.number("oversubscription").value_or(1);
   fabric.uplink_latency = latency("uplink_latency");
+  if (const auto sharing = table.text("sharing"); sharing && !sharing->empty() && *sharing != "serial")
+    table.fail(*table.get("sharing"), "sharing", "fabric", "the links of a fabric carry one transfer at a time",
+               "leave \"sharing\" out, or write the cluster with [[link]] and [[switch]], whose links can be shared");
   if (!spec.devices.empty()) return;
   const Device like = read_device_facts(table);
   if (fabric.hosts <= FabricSpec::kMostDevices && fabric.devices_per_host <= FabricSpec::kMostDevices &&
