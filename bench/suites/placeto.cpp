@@ -62,7 +62,11 @@ int run_placeto(const SuiteOptions& options, std::ostream& out) {
       << wrapped(
              "\"not built\": the placer is not in this build's catalogue. OOM: published as out of memory; (over): "
              "more "
-             "than the memory here. The recurrent placer of the paper's last column is left out.",
+             "than the memory here. The recurrent placer of the paper's last column is left out. Where the trend "
+             "differs: of NASNet the expert puts the branches of each cell apart, and with the mobile network, the "
+             "smaller of the two published, between a third and a half of its step is transfers over PCIe that nothing "
+             "overlaps; the paper does not say which network or bandwidth it had. NMT fits on one GPU here: its sizes "
+             "and batch are not published, and what the framework holds besides is not counted.",
              118);
   return 0;
 }
