@@ -58,9 +58,9 @@ int run_pesto(const SuiteOptions& options, std::ostream& out) {
       << table.text() << "\n"
       << wrapped(
              "Published on average: 14 % less than the best alternative, 15.5 % less than the expert, 23.4 % less than "
-             "Baechi. The graphs are kernels of the zoo, without the small CPU ops of TensorFlow that a third of the "
-             "paper's ops are and that its integer program places too. RNNLM, NMT and Transformer train in 32 steps "
-             "or words here; the paper does not say. \"not built\": the placer is not in this build's catalogue.",
+             "Baechi. The graphs are kernels of the zoo, without TensorFlow's small CPU ops, which the paper's integer "
+             "program places too. RNNLM, NMT and Transformer train in 32 steps or words here; the paper does not say. "
+             "\"not built\": the placer is not in this build's catalogue.",
              118);
   return 0;
 }
