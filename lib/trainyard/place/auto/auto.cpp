@@ -13,6 +13,7 @@
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/place/auto/auto_load.hpp"
 #include "trainyard/place/auto/island.hpp"
+#include "trainyard/place/auto/multilevel.hpp"
 #include "trainyard/place/auto/split_moves.hpp"
 #include "trainyard/place/evaluator.hpp"
 #include "trainyard/place/exact/branch_and_bound.hpp"
@@ -53,6 +54,7 @@ class AutoPlacer {
     if (!done()) prove();
     if (!done()) {
       split_ops();
+      if (base().op_count() > kMultilevelOps) search_levels();
       improve();
     }
     Ordered& best = found_.front();
@@ -126,7 +128,40 @@ class AutoPlacer {
     report();
   }
 
-  /// Step 6.
+  /// Step 6: from the best schedule, and from the best with other splits.
+  void search_levels() {
+    std::vector<const Ordered*> starts;
+    for (const Ordered& candidate : found_)
+      if (starts.size() < 2 && std::ranges::none_of(starts, [&](const Ordered* other) {
+            return candidate.schedule.splits == other->schedule.splits;
+          }))
+        starts.push_back(&candidate);
+    std::vector<const SearchGround*> grounds;
+    for (const Ordered* each : starts) grounds.push_back(&ground_of(each->schedule));
+    MultilevelOptions options{.stop = options_.stop};
+    const std::uint64_t left = evaluations_left();
+    options.evaluations = left == kNoLimit ? kNoLimit : left / 5 / starts.size();
+    if (deadline_) {
+      const auto rest = std::max(Clock::duration::zero(), *deadline_ - Clock::now());
+      options.time = rest / (threads_ > 1 ? 5 : 5 * static_cast<std::int64_t>(starts.size()));
+    }
+    std::vector<std::optional<Ordered>> answers(starts.size());
+    parallel_for(threads_, starts.size(), [&](std::size_t i) {
+      answers[i] = multilevel_search(grounds[i]->problem, starts[i]->schedule.placement, options,
+                                     Random::stream(options_.seed, kStreams + i));
+      if (answers[i]) answers[i]->schedule.splits = starts[i]->schedule.splits;
+    });
+    for (auto& answer : answers) {
+      if (!answer) continue;
+      evaluations_ += answer->evaluations;
+      found_.push_back(std::move(*answer));
+    }
+    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    report();
+  }
+  static constexpr std::uint64_t kStreams = 1'000'000;  // of random numbers, beyond those of the islands
+
+  /// Step 7.
   void improve() {
     start_islands();
     const std::uint64_t before = evaluations_, left = evaluations_left();

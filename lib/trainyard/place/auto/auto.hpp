@@ -14,11 +14,12 @@ namespace trainyard {
 /// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
 /// 4. Up to 64 ops: branch and bound, which may prove the optimum; its bound is passed on in `Schedule::search`.
 /// 5. Ops of the critical path are split in two where that helps and the graph allows it (split_critical_ops).
-/// 6. The best of all these, and others that differ from it, each on an island of its own (Island): local search over
+/// 6. Beyond 2,000 ops, coarser graphs first (multilevel_search).
+/// 7. The best of all these, and others that differ from it, each on an island of its own (Island): local search over
 ///    placements and orders (LocalSearch), in turn with branch and bound on windows of the schedule (WindowSearch).
 ///    Graphs with splits, and replicas of the whole, have islands where they are not far behind. Now and then the
 ///    island that is last starts again from the best schedule of all.
-/// 7. What is returned was simulated from scratch.
+/// 8. What is returned was simulated from scratch.
 ///
 /// Schedules are compared by bytes beyond the capacities first, then by simulated makespan, so that one that fits is
 /// never lost to a shorter one that does not. Ends early where the makespan is a lower bound.
