@@ -93,6 +93,26 @@ TEST_CASE("the gradients of whole episodes agree with finite differences, for ev
   check_gradients(hierarchical, task);
 }
 
+TEST_CASE("Placeto's gradients are those of the tape") {
+  Random random{22};
+  for (int round = 0; round < 20; ++round) {
+    const PlacementTask task{test::random_problem(random, {.most_ops = 30})};
+    for (const Embedding embedding : {Embedding::messages, Embedding::aggregator, Embedding::partitioner}) {
+      const PlacetoNetwork<double> network{{.devices = task.devices(), .embedding = embedding}, 7};
+      const auto trial = network.run(task, &random);
+      std::vector<double> weights;
+      for (std::size_t i = 0; i < trial->actions.size(); ++i) weights.push_back(random.normal());
+      auto own = learn::zero_gradients(network.parameters), tape = own;
+      network.add_gradients(*trial, task, weights, 0.1, own);
+      network.add_gradients_by_tape(*trial, weights, 0.1, tape);
+      for (std::size_t p = 0; p < own.size(); ++p) {
+        CAPTURE(network.parameters.name(p));
+        CHECK((own[p] - tape[p]).cwiseAbs().maxCoeff() <= 1e-10 * (1 + tape[p].cwiseAbs().maxCoeff()));
+      }
+    }
+  }
+}
+
 TEST_CASE("what is computed anew from step to step is what one pass over the whole episode computes") {
   Random random{21};
   for (int round = 0; round < 20; ++round) {

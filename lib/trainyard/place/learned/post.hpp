@@ -21,10 +21,10 @@ struct PostOptions {
   std::size_t samples = 12;
   std::size_t period = 4;    // updates
   double elite = 0.1;        // of the samples of a period
-  double step = 0.5;         // towards the shares of the elite
+  double step = 0.25;        // towards the shares of the elite
   std::size_t proximal = 4;  // steps on each batch of samples
   double epsilon = 0.2;      // clip
-  double rate = 0.1;         // Adam
+  double rate = 0.02;        // Adam
   double least = 0.002;      // no device's probability falls below it by a cross-entropy step
   std::uint64_t seed = 1;
 };

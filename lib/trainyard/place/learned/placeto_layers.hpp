@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/learn/layers.hpp"
+#include "trainyard/place/learned/growing_rows.hpp"
+#include "trainyard/place/learned/policy_network.hpp"
+
+namespace trainyard::learned {
+
+/// What the policy knows of the graph around the group that it places.
+enum class Embedding : std::uint8_t {
+  messages,     // rounds of messages, then pooling of ancestors, descendants and parallel groups: Placeto
+  aggregator,   // ablation: the features of all groups pooled into one vector
+  partitioner,  // ablation: those of ancestors, descendants and parallel groups pooled, without messages
+};
+
+struct PlacetoSizes {
+  std::size_t devices = 2;
+  std::size_t width = 16;   // of a group's embedding in one direction
+  std::size_t rounds = 4;   // of messages; 0 in the ablations, whatever stands here
+  std::size_t pool = 16;    // of what is known of a set of groups
+  std::size_t hidden = 64;  // of the policy
+  Embedding embedding = Embedding::messages;
+};
+
+/// The layers of the network, all with a ReLU but for the last one.
+struct PlacetoLayers {
+  learn::Dense input;
+  learn::Dense self[2];
+  learn::MessagePassing messages[2];  // down from parents, up from children
+  std::vector<learn::SetPooling> pools;
+  learn::Dense hidden, output;
+};
+
+/// The rows of an episode: which were computed, from which, and their values. A row of a round is made of a row of the
+/// features (its self term) and of rows of the round before (its senders).
+template <class Scalar>
+struct PlacetoRecord : Trial {
+  struct Round {
+    GrowingRows<Scalar> messages;     // of the rows of the round before
+    GrowingRows<Scalar> sums;         // of the messages that a row gets
+    GrowingRows<Scalar> gains;        // what they add to the self term
+    GrowingRows<Scalar> values;       // both
+    std::vector<std::uint32_t> self;  // row of the features
+    learn::RowLists senders;          // rows of the round before
+  };
+  struct Direction {
+    GrowingRows<Scalar> self;
+    std::vector<Round> rounds;
+    std::vector<std::uint32_t> ends;  // of each embedding its row in the last round
+
+    const GrowingRows<Scalar>& before(std::size_t round) const { return round == 0 ? self : rounds[round - 1].values; }
+    const GrowingRows<Scalar>& last() const { return before(rounds.size()); }
+  };
+  struct Pool {
+    GrowingRows<Scalar> members;  // of each embedding
+    learn::RowLists sets;         // of each step, embeddings
+    GrowingRows<Scalar> sums;     // of each step
+  };
+  GrowingRows<Scalar> features, x;
+  Direction directions[2];
+  GrowingRows<Scalar> embeddings;
+  std::vector<std::uint32_t> own;  // of each step the current group's embedding
+  std::vector<Pool> pools;
+  GrowingRows<Scalar> known, hidden;  // of each step
+};
+
+}  // namespace trainyard::learned

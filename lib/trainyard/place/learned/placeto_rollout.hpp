@@ -1,0 +1,196 @@
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "trainyard/learn/policy_gradient.hpp"
+#include "trainyard/place/learned/placeto_layers.hpp"
+
+namespace trainyard::learned {
+
+/// An episode of Placeto, step by step.
+template <class Scalar>
+class PlacetoRollout {
+ public:
+  PlacetoRollout(const PlacetoSizes& sizes, const PlacetoLayers& layers, const learn::Parameters<Scalar>& parameters,
+                 const PlacementTask& task, PlacetoRecord<Scalar>& record)
+      : sizes_(sizes),
+        layers_(layers),
+        parameters_(parameters),
+        task_(task),
+        record_(record),
+        nodes_(task.size()),
+        width_(kStaticFeatures + 1 + 2 * sizes.devices),
+        values_(nodes_ * width_, Scalar{0}),
+        version_x_(nodes_),
+        version_e_(nodes_),
+        stale_(nodes_, 0) {
+    record.features = GrowingRows<Scalar>{width_};
+    record.x = GrowingRows<Scalar>{sizes.width};
+    for (const std::size_t up : {0U, 1U}) {
+      auto& direction = record.directions[up];
+      direction.self = GrowingRows<Scalar>{sizes.width};
+      direction.rounds.resize(sizes.rounds);
+      for (auto& round : direction.rounds)
+        round.messages = round.sums = round.gains = round.values = GrowingRows<Scalar>{sizes.width};
+      version_[up].assign(sizes.rounds + 1, std::vector<std::uint32_t>(nodes_));
+    }
+    record.embeddings = GrowingRows<Scalar>{2 * sizes.width};
+    record.pools.resize(layers.pools.size());
+    for (auto& pool : record.pools) pool.members = pool.sums = GrowingRows<Scalar>{sizes.pool};
+    record.known = GrowingRows<Scalar>{static_cast<std::size_t>(parameters[layers.hidden.weight].rows())};
+    record.hidden = GrowingRows<Scalar>{sizes.hidden};
+    for (std::size_t node = 0; node < nodes_; ++node) {
+      for (std::size_t i = 0; i < kStaticFeatures; ++i)
+        value(node, i) = static_cast<Scalar>(task.features(learn::index(node), learn::index(i)));
+      value(node, kStaticFeatures + 1 + task.start[node]) = 1;
+    }
+  }
+
+  void set_current(std::uint32_t node, bool current) { value(node, kStaticFeatures) = current ? 1 : 0; }
+  void place(std::uint32_t node, std::uint32_t from, std::uint32_t to) {
+    value(node, kStaticFeatures + 1 + from) = 0;
+    value(node, kStaticFeatures + 1 + sizes_.devices + to) = 1;
+  }
+
+  /// Computes anew what depends on the features of these nodes, ascending.
+  void update(std::span<const std::uint32_t> changed) {
+    const auto first = static_cast<std::uint32_t>(record_.features.size());
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+      std::copy_n(&value(changed[i], 0), width_, record_.features.append(1));
+      version_x_[changed[i]] = first + static_cast<std::uint32_t>(i);
+    }
+    append_dense_relu(parameters_, layers_.input, record_.features.last(changed.size()), record_.x);
+    for (const std::size_t up : {0U, 1U}) pass(up, changed);
+    both_.clear();
+    std::ranges::set_union(dirty_[0], dirty_[1], std::back_inserter(both_));
+    embed();
+  }
+
+  /// The distribution over the devices of the current node.
+  std::vector<double> decide(std::uint32_t node) {
+    record_.own.push_back(version_e_[node]);
+    Scalar* known = record_.known.append(1);
+    if (sizes_.embedding != Embedding::aggregator) {
+      std::copy_n(record_.embeddings.row(version_e_[node]), 2 * sizes_.width, known);
+      known += 2 * sizes_.width;
+    }
+    const learn::RowLists* const lists[] = {&task_.sets.ancestors, &task_.sets.descendants, &task_.sets.parallel};
+    for (std::size_t p = 0; p < record_.pools.size(); ++p) {
+      auto& pool = record_.pools[p];
+      Scalar* const sum = pool.sums.append(1);
+      std::fill_n(sum, sizes_.pool, Scalar{0});
+      std::size_t count = 0;
+      const auto add = [&](std::uint32_t member) {
+        add_scaled(pool.members.row(version_e_[member]), sizes_.pool, Scalar{1}, sum);
+        pool.sets.add_item(version_e_[member]);
+        ++count;
+      };
+      if (sizes_.embedding == Embedding::aggregator)
+        for (std::uint32_t member = 0; member < nodes_; ++member) add(member);
+      else
+        for (const std::uint32_t member : (*lists[p])[node]) add(member);
+      pool.sets.end_row();
+      for (std::size_t i = 0; i < sizes_.pool; ++i) sum[i] *= learn::sum_scale<Scalar>(count);
+      whole_ = GrowingRows<Scalar>{sizes_.pool};
+      append_dense_relu(parameters_, layers_.pools[p].whole, pool.sums.last(1), whole_);
+      known = std::copy_n(whole_.row(0), sizes_.pool, known);
+    }
+    append_dense_relu(parameters_, layers_.hidden, record_.known.last(1), record_.hidden);
+    GrowingRows<Scalar> logits{sizes_.devices};
+    append_dense(parameters_, layers_.output, record_.hidden.last(1), logits);
+    return learn::probabilities<Scalar>(logits.matrix().row(0), task_.allowed(node));
+  }
+
+ private:
+  Scalar& value(std::size_t node, std::size_t feature) { return values_[node * width_ + feature]; }
+
+  /// The rounds of one direction; afterwards dirty_[up] has the nodes with a new row in the last one, ascending.
+  void pass(std::size_t up, std::span<const std::uint32_t> changed) {
+    const learn::RowLists& senders = up ? task_.children : task_.parents;
+    const learn::RowLists& receivers = up ? task_.parents : task_.children;
+    auto& direction = record_.directions[up];
+    auto& dirty = dirty_[up];
+    dirty.assign(changed.begin(), changed.end());
+    append_dense_relu(parameters_, layers_.self[up], record_.x.last(changed.size()), direction.self);
+    for (const std::uint32_t node : changed) version_[up][0][node] = version_x_[node];
+    for (std::size_t number = 0; number < sizes_.rounds; ++number) {
+      auto& round = direction.rounds[number];
+      append_dense_relu(parameters_, layers_.messages[up].message, direction.before(number).last(dirty.size()),
+                        round.messages);
+      for (const std::uint32_t node : dirty) {
+        stale_[node] = 1;
+        for (const std::uint32_t receiver : receivers[node]) stale_[receiver] = 1;
+      }
+      dirty.clear();
+      for (std::uint32_t node = 0; node < nodes_; ++node)
+        if (std::exchange(stale_[node], std::uint8_t{0})) dirty.push_back(node);
+      add_up(up, number, senders);
+    }
+  }
+
+  /// New rows of a round for the nodes of dirty_[up].
+  void add_up(std::size_t up, std::size_t number, const learn::RowLists& senders) {
+    auto& direction = record_.directions[up];
+    auto& round = direction.rounds[number];
+    const auto& dirty = dirty_[up];
+    const auto& version = version_[up][number];
+    const std::size_t width = sizes_.width;
+    const auto first = static_cast<std::uint32_t>(round.self.size());
+    Scalar* const sums = round.sums.append(dirty.size());
+    std::fill_n(sums, dirty.size() * width, Scalar{0});
+    for (std::size_t i = 0; i < dirty.size(); ++i) {
+      Scalar* const sum = sums + i * width;
+      for (const std::uint32_t sender : senders[dirty[i]]) {
+        add_scaled(round.messages.row(version[sender]), width, Scalar{1}, sum);
+        round.senders.add_item(version[sender]);
+      }
+      round.senders.end_row();
+      round.self.push_back(version_x_[dirty[i]]);
+      for (std::size_t k = 0; k < width; ++k) sum[k] *= learn::sum_scale<Scalar>(senders[dirty[i]].size());
+    }
+    append_dense_relu(parameters_, layers_.messages[up].aggregate, round.sums.last(dirty.size()), round.gains);
+    Scalar* const gains = round.gains.row(first);
+    Scalar* const values = round.values.append(dirty.size());
+    for (std::size_t i = 0; i < dirty.size(); ++i) {
+      if (senders[dirty[i]].empty()) std::fill_n(gains + i * width, width, Scalar{0});
+      const Scalar* const self = direction.self.row(version_x_[dirty[i]]);
+      for (std::size_t k = 0; k < width; ++k) values[i * width + k] = gains[i * width + k] + self[k];
+      version_[up][number + 1][dirty[i]] = first + static_cast<std::uint32_t>(i);
+    }
+  }
+
+  /// New embeddings of the nodes of both_.
+  void embed() {
+    const auto first = static_cast<std::uint32_t>(record_.embeddings.size());
+    for (std::size_t i = 0; i < both_.size(); ++i) {
+      version_e_[both_[i]] = first + static_cast<std::uint32_t>(i);
+      Scalar* const to = record_.embeddings.append(1);
+      for (const std::size_t up : {0U, 1U}) {
+        const std::uint32_t end = version_[up].back()[both_[i]];
+        record_.directions[up].ends.push_back(end);
+        std::copy_n(record_.directions[up].last().row(end), sizes_.width, to + up * sizes_.width);
+      }
+    }
+    for (std::size_t p = 0; p < record_.pools.size(); ++p)
+      append_dense_relu(parameters_, layers_.pools[p].member, record_.embeddings.last(both_.size()),
+                        record_.pools[p].members);
+  }
+
+  const PlacetoSizes& sizes_;
+  const PlacetoLayers& layers_;
+  const learn::Parameters<Scalar>& parameters_;
+  const PlacementTask& task_;
+  PlacetoRecord<Scalar>& record_;
+  std::size_t nodes_, width_;
+  std::vector<Scalar> values_;  // features now: node x width
+  std::vector<std::uint32_t> version_x_, version_e_;
+  std::vector<std::vector<std::uint32_t>> version_[2];  // of each round, the row of each node
+  std::vector<std::uint32_t> dirty_[2], both_;
+  std::vector<std::uint8_t> stale_;
+  GrowingRows<Scalar> whole_;
+};
+
+}  // namespace trainyard::learned
