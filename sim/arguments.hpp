@@ -25,6 +25,8 @@ struct Arguments {
   std::string train_time, updates, policy;
   // several steps, and noise
   std::string steps, noise, samples;
+  // of a family of networks
+  std::string count;
   // outputs
   std::string output, trace, flows, report, csv;
   // explain

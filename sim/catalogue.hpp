@@ -33,6 +33,9 @@ struct Feature {
   std::string what;  // what it is, or what would add it
 };
 
+/// The families of networks, a table.
+std::string families_text();
+
 // One JSON object each.
 std::string models_json(const std::vector<NetworkFacts>& networks);
 std::string clusters_json(const std::vector<ClusterFacts>& clusters);

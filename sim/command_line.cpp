@@ -243,8 +243,12 @@ class Grammar {
                           "trainyard demo --report demo.html");
     add(demo, "--report", arguments_.report, "FILE", "writes the runs as one HTML page");
 
-    add_operands(verb("models", "lists the built-in networks", "trainyard models"), arguments_.operands, "NETWORK",
-                 "one of them, with its parameters");
+    CLI::App& models = verb("models", "lists the built-in networks", "trainyard models");
+    add_operands(models, arguments_.operands, "NETWORK",
+                 "one of them, with its parameters; family:NAME: networks drawn at random from a family");
+    add(models, "--count", arguments_.count, "N", "members of the family (default: 32)");
+    add(models, "--seed", arguments_.seed, "N", "of the family's random numbers (default: 1)");
+    add(models, "-o,--output", arguments_.output, "DIRECTORY", "writes each member's training graph into it");
     add_operands(verb("clusters", "lists the built-in clusters", "trainyard clusters 4xV100"), arguments_.operands,
                  "PRESET", "one of them, with its devices and links");
     add_operands(verb("placers", "lists the placement algorithms", "trainyard placers heft"), arguments_.operands,

@@ -28,7 +28,7 @@ std::string names_of(const Things& things) {
 /// What a value of this kind can be.
 Words words_of(std::string kind) {
   if (kind.ends_with("...")) kind.erase(kind.size() - 3);
-  if (kind == "FILE") return {"", true};
+  if (kind == "FILE" || kind == "DIRECTORY") return {"", true};
   if (kind == "MODEL") return {names_of(networks()), true};
   if (kind == "NETWORK") return {names_of(networks()), false};
   if (kind == "CLUSTER" || kind == "PRESET")

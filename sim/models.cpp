@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "catalogue.hpp"
 #include "inputs.hpp"
 #include "trainyard/report/table.hpp"
@@ -49,7 +51,7 @@ std::string list_text(const std::vector<NetworkFacts>& networks) {
     table.add_row({facts.shown, with_separators(facts.batch), with_separators(static_cast<std::int64_t>(facts.ops)),
                    with_scale(static_cast<double>(facts.parameters)), with_scale(facts.forward_flops) + "FLOP",
                    facts.network->summary});
-  return table.text() +
+  return table.text() + "\n" + families_text() +
          "\nops: of one training step with Adam; forward: convolutions and matrix products, a multiply-add is "
          "two;\nother sizes as in '" +
          networks.front().shown + ":batch=8' (trainyard models NAME)\n";
@@ -74,6 +76,13 @@ std::string one_text(const NetworkFacts& facts) {
 }  // namespace
 
 int run_models(const Arguments& arguments, Console& console) {
+  constexpr std::string_view kFamily = "family:";
+  if (arguments.operands.size() == 1 && arguments.operands.front().starts_with(kFamily))
+    return run_family(arguments.operands.front().substr(kFamily.size()), arguments, console);
+  for (const auto& [value, option] :
+       {std::pair{&arguments.output, "--output"}, {&arguments.count, "--count"}, {&arguments.seed, "--seed"}})
+    if (!value->empty())
+      throw UsageError(fmt::format("{} is for families of networks", option), "trainyard models family:cifar10");
   std::vector<NetworkFacts> list;
   if (arguments.operands.empty())
     for (const Network& network : networks()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 
 #include "arguments.hpp"
@@ -20,6 +21,8 @@ int run_profile(const Arguments& arguments, Console& console);
 int run_validate(const Arguments& arguments, Console& console);
 int run_demo(const Arguments& arguments, Console& console);
 int run_models(const Arguments& arguments, Console& console);
+/// models family:NAME
+int run_family(const std::string& family, const Arguments& arguments, Console& console);
 int run_clusters(const Arguments& arguments, Console& console);
 int run_placers(const Arguments& arguments, Console& console);
 int run_check(const Arguments& arguments, Console& console);
