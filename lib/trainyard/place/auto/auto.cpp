@@ -17,6 +17,8 @@
 #include "trainyard/place/auto/split_moves.hpp"
 #include "trainyard/place/evaluator.hpp"
 #include "trainyard/place/exact/branch_and_bound.hpp"
+#include "trainyard/place/fastt/dpos.hpp"
+#include "trainyard/place/fastt/os_dpos.hpp"
 #include "trainyard/place/orders.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -50,6 +52,7 @@ class AutoPlacer {
     if (base().op_count() == 0) return {};
     ask_members();
     if (found_.empty()) throw no_member_;
+    replicate();
     report();
     if (!done()) prove();
     if (!done()) {
@@ -92,6 +95,34 @@ class AutoPlacer {
       if (!answers[i]) continue;
       evaluations_ += answers[i]->evaluations;
       found_.push_back(std::move(*answers[i]));
+    }
+    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+  }
+
+  /// Data parallel on fewer devices than there are, which FastT does not try: 2, 4, ... replicas.
+  void replicate() {
+    const std::size_t devices = base().device_count();
+    if (devices < 3 || fastt_input(base(), OsDposOptions::Input::replicas).empty()) return;
+    std::vector<std::size_t> replicas;
+    for (std::size_t r = 2; r < devices && r <= 16; r *= 2) replicas.push_back(r);
+    std::vector<std::optional<Ordered>> answers(2 * replicas.size());
+    parallel_for(threads_, answers.size(), [&](std::size_t i) {
+      if (late(0.5)) return;
+      try {
+        const std::size_t count = replicas[i / 2];
+        const Problem problem = base().with_splits({{.op = "", .parts = count}});
+        const Schedule schedule = i % 2 == 0 ? dpos(problem) : data_parallel_schedule(problem, count);
+        Evaluator evaluator{problem};
+        answers[i] = best_order(evaluator, schedule);
+        answers[i]->schedule.splits = problem.splits();
+        answers[i]->schedule.placer.clear();
+      } catch (const InputError&) {  // no graph to be replicated
+      }
+    });
+    for (auto& answer : answers) {
+      if (!answer) continue;
+      evaluations_ += answer->evaluations;
+      found_.push_back(std::move(*answer));
     }
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }

@@ -12,6 +12,7 @@ namespace trainyard {
 /// 1. Lower bounds, so that every result has its gap.
 /// 2. Every placer of the catalogue that does not search; one that has no answer is left out.
 /// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
+///    Training graphs also as 2, 4, ... replicas on fewer devices than there are.
 /// 4. Up to 64 ops: branch and bound, which may prove the optimum; its bound is passed on in `Schedule::search`.
 /// 5. Ops of the critical path are split in two where that helps and the graph allows it (split_critical_ops).
 /// 6. Beyond 2,000 ops, coarser graphs first (multilevel_search).
