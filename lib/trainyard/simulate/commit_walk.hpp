@@ -17,6 +17,10 @@ struct GivenDurations {
   bool closed_links = true;  // DenseProblem::closed may be relied on
 };
 
+// For commit_engine.cpp alone: where nobody else can call them, the compiler inlines the functions of a run into one, a
+// tenth fewer instructions.
+namespace {
+
 /// One run of run_commits(). Everything that is read in the loops is a local copy of a pointer; everything is inlined
 /// into the loops.
 template <class Queue, DenseProblem::Links kLinks, bool kRecord>
@@ -417,4 +421,5 @@ class CommitWalk {
   std::int64_t last_ = 0;
 };
 
+}  // namespace
 }  // namespace trainyard::detail
