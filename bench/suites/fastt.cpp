@@ -18,7 +18,7 @@ struct Row {
   std::vector<std::string> seconds;  // published, of Algorithm 2 with 2, 4 and 8 GPUs
 };
 
-// The global batch sizes are those that its authors' models come with.
+// Global batch sizes that are common for these networks, not the paper's.
 const std::vector<Row> kRows{
     {"lenet:batch=256", "+36.3 % (2 GPUs)", {"3.5 s", "8.7 s", "11.3 s"}},
     {"alexnet:batch=256", "+37.6 %", {}},
