@@ -17,6 +17,15 @@ unsigned chosen_threads(const Arguments& arguments) {
   return static_cast<unsigned>(std::min<std::int64_t>(whole_number(arguments.threads, "--threads", 1), 1024));
 }
 
+double time_limit(const std::string& text) {
+  const bool minutes = text.size() > 1 && text.back() == 'm';
+  try {
+    return seconds(parse_time(minutes ? text + "in" : text, "--time"));
+  } catch (const InputError& error) {
+    throw UsageError(error);
+  }
+}
+
 void add_search_options(PlaceOptions& options, const Arguments& arguments, bool searches, const std::string& who,
                         Console& console) {
   if (!searches) {
@@ -27,13 +36,7 @@ void add_search_options(PlaceOptions& options, const Arguments& arguments, bool 
       throw UsageError(fmt::format("--threads: {} does not search, and there is no --noise", who), help);
     return;
   }
-  if (!arguments.time.empty()) {
-    try {
-      options.budget.seconds = seconds(parse_time(arguments.time, "--time"));
-    } catch (const InputError& error) {
-      throw UsageError(error);
-    }
-  }
+  if (!arguments.time.empty()) options.budget.seconds = time_limit(arguments.time);
   if (!arguments.evaluations.empty())
     options.budget.evaluations = static_cast<std::uint64_t>(whole_number(arguments.evaluations, "--evaluations", 0));
   options.threads = chosen_threads(arguments);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "arguments.hpp"
 #include "console.hpp"
 #include "trainyard/place/placer.hpp"
@@ -10,6 +12,9 @@ namespace trainyard::program {
 /// end. Without one that searches, throws UsageError where any of them is given; `who` is named in it.
 void add_search_options(PlaceOptions& options, const Arguments& arguments, bool searches, const std::string& who,
                         Console& console);
+
+/// --time, in seconds; here "2m" is two minutes. Throws UsageError.
+double time_limit(const std::string& text);
 
 /// --threads; 0: not given.
 unsigned chosen_threads(const Arguments& arguments);

@@ -5,6 +5,7 @@
 
 #include "interrupt.hpp"
 #include "run_common.hpp"
+#include "search.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/json_write.hpp"
 #include "trainyard/io/policy_file.hpp"
@@ -33,13 +34,7 @@ PolicyTraining training_of(const Arguments& arguments) {
 /// The share of --time that is used up; 1 after an interrupt.
 std::function<double()> clock_of(const Arguments& arguments) {
   double limit = std::numeric_limits<double>::infinity();
-  if (!arguments.train_time.empty()) {
-    try {
-      limit = static_cast<double>(parse_time(arguments.train_time, "--time").count) * 1e-9;
-    } catch (const InputError& error) {
-      throw UsageError(error);
-    }
-  }
+  if (!arguments.train_time.empty()) limit = time_limit(arguments.train_time);
   return [limit, begin = std::chrono::steady_clock::now()] {
     if (interrupted()) return 1.0;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / limit;

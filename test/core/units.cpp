@@ -42,8 +42,10 @@ TEST_CASE("GB is 10^9 bytes and GiB is 2^30") {
 }
 
 TEST_CASE("sizes and times come out whole: the nearest one, halves up") {
-  CHECK(parse_bytes("0.1 KiB") == Bytes{102});     // 102.4
-  CHECK(parse_bytes("1.0005 kB") == Bytes{1001});  // 1000.5
+  CHECK(parse_bytes("0.1 KiB") == Bytes{102});                  // 102.4
+  CHECK(parse_bytes("1.0005 kB") == Bytes{1001});               // 1000.5
+  CHECK(parse_time("2 min") == Nanoseconds{120'000'000'000});   // 2 x 60 s
+  CHECK(parse_time("1.5h") == Nanoseconds{5'400'000'000'000});  // 1.5 x 3,600 s
   CHECK(parse_time("0.5 ns") == Nanoseconds{1});
   CHECK(parse_time("0.49 ns") == Nanoseconds{0});
   CHECK(parse_time("1e-40 s") == Nanoseconds{0});

@@ -21,7 +21,7 @@ std::string text_of(const std::filesystem::path& path) {
 TEST_CASE("a policy that train writes places other graphs on as many devices, and says so where they are not") {
   const TemporaryFolder folder;
   const auto trained =
-      run_trainyard(folder.path(), "train squeezenet:batch=4 --cluster 2xV100 --updates 2 --json -o p.json");
+      run_trainyard(folder.path(), "train squeezenet1_1:batch=4 --cluster 2xV100 --updates 2 --json -o p.json");
   REQUIRE(trained.exit_code == 0);
   const auto facts = json_of(trained);
   CHECK(facts["placer"] == "placeto");

@@ -41,10 +41,11 @@ constexpr std::array<const char*, 2> kSizeSlips[] = {{"k", "kB"},    {"K", "kB"}
                                                      {"T", "TB"},    {"b", "B"},    {"bytes", "B"}, {"byte", "B"},
                                                      {"Bytes", "B"}, {"kb", "kB"},  {"mb", "MB"},   {"gb", "GB"},
                                                      {"tb", "TB"},   {"Gi", "GiB"}, {"Mi", "MiB"},  {"Ki", "KiB"}};
-constexpr Unit kTimes[] = {{"ns", 1, 0}, {"us", 1, 3}, {"\u00b5s", 1, 3}, {"\u03bcs", 1, 3}, {"ms", 1, 6}, {"s", 1, 9}};
+constexpr Unit kTimes[] = {{"ns", 1, 0}, {"us", 1, 3}, {"\u00b5s", 1, 3}, {"\u03bcs", 1, 3},
+                           {"ms", 1, 6}, {"s", 1, 9},  {"min", 6, 10},    {"h", 36, 11}};
 constexpr std::array<const char*, 2> kTimeSlips[] = {{"nsec", "ns"}, {"usec", "us"},  {"msec", "ms"},   {"sec", "s"},
                                                      {"secs", "s"},  {"second", "s"}, {"seconds", "s"}, {"S", "s"},
-                                                     {"min", "s"},   {"m", "ms"},     {"u", "us"},      {"n", "ns"}};
+                                                     {"m", "ms"},    {"u", "us"},     {"n", "ns"}};
 constexpr Unit kBandwidths[] = {{"B/s", 1, 0},      {"kB/s", 1, 3},     {"KB/s", 1, 3},     {"MB/s", 1, 6},
                                 {"GB/s", 1, 9},     {"TB/s", 1, 12},    {"KiB/s", kKi, 0},  {"MiB/s", kMi, 0},
                                 {"GiB/s", kGi, 0},  {"TiB/s", kTi, 0},  {"bit/s", 125, -3}, {"kbit/s", 125, 0},
