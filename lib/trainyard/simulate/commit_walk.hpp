@@ -17,7 +17,8 @@ struct GivenDurations {
   bool closed_links = true;  // DenseProblem::closed may be relied on
 };
 
-// For commit_engine.cpp alone: where nobody else can call them, the compiler may inline the functions of a run into one.
+// For commit_engine.cpp alone: where nobody else can call them, the compiler may inline the functions of a run into
+// one.
 namespace {
 
 /// One run of run_commits(). Everything that is read in the loops is a local copy of a pointer; everything is inlined
