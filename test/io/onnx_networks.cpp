@@ -118,7 +118,9 @@ TEST_CASE("multiply-adds of an image are those that are published for each netwo
       {"alexnet_b64", {64, 0.7142}},      {"googlenet_b64", {64, 1.4984}},  {"squeezenet1_1_b64", {64, 0.3492}},
       {"resnet50_b32", {32, 4.0892}},     {"resnet152_b32", {32, 11.5136}}, {"vgg19_b64", {64, 19.6321}},
       {"inception_v3_b32", {32, 5.7132}}, {"vit_b_16_b32", {32, 17.5638}}};
-  for (const auto& [name, row] : published) {
+  for (const auto& entry : published) {
+    const auto& name = entry.first;
+    const auto& row = entry.second;
     CAPTURE(name);
     const Model model = read_onnx(*find(name + ".train"));
     CHECK(std::abs(macs(model) / row.first / 1e9 - row.second) < 5e-5);

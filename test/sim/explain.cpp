@@ -73,7 +73,7 @@ TEST_CASE("explain refuses what it does not know, and says what was meant") {
   const TemporaryFolder folder;
   write_inputs(folder);
   const std::string explain = "explain chain.json --cluster pair.toml ";
-  for (const auto& [words, part] :
+  for (const auto& refused :
        std::initializer_list<std::pair<const char*, const char*>>{{"--faster wier=2x", "did you mean 'wire'?"},
                                                                   {"--faster gpu0-gpu7=2x", "no device and no link"},
                                                                   {"--faster gpu0", "NAME=2x"},
@@ -81,6 +81,8 @@ TEST_CASE("explain refuses what it does not know, and says what was meant") {
                                                                   {"--faster gpu0=fast", "not a factor"},
                                                                   {"--larger wire=2x", "no device"},
                                                                   {"--top 0", "--top"}}) {
+    const char* words = refused.first;
+    const char* part = refused.second;
     CAPTURE(words);
     const auto result = run_trainyard(folder.path(), explain + words);
     CHECK(result.exit_code == 2);

@@ -108,7 +108,9 @@ TEST_CASE("what is wrong with --steps and --noise is said") {
       {"--noise 2000%", "from 0 % to 1000 %"},
       {"--noise 5% --samples 0", "--samples: '0'"},
   };
-  for (const auto& [words, expected] : wrong) {
+  for (const auto& entry : wrong) {
+    const auto& words = entry.first;
+    const auto& expected = entry.second;
     CAPTURE(words);
     const auto result = run_trainyard(folder.path(), std::string{"simulate layer.json --cluster pair.toml "} + words);
     CHECK(result.exit_code == 2);
