@@ -17,7 +17,7 @@ struct Arguments {
   std::string cluster, memory, scale, sharing, costs, co_run;
   // the schedule
   std::string objective;
-  std::string placer, placers, schedule, seed;
+  std::string placer, placers, schedule, seed, repeats;
   std::vector<std::string> parameters;
   // of a search
   std::string time, evaluations, threads;
@@ -28,7 +28,7 @@ struct Arguments {
   // of a family of networks
   std::string count;
   // outputs
-  std::string output, trace, flows, report, csv;
+  std::string output, trace, flows, report, csv, markdown;
   // explain
   std::vector<std::string> faster, larger;
   std::string top;

@@ -73,8 +73,10 @@ void add_model_options(CLI::App& verb, Arguments& to) {
   add(verb, "--bind", to.bind, "NAME=N", "the size of a dimension that an ONNX file leaves open; repeatable");
 }
 
-void add_cluster_options(CLI::App& verb, Arguments& to) {
-  add(verb, "--cluster", to.cluster, "CLUSTER", "the devices: a built-in name (trainyard clusters) or a TOML file");
+void add_cluster_options(CLI::App& verb, Arguments& to, bool several = false) {
+  add(verb, "--cluster", to.cluster, several ? "CLUSTER,..." : "CLUSTER",
+      several ? "the devices: built-in names (trainyard clusters) or TOML files"
+              : "the devices: a built-in name (trainyard clusters) or a TOML file");
   add(verb, "--memory", to.memory, "SIZE", "what if every device held this much, as in 16GiB");
   add(verb, "--costs", to.costs, "FILE", "a calibration: op and transfer times as measured (trainyard calibrate)");
   add(verb, "--co-run", to.co_run, "N", "what if ops ran on N devices with one memory at once (with --costs)");
@@ -141,7 +143,7 @@ class Grammar {
 
     CLI::App& simulate = verb("simulate", "predicts the time and the memory of one step",
                               "trainyard simulate resnet50 --cluster 4xV100 --placer heft");
-    add_operands(simulate, arguments_.operands, "MODEL", "a built-in network (trainyard models), or a file");
+    add_operands(simulate, arguments_.operands, "MODEL...", "built-in networks (trainyard models), or files, at once");
     add_cluster_options(simulate, arguments_);
     add(simulate, "--schedule", arguments_.schedule, "FILE", "the schedule to run, in place of a placer");
     add_placer_options(simulate, arguments_);
@@ -156,11 +158,11 @@ class Grammar {
 
     CLI::App& place =
         verb("place", "finds a schedule, and writes it", "trainyard place resnet50 --cluster 4xV100 -o schedule.json");
-    add_operands(place, arguments_.operands, "MODEL", "a built-in network (trainyard models), or a file");
+    add_operands(place, arguments_.operands, "MODEL...", "built-in networks (trainyard models), or files, at once");
     add_cluster_options(place, arguments_);
     add_placer_options(place, arguments_);
-    add(place, "--objective", arguments_.objective, "makespan|max-load",
-        "the time of one step, or per step of a full pipeline (default: makespan)");
+    add(place, "--objective", arguments_.objective, "makespan|max-load|completion",
+        "the time of one step, per step of a full pipeline, or until each model ends, summed (default: makespan)");
     add_policy_option(place, arguments_);
     add(place, "--seed", arguments_.seed, "N", "of the placer's random numbers (default: 1)");
     add_search_options(place, arguments_);
@@ -182,14 +184,18 @@ class Grammar {
     CLI::App& compare = verb("compare", "ranks placers by the step time that they reach",
                              "trainyard compare resnet50 --cluster 4xV100 --placers all");
     add_operands(compare, arguments_.operands, "MODEL...", "built-in networks (trainyard models), or files");
-    add_cluster_options(compare, arguments_);
-    add(compare, "--placers", arguments_.placers, "PLACER,...",
-        "the algorithms, or all but those that train (default: all)");
+    add_cluster_options(compare, arguments_, true);
+    add(compare, "--placers", arguments_.placers, "PLACER,...", "the algorithms, or all but those that train (default: all)");
+    add(compare, "--objective", arguments_.objective, "makespan|completion",
+        "ranks by the step time, or, all models at once, by the sum of the times until each ends");
     add(compare, "--seed", arguments_.seed, "N", "of the random numbers of placers and noise (default: 1)");
+    add(compare, "--repeats", arguments_.repeats, "N",
+        "runs each placer with N seeds, shows the middle and the spread");
     add_search_options(compare, arguments_, "of searches and of the runs with noise");
     add_noise_options(compare, arguments_);
     add_model_options(compare, arguments_);
     add(compare, "--csv", arguments_.csv, "FILE", "writes the table as CSV; - is standard output");
+    add(compare, "--markdown", arguments_.markdown, "FILE", "writes the tables in Markdown; - is standard output");
     add_picture_options(compare, arguments_);
 
     CLI::App& explain =

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <filesystem>
+#include <utility>
 
 #include "interrupt.hpp"
 #include "noise.hpp"
+#include "objective.hpp"
 #include "run_common.hpp"
 #include "search.hpp"
 #include "trainyard/core/units.hpp"
@@ -42,7 +44,27 @@ bool searches(const std::vector<const Placer*>& placers) {
   return std::ranges::any_of(placers, [](const Placer* placer) { return placer->searches; });
 }
 
-bool is_better(const RunSummary& a, const RunSummary& b) { return a.fits != b.fits ? a.fits : a.makespan < b.makespan; }
+/// By what is compared, those that fit first.
+bool is_better(const CompareRow& a, const CompareRow& b) {
+  return a.summary.fits != b.summary.fits ? a.summary.fits : a.value() < b.value();
+}
+
+/// One model on one cluster.
+struct Case {
+  std::string model;
+  const Problem& problem;
+  const LowerBound bound;
+};
+
+/// How all placers are run.
+struct Plan {
+  std::vector<const Placer*> placers;
+  PlaceOptions options;
+  std::uint64_t repeats = 1;
+  std::optional<NoiseOptions> noise;
+  bool by_completion = false;
+  bool shows_all = false;  // the page has all runs
+};
 
 /// All that a comparison collects.
 struct Comparison {
@@ -50,7 +72,7 @@ struct Comparison {
   std::vector<SkippedPlacer> skipped;
   std::vector<RunResult> shown;          // runs of the page, all of them
   std::optional<RunResult> best;         // of the last model
-  std::vector<std::string> best_titles;  // per model
+  std::vector<std::string> best_titles;  // per group of rows
   std::vector<std::string> best_sentences;
 };
 
@@ -61,106 +83,96 @@ Outcome best_order_of(Evaluator& evaluator, const RunResult& run) {
   return best_order(of_splits, run.schedule).outcome;
 }
 
-/// Every placer on one model. An interrupt ends it after the placer that runs.
-void compare_model(Comparison& all, const std::string& word, const Arguments& arguments, const Machine& machine,
-                   const std::vector<const Placer*>& placers, Console& console) {
-  LoadedModel model = load_model(word, arguments);
-  warn_notes(model, console);
-  const Cluster& cluster = machine.cluster;
-  const Problem problem{std::move(model.graph), cluster, machine.costs};
-  const LowerBound bound = best_lower_bound(problem);
-  PlaceOptions options{.seed = chosen_seed(arguments)};
-  add_search_options(options, arguments, searches(placers), "none of these placers", console);
-  const std::optional<NoiseOptions> noise = noise_options(arguments);
-  Evaluator evaluator{problem};
+CompareRow row_of(const Case& of, const RunResult& run, Evaluator& evaluator) {
+  CompareRow row{of.model,
+                 run.cluster,
+                 run.placer,
+                 run.summary,
+                 1,
+                 *run.search_seconds,
+                 best_order_of(evaluator, run),
+                 !run.schedule.splits.empty(),
+                 peak_text(of.problem, run.summary)};
+  for (const DeviceId device : of.problem.devices()) {
+    row.devices.push_back(of.problem.cluster().device(device).name);
+    row.peaks.push_back(run.timeline.devices[device].peak);
+  }
+  return row;
+}
+
+/// The runs of one placer with all its seeds: the middle one, and its row. An interrupt ends them.
+std::pair<RunResult, CompareRow> run_repeats(const Case& of, const Placer& placer, const Plan& plan,
+                                             Evaluator& evaluator) {
+  std::vector<RunResult> runs;
+  std::vector<SeedRun> seeds;
+  for (std::uint64_t i = 0; i < plan.repeats && (i == 0 || !interrupted()); ++i) {
+    PlaceOptions options = plan.options;
+    options.seed += i;
+    RunResult run = run_placer(of.model, of.problem, of.bound, placer, options);
+    if (plan.by_completion) judge_by_completion(run);
+    const Nanoseconds value = run.completion ? run.completion->total : run.summary.makespan;
+    seeds.push_back({options.seed, value, run.summary.fits, *run.search_seconds});
+    runs.push_back(std::move(run));
+  }
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < runs.size(); ++i) order.push_back(i);
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return std::pair{!seeds[i].fits, seeds[i].value}; });
+  RunResult& middle = runs[order[(order.size() - 1) / 2]];
+  CompareRow row = row_of(of, middle, evaluator);
+  row.completion = middle.completion;
+  if (plan.repeats > 1) {
+    row.repeats = seeds;
+    row.search_seconds = 0;
+    for (const SeedRun& run : seeds) row.search_seconds += run.search_seconds / static_cast<double>(seeds.size());
+  }
+  if (plan.noise) row.noise = noise_of(middle.problem, middle.schedule, *plan.noise);
+  return {std::move(middle), std::move(row)};
+}
+
+/// Every placer on one model and cluster. An interrupt ends it after the placer that runs.
+void compare_case(Comparison& all, const Case& of, const Plan& plan, Console& console) {
+  Evaluator evaluator{of.problem};
   std::vector<CompareRow> rows;
   std::optional<RunResult> best;
-  for (std::size_t i = 0; i < placers.size() && !interrupted(); ++i) {
-    console.progress(fmt::format("[{}/{}] {}: {}", i + 1, placers.size(), word, placers[i]->name));
+  const std::size_t first_shown = all.shown.size();
+  for (std::size_t i = 0; i < plan.placers.size() && !interrupted(); ++i) {
+    const Placer& placer = *plan.placers[i];
+    console.progress(fmt::format("[{}/{}] {}: {}", i + 1, plan.placers.size(), of.model, placer.name));
     try {
-      RunResult run = run_placer(word, problem, bound, *placers[i], options);
-      CompareRow row{word,
-                     run.cluster,
-                     run.placer,
-                     run.summary,
-                     1,
-                     *run.search_seconds,
-                     best_order_of(evaluator, run),
-                     !run.schedule.splits.empty(),
-                     peak_text(problem, run.summary)};
-      for (const DeviceId device : problem.devices()) {
-        row.devices.push_back(cluster.device(device).name);
-        row.peaks.push_back(run.timeline.devices[device].peak);
-      }
-      if (noise) row.noise = noise_of(run.problem, run.schedule, *noise);
+      auto [run, row] = run_repeats(of, placer, plan, evaluator);
+      if (plan.shows_all) all.shown.push_back(run);
+      const bool leads =
+          std::ranges::all_of(rows, [&, &now = row](const CompareRow& other) { return is_better(now, other); });
       rows.push_back(std::move(row));
-      if (!arguments.report.empty()) all.shown.push_back(run);
-      if (!best || is_better(run.summary, best->summary)) best = std::move(run);
+      if (leads) best = std::move(run);
     } catch (const InputError& error) {  // this placer has no answer to this problem; the others may
-      all.skipped.push_back({word, placers[i]->name, error.what()});
+      all.skipped.push_back({of.model, of.problem.cluster().name(), placer.name, error.what()});
     } catch (const MissingError& error) {
-      all.skipped.push_back({word, placers[i]->name, error.what()});
+      all.skipped.push_back({of.model, of.problem.cluster().name(), placer.name, error.what()});
     }
   }
   console.progress("");
-  std::ranges::stable_sort(rows, [](const auto& a, const auto& b) { return is_better(a.summary, b.summary); });
-  LowerBound highest = bound;  // what one search has proven holds for all, but for those of another graph
+  if (rows.empty()) return;
+  std::ranges::stable_sort(rows, is_better);
+  LowerBound highest = of.bound;  // what one search has proven holds for all, but for those of another graph
   for (const CompareRow& row : rows)
     if (!row.splits && row.summary.bound.value > highest.value) highest = row.summary.bound;
   for (CompareRow& row : rows) {
     if (!row.splits) set_bound(row.summary, highest);
-    const double fastest = static_cast<double>(rows.front().summary.makespan.count);
-    row.ratio_to_best = fastest > 0 ? static_cast<double>(row.summary.makespan.count) / fastest : 1;
-    if (noise) row.beats_best = compare_noise(*row.noise, *rows.front().noise);
+    const double fastest = static_cast<double>(rows.front().value().count);
+    row.ratio_to_best = fastest > 0 ? static_cast<double>(row.value().count) / fastest : 1;
+    row.group = all.best_titles.size();
+    if (plan.noise) row.beats_best = compare_noise(*row.noise, *rows.front().noise);
   }
   all.rows.insert(all.rows.end(), rows.begin(), rows.end());
-  if (!best) return;
   if (best->schedule.splits.empty()) set_bound(best->summary, highest);
-  for (RunResult& run : all.shown)
-    if (run.model == word && run.schedule.splits.empty()) set_bound(run.summary, highest);
+  for (std::size_t i = first_shown; i < all.shown.size(); ++i)
+    if (all.shown[i].schedule.splits.empty()) set_bound(all.shown[i].summary, highest);
   for (const std::string& warning : unused_warnings(best->problem, best->summary))
-    console.warn(fmt::format("{} on {}: {}", best->placer, word, warning));
-  all.best_titles.push_back(problem_title(word, problem));
+    console.warn(fmt::format("{} on {}: {}", best->placer, of.model, warning));
+  all.best_titles.push_back(problem_title(of.model, of.problem));
   all.best_sentences.push_back(sentence(best->problem, best->timeline, best->summary, best->placer));
   all.best = std::move(best);
-}
-
-std::string compare_table(std::span<const CompareRow> rows, bool color) {
-  using Align = Table::Align;
-  const bool noisy = rows.front().noise.has_value();
-  std::vector<Table::Column> columns{{"algorithm"}, {"step time", Align::right}, {"vs best", Align::right}};
-  if (noisy)
-    columns.insert(columns.end(), {{"p95", Align::right}, {"beats best", Align::right}});
-  else
-    columns.push_back({"best order", Align::right});
-  columns.insert(columns.end(), {{"busy", Align::right},
-                                 {"exposed comm", Align::right},
-                                 {"peak memory", Align::right},
-                                 {"gap", Align::right},
-                                 {"search", Align::right}});
-  Table table{std::move(columns)};
-  for (const CompareRow& row : rows) {
-    const RunSummary& run = row.summary;
-    const double slower = (row.ratio_to_best - 1) * 100;
-    std::vector<std::string> cells{row.placer, format_time(run.makespan),
-                                   slower == 0 ? "-" : fmt::format("{:+.1f} %", slower)};
-    if (noisy)
-      cells.insert(cells.end(),
-                   {format_time(row.noise->p95), &row == &rows.front() ? "-" : percent(row.beats_best->probability)});
-    else
-      cells.push_back(row.best_order.makespan < run.makespan ? format_time(row.best_order.makespan) : "-");
-    cells.insert(cells.end(), {percent(run.busy), format_time(run.exposed_communication),
-                               row.peak + (run.fits ? "" : " (over)"), run.optimal ? "optimal" : percent(run.gap),
-                               format_time(nanoseconds_from_seconds(row.search_seconds))});
-    table.add_row(std::move(cells));
-  }
-  const LowerBound& bound = rows.front().summary.bound;
-  const Nanoseconds best = rows.front().summary.makespan;
-  const double below = best.count > 0 ? (seconds(bound.value) / seconds(best) - 1) * 100 : 0;
-  std::vector<std::string> cells{"lower bound", format_time(bound.value), fmt::format("{:+.1f} %", below)};
-  cells.resize(noisy ? 10 : 9);
-  table.add_row(std::move(cells));
-  return table.text(color ? 0 : Table::kNoRow);
 }
 
 /// The peak of every device; of a large cluster only the first ones, --json has all.
@@ -181,41 +193,66 @@ std::string peak_table(std::span<const CompareRow> rows) {
   return text;
 }
 
-std::string compare_text(const Comparison& all, bool color) {
+std::string skipped_text(const Comparison& all) {
   std::string text;
-  std::size_t model = 0;
-  for (std::size_t at = 0; at < all.rows.size(); ++model) {
-    std::size_t end = at;
-    while (end < all.rows.size() && all.rows[end].model == all.rows[at].model) ++end;
-    const std::span rows{all.rows.data() + at, end - at};
-    text += (at > 0 ? "\n" : "") + all.best_titles[model] + "\n\n" + compare_table(rows, color) + "\n";
-    text += peak_table(rows) + "\n";
-    text += wrapped(all.best_sentences[model], kTextWidth);
-    if (std::ranges::any_of(rows, [](const CompareRow& row) { return !row.summary.fits; }))
-      text += "(over): more memory than the device has\n";
-    at = end;
-  }
   for (const SkippedPlacer& skip : all.skipped)
-    text += fmt::format("{} gave no schedule for {}: {}\n", skip.placer, skip.model, skip.why);
+    text += fmt::format("{} gave no schedule for {} on {}: {}\n", skip.placer, skip.model, skip.cluster, skip.why);
   return text;
 }
 
-void write_csv(const std::vector<CompareRow>& rows, std::ostream& out) {
-  out << "model,cluster,placer,makespan_ns,lower_bound_ns,ratio_to_best,fits,peak_bytes,busy,exposed_communication_ns,"
-         "search_seconds,gap,best_order_makespan_ns";
-  const bool noisy = !rows.empty() && rows.front().noise;
-  out << (noisy ? ",p50_ns,p95_ns,p99_ns,beats_best\n" : "\n");
-  for (const CompareRow& row : rows) {
-    out << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(row.model), csv_field(row.cluster),
-                       csv_field(row.placer), row.summary.makespan.count, row.summary.bound.value.count,
-                       row.ratio_to_best, row.summary.fits, row.summary.peak.count, row.summary.busy,
-                       row.summary.exposed_communication.count, row.search_seconds, row.summary.gap,
-                       row.best_order.makespan.count);
-    if (noisy)
-      out << fmt::format(",{},{},{},{}", row.noise->p50.count, row.noise->p95.count, row.noise->p99.count,
-                         row.beats_best->probability);
-    out << "\n";
+std::string compare_text(const Comparison& all, bool color) {
+  std::string text;
+  const auto groups = compare_groups(all.rows);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    text += (i > 0 ? "\n" : "") + all.best_titles[i] + "\n\n" +
+            compare_table(groups[i]).text(color ? 0 : Table::kNoRow) + "\n" + peak_table(groups[i]) + "\n";
+    text += wrapped(all.best_sentences[i], kTextWidth);
+    if (std::ranges::any_of(groups[i], [](const CompareRow& row) { return !row.summary.fits; }))
+      text += "(over): more memory than the device has\n";
   }
+  return text + skipped_text(all);
+}
+
+void write_markdown(const Comparison& all, std::ostream& out) {
+  const auto groups = compare_groups(all.rows);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    out << "## " << all.best_titles[i] << "\n\n"
+        << compare_table(groups[i]).markdown() << "\n"
+        << all.best_sentences[i] << "\n\n";
+  out << skipped_text(all);
+}
+
+/// --cluster: the names between commas; the whole word where it is a file.
+std::vector<std::string> cluster_words(const Arguments& arguments) {
+  std::error_code ignored;
+  if (arguments.cluster.empty() || std::filesystem::exists(arguments.cluster, ignored)) return {arguments.cluster};
+  std::vector<std::string> words;
+  std::string_view rest = arguments.cluster;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    if (std::ranges::find(words, word) != words.end())
+      throw UsageError(fmt::format("--cluster: '{}' is given twice", word));
+    if (!word.empty()) words.emplace_back(word);
+  }
+  if (words.empty()) throw UsageError("--cluster: names no cluster", "`trainyard clusters` lists them");
+  return words;
+}
+
+Plan plan_of(const Arguments& arguments, Console& console) {
+  Plan plan{.placers = chosen_placers(arguments),
+            .options = {.seed = chosen_seed(arguments)},
+            .noise = noise_options(arguments)};
+  add_search_options(plan.options, arguments, searches(plan.placers), "none of these placers", console);
+  if (!arguments.repeats.empty())
+    plan.repeats = static_cast<std::uint64_t>(whole_number(arguments.repeats, "--repeats", 1));
+  const Objective objective = chosen_objective(arguments);
+  if (objective == Objective::max_load)
+    throw UsageError("--objective max-load: compare ranks by makespan or completion", "`trainyard place` has max-load");
+  plan.by_completion = objective == Objective::completion;
+  if (plan.by_completion && plan.noise) throw UsageError("--objective completion and --noise do not go together");
+  plan.shows_all = !arguments.report.empty();
+  return plan;
 }
 
 }  // namespace
@@ -223,24 +260,25 @@ void write_csv(const std::vector<CompareRow>& rows, std::ostream& out) {
 int run_compare(const Arguments& arguments, Console& console) {
   if (arguments.operands.empty())
     throw UsageError("compare needs a MODEL", "for example: trainyard compare resnet50 --cluster 4xV100");
-  for (std::size_t i = 1; i < arguments.operands.size(); ++i)
-    if (std::find(arguments.operands.begin(), arguments.operands.begin() + static_cast<std::ptrdiff_t>(i),
-                  arguments.operands[i]) != arguments.operands.begin() + static_cast<std::ptrdiff_t>(i))
-      throw UsageError(fmt::format("'{}' is given twice", arguments.operands[i]));
-  const std::vector<const Placer*> chosen = chosen_placers(arguments);
-  noise_options(arguments);  // what is wrong with options is said before the work begins
-  PlaceOptions checked;
-  add_search_options(checked, arguments, searches(chosen), "none of these placers", console);
+  const Plan plan = plan_of(arguments, console);  // what is wrong with options is said before the work begins
+  const std::vector<std::string>& words = arguments.operands;
+  for (std::size_t i = 1; i < words.size() && !plan.by_completion; ++i)
+    if (std::find(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i), words[i]) !=
+        words.begin() + static_cast<std::ptrdiff_t>(i))
+      throw UsageError(fmt::format("'{}' is given twice", words[i]));
+  const std::vector<std::string> clusters = cluster_words(arguments);
 
   Comparison all;
   Outputs outputs;
-  outputs.reads(arguments.cluster);
+  for (const std::string& cluster : clusters) outputs.reads(cluster);
   outputs.reads(arguments.costs);
-  for (const std::string& word : arguments.operands) outputs.reads(word);
-  outputs.writes(arguments.csv, "--csv", [&all](std::ostream& out) { write_csv(all.rows, out); });
+  for (const std::string& word : words) outputs.reads(word);
+  outputs.writes(arguments.csv, "--csv", [&all](std::ostream& out) { write_compare_csv(all.rows, out); });
+  outputs.writes(arguments.markdown, "--markdown", [&all](std::ostream& out) { write_markdown(all, out); });
   const TraceOptions flows = trace_options(arguments);
-  if (!arguments.trace.empty() && arguments.operands.size() > 1)
-    throw UsageError("--trace draws the best schedule of one model", "compare one model at a time");
+  const std::size_t cases = clusters.size() * (plan.by_completion ? 1 : words.size());
+  if (!arguments.trace.empty() && cases > 1)
+    throw UsageError("--trace draws the best schedule of one model on one cluster", "compare one at a time");
   outputs.writes(
       arguments.trace, "--trace",
       [&all, flows](std::ostream& out) {
@@ -258,11 +296,24 @@ int run_compare(const Arguments& arguments, Console& console) {
   refuse_json_beside(outputs, console);
   outputs.check();
 
-  const Machine machine = load_machine(arguments);
-  for (const std::string& note : machine.notes) console.warn(note);
+  std::vector<Machine> machines;
+  for (const std::string& cluster : clusters) {
+    Arguments one = arguments;
+    one.cluster = cluster;
+    machines.push_back(load_machine(one));
+    for (const std::string& note : machines.back().notes) console.warn(note);
+  }
   const InterruptGuard guard;  // what is there by then is shown
-  for (const std::string& word : arguments.operands)
-    if (!interrupted()) compare_model(all, word, arguments, machine, chosen, console);
+  const std::size_t models = plan.by_completion ? 1 : words.size();
+  for (std::size_t m = 0; m < models && !interrupted(); ++m) {
+    const LoadedModel model = plan.by_completion ? load_models(arguments) : load_model(words[m], arguments);
+    warn_notes(model, console);
+    for (const Machine& machine : machines) {
+      if (interrupted()) break;
+      const Problem problem{model.graph, machine.cluster, machine.costs};
+      compare_case(all, {model.name, problem, best_lower_bound(problem)}, plan, console);
+    }
+  }
   if (all.rows.empty()) {
     std::vector<Finding> findings;
     for (const SkippedPlacer& skip : all.skipped)
@@ -276,11 +327,12 @@ int run_compare(const Arguments& arguments, Console& console) {
   else if (!outputs.takes_standard_output())
     console.print(compare_text(all, console.color_output()));
   if (interrupted()) return kInterrupted;
-  // The answer is no where a model is left without any schedule that fits.
-  for (const std::string& word : arguments.operands)
-    if (std::ranges::none_of(all.rows, [&](const CompareRow& row) { return row.model == word && row.summary.fits; }))
-      return kAnswerIsNo;
-  return kDone;
+  // The answer is no where a model on a cluster is left without any schedule that fits.
+  const auto groups = compare_groups(all.rows);
+  const bool each_fits = std::ranges::all_of(groups, [](std::span<const CompareRow> rows) {
+    return std::ranges::any_of(rows, [](const CompareRow& row) { return row.summary.fits; });
+  });
+  return groups.size() == cases && each_fits ? kDone : kAnswerIsNo;
 }
 
 }  // namespace trainyard::program

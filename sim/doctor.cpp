@@ -5,6 +5,7 @@
 #include "profiler/cuda/loader.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/cut/partitioners.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/solve/integer_program.hpp"
 #include "trainyard/solve/linear_program.hpp"
@@ -52,7 +53,10 @@ std::vector<Feature> features() {
        has_clp() ? "for m-sct" : "m-sct solves its program by a simplex method of its own; coinor-libclp-dev adds Clp"},
       {"integer programs by CBC", has_cbc(),
        has_cbc() ? "for load-program" : "coinor-libcbc-dev adds it, and load-program"},
-      {"graph partitioning", false, "no placer of this version uses it"},
+      {"graph partitioning by SCOTCH", has_scotch(),
+       has_scotch() ? "for scotch" : "libscotch-dev adds it, and scotch; bisection is our own"},
+      {"graph partitioning by METIS", has_metis(),
+       has_metis() ? "for metis" : "libmetis-dev adds it, and metis; bisection is our own"},
   };
   for (Feature& feature : cuda_features()) list.push_back(std::move(feature));
   return list;

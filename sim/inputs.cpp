@@ -20,6 +20,7 @@
 #include "trainyard/io/pipedream_profile.hpp"
 #include "trainyard/io/policy_file.hpp"
 #include "trainyard/io/stg.hpp"
+#include "trainyard/transform/models.hpp"
 #include "trainyard/zoo/zoo.hpp"
 #include "usage.hpp"
 
@@ -189,6 +190,29 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments, Trai
   loaded.graph = training_graph(model, options, &summary, recipe);
   loaded.summary = summary;
   return loaded;
+}
+
+std::string short_name(const std::string& word) {
+  if (model_kind(word) == ModelKind::network) return word;
+  const std::string file = fs::path{word}.filename().string();
+  const std::string stem = file.substr(0, file.find('.'));
+  return stem.empty() ? word : stem;
+}
+
+LoadedModel load_models(const Arguments& arguments) {
+  const std::vector<std::string>& words = arguments.operands;
+  if (words.size() == 1) return load_model(words.front(), arguments);
+  LoadedModel all;
+  std::vector<LoadedModel> models;
+  std::vector<NamedGraph> named;
+  for (const std::string& word : words) {
+    models.push_back(load_model(word, arguments));
+    all.notes.insert(all.notes.end(), models.back().notes.begin(), models.back().notes.end());
+  }
+  for (std::size_t i = 0; i < words.size(); ++i) named.push_back({short_name(words[i]), &models[i].graph});
+  all.graph = union_graph(named);
+  all.name = all.graph.name();
+  return all;
 }
 
 bool is_workload(const std::string& word) {

@@ -32,6 +32,12 @@ ModelKind model_kind(const std::string& word);
 /// `recipe` gets what the ops compute; a graph file does not say it, and leaves it as it is.
 LoadedModel load_model(const std::string& word, const Arguments& arguments, TrainingRecipe* recipe = nullptr);
 
+/// All MODELs of the arguments; where there are several, their disjoint union (union_graph), each called by its word or
+/// the stem of its file.
+LoadedModel load_models(const Arguments& arguments);
+/// "resnet50:batch=8" of the word itself, "toy" of "graphs/toy.json.gz".
+std::string short_name(const std::string& word);
+
 /// Whether MODEL is a workload of dnn-partitioning, which names devices too.
 bool is_workload(const std::string& word);
 

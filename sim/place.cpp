@@ -3,21 +3,24 @@
 #include "run_common.hpp"
 #include "search.hpp"
 #include "trainyard/io/schedule_file.hpp"
+#include "usage.hpp"
 #include "verbs.hpp"
 
 namespace trainyard::program {
 
 int run_place(const Arguments& arguments, Console& console) {
-  const std::string& word = only_operand(arguments, "MODEL", "trainyard place resnet50 --cluster 4xV100");
+  if (arguments.operands.empty())
+    throw UsageError("place needs a MODEL", "for example: trainyard place resnet50 --cluster 4xV100");
   const Objective objective = chosen_objective(arguments);
-  const Placer& placer = objective == Objective::max_load && arguments.placer.empty() ? find_placer("load-search")
-                                                                                      : chosen_placer(arguments);
+  if (objective == Objective::max_load) only_operand(arguments, "MODEL under --objective max-load", "");
+  const Placer& placer = arguments.placer.empty() ? usual_placer(objective) : chosen_placer(arguments);
   PlaceOptions options = place_options(arguments, placer);
   options.objective = objective;
   add_search_options(options, arguments, placer.searches, placer.name, console);
 
   Outputs outputs;
-  for (const std::string& input : {word, arguments.cluster, arguments.costs}) outputs.reads(input);
+  for (const std::string& word : arguments.operands) outputs.reads(word);
+  for (const std::string& input : {arguments.cluster, arguments.costs}) outputs.reads(input);
   std::optional<RunResult> run;
   outputs.writes(arguments.output, "--output", [&run](std::ostream& out) {
     const SchedulePrediction prediction{run->summary.makespan, run->summary.bound.value, run->summary.fits};
@@ -28,7 +31,7 @@ int run_place(const Arguments& arguments, Console& console) {
   outputs.check();
 
   Machine machine = load_machine(arguments);
-  LoadedModel model = load_model(word, arguments);
+  LoadedModel model = load_models(arguments);
   warn_notes(model, console);
   for (const std::string& note : machine.notes) console.warn(note);
   const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
@@ -36,7 +39,9 @@ int run_place(const Arguments& arguments, Console& console) {
   if (placer.searches) guard.emplace();  // an interrupt ends the search with what it has
   run = run_placer(model.name, problem, best_lower_bound(problem), placer, options);
   console.progress("");
-  if (objective == Objective::max_load) judge_by_load(*run, is_workload(word));
+  if (objective == Objective::max_load) judge_by_load(*run, is_workload(arguments.operands.front()));
+  if (objective == Objective::completion || arguments.operands.size() > 1) judge_by_completion(*run);
+  run->by_completion = objective == Objective::completion;
   const int exit = finish_run(*run, "place", outputs, console);
   return interrupted() ? kInterrupted : exit;
 }

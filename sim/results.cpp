@@ -191,6 +191,14 @@ std::string run_text(const RunResult& run) {
   if (run.load)
     table.add_row(
         {"largest load", fmt::format("{} (at least {})", format_time(run.load->value), format_time(run.load->bound))});
+  if (run.completion) {
+    const CompletionResult& completion = *run.completion;
+    table.add_row({"sum of completions",
+                   fmt::format("{} (at least {})", format_time(completion.total), format_time(completion.bound))});
+    if (completion.models.size() > 1)
+      for (const auto& [name, time] : completion.models)
+        table.add_row({"", fmt::format("{} {}", format_time(time), name)});
+  }
   table.add_row({"step time", format_time(run.summary.makespan)});
   if (run.noise) add_noise_rows(table, *run.noise);
   if (run.steps) add_step_rows(table, *run.steps);

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <iosfwd>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "inputs.hpp"
@@ -12,6 +16,7 @@
 #include "trainyard/problem/timeline.hpp"
 #include "trainyard/report/page.hpp"
 #include "trainyard/report/summary.hpp"
+#include "trainyard/report/table.hpp"
 #include "trainyard/simulate/noise.hpp"
 #include "trainyard/simulate/steps.hpp"
 
@@ -23,6 +28,13 @@ struct LoadResult {
   Nanoseconds bound{};  // no placement has less
 };
 
+/// When each model ends.
+struct CompletionResult {
+  std::vector<std::pair<std::string, Nanoseconds>> models = {};
+  Nanoseconds total{};  // the sum
+  Nanoseconds bound{};  // no schedule has a smaller sum
+};
+
 /// One run, whole.
 struct RunResult {
   std::string model, cluster;
@@ -32,10 +44,12 @@ struct RunResult {
   Timeline timeline;
   RunSummary summary;
   std::optional<double> search_seconds;
-  std::optional<StepTimes> steps = {};          // --steps
-  std::optional<NoiseResult> noise = {};        // --noise
-  std::optional<NoiseResult> steps_noise = {};  // --steps and --noise: of the time per step
-  std::optional<LoadResult> load = {};          // --objective max-load
+  std::optional<StepTimes> steps = {};              // --steps
+  std::optional<NoiseResult> noise = {};            // --noise
+  std::optional<NoiseResult> steps_noise = {};      // --steps and --noise: of the time per step
+  std::optional<LoadResult> load = {};              // --objective max-load
+  std::optional<CompletionResult> completion = {};  // of several models
+  bool by_completion = false;                       // --objective completion
 };
 
 /// Of the problem that a schedule with splits is of, where that is another one.
@@ -45,24 +59,48 @@ LowerBound bound_for(const Problem& problem, const Problem& scheduled, const Low
 RunResult run_placer(const std::string& model, const Problem& problem, const LowerBound& bound, const Placer& placer,
                      const PlaceOptions& options);
 
-/// One line of a comparison: what is left of a run once the timeline is dropped.
+/// One of several runs of a placer, each with a seed of its own.
+struct SeedRun {
+  std::uint64_t seed = 1;
+  Nanoseconds value{};  // what is compared
+  bool fits = true;
+  double search_seconds = 0;
+};
+
+/// One line of a comparison: what is left of a run once the timeline is dropped. Of several repeats the middle one by
+/// what is compared (the better of the two where there are two in the middle).
 struct CompareRow {
   std::string model, cluster, placer;
   RunSummary summary;
-  double ratio_to_best = 1;  // of the fastest that fits on this model and cluster; else of the fastest
-  double search_seconds = 0;
+  double ratio_to_best = 1;               // of the best that fits on this model and cluster; else of the best
+  double search_seconds = 0;              // the mean over the repeats
   Outcome best_order = {};                // of its placement, under the best order known
   bool splits = false;                    // its schedule is of a graph with ops split
   std::string peak;                       // for people
   std::vector<std::string> devices = {};  // of the cluster, with
   std::vector<Bytes> peaks = {};          // what each holds at most
   std::optional<NoiseResult> noise = {};
-  std::optional<NoiseComparison> beats_best = {};  // with noise: shorter than the first row of its model
+  std::optional<NoiseComparison> beats_best = {};   // with noise: shorter than the first row of its model
+  std::optional<CompletionResult> completion = {};  // --objective completion: what is compared then
+  std::vector<SeedRun> repeats = {};                // by seed; empty where there is one run
+  std::size_t group = 0;                            // rows of one model on one cluster
+
+  Nanoseconds value() const { return completion ? completion->total : summary.makespan; }
+  Nanoseconds bound() const { return completion ? completion->bound : summary.bound.value; }
+  double gap() const;
+  bool optimal() const { return completion ? summary.fits && value() == bound() : summary.optimal; }
 };
+
+/// The rows of each model on each cluster, which follow each other.
+std::vector<std::span<const CompareRow>> compare_groups(std::span<const CompareRow> rows);
+/// The rows of a group for people.
+Table compare_table(std::span<const CompareRow> group);
+/// All rows as CSV with a line of titles.
+void write_compare_csv(std::span<const CompareRow> rows, std::ostream& out);
 
 /// A placer that gave no schedule, and why.
 struct SkippedPlacer {
-  std::string model, placer, why;
+  std::string model, cluster, placer, why;
 };
 
 /// What import says of a graph.

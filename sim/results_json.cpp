@@ -27,6 +27,10 @@ std::string end(Json& object, const std::vector<std::string>& warnings) {
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+double gap_of(Nanoseconds value, Nanoseconds bound) {
+  return value.count > 0 ? static_cast<double>((value - bound).count) / static_cast<double>(value.count) : 0;
+}
+
 Json devices_json(const RunResult& run) {
   Json devices = Json::array();
   for (const DeviceId id : run.problem.devices()) {
@@ -176,15 +180,29 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
     object["planned_makespan_ns"] = run.schedule.plan ? Json(run.schedule.plan->makespan.count) : Json(nullptr);
     object["evaluations"] = run.schedule.search ? run.schedule.search->evaluations : 1;  // of schedules and changes
   }
+  if (run.completion) {
+    Json models = Json::array();
+    for (const auto& [name, time] : run.completion->models)
+      models.push_back({{"model", name}, {"completion_ns", time.count}});
+    object["models"] = std::move(models);
+    object["completion_ns"] = run.completion->total.count;
+  }
+  if (run.by_completion) {
+    const CompletionResult& completion = *run.completion;
+    object["objective"] = "completion";
+    object["value"] = completion.total.count;
+    object["lower_bound_ns"] = completion.bound.count;
+    object["lower_bound"] = "completion";
+    object["gap"] = gap_of(completion.total, completion.bound);
+    object["optimal"] = run.summary.fits && completion.total == completion.bound;
+  }
   if (run.load) {
     const LoadResult& load = *run.load;
     object["objective"] = "max-load";
     object["value"] = load.value.count;
     object["lower_bound_ns"] = load.bound.count;
     object["lower_bound"] = "load";
-    object["gap"] = load.value.count > 0
-                        ? static_cast<double>((load.value - load.bound).count) / static_cast<double>(load.value.count)
-                        : 0;
+    object["gap"] = gap_of(load.value, load.bound);
     object["optimal"] = run.summary.fits && load.value == load.bound;
   }
   if (run.search_seconds) object["search_seconds"] = *run.search_seconds;
@@ -209,13 +227,13 @@ std::string compare_json(const std::vector<CompareRow>& rows, const std::vector<
   for (const CompareRow& row : rows) {
     Json peaks = Json::object();
     for (std::size_t i = 0; i < row.peaks.size(); ++i) peaks[row.devices[i]] = row.peaks[i].count;
-    bounds[row.model] = row.summary.bound.value.count;
+    bounds[row.model + "\n" + row.cluster] = row.bound().count;
     results.push_back({{"model", row.model},
                        {"cluster", row.cluster},
                        {"placer", row.placer},
                        {"makespan_ns", row.summary.makespan.count},
-                       {"lower_bound_ns", row.summary.bound.value.count},
-                       {"lower_bound", row.summary.bound.name},
+                       {"lower_bound_ns", row.bound().count},
+                       {"lower_bound", row.completion ? "completion" : row.summary.bound.name},
                        {"ratio_to_best", row.ratio_to_best},
                        {"best_order_makespan_ns", row.best_order.makespan.count},
                        {"best_order_fits", row.best_order.excess.count == 0},
@@ -226,16 +244,28 @@ std::string compare_json(const std::vector<CompareRow>& rows, const std::vector<
                        {"exposed_communication_ns", row.summary.exposed_communication.count},
                        {"max_load_ns", row.summary.max_load.count},
                        {"search_seconds", row.search_seconds},
-                       {"gap", row.summary.gap},
-                       {"optimal", row.summary.optimal}});
+                       {"gap", row.gap()},
+                       {"optimal", row.optimal()}});
+    if (row.completion) {
+      Json models = Json::array();
+      for (const auto& [name, time] : row.completion->models)
+        models.push_back({{"model", name}, {"completion_ns", time.count}});
+      results.back()["completion_ns"] = row.completion->total.count;
+      results.back()["models"] = std::move(models);
+    }
+    for (const SeedRun& run : row.repeats)
+      results.back()["repeats"].push_back({{"seed", run.seed},
+                                           {"value_ns", run.value.count},
+                                           {"fits", run.fits},
+                                           {"search_seconds", run.search_seconds}});
     if (!row.noise) continue;
     Json& noise = results.back()["noise"] = noise_json(*row.noise);
     noise["beats_best"] = row.beats_best->probability;
     noise["beats_best_interval"] = {row.beats_best->low, row.beats_best->high};
   }
   for (const SkippedPlacer& skip : skipped)
-    without.push_back({{"model", skip.model}, {"placer", skip.placer}, {"why", skip.why}});
-  // One number where there is one model; each model's stands in its results.
+    without.push_back({{"model", skip.model}, {"cluster", skip.cluster}, {"placer", skip.placer}, {"why", skip.why}});
+  // One number where there is one model on one cluster; each one's stands in its results.
   object["lower_bound_ns"] = bounds.size() == 1 ? bounds.begin().value() : Json(nullptr);
   object["results"] = std::move(results);
   object["skipped"] = std::move(without);

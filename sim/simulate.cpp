@@ -2,6 +2,7 @@
 
 #include "interrupt.hpp"
 #include "noise.hpp"
+#include "objective.hpp"
 #include "run_common.hpp"
 #include "search.hpp"
 #include "trainyard/io/schedule_file.hpp"
@@ -12,7 +13,8 @@
 namespace trainyard::program {
 
 int run_simulate(const Arguments& arguments, Console& console) {
-  const std::string& word = only_operand(arguments, "MODEL", "trainyard simulate resnet50 --cluster 4xV100");
+  if (arguments.operands.empty())
+    throw UsageError("simulate needs a MODEL", "for example: trainyard simulate resnet50 --cluster 4xV100");
   const bool from_file = !arguments.schedule.empty();
   if (from_file && (!arguments.placer.empty() || !arguments.parameters.empty() ||
                     (!arguments.seed.empty() && arguments.noise.empty())))
@@ -27,7 +29,8 @@ int run_simulate(const Arguments& arguments, Console& console) {
       arguments.steps.empty() ? 0 : static_cast<std::size_t>(whole_number(arguments.steps, "--steps", 1));
 
   Outputs outputs;
-  for (const std::string& input : {word, arguments.cluster, arguments.schedule, arguments.costs}) outputs.reads(input);
+  for (const std::string& word : arguments.operands) outputs.reads(word);
+  for (const std::string& input : {arguments.cluster, arguments.schedule, arguments.costs}) outputs.reads(input);
   std::optional<RunResult> run, all_steps;
   const std::optional<RunResult>& written = steps > 0 ? all_steps : run;
   outputs.writes(arguments.output, "--output", [&written](std::ostream& out) {
@@ -38,7 +41,7 @@ int run_simulate(const Arguments& arguments, Console& console) {
   outputs.check();
 
   Machine machine = load_machine(arguments);
-  LoadedModel model = load_model(word, arguments);
+  LoadedModel model = load_models(arguments);
   warn_notes(model, console);
   for (const std::string& note : machine.notes) console.warn(note);
   const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
@@ -56,6 +59,7 @@ int run_simulate(const Arguments& arguments, Console& console) {
     run = RunResult{model.name,          problem.cluster().name(), schedule.placer,    whole,
                     std::move(schedule), std::move(timeline),      std::move(summary), std::nullopt};
   }
+  if (arguments.operands.size() > 1) judge_by_completion(*run);
   if (noise) run->noise = noise_of(run->problem, run->schedule, *noise);
   if (steps > 0) {
     run->steps = simulate_steps(run->problem, run->schedule, steps);

@@ -9,6 +9,7 @@
 #include "place/instances.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/place/cut/partitioners.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/solve/integer_program.hpp"
@@ -76,6 +77,7 @@ TEST_CASE("every placer gives a valid schedule that fits and repeats, on random 
       const PlaceOptions options{.seed = 5, .parameters = quick(placer), .budget = {.evaluations = 100}};
       // Integer programs take seconds beyond this.
       if (placer.name == "load-program" && (!has_cbc() || problem.op_count() > 8)) continue;
+      if ((placer.name == "scotch" && !has_scotch()) || (placer.name == "metis" && !has_metis())) continue;
       // Groups and kinds may rule out every contiguous split.
       const std::string refusal = error_code([&] { placer.place(problem, options); });
       if (refusal == "no-split" || (refusal == "no-training" && placer.name == "data-parallel")) continue;
@@ -123,6 +125,7 @@ TEST_CASE("placers spread what does not fit on one device") {
   const Problem problem{std::move(builder).build(), make_cluster(std::move(cluster))};
   for (const Placer& placer : placers()) {
     CAPTURE(placer.name);
+    if ((placer.name == "scotch" && !has_scotch()) || (placer.name == "metis" && !has_metis())) continue;
     const PlaceOptions options{.parameters = quick(placer), .budget = {.evaluations = 200}};
     if (error_code([&] { placer.place(problem, options); }) == "no-training") continue;
     CHECK(simulate(problem, placer.place(problem, options)).fits() == (placer.name != "single"));

@@ -75,3 +75,9 @@ TEST_CASE("a CSV field is quoted where it holds a comma, a quote or a line break
   CHECK(csv_field("resnet50:batch=32,classes=10") == "\"resnet50:batch=32,classes=10\"");
   CHECK(csv_field("say \"x\"") == "\"say \"\"x\"\"\"");
 }
+
+TEST_CASE("a table in Markdown has titles, a rule that aligns, and no bar of a cell's own") {
+  Table table{{{"name"}, {"time", Table::Align::right}}};
+  table.add_row({"a|b", "1 ms"});
+  CHECK(table.markdown() == "| name | time |\n| --- | ---: |\n| a\\|b | 1 ms |\n");
+}

@@ -48,6 +48,8 @@ class AnalyticPlan {
   Slot earliest_finish(OpId op);
   void place(OpId op, const Slot& slot);
 
+  /// None before the op is placed.
+  DeviceId device(OpId op) const { return placement_[op]; }
   Nanoseconds start(OpId op) const { return start_[op]; }
   Nanoseconds finish(OpId op) const { return finish_[op]; }
   /// Memory kept an op off a device so far.

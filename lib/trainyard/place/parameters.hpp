@@ -56,8 +56,11 @@ std::vector<Placer> baechi_placers();
 std::vector<Placer> exact_placers();
 std::vector<Placer> fastt_placers();
 std::vector<Placer> load_placers();
+std::vector<Placer> cut_placers();
+std::vector<Placer> flexflow_placers();
 std::vector<Placer> learned_placers();
 std::vector<Placer> parallel_placers();
+std::vector<Placer> talos_placers();
 std::vector<Placer> auto_placers();
 
 }  // namespace trainyard

@@ -27,8 +27,9 @@ struct Budget {
 
 /// What a placer that searches is to make small; what fits in memory comes before what does not.
 enum class Objective : std::uint8_t {
-  makespan,  // the time of one step
-  max_load,  // max_load(): the time per step of a full pipeline
+  makespan,    // the time of one step
+  max_load,    // max_load(): the time per step of a full pipeline
+  completion,  // total_completion(): until each model of the graph ends, summed
 };
 
 /// How far a search has come.

@@ -76,6 +76,29 @@ std::string Table::text(std::size_t strong_row) const {
   return text;
 }
 
+std::string Table::markdown() const {
+  const auto row = [](const std::vector<std::string>& cells) {
+    std::string text = "|";
+    for (const std::string& cell : cells) {
+      text += ' ';
+      for (const char c : cell) {
+        if (c == '|') text += '\\';
+        text += c;
+      }
+      text += " |";
+    }
+    return text + "\n";
+  };
+  std::vector<std::string> titles, rules;
+  for (const Column& column : columns_) {
+    titles.push_back(column.title);
+    rules.push_back(column.align == Align::left ? "---" : "---:");
+  }
+  std::string text = row(titles) + row(rules);
+  for (const auto& cells : rows_) text += row(cells);
+  return text;
+}
+
 std::string wrapped(std::string_view text, std::size_t width, std::string_view indent) {
   std::string result, current{indent};
   bool empty = true;

@@ -36,6 +36,8 @@ class Table {
   /// `strong_row`, where given, is set in bold with terminal codes.
   std::string text(std::size_t strong_row = kNoRow) const;
   static constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
+  /// The same table in Markdown, with its titles.
+  std::string markdown() const;
 
  private:
   std::string line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) const;

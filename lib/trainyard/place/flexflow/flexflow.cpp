@@ -1,0 +1,319 @@
+#include "trainyard/place/flexflow/flexflow.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/portable_math.hpp"
+#include "trainyard/place/evaluator.hpp"
+#include "trainyard/place/fastt/os_dpos.hpp"
+#include "trainyard/place/flexflow/placement_chain.hpp"
+#include "trainyard/place/groups.hpp"
+#include "trainyard/place/simple/expert.hpp"
+#include "trainyard/transform/split_op.hpp"
+
+namespace trainyard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kCalibrationSamples = 100;
+constexpr std::uint64_t kLongestRound = 1'000, kUnlimited = static_cast<std::uint64_t>(-1);
+
+/// How an op of the input graph may be split.
+struct Splittable {
+  std::string op;
+  std::size_t batch = 0, channel = 0;  // parts at most; 0: not along this dimension
+};
+
+std::vector<Splittable> splittable_ops(const Problem& problem) {
+  std::vector<Splittable> list;
+  for (const OpId op : problem.ops()) {
+    if (problem.group_ops(problem.group(op)).size() > 1) continue;  // its parts could not part
+    const auto parts = [&](SplitDimension dimension) {
+      const std::size_t most = std::min(most_parts(problem.graph(), op, dimension), problem.device_count());
+      return most >= 2 ? most : 0;
+    };
+    Splittable each{std::string{problem.graph().name(op)}, parts(SplitDimension::batch),
+                    parts(SplitDimension::channel)};
+    if (each.batch + each.channel > 0) list.push_back(std::move(each));
+  }
+  return list;
+}
+
+/// One chain, and the graph that it is on now.
+class StrategySearch {
+ public:
+  StrategySearch(const Problem& problem, std::vector<GraphSplit> input, const Placement& start,
+                 const FlexFlowOptions& options, const Random& random)
+      : base_(problem),
+        input_(std::move(input)),
+        options_(options),
+        random_(random),
+        problem_(std::make_unique<Problem>(input_.empty() ? problem : problem.with_splits(input_))) {
+    if (options.splits && problem.splits().empty()) splittable_ = splittable_ops(*problem_);
+    chain_ = new_chain(*problem_, start);
+    remember();
+  }
+
+  void calibrate() {
+    beta_ = options_.beta ? *options_.beta : chain_->calibrated_beta(kCalibrationSamples);
+    chain_->set_beta(beta_);
+  }
+  void step() {
+    if (!splittable_.empty() && random_.below(100) == 0)
+      propose_split();
+    else
+      chain_->step();
+  }
+  void rewind() {
+    remember();
+    if (splits_ == best_splits_) {
+      chain_->rewind();
+      return;
+    }
+    replace(best_splits_, with(best_splits_), best_.placement);
+  }
+  void remember() {
+    if (chain_->best_outcome() >= best_outcome_ && !best_.placement.empty()) return;
+    best_outcome_ = chain_->best_outcome();
+    best_splits_ = splits_;
+    best_ = Schedule{.placement = chain_->best(), .splits = problem_->splits()};
+  }
+
+  const Schedule& best() const { return best_; }
+  const Outcome& best_outcome() const { return best_outcome_; }
+  std::uint64_t evaluations() const { return spent_ + chain_->evaluations(); }
+
+ private:
+  using Splits = std::map<std::string, GraphSplit>;  // by op
+
+  std::unique_ptr<PlacementChain> new_chain(const Problem& problem, const Placement& placement) {
+    auto chain = std::make_unique<PlacementChain>(problem, placement, Random{random_.next()});
+    chain->set_beta(beta_);
+    chain->set_propagation(options_.propagation);
+    return chain;
+  }
+
+  std::unique_ptr<Problem> with(const Splits& splits) const {
+    std::vector<GraphSplit> all = input_;
+    for (const auto& [op, split] : splits) all.push_back(split);
+    return std::make_unique<Problem>(all.empty() ? base_ : base_.with_splits(std::move(all)));
+  }
+
+  void replace(Splits splits, std::unique_ptr<Problem> problem, const Placement& placement) {
+    remember();
+    spent_ += chain_->evaluations();
+    auto chain = new_chain(*problem, placement);
+    chain_ = std::move(chain);  // before the problem that the old one refers to
+    problem_ = std::move(problem);
+    splits_ = std::move(splits);
+    remember();
+  }
+
+  void propose_split() {
+    const Splittable& op = splittable_[random_.below(splittable_.size())];
+    // Uniform among: whole, 2 to `batch` parts, 2 to `channel` parts.
+    const std::size_t batches = op.batch > 0 ? op.batch - 1 : 0, channels = op.channel > 0 ? op.channel - 1 : 0;
+    const std::size_t drawn = random_.below(1 + batches + channels);
+    Splits splits = splits_;
+    if (drawn == 0)
+      splits.erase(op.op);
+    else if (drawn <= batches)
+      splits[op.op] = {op.op, SplitDimension::batch, drawn + 1};
+    else
+      splits[op.op] = {op.op, SplitDimension::channel, drawn - batches + 1};
+    ++spent_;
+    if (splits == splits_) return;
+    std::unique_ptr<Problem> next;
+    try {
+      next = with(splits);
+    } catch (const InputError&) {  // a part that no device can run, or times that add up to too much
+      return;
+    }
+    const Placement placement = moved_to(*next, op.op);
+    Evaluator evaluator{*next};
+    const Outcome outcome = evaluator.outcome(Schedule{.placement = placement});
+    const Outcome& now = chain_->outcome();
+    if (outcome.excess != now.excess ? outcome.excess > now.excess : outcome.makespan > limit(now.makespan)) return;
+    replace(std::move(splits), std::move(next), placement);
+  }
+
+  Nanoseconds limit(Nanoseconds now) {
+    if (beta_ == 0) return kLongestTime;
+    if (beta_ < 0) return now;
+    const double slack =
+        -portable_log(1 - random_.uniform()) / beta_ * static_cast<double>(best_outcome_.makespan.count);
+    return slack < static_cast<double>((kLongestTime - now).count) ? now + Nanoseconds{static_cast<std::int64_t>(slack)}
+                                                                   : kLongestTime;
+  }
+
+  /// The present placement on another graph, in which `changed` has other parts.
+  Placement moved_to(const Problem& next, std::string_view changed) {
+    const std::string part = std::string{changed} + "/part";
+    std::map<std::string_view, DeviceId> known;
+    const Placement& old = chain_->placement();
+    DeviceId first = DeviceId::none();  // of the changed op, or of its first part
+    for (const OpId op : problem_->ops()) {
+      const std::string_view name = problem_->graph().name(op);
+      known.emplace(name, old[op]);
+      if (first.is_none() && (name == changed || name.starts_with(part))) first = old[op];
+    }
+    const Graph& graph = next.graph();
+    const auto able = group_devices(next);
+    Placement placement(next.op_count(), DeviceId::none());
+    bool any_part = false;
+    for (const OpId op : next.ops())
+      if (graph.name(op).starts_with(part)) {
+        const auto devices = able[next.group(op)];
+        placement[op] = devices[random_.below(devices.size())];
+        if (!any_part) first = placement[op];
+        any_part = true;
+      }
+    for (const OpId op : next.ops()) {
+      if (!placement[op].is_none()) continue;
+      const auto at = known.find(graph.name(op));
+      placement[op] = at != known.end() ? at->second : first;
+    }
+    for (std::size_t g = 0; g < next.group_count(); ++g) {  // groups stay whole, and where they can run
+      const GroupId group{g};
+      const auto ops = next.group_ops(group);
+      const DeviceId wanted = placement[ops.front()];
+      const DeviceId device = std::ranges::binary_search(able[group], wanted) ? wanted : able[group].front();
+      for (const OpId op : ops) placement[op] = device;
+    }
+    return placement;
+  }
+
+  const Problem& base_;
+  const std::vector<GraphSplit> input_;
+  const FlexFlowOptions& options_;
+  Random random_;
+  double beta_ = PlacementChain::kGreedy;
+  std::vector<Splittable> splittable_;
+  Splits splits_;
+  std::unique_ptr<Problem> problem_;
+  std::unique_ptr<PlacementChain> chain_;  // refers to the problem
+  std::uint64_t spent_ = 0;                // evaluations of chains before
+  Schedule best_;
+  Splits best_splits_;
+  Outcome best_outcome_{};
+};
+
+/// The devices of the kind on which the groups that can run anywhere take the least time: replicas are for alike
+/// devices.
+std::vector<DeviceId> alike_devices(const Problem& problem) {
+  std::vector<double> time(problem.column_count(), 0);
+  for (const OpId op : problem.ops()) {
+    const auto row = problem.durations().subspan(op.index() * time.size(), time.size());
+    if (std::ranges::find(row, Problem::kNever) != row.end()) continue;
+    for (std::size_t c = 0; c < time.size(); ++c) time[c] += static_cast<double>(row[c].count);
+  }
+  const auto fastest = static_cast<std::size_t>(std::ranges::min_element(time) - time.begin());
+  std::vector<DeviceId> devices;
+  for (const DeviceId device : problem.devices())
+    if (problem.column(device) == fastest) devices.push_back(device);
+  return devices;
+}
+
+struct Start {
+  std::vector<GraphSplit> input;
+  Placement placement;
+};
+
+/// Replicas on the alike devices; where there is one only, the graph is not one of training, or replicas do not fit,
+/// the graph as it is by hand.
+Start data_parallel_start(const Problem& problem) {
+  const std::vector<DeviceId> devices = alike_devices(problem);
+  const std::vector<GraphSplit> input = fastt_input(problem, OsDposOptions::Input::fitting);
+  if (devices.size() < 2 || input.empty() || input.front().parts < 2) return {{}, place_expert(problem).placement};
+  Start start{{{.op = "", .parts = devices.size()}}, {}};
+  const Problem parallel = problem.with_splits(start.input);
+  start.placement = data_parallel_schedule(parallel, devices.size()).placement;
+  if (devices.size() == problem.device_count()) return start;
+  // Replica r is on device r, and what all share anywhere: the alike devices take their places.
+  const auto able = group_devices(parallel);
+  for (std::size_t g = 0; g < parallel.group_count(); ++g) {
+    const auto ops = parallel.group_ops(GroupId{g});
+    const DeviceId wanted = devices[start.placement[ops.front()].index() % devices.size()];
+    const bool there = std::ranges::binary_search(able[GroupId{g}], wanted);
+    for (const OpId op : ops) start.placement[op] = there ? wanted : able[GroupId{g}].front();
+  }
+  return start;
+}
+
+Placement random_placement(const Problem& problem, Random& random) {
+  const auto able = group_devices(problem);
+  Placement placement(problem.op_count());
+  for (std::size_t g = 0; g < problem.group_count(); ++g) {
+    const auto devices = able[GroupId{g}];
+    const DeviceId device = devices[random.below(devices.size())];
+    for (const OpId op : problem.group_ops(GroupId{g})) placement[op] = device;
+  }
+  return placement;
+}
+
+}  // namespace
+
+std::uint64_t flexflow_budget(const Problem& problem) {
+  const auto ops = static_cast<std::uint64_t>(std::max<std::size_t>(1, problem.op_count()));
+  return std::max<std::uint64_t>(1'000, std::min(2'000'000 / ops, 100 * ops));
+}
+
+Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const PlaceOptions& run) {
+  using From = FlexFlowOptions::Start;
+  if (problem.op_count() == 0) return {};
+  const auto begin = Clock::now();
+  const std::uint64_t budget = run.budget.evaluations ? *run.budget.evaluations
+                               : run.budget.seconds   ? kUnlimited
+                                                      : flexflow_budget(problem);
+  std::vector<From> starts{options.start};
+  if (options.start == From::both) starts = {From::data_parallel, From::random};
+  const Nanoseconds bound = best_lower_bound(problem).value;
+  std::optional<Schedule> best;
+  Outcome best_outcome{};
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const double part = static_cast<double>(i + 1) / static_cast<double>(starts.size());
+    const std::uint64_t end = budget == kUnlimited ? kUnlimited : budget * (i + 1) / starts.size();
+    const std::uint64_t round = std::clamp<std::uint64_t>(
+        (budget == kUnlimited ? kLongestRound * 100 : budget) / starts.size() / 100, 1, kLongestRound);
+    const auto over = [&](std::uint64_t evaluations) {
+      if (evaluations >= end || (run.stop && run.stop())) return true;
+      return run.budget.seconds &&
+             std::chrono::duration<double>(Clock::now() - begin).count() >= part * *run.budget.seconds;
+    };
+    Random random = Random::stream(run.seed, i);
+    Start start =
+        starts[i] == From::data_parallel ? data_parallel_start(problem) : Start{{}, random_placement(problem, random)};
+    StrategySearch search{problem, std::move(start.input), start.placement, options, random};
+    if (!over(before)) search.calibrate();
+    for (std::uint64_t next = search.evaluations() + round; !over(before + search.evaluations());) {
+      search.step();
+      if (search.evaluations() < next) continue;
+      next = search.evaluations() + round;
+      search.rewind();
+      if (run.on_progress) {
+        const Outcome& now = best && best_outcome < search.best_outcome() ? best_outcome : search.best_outcome();
+        run.on_progress({now.makespan, now.excess.count == 0, bound, before + search.evaluations()});
+      }
+    }
+    search.remember();
+    before += search.evaluations();
+    if (!best || search.best_outcome() < best_outcome) {
+      best = search.best();
+      best_outcome = search.best_outcome();
+    }
+  }
+  best->search = Search{before, std::nullopt};
+  return std::move(*best);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "trainyard/place/placer.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+struct FlexFlowOptions {
+  /// What the chain starts from: data parallelism, one replica for each device of the fastest kind (where the graph is
+  /// not one of training, or replicas do not fit, the placement that an expert would make of the graph as it is); a
+  /// random placement of the graph as it is; or both, each with half of the budget.
+  enum class Start : std::uint8_t { both, data_parallel, random } start = Start::both;
+  /// How little a worse state is liked (PlacementChain); none: such that 3 of 10 worse ones are taken at first.
+  std::optional<double> beta = {};
+  /// Whether proposals split convolutions and products, in as many parts as there are devices at most, along their
+  /// batch or their channel dimension, and take splits back: one in 100.
+  bool splits = true;
+  bool propagation = false;
+};
+
+/// FlexFlow's execution optimizer: a Metropolis search over parallelization strategies (PlacementChain), its cost the
+/// simulated makespan. After each hundredth of the budget (at most 1,000 proposals) the chain goes on from the best
+/// state.
+///
+/// A proposal that changes the splits makes another graph, and is evaluated by a full simulation: what is in both
+/// graphs stays where it is, the parts of a newly split op go to random devices, what splits and collects them to the
+/// device of the first part, and what is whole again to that of its first part. The result names its `splits`.
+///
+/// FlexFlow's own simulator takes ops in the order of their ready times, as policy fifo does, which is what the
+/// schedule has. In its program beta is absolute (1 per ms), which no scale of graphs shares; and it never proposes the
+/// last op, which ours does.
+///
+/// Z. Jia, M. Zaharia, A. Aiken: Beyond data and model parallelism for deep neural networks. MLSys 2019.
+Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const PlaceOptions& run);
+
+/// What flexflow does without a budget: 100 proposals for each op, of 2 million ops altogether at most; at least 1,000.
+std::uint64_t flexflow_budget(const Problem& problem);
+
+}  // namespace trainyard

@@ -1,0 +1,129 @@
+#include "trainyard/place/flexflow/placement_chain.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainyard/core/portable_math.hpp"
+#include "trainyard/place/evaluator.hpp"
+#include "trainyard/place/groups.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr double kPropagate = 0.25;
+
+}  // namespace
+
+PlacementChain::PlacementChain(const Problem& problem, const Placement& start, Random random)
+    : problem_(problem),
+      able_(group_devices(problem)),
+      memory_binds_(memory_may_bind(problem)),
+      random_(random),
+      delta_(problem, Schedule{.placement = start}),
+      best_(start) {
+  for (std::size_t g = 0; g < problem.group_count(); ++g)
+    if (able_[GroupId{g}].size() > 1) movable_.push_back(GroupId{g});
+  current_ = {excess(), delta_.makespan()};
+  best_outcome_ = current_;
+}
+
+Bytes PlacementChain::excess() {
+  if (!memory_binds_) return Bytes{0};
+  const MemoryPeaks& peaks = delta_.peaks();
+  return peaks.fits ? Bytes{0} : excess_of(problem_, peaks);
+}
+
+double PlacementChain::calibrated_beta(std::size_t samples) {
+  constexpr double kTaken = 0.3;
+  std::vector<double> harms;  // as shares of the cost
+  for (std::size_t i = 0; i < samples; ++i) {
+    if (!propose()) continue;
+    const DeltaResult result = delta_.try_move(moving_, target_);
+    ++evaluations_;
+    if (result.makespan > current_.makespan)
+      harms.push_back(static_cast<double>((result.makespan - current_.makespan).count) /
+                      static_cast<double>(std::max<std::int64_t>(current_.makespan.count, 1)));
+    delta_.reject();
+  }
+  if (harms.empty()) return kGreedy;
+  const auto middle = harms.begin() + static_cast<std::ptrdiff_t>(harms.size() / 2);
+  std::ranges::nth_element(harms, middle);
+  return -portable_log(kTaken) / *middle;
+}
+
+GroupId PlacementChain::random_neighbour(GroupId group) {
+  const Graph& graph = problem_.graph();
+  const auto ops = problem_.group_ops(group);
+  const OpId op = ops[random_.below(ops.size())];
+  const auto inputs = graph.inputs(op);
+  const auto outputs = graph.outputs(op);
+  if (inputs.size() + outputs.size() == 0) return group;
+  const std::size_t at = random_.below(inputs.size() + outputs.size());
+  if (at < inputs.size()) return problem_.group(graph.producer(inputs[at]));
+  const auto readers = graph.consumers(TensorId{(*outputs.begin()).index() + at - inputs.size()});
+  return readers.empty() ? group : problem_.group(readers[random_.below(readers.size())]);
+}
+
+bool PlacementChain::propose() {
+  moving_.clear();
+  if (movable_.empty()) return false;
+  GroupId group = movable_[random_.below(movable_.size())];
+  const Placement& placement = delta_.schedule().placement;
+  const auto add = [&](GroupId each) {
+    for (const OpId op : problem_.group_ops(each))
+      if (std::ranges::find(moving_, op) == moving_.end()) moving_.push_back(op);
+  };
+  if (propagation_ && random_.chance(kPropagate)) {  // the group's device spreads from neighbour to neighbour
+    target_ = placement[problem_.group_ops(group).front()];
+    do {
+      group = random_neighbour(group);
+      if (!std::ranges::binary_search(able_[group], target_)) break;
+      if (placement[problem_.group_ops(group).front()] != target_) add(group);
+    } while (random_.chance(kPropagate));
+    std::ranges::sort(moving_);
+    return !moving_.empty();
+  }
+  target_ = able_[group][random_.below(able_[group].size())];
+  if (placement[problem_.group_ops(group).front()] == target_) return false;
+  add(group);
+  return true;
+}
+
+void PlacementChain::step() {
+  ++evaluations_;  // a proposal of what is already so has the cost that is known
+  if (!propose()) return;
+  Nanoseconds limit = current_.makespan;
+  if (beta_ == 0) {
+    limit = DeltaSimulation::kNoLimit;
+  } else if (beta_ > 0) {
+    const auto scale = static_cast<double>((fixed_scale_ ? *fixed_scale_ : best_outcome_.makespan).count);
+    const double slack = -portable_log(1 - random_.uniform()) / beta_ * scale;
+    if (slack < static_cast<double>((DeltaSimulation::kNoLimit - limit).count))
+      limit += Nanoseconds{static_cast<std::int64_t>(std::floor(slack))};
+    else
+      limit = DeltaSimulation::kNoLimit;
+  }
+  const DeltaResult result =
+      delta_.try_move(moving_, target_, current_.excess.count > 0 ? DeltaSimulation::kNoLimit : limit);
+  if (!result.complete()) return;
+  const Outcome next{excess(), result.makespan};
+  if (next.excess != current_.excess ? next.excess > current_.excess : next.makespan > limit) {
+    delta_.reject();
+    return;
+  }
+  delta_.accept();
+  ++taken_;
+  current_ = next;
+  if (next < best_outcome_) {
+    best_ = delta_.schedule().placement;
+    best_outcome_ = next;
+  }
+}
+
+void PlacementChain::rewind() {
+  if (current_ == best_outcome_) return;
+  delta_ = DeltaSimulation{problem_, Schedule{.placement = best_}};
+  current_ = best_outcome_;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/plan_order.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/simulate/delta.hpp"
+
+namespace trainyard {
+
+/// A Markov chain over placements (Metropolis et al. 1953; Hastings 1970), as FlexFlow searches them.
+///
+/// A state is a device for each colocation group; its cost c the makespan under fifo. A step proposes a random group on
+/// a random one of the devices that can run it, and takes it with the probability
+///
+///     min(1, exp(-beta (c' - c) / scale))
+///
+/// where the scale is the cost of the best state so far. Since proposals are symmetric, states are visited in
+/// proportion to exp(-beta c / scale) while the scale stays as it is. The number that decides is drawn first, so that
+/// the evaluation of a proposal that will not be taken can end early.
+///
+/// Ours: where memory may bind, a state with more bytes beyond the capacities is never taken, one with fewer always.
+class PlacementChain {
+ public:
+  /// What `beta` may be besides a number.
+  static constexpr double kGreedy = -1;  // no worse state is ever taken
+
+  PlacementChain(const Problem& problem, const Placement& start, Random random);
+
+  /// Samples proposals without taking any, and gives the beta with which 3 of 10 of those that are worse would be
+  /// taken at first.
+  double calibrated_beta(std::size_t samples);
+  void set_beta(double beta) { beta_ = beta; }
+  /// Whether a step may give the group's neighbours its device: at each with the probability 1/4, again and again.
+  void set_propagation(bool yes) { propagation_ = yes; }
+  /// Keeps the scale of costs at this value.
+  void fix_scale(Nanoseconds scale) { fixed_scale_ = scale; }
+
+  /// One proposal.
+  void step();
+  /// Goes on from the best state.
+  void rewind();
+
+  Nanoseconds makespan() const { return current_.makespan; }
+  const Outcome& outcome() const { return current_; }
+  const Placement& placement() { return delta_.schedule().placement; }
+  const Placement& best() const { return best_; }
+  const Outcome& best_outcome() const { return best_outcome_; }
+  std::uint64_t evaluations() const { return evaluations_; }
+  std::uint64_t taken() const { return taken_; }
+
+ private:
+  /// Draws what is to move where; false where nothing moves.
+  bool propose();
+  GroupId random_neighbour(GroupId group);
+  Bytes excess();
+
+  const Problem& problem_;
+  CompressedRows<GroupId, DeviceId> able_;
+  std::vector<GroupId> movable_;  // those with a choice
+  bool memory_binds_;
+  Random random_;
+  DeltaSimulation delta_;
+  Outcome current_;
+  Placement best_;
+  Outcome best_outcome_;
+  double beta_ = 50;
+  bool propagation_ = false;
+  std::optional<Nanoseconds> fixed_scale_;
+  std::uint64_t evaluations_ = 0, taken_ = 0;
+  std::vector<OpId> moving_;  // the proposal
+  DeviceId target_;
+};
+
+}  // namespace trainyard

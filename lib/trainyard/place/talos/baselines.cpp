@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "trainyard/place/analytic_plan.hpp"
+#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/predecessors.hpp"
+#include "trainyard/place/talos/talos.hpp"
+
+namespace trainyard {
+namespace {
+
+/// By descending speed: by how long the ops take that can run everywhere; ties: no CPU, then the lower id.
+std::vector<DeviceId> fastest_first(const Problem& problem) {
+  IdMap<DeviceId, double> time(problem.device_count(), 0);
+  for (const OpId op : problem.ops()) {
+    if (!std::ranges::all_of(problem.devices(), [&](DeviceId device) { return problem.can_run(op, device); })) continue;
+    for (const DeviceId device : problem.devices())
+      time[device] += static_cast<double>(problem.duration(op, device).count);
+  }
+  std::vector<DeviceId> devices;
+  for (const DeviceId device : problem.devices()) devices.push_back(device);
+  std::ranges::stable_sort(devices, {}, [&](DeviceId device) {
+    return std::pair{time[device], problem.cluster().device(device).device_class == "cpu"};
+  });
+  return devices;
+}
+
+Schedule in_plan_order(const Problem& problem, const AnalyticPlan& plan, std::vector<OpId> taken) {
+  Schedule schedule = plan.schedule();
+  keep_order(problem, std::move(taken), PlanOrder::start, schedule);
+  return schedule;
+}
+
+}  // namespace
+
+Schedule place_whole_models(const Problem& problem) {
+  if (problem.op_count() == 0) return {};
+  const Models models = find_models(problem.graph());
+  const IdMap<ModelId, double> speedups = model_speedups(problem, models);
+  std::vector<ModelId> order;
+  for (const ModelId model : speedups.ids()) order.push_back(model);
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](ModelId model) { return speedups[model]; });
+  std::vector<DeviceId> devices = fastest_first(problem);
+  IdMap<ModelId, DeviceId> home(models.size());
+  const std::size_t used = std::min(devices.size(), order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) home[order[i]] = devices[i * used / order.size()];
+
+  AnalyticPlan plan{problem, false};
+  const auto& taken = problem.graph().topological_order();
+  for (const OpId op : taken) {
+    const DeviceId device = home[models.of[op]];
+    const auto able = plan.candidates(op);
+    const bool there = std::ranges::find(able, device) != able.end();
+    plan.place(op, there ? plan.earliest_slot(op, device) : plan.earliest_finish(op));
+  }
+  return in_plan_order(problem, plan, taken);
+}
+
+Schedule place_first_come(const Problem& problem) {
+  if (problem.op_count() == 0) return {};
+  const Graph& graph = problem.graph();
+  AnalyticPlan plan{problem, false};
+  Predecessors predecessors{graph};
+  struct Waiting {
+    Nanoseconds since;
+    OpId op;
+
+    auto operator<=>(const Waiting&) const = default;
+  };
+  std::vector<Waiting> waiting;  // ascending
+  using Ending = std::pair<Nanoseconds, OpId>;
+  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
+  std::vector<OpId> taken;
+  Nanoseconds now{0};
+  const auto add = [&](OpId op) {
+    const Waiting entry{now, op};
+    waiting.insert(std::ranges::upper_bound(waiting, entry), entry);
+  };
+  for (const OpId op : graph.ops())
+    if (predecessors.free(op)) add(op);
+  while (!waiting.empty() || !endings.empty()) {
+    std::size_t idle = 0;
+    for (const DeviceId device : problem.devices()) idle += plan.last_end(device) <= now;
+    for (std::size_t i = 0; i < waiting.size() && idle > 0;) {
+      const OpId op = waiting[i].op;
+      DeviceId best;
+      const auto key = [&](DeviceId device) {
+        return std::tuple{problem.duration(op, device), problem.cluster().device(device).device_class == "cpu", device};
+      };
+      for (const DeviceId device : plan.candidates(op))
+        if (plan.last_end(device) <= now && (best.is_none() || key(device) < key(best))) best = device;
+      if (best.is_none()) {
+        ++i;
+        continue;
+      }
+      AnalyticPlan::Slot slot = plan.earliest_slot(op, best);
+      if (slot.start < now) slot = {best, now, now + problem.duration(op, best)};
+      plan.place(op, slot);
+      taken.push_back(op);
+      endings.emplace(slot.finish, op);
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
+      idle -= plan.last_end(best) > now;
+    }
+    // The next end of an op, or of the gap behind one.
+    Nanoseconds next = endings.empty() ? kLongestTime : endings.top().first;
+    for (const DeviceId device : problem.devices())
+      if (plan.last_end(device) > now) next = std::min(next, plan.last_end(device));
+    now = next;
+    while (!endings.empty() && endings.top().first == now) {
+      const OpId op = endings.top().second;
+      endings.pop();
+      predecessors.taken(op, add);
+    }
+  }
+  return in_plan_order(problem, plan, std::move(taken));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,108 @@
+#include "trainyard/place/talos/talos.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "trainyard/place/analytic_plan.hpp"
+#include "trainyard/place/evaluator.hpp"
+#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/talos/pack_run.hpp"
+#include "trainyard/simulate/completion.hpp"
+#include "trainyard/simulate/simulate.hpp"
+
+namespace trainyard {
+namespace {
+
+/// When each model runs: all at once, or pair by pair.
+IdMap<ModelId, std::size_t> turns(const Problem& problem, const Models& models, const IdMap<OpId, double>& speedups,
+                                  TalosOptions::Together together) {
+  IdMap<ModelId, std::size_t> turn(models.size(), 0);
+  if (together == TalosOptions::Together::all || models.size() < 2) return turn;
+  std::vector<std::tuple<double, ModelId, ModelId>> pairs;
+  for (const ModelId a : turn.ids())
+    for (const ModelId b : turn.ids()) {
+      if (b <= a) continue;
+      const double affinity = model_affinity(problem, models, speedups, a, b);
+      if (affinity > kCoPlacedAffinity) pairs.emplace_back(-affinity, a, b);
+    }
+  std::ranges::sort(pairs);
+  IdMap<ModelId, std::int64_t> work(models.size(), 0);
+  for (const OpId op : problem.ops()) work[models.of[op]] += problem.shortest(op).count;
+  struct Party {
+    std::int64_t work;
+    std::vector<ModelId> models;
+  };
+  std::vector<Party> parties;
+  std::vector<bool> paired(models.size(), false);
+  for (const auto& [affinity, a, b] : pairs) {
+    if (paired[a.index()] || paired[b.index()]) continue;
+    paired[a.index()] = paired[b.index()] = true;
+    parties.push_back({work[a] + work[b], {a, b}});
+  }
+  for (const ModelId model : turn.ids())
+    if (!paired[model.index()]) parties.push_back({work[model], {model}});
+  // The mean work of its models: what waits for a turn are all models behind it.
+  std::ranges::stable_sort(parties, {}, [](const Party& party) {
+    return static_cast<double>(party.work) / static_cast<double>(party.models.size());
+  });
+  for (std::size_t i = 0; i < parties.size(); ++i)
+    for (const ModelId model : parties[i].models) turn[model] = i;
+  return turn;
+}
+
+Packs single_packs(const Problem& problem, const Models& models, const IdMap<OpId, double>& speedups) {
+  return pack_ops(problem, models, speedups, {.most = Nanoseconds{0}});
+}
+
+/// The plan's schedule with the order of the three that is best for the sum of completion times.
+std::pair<Schedule, CompletionOutcome> best_by_completion(const Problem& problem, const Models& models,
+                                                          const AnalyticPlan& plan, const std::vector<OpId>& taken) {
+  std::optional<CompletionOutcome> best;
+  Schedule chosen;
+  for (const PlanOrder order : {PlanOrder::rank, PlanOrder::start, PlanOrder::strict}) {
+    Schedule schedule = plan.schedule();
+    keep_order(problem, taken, order, schedule);
+    const CompletionOutcome outcome = completion_outcome(problem, models, schedule);
+    if (best && outcome >= *best) continue;
+    best = outcome;
+    chosen = std::move(schedule);
+  }
+  return {std::move(chosen), *best};
+}
+
+}  // namespace
+
+CompletionOutcome completion_outcome(const Problem& problem, const Models& models, const Schedule& schedule) {
+  const Timeline timeline = simulate(problem, schedule);
+  Bytes excess{0};
+  for (const DeviceUse& use : timeline.devices)
+    if (use.out_of_memory) excess += use.out_of_memory->over;
+  return {excess, total_completion(models, timeline)};
+}
+
+Schedule talos(const Problem& problem, const TalosOptions& options) {
+  if (problem.op_count() == 0) return {};
+  const Models models = find_models(problem.graph());
+  const IdMap<OpId, double> speedups = op_speedups(problem);
+  const Packs packs =
+      options.packing ? pack_ops(problem, models, speedups, options.packs) : single_packs(problem, models, speedups);
+  const auto turn = turns(problem, models, speedups, options.together);
+  std::optional<CompletionOutcome> best;
+  Schedule chosen;
+  for (const int memory_percent : {100, 90, 80, 70, 60, 50}) {
+    AnalyticPlan plan{problem, false, memory_percent};
+    const std::vector<OpId> taken = PackRun{problem, models, packs, turn, options.cost, plan}.run();
+    auto [schedule, outcome] = best_by_completion(problem, models, plan, taken);
+    if (!best || outcome < *best) {
+      best = outcome;
+      chosen = std::move(schedule);
+    }
+    if (outcome.excess == Bytes{0} && !plan.memory_bound()) break;
+  }
+  return chosen;
+}
+
+}  // namespace trainyard
