@@ -17,7 +17,7 @@ struct Arguments {
   std::string cluster, memory, scale, sharing, costs, co_run;
   // the schedule
   std::string objective;
-  std::string placer, placers, schedule, seed, repeats;
+  std::string placer, placers, schedule, seed, repeats, coarsen;
   std::vector<std::string> parameters;
   // of a search
   std::string time, evaluations, threads;

@@ -94,6 +94,10 @@ void add_policy_option(CLI::App& verb, Arguments& to) {
   add(verb, "--policy", to.policy, "FILE", "what the placer learned before (trainyard train): no search");
 }
 
+void add_coarsen_option(CLI::App& verb, Arguments& to) {
+  add(verb, "--coarsen", to.coarsen, "RULE", "makes the graph smaller first: pesto:N, merge:N or groups");
+}
+
 void add_noise_options(CLI::App& verb, Arguments& to) {
   add(verb, "--noise", to.noise, "SHARE",
       "what if op times scattered, as in 5%, or by op type as in Conv=10%,default=3%");
@@ -141,6 +145,15 @@ class Grammar {
     add_model_options(import, arguments_);
     add(import, "-o,--output", arguments_.output, "FILE", "the graph; .gz compresses, - is standard output");
 
+    CLI::App& exporting = verb("export", "writes the problem of placement and order for other solvers",
+                               "trainyard export resnet18:batch=8 --cluster 2xV100 --coarsen pesto:20 -o model.lp");
+    add_operands(exporting, arguments_.operands, "MODEL", "a built-in network (trainyard models), or a file");
+    add_cluster_options(exporting, arguments_);
+    add_coarsen_option(exporting, arguments_);
+    add_model_options(exporting, arguments_);
+    add(exporting, "-o,--output", arguments_.output, "FILE",
+        "an integer program (model.lp), or a MiniZinc model (model.mzn); .gz compresses");
+
     CLI::App& simulate = verb("simulate", "predicts the time and the memory of one step",
                               "trainyard simulate resnet50 --cluster 4xV100 --placer heft");
     add_operands(simulate, arguments_.operands, "MODEL...", "built-in networks (trainyard models), or files, at once");
@@ -161,6 +174,7 @@ class Grammar {
     add_operands(place, arguments_.operands, "MODEL...", "built-in networks (trainyard models), or files, at once");
     add_cluster_options(place, arguments_);
     add_placer_options(place, arguments_);
+    add_coarsen_option(place, arguments_);
     add(place, "--objective", arguments_.objective, "makespan|max-load|completion",
         "the time of one step, per step of a full pipeline, or until each model ends, summed (default: makespan)");
     add_policy_option(place, arguments_);
@@ -185,7 +199,9 @@ class Grammar {
                              "trainyard compare resnet50 --cluster 4xV100 --placers all");
     add_operands(compare, arguments_.operands, "MODEL...", "built-in networks (trainyard models), or files");
     add_cluster_options(compare, arguments_, true);
-    add(compare, "--placers", arguments_.placers, "PLACER,...", "the algorithms, or all but those that train (default: all)");
+    add(compare, "--placers", arguments_.placers, "PLACER,...",
+        "the algorithms, or all but those that train (default: all)");
+    add_coarsen_option(compare, arguments_);
     add(compare, "--objective", arguments_.objective, "makespan|completion",
         "ranks by the step time, or, all models at once, by the sum of the times until each ends");
     add(compare, "--seed", arguments_.seed, "N", "of the random numbers of placers and noise (default: 1)");

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "coarse.hpp"
 #include "interrupt.hpp"
 #include "noise.hpp"
 #include "objective.hpp"
@@ -59,6 +60,7 @@ struct Case {
 /// How all placers are run.
 struct Plan {
   std::vector<const Placer*> placers;
+  std::vector<Placer> coarse;  // where --coarsen makes others of them
   PlaceOptions options;
   std::uint64_t repeats = 1;
   std::optional<NoiseOptions> noise;
@@ -241,8 +243,13 @@ std::vector<std::string> cluster_words(const Arguments& arguments) {
 
 Plan plan_of(const Arguments& arguments, Console& console) {
   Plan plan{.placers = chosen_placers(arguments),
+            .coarse = {},
             .options = {.seed = chosen_seed(arguments)},
             .noise = noise_options(arguments)};
+  if (const auto how = chosen_coarsening(arguments)) {
+    for (const Placer* placer : plan.placers) plan.coarse.push_back(coarsened(*placer, *how));
+    std::ranges::transform(plan.coarse, plan.placers.begin(), [](const Placer& placer) { return &placer; });
+  }
   add_search_options(plan.options, arguments, searches(plan.placers), "none of these placers", console);
   if (!arguments.repeats.empty())
     plan.repeats = static_cast<std::uint64_t>(whole_number(arguments.repeats, "--repeats", 1));

@@ -50,9 +50,11 @@ std::vector<Feature> features() {
       {"op times of this machine", false,
        "this version predicts from rooflines and from times in graph files; it does not measure"},
       {"linear programs by Clp", has_clp(),
-       has_clp() ? "for m-sct" : "m-sct solves its program by a simplex method of its own; coinor-libclp-dev adds Clp"},
+       has_clp() ? "for m-sct and for lower bounds"
+                 : "m-sct and lower bounds use a simplex method of our own; coinor-libclp-dev adds Clp"},
       {"integer programs by CBC", has_cbc(),
-       has_cbc() ? "for load-program" : "coinor-libcbc-dev adds it, and load-program"},
+       has_cbc() ? "for pesto, load-program and a bound on the load"
+                 : "coinor-libcbc-dev adds it, and load-program; pesto uses branch and bound of our own"},
       {"graph partitioning by SCOTCH", has_scotch(),
        has_scotch() ? "for scotch" : "libscotch-dev adds it, and scotch; bisection is our own"},
       {"graph partitioning by METIS", has_metis(),

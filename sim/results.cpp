@@ -189,8 +189,8 @@ std::string run_text(const RunResult& run) {
   std::string text = problem_title(run.model, run.problem) + "\n\n";
   Table table{{{""}, {""}}};
   if (run.load)
-    table.add_row(
-        {"largest load", fmt::format("{} (at least {})", format_time(run.load->value), format_time(run.load->bound))});
+    table.add_row({"largest load", fmt::format("{} (at least {}: {})", format_time(run.load->value),
+                                               format_time(run.load->bound), run.load->bound_name)});
   if (run.completion) {
     const CompletionResult& completion = *run.completion;
     table.add_row({"sum of completions",

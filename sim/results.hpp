@@ -26,6 +26,7 @@ namespace trainyard::program {
 struct LoadResult {
   Nanoseconds value{};  // RunSummary::max_load
   Nanoseconds bound{};  // no placement has less
+  std::string bound_name = {};
 };
 
 /// When each model ends.

@@ -201,7 +201,7 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
     object["objective"] = "max-load";
     object["value"] = load.value.count;
     object["lower_bound_ns"] = load.bound.count;
-    object["lower_bound"] = "load";
+    object["lower_bound"] = load.bound_name;
     object["gap"] = gap_of(load.value, load.bound);
     object["optimal"] = run.summary.fits && load.value == load.bound;
   }

@@ -15,6 +15,7 @@ int run_simulate(const Arguments& arguments, Console& console);
 int run_place(const Arguments& arguments, Console& console);
 int run_explain(const Arguments& arguments, Console& console);
 int run_train(const Arguments& arguments, Console& console);
+int run_export(const Arguments& arguments, Console& console);
 int run_compare(const Arguments& arguments, Console& console);
 int run_calibrate(const Arguments& arguments, Console& console);
 int run_profile(const Arguments& arguments, Console& console);
@@ -35,14 +36,23 @@ struct Verb {
 };
 
 inline constexpr std::array kVerbs{
-    Verb{"import", run_import},     Verb{"simulate", run_simulate},
-    Verb{"place", run_place},       Verb{"compare", run_compare},
-    Verb{"explain", run_explain},   Verb{"train", run_train},
-    Verb{"profile", run_profile},   Verb{"calibrate", run_calibrate},
-    Verb{"validate", run_validate}, Verb{"demo", run_demo},
-    Verb{"models", run_models},     Verb{"clusters", run_clusters},
-    Verb{"placers", run_placers},   Verb{"check", run_check},
-    Verb{"doctor", run_doctor},     Verb{"completion", run_completion},
+    Verb{"import", run_import},
+    Verb{"export", run_export},
+    Verb{"simulate", run_simulate},
+    Verb{"place", run_place},
+    Verb{"compare", run_compare},
+    Verb{"explain", run_explain},
+    Verb{"train", run_train},
+    Verb{"profile", run_profile},
+    Verb{"calibrate", run_calibrate},
+    Verb{"validate", run_validate},
+    Verb{"demo", run_demo},
+    Verb{"models", run_models},
+    Verb{"clusters", run_clusters},
+    Verb{"placers", run_placers},
+    Verb{"check", run_check},
+    Verb{"doctor", run_doctor},
+    Verb{"completion", run_completion},
 };
 
 // Exit codes (README.md has the full table).

@@ -10,6 +10,7 @@
 #include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
 #include "trainyard/bound/chains.hpp"
+#include "trainyard/bound/linear.hpp"
 #include "trainyard/bound/memory.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -125,6 +126,22 @@ TEST_CASE("what does not fit on the fast device is work for the slow one") {
   CHECK(work_bound(problem) == Nanoseconds{10});         // 10 / 1.1 = 9.1
   CHECK(memory_work_bound(problem) >= Nanoseconds{58});  // the search comes near
   CHECK(memory_work_bound(problem) <= Nanoseconds{60});  // 6 x 10
+  CHECK(linear_program_bound(problem) == Nanoseconds{60});
+}
+
+bool needs_fit(const std::string& bound) {
+  return bound == "memory-work" || bound == "linear-program" || bound == "forced-transfer";
+}
+
+TEST_CASE("the linear program splits work among three classes exactly") {
+  GraphBuilder builder{"three"};
+  for (std::size_t i = 0; i < 11; ++i)
+    builder.add({.name = std::to_string(i),
+                 .times = {{"d0", Nanoseconds{200'000}}, {"d1", Nanoseconds{300'000}}, {"d2", Nanoseconds{600'000}}}});
+  const Problem problem{std::move(builder).build(), make_cluster(linked(3))};
+  // 1,100,000 / 200,000 + 1,100,000 / 300,000 + 1,100,000 / 600,000 = 11
+  CHECK(linear_program_bound(problem) <= Nanoseconds{1'100'000});
+  CHECK(linear_program_bound(problem) >= Nanoseconds{1'099'998});
 }
 
 TEST_CASE("no bound is above the least makespan of any placement and order") {
@@ -141,7 +158,7 @@ TEST_CASE("no bound is above the least makespan of any placement and order") {
     none_fits += fitting == kLongestTime;
     for (const LowerBound& bound : lower_bounds(problem)) {
       CAPTURE(bound.name);
-      const bool memory = bound.name == "memory-work" || bound.name == "forced-transfer";
+      const bool memory = needs_fit(bound.name);
       REQUIRE(bound.value <= (memory ? fitting : least));
     }
     CHECK(transfer_path_bound(problem) >= critical_path_bound(problem));
@@ -163,7 +180,7 @@ TEST_CASE("no bound is above the makespan of any schedule") {
     fitting += timeline.fits();
     for (const LowerBound& bound : lower_bounds(problem)) {
       CAPTURE(bound.name);
-      const bool memory = bound.name == "memory-work" || bound.name == "forced-transfer";
+      const bool memory = needs_fit(bound.name);
       if (!memory || timeline.fits()) REQUIRE(bound.value <= timeline.makespan);
     }
   }

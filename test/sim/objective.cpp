@@ -32,7 +32,7 @@ TEST_CASE("place --objective max-load: 9.5 ms contiguous, 7 ms not, on the workl
   CHECK(object["max_load_ns"] == 9'500'000);
   CHECK(object["fits"] == true);
   CHECK(object["lower_bound_ns"].get<std::int64_t>() >= 5'500'000);  // 12 ms for two accelerators and a tenth of one
-  CHECK(object["lower_bound"] == "load");
+  CHECK(object["lower_bound"] == "load-work");
   CHECK(object["optimal"] == false);
   CHECK(object["gap"].get<double>() > 0);
   const json again =

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trainyard/bound/chains.hpp"
+#include "trainyard/bound/linear.hpp"
 #include "trainyard/bound/memory.hpp"
 #include "trainyard/bound/work.hpp"
 #include "trainyard/core/id_map.hpp"
@@ -105,6 +106,7 @@ std::vector<LowerBound> lower_bounds(const Problem& problem) {
           {"head-tail", head_tail_bound(problem, chains, work)},
           {"transfer-path", longest_chain(problem, chains)},
           {"memory-work", memory_work_bound(problem)},
+          {"linear-program", linear_program_bound(problem)},
           {"forced-transfer", forced_transfer_bound(problem)}};
 }
 

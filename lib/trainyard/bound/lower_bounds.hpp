@@ -53,7 +53,7 @@ Nanoseconds work_bound(const Problem& problem);
 Nanoseconds head_tail_bound(const Problem& problem);
 
 /// All bounds by name: "critical-path", "colocation", "work", "head-tail", "transfer-path", "memory-work",
-/// "forced-transfer"; the last two hold for schedules that fit in memory.
+/// "linear-program", "forced-transfer"; the last three hold for schedules that fit in memory.
 std::vector<LowerBound> lower_bounds(const Problem& problem);
 /// The largest; the first of equals.
 LowerBound best_lower_bound(const Problem& problem);

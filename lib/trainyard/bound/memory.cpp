@@ -18,20 +18,6 @@ using detail::DeviceClass;
 using detail::kNeverRuns;
 using detail::Wide;
 
-/// W of the header.
-std::vector<std::int64_t> group_bytes(const Problem& problem) {
-  std::vector<std::int64_t> bytes(problem.group_count(), 0);
-  for (const OpId op : problem.ops()) {
-    std::int64_t& sum = bytes[problem.group(op).index()];
-    sum += problem.resident_bytes(op).count;
-    // What an op of zero duration makes at the very end is held for no time.
-    if (problem.shortest(op) == Nanoseconds{0}) continue;
-    for (const TensorId tensor : problem.graph().outputs(op))
-      if (problem.graph().kept(tensor)) sum += problem.graph().bytes(tensor).count;
-  }
-  return bytes;
-}
-
 /// The program's dual at given weights and prices, and how much each class would then hold.
 class PricedWork {
  public:
@@ -209,8 +195,25 @@ class Parts {
 
 }  // namespace
 
+namespace detail {
+
+std::vector<std::int64_t> group_bytes(const Problem& problem) {
+  std::vector<std::int64_t> bytes(problem.group_count(), 0);
+  for (const OpId op : problem.ops()) {
+    std::int64_t& sum = bytes[problem.group(op).index()];
+    sum += problem.resident_bytes(op).count;
+    // What an op of zero duration makes at the very end is held for no time.
+    if (problem.shortest(op) == Nanoseconds{0}) continue;
+    for (const TensorId tensor : problem.graph().outputs(op))
+      if (problem.graph().kept(tensor)) sum += problem.graph().bytes(tensor).count;
+  }
+  return bytes;
+}
+
+}  // namespace detail
+
 Nanoseconds memory_work_bound(const Problem& problem) {
-  PricedWork work(problem, group_bytes(problem));
+  PricedWork work(problem, detail::group_bytes(problem));
   return work.worthwhile() ? work.search() : Nanoseconds{0};
 }
 
@@ -221,7 +224,7 @@ Nanoseconds forced_transfer_bound(const Problem& problem) {
     if (!memory) return Nanoseconds{0};
     largest = std::max(largest, memory->count);
   }
-  const std::vector<std::int64_t> bytes = group_bytes(problem);
+  const std::vector<std::int64_t> bytes = detail::group_bytes(problem);
   if (std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}) <= largest) return Nanoseconds{0};
 
   Parts parts(problem);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
 
@@ -30,5 +33,12 @@ Nanoseconds memory_work_bound(const Problem& problem);
 /// chains_with_transfers. The least such sum over all edges of the set bounds T; a control edge crosses with c = 0.
 /// Tried: the connected parts of the graph.
 Nanoseconds forced_transfer_bound(const Problem& problem);
+
+namespace detail {
+
+/// W of all groups.
+std::vector<std::int64_t> group_bytes(const Problem& problem);
+
+}  // namespace detail
 
 }  // namespace trainyard

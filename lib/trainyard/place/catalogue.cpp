@@ -26,6 +26,7 @@ std::vector<Placer> all_placers() {
            cut_placers,
            flexflow_placers,
            parallel_placers,
+           pesto_placers,
            talos_placers,
            exact_placers,
            learned_placers,

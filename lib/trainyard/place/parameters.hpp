@@ -60,6 +60,7 @@ std::vector<Placer> cut_placers();
 std::vector<Placer> flexflow_placers();
 std::vector<Placer> learned_placers();
 std::vector<Placer> parallel_placers();
+std::vector<Placer> pesto_placers();
 std::vector<Placer> talos_placers();
 std::vector<Placer> auto_placers();
 

@@ -59,6 +59,7 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
 
   using Status = IntegerSolution::Status;
   IntegerSolution solution;
+  solution.nodes = Cbc_getNodeCount(model.get());
   solution.bound = Cbc_getBestPossibleObjValue(model.get());
   if (Cbc_isProvenInfeasible(model.get()) != 0) {
     solution.status = Status::infeasible;

@@ -39,7 +39,7 @@ class PlacementSearch {
     if (state_.stopped) return;
     for (const auto& [value, device] : out_of_reach_) {
       if (value >= state_.limit) continue;
-      tasks_.build(model_, device);
+      tasks_.build(model_, device, model_.tail);
       detail::try_all_strict_orders(model_, tasks_, device, state_, realization_);
       if (state_.stopped) return;
     }
@@ -102,7 +102,9 @@ class PlacementSearch {
   }
 
   void sequence(std::int64_t bound) {
-    tasks_.build(model_, device_);
+    bound = std::max(bound, bound_(device_, state_.limit));
+    if (bound >= state_.limit) return;
+    tasks_.build(model_, device_, bound_.tails());
     bound = std::max(bound, sequencing_.bound(tasks_));
     if (bound >= state_.limit) return;
     by_urgency_.resize(model_.ops);

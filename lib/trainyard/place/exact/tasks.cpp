@@ -15,11 +15,13 @@ void link(std::vector<Tasks::Task>& tasks, std::uint32_t from, std::uint32_t to)
 
 }  // namespace
 
-void Tasks::build(const ExactModel& model, const std::vector<std::uint32_t>& device) {
+void Tasks::build(const ExactModel& model, const std::vector<std::uint32_t>& device,
+                  const std::vector<std::int64_t>& tails) {
   ops = model.ops;
   tasks.assign(ops, {});
   for (std::uint32_t op = 0; op < ops; ++op) {
     tasks[op].duration = model.time(op, device[op]);
+    tasks[op].tail = tails[op];
     if (tasks[op].duration > 0) tasks[op].resources = {device[op]};
     tasks[op].release = model.arrives(op, device[op]);
     tasks[op].tail = tasks[op].beyond = model.follows(op, device[op]);

@@ -22,8 +22,8 @@ struct Tasks {
   std::vector<Task> tasks;
   std::vector<std::uint32_t> order;  // topological
 
-  /// Rebuilds it for another placement (op to device).
-  void build(const ExactModel& model, const std::vector<std::uint32_t>& device);
+  /// Rebuilds it for another placement (op to device); `tails` says what follows each op at least.
+  void build(const ExactModel& model, const std::vector<std::uint32_t>& device, const std::vector<std::int64_t>& tails);
 };
 
 }  // namespace trainyard::detail

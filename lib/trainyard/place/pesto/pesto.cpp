@@ -1,0 +1,147 @@
+#include "trainyard/place/pesto/pesto.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/place/coarse.hpp"
+#include "trainyard/place/exact/exact.hpp"
+#include "trainyard/place/pesto/makespan_program.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/simulate/simulation.hpp"
+#include "trainyard/solve/integer_program.hpp"
+
+namespace trainyard {
+namespace {
+
+/// The solution's ops by start, under both policies that keep an order.
+std::vector<Schedule> replays(const Problem& problem, const Placement& placement, const IdMap<OpId, double>& starts,
+                              double unit) {
+  IdMap<OpId, std::size_t> position(problem.op_count(), 0);
+  std::vector<OpId> order = problem.graph().topological_order();
+  for (std::size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+  std::ranges::sort(order, {}, [&](OpId op) { return std::pair{std::llround(starts[op] * unit), position[op]}; });
+  Schedule strict{.placement = placement, .policy = Policy::strict};
+  Schedule priority{.placement = placement, .policy = Policy::priority};
+  strict.order.assign(problem.device_count(), {});
+  priority.priority.assign(problem.op_count(), 0);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    strict.order[placement[order[i]]].push_back(order[i]);
+    priority.priority[order[i]] = static_cast<double>(order.size() - i);
+  }
+  return {strict, priority};
+}
+
+/// The simulator's times of what the program counts in doubles: to a part in a million, and a rounding.
+double slack(Nanoseconds limit) { return 1 + 1e-6 * static_cast<double>(limit.count); }
+
+PestoResult solve_by_own(const Problem& problem, const std::optional<Schedule>& start, const PestoOptions& options) {
+  std::function<bool()> stop = options.stop;
+  if (options.seconds) {
+    const std::chrono::duration<double> time{*options.seconds};
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(time);
+    stop = [end, also = options.stop] { return std::chrono::steady_clock::now() >= end || (also && also()); };
+  }
+  BranchAndBoundOptions search{
+      .start = start ? &*start : nullptr, .most_nodes = static_cast<std::uint64_t>(options.nodes) * 100, .stop = stop};
+  BranchAndBoundResult found = branch_and_bound(problem, search);
+  if (!found.schedule) {
+    found.schedule = find_placer("single").place(problem, {});
+    found.value = simulated_makespan(problem, *found.schedule);
+    found.bound = best_lower_bound(problem).value;
+  }
+  return {.schedule = *found.schedule,
+          .value = found.value,
+          .objective = found.value,
+          .bound = found.bound,
+          .confirmed = true,
+          .optimal = found.optimal(),
+          .nodes = found.nodes};
+}
+
+/// The best that branch and bound makes of a placement whose order is out of reach.
+void repair(const Problem& problem, const Placement& placement, PestoResult& result) {
+  constexpr std::uint64_t kNodes = 20'000;
+  const BranchAndBoundResult found =
+      branch_and_bound(problem, {.upper_limit = result.value, .fixed = placement, .most_nodes = kNodes});
+  if (!found.schedule) return;
+  result.schedule = *found.schedule;
+  result.value = found.value;
+}
+
+}  // namespace
+
+PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
+  if (options.solver == PestoSolver::cbc && !has_cbc()) solve_by_cbc({});  // says what is missing, before the work
+  std::optional<Schedule> start = best_quick_schedule(problem);
+  if (options.solver == PestoSolver::own || !has_cbc()) return solve_by_own(problem, start, options);
+
+  PestoResult result;
+  const bool has_start = start.has_value();
+  if (!start) start = find_placer("single").place(problem, {});
+  const Timeline timeline = simulate(problem, *start);
+  result.schedule = *start;
+  result.value = result.objective = timeline.makespan;
+  result.bound = best_lower_bound(problem).value;
+  if (has_start && result.bound >= result.value) {
+    result.confirmed = result.optimal = true;
+    return result;
+  }
+
+  const Nanoseconds limit = has_start ? timeline.makespan : problem.horizon();
+  // Times within a few powers of ten of 1, and whole where they are small.
+  const double unit = std::max(1.0, static_cast<double>(limit.count) / 1e4);
+  const MakespanProgram program(problem, {.limit = limit, .unit_ns = unit, .most_columns = options.most_columns});
+  IntegerOptions solver{.seconds = options.seconds, .nodes = options.nodes};
+  if (has_start) solver.start = program.columns_of(*start, timeline);
+  const IntegerSolution solution = solve_by_cbc(program.program(), solver);
+  result.nodes = static_cast<std::uint64_t>(solution.nodes);
+  if (has_start && solution.status != IntegerSolution::Status::infeasible) {
+    // A relative 10^-6 is what the solver's tolerances leave of a proof.
+    const double proven = std::ceil(solution.bound * unit * (1 - 1e-6) - 1e-3);
+    if (std::isfinite(proven) && proven > static_cast<double>(result.bound.count))
+      result.bound = std::min(Nanoseconds{static_cast<std::int64_t>(proven)}, limit);
+  }
+  if (solution.x.empty()) return result;
+
+  result.objective = Nanoseconds{std::llround(solution.value * unit)};
+  const bool is_proven = solution.status == IntegerSolution::Status::optimal;
+  const Placement placement = program.placement_of(solution.x);
+  Simulation simulation(problem);
+  for (Schedule& schedule : replays(problem, placement, program.starts_of(solution.x), unit)) {
+    const MemoryPeaks& peaks = simulation.peaks(schedule);
+    // A solution that is not proven optimal may have slack that the simulator does not leave.
+    const double off = static_cast<double>(peaks.makespan.count - result.objective.count);
+    if (!peaks.fits || off > slack(limit) || (is_proven && off < -slack(limit))) continue;
+    result.confirmed = true;
+    if (!has_start || peaks.makespan <= result.value) {
+      result.value = peaks.makespan;
+      result.schedule = std::move(schedule);
+    }
+    break;
+  }
+  if (!result.confirmed && result.objective < result.value) repair(problem, placement, result);
+  result.optimal = result.bound >= result.value && simulation.peaks(result.schedule).fits;
+  return result;
+}
+
+Schedule pesto(const Problem& problem, std::size_t target, const PestoOptions& options) {
+  if (options.solver == PestoSolver::cbc && !has_cbc()) solve_by_cbc({});
+  if (problem.op_count() <= target) {
+    PestoResult result = solve_pesto(problem, options);
+    result.schedule.search = {.evaluations = result.nodes, .lower_bound = result.bound};
+    return result.schedule;
+  }
+  const Coarsening coarsening = coarsen(problem, target);
+  const Problem coarse = coarse_problem(problem, coarsening);
+  const PestoResult result = solve_pesto(coarse, options);
+  Schedule schedule = expand(problem, coarsening, coarse, result.schedule);
+  schedule.search = {.evaluations = result.nodes};
+  return schedule;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,23 @@
+#include "coarse.hpp"
+
+#include "trainyard/core/error.hpp"
+#include "usage.hpp"
+
+namespace trainyard::program {
+
+std::optional<CoarsenOptions> chosen_coarsening(const Arguments& arguments) {
+  if (arguments.coarsen.empty()) return std::nullopt;
+  try {
+    return parse_coarsen(arguments.coarsen);
+  } catch (const InputError& error) {
+    throw UsageError(error, "--coarsen");
+  }
+}
+
+Problem smaller_problem(const Problem& problem, const CoarsenOptions& how) {
+  if (how.rule == CoarsenOptions::Rule::merge) return merged_problem(problem, how.target);
+  if (how.rule == CoarsenOptions::Rule::groups) return coarse_problem(problem, coarsen_groups(problem));
+  return coarse_problem(problem, coarsen(problem, how.target));
+}
+
+}  // namespace trainyard::program

@@ -1,0 +1,52 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "io/bad_inputs.hpp"
+#include "sim/program.hpp"
+
+using namespace trainyard::test;
+
+TEST_CASE("export writes an integer program or a MiniZinc model by the name of the file") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "toy.json", kToyGraph);
+  write_text(folder.path() / "toy.toml", kToyCluster);
+  const std::string words = "export toy.json --cluster toy.toml ";
+  const auto lp = run_trainyard(folder.path(), words + "-o toy.lp");
+  CHECK(lp.exit_code == 0);
+  CHECK(contains(lp.output, "columns"));
+  const std::string text = read_text(folder.path() / "toy.lp");
+  CHECK(text.starts_with("\\ Placement and order of"));
+  CHECK(text.ends_with("End\n"));
+
+  const auto minizinc = run_trainyard(folder.path(), words + "-o toy.mzn --json");
+  CHECK(minizinc.exit_code == 0);
+  CHECK(json_of(minizinc)["format"] == "minizinc");
+  CHECK(json_of(minizinc)["limit_ns"].get<std::int64_t>() > 0);
+  CHECK(contains(read_text(folder.path() / "toy.mzn"), "solve minimize makespan;"));
+
+  const auto neither = run_trainyard(folder.path(), words + "-o toy.txt");
+  CHECK(neither.exit_code == 2);
+  CHECK(contains(neither.error, "model.mzn"));
+  CHECK(run_trainyard(folder.path(), words).exit_code == 2);
+  CHECK(file_count(folder.path()) == 4);
+}
+
+TEST_CASE("a placer sees a smaller graph under --coarsen, and the schedule is of all ops") {
+  const TemporaryFolder folder;
+  const std::string place = "place lenet:batch=8 --cluster 2xV100 --json ";
+  for (const std::string how : {"pesto:10", "merge:5", "groups"}) {
+    CAPTURE(how);
+    const auto result = run_trainyard(folder.path(), place + "--coarsen " + how + " -o s.json");
+    REQUIRE(result.exit_code == 0);
+    const auto again = run_trainyard(folder.path(), "simulate lenet:batch=8 --cluster 2xV100 --schedule s.json --json");
+    CHECK(json_of(again)["makespan_ns"] == json_of(result)["makespan_ns"]);
+  }
+  const auto wrong = run_trainyard(folder.path(), place + "--coarsen pesto");
+  CHECK(wrong.exit_code == 2);
+  CHECK(contains(wrong.output + wrong.error, "pesto:200"));
+  const auto compared = run_trainyard(
+      folder.path(), "compare lenet:batch=8 --cluster 2xV100 --placers heft,single --coarsen pesto:8 --json");
+  CHECK(compared.exit_code == 0);
+  CHECK(json_of(compared)["results"].size() == 2);
+}
