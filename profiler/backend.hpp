@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
+#include "trainyard/cost/profile.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
@@ -21,6 +23,12 @@ struct Workload {
   std::uint64_t seed = 1;  // of parameters, inputs and dropout
 };
 
+/// What passed between an op and the next one of its device that could have begun at its end.
+struct GapSum {
+  Nanoseconds sum;
+  std::int64_t count = 0;
+};
+
 /// One step as it ran; times count from its start gate.
 struct StepTrace {
   Nanoseconds makespan;
@@ -29,7 +37,11 @@ struct StepTrace {
   IdMap<DeviceId, std::vector<OpId>> order;  // in which each device ran its ops
   IdMap<DeviceId, Bytes> peak;               // held at once, by the rules of Timeline
   Bytes allocated;                           // the most that tensors took of this machine's memory at once
-  std::string contaminated;                  // why its times do not count ("context-switch"); empty: they do
+  IdMap<OpId, Nanoseconds> lost;             // of each op's time: other work had its core; empty: none
+  Nanoseconds delayed;                       // by how much ops began late for other work, in all
+  IdMap<DeviceId, GapSum> gaps;              // but for those in which other work had the core; empty: not known
+  std::string contaminated;                  // why its times do not count ("other-work"); empty: they do
+  std::vector<std::string> hazards;          // wrong orders and uses of memory, of a backend that looks for them
   double loss = 0;                           // of a recipe that has one
 };
 
@@ -45,6 +57,20 @@ class PreparedRun {
   virtual std::uint64_t parameter_checksum() const = 0;
 };
 
+/// One op's time by itself.
+struct AloneSample {
+  OpId op;
+  Nanoseconds time, lost;  // lost: other work had its core
+};
+
+/// One op on the number of threads that is best for it.
+struct ThreadSample {
+  OpId op;
+  int threads = 1;
+  std::vector<AloneSample> samples;
+  std::vector<std::pair<int, double>> tried;  // threads, median in nanoseconds
+};
+
 /// What executes schedules on hardware. The rest of the profiler sees nothing else of a device.
 class Backend {
  public:
@@ -54,6 +80,25 @@ class Backend {
   /// backend cannot run it, with one finding for each kind of op. Problem, recipe and schedule must outlive the run.
   virtual std::unique_ptr<PreparedRun> prepare(const Problem& problem, const Workload& workload,
                                                const Schedule& schedule) = 0;
+
+  // What a backend may know besides; nothing where it does not.
+
+  /// `samples` times of each op by itself on the device: hot or cold.
+  virtual std::vector<AloneSample> time_alone(const Problem&, const Workload&, DeviceId, MeasureMode, int samples) {
+    static_cast<void>(samples);
+    return {};
+  }
+  /// Each op by itself on the best number of threads, where a device may own up to `most` cores.
+  virtual std::vector<ThreadSample> time_threads(const Problem&, const Workload&, int most, int samples) {
+    static_cast<void>(most), static_cast<void>(samples);
+    return {};
+  }
+  /// Copies between the memories of the cluster's devices, each link alone and then with others; at most about
+  /// `most_ns` for each.
+  virtual std::vector<LinkMeasurement> measure_links(const Cluster&, std::int64_t most_ns) {
+    static_cast<void>(most_ns);
+    return {};
+  }
 };
 
 }  // namespace trainyard

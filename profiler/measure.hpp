@@ -14,19 +14,28 @@ struct ProfileOptions {
   int rounds = 6;
   int warm = 2, measured = 3;             // steps of a round
   std::int64_t most_ns = 20'000'000'000;  // no round begins later
-  bool links = true;                      // the ladder of sizes on each route of the cluster
+  enum class Links : std::uint8_t { none, emulated, memory };
+  Links links = Links::emulated;              // what measure() does of links
+  std::int64_t most_link_ns = 4'000'000'000;  // of a ladder through memory
+  std::vector<MeasureMode> alone = {};        // hot, cold: besides the times in a step
+  int most_threads = 0;                       // within an op: hot times on the best number, where above 1
 };
 
-/// Runs the schedule round by round and keeps every op time, step time and transfer time of the steps that were
-/// measured; those of a contaminated step are dropped with the reason. `add` puts them into a profile whose devices
-/// are there already.
+/// Runs the schedule round by round, at most 20 times as many as asked for while some op has fewer than 6 good samples,
+/// and adds every op time, gap and step time to a profile whose devices are there already. A time is dropped where
+/// other work had the core for more than 1 % of it.
 void measure_steps(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
                    const ProfileOptions& options, Profile& profile);
 
-/// A ladder of transfers on each route of the cluster, alone: 256 B to 64 MiB, each 4 times the one before.
+/// Every op by itself on the device, hot or cold, where the backend can.
+void measure_alone(Backend& backend, const Problem& problem, const Workload& workload, DeviceId device,
+                   MeasureMode mode, const ProfileOptions& options, Profile& profile);
+
+/// A ladder of transfers on each route of the cluster, alone, as the backend's own executor makes them: 256 B to 1 GiB,
+/// each 4 times the one before. A time is from the end of the op that sends to the start of the one that receives.
 void measure_links(Backend& backend, const Cluster& cluster, const ProfileOptions& options, Profile& profile);
 
-/// The whole: host, devices, in-step op times on each device that the schedule uses, links.
+/// The whole: host, devices, op times in steps of each schedule, ops alone where asked for, links.
 Profile measure(Backend& backend, const Problem& problem, const Workload& workload,
                 const std::vector<Schedule>& schedules, const HostInfo& host, const ProfileOptions& options);
 

@@ -9,37 +9,23 @@
 
 #include "profiler/cpu/machine.hpp"
 #include "profiler/measure.hpp"
-#include "trainyard/simulate/simulate.hpp"
-#include "trainyard/simulate/simulation.hpp"
+#include "profiler/measured_steps.hpp"
 
 namespace trainyard {
 namespace {
 
-struct Clean {
-  Nanoseconds makespan;
-  IdMap<OpId, Nanoseconds> durations;
-};
+constexpr std::size_t kMostTimelines = 60;
 
 /// One schedule and all that is known of its runs.
 struct Candidate {
-  const Schedule* schedule;
   std::unique_ptr<PreparedRun> run;
-  std::vector<Clean> clean;
-  std::vector<Nanoseconds> all;  // makespans, contaminated ones too
-  std::vector<std::pair<Nanoseconds, Timeline>> steps;
+  MeasuredRuns runs;
+  std::size_t clean = 0, structural = 0;
+
+  bool enough(const ValidateOptions& options) const {
+    return clean >= options.least_clean_steps && structural >= options.least_clean_steps;
+  }
 };
-
-double relative(Nanoseconds predicted, Nanoseconds measured) {
-  return measured.count == 0
-             ? 0
-             : static_cast<double>(predicted.count - measured.count) / static_cast<double>(measured.count);
-}
-
-template <class T>
-T quantile(std::vector<T> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[std::min(values.size() - 1, static_cast<std::size_t>(share * static_cast<double>(values.size())))];
-}
 
 Timeline timeline_of(const StepTrace& trace, const Problem& problem) {
   Timeline timeline;
@@ -60,11 +46,18 @@ Timeline timeline_of(const StepTrace& trace, const Problem& problem) {
   return timeline;
 }
 
+/// Without the ops that took no time: these take no device, and no turn on it.
+std::vector<OpId> timed(std::vector<OpId> order, const StepTrace& trace) {
+  std::erase_if(order, [&](OpId op) { return trace.ops[op].start == trace.ops[op].end; });
+  return order;
+}
+
 /// Every op once; after its producers; strict orders as given.
 std::string order_fault(const Problem& problem, const Schedule& schedule, const StepTrace& trace) {
+  if (!trace.hazards.empty()) return trace.hazards.front();
   const Graph& graph = problem.graph();
   for (const DeviceId device : problem.devices()) {
-    if (schedule.policy == Policy::strict && trace.order[device] != schedule.order[device])
+    if (schedule.policy == Policy::strict && trace.order[device] != timed(schedule.order[device], trace))
       return fmt::format("{} did not run its ops in the order of the schedule", problem.cluster().device(device).name);
     for (std::size_t i = 1; i < trace.order[device].size(); ++i)
       if (trace.ops[trace.order[device][i]].start < trace.ops[trace.order[device][i - 1]].end)
@@ -85,93 +78,29 @@ std::string order_fault(const Problem& problem, const Schedule& schedule, const 
   return "";
 }
 
-void compare_links(const Problem& problem, const Timeline& predicted, Validation& result) {
-  const auto entry = [&](DeviceId from, DeviceId to) -> LinkError& {
-    for (LinkError& link : result.links)
-      if (link.from == from && link.to == to) return link;
-    return result.links.emplace_back(
-        LinkError{.from = from, .to = to, .transfers = 0, .predicted = {}, .measured = {}});
-  };
-  for (const Transfer& transfer : predicted.transfers) {
-    LinkError& link = entry(transfer.from, transfer.to);
-    ++link.transfers;
-    link.predicted += problem.transfer_time(transfer.tensor, transfer.from, transfer.to);
+void take(const Problem& problem, const StepTrace& trace, Candidate& candidate, Validation& result) {
+  candidate.runs.steps.push_back(measured_step(trace));
+  const MeasuredStep& step = candidate.runs.steps.back();
+  if (step.dropped.empty()) ++candidate.clean;
+  if (!step.late) ++candidate.structural;
+  if (result.order_kept) {
+    result.order_fault = order_fault(problem, *candidate.runs.schedule, trace);
+    result.order_kept = result.order_fault.empty();
   }
-  for (const Transfer& transfer : result.timeline.transfers)
-    entry(transfer.from, transfer.to).measured += transfer.end - transfer.start;
-}
-
-void judge(const ValidateOptions& options, Validation& result) {
-  result.noise_floor = options.noise_floor;
-  if (!result.order_kept) {
-    result.verdict = Verdict::fail;
-    result.why = "the order is wrong: " + result.order_fault;
-  } else if (!result.outputs_agree) {
-    result.verdict = Verdict::fail;
-    result.why = "the outputs differ from those of a run on one device";
-  } else if (result.clean_steps < options.least_clean_steps) {
-    result.verdict = Verdict::inconclusive;
-    result.why = fmt::format("only {} undisturbed steps, {} are needed", result.clean_steps, options.least_clean_steps);
-  } else if (std::abs(result.structural_error) > options.structural_tolerance) {
-    result.verdict = Verdict::fail;
-    result.why = fmt::format("a structural error of {:.1f} %, {:.0f} % are allowed", 100 * result.structural_error,
-                             100 * options.structural_tolerance);
-  } else if (options.noise_floor > 0.15) {
-    result.verdict = Verdict::inconclusive;
-    result.why =
-        fmt::format("the same work takes times that are {:.0f} % apart on this machine: at most 15 % tell anything",
-                    100 * options.noise_floor);
-  } else if (std::abs(result.total_error) > options.total_tolerance) {
-    result.verdict = Verdict::fail;
-    result.why = fmt::format("the prediction is {:.1f} % off, {:.0f} % are allowed", 100 * result.total_error,
-                             100 * options.total_tolerance);
-  } else {
-    result.verdict = Verdict::pass;
-    result.why = "within its tolerances";
+  result.allocated = std::max(result.allocated, trace.allocated);
+  if (result.measured_peak.empty()) result.measured_peak = IdMap<DeviceId, Bytes>(problem.device_count());
+  if (candidate.runs.gaps.empty()) candidate.runs.gaps = IdMap<DeviceId, GapSum>(problem.device_count());
+  for (const DeviceId device : problem.devices()) {
+    result.measured_peak[device] = std::max(result.measured_peak[device], trace.peak[device]);
+    if (trace.gaps.empty()) continue;
+    candidate.runs.gaps[device].sum += trace.gaps[device].sum;
+    candidate.runs.gaps[device].count += trace.gaps[device].count;
   }
-}
-
-void compare(const Problem& problem, const Candidate& candidate, const ValidateOptions& options, Validation& result) {
-  Simulation simulation{problem};
-  const Timeline predicted = simulation.timeline(*candidate.schedule);
-  result.predicted = predicted.makespan;
-  result.predicted_peak = IdMap<DeviceId, Bytes>(problem.device_count());
-  for (const DeviceId device : problem.devices()) result.predicted_peak[device] = predicted.devices[device].peak;
-  result.clean_steps = candidate.clean.size();
-  result.dropped_steps = candidate.all.size() - candidate.clean.size();
-  std::vector<Nanoseconds> makespans;
-  for (const Clean& step : candidate.clean) makespans.push_back(step.makespan);
-  if (makespans.empty()) makespans = candidate.all;
-  result.p10 = quantile(makespans, 0.1), result.p50 = quantile(makespans, 0.5), result.p90 = quantile(makespans, 0.9);
-  result.total_error = relative(result.predicted, result.p50);
-  // The step nearest to the median stands for all.
-  const auto distance = [&](const auto& step) { return std::abs((step.first - result.p50).count); };
-  result.timeline = std::min_element(candidate.steps.begin(), candidate.steps.end(), [&](const auto& a, const auto& b) {
-                      return distance(a) < distance(b);
-                    })->second;
-  IdMap<OpId, double> sums(problem.op_count(), 0.0);
-  std::vector<double> structural;
-  for (const Clean& step : candidate.clean) {
-    structural.push_back(relative(simulation.makespan(*candidate.schedule, step.durations), step.makespan));
-    for (const OpId op : problem.ops()) sums[op] += static_cast<double>(step.durations[op].count);
-  }
-  if (!structural.empty()) {
-    result.structural_error = quantile(structural, 0.5);
-    IdMap<OpId, Nanoseconds> means(problem.op_count());
-    for (const OpId op : problem.ops())
-      means[op] = Nanoseconds{std::llround(sums[op] / static_cast<double>(candidate.clean.size()))};
-    result.op_time_error = relative(result.predicted, simulation.makespan(*candidate.schedule, means));
-    for (const OpId op : problem.ops())
-      result.ops.push_back({op, problem.duration(op, candidate.schedule->placement[op]), means[op]});
-    std::stable_sort(result.ops.begin(), result.ops.end(), [](const OpError& a, const OpError& b) {
-      return std::abs((a.predicted - a.measured).count) > std::abs((b.predicted - b.measured).count);
-    });
-  }
-  compare_links(problem, predicted, result);
-  Nanoseconds said{0}, took{0};
-  for (const LinkError& link : result.links) said += link.predicted, took += link.measured;
-  result.link_error = relative(said, took);
-  judge(options, result);
+  // Of clean steps while there are any.
+  auto& timelines = candidate.runs.timelines;
+  if (step.dropped.empty() && candidate.clean == 1) timelines.clear();
+  if ((step.dropped.empty() || candidate.clean == 0) && timelines.size() < kMostTimelines)
+    timelines.emplace_back(trace.makespan, timeline_of(trace, problem));
 }
 
 }  // namespace
@@ -200,44 +129,39 @@ std::vector<Validation> validate(Backend& backend, const Problem& problem, const
     checksum = reference->parameter_checksum();
   }
   std::vector<Candidate> candidates;
+  Nanoseconds slowest{0};
   for (std::size_t i = 0; i < schedules.size(); ++i) {
     results[i].name = schedules[i].first;
-    candidates.push_back({.schedule = &schedules[i].second,
-                          .run = backend.prepare(problem, workload, schedules[i].second),
-                          .clean = {},
-                          .all = {},
-                          .steps = {}});
+    candidates.push_back({.run = backend.prepare(problem, workload, schedules[i].second),
+                          .runs = {.schedule = &schedules[i].second, .steps = {}, .timelines = {}, .gaps = {}}});
     const StepTrace& first = candidates.back().run->step();
+    slowest = std::max(slowest, first.makespan);
     if (workload.recipe)
       results[i].outputs_agree = (first.loss == loss || (std::isnan(first.loss) && std::isnan(loss))) &&
                                  candidates.back().run->parameter_checksum() == checksum;
   }
   const std::int64_t until = cpu::now_ns() + options.most_ns;
-  for (int round = 0; round < options.rounds && (round == 0 || cpu::now_ns() < until); ++round)
+  // Of steps that take seconds the first one has warmed up what there is to warm.
+  const bool slow = slowest.count > options.most_ns / (4 * (options.warm + options.measured));
+  const int warm = slow ? 0 : options.warm, measured = slow ? 1 : options.measured;
+  const auto more = [&](const Candidate& candidate, int round) {
+    return round < options.rounds || !candidate.enough(options);
+  };
+  for (int round = 0; round < options.most_rounds && (round == 0 || cpu::now_ns() < until); ++round) {
+    bool any = false;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       Candidate& candidate = candidates[i];
-      for (int k = 0; k < options.warm; ++k) candidate.run->step();
-      for (int k = 0; k < options.measured; ++k) {
-        const StepTrace& trace = candidate.run->step();
-        candidate.all.push_back(trace.makespan);
-        if (results[i].order_kept) {
-          results[i].order_fault = order_fault(problem, *candidate.schedule, trace);
-          results[i].order_kept = results[i].order_fault.empty();
-        }
-        results[i].allocated = std::max(results[i].allocated, trace.allocated);
-        if (results[i].measured_peak.empty()) results[i].measured_peak = IdMap<DeviceId, Bytes>(problem.device_count());
-        for (const DeviceId device : problem.devices())
-          results[i].measured_peak[device] = std::max(results[i].measured_peak[device], trace.peak[device]);
-        candidate.steps.emplace_back(trace.makespan, timeline_of(trace, problem));
-        if (!trace.contaminated.empty()) continue;
-        Clean clean{.makespan = trace.makespan, .durations = IdMap<OpId, Nanoseconds>(problem.op_count())};
-        for (const OpId op : problem.ops())
-          clean.durations[op] =
-              problem.graph().type(op) == "Input" ? Nanoseconds{0} : trace.ops[op].end - trace.ops[op].start;
-        candidate.clean.push_back(std::move(clean));
-      }
+      if (!more(candidate, round)) continue;
+      any = true;
+      for (int k = 0; k < warm; ++k) candidate.run->step();
+      for (int k = 0; k < measured; ++k) take(problem, candidate.run->step(), candidate, results[i]);
     }
-  for (std::size_t i = 0; i < candidates.size(); ++i) compare(problem, candidates[i], options, results[i]);
+    if (!any) break;
+  }
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    drop_slow_steps(candidates[i].runs);
+    judge(problem, candidates[i].runs, options, results[i]);
+  }
   return results;
 }
 
@@ -247,18 +171,24 @@ Ranking rank(const std::vector<Validation>& validations) {
   for (std::size_t i = 0; i < validations.size(); ++i)
     for (std::size_t j = i + 1; j < validations.size(); ++j) {
       const Validation &a = validations[i], &b = validations[j];
-      const auto low = std::min(a.p50, b.p50), high = std::max(a.p50, b.p50);
+      const auto low = std::min(a.measured, b.measured), high = std::max(a.measured, b.measured);
       if (static_cast<double>(high.count) < 1.1 * static_cast<double>(low.count)) continue;
       ++ranking.pairs;
-      if (a.predicted != b.predicted && (a.predicted < b.predicted) == (a.p50 < b.p50)) ++right;
+      if (a.predicted != b.predicted && (a.predicted < b.predicted) == (a.measured < b.measured)) ++right;
     }
   if (ranking.pairs > 0) ranking.agreement = static_cast<double>(right) / static_cast<double>(ranking.pairs);
   const auto chosen =
       std::min_element(validations.begin(), validations.end(),
                        [](const Validation& a, const Validation& b) { return a.predicted < b.predicted; });
   const auto best = std::min_element(validations.begin(), validations.end(),
-                                     [](const Validation& a, const Validation& b) { return a.p50 < b.p50; });
-  if (best != validations.end()) ranking.regret = relative(chosen->p50, best->p50);
+                                     [](const Validation& a, const Validation& b) { return a.measured < b.measured; });
+  if (best != validations.end() && best->measured.count > 0)
+    ranking.regret =
+        static_cast<double>(chosen->measured.count - best->measured.count) / static_cast<double>(best->measured.count);
+  for (const Validation& each : validations) {
+    ranking.mean_error += std::abs(each.total_error) / static_cast<double>(validations.size());
+    ranking.worst_error = std::max(ranking.worst_error, std::abs(each.total_error));
+  }
   return ranking;
 }
 

@@ -38,7 +38,7 @@ struct Arguments {
   // check, validate
   std::string model;
   // runs on hardware
-  std::string backend, rounds, rank;
+  std::string backend, rounds, rank, modes, links;
   // every verb
   std::string color;
   bool json = false, quiet = false, no_progress = false;

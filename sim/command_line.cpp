@@ -117,7 +117,7 @@ void add_picture_options(CLI::App& verb, Arguments& to) {
 }
 
 void add_run_options(CLI::App& verb, Arguments& to) {
-  add(verb, "--backend", to.backend, "cpu", "what runs the ops (default: cpu)");
+  add(verb, "--backend", to.backend, "cpu|cuda|recording", "what runs the ops (default: cpu; recording: nothing does)");
   add(verb, "--rounds", to.rounds, "N", "of 2 warm steps and 3 measured ones (default: 6)");
 }
 
@@ -237,14 +237,19 @@ class Grammar {
     add_run_options(profile, arguments_);
     add_cluster_options(profile, arguments_);
     add(profile, "--schedule", arguments_.schedule, "FILE", "measures under this schedule too");
+    add(profile, "--mode", arguments_.modes, "step,hot,cold",
+        "in a step, and besides alone with warm or cold caches (default: step)");
+    add(profile, "--threads", arguments_.threads, "N",
+        "and alone on the number of threads up to N that is best for each op");
+    add(profile, "--links", arguments_.links, "emulated|memory|none",
+        "the links as the backend runs them, or copies between memories (default: emulated)");
+    add(profile, "--time", arguments_.time, "TIME", "how long steps and each link may take (default: 20s, and 4s)");
     add_model_options(profile, arguments_);
     add(profile, "-o,--output", arguments_.output, "FILE", "the profile; .gz compresses, - is standard output");
 
-    CLI::App& calibrate =
-        verb("calibrate", "fits op and link times to profiles, for --costs",
-             "echo '{\"format\": \"trainyard-profile/1\", \"devices\": [{\"name\": \"cpu0\"}], \"ops\":\n"
-             "    [{\"op\": \"conv1\", \"device\": \"cpu0\", \"samples_ns\": [5000, 5010]}]}' > profile.json\n"
-             "  trainyard calibrate profile.json -o calibration.json");
+    CLI::App& calibrate = verb("calibrate", "fits op and link times to profiles, for --costs",
+                               "trainyard profile lenet:batch=8 --rounds 2 -o profile.json &&\n"
+                               "  trainyard calibrate profile.json -o calibration.json");
     add_operands(calibrate, arguments_.operands, "FILE...", "profiles of one machine");
     add(calibrate, "-o,--output", arguments_.output, "FILE", "the calibration; .gz compresses, - is standard output");
     add(calibrate, "--seed", arguments_.seed, "N", "of the bootstrap intervals (default: 1)");
@@ -253,8 +258,11 @@ class Grammar {
     CLI::App& validate = verb("validate", "runs a schedule on this machine, and says how wrong its prediction was",
                               "trainyard place lenet:batch=8 --cluster 2xcpu-core -o schedule.json &&\n"
                               "  trainyard validate schedule.json --model lenet:batch=8 --cluster 2xcpu-core");
-    add_operands(validate, arguments_.operands, "SCHEDULE", "the schedule to run");
+    add_operands(validate, arguments_.operands, "SCHEDULE", "the schedule to run; or what --schedule schedules");
     add(validate, "--model", arguments_.model, "MODEL", "what it schedules (default: the graph that it names)");
+    add(validate, "--schedule", arguments_.schedule, "FILE", "the schedule to run, where the operand is a MODEL");
+    add(validate, "--placer", arguments_.placer, "NAME", "makes the schedule of a MODEL without one (default: heft)");
+    add(validate, "--time", arguments_.time, "TIME", "no round begins later (default: 20s)");
     add_run_options(validate, arguments_);
     add(validate, "--rank", arguments_.rank, "N", "runs N placements, and says whether they are predicted in order");
     add_cluster_options(validate, arguments_);

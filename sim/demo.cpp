@@ -43,17 +43,17 @@ int run_demo(const Arguments& arguments, Console& console) {
   outputs.check();
   const auto backend = chosen_backend(arguments);
   const HostInfo host = cpu::host_info(600);
-  if (cpu::usable_cores().size() < 2)
-    console.warn("one core for two devices: they take turns, so that measured steps are longer than predicted");
+  const bool two = cpu::usable_cores().size() >= 2;
+  if (!two) console.warn("this machine gives one core: the demo has one device, and nothing to transfer");
   nlohmann::ordered_json object = {{"format", "trainyard-result/1"}, {"verb", "demo"}};
   object["results"] = nlohmann::ordered_json::array();
-  std::string text = fmt::format("two devices on {}, {}; noise floor {:.0f} %\n", host.cpu, counted(host.cores, "core"),
-                                 100 * host.compute_swing.value_or(0));
+  std::string text = fmt::format("{} on {}, {}; noise floor {:.0f} %\n", two ? "two devices" : "one device", host.cpu,
+                                 counted(host.cores, "core"), 100 * host.compute_swing.value_or(0));
 
   for (const char* word : kDemoModels) {
     TrainingRecipe recipe;
     LoadedModel model = load_model(word, arguments, &recipe);
-    const ClusterSpec plain = preset_cluster("2xcpu-core");
+    const ClusterSpec plain = preset_cluster(two ? "2xcpu-core" : "1xcpu-core");
     const Workload workload{.recipe = &recipe};
     const Problem estimated{model.graph, make_cluster(plain)};
     console.progress(fmt::format("{}: profiling", word));
@@ -97,6 +97,7 @@ int run_demo(const Arguments& arguments, Console& console) {
     if (placed.size() > 1) chosen.emplace_back(placed.back().placer, placed.back().schedule);
     console.progress(fmt::format("{}: running the best and the worst", word));
     ValidateOptions validating{.noise_floor = host.compute_swing.value_or(0)};
+    validating.costs = cost_model(fitted.calibration);
     validating.most_ns = 6'000'000'000;
     const std::vector<Validation> results = validate(*backend, problem, workload, chosen, validating);
     console.progress("");
@@ -114,7 +115,7 @@ int run_demo(const Arguments& arguments, Console& console) {
       if (ran == results.end())
         table.add_row({each.placer, format_time(each.predicted), "", "", "", ""});
       else
-        table.add_row({each.placer, format_time(each.predicted), format_time(ran->p50),
+        table.add_row({each.placer, format_time(each.predicted), format_time(ran->measured),
                        fmt::format("{:+.1f} %", 100 * ran->total_error),
                        fmt::format("{:+.1f} %", 100 * ran->structural_error), std::string{name_of(ran->verdict)}});
     }
@@ -128,7 +129,7 @@ int run_demo(const Arguments& arguments, Console& console) {
                                    {"placer", results[i].name},
                                    {"verdict", std::string{name_of(results[i].verdict)}},
                                    {"predicted_ns", results[i].predicted.count},
-                                   {"measured_ns", results[i].p50.count},
+                                   {"measured_ns", results[i].measured.count},
                                    {"structural_error", results[i].structural_error},
                                    {"outputs_agree", results[i].outputs_agree}});
       for (PageRun& run : page_runs(problem, chosen[i].second, results[i], results[i].name))

@@ -2,6 +2,8 @@
 
 #include "build_info.hpp"
 #include "catalogue.hpp"
+#include "profiler/cpu/arrays.hpp"
+#include "profiler/cpu/machine.hpp"
 #include "profiler/cuda/loader.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
@@ -47,8 +49,9 @@ std::vector<Feature> features() {
       {"ONNX files", true, "read as training graphs (trainyard import FILE.onnx)"},
       {"compressed files", true, fmt::format("names that end in .gz (zlib {})", kZlib)},
       {"trace and HTML page", true, "--trace, --report"},
-      {"op times of this machine", false,
-       "this version predicts from rooflines and from times in graph files; it does not measure"},
+      {"runs on this machine's cores", true,
+       fmt::format("profile, validate and demo, --backend cpu: {} operators, {}", cpu::kernel_types().size(),
+                   counted(static_cast<std::int64_t>(cpu::usable_cores().size()), "core"))},
       {"linear programs by Clp", has_clp(),
        has_clp() ? "for m-sct and for lower bounds"
                  : "m-sct and lower bounds use a simplex method of our own; coinor-libclp-dev adds Clp"},

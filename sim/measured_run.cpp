@@ -5,6 +5,8 @@
 #include <array>
 
 #include "profiler/cpu/cpu_backend.hpp"
+#include "profiler/cuda/cuda_backend.hpp"
+#include "profiler/recording/recording_backend.hpp"
 #include "results.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/core/units.hpp"
@@ -16,9 +18,20 @@
 namespace trainyard::program {
 
 std::unique_ptr<Backend> chosen_backend(const Arguments& arguments) {
-  static const std::array<std::string, 1> names{"cpu"};
+  static const std::array<std::string, 3> names{"cpu", "cuda", "recording"};
   if (!arguments.backend.empty()) one_of(arguments.backend, names, "--backend");
+  if (arguments.backend == "cuda") return cuda::make_cuda_backend();
+  if (arguments.backend == "recording") return make_recording_backend();
   return make_cpu_backend();
+}
+
+std::optional<std::int64_t> chosen_time(const Arguments& arguments) {
+  if (arguments.time.empty()) return std::nullopt;
+  try {
+    return parse_time(arguments.time, "--time").count;
+  } catch (const InputError& error) {
+    throw UsageError(error);
+  }
 }
 
 int chosen_rounds(const Arguments& arguments) {
@@ -61,12 +74,16 @@ std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& p
 
 std::string validation_text(const Problem& problem, const Schedule& schedule, const Validation& v) {
   const auto share = [](double error) { return fmt::format("{:+.1f} %", 100 * error); };
-  std::string text =
-      fmt::format("predicted {}, measured {} ({} to {}, p10 to p90 of {} undisturbed steps; {} disturbed)\n",
-                  format_time(v.predicted), format_time(v.p50), format_time(v.p10), format_time(v.p90), v.clean_steps,
-                  v.dropped_steps);
-  text += fmt::format("error {}: structure {}, op times {}, links {}; noise floor {:.0f} %\n", share(v.total_error),
-                      share(v.structural_error), share(v.op_time_error), share(v.link_error), 100 * v.noise_floor);
+  std::string dropped;
+  for (const auto& [reason, count] : v.dropped) dropped += fmt::format("; {} dropped: {}", count, reason);
+  std::string text = fmt::format("predicted {}, measured {} ({} to {}, p10 to p90 of {} of {} steps{})\n",
+                                 format_time(v.predicted), format_time(v.measured), format_time(v.p10),
+                                 format_time(v.p90), v.clean_steps > 0 ? v.clean_steps : v.steps, v.steps, dropped);
+  if (v.basis == Basis::ops)
+    text += "too few steps were undisturbed: the measured time is simulated with the undisturbed times of each op\n";
+  text += fmt::format("error {}: structure {} ({} steps), op times {}, links {}; noise floor {:.0f} %\n",
+                      share(v.total_error), share(v.structural_error), v.structural_steps, share(v.op_time_error),
+                      share(v.link_error), 100 * v.noise_floor);
   text += fmt::format("order {}, outputs {}\n", v.order_kept ? "kept" : "broken: " + v.order_fault,
                       v.outputs_agree ? "those of one device" : "differ from those of one device");
   for (const DeviceId device : problem.devices())
@@ -91,7 +108,8 @@ std::vector<PageRun> page_runs(const Problem& problem, const Schedule& schedule,
   runs.push_back({.placer = name + ", predicted",
                   .problem = problem,
                   .schedule = schedule,
-                  .timeline = simulate(problem, schedule)});
+                  .timeline = simulate(problem, schedule),
+                  .beneath = name + ", measured"});
   runs.push_back(
       {.placer = name + ", measured", .problem = problem, .schedule = schedule, .timeline = validation.timeline});
   return runs;

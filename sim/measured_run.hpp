@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +20,8 @@ namespace trainyard::program {
 std::unique_ptr<Backend> chosen_backend(const Arguments& arguments);
 /// --rounds.
 int chosen_rounds(const Arguments& arguments);
+/// --time in nanoseconds; nothing without it. Throws UsageError.
+std::optional<std::int64_t> chosen_time(const Arguments& arguments);
 
 /// Schedules of the problem to rank: of the placers, then of random placements.
 std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& problem, std::size_t count);

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "build_info.hpp"
 #include "inputs.hpp"
@@ -17,11 +20,42 @@
 
 namespace trainyard::program {
 
+namespace {
+
+/// --mode, without `step`, which is always measured.
+std::vector<MeasureMode> chosen_modes(const Arguments& arguments) {
+  static const std::array<std::string, 3> names{"step", "hot", "cold"};
+  std::vector<MeasureMode> modes;
+  std::istringstream words{arguments.modes};
+  for (std::string word; std::getline(words, word, ',');) {
+    one_of(word, names, "--mode");
+    if (word != "step") modes.push_back(word == "hot" ? MeasureMode::hot : MeasureMode::cold);
+  }
+  return modes;
+}
+
+ProfileOptions::Links chosen_links(const Arguments& arguments) {
+  static const std::array<std::string, 3> names{"emulated", "memory", "none"};
+  if (arguments.links.empty()) return ProfileOptions::Links::emulated;
+  const std::string& word = one_of(arguments.links, names, "--links");
+  return word == "none"     ? ProfileOptions::Links::none
+         : word == "memory" ? ProfileOptions::Links::memory
+                            : ProfileOptions::Links::emulated;
+}
+
+}  // namespace
+
 int run_profile(const Arguments& arguments, Console& console) {
   const std::string& word = only_operand(arguments, "MODEL", "trainyard profile lenet:batch=8 -o profile.json");
   const auto backend = chosen_backend(arguments);
   ProfileOptions options;
   options.rounds = chosen_rounds(arguments);
+  if (const auto time = chosen_time(arguments)) options.most_ns = options.most_link_ns = *time;
+  options.alone = chosen_modes(arguments);
+  options.links = chosen_links(arguments);
+  if (!arguments.threads.empty())
+    options.most_threads =
+        static_cast<int>(std::min<std::int64_t>(whole_number(arguments.threads, "--threads", 1), 1024));
   Outputs outputs;
   for (const std::string& input : {word, arguments.cluster, arguments.schedule, arguments.costs}) outputs.reads(input);
   Profile profile;
@@ -47,18 +81,23 @@ int run_profile(const Arguments& arguments, Console& console) {
   outputs.write_all(console);
 
   std::size_t kept = 0, dropped = 0;
+  std::map<std::string, std::size_t> reasons;
   for (const OpMeasurement& op : profile.ops) kept += op.samples.kept.size(), dropped += op.samples.dropped.size();
+  for (const OpMeasurement& op : profile.ops)
+    for (const DroppedSample& sample : op.samples.dropped) ++reasons[sample.reason];
   if (console.json()) {
     nlohmann::ordered_json object = {{"format", "trainyard-result/1"}, {"verb", "profile"}};
     object["ops"] = profile.ops.size();
     object["links"] = profile.links.size();
     object["samples_kept"] = kept;
     object["samples_dropped"] = dropped;
+    object["dropped"] = reasons;
     object["warnings"] = console.warnings();
     console.print(object.dump(2) + "\n");
   } else if (!outputs.takes_standard_output()) {
     std::string text = fmt::format("{} ops and {} links measured on {}: {} samples kept, {} dropped\n",
                                    profile.ops.size(), profile.links.size(), profile.host.cpu, kept, dropped);
+    for (const auto& [reason, count] : reasons) text += fmt::format("dropped for {}: {}\n", reason, count);
     for (const StepMeasurement& step : profile.steps)
       if (!step.samples.kept.empty()) {
         Nanoseconds sum{0};

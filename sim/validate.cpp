@@ -13,6 +13,7 @@
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/schedule_file.hpp"
+#include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
@@ -28,8 +29,19 @@ std::string named(const std::string& text, const char* key) {
   return object.is_object() && object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : "";
 }
 
+/// Whether the operand is a schedule file: by its format tag.
+bool names_schedule(const std::string& operand) {
+  if (operand == "-") return true;
+  std::string_view word = operand;
+  if (word.ends_with(".gz")) word.remove_suffix(3);
+  if (!word.ends_with(".json")) return false;
+  const std::string format = named(read_input(operand), "format");
+  return format.empty() || format.starts_with("trainyard-schedule/");
+}
+
 Json result_json(const Problem& problem, const Schedule& schedule, const Validation& v,
-                 const std::optional<Ranking>& ranking, const std::vector<std::string>& warnings) {
+                 const std::optional<Ranking>& ranking, const std::vector<Validation>& all,
+                 const std::vector<std::string>& warnings) {
   Json object = {{"format", "trainyard-result/1"}, {"verb", "validate"}};
   object["verdict"] = std::string{name_of(v.verdict)};
   object["why"] = v.why;
@@ -40,13 +52,22 @@ Json result_json(const Problem& problem, const Schedule& schedule, const Validat
   object["op_time_error"] = v.op_time_error;
   object["link_error"] = v.link_error;
   object["noise_floor"] = v.noise_floor;
+  object["basis"] = v.basis == Basis::steps ? "steps" : v.basis == Basis::ops ? "ops" : "none";
+  object["steps"] = v.steps;
   object["clean_steps"] = v.clean_steps;
-  object["dropped_steps"] = v.dropped_steps;
+  object["dropped_steps"] = v.dropped_steps();
+  object["dropped"] = v.dropped;
+  object["structural"] = {{"steps", v.structural_steps},
+                          {"p10", v.structural_p10},
+                          {"p90", v.structural_p90},
+                          {"tolerance", v.structural_tolerance},
+                          {"mean_op_ns", v.mean_op.count}};
   object["order_kept"] = v.order_kept;
   object["outputs_agree"] = v.outputs_agree;
   object["devices"] = Json::array();
   for (const DeviceId device : problem.devices())
     object["devices"].push_back({{"device", problem.cluster().device(device).name},
+                                 {"gap_ns", v.gap_ns.empty() ? 0.0 : v.gap_ns[device]},
                                  {"predicted_peak_bytes", v.predicted_peak[device].count},
                                  {"measured_peak_bytes", v.measured_peak[device].count}});
   object["allocated_bytes"] = v.allocated.count;
@@ -65,7 +86,22 @@ Json result_json(const Problem& problem, const Schedule& schedule, const Validat
                                {"predicted_ns", link.predicted.count},
                                {"measured_ns", link.measured.count}});
   if (ranking)
-    object["rank"] = {{"pairs", ranking->pairs}, {"agreement", ranking->agreement}, {"regret", ranking->regret}};
+    object["rank"] = {{"pairs", ranking->pairs},
+                      {"agreement", ranking->agreement},
+                      {"regret", ranking->regret},
+                      {"mean_error", ranking->mean_error},
+                      {"worst_error", ranking->worst_error}};
+  if (ranking) {
+    object["placements"] = Json::array();
+    for (const Validation& each : all)
+      object["placements"].push_back({{"name", each.name},
+                                      {"predicted_ns", each.predicted.count},
+                                      {"measured_ns", each.measured.count},
+                                      {"total_error", each.total_error},
+                                      {"structural_error", each.structural_error},
+                                      {"clean_steps", each.clean_steps},
+                                      {"steps", each.steps}});
+  }
   object["warnings"] = warnings;
   return object;
 }
@@ -73,20 +109,33 @@ Json result_json(const Problem& problem, const Schedule& schedule, const Validat
 }  // namespace
 
 int run_validate(const Arguments& arguments, Console& console) {
-  const std::string& file =
+  const std::string& operand =
       only_operand(arguments, "SCHEDULE", "trainyard validate schedule.json --model lenet --cluster 2xcpu-core");
   const auto backend = chosen_backend(arguments);
   ValidateOptions options;
   options.rounds = chosen_rounds(arguments);
+  if (const auto time = chosen_time(arguments)) options.most_ns = *time;
   const std::size_t ranked =
       arguments.rank.empty() ? 0 : static_cast<std::size_t>(whole_number(arguments.rank, "--rank", 2));
 
-  const std::string text = read_input(file);
+  // SCHEDULE, or MODEL with --schedule, or MODEL alone.
   Arguments complete = arguments;
+  std::string file = operand, text;
+  const bool is_schedule = arguments.schedule.empty() && names_schedule(operand);
+  if (!is_schedule) {
+    if (!arguments.model.empty() && arguments.model != operand)
+      throw UsageError("two models: " + operand + " and --model " + arguments.model,
+                       "the operand is the schedule, or the model where --schedule is given");
+    complete.model = operand;
+    file = arguments.schedule;
+  }
+  if (!file.empty()) text = read_input(file);
   if (complete.model.empty()) complete.model = named(text, "graph");
   if (complete.cluster.empty()) complete.cluster = named(text, "cluster");
   if (complete.model.empty() || complete.cluster.empty())
-    throw UsageError("validate needs --model and --cluster", "the schedule does not name them");
+    throw UsageError(
+        file.empty() ? "validate needs --cluster" : "validate needs --model and --cluster",
+        file.empty() ? "--cluster 2xcpu-core has two cores of this machine" : "the schedule does not name them");
   Outputs outputs;
   for (const std::string& input : {file, complete.model, complete.cluster, arguments.costs}) outputs.reads(input);
   std::vector<PageRun> page;
@@ -106,29 +155,39 @@ int run_validate(const Arguments& arguments, Console& console) {
   const bool computes = model.summary.has_value();
   const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
   std::vector<std::pair<std::string, Schedule>> schedules;
-  schedules.emplace_back("schedule", parse_schedule(text, input_name(file), problem));
+  std::string title = "schedule";
+  if (file.empty()) {
+    const Placer& placer = chosen_placer(complete);
+    title = placer.name;
+    schedules.emplace_back(title, placer.place(problem, place_options(complete, placer)));
+  } else {
+    schedules.emplace_back(title, parse_schedule(text, input_name(file), problem));
+  }
   if (ranked > 1)
     for (auto& more : schedules_to_rank(problem, ranked - 1)) schedules.push_back(std::move(more));
   const HostInfo host = cpu::host_info(600);
   options.noise_floor = std::max(host.compute_swing.value_or(0), 0.0);
+  options.costs = machine.costs;
   const std::vector<Validation> results =
       validate(*backend, problem, {.recipe = computes ? &recipe : nullptr}, schedules, options);
   const Validation& result = results.front();
   const Schedule& schedule = schedules.front().second;
   std::optional<Ranking> ranking;
   if (ranked > 1) ranking = rank(results);
-  page = page_runs(problem, schedule, result, "schedule");
+  page = page_runs(problem, schedule, result, title);
   outputs.write_all(console);
   if (console.json()) {
-    console.print(result_json(problem, schedule, result, ranking, console.warnings()).dump(2) + "\n");
+    console.print(result_json(problem, schedule, result, ranking, results, console.warnings()).dump(2) + "\n");
   } else {
     std::string said =
         fmt::format("{}: {}\n", name_of(result.verdict), result.why) + validation_text(problem, schedule, result);
     if (ranking)
       said += fmt::format(
-          "\n{} placements: {} pairs are 10 % apart or more, {:.0f} % of them predicted in order; "
-          "the one predicted best is {:.1f} % slower than the best\n",
-          results.size(), ranking->pairs, 100 * ranking->agreement, 100 * ranking->regret);
+          "\n{} placements: total error {:.1f} % on average, {:.1f} % at most; {} pairs are 10 % apart or more, {:.0f} "
+          "% "
+          "of them predicted in order; the one predicted best is {:.1f} % slower than the best\n",
+          results.size(), 100 * ranking->mean_error, 100 * ranking->worst_error, ranking->pairs,
+          100 * ranking->agreement, 100 * ranking->regret);
     console.print(said);
   }
   return result.verdict == Verdict::pass ? kDone : result.verdict == Verdict::fail ? kAnswerIsNo : kInconclusive;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +52,8 @@ struct OpKernels {
 
 /// Null where the operator has none.
 const OpKernels* find_kernels(std::string_view type);
+/// What the kernels of the node's operator do not do though the node asks for it ("with peepholes"); empty: nothing.
+std::string why_not(const Node& node);
 /// Names of all operators with kernels.
 std::vector<std::string_view> kernel_types();
 

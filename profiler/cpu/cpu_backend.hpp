@@ -3,11 +3,13 @@
 #include <memory>
 
 #include "profiler/backend.hpp"
+#include "profiler/recording/action_log.hpp"
 
 namespace trainyard {
 
 struct CpuOptions {
-  bool pin = true;  // each device's worker to a core of its own, as far as they reach
+  bool pin = true;           // each device's worker to a core of its own, as far as they reach
+  ActionLog* log = nullptr;  // what the last step did, for hazards(); null: nothing is noted
 };
 
 /// Runs each device of the cluster as one worker thread that computes alone (no threads inside ops), waits by spinning,

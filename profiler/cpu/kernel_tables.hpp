@@ -19,5 +19,10 @@ std::span<const OpKernels> indexing_kernels();
 std::span<const OpKernels> reduction_kernels();
 std::span<const OpKernels> recurrent_kernels();
 std::span<const OpKernels> source_kernels();
+std::span<const OpKernels> gated_kernels();  // GRU, RNN
+std::span<const OpKernels> einsum_kernels();
+std::span<const OpKernels> resize_kernels();
+std::span<const OpKernels> attention_kernels();
+std::span<const OpKernels> norm_kernels();  // and what is rare
 
 }  // namespace trainyard::cpu

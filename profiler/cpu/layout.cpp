@@ -111,17 +111,12 @@ void each_source(const Shape& large, const Shape& small, Source&& source, F&& f)
   }
 }
 
-/// Gives to(element of the output, element of the input) for an op that only takes elements of its input.
+/// Gives to(element of the output, element of the input) of a Tile.
 template <class F>
 void each_taken(const OpArrays& c, F&& f) {
   const Shape& in = c.value(c.node.inputs[0]).shape;
-  const Shape& out = c.value(c.node.outputs[0]).shape;
-  if (c.node.type == "Tile")
-    return each_source(
-        out, in, [&](std::size_t d, std::int64_t i) { return i % in[d]; }, f);
-  // Resize, Upsample: the nearest element
   each_source(
-      out, in, [&](std::size_t d, std::int64_t i) { return std::min(in[d] - 1, i * in[d] / out[d]); }, f);
+      c.value(c.node.outputs[0]).shape, in, [&](std::size_t d, std::int64_t i) { return i % in[d]; }, f);
 }
 
 void take(OpArrays& c) {
@@ -181,8 +176,6 @@ constexpr OpKernels kLayout[] = {
     {"Concat", concat, nullptr},  // its gradients are views
     {"Pad", pad, pad_backward},
     {"Tile", take, take_backward},
-    {"Resize", take, take_backward},
-    {"Upsample", take, take_backward},
     {"DepthToSpace", depth_to_space, depth_to_space_backward},
     {"SpaceToDepth", space_to_depth, space_to_depth_backward},
     {"Trilu", trilu, trilu_backward},

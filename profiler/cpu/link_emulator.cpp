@@ -19,6 +19,11 @@ void LinkEmulator::submit(Transfer transfer, double priority) {
   while (busy_.test_and_set(std::memory_order_acquire)) {
   }
   requests_.push_back({.transfer = std::move(transfer), .priority = priority});
+  Request& request = requests_.back();
+  if (problem_.transfer_time(request.transfer.tensor, request.transfer.from, request.transfer.to).count == 0) {
+    request.transfer.start = request.transfer.end = request.transfer.ready;  // it takes no link
+    request.until = request.transfer.end.count;
+  }
   waiting_.fetch_add(1, std::memory_order_release);
   busy_.clear(std::memory_order_release);
 }

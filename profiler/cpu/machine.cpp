@@ -1,11 +1,11 @@
 #include "profiler/cpu/machine.hpp"
 
 #include <sched.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -51,6 +51,12 @@ std::vector<int> usable_cores() {
     for (std::size_t i = 0; i < CPU_SETSIZE; ++i)
       if (CPU_ISSET(i, &set)) cores.push_back(static_cast<int>(i));
   if (cores.empty()) cores.push_back(0);
+  // One thread of each core before the second of any: two of one core share its units.
+  std::stable_partition(cores.begin(), cores.end(), [](int core) {
+    const std::string siblings =
+        first_line(("/sys/devices/system/cpu/cpu" + std::to_string(core) + "/topology/thread_siblings_list").c_str());
+    return siblings.empty() || std::atoi(siblings.c_str()) == core;
+  });
   return cores;
 }
 
@@ -65,12 +71,6 @@ std::int64_t now_ns() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * std::int64_t{1000000000} + t.tv_nsec;
-}
-
-std::int64_t involuntary_switches() {
-  rusage usage{};
-  getrusage(RUSAGE_THREAD, &usage);
-  return usage.ru_nivcsw;
 }
 
 HostInfo host_info(int noise_ms) {

@@ -94,6 +94,24 @@ void lp_pool(OpArrays& c) {
   });
 }
 
+void lp_pool_backward(OpArrays& c) {
+  const WindowGeometry g = geometry(c);
+  const auto p = static_cast<float>(c.node.integer("p", 2));
+  std::fill(c.dx[0].data, c.dx[0].data + c.dx[0].size(), 0.0F);
+  each_window(g, [&](std::int64_t o, std::int64_t plane, std::int64_t z, std::int64_t y, std::int64_t x) {
+    float sum = 0;
+    g.each_in_window(z, y, x, [&](std::int64_t, std::int64_t at) {
+      if (at >= 0) sum += std::pow(std::fabs(c.in[0].data[plane + at]), p);
+    });
+    const float scale = sum == 0 ? 0 : c.dy[0].data[o] * std::pow(sum, 1 / p - 1);
+    g.each_in_window(z, y, x, [&](std::int64_t, std::int64_t at) {
+      if (at < 0) return;
+      const float v = c.in[0].data[plane + at];
+      c.dx[0].data[plane + at] += scale * std::pow(std::fabs(v), p - 1) * (v < 0 ? -1.0F : 1.0F);
+    });
+  });
+}
+
 std::size_t plane_size(const OpArrays& c) {
   const Shape& x = c.value(c.node.inputs[0]).shape;
   return static_cast<std::size_t>(elements(x) / std::max<std::int64_t>(1, x[0] * x[1]));
@@ -133,7 +151,7 @@ void global_max_backward(OpArrays& c) {
 constexpr OpKernels kPools[] = {
     {"MaxPool", max_pool, max_pool_backward},
     {"AveragePool", average_pool, average_pool_backward},
-    {"LpPool", lp_pool, nullptr},
+    {"LpPool", lp_pool, lp_pool_backward},
     {"GlobalAveragePool", global_average, global_average_backward},
     {"GlobalMaxPool", global_max, global_max_backward},
 };

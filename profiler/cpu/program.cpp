@@ -37,6 +37,8 @@ Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t
       compiled.kernel = !kernels ? nullptr : forward ? kernels->forward : kernels->backward;
       if (!compiled.kernel)
         missing.emplace(kernel_type(model_, how) + (backward ? " (its gradient)" : ""), std::string{graph.name(op)});
+      else if (const std::string why = why_not(node); !why.empty())
+        missing.emplace(kernel_type(model_, how) + " " + why, std::string{graph.name(op)});
       compiled.arrays.in.resize(node.inputs.size());
       compiled.arrays.out.resize(node.outputs.size());
       if (backward) compiled.arrays.dy.resize(node.outputs.size()), compiled.arrays.dx.resize(node.inputs.size());

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "profiler/cpu/kernel_tables.hpp"
+#include "profiler/cpu/team.hpp"
 
 namespace trainyard::cpu {
 namespace {
@@ -232,7 +233,9 @@ void forward(OpArrays& c) {
   const Numbers numbers = Op::numbers(c);
   const float* x = c.in[0].data;
   float* y = c.out[0].data;
-  for (std::size_t i = 0, n = c.out[0].size(); i < n; ++i) y[i] = Op::f(x[i], numbers);
+  in_parallel(static_cast<std::int64_t>(c.out[0].size()), 4096, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) y[i] = Op::f(x[i], numbers);
+  });
 }
 
 template <class Op>
@@ -243,8 +246,9 @@ void backward(OpArrays& c) {
   const float* y = c.out[0].data;
   const float* dy = c.dy[0].data;
   float* dx = c.dx[0].data;
-  for (std::size_t i = 0, n = c.dx[0].size(); i < n; ++i)
-    dx[i] = dy[i] * Op::d(x ? x[i] : 0.0F, y ? y[i] : 0.0F, numbers);
+  in_parallel(static_cast<std::int64_t>(c.dx[0].size()), 4096, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) dx[i] = dy[i] * Op::d(x ? x[i] : 0.0F, y ? y[i] : 0.0F, numbers);
+  });
 }
 
 /// To a whole number where the new type is one, as ONNX: towards zero.

@@ -55,8 +55,9 @@ class Arena {
 
 class Planner {
  public:
-  Planner(const Problem& problem, const Schedule& schedule, const Timeline& timeline)
-      : problem_(problem), graph_(problem.graph()), schedule_(schedule), timeline_(timeline) {}
+  Planner(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
+          const IdMap<TensorId, Bytes>& bytes)
+      : problem_(problem), graph_(problem.graph()), schedule_(schedule), timeline_(timeline), bytes_(bytes) {}
 
   ExecutionPlan plan() {
     collect_tasks();
@@ -73,6 +74,10 @@ class Planner {
   }
 
  private:
+  Bytes bytes(TensorId tensor) const {
+    return bytes_.empty() ? graph_.bytes(tensor) : std::max(graph_.bytes(tensor), bytes_[tensor]);
+  }
+
   /// A task before its place in the order is known. What it needs: indices into tasks_.
   struct Task {
     PlanItem item;
@@ -214,8 +219,8 @@ class Planner {
     const Nanoseconds from = plan_.items[writer].predicted.start;
     // One that is over as it begins still needs its place while its users run.
     const Bytes offset =
-        arenas[device.index()].place(graph_.bytes(tensor), from, std::max(until, from + Nanoseconds{1}), users, before);
-    const BufferPlace buffer{device, offset, graph_.bytes(tensor)};
+        arenas[device.index()].place(bytes(tensor), from, std::max(until, from + Nanoseconds{1}), users, before);
+    const BufferPlace buffer{device, offset, bytes(tensor)};
     plan_.items[writer].writes.push_back(buffer);
     place_of_tensor_[{tensor, device}] = buffer;
     wait_for(writer, before);
@@ -241,6 +246,7 @@ class Planner {
   const Graph& graph_;
   const Schedule& schedule_;
   const Timeline& timeline_;
+  const IdMap<TensorId, Bytes>& bytes_;
   ExecutionPlan plan_;
   std::vector<Task> tasks_;
   std::map<std::pair<TensorId, DeviceId>, std::size_t> arrival_;  // tasks
@@ -251,8 +257,9 @@ class Planner {
 
 }  // namespace
 
-ExecutionPlan make_plan(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
-  return Planner{problem, schedule, timeline}.plan();
+ExecutionPlan make_plan(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
+                        const IdMap<TensorId, Bytes>& bytes) {
+  return Planner{problem, schedule, timeline, bytes}.plan();
 }
 
 }  // namespace trainyard::cuda

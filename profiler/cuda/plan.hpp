@@ -47,6 +47,9 @@ struct ExecutionPlan {
 ///
 /// Tensors are placed into one allocation per device by their simulated lifetimes (first fit, 256 bytes aligned). As
 /// the run need not keep the simulator's times, the first item that writes a place waits for all that used it before.
-ExecutionPlan make_plan(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
+///
+/// `bytes`: what a tensor takes where that is more than its size in the graph; may be empty.
+ExecutionPlan make_plan(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
+                        const IdMap<TensorId, Bytes>& bytes = {});
 
 }  // namespace trainyard::cuda

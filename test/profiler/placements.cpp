@@ -78,7 +78,12 @@ TEST_CASE("loss and parameters after two steps are the same bit for bit on every
         for (const OpId op : graph.ops())
           for (const TensorId tensor : graph.inputs(op))
             CHECK(trace.ops[op].start >= trace.ops[graph.producer(tensor)].end);
-        if (policy == Policy::strict) CHECK(trace.order == schedule.order);
+        if (policy == Policy::strict)
+          for (const DeviceId device : problem.devices()) {
+            auto order = schedule.order[device];
+            std::erase_if(order, [&](OpId op) { return graph.type(op) == "Input"; });  // made before the step
+            CHECK(trace.order[device] == order);
+          }
       }
     }
   }

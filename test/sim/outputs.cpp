@@ -104,6 +104,28 @@ TEST_CASE("an interrupt exits 130 and leaves no output") {
   CHECK(file_count(folder.path()) == 0);
 }
 
+TEST_CASE("a measurement that is killed leaves its file as it was, or whole") {
+  const TemporaryFolder folder;
+  if (run_command("timeout --version").exit_code != 0) return report_skipped("no timeout");
+  const auto file = folder.path() / "p.json";
+  for (const char* after : {"0.05", "0.3", "1"}) {
+    CAPTURE(after);
+    write_text(file, "as it was");
+    run_command("cd '" + folder.path().string() + "' && timeout -s KILL " + after + " '" +
+                (build_dir() / "sim" / "trainyard").string() +
+                "' profile lenet:batch=2 --rounds 1 --links none -o p.json");
+    const std::string text = read_text(file);
+    if (text != "as it was") CHECK(nlohmann::json::parse(text)["format"] == "trainyard-profile/1");
+  }
+  // A request to end is obeyed in order: nothing stays beside the file either.
+  const TemporaryFolder other;
+  const auto result = run_command("cd '" + other.path().string() + "' && timeout --preserve-status 0.3 '" +
+                                  (build_dir() / "sim" / "trainyard").string() +
+                                  "' profile lenet:batch=64 --rounds 1000 --links none -o p.json");
+  CHECK(result.exit_code == 143);
+  CHECK(file_count(other.path()) == 0);
+}
+
 TEST_CASE("colour follows --color, then NO_COLOR, then CLICOLOR_FORCE, then the terminal") {
   const TemporaryFolder folder;
   const auto colored = [&](const std::string& words, const std::string& environment) {

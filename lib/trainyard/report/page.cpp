@@ -81,6 +81,21 @@ std::size_t best_run(const PageInput& input) {
   return static_cast<std::size_t>(std::min_element(input.runs.begin(), input.runs.end(), before) - input.runs.begin());
 }
 
+std::size_t run_beneath(const PageInput& input, const PageRun& run) {
+  std::size_t i = 0;
+  while (i < input.runs.size() && (run.beneath.empty() || input.runs[i].placer != run.beneath ||
+                                   &input.runs[i].problem.graph() != &run.problem.graph()))
+    ++i;
+  return i;
+}
+
+std::size_t opened_run(const PageInput& input) {
+  const std::size_t best = best_run(input);
+  for (std::size_t i = 0; i < input.runs.size(); ++i)
+    if (run_beneath(input, input.runs[i]) == best) return i;
+  return best;
+}
+
 }  // namespace detail
 
 namespace {
@@ -121,13 +136,16 @@ std::string title_of(const PageInput& input) {
 
 void write_page(const PageInput& input, std::ostream& out) {
   assert(!input.runs.empty());
-  const PageRun& best = input.runs[detail::best_run(input)];
+  const PageRun& best = input.runs[detail::opened_run(input)];
   const auto value = [&](std::string_view name) -> std::string {
     if (name == "title") return detail::html_text(title_of(input));
     if (name == "facts") return facts_line(input);
     if (name == "table") return detail::comparison_table(input);
     if (name == "noscript_run") return detail::html_text(detail::run_label(input, best));
-    if (name == "drawing") return detail::gantt_svg(best);
+    if (name == "drawing") {
+      const std::size_t beneath = detail::run_beneath(input, best);
+      return detail::gantt_svg(best) + (beneath < input.runs.size() ? detail::gantt_svg(input.runs[beneath]) : "");
+    }
     if (name == "data") return detail::page_data(input);
     if (name == "style") return std::string{detail::kPageStyle};
     if (name == "script") return std::string{detail::kPageScript};

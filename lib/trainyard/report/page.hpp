@@ -23,6 +23,7 @@ struct PageRun {
   std::optional<double> search_seconds = {};  // how long the placer thought
   bool optimal = false;                       // the placer proved that nothing is faster
   bool drawn = true;                          // false: the row alone, without its timeline
+  std::string beneath = {};                   // another run of the same problem: its timeline is drawn below this one
 };
 
 /// A line of small print under the title: {"costs", "graph 100 %"}.

@@ -205,6 +205,7 @@ std::string page_data(const PageInput& input) {
   const auto runs = json_list(input.runs.size(), [&](std::size_t i) {
     const PageRun& run = input.runs[i];
     std::string graph = "null", drawing = "null";
+    const std::size_t beneath = run_beneath(input, run);
     if (run.drawn) {
       const std::size_t number = graph_number(run);
       graph = std::to_string(number);
@@ -212,12 +213,14 @@ std::string page_data(const PageInput& input) {
     }
     return fmt::format(
         R"({{"label":{},"makespan_ns":{},"lower_bound_ns":{},"optimal":{},"transfers":{},"moved_bytes":{},)"
-        R"("devices":{},"graph":{},"drawing":{}}})",
+        R"("devices":{},"beneath":{},"graph":{},"drawing":{}}})",
         json_string(run_label(input, run)), run.timeline.makespan.count, run.lower_bound.count, run.optimal,
-        run.timeline.transfers.size(), summarize(run).moved.count, devices_json(run), graph, drawing);
+        run.timeline.transfers.size(), summarize(run).moved.count, devices_json(run),
+        beneath < input.runs.size() ? std::to_string(beneath) : "null", graph, drawing);
   });
-  return fmt::format(R"({{"open":{},"phases":["forward","backward","update"],"runs":{},"graphs":{}}})", best_run(input),
-                     runs, json_list(graphs.size(), [&](std::size_t i) { return graphs[i].json(); }));
+  return fmt::format(R"({{"open":{},"phases":["forward","backward","update"],"runs":{},"graphs":{}}})",
+                     opened_run(input), runs,
+                     json_list(graphs.size(), [&](std::size_t i) { return graphs[i].json(); }));
 }
 
 }  // namespace trainyard::detail

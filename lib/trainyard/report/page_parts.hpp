@@ -30,6 +30,10 @@ RunSummary summarize(const PageRun& run);
 std::string run_label(const PageInput& input, const PageRun& run);
 /// The index of the fastest run that fits; of the fastest where none does.
 std::size_t best_run(const PageInput& input);
+/// The run that is drawn below this one; the number of runs where there is none.
+std::size_t run_beneath(const PageInput& input, const PageRun& run);
+/// The run that the page opens on: the best one, or the one that it lies beneath.
+std::size_t opened_run(const PageInput& input);
 
 /// The comparison: one row per run, sortable by the script, complete without it.
 std::string comparison_table(const PageInput& input);

@@ -8,7 +8,10 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <set>
 #include <utility>
+
+#include "profiler/cuda/host_kernels.hpp"
 
 namespace trainyard::test {
 namespace {
@@ -60,7 +63,8 @@ struct Machine {
   std::map<const unsigned char*, std::pair<std::size_t, int>> memory;  // begin -> size, GPU (-1: host)
   std::vector<std::pair<const unsigned char*, std::size_t>> freed;     // given back to the system at the end alone
   std::vector<std::size_t> used;
-  std::string kernel_name;  // what was last looked up
+  std::set<std::string> kernel_names;         // that were looked up
+  std::vector<std::unique_ptr<Stream>> blas;  // handles: the stream of each
   std::size_t contexts = 0;
   std::map<std::string, int> calls;
   std::vector<std::string> violations;
@@ -233,16 +237,42 @@ Status cu_green_stream(Stream* stream, void* context, unsigned, int) {
   return new_stream(stream, static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1);
 }
 Status cu_module(void** module, const void*) { return *module = machine.get(), machine->fault("cuModuleLoadData"); }
+/// A function's handle is its name.
 Status cu_function(void** function, void*, const char* name) {
-  machine->kernel_name = name;
-  return *function = machine.get(), machine->fault("cuModuleGetFunction");
+  *function = const_cast<std::string*>(&*machine->kernel_names.insert(name).first);
+  return machine->fault("cuModuleGetFunction");
 }
-Status cu_launch(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream stream,
-                 void** arguments, void**) {
+Status cu_launch(void* function, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                 Stream stream, void** arguments, void**) {
   if (const Status status = machine->fault("cuLaunchKernel")) return status;
-  const bool delays = machine->kernel_name == "delay_ns";
-  FakeCuda::kernel(stream, delays ? static_cast<double>(*static_cast<unsigned long long*>(arguments[0])) : 1'000, {},
-                   {});
+  const std::string& name = *static_cast<const std::string*>(function);
+  Command command{.kind = Command::Kind::work};
+  command.ns = name == "delay_ns" ? static_cast<double>(*static_cast<unsigned long long*>(arguments[0])) : 1'000;
+  command.effect = host_kernel(name, blocks, arguments);
+  if (!command.effect) machine->violate("a kernel that is not there: " + name);
+  stream_of(stream).queue.push_back(std::move(command));
+  return 0;
+}
+
+// --- cuBLAS ---
+Status blas_create(void** handle) {
+  if (const Status status = machine->fault("cublasCreate_v2")) return status;
+  machine->blas.push_back(std::make_unique<Stream>(nullptr));
+  *handle = machine->blas.back().get();
+  return 0;
+}
+Status blas_destroy(void* handle) { return remove(machine->blas, static_cast<Stream*>(handle)) ? 0 : 1; }
+Status blas_stream(void* handle, Stream stream) {
+  *static_cast<Stream*>(handle) = stream;
+  return machine->fault("cublasSetStream_v2");
+}
+Status blas_sgemm(void* handle, int turn_a, int turn_b, int m, int n, int k, const float* alpha, const float* a,
+                  int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
+  if (const Status status = machine->fault("cublasSgemm_v2")) return status;
+  const float by = *alpha, keep = *beta;
+  Command command{.kind = Command::Kind::work, .ns = 2'000};
+  command.effect = [=] { host_sgemm(turn_a != 0, turn_b != 0, m, n, k, by, a, lda, b, ldb, keep, c, ldc); };
+  stream_of(*static_cast<Stream*>(handle)).queue.push_back(std::move(command));
   return 0;
 }
 Status cu_wait_value(Stream stream, cuda::DevicePointer address, std::uint32_t value, unsigned) {
@@ -455,6 +485,10 @@ const std::map<std::string, void*>& functions() {
       {"cudaMemcpyPeerAsync", pointer(rt_peer_copy)},
       {"cudaDeviceCanAccessPeer", pointer(rt_can_peer)},
       {"cudaDeviceEnablePeerAccess", pointer(rt_enable_peer)},
+      {"cublasCreate_v2", pointer(blas_create)},
+      {"cublasDestroy_v2", pointer(blas_destroy)},
+      {"cublasSetStream_v2", pointer(blas_stream)},
+      {"cublasSgemm_v2", pointer(blas_sgemm)},
       {"cudnnGetVersion", pointer(dnn_version)},
       {"cuptiGetVersion", pointer(cupti_version)},
       {"nvrtcVersion", pointer(nvrtc_version)},
@@ -501,7 +535,8 @@ void FakeCuda::kernel(Stream stream, double ns, std::vector<Bytes> reads_of, std
 const std::vector<std::string>& FakeCuda::violations() const { return machine->violations; }
 
 std::size_t FakeCuda::alive() const {
-  return machine->streams.size() + machine->events.size() + machine->memory.size() + machine->contexts;
+  return machine->streams.size() + machine->events.size() + machine->memory.size() + machine->contexts +
+         machine->blas.size();
 }
 
 int FakeCuda::calls(const std::string& function) const {

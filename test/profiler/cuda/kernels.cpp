@@ -31,12 +31,17 @@ TEST_CASE("every kernel compiles for sm_80, sm_90 and sm_100") {
   CHECK_THROWS_AS(cuda::compile_kernels(tables.nvrtc, "sm_5"), std::runtime_error);
 }
 
-TEST_CASE("every kernel of the text is in the list of names, and the other way round") {
+TEST_CASE("the list of kernels has those of the text, and those that its macros make") {
   const std::string text = cuda::kernel_source();
+  const auto names = cuda::kernel_names();
+  CHECK(names.size() > 100);
+  const auto has = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
+  for (const char* name : {"delay_ns", "softmax", "Relu_f", "Relu_d", "Add_f", "adam_update"}) CHECK(has(name));
   std::size_t count = 0;
-  for (std::size_t at = text.find("extern \"C\""); at != std::string::npos; at = text.find("extern \"C\"", at + 1))
+  for (std::size_t at = text.find("\nKERNEL "); at != std::string::npos; at = text.find("\nKERNEL ", at + 1)) {
     ++count;
-  CHECK(count == cuda::kernel_names().size());
-  for (const char* name : cuda::kernel_names())
-    CHECK(text.find(std::string{"void "} + name + "(") != std::string::npos);
+    const std::size_t from = at + 8;
+    CHECK(has(text.substr(from, text.find('(', from) - from)));
+  }
+  CHECK(count > 30);
 }

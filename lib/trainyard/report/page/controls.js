@@ -238,7 +238,7 @@ class Controls {
   renderOverview(width, height) {
     const view = this.view, { ratio, run, end } = view, columns = Math.max(1, Math.round(width / 2)), colours = view.scheme.colours;
     const sums = colours.map(() => new Float64Array(columns)), scale = columns / end;
-    const devices = run.lanes.filter((l) => l.kind === 'device');
+    const devices = run.lanes.filter((l) => l.kind === 'device' && !l.beneath);
     for (const lane of devices) {
       for (let j = 0; j < lane.item.length; ++j) {
         const a = lane.start[j] * scale, b = lane.end[j] * scale, sum = sums[lane.colour[j]];

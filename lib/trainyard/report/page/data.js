@@ -73,6 +73,23 @@ function decodeRun(index) {
   return run;
 }
 
+// The run together with the one that belongs beneath it: lanes after its own, transfers numbered on after its own.
+function withBeneath(run) {
+  const index = run.source.beneath;
+  if (index === null || !data.runs[index].drawing) return run;
+  const other = decodeRun(index), count = run.transfers.tensor.length, joined = (a, b) => [...a, ...b];
+  const lanes = other.lanes.map((lane) => {
+    const renumbered = (items) => (lane.kind === 'device' ? items : items.map((item) => item + count));
+    return {
+      ...lane, beneath: true, item: renumbered(lane.item), colour: new Uint8Array(lane.item.length),
+      shown: new Uint8Array(lane.item.length).fill(1), instants: { ...lane.instants, item: renumbered(lane.instants.item) },
+    };
+  });
+  const transfers = {};
+  for (const key of ['tensor', 'from', 'to', 'waited']) transfers[key] = joined(run.transfers[key], other.transfers[key]);
+  return { ...run, beneath: other.source, lanes: [...run.lanes, ...lanes], transfers };
+}
+
 // The op that a span stands for: itself, or the one that made what the transfer carries.
 function opOf(run, lane, item) {
   return lane.kind === 'device' ? item : run.graph.producer[run.transfers.tensor[item]];

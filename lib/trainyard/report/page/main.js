@@ -57,7 +57,7 @@ class Page {
 
   show(index) {
     this.index = index;
-    const run = decodeRun(index);
+    const run = withBeneath(decodeRun(index));
     byId('run').value = index;
     for (const row of document.querySelectorAll('#comparison tbody tr')) {
       const chosen = Number(row.dataset.run) === index;

@@ -26,7 +26,7 @@ class View {
 
   setRun(run, showIdle) {
     this.run = run;
-    this.end = Math.max(1, run.source.makespan_ns);
+    this.end = Math.max(1, run.source.makespan_ns, run.beneath ? run.beneath.makespan_ns : 0);
     this.rows = [];
     let y = between;
     const add = (row) => { this.rows.push({ y, ...row }); y += row.height + between; };
@@ -35,8 +35,12 @@ class View {
       if (title) add({ head: title, height: headHeight });
       lanes.forEach((lane) => add({ lane, index: run.lanes.indexOf(lane), kind, height }));
     };
-    section('', 'device', deviceHeight, run.lanes.filter((l) => l.kind === 'device'));
-    section('Links', 'link', linkHeight, run.lanes.filter((l) => l.kind !== 'device' && (showIdle || l.item.length || l.instants.item.length)));
+    for (const beneath of run.beneath ? [false, true] : [false]) {
+      const own = run.lanes.filter((l) => Boolean(l.beneath) === beneath);
+      const title = run.beneath ? (beneath ? run.beneath : run.source).label : '';
+      section(title, 'device', deviceHeight, own.filter((l) => l.kind === 'device'));
+      section('Links', 'link', linkHeight, own.filter((l) => l.kind !== 'device' && (showIdle || l.item.length || l.instants.item.length)));
+    }
     add({ head: 'Memory', height: headHeight });
     run.memory.forEach((curve, device) => add({ curve, device, kind: 'memory', height: memoryHeight }));
     this.tall = y;

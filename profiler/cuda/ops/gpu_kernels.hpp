@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "profiler/cuda/ops/gpu.hpp"
+
+namespace trainyard::cuda {
+
+using GpuKernel = void (*)(cpu::OpArrays&, Gpu&);
+
+/// How one operator runs on a GPU: as cpu::OpKernels, on arrays in the GPU's memory.
+struct GpuOp {
+  std::string_view type;
+  GpuKernel forward = nullptr, backward = nullptr;
+};
+
+/// Null where the operator has none.
+const GpuOp* find_gpu_op(std::string_view type);
+
+// One table per family.
+std::span<const GpuOp> elementwise_gpu_ops();
+std::span<const GpuOp> product_gpu_ops();  // products, convolutions, pools, LSTM
+std::span<const GpuOp> row_gpu_ops();      // softmax, losses, normalization, reductions, lookups
+
+}  // namespace trainyard::cuda

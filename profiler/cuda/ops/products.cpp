@@ -1,0 +1,319 @@
+#include <algorithm>
+
+#include "profiler/cpu/broadcast.hpp"
+#include "profiler/cpu/window.hpp"
+#include "profiler/cuda/ops/gpu_kernels.hpp"
+#include "trainyard/model/op_kind.hpp"
+
+namespace trainyard::cuda {
+namespace {
+
+using cpu::Array;
+using cpu::broadcast_strides;
+using cpu::OpArrays;
+using cpu::WindowGeometry;
+
+void add_broadcast(Gpu& gpu, const Array& y, const Array& bias, float scale) {
+  const float* from = bias.data;
+  if (scale != 1) {
+    float* scaled = gpu.scratch(bias.size());
+    gpu.scale_add(scaled, bias.data, scale, 0, bias.size());
+    from = scaled;
+  }
+  gpu.each("Add_f", y.size(), y.data, y.data, from,
+           strides_over(*y.shape, broadcast_strides(*y.shape, *y.shape), broadcast_strides(*bias.shape, *y.shape)));
+}
+
+std::int64_t rows_of(const Shape& shape) {
+  return shape.empty() ? 1 : elements(shape) / std::max<std::int64_t>(1, shape.back());
+}
+
+void linear(OpArrays& c, Gpu& gpu) {
+  const Array &x = c.in[0], &w = c.in[1], &y = c.out[0];
+  gpu.multiply(false, false, rows_of(*x.shape), w.dim(1), w.dim(0), 1, x.data, w.data, 0, y.data);
+  if (c.input(2)) add_broadcast(gpu, y, c.in[2], 1);
+}
+void linear_d(OpArrays& c, Gpu& gpu) {
+  const Array& dy = c.dy[0];
+  const std::int64_t n = dy.shape->back(), m = rows_of(*dy.shape);
+  if (c.wants(0)) gpu.multiply(false, true, m, c.in[1].dim(0), n, 1, dy.data, c.in[1].data, 0, c.dx[0].data);
+  if (c.wants(1)) gpu.multiply(true, false, c.dx[1].dim(0), n, m, 1, c.in[0].data, dy.data, 0, c.dx[1].data);
+  if (c.wants(2)) gpu.sum_to_shape(dy.data, *dy.shape, c.dx[2]);
+}
+
+void gemm(OpArrays& c, Gpu& gpu) {
+  const bool ta = c.node.integer("transA", 0) != 0, tb = c.node.integer("transB", 0) != 0;
+  const Array& y = c.out[0];
+  gpu.multiply(ta, tb, y.dim(0), y.dim(1), c.in[0].dim(ta ? 0 : 1), static_cast<float>(c.node.real("alpha", 1)),
+               c.in[0].data, c.in[1].data, 0, y.data);
+  if (c.input(2)) add_broadcast(gpu, y, c.in[2], static_cast<float>(c.node.real("beta", 1)));
+}
+void gemm_d(OpArrays& c, Gpu& gpu) {
+  const bool ta = c.node.integer("transA", 0) != 0, tb = c.node.integer("transB", 0) != 0;
+  const auto alpha = static_cast<float>(c.node.real("alpha", 1)), beta = static_cast<float>(c.node.real("beta", 1));
+  const Array& g = c.dy[0];
+  const std::int64_t m = g.dim(0), n = g.dim(1);
+  if (c.wants(0)) {
+    const std::int64_t k = c.dx[0].dim(ta ? 0 : 1);
+    if (ta)
+      gpu.multiply(tb, true, k, m, n, alpha, c.in[1].data, g.data, 0, c.dx[0].data);
+    else
+      gpu.multiply(false, !tb, m, k, n, alpha, g.data, c.in[1].data, 0, c.dx[0].data);
+  }
+  if (c.wants(1)) {
+    const std::int64_t k = c.dx[1].dim(tb ? 1 : 0);
+    if (tb)
+      gpu.multiply(true, ta, n, k, m, alpha, g.data, c.in[0].data, 0, c.dx[1].data);
+    else
+      gpu.multiply(!ta, false, k, n, m, alpha, c.in[0].data, g.data, 0, c.dx[1].data);
+  }
+  if (c.wants(2)) {
+    gpu.sum_to_shape(g.data, *g.shape, c.dx[2]);
+    if (beta != 1) gpu.scale_add(c.dx[2].data, c.dx[2].data, beta, 0, c.dx[2].size());
+  }
+}
+
+/// The matrices of a MatMul: leading dimensions broadcast.
+struct Batched {
+  Shape batch;
+  std::int64_t m, n, k;
+  std::vector<std::int64_t> a_strides, b_strides;
+
+  Batched(Shape a, Shape b) {
+    if (a.size() == 1) a.insert(a.begin(), 1);
+    if (b.size() == 1) b.push_back(1);
+    m = a[a.size() - 2], k = a.back(), n = b.back();
+    const Shape left(a.begin(), a.end() - 2), right(b.begin(), b.end() - 2);
+    batch.assign(std::max(left.size(), right.size()), 1);
+    for (const Shape* own : {&left, &right})
+      for (std::size_t i = 0; i < own->size(); ++i)
+        if ((*own)[i] != 1) batch[batch.size() - own->size() + i] = (*own)[i];
+    a_strides = broadcast_strides(left, batch), b_strides = broadcast_strides(right, batch);
+  }
+  template <class F>
+  void each(F&& f) const {
+    std::int64_t i = 0;
+    cpu::walk<2>(batch, {a_strides, b_strides},
+                 [&](const std::array<std::int64_t, 2>& at) { f(i++, at[0] * m * k, at[1] * k * n); });
+  }
+};
+
+void matmul(OpArrays& c, Gpu& gpu) {
+  const Batched s{*c.in[0].shape, *c.in[1].shape};
+  s.each([&](std::int64_t i, std::int64_t a, std::int64_t b) {
+    gpu.multiply(false, false, s.m, s.n, s.k, 1, c.in[0].data + a, c.in[1].data + b, 0, c.out[0].data + i * s.m * s.n);
+  });
+}
+void matmul_d(OpArrays& c, Gpu& gpu) {
+  const Batched s{c.value(c.node.inputs[0]).shape, c.value(c.node.inputs[1]).shape};
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    if (!c.wants(side)) continue;
+    gpu.fill(c.dx[side].data, 0, c.dx[side].size());
+    s.each([&](std::int64_t i, std::int64_t a, std::int64_t b) {
+      const float* g = c.dy[0].data + i * s.m * s.n;
+      if (side == 0)
+        gpu.multiply(false, true, s.m, s.k, s.n, 1, g, c.in[1].data + b, 1, c.dx[0].data + a);
+      else
+        gpu.multiply(true, false, s.k, s.n, s.m, 1, c.in[0].data + a, g, 1, c.dx[1].data + b);
+    });
+  }
+}
+
+/// As the kernels take it.
+struct Window {
+  std::int64_t batch, channels, in[3], out[3], kernel[3], stride[3], dilation[3], before[3];
+
+  explicit Window(const WindowGeometry& g) : batch(g.batch), channels(g.channels) {
+    for (std::size_t d = 0; d < 3; ++d) {
+      in[d] = g.in[d], out[d] = g.out[d], kernel[d] = g.kernel[d], stride[d] = g.stride[d];
+      dilation[d] = g.dilation[d], before[d] = g.before[d];
+    }
+  }
+};
+
+std::uint64_t whole(std::int64_t x) { return static_cast<std::uint64_t>(x); }
+
+void to_columns(Gpu& gpu, const WindowGeometry& g, const float* image, std::int64_t channels, float* columns) {
+  gpu.each("image_to_columns", whole(channels * g.kernel_size() * g.out_size()), columns, image, Window{g},
+           whole(g.kernel_size()), whole(g.out_size()));
+}
+void to_image(Gpu& gpu, const WindowGeometry& g, const float* columns, std::int64_t channels, float* image) {
+  gpu.each("columns_to_image", whole(channels * g.in_size()), image, columns, Window{g}, whole(g.kernel_size()),
+           whole(g.out_size()));
+}
+
+std::vector<std::int64_t> spatial(const Shape& w) { return {w.begin() + 2, w.end()}; }
+
+void add_channel_bias(Gpu& gpu, const Array& y, const Array& bias) {
+  std::vector<std::int64_t> strides(y.rank(), 0);
+  strides[1] = 1;
+  gpu.each("Add_f", y.size(), y.data, y.data, bias.data,
+           strides_over(*y.shape, broadcast_strides(*y.shape, *y.shape), strides));
+}
+void channel_bias_d(Gpu& gpu, const Array& dy, const Array& to) {
+  Shape kept(dy.rank(), 1);
+  kept[1] = dy.dim(1);
+  gpu.sum_to_shape(dy.data, *dy.shape, {to.data, &kept});
+}
+
+void conv(OpArrays& c, Gpu& gpu) {
+  const Array &x = c.in[0], &w = c.in[1], &y = c.out[0];
+  const WindowGeometry g{c.node, *x.shape, *y.shape, spatial(*w.shape)};
+  const std::int64_t groups = c.node.integer("group", 1), in = x.dim(1) / groups, out = y.dim(1) / groups;
+  const std::int64_t rows = in * g.kernel_size(), windows = g.out_size();
+  float* columns = gpu.scratch(static_cast<std::size_t>(rows * windows));
+  for (std::int64_t n = 0; n < g.batch; ++n)
+    for (std::int64_t group = 0; group < groups; ++group) {
+      to_columns(gpu, g, x.data + (n * x.dim(1) + group * in) * g.in_size(), in, columns);
+      gpu.multiply(false, false, out, windows, rows, 1, w.data + group * out * rows, columns, 0,
+                   y.data + (n * y.dim(1) + group * out) * windows);
+    }
+  if (c.input(2)) add_channel_bias(gpu, y, c.in[2]);
+}
+void conv_d(OpArrays& c, Gpu& gpu) {
+  const Array& dy = c.dy[0];
+  const Shape &x = c.value(c.node.inputs[0]).shape, &w = c.value(c.node.inputs[1]).shape;
+  const WindowGeometry g{c.node, x, *dy.shape, spatial(w)};
+  const std::int64_t groups = c.node.integer("group", 1), in = x[1] / groups, out = dy.dim(1) / groups;
+  const std::int64_t rows = in * g.kernel_size(), windows = g.out_size();
+  float* columns = gpu.scratch(static_cast<std::size_t>(rows * windows));
+  if (c.wants(1)) gpu.fill(c.dx[1].data, 0, c.dx[1].size());
+  for (std::int64_t n = 0; n < g.batch; ++n)
+    for (std::int64_t group = 0; group < groups; ++group) {
+      const std::int64_t at = (n * x[1] + group * in) * g.in_size();
+      const float* gradient = dy.data + (n * dy.dim(1) + group * out) * windows;
+      if (c.wants(1)) {
+        to_columns(gpu, g, c.in[0].data + at, in, columns);
+        gpu.multiply(false, true, out, rows, windows, 1, gradient, columns, 1, c.dx[1].data + group * out * rows);
+      }
+      if (c.wants(0)) {
+        gpu.multiply(true, false, rows, windows, out, 1, c.in[1].data + group * out * rows, gradient, 0, columns);
+        to_image(gpu, g, columns, in, c.dx[0].data + at);
+      }
+    }
+  if (c.wants(2)) channel_bias_d(gpu, dy, c.dx[2]);
+}
+
+WindowGeometry pool_geometry(const OpArrays& c) {
+  return {c.node, c.value(c.node.inputs[0]).shape, c.value(c.node.outputs[0]).shape, c.node.integers("kernel_shape")};
+}
+void max_pool(OpArrays& c, Gpu& gpu) {
+  const WindowGeometry g = pool_geometry(c);
+  gpu.each("max_pool", c.out[0].size(), c.out[0].data, static_cast<void*>(c.kept()), c.in[0].data, Window{g},
+           whole(g.kernel_size()), whole(g.out_size()));
+}
+void max_pool_d(OpArrays& c, Gpu& gpu) {
+  const WindowGeometry g = pool_geometry(c);
+  gpu.each("max_pool_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, static_cast<void*>(c.kept()), Window{g},
+           whole(g.out_size()));
+}
+void average_pool(OpArrays& c, Gpu& gpu) {
+  const WindowGeometry g = pool_geometry(c);
+  gpu.each("average_pool", c.out[0].size(), c.out[0].data, c.in[0].data, Window{g}, whole(g.kernel_size()),
+           whole(g.out_size()), whole(c.node.integer("count_include_pad", 0)));
+}
+void average_pool_d(OpArrays& c, Gpu& gpu) {
+  const WindowGeometry g = pool_geometry(c);
+  gpu.each("average_pool_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, Window{g}, whole(g.kernel_size()),
+           whole(g.out_size()), whole(c.node.integer("count_include_pad", 0)));
+}
+
+/// As cpu/recurrent.cpp, step by step.
+struct Lstm {
+  std::int64_t steps, batch, inputs, hidden, directions;
+  bool reverse;
+
+  explicit Lstm(const OpArrays& c) {
+    const Shape &x = c.value(c.node.inputs[0]).shape, &r = c.value(c.node.inputs[2]).shape;
+    steps = x[0], batch = x[1], inputs = x[2], directions = r[0], hidden = r[2];
+    reverse = c.node.text("direction", "forward") == "reverse";
+  }
+  std::int64_t cell() const { return batch * hidden; }
+  std::int64_t time(std::int64_t d, std::int64_t s) const { return d == 1 || reverse ? steps - 1 - s : s; }
+  float* kept(float* all, std::int64_t d, std::int64_t s, std::int64_t which) const {
+    return all + ((d * steps + s) * 7 + which) * cell();
+  }
+};
+
+void lstm(OpArrays& c, Gpu& gpu) {
+  const Lstm l{c};
+  const std::int64_t h = l.hidden, cell = l.cell();
+  float* all = c.kept();
+  if (!all) all = gpu.scratch(static_cast<std::size_t>(l.directions * l.steps * 7 * cell));
+  float* sums = gpu.scratch(static_cast<std::size_t>(l.batch * 4 * h));
+  for (std::int64_t d = 0; d < l.directions; ++d) {
+    for (std::int64_t s = 0; s < l.steps; ++s) {
+      const std::int64_t t = l.time(d, s);
+      const float* before_h = s > 0 ? l.kept(all, d, s - 1, 6) : c.input(5) ? c.in[5].data + d * cell : nullptr;
+      const float* before_c = s > 0 ? l.kept(all, d, s - 1, 4) : c.input(6) ? c.in[6].data + d * cell : nullptr;
+      gpu.multiply(false, true, l.batch, 4 * h, l.inputs, 1, c.in[0].data + t * l.batch * l.inputs,
+                   c.in[1].data + d * 4 * h * l.inputs, 0, sums);
+      if (before_h) gpu.multiply(false, true, l.batch, 4 * h, h, 1, before_h, c.in[2].data + d * 4 * h * h, 1, sums);
+      float* out = c.out[0] ? c.out[0].data + (t * l.directions + d) * cell : nullptr;
+      gpu.each("lstm_cell", whole(cell), l.kept(all, d, s, 0), out, static_cast<const float*>(sums),
+               static_cast<const float*>(c.input(3) ? c.in[3].data + d * 8 * h : nullptr), before_c, whole(h));
+    }
+    const std::int64_t last = l.steps - 1;
+    const auto count = static_cast<std::size_t>(cell);
+    if (c.out.size() > 1 && c.out[1]) gpu.scale_add(c.out[1].data + d * cell, l.kept(all, d, last, 6), 1, 0, count);
+    if (c.out.size() > 2 && c.out[2]) gpu.scale_add(c.out[2].data + d * cell, l.kept(all, d, last, 4), 1, 0, count);
+  }
+}
+
+void lstm_d(OpArrays& c, Gpu& gpu) {
+  const Lstm l{c};
+  const std::int64_t h = l.hidden, cell = l.cell();
+  const auto count = static_cast<std::size_t>(cell);
+  float* all = c.kept();
+  for (const Array& dx : c.dx)
+    if (dx) gpu.fill(dx.data, 0, dx.size());
+  float *sums = gpu.scratch(count * 4), *dh = gpu.scratch(count), *dc = gpu.scratch(count);
+  const auto gradient = [&](std::size_t i) { return i < c.dy.size() ? c.dy[i] : Array{}; };
+  for (std::int64_t d = 0; d < l.directions; ++d) {
+    gpu.fill(dh, 0, count), gpu.fill(dc, 0, count);
+    if (gradient(1)) gpu.scale_add(dh, gradient(1).data + d * cell, 1, 0, count);
+    if (gradient(2)) gpu.scale_add(dc, gradient(2).data + d * cell, 1, 0, count);
+    for (std::int64_t s = l.steps; s-- > 0;) {
+      const std::int64_t t = l.time(d, s);
+      const float* before_h = s > 0 ? l.kept(all, d, s - 1, 6) : c.input(5) ? c.in[5].data + d * cell : nullptr;
+      const float* before_c = s > 0 ? l.kept(all, d, s - 1, 4) : c.input(6) ? c.in[6].data + d * cell : nullptr;
+      const float* dy = gradient(0) ? gradient(0).data + (t * l.directions + d) * cell : nullptr;
+      gpu.each("lstm_cell_d", whole(cell), sums, dc, static_cast<const float*>(dh), dy,
+               static_cast<const float*>(l.kept(all, d, s, 0)), before_c, whole(h));
+      const float *w = c.in[1].data + d * 4 * h * l.inputs, *r = c.in[2].data + d * 4 * h * h;
+      if (c.wants(0))
+        gpu.multiply(false, false, l.batch, l.inputs, 4 * h, 1, sums, w, 1, c.dx[0].data + t * l.batch * l.inputs);
+      if (c.wants(1))
+        gpu.multiply(true, false, 4 * h, l.inputs, l.batch, 1, sums, c.in[0].data + t * l.batch * l.inputs, 1,
+                     c.dx[1].data + d * 4 * h * l.inputs);
+      if (c.wants(2) && before_h)
+        gpu.multiply(true, false, 4 * h, h, l.batch, 1, sums, before_h, 1, c.dx[2].data + d * 4 * h * h);
+      if (c.wants(3)) {
+        float* column = gpu.scratch(static_cast<std::size_t>(4 * h));
+        const Shape large{l.batch, 4 * h}, small{1, 4 * h};
+        gpu.sum_to_shape(sums, large, {column, &small});
+        for (const std::int64_t half : {std::int64_t{0}, std::int64_t{1}})
+          gpu.scale_add(c.dx[3].data + (d * 2 + half) * 4 * h, column, 1, 1, static_cast<std::size_t>(4 * h));
+      }
+      gpu.multiply(false, false, l.batch, h, 4 * h, 1, sums, r, 0, dh);
+    }
+    if (c.wants(5)) gpu.scale_add(c.dx[5].data + d * cell, dh, 1, 0, count);
+    if (c.wants(6)) gpu.scale_add(c.dx[6].data + d * cell, dc, 1, 0, count);
+  }
+}
+
+constexpr GpuOp kProducts[] = {
+    {"Linear", linear, linear_d},
+    {"Gemm", gemm, gemm_d},
+    {"MatMul", matmul, matmul_d},
+    {"Conv", conv, conv_d},
+    {"MaxPool", max_pool, max_pool_d},
+    {"AveragePool", average_pool, average_pool_d},
+    {"LSTM", lstm, lstm_d},
+};
+
+}  // namespace
+
+std::span<const GpuOp> product_gpu_ops() { return kProducts; }
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiler/validate.hpp"
+
+namespace trainyard {
+
+/// One measured step of a schedule.
+struct MeasuredStep {
+  Nanoseconds makespan, delayed;
+  IdMap<OpId, Nanoseconds> durations, lost;  // lost: as in a StepTrace
+  std::string dropped;                       // why its times do not count; empty: they do
+  bool late = false;                         // ops began late: its structure does not count
+};
+
+/// All that is known of a schedule's runs.
+struct MeasuredRuns {
+  const Schedule* schedule;
+  std::vector<MeasuredStep> steps;
+  std::vector<std::pair<Nanoseconds, Timeline>> timelines;  // of some of them, with their makespans
+  IdMap<DeviceId, GapSum> gaps;
+};
+
+MeasuredStep measured_step(const StepTrace& trace);
+
+/// Drops steps whose ops took far longer than they mostly do.
+void drop_slow_steps(MeasuredRuns& runs);
+
+/// Errors, tables and the verdict; order, outputs and peaks are there already.
+void judge(const Problem& problem, const MeasuredRuns& runs, const ValidateOptions& options, Validation& result);
+
+}  // namespace trainyard
