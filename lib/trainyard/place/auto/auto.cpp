@@ -11,8 +11,10 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/place/auto/auto_completion.hpp"
 #include "trainyard/place/auto/auto_load.hpp"
 #include "trainyard/place/auto/island.hpp"
+#include "trainyard/place/auto/members.hpp"
 #include "trainyard/place/auto/multilevel.hpp"
 #include "trainyard/place/auto/split_moves.hpp"
 #include "trainyard/place/evaluator.hpp"
@@ -27,8 +29,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Placers that may take long are members up to this many ops; branch and bound is asked up to so many.
-constexpr std::size_t kExhaustible = 20, kProvable = 64, kProvableDevices = 16;
+/// Branch and bound is asked up to so many ops and devices.
+constexpr std::size_t kProvable = 64, kProvableDevices = 16;
 constexpr std::size_t kIslands = 4, kRounds = 24, kSplits = 24;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.
@@ -50,8 +52,7 @@ class AutoPlacer {
 
   Schedule run() {
     if (base().op_count() == 0) return {};
-    ask_members();
-    if (found_.empty()) throw no_member_;
+    ask();
     replicate();
     report();
     if (!done()) prove();
@@ -70,32 +71,16 @@ class AutoPlacer {
   const Problem& base() const { return grounds_.front().problem; }
 
   /// Steps 2 and 3; what comes of it by outcome, ties in the order of the catalogue.
-  void ask_members() {
-    std::vector<const Placer*> members;
-    for (const Placer& placer : placers())
-      if (!placer.searches && !placer.trains && !(placer.exhaustive && base().op_count() > kExhaustible))
-        members.push_back(&placer);
-    std::vector<std::optional<Ordered>> answers(members.size());
-    std::vector<std::optional<InputError>> refusals(members.size());
-    parallel_for(threads_, members.size(), [&](std::size_t i) {
-      // One answer must be there, whatever the time; the first of the catalogue is the fastest.
-      if (i > 0 && late(0.5)) return;
-      try {
-        const Schedule schedule = members[i]->place(base(), {.seed = options_.seed});
-        Evaluator evaluator{scheduled_problem(base(), schedule)};
-        answers[i] = best_order(evaluator, schedule);
-        answers[i]->schedule.splits = schedule.splits;
-      } catch (const InputError& error) {
-        refusals[i] = error;
-      } catch (const MissingError&) {  // needs what this build lacks
-      }
-    });
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (refusals[i] && no_member_.findings().empty()) no_member_ = *refusals[i];
-      if (!answers[i]) continue;
-      evaluations_ += answers[i]->evaluations;
-      found_.push_back(std::move(*answers[i]));
-    }
+  void ask() {
+    found_ = ask_members(
+        base(), options_, [&](const Placer& placer) { return is_member(placer, base()); }, [&] { return late(0.5); },
+        [&](const Schedule& schedule) {
+          Evaluator evaluator{scheduled_problem(base(), schedule)};
+          std::optional<Ordered> answer = best_order(evaluator, schedule);
+          answer->schedule.splits = schedule.splits;
+          return answer;
+        });
+    for (const Ordered& each : found_) evaluations_ += each.evaluations;
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
 
@@ -342,7 +327,6 @@ class AutoPlacer {
   std::list<SearchGround> grounds_;  // the problem itself first, then with splits
   std::vector<Ordered> found_;       // by outcome; the schedules with their splits
   std::vector<std::unique_ptr<Island>> islands_;
-  InputError no_member_{std::vector<Finding>{}};
   Nanoseconds proven_{};  // by branch and bound; 0: nothing
   std::uint64_t evaluations_ = 0, retired_ = 0;
 };
@@ -357,6 +341,7 @@ Budget usual_budget(const Problem& problem) {
 
 Schedule auto_place(const Problem& problem, const PlaceOptions& options) {
   if (options.objective == Objective::max_load) return auto_load(problem, options);
+  if (options.objective == Objective::completion) return auto_completion(problem, options);
   return AutoPlacer{problem, options}.run();
 }
 

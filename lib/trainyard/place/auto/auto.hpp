@@ -25,7 +25,7 @@ namespace trainyard {
 /// Schedules are compared by bytes beyond the capacities first, then by simulated makespan, so that one that fits is
 /// never lost to a shorter one that does not. Ends early where the makespan is a lower bound.
 ///
-/// For the other objective: auto_load().
+/// For the other objectives: auto_load(), auto_completion().
 ///
 /// The number of islands does not depend on the number of threads: for a budget in evaluations the result is the same
 /// on any number of threads. Steps 2, 3 and 5 are always done, whatever the budget. `Schedule::search` says how many

@@ -10,6 +10,7 @@
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/load/from_problem.hpp"
+#include "trainyard/place/auto/members.hpp"
 #include "trainyard/place/load/load_placers.hpp"
 #include "trainyard/place/load/load_search.hpp"
 #include "trainyard/place/plan_order.hpp"
@@ -19,7 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kExhaustible = 20;        // ops up to which placers are asked that may take long
 constexpr std::size_t kSearches = 4;            // of a round
 constexpr std::uint64_t kOfOneSearch = 50'000;  // evaluations
 constexpr std::uint64_t kUsual = 8 * kOfOneSearch;
@@ -39,8 +39,7 @@ class AutoLoad {
 
   Schedule run() {
     if (problem_.op_count() == 0) return {};
-    ask_members();
-    if (!best_) throw no_member_;
+    ask();
     report();
     const std::uint64_t most = options_.budget.given() ? options_.budget.evaluations.value_or(kNoLimit) : kUsual;
     const std::uint64_t before = evaluations_;
@@ -66,32 +65,19 @@ class AutoLoad {
     if (!best_ || candidate.outcome < best_->outcome) best_ = std::move(candidate);
   }
 
-  void ask_members() {
-    std::vector<const Placer*> members;
-    for (const Placer& placer : placers()) {
-      const bool affordable = !placer.exhaustive || problem_.op_count() <= kExhaustible || placer.name == "load-search";
-      if (!placer.searches && affordable) members.push_back(&placer);
-    }
-    std::vector<std::optional<Loaded>> answers(members.size());
-    std::vector<std::optional<InputError>> refusals(members.size());
-    parallel_for(threads_, members.size(), [&](std::size_t i) {
-      // One answer must be there, whatever the time; the first of the catalogue is the fastest.
-      if (i > 0 && late()) return;
-      try {
-        Schedule schedule = members[i]->place(problem_, {.seed = options_.seed});
-        // A split graph does other work per step: its load is not comparable op by op, nor this problem's placement.
-        if (schedule.splits.empty()) answers[i] = judged(std::move(schedule));
-      } catch (const InputError& error) {
-        refusals[i] = error;
-      } catch (const MissingError&) {  // needs what this build lacks
-      }
-    });
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (refusals[i] && no_member_.findings().empty()) no_member_ = *refusals[i];
-      if (!answers[i]) continue;
-      ++evaluations_;
-      offer(std::move(*answers[i]));
-    }
+  void ask() {
+    const auto member = [&](const Placer& placer) {
+      return is_member(placer, problem_) || placer.name == "load-search";
+    };
+    auto answers = ask_members(
+        problem_, options_, member, [&] { return late(); },
+        [&](Schedule schedule) -> std::optional<Loaded> {
+          // A split graph does other work per step: its load is not comparable op by op, nor this problem's placement.
+          if (!schedule.splits.empty()) return std::nullopt;
+          return judged(std::move(schedule));
+        });
+    evaluations_ += answers.size();
+    for (Loaded& answer : answers) offer(std::move(answer));
   }
 
   /// Half of the searches go on from the best placement, the others begin anew.
@@ -132,7 +118,6 @@ class AutoLoad {
   Nanoseconds bound_{};
   const Clock::time_point start_ = Clock::now();
   std::optional<Loaded> best_;
-  InputError no_member_{std::vector<Finding>{}};
   std::uint64_t evaluations_ = 0;
 };
 

@@ -2,14 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "trainyard/place/exact/model.hpp"
 
 namespace trainyard::detail {
-
-inline constexpr std::uint32_t kUnplaced = std::numeric_limits<std::uint32_t>::max();
 
 /// Heads and tails of each op on each device that it may still be on, in a placement that is not complete yet:
 ///

@@ -21,10 +21,10 @@ void Tasks::build(const ExactModel& model, const std::vector<std::uint32_t>& dev
   tasks.assign(ops, {});
   for (std::uint32_t op = 0; op < ops; ++op) {
     tasks[op].duration = model.time(op, device[op]);
-    tasks[op].tail = tails[op];
     if (tasks[op].duration > 0) tasks[op].resources = {device[op]};
     tasks[op].release = model.arrives(op, device[op]);
-    tasks[op].tail = tasks[op].beyond = model.follows(op, device[op]);
+    tasks[op].beyond = model.follows(op, device[op]);
+    tasks[op].tail = std::max(tails[op], tasks[op].beyond);
   }
   std::vector<std::uint32_t> sent(model.devices);  // the transfer of the current tensor to a device
   for (std::uint32_t op = 0; op < ops; ++op) {

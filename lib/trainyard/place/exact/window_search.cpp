@@ -58,7 +58,7 @@ class WindowPlacements {
   }
 
   void sequence() {
-    tasks_.build(model_, device_);
+    tasks_.build(model_, device_, model_.tail);
     if (sequencing_.bound(tasks_) >= state_.limit) return;
     // One placement does not use up the nodes of all.
     const std::uint64_t all = state_.most_nodes;

@@ -103,7 +103,7 @@ MakespanProgram::MakespanProgram(const Problem& problem, const MakespanProgramOp
 void MakespanProgram::add_places(double limit) {
   const std::size_t devices = problem_.device_count();
   two_ = devices == 2;
-  const detail::ExactModel model(problem_, {});
+  const detail::ExactModel model(problem_, Placement{});
   places_.assign(problem_.group_count() * devices, kNoColumn);
   for (std::size_t g = 0; g < problem_.group_count(); ++g) {
     const auto name = problem_.graph().name(problem_.group_ops(GroupId{g}).front());
@@ -208,7 +208,7 @@ void MakespanProgram::add_op_pairs(double limit) {
 
 void MakespanProgram::add_transfer_pairs(double limit) {
   const Graph& graph = problem_.graph();
-  const detail::ExactModel model(problem_, {});
+  const detail::ExactModel model(problem_, Placement{});
   // The one reader of a tensor; none where there are several.
   const auto only_reader = [&](const Crossing& crossing) {
     const auto readers = graph.consumers(crossing.tensor);

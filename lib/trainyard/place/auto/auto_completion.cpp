@@ -1,0 +1,278 @@
+#include "trainyard/place/auto/auto_completion.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trainyard/bound/completion.hpp"
+#include "trainyard/core/parallel.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/auto/auto.hpp"
+#include "trainyard/place/auto/members.hpp"
+#include "trainyard/place/groups.hpp"
+#include "trainyard/place/talos/talos.hpp"
+#include "trainyard/simulate/completion.hpp"
+#include "trainyard/simulate/simulation.hpp"
+#include "trainyard/transform/models.hpp"
+
+namespace trainyard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kWalks = 4, kRounds = 12;
+constexpr std::size_t kMemory = 64;  // of late acceptance, in evaluations
+
+struct Completed {
+  Schedule schedule;
+  CompletionOutcome outcome;
+};
+
+/// Schedules of one problem by their completions. One per thread.
+class CompletionEvaluator {
+ public:
+  CompletionEvaluator(const Problem& problem, const Models& models) : models_(models), simulation_(problem) {}
+
+  CompletionOutcome outcome(const Schedule& schedule) {
+    timeline_ = simulation_.timeline(schedule);
+    Bytes excess{0};
+    for (const DeviceUse& use : timeline_.devices)
+      if (use.out_of_memory) excess += use.out_of_memory->over;
+    return {excess, total_completion(models_, timeline_)};
+  }
+  /// Of the last schedule.
+  const Timeline& timeline() const { return timeline_; }
+
+ private:
+  const Models& models_;
+  Simulation simulation_;
+  Timeline timeline_;
+};
+
+/// Priorities that take the ops in this order.
+IdMap<OpId, double> priorities_of(const std::vector<OpId>& order) {
+  IdMap<OpId, double> priority(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) priority[order[i]] = static_cast<double>(order.size() - i);
+  return priority;
+}
+
+/// All ops by their starts.
+std::vector<OpId> by_start(const Timeline& timeline) {
+  std::vector<OpId> order;
+  for (const OpId op : timeline.ops.ids()) order.push_back(op);
+  std::ranges::stable_sort(order, {}, [&](OpId op) { return timeline.ops[op].start; });
+  return order;
+}
+
+/// A walk over placements, and orders as priorities.
+class Walk {
+ public:
+  Walk(const Problem& problem, const Models& models, const CompressedRows<GroupId, DeviceId>& able,
+       const Completed& start, Random random)
+      : problem_(problem), models_(models), able_(able), evaluator_(problem, models), random_(random) {
+    for (std::size_t g = 0; g < problem.group_count(); ++g)
+      if (able[GroupId{g}].size() > 1) movable_.emplace_back(g);
+    restart(start);
+  }
+
+  void restart(const Completed& start) {
+    best_ = now_ = start;
+    evaluator_.outcome(start.schedule);
+    order_ = by_start(evaluator_.timeline());
+    // Priorities by the starts are not quite the order that there was.
+    now_.schedule =
+        Schedule{.placement = start.schedule.placement, .policy = Policy::priority, .priority = priorities_of(order_)};
+    now_.outcome = evaluator_.outcome(now_.schedule);
+    ++evaluations_;
+    keep();
+    late_.assign(kMemory, now_.outcome);
+  }
+
+  template <class Over>
+  void run(std::uint64_t evaluations, const Over& over) {
+    for (std::uint64_t i = 0; i < evaluations && !over(); ++i) {
+      Schedule next = now_.schedule;
+      std::vector<OpId> order = order_;
+      propose(next, order);
+      const CompletionOutcome outcome = evaluator_.outcome(next);
+      CompletionOutcome& late = late_[evaluations_++ % kMemory];
+      if (outcome <= now_.outcome || outcome <= late) {
+        now_ = {std::move(next), outcome};
+        order_ = std::move(order);
+        keep();
+      }
+      late = now_.outcome;
+    }
+  }
+
+  const Completed& best() const { return best_; }
+  std::uint64_t evaluations() const { return evaluations_; }
+
+ private:
+  void keep() {
+    if (now_.outcome < best_.outcome) best_ = now_;
+  }
+
+  void propose(Schedule& next, std::vector<OpId>& order) {
+    const std::size_t what = random_.below(10);
+    if (what < 6 && !movable_.empty()) {
+      const GroupId group = movable_[random_.below(movable_.size())];
+      const auto devices = able_[group];
+      move(next, group, devices[random_.below(devices.size())]);
+    } else if (what == 6 && !movable_.empty()) {
+      const ModelId model{random_.below(models_.size())};
+      const DeviceId to{random_.below(problem_.device_count())};
+      for (const GroupId group : movable_)
+        if (models_.of[problem_.group_ops(group).front()] == model && std::ranges::binary_search(able_[group], to))
+          move(next, group, to);
+    } else if (what <= 8 && models_.size() > 1) {
+      // One model's ops all before those of another, which keep their places.
+      const ModelId first{random_.below(models_.size())}, second{random_.below(models_.size())};
+      const auto at = std::ranges::find(order, second, [&](OpId op) { return models_.of[op]; });
+      std::stable_partition(at, order.end(), [&](OpId op) { return models_.of[op] == first; });
+      next.priority = priorities_of(order);
+    } else {
+      const std::size_t from = random_.below(order.size()), to = random_.below(order.size());
+      const auto begin = order.begin();
+      const auto offset = [](std::size_t i) { return static_cast<std::ptrdiff_t>(i); };
+      if (from < to)
+        std::rotate(begin + offset(from), begin + offset(from) + 1, begin + offset(to) + 1);
+      else
+        std::rotate(begin + offset(to), begin + offset(from), begin + offset(from) + 1);
+      next.priority = priorities_of(order);
+    }
+  }
+
+  void move(Schedule& schedule, GroupId group, DeviceId to) const {
+    for (const OpId op : problem_.group_ops(group)) schedule.placement[op] = to;
+  }
+
+  const Problem& problem_;
+  const Models& models_;
+  const CompressedRows<GroupId, DeviceId>& able_;
+  CompletionEvaluator evaluator_;
+  Random random_;
+  std::vector<GroupId> movable_;
+  Completed now_, best_;
+  std::vector<OpId> order_;  // the present one, most urgent first
+  std::vector<CompletionOutcome> late_;
+  std::uint64_t evaluations_ = 0;
+};
+
+class AutoCompletion {
+ public:
+  AutoCompletion(const Problem& problem, const PlaceOptions& options)
+      : problem_(problem),
+        options_(options),
+        budget_(options.budget.given() ? options.budget : usual_budget(problem)),
+        models_(find_models(problem.graph())),
+        bound_(completion_bound(problem, models_)),
+        able_(group_devices(problem)) {}
+
+  Schedule run() {
+    if (problem_.op_count() == 0) return {};
+    ask();
+    report();
+    if (!over() && !done()) improve();
+    Completed& best = found_.front();
+    best.schedule.plan.reset();
+    best.schedule.search = Search{evaluations_, std::nullopt};
+    return std::move(best.schedule);
+  }
+
+ private:
+  void ask() {
+    const auto member = [&](const Placer& placer) { return is_member(placer, problem_); };
+    found_ = ask_members(
+        problem_, options_, member, [&] { return over(); },
+        [&](Schedule schedule) -> std::optional<Completed> {
+          if (!schedule.splits.empty()) return std::nullopt;  // another graph
+          return best_of_orders(std::move(schedule));
+        });
+    evaluations_ += 2 * found_.size();
+    std::ranges::stable_sort(found_, {}, &Completed::outcome);
+  }
+
+  /// The schedule, or its placement with the model that ends first first, whichever is better.
+  Completed best_of_orders(Schedule schedule) const {
+    CompletionEvaluator evaluator{problem_, models_};
+    const CompletionOutcome outcome = evaluator.outcome(schedule);
+    const auto ends = completion_times(models_, evaluator.timeline());
+    std::vector<OpId> order = by_start(evaluator.timeline());
+    std::ranges::stable_sort(order, {}, [&](OpId op) { return ends[models_.of[op]]; });
+    Schedule other{.placement = schedule.placement, .policy = Policy::priority, .priority = priorities_of(order)};
+    const CompletionOutcome of_other = evaluator.outcome(other);
+    return of_other < outcome ? Completed{std::move(other), of_other} : Completed{std::move(schedule), outcome};
+  }
+
+  void improve() {
+    std::vector<std::optional<Walk>> walks(kWalks);
+    const unsigned threads = thread_count(options_.threads);
+    const std::uint64_t before = evaluations_;
+    const std::uint64_t left = !budget_.evaluations                  ? kNoLimit
+                               : *budget_.evaluations > evaluations_ ? *budget_.evaluations - evaluations_
+                                                                     : 0;
+    for (std::size_t round = 0; round < kRounds && !over() && !done(); ++round) {
+      const std::uint64_t each = left == kNoLimit ? kNoLimit : left / (kWalks * kRounds) + 1;
+      parallel_for(threads, kWalks, [&](std::size_t i) {
+        if (!walks[i])
+          walks[i].emplace(problem_, models_, able_, found_[i % found_.size()], Random::stream(options_.seed, i));
+        // Threads take walks one after the other: each has its share of what is left of the time.
+        const auto begin = Clock::now();
+        const double turns = static_cast<double>((kRounds - round) * ((kWalks + threads - 1) / threads));
+        const double mine = budget_.seconds ? std::max(0.0, *budget_.seconds - seconds_since(start_)) / turns : 0;
+        walks[i]->run(each, [&] {
+          return (options_.stop && options_.stop()) || (budget_.seconds && seconds_since(begin) >= mine);
+        });
+      });
+      evaluations_ = before;
+      for (const auto& walk : walks) evaluations_ += walk->evaluations();
+      std::size_t last = 0;
+      for (std::size_t i = 0; i < kWalks; ++i) {
+        if (walks[i]->best().outcome < found_.front().outcome) found_.front() = walks[i]->best();
+        if (walks[i]->best().outcome > walks[last]->best().outcome) last = i;
+      }
+      if (walks[last]->best().outcome > found_.front().outcome) walks[last]->restart(found_.front());
+      report();
+    }
+  }
+
+  static constexpr std::uint64_t kNoLimit = static_cast<std::uint64_t>(-1) / 2;
+
+  static double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  bool over() const {
+    return (options_.stop && options_.stop()) || (budget_.seconds && seconds_since(start_) >= *budget_.seconds) ||
+           (budget_.evaluations && evaluations_ >= *budget_.evaluations);
+  }
+  bool done() const { return found_.front().outcome <= CompletionOutcome{Bytes{0}, bound_}; }
+
+  void report() const {
+    if (!options_.on_progress) return;
+    const CompletionOutcome& best = found_.front().outcome;
+    options_.on_progress({best.total, best.excess.count == 0, bound_, evaluations_});
+  }
+
+  const Problem& problem_;
+  const PlaceOptions& options_;
+  const Budget budget_;
+  const Models models_;
+  const Nanoseconds bound_;
+  const CompressedRows<GroupId, DeviceId> able_;
+  const Clock::time_point start_ = Clock::now();
+  std::vector<Completed> found_;  // by outcome
+  std::uint64_t evaluations_ = 0;
+};
+
+}  // namespace
+
+Schedule auto_completion(const Problem& problem, const PlaceOptions& options) {
+  return AutoCompletion{problem, options}.run();
+}
+
+}  // namespace trainyard
