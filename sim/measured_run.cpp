@@ -110,8 +110,11 @@ std::vector<PageRun> page_runs(const Problem& problem, const Schedule& schedule,
                   .schedule = schedule,
                   .timeline = simulate(problem, schedule),
                   .beneath = name + ", measured"});
-  runs.push_back(
-      {.placer = name + ", measured", .problem = problem, .schedule = schedule, .timeline = validation.timeline});
+  runs.push_back({.placer = name + ", measured",
+                  .problem = problem,
+                  .schedule = schedule,
+                  .timeline = validation.timeline,
+                  .measured = true});
   return runs;
 }
 
