@@ -39,11 +39,15 @@ struct Placed {
 };
 
 /// By all placers that answer in seconds, the best first; the others by name.
-std::vector<Placed> place_by_all(const Problem& problem, const std::string& model, Console& console,
-                                 std::vector<std::string>& left_out) {
+std::vector<Placed> place_by_all(const Problem& problem, const CostModel& costs, const std::string& model,
+                                 Console& console, std::vector<std::string>& left_out) {
   std::vector<Placed> placed;
   const auto start = std::chrono::steady_clock::now();
-  for (const Placer& placer : placers()) {
+  std::vector<const Placer*> order;
+  for (const Placer& placer : placers()) order.push_back(&placer);
+  std::ranges::stable_partition(order, [](const Placer* placer) { return placer->name == "auto"; });  // time for it
+  for (const Placer* each : order) {
+    const Placer& placer = *each;
     if (placer.trains || placer.exhaustive || std::chrono::steady_clock::now() - start > kPlacerBudget) {
       left_out.push_back(placer.name);
       continue;
@@ -57,7 +61,7 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
         left_out.push_back(placer.name);
         continue;
       }
-      const Nanoseconds makespan = simulate(problem, schedule).makespan;
+      const Nanoseconds makespan = simulate(beside_others(problem, schedule, costs), schedule).makespan;
       placed.push_back({placer.name, std::move(schedule), makespan});
     } catch (const InputError&) {  // no answer to this problem
       left_out.push_back(placer.name);
@@ -123,20 +127,21 @@ int run_demo(const Arguments& arguments, Console& console) {
     const Problem estimated{model.graph, make_cluster(plain)};
     console.progress(fmt::format("{}: profiling", word));
     ProfileOptions profiling;
-    profiling.most_ns = 4'000'000'000;
-    const Profile profile =
-        measure(*backend, estimated, workload, {serial_schedule(estimated, DeviceId{0})}, host, profiling);
+    profiling.most_ns = 3'000'000'000;  // for each schedule
+    std::vector<Schedule> to_profile{serial_schedule(estimated, DeviceId{0})};
+    if (two)
+      if (auto spread = random_schedule(estimated, 1)) to_profile.push_back(std::move(*spread));
+    const Profile profile = measure(*backend, estimated, workload, to_profile, host, profiling);
     const CalibrationResult fitted = calibrate(std::vector<Profile>{profile});
-    const Problem problem{std::move(model.graph), make_cluster(calibrated(plain, fitted.calibration)),
-                          cost_model(fitted.calibration)};
-
+    const CostModel costs = cost_model(fitted.calibration);
+    const Problem problem{std::move(model.graph), make_cluster(calibrated(plain, fitted.calibration)), costs};
     std::vector<std::string> left_out;
-    const std::vector<Placed> placed = place_by_all(problem, word, console, left_out);
+    const std::vector<Placed> placed = place_by_all(problem, costs, word, console, left_out);
     std::vector<std::pair<std::string, Schedule>> chosen{{placed.front().placer, placed.front().schedule}};
     if (placed.size() > 1) chosen.emplace_back(placed.back().placer, placed.back().schedule);
     console.progress(fmt::format("{}: running the best and the worst", word));
     ValidateOptions validating{.noise_floor = host.compute_swing.value_or(0)};
-    validating.costs = cost_model(fitted.calibration);
+    validating.costs = costs;
     validating.most_ns = 6'000'000'000;
     const std::vector<Validation> results = validate(*backend, problem, workload, chosen, validating);
     console.progress("");
@@ -154,7 +159,8 @@ int run_demo(const Arguments& arguments, Console& console) {
                                    {"measured_ns", results[i].measured.count},
                                    {"structural_error", results[i].structural_error},
                                    {"outputs_agree", results[i].outputs_agree}});
-      for (PageRun& run : page_runs(problem, chosen[i].second, results[i], results[i].name))
+      for (PageRun& run :
+           page_runs(beside_others(problem, chosen[i].second, costs), chosen[i].second, results[i], results[i].name))
         page.push_back(std::move(run));
     }
   }

@@ -75,7 +75,10 @@ int run_profile(const Arguments& arguments, Console& console) {
                       .help = "profile the ONNX file or the built-in network that it was made of"});
   const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
   std::vector<Schedule> schedules{serial_schedule(problem, DeviceId{0})};
-  if (!arguments.schedule.empty()) schedules.push_back(read_schedule(arguments.schedule, problem));
+  if (!arguments.schedule.empty())
+    schedules.push_back(read_schedule(arguments.schedule, problem));
+  else if (problem.device_count() > 1)  // how much slower ops are beside others
+    if (auto spread = random_schedule(problem, 1)) schedules.push_back(std::move(*spread));
   profile = measure(*backend, problem, {.recipe = &recipe}, schedules, cpu::host_info(400), options);
   profile.tool.version = kVersion;
   outputs.write_all(console);
