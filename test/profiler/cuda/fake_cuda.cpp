@@ -324,7 +324,10 @@ Status rt_stream_destroy(Stream stream) {
   return remove(machine->streams, &stream_of(stream)) ? 0 : 400;
 }
 Status rt_stream_synchronize(Stream stream) {
-  if (const Status status = machine->fault("cudaStreamSynchronize")) return status;
+  if (const Status status = machine->fault("cudaStreamSynchronize")) {
+    for (const auto& each : machine->streams) each->queue.clear();  // after such an error the GPU does nothing more
+    return status;
+  }
   machine->run();
   if (!stream_of(stream).queue.empty()) machine->violate("the host waits for a stream that waits for ever");
   machine->host = std::max(machine->host, stream_of(stream).now);
