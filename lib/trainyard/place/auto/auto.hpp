@@ -28,8 +28,9 @@ namespace trainyard {
 /// For the other objectives: auto_load(), auto_completion().
 ///
 /// The number of islands does not depend on the number of threads: for a budget in evaluations the result is the same
-/// on any number of threads. Steps 2, 3 and 5 are always done, whatever the budget. `Schedule::search` says how many
-/// schedules and changes were evaluated.
+/// on any number of threads. Steps 2, 3 and 5 are always done, whatever the budget in evaluations; of one in
+/// seconds, members have half (ask_members), so that one too short for them may miss the best of them.
+/// `Schedule::search` says how many schedules and changes were evaluated.
 Schedule auto_place(const Problem& problem, const PlaceOptions& options);
 
 /// What auto_place does without a budget: evaluations of 20 million ops altogether, at most 1,000 for each op (4,000 up
