@@ -157,7 +157,7 @@ void find_total_error(const Problem& plain, const MeasuredRuns& runs, const Vali
 
 std::string dropped_text(const Validation& result) {
   std::string text;
-  for (const auto& [reason, count] : result.dropped) text += fmt::format(", {} of {}", reason, count);
+  for (const auto& [reason, count] : result.dropped) text += fmt::format(", {} steps dropped for {}", count, reason);
   return text.empty() ? "" : text.substr(2);
 }
 

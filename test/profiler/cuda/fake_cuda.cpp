@@ -1,6 +1,7 @@
 #include "profiler/cuda/fake_cuda.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -121,7 +122,8 @@ struct Machine {
         stream.now = std::max(stream.now, command.event->at);
         break;
       case Command::Kind::gate:
-        if (static_cast<std::int32_t>(*command.word - command.value) < 0) return false;
+        if (static_cast<std::int32_t>(__atomic_load_n(command.word, __ATOMIC_SEQ_CST) - command.value) < 0)
+          return false;
         stream.now = std::max(stream.now, gate_time(command.word, command.value));
         break;
       case Command::Kind::work: {
@@ -181,6 +183,11 @@ FakeStream& stream_of(Stream stream) { return *static_cast<FakeStream*>(stream);
 FakeEvent& event_of(Event event) { return *static_cast<FakeEvent*>(event); }
 
 void issue(Stream stream, Command command) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  while (stream_of(stream).queue.size() >= machine->options.queue) {
+    machine->run();
+    if (std::chrono::steady_clock::now() > until) machine->violate("the host waits for a full queue that waits for it");
+  }
   command.issued = machine->host;
   stream_of(stream).queue.push_back(std::move(command));
 }
