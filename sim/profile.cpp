@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "build_info.hpp"
@@ -84,13 +85,15 @@ int run_profile(const Arguments& arguments, Console& console) {
   outputs.write_all(console);
 
   std::size_t kept = 0, dropped = 0;
+  std::set<std::string> ops;  // most were timed alone and beside others
+  for (const OpMeasurement& op : profile.ops) ops.insert(op.op);
   std::map<std::string, std::size_t> reasons;
   for (const OpMeasurement& op : profile.ops) kept += op.samples.kept.size(), dropped += op.samples.dropped.size();
   for (const OpMeasurement& op : profile.ops)
     for (const DroppedSample& sample : op.samples.dropped) ++reasons[sample.reason];
   if (console.json()) {
     nlohmann::ordered_json object = {{"format", "trainyard-result/1"}, {"verb", "profile"}};
-    object["ops"] = profile.ops.size();
+    object["ops"] = ops.size();
     object["links"] = profile.links.size();
     object["samples_kept"] = kept;
     object["samples_dropped"] = dropped;
@@ -98,8 +101,8 @@ int run_profile(const Arguments& arguments, Console& console) {
     object["warnings"] = console.warnings();
     console.print(object.dump(2) + "\n");
   } else if (!outputs.takes_standard_output()) {
-    std::string text = fmt::format("{} ops and {} links measured on {}: {} samples kept, {} dropped\n",
-                                   profile.ops.size(), profile.links.size(), profile.host.cpu, kept, dropped);
+    std::string text = fmt::format("{} ops and {} links measured on {}: {} samples kept, {} dropped\n", ops.size(),
+                                   profile.links.size(), profile.host.cpu, kept, dropped);
     for (const auto& [reason, count] : reasons) text += fmt::format("dropped for {}: {}\n", reason, count);
     for (const StepMeasurement& step : profile.steps)
       if (!step.samples.kept.empty()) {
