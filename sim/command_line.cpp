@@ -95,7 +95,7 @@ void add_policy_option(CLI::App& verb, Arguments& to) {
 }
 
 void add_coarsen_option(CLI::App& verb, Arguments& to) {
-  add(verb, "--coarsen", to.coarsen, "RULE", "makes the graph smaller first: pesto:N, merge:N or groups");
+  add(verb, "--coarsen", to.coarsen, "RULE", "makes the graph smaller first: pesto:N, merge:N, talos or groups");
 }
 
 void add_noise_options(CLI::App& verb, Arguments& to) {
