@@ -45,7 +45,8 @@ std::vector<Placed> place_by_all(const Problem& problem, const CostModel& costs,
   const auto start = std::chrono::steady_clock::now();
   std::vector<const Placer*> order;
   for (const Placer& placer : placers()) order.push_back(&placer);
-  std::ranges::stable_partition(order, [](const Placer* placer) { return placer->name == "auto"; });  // time for it
+  std::stable_partition(order.begin(), order.end(),
+                        [](const Placer* placer) { return placer->name == "auto"; });  // time for it
   for (const Placer* each : order) {
     const Placer& placer = *each;
     if (placer.trains || placer.exhaustive || std::chrono::steady_clock::now() - start > kPlacerBudget) {
