@@ -41,7 +41,8 @@ std::vector<Placer> load_placers() {
   std::vector<Placer> list;
   list.push_back(make_placer(
       {.name = "dp-ideals",
-       .summary = "the contiguous split with the least load of its busiest device: most steps a second in a pipeline",
+       .summary = "the contiguous split with the least load of its busiest device: most steps a second in a pipeline; "
+                  "graphs that can be cut in more than 60,000 places as dpl",
        .source = kSource,
        .parameters = load_parameters(),
        .exhaustive = true},
@@ -75,7 +76,7 @@ std::vector<Placer> load_placers() {
   search.push_back({"effort", "0.1", "thousands of nodes of the search tree: 0.1, 1, 10, 100, 1000"});
   list.push_back(make_placer(
       {.name = "load-program",
-       .summary = "the same, then an integer program (CBC) that proves it or finds better: for up to about 100 groups",
+       .summary = "the same, then an integer program (CBC) that proves it or finds better, up to about 100 groups",
        .source = kSource,
        .parameters = search,
        .exhaustive = true},

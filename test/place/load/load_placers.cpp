@@ -10,6 +10,7 @@
 #include "trainyard/io/dnn_load.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
 #include "trainyard/place/placer.hpp"
+#include "trainyard/solve/integer_program.hpp"
 
 using namespace trainyard;
 
@@ -35,6 +36,22 @@ TEST_CASE("where nothing contiguous fits, the placers say so") {
   } catch (const InputError& error) {
     CHECK(error.findings().front().code == "no-split");
   }
+}
+
+TEST_CASE("what is too large for the exact ways is split along linear orders, or as the search finds it") {
+  test::Instance apart;  // each of 2^20 sets of ops is an ideal
+  for (std::size_t i = 0; i < 20; ++i) apart.times.emplace_back(2, 1 + static_cast<std::int64_t>(i % 5));
+  const Problem wide = test::make_problem(apart);
+  CHECK(place_ideals(wide).placement == place_linear(wide).placement);
+  if (!has_cbc()) return test::report_skipped("this build has no CBC");
+  test::Instance chain;  // 1,000 ops on 4 devices have more than 3,000 columns
+  for (std::size_t i = 0; i < 1'000; ++i) {
+    chain.times.emplace_back(4, 1);
+    if (i > 0) chain.edges.push_back({i - 1, i, 1});
+  }
+  const Problem large = test::make_problem(chain);
+  const LoadPlacerOptions quick{.evaluations = 1'000};
+  CHECK(place_load_program(large, false, 10, quick).placement == place_load_search(large, quick).placement);
 }
 
 TEST_CASE("a published workload as MODEL and CLUSTER gets the load of the file itself, to a nanosecond an op") {

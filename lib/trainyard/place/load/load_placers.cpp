@@ -28,8 +28,13 @@ Schedule schedule_of(const Problem& problem, const LoadProblem& load, const Cont
 Schedule place_ideals(const Problem& problem, const LoadPlacerOptions& options) {
   const LoadProblem load = load_problem(problem, options.model);
   const Contraction blocks = contract(load);
-  return schedule_of(problem, load, blocks,
-                     ideal_split(load, blocks, {.sum = options.sum, .most_ideals = options.most_ideals}));
+  try {
+    return schedule_of(problem, load, blocks,
+                       ideal_split(load, blocks, {.sum = options.sum, .most_ideals = options.most_ideals}));
+  } catch (const InputError& error) {
+    if (error.findings().front().code != "too-many-ideals") throw;
+    return place_linear(problem, options);
+  }
 }
 
 Schedule place_linear(const Problem& problem, const LoadPlacerOptions& options) {
@@ -53,8 +58,6 @@ Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_
   const LoadProblem load = load_problem(problem, options.model);
   LoadProgramOptions program{
       .goal = {options.sum, options.goal}, .contiguous = contiguous, .nodes = nodes, .most_columns = 3'000};
-  if (load_program_columns(load, program) > program.most_columns)
-    solve_load_program(load, program);  // says that it is too large, before the work
   if (contiguous) {
     const Contraction blocks = contract(load);
     const Split split = dpl(load, blocks, {.sum = options.sum});
@@ -63,6 +66,8 @@ Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_
     program.start =
         search_load(load, {.goal = program.goal, .evaluations = options.evaluations, .seed = options.seed}).placement;
   }
+  if (program.start && load_program_columns(load, program) > program.most_columns)
+    return ordered_schedule(problem, *program.start);
   const LoadProgramResult result = solve_load_program(load, program);
   if (!result.placement)
     throw InputError({.code = "no-split",

@@ -20,8 +20,8 @@ struct LoadPlacerOptions {
   std::uint64_t seed = 1;
 };
 
-/// The contiguous split of least load: ideal_split(). Throws InputError: "too-many-ideals"; "no-split" where none keeps
-/// memory, device kinds and groups.
+/// The contiguous split of least load: ideal_split(); of graphs with too many ideals place_linear(). Throws InputError
+/// "no-split" where none keeps memory, device kinds and groups.
 Schedule place_ideals(const Problem& problem, const LoadPlacerOptions& options = {});
 
 /// The same along linear orders: dpl(). Throws InputError "no-split".
@@ -32,8 +32,8 @@ Schedule place_linear(const Problem& problem, const LoadPlacerOptions& options =
 Schedule place_load_search(const Problem& problem, const LoadPlacerOptions& options = {});
 
 /// The integer program, from the search's result on: solve_load_program(), until it is proven or `nodes` of its tree
-/// are done. Throws MissingError without CBC; InputError: "too-large" beyond 3,000 columns; "no-split" where it finds
-/// no placement, or proves that there is none.
+/// are done; beyond 3,000 columns the search's result (contiguous: dpl()'s) as it is. Throws MissingError without CBC;
+/// InputError "no-split" where it finds no placement, or proves that there is none.
 Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_t nodes,
                             const LoadPlacerOptions& options = {});
 
