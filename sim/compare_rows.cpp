@@ -14,10 +14,11 @@ namespace trainyard::program {
 namespace {
 
 /// One column of the table: its cells, and what stands in it beside the lower bound.
+using Cell = std::function<std::string(const CompareRow&)>;
 struct Column {
   Table::Column head;
-  std::function<std::string(const CompareRow&)> cell;
-  std::string bound = "";
+  Cell cell;
+  std::string bound;
 };
 
 std::string slower_text(double ratio) {
@@ -40,40 +41,43 @@ std::string spread_text(const CompareRow& row) {
 
 std::vector<Column> columns_of(std::span<const CompareRow> group) {
   const CompareRow& first = group.front();
-  constexpr auto kRight = Table::Align::right;
   const std::string bound = format_time(first.bound());
   const std::string below = fmt::format("{:+.1f} %", (relative(first.bound(), first.value()) - 1) * 100);
-  std::vector<Column> columns{{{"algorithm"}, [](const CompareRow& row) { return row.placer; }, "lower bound"}};
+  std::vector<Column> columns;
+  const auto add = [&columns](std::string title, Cell cell, std::string beside_bound = "",
+                              Table::Align align = Table::Align::right) {
+    Column& column = columns.emplace_back();
+    column.head = {std::move(title), align};
+    column.cell = std::move(cell);
+    column.bound = std::move(beside_bound);
+  };
+  add(
+      "algorithm", [](const CompareRow& row) { return row.placer; }, "lower bound", Table::Align::left);
   if (first.completion)
-    columns.push_back(
-        {{"completions", kRight}, [](const CompareRow& row) { return format_time(row.completion->total); }, bound});
-  columns.push_back({{"step time", kRight},
-                     [](const CompareRow& row) { return format_time(row.summary.makespan); },
-                     first.completion ? format_time(first.summary.bound.value) : bound});
-  columns.push_back({{"vs best", kRight}, [](const CompareRow& row) { return slower_text(row.ratio_to_best); }, below});
+    add(
+        "completions", [](const CompareRow& row) { return format_time(row.completion->total); }, bound);
+  add(
+      "step time", [](const CompareRow& row) { return format_time(row.summary.makespan); },
+      first.completion ? format_time(first.summary.bound.value) : bound);
+  add(
+      "vs best", [](const CompareRow& row) { return slower_text(row.ratio_to_best); }, below);
   if (std::ranges::any_of(group, [](const CompareRow& row) { return !row.repeats.empty(); }))
-    columns.push_back({{"spread", kRight}, spread_text});
+    add("spread", spread_text);
   if (first.noise) {
-    columns.push_back({{"p95", kRight}, [](const CompareRow& row) { return format_time(row.noise->p95); }});
-    columns.push_back({{"beats best", kRight}, [&first](const CompareRow& row) {
-                         return &row == &first ? "-" : percent(row.beats_best->probability);
-                       }});
+    add("p95", [](const CompareRow& row) { return format_time(row.noise->p95); });
+    add("beats best",
+        [&first](const CompareRow& row) { return &row == &first ? "-" : percent(row.beats_best->probability); });
   } else {
-    columns.push_back({{"best order", kRight}, [](const CompareRow& row) {
-                         return row.best_order.makespan < row.summary.makespan ? format_time(row.best_order.makespan)
-                                                                               : "-";
-                       }});
+    add("best order", [](const CompareRow& row) {
+      return row.best_order.makespan < row.summary.makespan ? format_time(row.best_order.makespan) : "-";
+    });
   }
-  columns.push_back({{"busy", kRight}, [](const CompareRow& row) { return percent(row.summary.busy); }});
-  columns.push_back(
-      {{"exposed comm", kRight}, [](const CompareRow& row) { return format_time(row.summary.exposed_communication); }});
-  columns.push_back(
-      {{"peak memory", kRight}, [](const CompareRow& row) { return row.peak + (row.summary.fits ? "" : " (over)"); }});
-  columns.push_back({{"gap", kRight}, [](const CompareRow& row) {
-                       return row.optimal() ? std::string{"optimal"} : percent(row.gap());
-                     }});
-  columns.push_back({{"search", kRight},
-                     [](const CompareRow& row) { return format_time(nanoseconds_from_seconds(row.search_seconds)); }});
+  add("busy", [](const CompareRow& row) { return percent(row.summary.busy); });
+  add("exposed comm", [](const CompareRow& row) { return format_time(row.summary.exposed_communication); });
+  add("peak memory",
+      [](const CompareRow& row) { return fmt::format("{}{}", row.peak, row.summary.fits ? "" : " (over)"); });
+  add("gap", [](const CompareRow& row) { return row.optimal() ? std::string{"optimal"} : percent(row.gap()); });
+  add("search", [](const CompareRow& row) { return format_time(nanoseconds_from_seconds(row.search_seconds)); });
   return columns;
 }
 
@@ -142,13 +146,12 @@ void write_compare_csv(std::span<const CompareRow> rows, std::ostream& out) {
     fields.emplace_back("least_ns", [=](const CompareRow& row) { return number(bounds(row).min.value.count); });
     fields.emplace_back("most_ns", [=](const CompareRow& row) { return number(bounds(row).max.value.count); });
   }
-  std::string line;
-  for (const Field& field : fields) line += (line.empty() ? "" : ",") + field.first;
-  out << line << "\n";
+  const auto separator = [&](const Field& field) { return &field == &fields.front() ? "" : ","; };
+  for (const Field& field : fields) out << separator(field) << field.first;
+  out << "\n";
   for (const CompareRow& row : rows) {
-    line.clear();
-    for (const Field& field : fields) line += (line.empty() ? "" : ",") + field.second(row);
-    out << line << "\n";
+    for (const Field& field : fields) out << separator(field) << field.second(row);
+    out << "\n";
   }
 }
 

@@ -87,14 +87,17 @@ void mean_variance(OpArrays& c) {
 
 void mean_variance_backward(OpArrays& c) {
   const Moments m{c};
-  std::vector<float> sum(m.mean.size(), 0), dot(m.mean.size(), 0);
+  struct Sums {
+    float plain = 0, normal = 0;
+  };
+  std::vector<Sums> sums(m.mean.size());
   const auto normal = [&](std::size_t i, std::size_t o) { return (c.in[0].data[i] - m.mean[o]) / m.deviation[o]; };
   m.each([&](std::size_t i, std::size_t o) {
-    sum[o] += c.dy[0].data[i] / m.each_count();
-    dot[o] += c.dy[0].data[i] * normal(i, o) / m.each_count();
+    sums[o].plain += c.dy[0].data[i] / m.each_count();
+    sums[o].normal += c.dy[0].data[i] * normal(i, o) / m.each_count();
   });
   m.each([&](std::size_t i, std::size_t o) {
-    c.dx[0].data[i] = (c.dy[0].data[i] - sum[o] - normal(i, o) * dot[o]) / m.deviation[o];
+    c.dx[0].data[i] = (c.dy[0].data[i] - sums[o].plain - normal(i, o) * sums[o].normal) / m.deviation[o];
   });
 }
 
