@@ -6,7 +6,7 @@
     bench/auto_table.py --show results.jsonl
 
 Clusters: 2, 4 and 8 V100 on NVLink (the built-in ones), and the same number on PCIe 3.0 under one host (NxV100-pcie,
-written here). "Others" are all placers that do not search and are not exhaustive, each with its own order: what
+written here). "Others" are all placers that do not search, train or take long, each with its own order: what
 `trainyard compare` shows. Models that no placer fits into memory are left out of the table. What is in the results
 already is not run again; --minutes ends after that time, to be gone on with later. Prints a Markdown table.
 """
@@ -119,7 +119,7 @@ def main():
         listed = trainyard(given.build, ["models"], folder)["models"]
         models = given.models.split(",") if given.models else [each["name"] for each in listed]
         others = [each["name"] for each in trainyard(given.build, ["placers"], folder)["placers"]
-                  if not each["searches"] and not each["exhaustive"]]
+                  if not each["searches"] and not each["exhaustive"] and not each["trains"]]
         for cluster in clusters:
             for model in models:
                 if (model, cluster) in known or time.monotonic() - began > 60 * given.minutes:

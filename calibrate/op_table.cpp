@@ -163,7 +163,11 @@ std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::
       Together& pool = pools[{kind, op.type, op.busy_devices, {kind, op.mode, op.graph, op.op, op.signature}}];
       join(pool.samples, op.samples);
     }
-  std::map<std::tuple<std::string, std::string, std::int64_t>, std::vector<double>> logs;
+  struct Sums {
+    double together = 0, alone = 0;
+    std::int64_t ops = 0;
+  };
+  std::map<std::tuple<std::string, std::string, std::int64_t>, Sums> sums;
   std::size_t without = 0;
   for (const auto& [key, pool] : pools) {
     const auto& [kind, type, devices, op] = key;
@@ -177,15 +181,17 @@ std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::
       ++without;
       continue;
     }
-    logs[{kind, type, devices}].push_back(std::log(mean_of(good.kept_ns) / static_cast<double>(match->mean.count)));
+    Sums& sum = sums[{kind, type, devices}];
+    sum.together += mean_of(good.kept_ns);
+    sum.alone += static_cast<double>(match->mean.count);
+    ++sum.ops;
   }
   if (without > 0)
     notes.push_back(fmt::format("{} op{} timed beside other devices, but not alone: no co-run factor from {}", without,
                                 without == 1 ? " was" : "s were", without == 1 ? "it" : "them"));
   std::vector<CoRunFactor> factors;
-  for (const auto& [key, values] : logs)
-    factors.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::exp(mean_of(values)),
-                       static_cast<std::int64_t>(values.size())});
+  for (const auto& [key, sum] : sums)
+    factors.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), sum.together / sum.alone, sum.ops});
   return factors;
 }
 

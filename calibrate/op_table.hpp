@@ -21,8 +21,9 @@ std::string device_kind(const Profile& profile, const std::string& device);
 /// different FLOPs or bytes.
 std::vector<CalibratedOp> op_table(std::span<const Profile> profiles, std::vector<std::string>& notes);
 
-/// By what factor ops of each type take longer while several devices with one memory run ops: the geometric mean, over
-/// all ops that were timed both alone and so, of the ratios of their mean times. Other ops are left out with a note.
+/// By what factor ops of each type take longer while several devices with one memory run ops: the mean times of all
+/// that were timed both alone and so, together over alone, summed, so that a step's time comes out right. Other ops are
+/// left out with a note.
 std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::span<const CalibratedOp> alone,
                                         std::vector<std::string>& notes);
 

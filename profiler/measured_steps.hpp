@@ -21,7 +21,7 @@ struct MeasuredRuns {
   const Schedule* schedule;
   std::vector<MeasuredStep> steps;
   std::vector<std::pair<Nanoseconds, Timeline>> timelines;  // of some of them, with their makespans
-  IdMap<DeviceId, GapSum> gaps;
+  IdMap<DeviceId, std::vector<double>> gaps;                // nanoseconds: the mean of each step that had any
 };
 
 MeasuredStep measured_step(const StepTrace& trace);

@@ -89,12 +89,12 @@ void take(const Problem& problem, const StepTrace& trace, Candidate& candidate, 
   }
   result.allocated = std::max(result.allocated, trace.allocated);
   if (result.measured_peak.empty()) result.measured_peak = IdMap<DeviceId, Bytes>(problem.device_count());
-  if (candidate.runs.gaps.empty()) candidate.runs.gaps = IdMap<DeviceId, GapSum>(problem.device_count());
+  if (candidate.runs.gaps.empty()) candidate.runs.gaps.assign(problem.device_count(), {});
   for (const DeviceId device : problem.devices()) {
     result.measured_peak[device] = std::max(result.measured_peak[device], trace.peak[device]);
-    if (trace.gaps.empty()) continue;
-    candidate.runs.gaps[device].sum += trace.gaps[device].sum;
-    candidate.runs.gaps[device].count += trace.gaps[device].count;
+    if (trace.gaps.empty() || trace.gaps[device].count == 0) continue;
+    candidate.runs.gaps[device].push_back(static_cast<double>(trace.gaps[device].sum.count) /
+                                          static_cast<double>(trace.gaps[device].count));
   }
   // Of clean steps while there are any.
   auto& timelines = candidate.runs.timelines;

@@ -61,7 +61,7 @@ struct Validation {
   std::size_t structural_steps = 0;  // in which nothing delayed the start of ops; what is lost within an op is replayed
   std::map<std::string, std::size_t> dropped;  // steps that are not clean, by reason
   Nanoseconds mean_op;
-  IdMap<DeviceId, double> gap_ns;  // between ops of a device that need not wait: the mean
+  IdMap<DeviceId, double> gap_ns;  // between ops of a device that need not wait: a step's mean, its median
   bool order_kept = true, outputs_agree = true;
   std::string order_fault;
   double noise_floor = 0;
@@ -95,6 +95,10 @@ double structural_tolerance(Nanoseconds mean_op);
 std::vector<Validation> validate(Backend& backend, const Problem& problem, const Workload& workload,
                                  const std::vector<std::pair<std::string, Schedule>>& schedules,
                                  const ValidateOptions& options);
+
+/// The problem with op times as they are while as many devices run as the schedule uses (CostModel::co_run), where the
+/// costs were made for one: what a validation predicts from.
+Problem beside_others(const Problem& problem, const Schedule& schedule, const CostModel& costs);
 
 /// How well predictions order schedules.
 struct Ranking {

@@ -95,6 +95,7 @@ std::string placers_json(const std::vector<const Placer*>& placers) {
                     {"source", placer->source},
                     {"searches", placer->searches},
                     {"exhaustive", placer->exhaustive},
+                    {"trains", placer->trains},
                     {"parameters", std::move(parameters)}});
   }
   return text_of("placers", "placers", std::move(list));

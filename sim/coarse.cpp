@@ -16,8 +16,7 @@ std::optional<CoarsenOptions> chosen_coarsening(const Arguments& arguments) {
 
 Problem smaller_problem(const Problem& problem, const CoarsenOptions& how) {
   if (how.rule == CoarsenOptions::Rule::merge) return merged_problem(problem, how.target);
-  if (how.rule == CoarsenOptions::Rule::groups) return coarse_problem(problem, coarsen_groups(problem));
-  return coarse_problem(problem, coarsen(problem, how.target));
+  return coarse_problem(problem, coarsen(problem, how));
 }
 
 }  // namespace trainyard::program

@@ -95,7 +95,7 @@ void add_policy_option(CLI::App& verb, Arguments& to) {
 }
 
 void add_coarsen_option(CLI::App& verb, Arguments& to) {
-  add(verb, "--coarsen", to.coarsen, "RULE", "makes the graph smaller first: pesto:N, merge:N or groups");
+  add(verb, "--coarsen", to.coarsen, "RULE", "makes the graph smaller first: pesto:N, merge:N, talos or groups");
 }
 
 void add_noise_options(CLI::App& verb, Arguments& to) {
@@ -196,7 +196,7 @@ class Grammar {
     add(train, "-o,--output", arguments_.output, "FILE", "the policy; .gz compresses, - is standard output");
 
     CLI::App& compare = verb("compare", "ranks placers by the step time that they reach",
-                             "trainyard compare resnet50 --cluster 4xV100 --placers all");
+                             "trainyard compare alexnet --cluster 4xV100 --placers all");
     add_operands(compare, arguments_.operands, "MODEL...", "built-in networks (trainyard models), or files");
     add_cluster_options(compare, arguments_, true);
     add(compare, "--placers", arguments_.placers, "PLACER,...",

@@ -28,7 +28,77 @@ struct DemoRow {
 /// Small enough for seconds, large enough that an op takes far longer than its bookkeeping.
 constexpr const char* kDemoModels[] = {
     "lenet:batch=64", "transformer:batch=2,seq=16,layers=2,hidden=128,heads=4,inner=256,vocabulary=500"};
-constexpr auto kPlacerBudget = std::chrono::seconds{8};  // for each model
+constexpr double kSearchSeconds = 0.5;                   // of each placer that searches
+constexpr auto kPlacerBudget = std::chrono::seconds{6};  // for each model: the rest is then left out
+constexpr std::size_t kShownPlacers = 6;
+
+struct Placed {
+  std::string placer;
+  Schedule schedule;
+  Nanoseconds predicted;
+};
+
+/// By all placers that answer in seconds, the best first; the others by name.
+std::vector<Placed> place_by_all(const Problem& problem, const CostModel& costs, const std::string& model,
+                                 Console& console, std::vector<std::string>& left_out) {
+  std::vector<Placed> placed;
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<const Placer*> order;
+  for (const Placer& placer : placers()) order.push_back(&placer);
+  std::stable_partition(order.begin(), order.end(),
+                        [](const Placer* placer) { return placer->name == "auto"; });  // time for it
+  for (const Placer* each : order) {
+    const Placer& placer = *each;
+    if (placer.trains || placer.exhaustive || std::chrono::steady_clock::now() - start > kPlacerBudget) {
+      left_out.push_back(placer.name);
+      continue;
+    }
+    console.progress(fmt::format("{}: {}", model, placer.name));
+    try {
+      PlaceOptions options;
+      if (placer.searches) options.budget.seconds = kSearchSeconds;
+      Schedule schedule = placer.place(problem, options);
+      if (!schedule.splits.empty()) {  // the cpu backend runs ops whole
+        left_out.push_back(placer.name);
+        continue;
+      }
+      const Nanoseconds makespan = simulate(beside_others(problem, schedule, costs), schedule).makespan;
+      placed.push_back({placer.name, std::move(schedule), makespan});
+    } catch (const InputError&) {  // no answer to this problem
+      left_out.push_back(placer.name);
+    } catch (const MissingError&) {  // a solver that this build lacks
+      left_out.push_back(placer.name);
+    }
+  }
+  std::stable_sort(placed.begin(), placed.end(),
+                   [](const Placed& a, const Placed& b) { return a.predicted < b.predicted; });
+  return placed;
+}
+
+/// The best ones and the worst, and what was measured of them.
+std::string demo_table(const std::vector<Placed>& placed, const std::vector<Validation>& results) {
+  using Align = Table::Align;
+  Table table{{{"placer"},
+               {"predicted", Align::right},
+               {"measured", Align::right},
+               {"error", Align::right},
+               {"structure", Align::right},
+               {"verdict"}}};
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    const Placed& each = placed[i];
+    const auto ran =
+        std::find_if(results.begin(), results.end(), [&](const Validation& v) { return v.name == each.placer; });
+    if (ran != results.end())
+      table.add_row({each.placer, format_time(each.predicted), format_time(ran->measured),
+                     fmt::format("{:+.1f} %", 100 * ran->total_error),
+                     fmt::format("{:+.1f} %", 100 * ran->structural_error), std::string{name_of(ran->verdict)}});
+    else if (i < kShownPlacers)
+      table.add_row({each.placer, format_time(each.predicted), "", "", "", ""});
+    else if (i == kShownPlacers)
+      table.add_row({fmt::format("({} more)", placed.size() - kShownPlacers - 1), "", "", "", "", ""});
+  }
+  return table.text();
+}
 
 }  // namespace
 
@@ -58,70 +128,28 @@ int run_demo(const Arguments& arguments, Console& console) {
     const Problem estimated{model.graph, make_cluster(plain)};
     console.progress(fmt::format("{}: profiling", word));
     ProfileOptions profiling;
-    profiling.most_ns = 4'000'000'000;
-    const Profile profile =
-        measure(*backend, estimated, workload, {serial_schedule(estimated, DeviceId{0})}, host, profiling);
+    profiling.most_ns = 3'000'000'000;  // for each schedule
+    std::vector<Schedule> to_profile{serial_schedule(estimated, DeviceId{0})};
+    if (two)
+      if (auto spread = random_schedule(estimated, 1)) to_profile.push_back(std::move(*spread));
+    const Profile profile = measure(*backend, estimated, workload, to_profile, host, profiling);
     const CalibrationResult fitted = calibrate(std::vector<Profile>{profile});
-    const Problem problem{std::move(model.graph), make_cluster(calibrated(plain, fitted.calibration)),
-                          cost_model(fitted.calibration)};
-
-    struct Placed {
-      std::string placer;
-      Schedule schedule;
-      Nanoseconds predicted;
-    };
-    std::vector<Placed> placed;
-    std::size_t left_out = 0;
-    const auto start = std::chrono::steady_clock::now();
-    for (const Placer& placer : placers()) {
-      if (std::chrono::steady_clock::now() - start > kPlacerBudget) {
-        ++left_out;
-        continue;
-      }
-      console.progress(fmt::format("{}: {}", word, placer.name));
-      try {
-        Schedule schedule = placer.place(problem, {});
-        if (!schedule.splits.empty()) {  // the cpu backend runs ops whole
-          ++left_out;
-          continue;
-        }
-        const Nanoseconds makespan = simulate(problem, schedule).makespan;
-        placed.push_back({placer.name, std::move(schedule), makespan});
-      } catch (const InputError&) {  // no answer to this problem
-        ++left_out;
-      }
-    }
-    std::stable_sort(placed.begin(), placed.end(),
-                     [](const Placed& a, const Placed& b) { return a.predicted < b.predicted; });
+    const CostModel costs = cost_model(fitted.calibration);
+    const Problem problem{std::move(model.graph), make_cluster(calibrated(plain, fitted.calibration)), costs};
+    std::vector<std::string> left_out;
+    const std::vector<Placed> placed = place_by_all(problem, costs, word, console, left_out);
     std::vector<std::pair<std::string, Schedule>> chosen{{placed.front().placer, placed.front().schedule}};
     if (placed.size() > 1) chosen.emplace_back(placed.back().placer, placed.back().schedule);
     console.progress(fmt::format("{}: running the best and the worst", word));
     ValidateOptions validating{.noise_floor = host.compute_swing.value_or(0)};
-    validating.costs = cost_model(fitted.calibration);
+    validating.costs = costs;
     validating.most_ns = 6'000'000'000;
     const std::vector<Validation> results = validate(*backend, problem, workload, chosen, validating);
     console.progress("");
 
-    using Align = Table::Align;
-    Table table{{{"placer"},
-                 {"predicted", Align::right},
-                 {"measured", Align::right},
-                 {"error", Align::right},
-                 {"structure", Align::right},
-                 {"verdict"}}};
-    for (const Placed& each : placed) {
-      const auto ran =
-          std::find_if(results.begin(), results.end(), [&](const Validation& v) { return v.name == each.placer; });
-      if (ran == results.end())
-        table.add_row({each.placer, format_time(each.predicted), "", "", "", ""});
-      else
-        table.add_row({each.placer, format_time(each.predicted), format_time(ran->measured),
-                       fmt::format("{:+.1f} %", 100 * ran->total_error),
-                       fmt::format("{:+.1f} %", 100 * ran->structural_error), std::string{name_of(ran->verdict)}});
-    }
     text += fmt::format("\n{}: {} ops, {} placers{}\n{}", word, problem.op_count(), placed.size(),
-                        left_out > 0 ? fmt::format(" ({} gave none that can be run here in time)", left_out) : "",
-                        table.text());
+                        left_out.empty() ? "" : fmt::format(" (not {})", fmt::join(left_out, ", ")),
+                        demo_table(placed, results));
     for (std::size_t i = 0; i < results.size(); ++i) {
       text += fmt::format("{}: {}; outputs {}\n", results[i].name, results[i].why,
                           results[i].outputs_agree ? "as on one device" : "differ from those of one device");
@@ -132,7 +160,8 @@ int run_demo(const Arguments& arguments, Console& console) {
                                    {"measured_ns", results[i].measured.count},
                                    {"structural_error", results[i].structural_error},
                                    {"outputs_agree", results[i].outputs_agree}});
-      for (PageRun& run : page_runs(problem, chosen[i].second, results[i], results[i].name))
+      for (PageRun& run :
+           page_runs(beside_others(problem, chosen[i].second, costs), chosen[i].second, results[i], results[i].name))
         page.push_back(std::move(run));
     }
   }

@@ -41,34 +41,39 @@ int chosen_rounds(const Arguments& arguments) {
   return static_cast<int>(rounds);
 }
 
-std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& problem, std::size_t count) {
+std::optional<Schedule> random_schedule(const Problem& problem, std::uint64_t seed) {
+  Random random{seed};
+  Schedule schedule;
+  schedule.placement = Placement(problem.op_count(), DeviceId{0});
+  for (std::size_t g = 0; g < problem.group_count(); ++g) {
+    std::vector<DeviceId> fits;
+    for (const DeviceId device : problem.devices())
+      if (problem.can_run(problem.group_ops(GroupId{g})[0], device)) fits.push_back(device);
+    const DeviceId device = fits[random.below(fits.size())];
+    for (const OpId op : problem.group_ops(GroupId{g})) schedule.placement[op] = device;
+  }
+  try {
+    check_schedule(problem, schedule);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+  return schedule;
+}
+
+std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& problem, std::size_t count,
+                                                                const std::string& but) {
   std::vector<std::pair<std::string, Schedule>> result;
   for (const char* name : {"heft", "single", "round-robin", "m-etf", "pipedream", "cpop"}) {
     if (result.size() * 2 >= count) break;
+    if (name == but) continue;
     try {
       result.emplace_back(name, find_placer(name).place(problem, {}));
     } catch (const InputError&) {  // it has no answer to this problem
     }
   }
-  for (std::uint64_t seed = 1; result.size() < count; ++seed) {
-    Random random{seed};
-    Schedule schedule;
-    schedule.placement = Placement(problem.op_count(), DeviceId{0});
-    for (std::size_t g = 0; g < problem.group_count(); ++g) {
-      std::vector<DeviceId> fits;
-      for (const DeviceId device : problem.devices())
-        if (problem.can_run(problem.group_ops(GroupId{g})[0], device)) fits.push_back(device);
-      const DeviceId device = fits[random.below(fits.size())];
-      for (const OpId op : problem.group_ops(GroupId{g})) schedule.placement[op] = device;
-    }
-    try {
-      check_schedule(problem, schedule);
-    } catch (const InputError&) {
-      if (seed > 20 * count) break;
-      continue;
-    }
-    result.emplace_back(fmt::format("random {}", seed), std::move(schedule));
-  }
+  for (std::uint64_t seed = 1; result.size() < count && seed <= 20 * count; ++seed)
+    if (auto schedule = random_schedule(problem, seed))
+      result.emplace_back(fmt::format("random {}", seed), std::move(*schedule));
   return result;
 }
 
@@ -110,8 +115,11 @@ std::vector<PageRun> page_runs(const Problem& problem, const Schedule& schedule,
                   .schedule = schedule,
                   .timeline = simulate(problem, schedule),
                   .beneath = name + ", measured"});
-  runs.push_back(
-      {.placer = name + ", measured", .problem = problem, .schedule = schedule, .timeline = validation.timeline});
+  runs.push_back({.placer = name + ", measured",
+                  .problem = problem,
+                  .schedule = schedule,
+                  .timeline = validation.timeline,
+                  .measured = true});
   return runs;
 }
 

@@ -14,7 +14,8 @@ int run_place(const Arguments& arguments, Console& console) {
     throw UsageError("place needs a MODEL", "for example: trainyard place resnet50 --cluster 4xV100");
   const Objective objective = chosen_objective(arguments);
   if (objective == Objective::max_load) only_operand(arguments, "MODEL under --objective max-load", "");
-  const Placer& chosen = arguments.placer.empty() ? usual_placer(objective) : chosen_placer(arguments);
+  const bool any = arguments.placer.empty() && arguments.policy.empty();
+  const Placer& chosen = any ? usual_placer(objective) : chosen_placer(arguments);
   const std::optional<CoarsenOptions> how = chosen_coarsening(arguments);
   const Placer placer = how ? coarsened(chosen, *how) : chosen;
   PlaceOptions options = place_options(arguments, placer);

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "build_info.hpp"
@@ -75,19 +76,24 @@ int run_profile(const Arguments& arguments, Console& console) {
                       .help = "profile the ONNX file or the built-in network that it was made of"});
   const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
   std::vector<Schedule> schedules{serial_schedule(problem, DeviceId{0})};
-  if (!arguments.schedule.empty()) schedules.push_back(read_schedule(arguments.schedule, problem));
+  if (!arguments.schedule.empty())
+    schedules.push_back(read_schedule(arguments.schedule, problem));
+  else if (problem.device_count() > 1)  // how much slower ops are beside others
+    if (auto spread = random_schedule(problem, 1)) schedules.push_back(std::move(*spread));
   profile = measure(*backend, problem, {.recipe = &recipe}, schedules, cpu::host_info(400), options);
   profile.tool.version = kVersion;
   outputs.write_all(console);
 
   std::size_t kept = 0, dropped = 0;
+  std::set<std::string> ops;  // most were timed alone and beside others
+  for (const OpMeasurement& op : profile.ops) ops.insert(op.op);
   std::map<std::string, std::size_t> reasons;
   for (const OpMeasurement& op : profile.ops) kept += op.samples.kept.size(), dropped += op.samples.dropped.size();
   for (const OpMeasurement& op : profile.ops)
     for (const DroppedSample& sample : op.samples.dropped) ++reasons[sample.reason];
   if (console.json()) {
     nlohmann::ordered_json object = {{"format", "trainyard-result/1"}, {"verb", "profile"}};
-    object["ops"] = profile.ops.size();
+    object["ops"] = ops.size();
     object["links"] = profile.links.size();
     object["samples_kept"] = kept;
     object["samples_dropped"] = dropped;
@@ -95,8 +101,8 @@ int run_profile(const Arguments& arguments, Console& console) {
     object["warnings"] = console.warnings();
     console.print(object.dump(2) + "\n");
   } else if (!outputs.takes_standard_output()) {
-    std::string text = fmt::format("{} ops and {} links measured on {}: {} samples kept, {} dropped\n",
-                                   profile.ops.size(), profile.links.size(), profile.host.cpu, kept, dropped);
+    std::string text = fmt::format("{} ops and {} links measured on {}: {} samples kept, {} dropped\n", ops.size(),
+                                   profile.links.size(), profile.host.cpu, kept, dropped);
     for (const auto& [reason, count] : reasons) text += fmt::format("dropped for {}: {}\n", reason, count);
     for (const StepMeasurement& step : profile.steps)
       if (!step.samples.kept.empty()) {

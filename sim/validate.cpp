@@ -164,7 +164,7 @@ int run_validate(const Arguments& arguments, Console& console) {
     schedules.emplace_back(title, parse_schedule(text, input_name(file), problem));
   }
   if (ranked > 1)
-    for (auto& more : schedules_to_rank(problem, ranked - 1)) schedules.push_back(std::move(more));
+    for (auto& more : schedules_to_rank(problem, ranked - 1, title)) schedules.push_back(std::move(more));
   const HostInfo host = cpu::host_info(600);
   options.noise_floor = std::max(host.compute_swing.value_or(0), 0.0);
   options.costs = machine.costs;
@@ -174,7 +174,7 @@ int run_validate(const Arguments& arguments, Console& console) {
   const Schedule& schedule = schedules.front().second;
   std::optional<Ranking> ranking;
   if (ranked > 1) ranking = rank(results);
-  page = page_runs(problem, schedule, result, title);
+  page = page_runs(beside_others(problem, schedule, machine.costs), schedule, result, title);
   outputs.write_all(console);
   if (console.json()) {
     console.print(result_json(problem, schedule, result, ranking, results, console.warnings()).dump(2) + "\n");

@@ -24,7 +24,7 @@ const std::vector<Row> kRows{
     {"alexnet:batch=256", "+37.6 %", {}},
     {"vgg19:batch=64", "+59.4 % (4 GPUs)", {}},
     {"inception_v3:batch=64", "+1.5 %", {}},
-    {"resnet152:batch=32", "+16.4 % (ResNet-200)", {}},
+    {"resnet200:batch=32", "+16.4 %", {}},
     {"rnnlm:batch=64", "+12.9 %", {}},
     {"gnmt:batch=128", "+8.9 %", {}},
     {"transformer:batch=128", "+14.7 %", {"783 s", "1953 s", "5775 s"}},

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -24,6 +28,38 @@ void check_driver(const Tables& tables, Status status, const char* call) {
   throw CudaError{call, status, text ? text : "unknown error"};
 }
 
+/// Calls `late` from a thread of its own unless it is ended in time.
+class Watch {
+ public:
+  template <class Late>
+  Watch(double seconds, Late late)
+      : thread_([this, seconds, late] {
+          std::unique_lock lock{mutex_};
+          if (ended_.wait_for(lock, std::chrono::duration<double>{seconds}, [this] { return over_; })) return;
+          fired_ = true;
+          late();
+        }) {}
+  ~Watch() { end(); }
+  Watch(Watch&&) = delete;
+
+  /// Whether it was late.
+  bool end() {
+    {
+      const std::scoped_lock lock{mutex_};
+      over_ = true;
+    }
+    ended_.notify_all();
+    if (thread_.joinable()) thread_.join();
+    return fired_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool over_ = false, fired_ = false;
+  std::thread thread_;
+};
+
 }  // namespace
 
 struct CudaExecutor::State {
@@ -37,6 +73,7 @@ struct CudaExecutor::State {
   void* gate_word = nullptr;
   DevicePointer gate_address = 0;
   std::uint32_t gate_value = 0;
+  bool gate_works = true;
 
   State(const Tables& t, const ExecutionPlan& p, std::vector<Target> where)
       : tables(t), plan(p), targets(std::move(where)) {}
@@ -203,8 +240,9 @@ void* CudaExecutor::address(const BufferPlace& place) const {
 
 ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& options) {
   State& state = *state_;
-  ExecutionResult result{.gated = options.gate && state.plan.items.size() <= options.most_gated_items,
-                         .allocated = state.plan.arena};
+  ExecutionResult result{
+      .gated = options.gate && state.gate_works && state.plan.items.size() <= options.most_gated_items,
+      .allocated = state.plan.arena};
   for (int step = 0; step < options.warm + options.measured; ++step) {
     ++state.gate_value;
     for (std::size_t i = 0; i < state.streams.size(); ++i) {
@@ -216,7 +254,11 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
                      "cuStreamWaitValue32");
       check(state.tables, state.cuda().cudaEventRecord(state.bases[i], state.streams[i]), "cudaEventRecord");
     }
-    for (std::size_t at = 0; at < state.plan.items.size(); ++at) state.issue(state.plan.items[at], at, launch, *this);
+    {
+      Watch watch{options.most_issue_seconds, [&state] { state.open_gate(); }};
+      for (std::size_t at = 0; at < state.plan.items.size(); ++at) state.issue(state.plan.items[at], at, launch, *this);
+      if (watch.end() && result.gated) result.gated = state.gate_works = false;
+    }
     state.open_gate();
     state.synchronize();
     if (step < options.warm) continue;

@@ -37,7 +37,8 @@ using Launch = std::function<void(const PlanItem& item, std::span<void* const> r
 struct ExecuteOptions {
   int warm = 2, measured = 3;
   bool gate = true;                    // issue everything, then let it go: launch times stay out
-  std::size_t most_gated_items = 500;  // a launch queue that is full blocks the host, which then never opens the gate
+  std::size_t most_gated_items = 500;  // of more, the launches would fill the GPU's queue before the gate opens
+  double most_issue_seconds = 2;       // a full queue blocks the host: the gate then opens by itself, and for good
 };
 
 /// One item's run, from the moment the gate opened on its GPU.
@@ -50,7 +51,7 @@ struct StepRun {
 };
 struct ExecutionResult {
   std::vector<StepRun> steps;  // the measured ones
-  bool gated = false;
+  bool gated = false;          // all of them
   IdMap<DeviceId, Bytes> allocated;
 };
 

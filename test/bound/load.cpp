@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "load/sketch.hpp"
 #include "place/load/brute_force.hpp"
 #include "support/support.hpp"
@@ -50,7 +52,7 @@ TEST_CASE("the busiest of two devices runs half of a chain at least, and pays fo
 TEST_CASE("no bound of the load is above what the best of all placements has") {
   Random random{21};
   std::size_t tight = 0, communicating = 0, count = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 60; ++round) {
     CAPTURE(round);
     const LoadProblem problem = random_sketch(random, 6, round % 2 == 0).problem();
     for (const LoadSum sum : {LoadSum::added, LoadSum::overlapped, LoadSum::channels})
@@ -59,16 +61,17 @@ TEST_CASE("no bound of the load is above what the best of all placements has") {
         const Picoseconds best = best_placement(problem, options);
         if (best == kInfiniteLoad) continue;
         ++count;
-        for (const LoadBound& bound : load_bounds(problem, options)) {
+        const std::vector<LoadBound> bounds = load_bounds(problem, options);
+        for (const LoadBound& bound : bounds) {
           CAPTURE(bound.name);
           REQUIRE(bound.value <= best);
         }
-        const LoadBound top = best_load_bound(problem, options);
+        const LoadBound& top = *std::ranges::max_element(bounds, {}, &LoadBound::value);
         tight += just_below(top.value, best);
         communicating += top.name == "load-relaxation" || top.name == "load-block";
       }
   }
-  CHECK(count > 1000);
+  CHECK(count > 200);
   CHECK(tight * 3 > count);
   if (has_cbc()) CHECK(communicating * 10 > count);
 }

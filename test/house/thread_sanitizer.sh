@@ -12,7 +12,8 @@ compile() {
 }
 export -f compile
 {
-  printf '%s\n' lib/trainyard/{core,graph,cluster,model,cost,transform,problem,simulate,bound}/*.cpp
+  printf '%s\n' lib/trainyard/{core,graph,cluster,model,cost,transform,problem,simulate,load,bound}/*.cpp
+  printf '%s\n' lib/trainyard/solve/{basis_inverse,linear_program,no_cbc,no_clp,simplex}.cpp
   printf '%s\n' test/simulate/{threads,batch,random_problem}.cpp test/support/main.cpp
 } | xargs -P "$(nproc)" -I FILE bash -c 'compile FILE || exit 255'
 "$compiler" -fsanitize=thread "$work"/*.o -lfmt -o "$work/threads"

@@ -149,6 +149,20 @@ TEST_CASE("the data of the page give back every span, transfer and memory step")
   }
 }
 
+TEST_CASE("a measured run is drawn beneath its prediction, without a critical path") {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    CAPTURE(seed);
+    PageRun predicted = page_run(test::random_run(seed)), measured = predicted;
+    predicted.beneath = measured.placer = "measured";
+    measured.measured = true;
+    std::int64_t late = 0;  // no op begins at the moment that another one ends
+    for (Span& span : measured.timeline.ops) ++late, span.start += Nanoseconds{late}, span.end += Nanoseconds{late + 1};
+    const json data = data_of(page_text({.runs = {predicted, measured}}));
+    CHECK(data["runs"][0]["drawing"]["path"].size() > 0);
+    CHECK(data["runs"][1]["drawing"]["path"].empty());
+  }
+}
+
 TEST_CASE("the comparison shows step times, ratios and bounds, and opens on the fastest that fits") {
   // One op of 2 ms or two in a row: 2 + 3 = 5 ms on one device. The bound is 4 ms: 5 / 4 - 1 = 25 %.
   GraphBuilder builder{"two"};

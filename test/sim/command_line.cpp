@@ -73,7 +73,7 @@ TEST_CASE("a wrong command line exits 2, says what is wrong and what was probabl
   const Wrong wrongs[] = {
       {"", "a verb is missing"},
       {"simulat chain.json", "did you mean 'simulate'?"},
-      {"frobnicate", "the verbs are import, simulate"},
+      {"frobnicate", "the verbs are import, export, simulate"},
       {"--quiet simulate", "options follow the verb"},
       {"simulate --hlep", "did you mean '--help'?"},
       {"simulate chain.json --clutser pair.toml", "did you mean '--cluster'?"},

@@ -72,7 +72,7 @@ std::vector<Placer> load_placers() {
         return place_load_search(problem, search_options(given));
       }));
   search.push_back({"contiguous", "no", "whether the forward ops of a device must be a convex set: yes, no"});
-  search.push_back({"effort", "1", "thousands of nodes of the search tree: 1, 10, 100, 1000"});
+  search.push_back({"effort", "0.1", "thousands of nodes of the search tree: 0.1, 1, 10, 100, 1000"});
   list.push_back(make_placer(
       {.name = "load-program",
        .summary = "the same, then an integer program (CBC) that proves it or finds better: for up to about 100 groups",
@@ -80,9 +80,10 @@ std::vector<Placer> load_placers() {
        .parameters = search,
        .exhaustive = true},
       [](const Problem& problem, const Parameters& given) {
-        const std::int64_t nodes[] = {1'000, 10'000, 100'000, 1'000'000};
+        const std::int64_t nodes[] = {100, 1'000, 10'000, 100'000, 1'000'000};
         return place_load_program(problem, given.yes("contiguous"),
-                                  nodes[given.choice("effort", {"1", "10", "100", "1000"})], search_options(given));
+                                  nodes[given.choice("effort", {"0.1", "1", "10", "100", "1000"})],
+                                  search_options(given));
       }));
   return list;
 }

@@ -15,8 +15,10 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/place/talos/packs.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
+#include "trainyard/transform/models.hpp"
 #include "trainyard/transform/op_spec.hpp"
 
 namespace trainyard {
@@ -95,16 +97,42 @@ std::vector<std::uint32_t> components(const std::vector<std::set<std::uint32_t>>
   return component;
 }
 
+/// Ops with the same number are one cluster; numbers that depend on each other in a circle are one.
+Coarsening as_clusters(const Problem& problem, std::size_t numbers, const auto& number_of) {
+  const Graph& graph = problem.graph();
+  std::vector<std::set<std::uint32_t>> after(numbers);
+  for (const OpId op : problem.ops()) {
+    const auto add = [&](OpId earlier) {
+      if (number_of(earlier) != number_of(op)) after[number_of(earlier)].insert(number_of(op));
+    };
+    for (const TensorId tensor : graph.inputs(op)) add(graph.producer(tensor));
+    for (const OpId earlier : graph.after(op)) add(earlier);
+  }
+  const std::vector<std::uint32_t> component = components(after);
+  Coarsening coarsening;
+  coarsening.cluster = IdMap<OpId, ClusterOpId>(problem.op_count());
+  std::vector<std::pair<ClusterOpId, OpId>> pairs;
+  std::uint32_t count = 0;
+  for (const OpId op : graph.topological_order()) {
+    const std::uint32_t number = component[number_of(op)];
+    count = std::max(count, number + 1);
+    coarsening.cluster[op] = ClusterOpId{number};
+    pairs.emplace_back(coarsening.cluster[op], op);
+  }
+  coarsening.members = CompressedRows<ClusterOpId, OpId>(count, pairs);
+  return coarsening;
+}
+
 }  // namespace
 
 CoarsenOptions parse_coarsen(std::string_view text) {
   const auto refuse = [&](const std::string& message) {
-    throw InputError({.code = "coarsen", .message = message, .help = "as in pesto:200, merge:64 or groups"});
+    throw InputError({.code = "coarsen", .message = message, .help = "as in pesto:200, merge:64, talos or groups"});
   };
   const std::string_view name = text.substr(0, text.find(':'));
   CoarsenOptions options;
-  if (name == "groups" && name == text) {
-    options.rule = CoarsenOptions::Rule::groups;
+  if (name == text && (name == "groups" || name == "talos")) {
+    options.rule = name == "groups" ? CoarsenOptions::Rule::groups : CoarsenOptions::Rule::packs;
     return options;
   }
   if (name == "merge")
@@ -125,29 +153,19 @@ Coarsening coarsen(const Problem& problem, std::size_t target) {
 }
 
 Coarsening coarsen_groups(const Problem& problem) {
-  const Graph& graph = problem.graph();
-  std::vector<std::set<std::uint32_t>> after(problem.group_count());
-  const auto group = [&](OpId op) { return static_cast<std::uint32_t>(problem.group(op).index()); };
-  for (const OpId op : problem.ops()) {
-    const auto add = [&](OpId earlier) {
-      if (group(earlier) != group(op)) after[group(earlier)].insert(group(op));
-    };
-    for (const TensorId tensor : graph.inputs(op)) add(graph.producer(tensor));
-    for (const OpId earlier : graph.after(op)) add(earlier);
-  }
-  const std::vector<std::uint32_t> component = components(after);
-  Coarsening coarsening;
-  coarsening.cluster = IdMap<OpId, ClusterOpId>(problem.op_count());
-  std::vector<std::pair<ClusterOpId, OpId>> pairs;
-  std::uint32_t count = 0;
-  for (const OpId op : graph.topological_order()) {
-    const std::uint32_t number = component[group(op)];
-    count = std::max(count, number + 1);
-    coarsening.cluster[op] = ClusterOpId{number};
-    pairs.emplace_back(coarsening.cluster[op], op);
-  }
-  coarsening.members = CompressedRows<ClusterOpId, OpId>(count, pairs);
-  return coarsening;
+  return as_clusters(problem, problem.group_count(),
+                     [&](OpId op) { return static_cast<std::uint32_t>(problem.group(op).index()); });
+}
+
+Coarsening coarsen_packs(const Problem& problem) {
+  const Packs packs = pack_ops(problem, find_models(problem.graph()), op_speedups(problem));
+  return as_clusters(problem, packs.size(), [&](OpId op) { return static_cast<std::uint32_t>(packs.of[op].index()); });
+}
+
+Coarsening coarsen(const Problem& problem, const CoarsenOptions& how) {
+  if (how.rule == CoarsenOptions::Rule::groups) return coarsen_groups(problem);
+  if (how.rule == CoarsenOptions::Rule::packs) return coarsen_packs(problem);
+  return coarsen(problem, how.target);
 }
 
 Problem merged_problem(const Problem& problem, std::size_t groups) {
@@ -271,13 +289,13 @@ Schedule expand(const Problem& problem, const Coarsening& coarsening, const Prob
 Schedule place_coarsened(const Problem& problem, const CoarsenOptions& how, const Placer& placer,
                          const PlaceOptions& options) {
   using Rule = CoarsenOptions::Rule;
-  if (how.rule != Rule::groups && problem.op_count() <= how.target) return placer.place(problem, options);
+  if (how.target > 0 && problem.op_count() <= how.target) return placer.place(problem, options);
   if (how.rule == Rule::merge) {
     Schedule schedule = placer.place(merged_problem(problem, how.target), options);
     if (schedule.search) schedule.search->lower_bound.reset();
     return schedule;
   }
-  const Coarsening coarsening = how.rule == Rule::pesto ? coarsen(problem, how.target) : coarsen_groups(problem);
+  const Coarsening coarsening = coarsen(problem, how);
   const Problem coarse = coarse_problem(problem, coarsening);
   const Schedule schedule = placer.place(coarse, options);
   Schedule expanded = expand(problem, coarsening, coarse, schedule);

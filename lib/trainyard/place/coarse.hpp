@@ -17,15 +17,16 @@ struct CoarsenOptions {
   enum class Rule : std::uint8_t {
     pesto,   // clusters of ops become ops: coarsen()
     merge,   // groups of ops share a device and stay ops: merge_and_colocate()
+    packs,   // Talos's packs become ops: pack_ops()
     groups,  // each colocation group becomes an op, as far as that makes no cycle
   };
   Rule rule = Rule::pesto;
-  std::size_t target = 0;  // ops, or groups; of rule `groups` none
+  std::size_t target = 0;  // ops, or groups; of rules `packs` and `groups` none
 
   friend bool operator==(const CoarsenOptions&, const CoarsenOptions&) = default;
 };
 
-/// "pesto:200", "merge:64", "groups". Throws InputError ("coarsen").
+/// "pesto:200", "merge:64", "talos", "groups". Throws InputError ("coarsen").
 CoarsenOptions parse_coarsen(std::string_view text);
 
 /// Clusters of ops by Pesto's rules (transform/coarsen.hpp): ops that the same devices can run, weighed by their
@@ -34,6 +35,12 @@ Coarsening coarsen(const Problem& problem, std::size_t target);
 
 /// Each colocation group one cluster; groups that depend on each other in a circle are one.
 Coarsening coarsen_groups(const Problem& problem);
+
+/// Talos's packs (talos/packs.hpp) with its usual thresholds, each one cluster.
+Coarsening coarsen_packs(const Problem& problem);
+
+/// By any rule but `merge`, whose groups stay ops.
+Coarsening coarsen(const Problem& problem, const CoarsenOptions& how);
 
 /// The problem whose ops are the clusters, on the same cluster: a cluster takes the sum of its ops' times, holds what
 /// is resident of them and what they keep, and sends the tensors that others read; tensors that go to the same clusters

@@ -23,6 +23,7 @@ struct PageRun {
   std::optional<double> search_seconds = {};  // how long the placer thought
   bool optimal = false;                       // the placer proved that nothing is faster
   bool drawn = true;                          // false: the row alone, without its timeline
+  bool measured = false;                      // not simulated: its times meet no rule, and it has no critical path
   std::string beneath = {};                   // another run of the same problem: its timeline is drawn below this one
 };
 

@@ -165,7 +165,7 @@ std::string transfers_json(const std::vector<Transfer>& transfers, GraphData& gr
 std::string drawing_json(const PageRun& run, GraphData& graph) {
   const auto rows = lanes(run.problem, run.schedule.placement, run.timeline);
   const auto curves = memory_curves(run.problem, run.schedule.placement, run.timeline);
-  const auto path = critical_path(run.problem, run.schedule, run.timeline);
+  const auto path = run.measured ? std::vector<PathStep>{} : critical_path(run.problem, run.schedule, run.timeline);
   const auto memory = json_list(curves.size(), [&](std::size_t i) {
     const auto& curve = curves[DeviceId{i}];
     return fmt::format(R"({{"at":{},"held":{}}})",

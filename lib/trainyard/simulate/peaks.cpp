@@ -40,39 +40,68 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
       const std::int64_t bytes = graph.bytes(tensor).count;
       if (bytes == 0) continue;
       const auto number = static_cast<std::uint32_t>(tensor.index());
-      // Selections rather than branches: where the next consumer runs is what a processor cannot guess.
-      last_use[home] = {end.count, number, id};
-      for (const OpId consumer : graph.consumers(tensor)) {
-        const auto by = static_cast<std::uint32_t>(consumer.index());
-        LastUse& use = last_use[devices[by].index()];
-        const std::int64_t used = spans[by].end.count;
-        const bool later = (use.tensor != number) | (used > use.end);
-        use.end = later ? used : use.end;
-        use.op = later ? by : use.op;
-        use.tensor = number;
-      }
-      const std::int64_t last = last_use[home].end;
-      const std::uint32_t last_op = last_use[home].op;
       const std::uint32_t transfers = record.transfers_of[number];
-      std::int64_t sent = 0;
-      for (std::uint32_t i = 0; i < transfers; ++i) {
-        const Workspace::Record::Transfer& transfer = record.transfers[slots[number] + i];
-        sent = std::max(sent, transfer.end);
-        const auto arrive = [&](std::size_t device) {
-          LastUse& use = last_use[device];
-          use.tensor = ~std::uint32_t{0};  // a broadcast to several is met once per device
-          if (use.end == transfer.start) return;
-          add(transfer.start, true, device, bytes);
-          op_changes[use.op].freed += bytes;
-        };
-        arrive(transfer.to);
-        const auto from = static_cast<std::uint32_t>(home);
-        if (!problem.broadcasts || !problem.broadcast(from, transfer.to)) continue;
+      std::int64_t last = end.count, sent = 0;
+      std::uint32_t last_op = id;
+      // Selections rather than branches: where the next consumer runs is what a processor cannot guess.
+      if (transfers == 0) {
         for (const OpId consumer : graph.consumers(tensor)) {
-          const std::size_t device = devices[consumer.index()].index();
-          if (device != home && last_use[device].tensor == number &&
-              problem.broadcast(from, static_cast<std::uint32_t>(device)))
-            arrive(device);
+          const std::int64_t used = spans[consumer.index()].end.count;
+          const bool later = used > last;
+          last = later ? used : last;
+          last_op = later ? static_cast<std::uint32_t>(consumer.index()) : last_op;
+        }
+      } else if (transfers == 1 && !problem.broadcasts) {
+        const Workspace::Record::Transfer& transfer = record.transfers[slots[number]];
+        std::int64_t last_there = -1;
+        std::uint32_t last_op_there = id;
+        for (const OpId consumer : graph.consumers(tensor)) {
+          const auto by = static_cast<std::uint32_t>(consumer.index());
+          const std::int64_t used = spans[by].end.count;
+          const bool here = devices[by].index() == home;
+          const bool later = here & (used > last), later_there = !here & (used > last_there);
+          last = later ? used : last;
+          last_op = later ? by : last_op;
+          last_there = later_there ? used : last_there;
+          last_op_there = later_there ? by : last_op_there;
+        }
+        sent = transfer.end;
+        if (last_there != transfer.start) {
+          add(transfer.start, true, transfer.to, bytes);
+          op_changes[last_op_there].freed += bytes;
+        }
+      } else {
+        last_use[home] = {end.count, number, id};
+        for (const OpId consumer : graph.consumers(tensor)) {
+          const auto by = static_cast<std::uint32_t>(consumer.index());
+          LastUse& use = last_use[devices[by].index()];
+          const std::int64_t used = spans[by].end.count;
+          const bool later = (use.tensor != number) | (used > use.end);
+          use.end = later ? used : use.end;
+          use.op = later ? by : use.op;
+          use.tensor = number;
+        }
+        last = last_use[home].end;
+        last_op = last_use[home].op;
+        for (std::uint32_t i = 0; i < transfers; ++i) {
+          const Workspace::Record::Transfer& transfer = record.transfers[slots[number] + i];
+          sent = std::max(sent, transfer.end);
+          const auto arrive = [&](std::size_t device) {
+            LastUse& use = last_use[device];
+            use.tensor = ~std::uint32_t{0};  // a broadcast to several is met once per device
+            if (use.end == transfer.start) return;
+            add(transfer.start, true, device, bytes);
+            op_changes[use.op].freed += bytes;
+          };
+          arrive(transfer.to);
+          const auto from = static_cast<std::uint32_t>(home);
+          if (!problem.broadcasts || !problem.broadcast(from, transfer.to)) continue;
+          for (const OpId consumer : graph.consumers(tensor)) {
+            const std::size_t device = devices[consumer.index()].index();
+            if (device != home && last_use[device].tensor == number &&
+                problem.broadcast(from, static_cast<std::uint32_t>(device)))
+              arrive(device);
+          }
         }
       }
       if (graph.kept(tensor)) {
@@ -106,7 +135,7 @@ void PeakFinder::line_up(const DenseProblem& problem, const Placement& placement
     changes_.clear();
     for (std::uint32_t id = 0; id < problem.ops; ++id)
       if (spans[id].start != spans[id].end) changes_.push_back({static_cast<std::uint64_t>(spans[id].start.count), id});
-    sort();
+    sort(1);
     started_.clear();
     for (const Change& change : changes_) started_.push_back(static_cast<std::uint32_t>(change.where));
     started = started_;
@@ -126,7 +155,7 @@ void PeakFinder::line_up(const DenseProblem& problem, const Placement& placement
 }
 
 /// The device's own ops, up to `when`.
-void PeakFinder::advance(Line& line, std::uint64_t when, const Span* spans) const {
+inline void PeakFinder::advance(Line& line, std::uint64_t when, const Span* spans) const {
   while (line.next <= when) {
     const std::uint32_t id = *line.op;
     line.runs = !line.runs;
@@ -146,25 +175,30 @@ void PeakFinder::find(const DenseProblem& problem, const Placement& placement, c
   lines_.resize(problem.devices);
   line_up(problem, placement, record);
   find_changes(problem, placement, record, makespan);
-  sort();
+  sort(problem.devices);
   const Span* const spans = record.ops.values().data();
-  for (Line& line : lines_) line.peak = line.held;
-  for (const Change& change : changes_) {
-    Line& line = lines_[change.where >> kByteBits];
-    const auto bytes = static_cast<std::int64_t>(change.where & ((std::uint64_t{1} << kByteBits) - 1));
-    advance(line, change.when, spans);
-    if ((change.when & 1) != 0)
-      line.take(bytes, change.when);
-    else
-      line.held -= bytes;
+  std::size_t next = 0;
+  for (std::size_t device = 0; device < problem.devices; ++device) {
+    Line line = lines_[device];
+    line.peak = line.held;
+    for (; next < ends_[device]; ++next) {
+      const Change& change = changes_[next];
+      const auto bytes = static_cast<std::int64_t>(change.where & ((std::uint64_t{1} << kByteBits) - 1));
+      advance(line, change.when, spans);
+      if ((change.when & 1) != 0)
+        line.take(bytes, change.when);
+      else
+        line.held -= bytes;
+    }
+    advance(line, kNever - 1, spans);
+    lines_[device] = line;
   }
   peaks.makespan = makespan;
   peaks.peak.assign(problem.devices, Bytes{0});
   peaks.peak_at.assign(problem.devices, Nanoseconds{0});
   peaks.fits = true;
   for (const DeviceId device : problem.problem.devices()) {
-    Line& line = lines_[device.index()];
-    advance(line, kNever - 1, spans);
+    const Line& line = lines_[device.index()];
     peaks.peak[device] = Bytes{line.peak};
     peaks.peak_at[device] = Nanoseconds{static_cast<std::int64_t>(line.peak_when >> 1)};
     const auto capacity = problem.problem.cluster().device(device).memory;
@@ -172,25 +206,30 @@ void PeakFinder::find(const DenseProblem& problem, const Placement& placement, c
   }
 }
 
-/// Into buckets of equal width, about one per change, then what is left within each bucket. Where times are spread so
-/// unevenly that a bucket holds many, that one is sorted by comparisons.
-void PeakFinder::sort() {
+/// By device, then by time. Of each device into buckets of equal width, about one per change, then what is left within
+/// each bucket. Where times are spread so unevenly that a bucket holds many, that one is sorted by comparisons. Leaves
+/// in ends_ where each device's changes end.
+void PeakFinder::sort(std::size_t devices) {
   constexpr std::uint32_t kMany = 24;
+  const auto device_of = [devices](const Change& change) {
+    return devices == 1 ? 0 : static_cast<std::size_t>(change.where >> kByteBits);
+  };
   std::uint64_t all = 0;
   for (const Change& change : changes_) all |= change.when;
   const auto bits = static_cast<unsigned>(std::bit_width(all));
-  const unsigned wanted = std::max(1U, static_cast<unsigned>(std::bit_width(changes_.size())));
+  const unsigned wanted = std::max(1U, static_cast<unsigned>(std::bit_width(changes_.size() / devices)));
   const unsigned shift = bits > wanted ? bits - wanted : 0;
-  first_.assign((all >> shift) + 2, 0);
-  for (const Change& change : changes_) ++first_[(change.when >> shift) + 1];
+  const std::size_t width = static_cast<std::size_t>(all >> shift) + 1;
+  // first_[b] is where bucket b starts, and becomes where it ends.
+  first_.assign(devices * width + 1, 0);
+  for (const Change& change : changes_) ++first_[device_of(change) * width + (change.when >> shift) + 1];
   std::uint32_t sum = 0, most = 0;
   for (std::uint32_t& count : first_) {
     most = std::max(most, count);
     count = sum += count;
   }
   sorted_.resize(changes_.size());
-  // first_[b] is where bucket b starts, and becomes where it ends.
-  for (const Change& change : changes_) sorted_[first_[change.when >> shift]++] = change;
+  for (const Change& change : changes_) sorted_[first_[device_of(change) * width + (change.when >> shift)]++] = change;
   changes_.swap(sorted_);
   if (most > kMany) {
     std::uint32_t from = 0;
@@ -201,11 +240,17 @@ void PeakFinder::sort() {
       from = until;
     }
   }
-  for (std::size_t i = 1; i < changes_.size(); ++i) {
-    const Change change = changes_[i];
-    std::size_t at = i;
-    for (; at > 0 && change.when < changes_[at - 1].when; --at) changes_[at] = changes_[at - 1];
-    changes_[at] = change;
+  ends_.resize(devices);
+  std::size_t from = 0;
+  for (std::size_t device = 0; device < devices; ++device) {
+    const std::size_t until = ends_[device] = first_[(device + 1) * width - 1];
+    for (std::size_t i = from + 1; i < until; ++i) {
+      const Change change = changes_[i];
+      std::size_t at = i;
+      for (; at > from && change.when < changes_[at - 1].when; --at) changes_[at] = changes_[at - 1];
+      changes_[at] = change;
+    }
+    from = until;
   }
 }
 

@@ -34,7 +34,7 @@ class PeakFinder {
   void add(std::int64_t at, bool taken, std::size_t device, std::int64_t bytes);
   void find_changes(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
                     Nanoseconds makespan);
-  void sort();
+  void sort(std::size_t devices);
   void line_up(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record);
 
   struct LastUse {
@@ -67,6 +67,7 @@ class PeakFinder {
   std::vector<OpChange> op_changes_;  // by op id
   std::vector<Change> changes_, sorted_;
   std::vector<std::uint32_t> first_;
+  std::vector<std::size_t> ends_;       // by device, in changes_
   std::vector<Line> lines_;             // by device
   std::vector<std::uint32_t> started_;  // as the record's, where it has none
   std::vector<std::uint32_t> in_line_;  // ops that take time, by device, by start

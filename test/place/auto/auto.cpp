@@ -15,6 +15,7 @@
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/auto/members.hpp"
 #include "trainyard/place/auto/split_moves.hpp"
 #include "trainyard/place/evaluator.hpp"
 #include "trainyard/place/plan_order.hpp"
@@ -83,7 +84,7 @@ TEST_CASE("auto is no worse than any placer that does not search, and the same o
     CHECK(outcome.makespan == test::naive_simulate(problem, schedule).makespan);
     if (outcome.excess.count == 0) CHECK(outcome.makespan >= best_lower_bound(problem).value);
     for (const Placer& placer : placers()) {
-      if (placer.searches || placer.trains) continue;
+      if (!is_member(placer, problem)) continue;
       CAPTURE(placer.name);
       std::optional<Outcome> member;
       try {
@@ -115,7 +116,7 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
     const Problem problem{roomy.graph(), make_cluster(std::move(spec))};
     const bool member_fits = std::ranges::any_of(placers(), [&](const Placer& placer) {
       try {
-        return !placer.searches && simulate(problem, placer.place(problem, {})).fits();
+        return is_member(placer, problem) && simulate(problem, placer.place(problem, {})).fits();
       } catch (const InputError&) {  // has no answer
         return false;
       }
@@ -197,7 +198,7 @@ TEST_CASE("auto is no worse than its members on networks, with the smallest budg
     const Outcome outcome =
         simulated_outcome(problem, auto_place(problem, {.budget = {.evaluations = 50}, .threads = 2}));
     for (const Placer& placer : placers()) {
-      if (placer.searches || placer.exhaustive) continue;
+      if (!is_member(placer, problem)) continue;
       CAPTURE(placer.name);
       try {
         CHECK(outcome <= simulated_outcome(problem, placer.place(problem, {})));

@@ -232,6 +232,23 @@ TEST_CASE("a call that fails is named, and everything is given back") {
   }
 }
 
+TEST_CASE("a gate that the launches cannot wait behind opens by itself, and stays open") {
+  const Problem problem{fan(3, 3), make_cluster(gpus(2))};
+  const Schedule schedule = round_robin(problem);
+  const cuda::ExecutionPlan plan = cuda::make_plan(problem, schedule, simulate(problem, schedule));
+  FakeRun fake{{.devices = 2, .queue = 8}};
+  {
+    cuda::CudaExecutor executor{fake.tables, plan, FakeRun::whole_gpus(problem)};
+    for (int i = 0; i < 2; ++i) {
+      const auto result = executor.run(FakeRun::launcher(problem), {.warm = 0, .most_issue_seconds = 0.05});
+      CHECK(!result.gated);
+      CHECK(result.steps.size() == 3);
+    }
+  }
+  CHECK(fake.fake.calls("cuStreamWaitValue32_v2") == 4);  // two compute streams, two links, one step
+  CHECK(fake.fake.alive() == 0);
+}
+
 TEST_CASE("too little memory is said with its numbers") {
   const Problem problem{fan(3, 3), make_cluster(gpus(2))};
   const Schedule schedule = round_robin(problem);

@@ -1,6 +1,7 @@
 #include "profiler/cuda/fake_cuda.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -42,6 +43,7 @@ struct Command {
   std::uint64_t ticket = 0;
   const std::uint32_t* word = nullptr;
   std::uint32_t value = 0;
+  double issued = 0;  // when, on the host
 };
 
 struct FakeStream {
@@ -69,6 +71,7 @@ struct Machine {
   std::map<std::string, int> calls;
   std::vector<std::string> violations;
   std::vector<Done> done;
+  double host = 0;  // the host's time: that of the latest stream it waited for
 
   /// The planted fault, where it is this call's turn.
   Status fault(const char* function) {
@@ -108,6 +111,7 @@ struct Machine {
 
   bool step(FakeStream& stream) {
     Command& command = stream.queue.front();
+    stream.now = std::max(stream.now, command.issued);
     switch (command.kind) {
       case Command::Kind::record:
         command.event->done = command.ticket;
@@ -118,8 +122,9 @@ struct Machine {
         stream.now = std::max(stream.now, command.event->at);
         break;
       case Command::Kind::gate:
-        if (static_cast<std::int32_t>(*command.word - command.value) < 0) return false;
-        stream.now = std::max(stream.now, gate_time(command.value));
+        if (static_cast<std::int32_t>(__atomic_load_n(command.word, __ATOMIC_SEQ_CST) - command.value) < 0)
+          return false;
+        stream.now = std::max(stream.now, gate_time(command.word, command.value));
         break;
       case Command::Kind::work: {
         const double start = stream.now;
@@ -136,15 +141,15 @@ struct Machine {
   }
 
   /// All streams pass one gate at one time: the latest of any when the first of them does.
-  double gate_time(std::uint32_t value) {
-    const auto known = gates.find(value);
+  double gate_time(const std::uint32_t* word, std::uint32_t value) {
+    const auto known = gates.find({word, value});
     if (known != gates.end()) return known->second;
     double latest = 0;
     for (const auto& stream : streams) latest = std::max(latest, stream->now);
     done.clear();  // what was before the gate cannot race with what comes after
-    return gates[value] = latest;
+    return gates[{word, value}] = latest;
   }
-  std::map<std::uint32_t, double> gates;
+  std::map<std::pair<const std::uint32_t*, std::uint32_t>, double> gates;
 
   void check_memory(const std::vector<Access>& accesses) {
     int device = 0;
@@ -176,6 +181,16 @@ std::unique_ptr<Machine> machine;
 
 FakeStream& stream_of(Stream stream) { return *static_cast<FakeStream*>(stream); }
 FakeEvent& event_of(Event event) { return *static_cast<FakeEvent*>(event); }
+
+void issue(Stream stream, Command command) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  while (stream_of(stream).queue.size() >= machine->options.queue) {
+    machine->run();
+    if (std::chrono::steady_clock::now() > until) machine->violate("the host waits for a full queue that waits for it");
+  }
+  command.issued = machine->host;
+  stream_of(stream).queue.push_back(std::move(command));
+}
 
 Access reads(const void* at, std::size_t size) {
   const auto* byte = static_cast<const unsigned char*>(at);
@@ -250,7 +265,7 @@ Status cu_launch(void* function, unsigned blocks, unsigned, unsigned, unsigned, 
   command.ns = name == "delay_ns" ? static_cast<double>(*static_cast<unsigned long long*>(arguments[0])) : 1'000;
   command.effect = host_kernel(name, blocks, arguments);
   if (!command.effect) machine->violate("a kernel that is not there: " + name);
-  stream_of(stream).queue.push_back(std::move(command));
+  issue(stream, std::move(command));
   return 0;
 }
 
@@ -272,7 +287,7 @@ Status blas_sgemm(void* handle, int turn_a, int turn_b, int m, int n, int k, con
   const float by = *alpha, keep = *beta;
   Command command{.kind = Command::Kind::work, .ns = 2'000};
   command.effect = [=] { host_sgemm(turn_a != 0, turn_b != 0, m, n, k, by, a, lda, b, ldb, keep, c, ldc); };
-  stream_of(*static_cast<Stream*>(handle)).queue.push_back(std::move(command));
+  issue(*static_cast<Stream*>(handle), std::move(command));
   return 0;
 }
 Status cu_wait_value(Stream stream, cuda::DevicePointer address, std::uint32_t value, unsigned) {
@@ -280,7 +295,7 @@ Status cu_wait_value(Stream stream, cuda::DevicePointer address, std::uint32_t v
   Command command{.kind = Command::Kind::gate};
   command.word = reinterpret_cast<const std::uint32_t*>(address);
   command.value = value;
-  stream_of(stream).queue.push_back(std::move(command));
+  issue(stream, std::move(command));
   return 0;
 }
 
@@ -303,6 +318,7 @@ Status rt_attribute(int* value, int attribute, int) {
 }
 Status wait_for_all() {
   machine->run();
+  for (const auto& stream : machine->streams) machine->host = std::max(machine->host, stream->now);
   return 0;
 }
 Status rt_stream(Stream* stream, unsigned flags) {
@@ -315,9 +331,13 @@ Status rt_stream_destroy(Stream stream) {
   return remove(machine->streams, &stream_of(stream)) ? 0 : 400;
 }
 Status rt_stream_synchronize(Stream stream) {
-  if (const Status status = machine->fault("cudaStreamSynchronize")) return status;
+  if (const Status status = machine->fault("cudaStreamSynchronize")) {
+    for (const auto& each : machine->streams) each->queue.clear();  // after such an error the GPU does nothing more
+    return status;
+  }
   machine->run();
   if (!stream_of(stream).queue.empty()) machine->violate("the host waits for a stream that waits for ever");
+  machine->host = std::max(machine->host, stream_of(stream).now);
   return 0;
 }
 Status rt_stream_wait(Stream stream, Event event, unsigned) {
@@ -326,7 +346,7 @@ Status rt_stream_wait(Stream stream, Event event, unsigned) {
   Command command{.kind = Command::Kind::wait};
   command.event = &event_of(event);
   command.ticket = event_of(event).recorded;
-  stream_of(stream).queue.push_back(std::move(command));
+  issue(stream, std::move(command));
   return 0;
 }
 Status rt_event(Event* event, unsigned flags) {
@@ -345,7 +365,7 @@ Status rt_record(Event event, Stream stream) {
   Command command{.kind = Command::Kind::record};
   command.event = &event_of(event);
   command.ticket = ++event_of(event).recorded;
-  stream_of(stream).queue.push_back(std::move(command));
+  issue(stream, std::move(command));
   return 0;
 }
 Status rt_elapsed(float* milliseconds, Event from, Event to) {
@@ -395,7 +415,7 @@ Status push_copy(void* to, const void* from, std::size_t size, double ns, Stream
   Command command{.kind = Command::Kind::work, .ns = ns};
   command.effect = [=] { std::memmove(to, from, size); };
   command.accesses = {reads(from, size), writes(to, size)};
-  stream_of(stream).queue.push_back(std::move(command));
+  issue(stream, std::move(command));
   return 0;
 }
 Status rt_memset(void* at, int value, std::size_t size, Stream stream) {
@@ -403,7 +423,7 @@ Status rt_memset(void* at, int value, std::size_t size, Stream stream) {
   Command command{.kind = Command::Kind::work, .ns = 1'000};
   command.effect = [=] { std::memset(at, value, size); };
   command.accesses = {writes(at, size)};
-  stream_of(stream).queue.push_back(std::move(command));
+  issue(stream, std::move(command));
   return 0;
 }
 Status rt_copy(void* to, const void* from, std::size_t size, int kind, Stream stream) {
@@ -529,7 +549,7 @@ void FakeCuda::kernel(Stream stream, double ns, std::vector<Bytes> reads_of, std
   for (const Bytes& bytes : reads_of) command.accesses.push_back(reads(bytes.at, bytes.size));
   for (const Bytes& bytes : writes_of) command.accesses.push_back(writes(bytes.at, bytes.size));
   if (effect) command.effect = [=] { effect(reads_of, writes_of); };
-  stream_of(stream).queue.push_back(std::move(command));
+  issue(stream, std::move(command));
 }
 
 const std::vector<std::string>& FakeCuda::violations() const { return machine->violations; }

@@ -33,6 +33,7 @@ struct FakeCudaOptions {
   std::string fails;  // this function, at its call number `fails_at` (from 1), with `status`
   int fails_at = 1;
   int status = 719;
+  std::size_t queue = 1 << 20;  // pieces of work that a stream holds: beyond, the host waits
   bool collect = false;
 };
 

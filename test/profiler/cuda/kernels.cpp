@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <sstream>
 #include <string>
 
 #include "profiler/cuda/loader.hpp"
@@ -10,7 +12,8 @@
 
 using namespace trainyard;
 
-TEST_CASE("every kernel compiles for sm_80, sm_90 and sm_100") {
+// A GPU's generation takes 3 s: the strict checks (.ci/run) name sm_80, sm_90 and sm_100.
+TEST_CASE("every kernel compiles") {
   cuda::Tables tables;
   const auto source = cuda::system_libraries();
   const auto states = cuda::load(tables, *source);
@@ -19,7 +22,9 @@ TEST_CASE("every kernel compiles for sm_80, sm_90 and sm_100") {
     test::report_skipped("NVRTC is not there: " + nvrtc->problem);
     return;
   }
-  for (const std::string architecture : {"sm_80", "sm_90", "sm_100"}) {
+  const char* asked = std::getenv("TRAINYARD_CUDA_ARCHITECTURES");
+  std::istringstream architectures{asked ? asked : "sm_90"};
+  for (std::string architecture; architectures >> architecture;) {
     CAPTURE(architecture);
     const std::string code = cuda::compile_kernels(tables.nvrtc, architecture);
     CHECK(code.substr(1, 3) == "ELF");

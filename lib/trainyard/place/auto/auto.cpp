@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <list>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/core/portable_math.hpp"
 #include "trainyard/place/auto/auto_completion.hpp"
 #include "trainyard/place/auto/auto_load.hpp"
 #include "trainyard/place/auto/island.hpp"
@@ -192,7 +192,7 @@ class AutoPlacer {
       const double progress = static_cast<double>(round) / (kRounds - 1);
       const std::uint64_t share = left == kNoLimit ? kNoLimit : share_of(left, round);
       parallel_for(threads_, islands_.size(), [&](std::size_t i) {
-        SearchSlice slice{.stop = options_.stop, .heat = kHot * std::pow(kCold / kHot, progress)};
+        SearchSlice slice{.stop = options_.stop, .heat = kHot * portable_exp(progress * portable_log(kCold / kHot))};
         slice.evaluations = share == kNoLimit ? kNoLimit : share_of(share, i, islands_.size());
         // Threads take islands one after the other: each has its share of the round's time.
         std::optional<Clock::duration> time;

@@ -30,8 +30,9 @@ namespace trainyard {
 /// For the other objectives: auto_load(), auto_completion().
 ///
 /// The number of islands does not depend on the number of threads: for a budget in evaluations the result is the same
-/// on any number of threads. Steps 2, 3 and 5 are always done, whatever the budget. `Schedule::search` says how many
-/// schedules and changes were evaluated.
+/// on any number of threads. Steps 2, 3 and 5 are always done, whatever the budget in evaluations; of one in
+/// seconds, members have half (ask_members), so that one too short for them may miss the best of them.
+/// `Schedule::search` says how many schedules and changes were evaluated.
 ///
 /// `starts`: schedules of the problem without splits that step 2 takes besides those of the catalogue, for
 /// Objective::makespan: a learned policy's, say. None by default: what learned starts are worth has not been measured

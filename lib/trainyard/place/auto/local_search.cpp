@@ -1,9 +1,9 @@
 #include "trainyard/place/auto/local_search.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
+#include "trainyard/core/portable_math.hpp"
 #include "trainyard/place/evaluator.hpp"
 
 namespace trainyard {
@@ -84,7 +84,7 @@ void LocalSearch::run(const SearchSlice& slice) {
     }
     if (critical_ops_.empty() || (changed_since_path_ && evaluations_ >= path_read_at_ + path_interval_)) read_path();
     const double heat = slice.heat / static_cast<double>(critical_ops_.size());
-    const double slack = heat * static_cast<double>(current_.makespan.count) * -std::log(1 - random_.uniform());
+    const double slack = heat * static_cast<double>(current_.makespan.count) * -portable_log(1 - random_.uniform());
     const auto most = static_cast<double>(kLongestTime.count) / 4;
     const Nanoseconds limit = current_.makespan + Nanoseconds{static_cast<std::int64_t>(std::min(slack, most))};
     idle = propose(limit) ? 0 : idle + 1;
@@ -163,10 +163,12 @@ DeltaResult LocalSearch::try_move(Kind kind, Nanoseconds limit, bool& tried) {
     case block_shift:
       tried = try_block(kind, limit, result);
       break;
-    case anywhere:
-      tried = move_cluster(random_.chance(0.5) ? 0 : random_.below(levels_.size()),
-                           OpId{random_.below(problem_.op_count())}, std::nullopt, limit, result);
+    case anywhere: {
+      const OpId op{random_.below(problem_.op_count())};
+      const std::size_t level = random_.chance(0.5) ? 0 : random_.below(levels_.size());
+      tried = move_cluster(level, op, std::nullopt, limit, result);
       break;
+    }
     case relieve: {
       // Off the device that is fullest, to the one with the most room.
       const auto room = [&](DeviceId device) {

@@ -10,6 +10,7 @@
 
 #include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/portable_math.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/load/contraction.hpp"
 #include "trainyard/place/load/dpl.hpp"
@@ -127,11 +128,12 @@ class Annealer {
     double energy = energy_now();
     for (std::uint64_t step = 0; step < steps; ++step) {
       if (step % 256 == 0)
-        temperature_ = scale * hot * std::pow(cold / hot, static_cast<double>(step) / static_cast<double>(steps));
+        temperature_ = scale * hot *
+                       portable_exp(portable_log(cold / hot) * static_cast<double>(step) / static_cast<double>(steps));
       if (!propose()) continue;
       ++evaluations_;
       const double next = energy_now();
-      if (next <= energy || random_.uniform() < std::exp((energy - next) / temperature_)) {
+      if (next <= energy || random_.uniform() < portable_exp(std::max(-700.0, (energy - next) / temperature_))) {
         energy = next;
         record();
       } else {

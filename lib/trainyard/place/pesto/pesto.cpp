@@ -11,6 +11,7 @@
 #include "trainyard/place/coarse.hpp"
 #include "trainyard/place/exact/exact.hpp"
 #include "trainyard/place/pesto/makespan_program.hpp"
+#include "trainyard/place/plan_order.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
 #include "trainyard/solve/integer_program.hpp"
@@ -140,6 +141,8 @@ Schedule pesto(const Problem& problem, std::size_t target, const PestoOptions& o
   const Problem coarse = coarse_problem(problem, coarsening);
   const PestoResult result = solve_pesto(coarse, options);
   Schedule schedule = expand(problem, coarsening, coarse, result.schedule);
+  if (simulated_outcome(problem, schedule).excess > Bytes{0})
+    if (auto quick = best_quick_schedule(problem)) schedule = std::move(*quick);
   schedule.search = {.evaluations = result.nodes};
   return schedule;
 }

@@ -42,7 +42,9 @@ struct PestoResult {
 /// Throws MissingError for PestoSolver::cbc without CBC; InputError where the program is too large ("too-large").
 PestoResult solve_pesto(const Problem& problem, const PestoOptions& options = {});
 
-/// Pesto: coarsens to `target` ops, solves, expands with merged ops in order (place/coarse.hpp).
+/// Pesto: coarsens to `target` ops, solves, expands with merged ops in order (place/coarse.hpp). Coarse ops hold all
+/// that their ops keep at once: where the result does not fit in memory, and some quick placer's schedule of the graph
+/// itself does, that one.
 Schedule pesto(const Problem& problem, std::size_t target, const PestoOptions& options = {});
 
 }  // namespace trainyard
