@@ -20,6 +20,7 @@
 #include "trainyard/io/pipedream_profile.hpp"
 #include "trainyard/io/policy_file.hpp"
 #include "trainyard/io/stg.hpp"
+#include "trainyard/place/auto/auto.hpp"
 #include "trainyard/transform/models.hpp"
 #include "trainyard/zoo/zoo.hpp"
 #include "usage.hpp"
@@ -333,13 +334,24 @@ Machine load_machine(const Arguments& arguments) {
   return {std::move(cluster), std::move(costs), calibration_notes(calibration, match, devices)};
 }
 
-/// What --policy names, as a placer.
+/// What --policy names, as a placer: alone, or as one more start of `auto`.
 static Placer policy_placer(const Arguments& arguments) {
   LearnedPolicy policy = read_policy(arguments.policy);
+  if (arguments.placer == "auto") {
+    Placer placer = find_placer("auto");
+    placer.place = [learned = std::move(policy)](const Problem& problem, const PlaceOptions& options) {
+      const Schedule start = place_by_policy(problem, learned);
+      Schedule schedule = auto_place(problem, options, {&start, 1});
+      schedule.placer = "auto";
+      schedule.seed = options.seed;
+      return schedule;
+    };
+    return placer;
+  }
   if (!arguments.placer.empty() && arguments.placer != policy.placer)
     throw UsageError(
         fmt::format("--placer {}: the policy '{}' is one of {}", arguments.placer, arguments.policy, policy.placer),
-        fmt::format("--placer {}, or none", policy.placer));
+        fmt::format("--placer {}, or none; auto takes its placement as one more start", policy.placer));
   Placer placer{
       .name = policy.placer, .summary = "a policy learned before", .source = arguments.policy, .parameters = {}};
   placer.place = [learned = std::move(policy)](const Problem& problem, const PlaceOptions& options) {

@@ -21,7 +21,7 @@ struct Suite {
 const std::vector<Suite> kSuites{
     {"fastt", "FastT (Middleware 2020): os-dpos over data parallelism on 2, 4 and 8 V100", run_fastt},
     {"pesto", "Pesto (Middleware 2021): step times on two V100 beside the expert and m-SCT", run_pesto},
-    {"placeto", "Placeto (NeurIPS 2019): step times on K80 beside one GPU", run_placeto},
+    {"placeto", "Placeto (NeurIPS 2019): its experiments; step times on K80 where no study is named", run_placeto},
     {"talos", "Talos: several networks at once", run_talos},
     {"tarnawski", "Tarnawski et al. (NeurIPS 2020): time per sample of a full pipeline", run_tarnawski},
 };
@@ -32,7 +32,15 @@ int usage(std::ostream& out, int code) {
   for (const Suite& suite : kSuites)
     out << "  " << suite.name << std::string(12 - suite.name.size(), ' ') << suite.summary << "\n";
   out << "\n  --smallest     the smallest row alone, in seconds\n"
-         "  --data FOLDER  of tarnawski: throughput-inputs of github.com/msr-fiddle/dnn-partitioning\n";
+         "  --data FOLDER  of tarnawski: throughput-inputs of github.com/msr-fiddle/dnn-partitioning\n\n"
+         "  placeto [STUDY] [--updates N] [--seeds N] [--count N] [--random N] [--orders N] [--evaluations N]\n"
+         "          [--threads N] [--policy FILE [--skip N]]\n"
+         "    table1     step times on 2 and 4 K80, and how many placements it took\n"
+         "    families   Fig. 5: zero-shot on unseen graphs; with --policy that one, after --skip members\n"
+         "    starts     auto with the placements of --policy as one more start\n"
+         "    orders     how much the order of visit changes\n"
+         "    ablations  without messages, and without structure\n"
+         "    rewards    intermediate against terminal\n";
   return code;
 }
 
@@ -49,6 +57,8 @@ int main(int count, char** words) {
       options.smallest = true;
     } else if (word == "--data" && i + 1 < given.size()) {
       options.data = given[++i];
+    } else if (chosen != nullptr && chosen->name == "placeto") {
+      options.rest.push_back(word);
     } else {
       std::vector<std::string> names;
       for (const Suite& suite : kSuites) {

@@ -16,8 +16,9 @@ namespace trainyard::bench {
 
 /// What all suites are told.
 struct SuiteOptions {
-  bool smallest = false;       // the smallest row alone
-  std::filesystem::path data;  // workloads of msr-fiddle/dnn-partitioning, where they are there
+  bool smallest = false;               // the smallest row alone
+  std::filesystem::path data;          // workloads of msr-fiddle/dnn-partitioning, where they are there
+  std::vector<std::string> rest = {};  // of placeto: a study and its options
 };
 
 /// What a paper's placer, or its baseline, comes to here.

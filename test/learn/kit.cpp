@@ -46,6 +46,17 @@ TEST_CASE("gradients are clipped to a norm over all parameters, and left alone b
   CHECK(gradients[1](0, 0) == doctest::Approx(0.8));
 }
 
+TEST_CASE("the quick tanh and sigmoid of floats are within 5e-7, odd, and bounded") {
+  for (int i = -1200; i <= 1200; ++i) {
+    const float x = 0.01F * static_cast<float>(i);
+    CHECK(std::abs(static_cast<double>(hyperbolic_tangent(x)) - std::tanh(static_cast<double>(x))) < 5e-7);
+    CHECK(std::abs(static_cast<double>(sigmoid(x)) - 1 / (1 + std::exp(-static_cast<double>(x)))) < 5e-7);
+    CHECK(hyperbolic_tangent(-x) == -hyperbolic_tangent(x));
+    CHECK(std::abs(hyperbolic_tangent(x)) <= 1);
+  }
+  CHECK(hyperbolic_tangent(1e30F) == hyperbolic_tangent(8.0F));
+}
+
 TEST_CASE("an LSTM cell computes what its equations say") {
   Parameters<double> parameters;
   Random random{1};

@@ -78,7 +78,9 @@ class Tape {
     });
   }
   Variable tanh(Variable a) {
-    M y = value(a).unaryExpr([](Scalar x) { return hyperbolic_tangent(x); });
+    M y = value(a);
+    Scalar* const first = y.data();
+    for (Index i = 0; i < y.size(); ++i) first[i] = hyperbolic_tangent(first[i]);
     const Variable made = next();
     return add_node(std::move(y), [this, a, made](const M& g) {
       gradient(a).array() += g.array() * (1 - value(made).array().square());

@@ -128,6 +128,15 @@ TEST_CASE("what is computed anew from step to step is what one pass over the who
   }
 }
 
+TEST_CASE("a new policy of Placeto keeps most of the start placement") {
+  Random random{23};
+  for (int round = 0; round < 10; ++round) {
+    const PlacementTask task{test::random_problem(random, {.most_ops = 30})};
+    const PlacetoNetwork<float> network{{.devices = task.devices()}, static_cast<std::uint64_t>(round)};
+    CHECK(network.run(task, nullptr)->devices == task.start);
+  }
+}
+
 TEST_CASE("decisions depend on the graph, not on the numbers of its ops") {
   // The same graph with its ops declared in another order; visited in the same order by name.
   const auto diamond = [](const std::vector<int>& declared) {

@@ -30,12 +30,10 @@ PlacementTask chains_task(std::size_t length) {
 TEST_CASE("Placeto learns within 100 updates to put two equal chains on two devices") {
   const PlacementTask task = chains_task(6);
   CHECK(task.start_cost == 12'000);  // 2 chains x 6 ops x 1000 ns
-  // With a reward after each decision for each of 5 seeds; with one at the end it may still be undecided for one of
-  // them.
+  // Seeds on which no setting was chosen.
   for (const bool intermediate : {false, true}) {
     CAPTURE(intermediate);
-    int learned = 0;
-    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    for (std::uint64_t seed = 21; seed <= 25; ++seed) {
       CAPTURE(seed);
       const auto network = make_policy_network("placeto", 2, seed);
       const TrainResult result =
@@ -43,9 +41,9 @@ TEST_CASE("Placeto learns within 100 updates to put two equal chains on two devi
       CHECK(result.best_cost[0] == 6'000);  // 6 x 1000, nothing crosses
       CHECK(result.curve.front() > 0.6);
       // And not by luck: the policy itself has it now.
-      learned += Evaluator{task}.cost(network->run(task, nullptr)->devices) == 6'000 && result.curve.back() < 0.6;
+      CHECK(Evaluator{task}.cost(network->run(task, nullptr)->devices) == 6'000);
+      CHECK(result.curve.back() < 0.6);
     }
-    CHECK(learned >= (intermediate ? 5 : 4));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -41,8 +42,9 @@ constexpr double kAlike = 0.03, kHopeful = 0.2;
 
 class AutoPlacer {
  public:
-  AutoPlacer(const Problem& problem, const PlaceOptions& options)
+  AutoPlacer(const Problem& problem, const PlaceOptions& options, std::span<const Schedule> starts)
       : options_(options),
+        starts_(starts),
         budget_(options.budget.given() ? options.budget : usual_budget(problem)),
         threads_(thread_count(options.threads)) {
     grounds_.emplace_back(problem);
@@ -80,6 +82,10 @@ class AutoPlacer {
           answer->schedule.splits = schedule.splits;
           return answer;
         });
+    for (const Schedule& start : starts_) {
+      Evaluator evaluator{base()};
+      found_.push_back(best_order(evaluator, start));
+    }
     for (const Ordered& each : found_) evaluations_ += each.evaluations;
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
@@ -320,6 +326,7 @@ class AutoPlacer {
   }
 
   const PlaceOptions& options_;
+  const std::span<const Schedule> starts_;
   const Budget budget_;
   const unsigned threads_;
   const Clock::time_point start_ = Clock::now();
@@ -339,10 +346,10 @@ Budget usual_budget(const Problem& problem) {
   return {.evaluations = std::max<std::uint64_t>(2'000, std::min(20'000'000 / ops, of_each * ops))};
 }
 
-Schedule auto_place(const Problem& problem, const PlaceOptions& options) {
+Schedule auto_place(const Problem& problem, const PlaceOptions& options, std::span<const Schedule> starts) {
   if (options.objective == Objective::max_load) return auto_load(problem, options);
   if (options.objective == Objective::completion) return auto_completion(problem, options);
-  return AutoPlacer{problem, options}.run();
+  return AutoPlacer{problem, options, starts}.run();
 }
 
 }  // namespace trainyard

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "trainyard/place/placer.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -31,7 +33,11 @@ namespace trainyard {
 /// on any number of threads. Steps 2, 3 and 5 are always done, whatever the budget in evaluations; of one in
 /// seconds, members have half (ask_members), so that one too short for them may miss the best of them.
 /// `Schedule::search` says how many schedules and changes were evaluated.
-Schedule auto_place(const Problem& problem, const PlaceOptions& options);
+///
+/// `starts`: schedules of the problem without splits that step 2 takes besides those of the catalogue, for
+/// Objective::makespan: a learned policy's, say. None by default: what learned starts are worth has not been measured
+/// (`trainyard-bench placeto starts` does it).
+Schedule auto_place(const Problem& problem, const PlaceOptions& options, std::span<const Schedule> starts = {});
 
 /// What auto_place does without a budget: evaluations of 20 million ops altogether, at most 1,000 for each op (4,000 up
 /// to 32 ops), at least 2,000.

@@ -25,11 +25,6 @@ IdMap<OpId, std::uint32_t> kinds_of(const Problem& problem) {
   return kinds;
 }
 
-void scale_column(learn::Matrix<double>& features, learn::Index column) {
-  const double most = features.col(column).maxCoeff();
-  if (most > 0) features.col(column) /= most;
-}
-
 /// The device on which most of the group's time is.
 Devices devices_of(const PlacementTask& task, const Schedule& schedule) {
   Devices devices(task.size());
@@ -52,33 +47,19 @@ PlacementTask::PlacementTask(const Problem& the_problem, std::size_t most_groups
       sets(learn::RowLists{}) {
   const Graph& graph = problem.graph();
   std::vector<std::set<std::uint32_t>> in(size()), out(size());
-  features = learn::Matrix<double>::Zero(learn::index(size()), learn::index(kStaticFeatures));
+  features = group_features(problem, groups);
   may_run.assign(size() * devices(), 1);
   const auto link = [&](OpId from, OpId to) {
     const std::uint32_t a = groups.of[from], b = groups.of[to];
-    if (a == b) return false;
+    if (a == b) return;
     out[a].insert(b);
     in[b].insert(a);
-    return true;
   };
   for (const OpId op : problem.ops()) {
-    const auto row = learn::index(groups.of[op]);
-    double time = 0, able = 0;
-    for (const DeviceId device : problem.devices()) {
-      if (problem.can_run(op, device)) {
-        time += static_cast<double>(problem.duration(op, device).count);
-        ++able;
-      } else {
-        may_run[groups.of[op] * devices() + device.index()] = 0;
-      }
-    }
-    features(row, 0) += time / able;
-    features(row, 2) += static_cast<double>(problem.resident_bytes(op).count);
-    for (const TensorId tensor : graph.outputs(op)) {
-      bool leaves = false;
-      for (const OpId reader : graph.consumers(tensor)) leaves = link(op, reader) || leaves;
-      if (leaves) features(row, 1) += static_cast<double>(graph.bytes(tensor).count);
-    }
+    for (const DeviceId device : problem.devices())
+      if (!problem.can_run(op, device)) may_run[groups.of[op] * devices() + device.index()] = 0;
+    for (const TensorId tensor : graph.outputs(op))
+      for (const OpId reader : graph.consumers(tensor)) link(op, reader);
     for (const OpId later : graph.before(op)) link(op, later);
   }
   for (std::size_t group = 0; group < size(); ++group) {
@@ -87,8 +68,6 @@ PlacementTask::PlacementTask(const Problem& the_problem, std::size_t most_groups
   }
   sets = learn::Reachability{children};
   if (size() == 0) return;
-  for (std::size_t column = 0; column < kStaticFeatures; ++column) scale_column(features, learn::index(column));
-
   Evaluator evaluator{*this};
   for (auto* place : {place_single, place_round_robin, place_expert}) {
     Devices candidate = devices_of(*this, place(problem));

@@ -7,6 +7,7 @@
 
 #include "trainyard/core/id.hpp"
 #include "trainyard/learn/reachability.hpp"
+#include "trainyard/place/learned/group_features.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/simulate/delta.hpp"
@@ -34,17 +35,13 @@ struct PlacementTask {
   OpGroups groups;
   learn::RowLists parents, children;  // groups that send to, and receive from, each group
   learn::Reachability sets;
-  /// Columns: run time (mean over the devices that can run it), bytes sent to other groups, bytes held for the step;
-  /// each over its maximum over the groups.
-  learn::Matrix<double> features;
+  learn::Matrix<double> features;     // group_features()
   std::vector<std::uint8_t> may_run;  // group x device
   /// What an episode starts from, and the least that a placer returns: the best of everything on one device, ops
   /// dealt in turn, and the expert's, as far as groups allow.
   Devices start;
   double start_cost = 0;
 };
-
-inline constexpr std::size_t kStaticFeatures = 3;
 
 /// Simulated step time in ns, and for each byte beyond a device's capacity 2 ns more (the paper: 2 s per GB). One per
 /// thread.

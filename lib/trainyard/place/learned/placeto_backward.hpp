@@ -19,6 +19,8 @@ class PlacetoBackward {
 
   /// Adds to the gradients; `logits` is the derivative by the logits: steps x devices.
   void run(M logits) {
+    for (std::size_t step = 0; step < record_.from.size(); ++step)
+      gradients_[layers_.stay].row(record_.from[step]) += logits.row(learn::index(step));
     M hidden = zero(record_.hidden);
     back_through_dense(parameters_, layers_.output, record_.hidden.rows(), logits, gradients_, &hidden);
     back_through_relu(record_.hidden, hidden);

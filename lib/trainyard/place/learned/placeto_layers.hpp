@@ -23,6 +23,7 @@ struct PlacetoSizes {
   std::size_t rounds = 4;   // of messages; 0 in the ablations, whatever stands here
   std::size_t pool = 16;    // of what is known of a set of groups
   std::size_t hidden = 64;  // of the policy
+  double moves = 0.05;      // about this share of the groups leaves the start placement at first
   Embedding embedding = Embedding::messages;
 };
 
@@ -33,6 +34,7 @@ struct PlacetoLayers {
   learn::MessagePassing messages[2];  // down from parents, up from children
   std::vector<learn::SetPooling> pools;
   learn::Dense hidden, output;
+  std::size_t stay = 0;  // devices x devices: what the current group's device adds to the logits
 };
 
 /// The rows of an episode: which were computed, from which, and their values. A row of a round is made of a row of the
@@ -66,6 +68,7 @@ struct PlacetoRecord : Trial {
   std::vector<std::uint32_t> own;  // of each step the current group's embedding
   std::vector<Pool> pools;
   GrowingRows<Scalar> known, hidden;  // of each step
+  std::vector<std::uint32_t> from;    // of each step the device of the current group before it
 };
 
 }  // namespace trainyard::learned

@@ -50,6 +50,10 @@ PlacetoNetwork<Scalar>::PlacetoNetwork(const PlacetoSizes& sizes, std::uint64_t 
   layers_.hidden = learn::Dense::make(all, "hidden", known, sizes_.hidden, random);
   layers_.output = learn::Dense::make(all, "output", sizes_.hidden, sizes_.devices, random);
   all[layers_.output.weight] *= Scalar{0.3F};  // nearly even at first
+  layers_.stay = all.add_zero("stay", sizes_.devices, sizes_.devices);
+  const double others = static_cast<double>(std::max<std::size_t>(2, sizes_.devices) - 1);
+  all[layers_.stay].diagonal().setConstant(
+      static_cast<Scalar>(portable_log(others * (1 - sizes_.moves) / sizes_.moves)));
 }
 
 template <class Scalar>
@@ -106,7 +110,10 @@ Variable PlacetoNetwork<Scalar>::logits(learn::Tape<Scalar>& tape, const Record&
   if (sizes_.embedding != Embedding::aggregator) known.push_back(tape.take_rows(embeddings, record.own));
   for (std::size_t p = 0; p < layers_.pools.size(); ++p)
     known.push_back(layers_.pools[p](tape, embeddings, record.pools[p].sets));
-  return layers_.output(tape, tape.relu(layers_.hidden(tape, tape.concat(known))));
+  Matrix<Scalar> from = Matrix<Scalar>::Zero(index(record.from.size()), index(sizes_.devices));
+  for (std::size_t step = 0; step < record.from.size(); ++step) from(index(step), record.from[step]) = 1;
+  return tape.add(layers_.output(tape, tape.relu(layers_.hidden(tape, tape.concat(known)))),
+                  tape.matmul(tape.constant(std::move(from)), tape.parameter(layers_.stay)));
 }
 
 template <class Scalar>

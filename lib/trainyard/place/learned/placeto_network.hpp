@@ -14,7 +14,12 @@ namespace trainyard::learned {
 ///
 ///     x_v = relu(W features_v)          s_v = relu(S x_v), the start of both directions, each with its own weights
 ///     y_v = s_v + relu(G sum of relu(F y_u) / sqrt(n)), `rounds` times, over its n parents (children)
-///     e_v = [y_v down, y_v up]          p = softmax(MLP [e_v, pool(ancestors), pool(descendants), pool(parallel)])
+///     e_v = [y_v down, y_v up]
+///     p = softmax(MLP [e_v, pool(ancestors), pool(descendants), pool(parallel)] + R_d), d the device of v now
+///
+/// R, which the paper does not have, is a multiple of the identity at first: a new policy keeps most of the start
+/// placement, and so learns from what small changes of it save. From even chances, policies learned to put everything
+/// on one device, which is far better than chance and worse than the start, and stayed there.
 ///
 /// From one step to the next only two groups have new features, so only what is within `rounds` edges of them is
 /// computed anew; each row that is computed has a number, and the gradient of an episode is one pass back over those

@@ -101,6 +101,8 @@ class PlacetoRollout {
     append_dense_relu(parameters_, layers_.hidden, record_.known.last(1), record_.hidden);
     GrowingRows<Scalar> logits{sizes_.devices};
     append_dense(parameters_, layers_.output, record_.hidden.last(1), logits);
+    record_.from.push_back(record_.devices[node]);
+    add_scaled(parameters_[layers_.stay].row(record_.from.back()).data(), sizes_.devices, Scalar{1}, logits.row(0));
     return learn::probabilities<Scalar>(logits.matrix().row(0), task_.allowed(node));
   }
 

@@ -57,13 +57,31 @@ class Trainer {
       one_update(update, share);
       if (options_.progress) options_.progress(update + 1, result_.curve.back());
     }
+    if (kept_) policy_.parameters = *kept_;
+    decide_once();
     for (std::size_t i = 0; i < tasks_.size(); ++i)
       result_.costs.push_back({tasks_[i].start_cost, result_.best_cost[i]});
-    if (kept_) policy_.parameters = *kept_;
     return std::move(result_);
   }
 
  private:
+  /// What the policy that is kept decides without chance is a placement seen, too.
+  void decide_once() {
+    if (result_.updates == 0) return;
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      const auto trial = policy_.run(tasks_[i], nullptr);
+      consider(i, trial->devices, Evaluator{tasks_[i]}.cost(trial->devices));
+    }
+  }
+
+  void consider(std::size_t task, const Devices& devices, double cost) {
+    ++result_.episodes;
+    if (cost >= result_.best_cost[task]) return;
+    result_.best_cost[task] = cost;
+    result_.best[task] = devices;
+    result_.episode_of_best = result_.episodes;
+  }
+
   /// Call before the parameters change: the episodes of the last updates say how good they are.
   void keep_policy() {
     const std::size_t window = std::max<std::size_t>(5, tasks_.size());
@@ -128,19 +146,15 @@ class Trainer {
   void keep_best(const std::vector<Episode>& episodes) {
     double sum = 0;
     for (const Episode& episode : episodes) {
-      ++result_.episodes;
+      consider(episode.task, episode.trial->devices, episode.cost);
       sum += episode.cost / std::max(1.0, tasks_[episode.task].start_cost);
-      if (episode.cost >= result_.best_cost[episode.task]) continue;
-      result_.best_cost[episode.task] = episode.cost;
-      result_.best[episode.task] = episode.trial->devices;
-      result_.episode_of_best = result_.episodes;
     }
     result_.curve.push_back(sum / static_cast<double>(episodes.size()));
   }
 
   void set_weights(std::vector<Episode>& episodes) {
     for (const Episode& episode : episodes) past_[episode.task].push_back(episode.returns);
-    double squares = 0, count = 0;
+    std::vector<double> squares(tasks_.size()), count(tasks_.size());
     for (Episode& episode : episodes) {
       const auto& past = past_[episode.task];
       for (std::size_t step = 0; step < episode.returns.size(); ++step) {
@@ -148,14 +162,15 @@ class Trainer {
         for (const auto& returns : past) baseline += returns[step];
         baseline /= static_cast<double>(past.size());
         episode.weights.push_back(episode.returns[step] - baseline);
-        squares += episode.weights.back() * episode.weights.back();
-        ++count;
+        squares[episode.task] += episode.weights.back() * episode.weights.back();
+        ++count[episode.task];
       }
     }
-    const double deviation = std::sqrt(squares / std::max(1.0, count));
-    if (deviation > 1e-9)
-      for (Episode& episode : episodes)
-        for (double& weight : episode.weights) weight /= deviation;
+    for (Episode& episode : episodes) {
+      const double deviation = std::sqrt(squares[episode.task] / std::max(1.0, count[episode.task]));
+      if (deviation > 1e-9)
+        for (double& weight : episode.weights) weight /= std::max(deviation, least_deviation_);
+    }
     for (auto& past : past_)
       while (past.size() > options_.window) past.pop_front();
   }
@@ -169,6 +184,7 @@ class Trainer {
   learn::Adam<float> adam_;
   std::optional<learn::Parameters<float>> kept_;
   double kept_sum_ = 0;
+  double least_deviation_ = 0;
   TrainResult result_;
 };
 

@@ -13,9 +13,10 @@ namespace trainyard::learned {
 ///
 /// where G_t is the return from step t on, minus the cost over the start's cost, or with intermediate rewards the costs
 /// saved by the steps from t on; and b_t the mean of G_t over this task's episodes in the update and some before it.
-/// G_t - b_t are divided by their standard deviation over the update. Rates and bonuses fall in equal steps. Gradients
-/// are summed in the order of the episodes. At the end the policy has the parameters whose last 5 updates (with more
-/// tasks, as many) had the least mean cost.
+/// G_t - b_t are divided by their standard deviation over the task's episodes in the update, so that no task outweighs
+/// others. Rates and bonuses fall in equal steps. Gradients are summed in the order of the episodes. At the end the
+/// policy has the parameters whose last 5 updates (with more tasks, as many) had the least mean cost, and what it then
+/// decides without chance on each task counts as a placement seen.
 TrainResult train(PolicyNetwork<float>& policy, std::span<const PlacementTask> tasks, const TrainOptions& options);
 
 }  // namespace trainyard::learned

@@ -15,9 +15,9 @@ struct TrainOptions {
   bool intermediate =
       false;  // a reward after each decision, their sum the same; needs decisions that each place a group
   double first_rate = 1e-2, last_rate = 1e-3;
-  double first_bonus = 0.01, last_bonus = 0.001;  // of the entropy
-  double clip = 1.25;                             // the gradient's norm
-  std::size_t window = 10;                        // earlier episodes of a task that its baseline looks at
+  double first_bonus = 0.001, last_bonus = 0.0001;  // of the entropy
+  double clip = 1.25;                               // the gradient's norm
+  std::size_t window = 10;                          // earlier episodes of a task that its baseline looks at
   /// Asked before each update: the share of the time that is used up; 1 or more ends the training. None: the updates
   /// alone count.
   std::function<double()> used = {};

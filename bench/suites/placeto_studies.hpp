@@ -1,0 +1,72 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/learned/policy.hpp"
+#include "trainyard/place/placer.hpp"
+
+namespace trainyard::bench {
+
+/// How much the studies of Placeto do; each page says it.
+struct PlacetoEffort {
+  std::size_t updates = 100;        // of 8 placements each
+  std::size_t seeds = 5;            // trainings, where their spread is shown
+  std::size_t count = 16;           // graphs of each family, the first half for training
+  std::size_t skip = 0;             // members before the first unseen one, where a policy is given
+  std::size_t random = 50'000;      // random placements
+  std::size_t orders = 64;          // of visit
+  std::size_t evaluations = 2'000;  // auto's
+  std::size_t threads = 0;
+  std::string policy = {};  // a file, in place of training a policy for each family
+  bool smallest = false;
+};
+
+void placeto_table(const PlacetoEffort& effort, std::ostream& out);
+void placeto_families(const PlacetoEffort& effort, std::ostream& out);
+void placeto_starts(const PlacetoEffort& effort, std::ostream& out);
+void placeto_orders(const PlacetoEffort& effort, std::ostream& out);
+void placeto_ablations(const PlacetoEffort& effort, std::ostream& out);
+void placeto_rewards(const PlacetoEffort& effort, std::ostream& out);
+
+// Shared by the studies.
+
+template <class Work>
+double wall_seconds(Work&& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median_of(std::vector<double> values);
+/// "median (least to most)"
+std::string spread_text(const std::vector<double>& values);
+std::string ms_text(double ns);
+
+/// The training graph with Adam on a built-in cluster.
+Problem adam_problem(const std::string& network, const std::string& cluster);
+
+struct TrainedNetwork {
+  std::unique_ptr<learned::PolicyNetwork<float>> network;
+  learned::TrainResult result;
+  double seconds = 0;
+};
+TrainedNetwork trained_on(std::span<const learned::PlacementTask> tasks, std::string_view placer,
+                          const PlacetoEffort& effort, std::uint64_t seed, bool intermediate = true);
+
+/// The step time of what the policy decides without chance, in ns with the penalty for memory.
+double greedy_cost(const learned::PolicyNetwork<float>& network, const learned::PlacementTask& task,
+                   std::span<const std::uint32_t> order = {});
+learned::Devices random_devices(const learned::PlacementTask& task, Random& random);
+/// Of a placer of the catalogue, in ns; `auto` has effort.evaluations.
+double cost_of(std::string_view placer, const Problem& problem, const PlacetoEffort& effort);
+
+}  // namespace trainyard::bench

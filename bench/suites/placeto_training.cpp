@@ -1,0 +1,163 @@
+// Placeto trained on single graphs: what the order of visit, the parts of its network, and the rewards change; and what
+// the studies share.
+#include <fmt/format.h>
+
+#include <numeric>
+#include <tuple>
+
+#include "placeto_studies.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/report/table.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/transform/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+namespace trainyard::bench {
+
+using learned::Devices;
+using learned::Evaluator;
+using learned::PlacementTask;
+using Align = Table::Align;
+
+double median_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+std::string spread_text(const std::vector<double>& values) {
+  const auto [least, most] = std::ranges::minmax(values);
+  return fmt::format("{:.3f} ({:.3f} to {:.3f})", median_of(values), least, most);
+}
+
+std::string ms_text(double ns) { return fmt::format("{:.2f}", 1e-6 * ns); }
+
+Problem adam_problem(const std::string& network, const std::string& cluster) {
+  return {training_graph(make_network(network), {.optimizer = Optimizer::adam}), make_cluster(preset_cluster(cluster))};
+}
+
+TrainedNetwork trained_on(std::span<const PlacementTask> tasks, std::string_view placer, const PlacetoEffort& effort,
+                          std::uint64_t seed, bool intermediate) {
+  TrainedNetwork trained{make_policy_network(placer, tasks.front().devices(), seed), {}, 0};
+  trained.seconds = wall_seconds([&] {
+    trained.result = learned::train(*trained.network, tasks,
+                                    {.updates = effort.updates,
+                                     .threads = static_cast<unsigned>(effort.threads),
+                                     .seed = seed,
+                                     .intermediate = intermediate});
+  });
+  return trained;
+}
+
+double greedy_cost(const learned::PolicyNetwork<float>& network, const PlacementTask& task,
+                   std::span<const std::uint32_t> order) {
+  return Evaluator{task}.cost(network.run(task, nullptr, order)->devices);
+}
+
+Devices random_devices(const PlacementTask& task, Random& random) {
+  Devices devices;
+  for (std::size_t group = 0; group < task.size(); ++group) {
+    std::uint32_t device = 0;
+    do device = static_cast<std::uint32_t>(random.below(task.devices()));
+    while (task.allowed(group)[device] == 0);
+    devices.push_back(device);
+  }
+  return devices;
+}
+
+double cost_of(std::string_view placer, const Problem& problem, const PlacetoEffort& effort) {
+  const Schedule schedule = find_placer(placer).place(
+      problem,
+      {.budget = {.seconds = {}, .evaluations = effort.evaluations}, .threads = static_cast<unsigned>(effort.threads)});
+  return static_cast<double>(simulate(scheduled_problem(problem, schedule), schedule).makespan.count);
+}
+
+namespace {
+
+const char* const kNetworks[] = {"inception_v3:batch=64", "nmt:batch=128,layers=2"};
+
+std::span<const char* const> networks(const PlacetoEffort& effort) {
+  return std::span{kNetworks}.first(effort.smallest ? 1 : 2);
+}
+
+struct Variant {
+  const char *title, *placer;
+  bool intermediate;
+};
+
+void compare_trainings(const PlacetoEffort& effort, const std::string& head, std::span<const Variant> variants,
+                       std::ostream& out) {
+  Table table{{{"network"},
+               {"variant"},
+               {"best to start", Align::right},
+               {"last tenth to start", Align::right},
+               {"decides, to start", Align::right},
+               {"seconds each", Align::right}}};
+  for (const char* network : networks(effort)) {
+    const PlacementTask task{adam_problem(network, "4xK80")};
+    for (const auto& [title, placer, intermediate] : variants) {
+      std::vector<double> best, last, greedy, times;
+      for (std::uint64_t seed = 1; seed <= effort.seeds; ++seed) {
+        const TrainedNetwork trained = trained_on({&task, 1}, placer, effort, seed, intermediate);
+        best.push_back(trained.result.best_cost.front() / task.start_cost);
+        const auto& curve = trained.result.curve;
+        const auto tenth = static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, curve.size() / 10));
+        last.push_back(std::accumulate(curve.end() - tenth, curve.end(), 0.0) / static_cast<double>(tenth));
+        greedy.push_back(greedy_cost(*trained.network, task) / task.start_cost);
+        times.push_back(trained.seconds);
+      }
+      table.add_row({network, title, spread_text(best), spread_text(last), spread_text(greedy),
+                     fmt::format("{:.0f}", median_of(times))});
+    }
+  }
+  out << head
+      << fmt::format("; {} updates of 8 placements, {} seeds: median (least to most), on 4xK80\n\n", effort.updates,
+                     effort.seeds)
+      << table.text() << "\n";
+}
+
+}  // namespace
+
+void placeto_orders(const PlacetoEffort& effort, std::ostream& out) {
+  Table table{{{"network"},
+               {"as trained", Align::right},
+               {"mean", Align::right},
+               {"best", Align::right},
+               {"worst", Align::right},
+               {"spread %", Align::right}}};
+  for (const char* network : networks(effort)) {
+    const PlacementTask task{adam_problem(network, "4xK80")};
+    const TrainedNetwork trained = trained_on({&task, 1}, "placeto", effort, 1);
+    std::vector<double> costs;
+    for (std::size_t i = 0; i < effort.orders; ++i) {
+      std::vector<std::uint32_t> order(task.size());
+      std::iota(order.begin(), order.end(), std::uint32_t{0});
+      Random random = Random::stream(1, i);
+      random.shuffle(order);
+      costs.push_back(greedy_cost(*trained.network, task, order));
+    }
+    const auto [best, worst] = std::ranges::minmax(costs);
+    const double mean = std::accumulate(costs.begin(), costs.end(), 0.0) / static_cast<double>(costs.size());
+    table.add_row({network, ms_text(greedy_cost(*trained.network, task)), ms_text(mean), ms_text(best), ms_text(worst),
+                   fmt::format("{:.1f}", 100 * (worst / best - 1))});
+  }
+  out << fmt::format(
+             "{} random orders of visit, one policy of {} updates, step ms on 4xK80. Published: within 5 % on "
+             "average.\n\n",
+             effort.orders, effort.updates)
+      << table.text() << "\n";
+}
+
+void placeto_ablations(const PlacetoEffort& effort, std::ostream& out) {
+  constexpr Variant kVariants[] = {{"placeto", "placeto", true},
+                                   {"simple aggregator", "placeto-simple-aggregator", true},
+                                   {"simple partitioner", "placeto-simple-partitioner", true}};
+  compare_trainings(effort, "Ablations. Published: 20 % worse with the simple aggregator, 13 % with the partitioner",
+                    kVariants, out);
+}
+
+void placeto_rewards(const PlacetoEffort& effort, std::ostream& out) {
+  constexpr Variant kVariants[] = {{"terminal", "placeto", false}, {"intermediate", "placeto", true}};
+  compare_trainings(effort, "Rewards", kVariants, out);
+}
+
+}  // namespace trainyard::bench
