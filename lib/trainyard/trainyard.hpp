@@ -66,6 +66,7 @@
 #include "trainyard/simulate/completion.hpp"
 #include "trainyard/simulate/critical_path.hpp"
 #include "trainyard/simulate/delta.hpp"
+#include "trainyard/simulate/edited_simulation.hpp"
 #include "trainyard/simulate/noise.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"

@@ -121,13 +121,21 @@ struct DenseProblem {
   /// Some route holds several channels at once.
   bool held_whole = false;
 
+ protected:  // for EditedProblem
+  void find_positions();
+
+  std::vector<std::uint32_t> own_first_output_, own_first_consumer_, own_first_before_;
+  std::vector<OpId> own_consumer_, own_before_;
+  std::vector<Nanoseconds> own_duration_;
+  static constexpr std::uint8_t kClosed = 1, kBroadcast = 2;
+  std::vector<std::uint8_t> pair_flags_;
+
  private:
   static ShortRoute padded(const Hops<std::uint32_t>& channels) {
     ShortRoute route;
     for (std::size_t i = 0; i < route.channels.size(); ++i) route.channels[i] = channels[i < channels.size() ? i : 0];
     return route;
   }
-  void find_positions();
   void find_short_routes();
   void find_links();
   bool sends_at_once() const;
@@ -138,9 +146,6 @@ struct DenseProblem {
     return std::size_t{from} * routes_of_source_ + (to & destination_mask_);
   }
 
-  std::vector<std::uint32_t> own_first_output_, own_first_consumer_, own_first_before_;
-  std::vector<OpId> own_consumer_, own_before_;
-  std::vector<Nanoseconds> own_duration_;
   std::vector<Pair> pairs_;
   std::vector<RouteChannels> routes_;
   const FabricRoutes* fabric_ = nullptr;
@@ -148,8 +153,6 @@ struct DenseProblem {
   std::uint32_t destination_mask_ = 0;
   std::vector<std::uint32_t> route_channels_;
   std::vector<ShortRoute> short_routes_;
-  static constexpr std::uint8_t kClosed = 1, kBroadcast = 2;
-  std::vector<std::uint8_t> pair_flags_;
 };
 
 }  // namespace trainyard::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace trainyard {
 
@@ -26,6 +27,22 @@ OpSpec spec_of(const Graph& graph, OpId op) {
     spec.outputs.push_back({std::string{graph.name(tensor)}, graph.bytes(tensor), graph.kept(tensor)});
   for (const OpId earlier : graph.after(op)) spec.after.emplace_back(graph.name(earlier));
   return spec;
+}
+
+Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std::vector<OpSpec>& ops) {
+  GraphBuilder builder{"piece"};
+  OpSpec rest{.name = "/rest"};
+  if (!ops.empty()) {  // it can run, and its time is known, where those of the first op are
+    rest.device_kinds = ops.front().device_kinds;
+    rest.times = ops.front().times;
+  }
+  for (OpSpec spec : ops) {
+    spec.after.clear();
+    builder.add(spec);
+  }
+  for (const TensorId tensor : reads) rest.outputs.push_back({std::string{graph.name(tensor)}, graph.bytes(tensor)});
+  builder.add(rest);
+  return std::move(builder).build();
 }
 
 bool is_parameter_gradient(const Graph& graph, TensorId tensor) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <span>
+#include <string>
+#include <vector>
+
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/graph/graph.hpp"
 
@@ -7,6 +11,10 @@ namespace trainyard {
 
 /// The op as its author declared it: what a transformation starts from.
 OpSpec spec_of(const Graph& graph, OpId op);
+
+/// A graph of these ops alone, in this order and without their `after`, and one more, "/rest", that makes the tensors
+/// of `graph` that they read.
+Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std::vector<OpSpec>& ops);
 
 /// The tensor is a gradient of parameters: all that read it are updates, aggregations of replicas' gradients, or sums
 /// of such gradients ("AddGrad").

@@ -6,24 +6,10 @@
 #include <utility>
 
 #include "trainyard/place/fastt/dpos_engine.hpp"
+#include "trainyard/transform/op_spec.hpp"
 
 // What OS-DPOS changes in a DposEngine.
 namespace trainyard::detail {
-namespace {
-
-/// The ops alone, with something that makes what they read of others.
-Graph piece_of(const Graph& graph, OpId op, const std::vector<OpSpec>& by) {
-  GraphBuilder builder{"piece"};
-  for (const OpSpec& spec : by) builder.add(spec);
-  OpSpec rest{.name = "/rest"};
-  for (const TensorId tensor : graph.inputs(op))
-    rest.outputs.push_back({std::string{graph.name(tensor)}, graph.bytes(tensor)});
-  builder.add(rest);
-  return std::move(builder).build();
-}
-
-}  // namespace
-
 DposEngine::Node DposEngine::add_node(Phase phase, const MemoryLedger::Need& need) {
   const auto node = static_cast<Node>(phase_.size());
   phase_.push_back(phase);
@@ -50,9 +36,7 @@ void DposEngine::replace(OpId op, const std::vector<OpSpec>& by) {
   const auto row = durations_.begin() + static_cast<std::ptrdiff_t>(old * columns_);
   undo_.durations.assign(row, row + columns_);
 
-  std::vector<OpSpec> specs = by;
-  for (OpSpec& spec : specs) spec.after.clear();
-  const Problem piece = problem_.with_graph(piece_of(graph, op, specs));
+  const Problem piece = problem_.with_graph(piece_graph(graph, graph.inputs(op), by));
   const Graph& small = piece.graph();
   std::unordered_map<std::string_view, std::uint32_t> known;  // tensors by name, of this engine
   for (const TensorId tensor : graph.inputs(op)) known.emplace(graph.name(tensor), tensor.index());

@@ -1,9 +1,11 @@
 #include "trainyard/place/flexflow/flexflow.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +19,8 @@
 #include "trainyard/place/flexflow/placement_chain.hpp"
 #include "trainyard/place/groups.hpp"
 #include "trainyard/place/simple/expert.hpp"
+#include "trainyard/simulate/edited_simulation.hpp"
+#include "trainyard/transform/op_spec.hpp"
 #include "trainyard/transform/split_op.hpp"
 
 namespace trainyard {
@@ -29,7 +33,8 @@ constexpr std::uint64_t kLongestRound = 1'000, kUnlimited = static_cast<std::uin
 
 /// How an op of the input graph may be split.
 struct Splittable {
-  std::string op;
+  OpId op;
+  std::string name;
   std::size_t batch = 0, channel = 0;  // parts at most; 0: not along this dimension
 };
 
@@ -41,7 +46,7 @@ std::vector<Splittable> splittable_ops(const Problem& problem) {
       const std::size_t most = std::min(most_parts(problem.graph(), op, dimension), problem.device_count());
       return most >= 2 ? most : 0;
     };
-    Splittable each{std::string{problem.graph().name(op)}, parts(SplitDimension::batch),
+    Splittable each{op, std::string{problem.graph().name(op)}, parts(SplitDimension::batch),
                     parts(SplitDimension::channel)};
     if (each.batch + each.channel > 0) list.push_back(std::move(each));
   }
@@ -54,12 +59,14 @@ class StrategySearch {
   StrategySearch(const Problem& problem, std::vector<GraphSplit> input, const Placement& start,
                  const FlexFlowOptions& options, const Random& random)
       : base_(problem),
-        input_(std::move(input)),
+        input_splits_(std::move(input)),
+        input_(input_splits_.empty() ? problem : problem.with_splits(input_splits_)),
         options_(options),
         random_(random),
-        problem_(std::make_unique<Problem>(input_.empty() ? problem : problem.with_splits(input_))) {
-    if (options.splits && problem.splits().empty()) splittable_ = splittable_ops(*problem_);
+        problem_(std::make_unique<Problem>(input_)) {
+    if (options.splits && problem.splits().empty()) splittable_ = splittable_ops(input_);
     chain_ = new_chain(*problem_, start);
+    find_splittable();
     remember();
   }
 
@@ -103,7 +110,7 @@ class StrategySearch {
   }
 
   std::unique_ptr<Problem> with(const Splits& splits) const {
-    std::vector<GraphSplit> all = input_;
+    std::vector<GraphSplit> all = input_splits_;
     for (const auto& [op, split] : splits) all.push_back(split);
     return std::make_unique<Problem>(all.empty() ? base_ : base_.with_splits(std::move(all)));
   }
@@ -115,35 +122,107 @@ class StrategySearch {
     chain_ = std::move(chain);  // before the problem that the old one refers to
     problem_ = std::move(problem);
     splits_ = std::move(splits);
+    find_splittable();
     remember();
   }
 
+  /// Where the ops that stand for each splittable one are in the graph as it is now.
+  void find_splittable() {
+    edited_.reset();
+    if (splittable_.empty()) return;
+    first_.clear();
+    std::size_t added = 0;  // so far, by the splits of ops before
+    for (const Splittable& each : splittable_) {
+      const auto split = splits_.find(each.name);
+      first_.emplace_back(each.op.index() + added);
+      if (split != splits_.end())
+        added += split_op_specs(input_.graph(), each.op, split->second.dimension, split->second.parts).size() - 1;
+    }
+  }
+  std::size_t count_of(std::size_t number) const {
+    const std::size_t next = number + 1 < splittable_.size() ? first_[number + 1].index() : problem_->op_count();
+    const std::size_t until = number + 1 < splittable_.size() ? splittable_[number + 1].op.index() : input_.op_count();
+    return next - first_[number].index() - (until - splittable_[number].op.index()) + 1;
+  }
+
   void propose_split() {
-    const Splittable& op = splittable_[random_.below(splittable_.size())];
+    const std::size_t number = random_.below(splittable_.size());
+    const Splittable& op = splittable_[number];
     // Uniform among: whole, 2 to `batch` parts, 2 to `channel` parts.
     const std::size_t batches = op.batch > 0 ? op.batch - 1 : 0, channels = op.channel > 0 ? op.channel - 1 : 0;
     const std::size_t drawn = random_.below(1 + batches + channels);
     Splits splits = splits_;
-    if (drawn == 0)
-      splits.erase(op.op);
-    else if (drawn <= batches)
-      splits[op.op] = {op.op, SplitDimension::batch, drawn + 1};
-    else
-      splits[op.op] = {op.op, SplitDimension::channel, drawn - batches + 1};
-    ++spent_;
-    if (splits == splits_) return;
-    std::unique_ptr<Problem> next;
-    try {
-      next = with(splits);
-    } catch (const InputError&) {  // a part that no device can run, or times that add up to too much
-      return;
+    GraphEdit edit{.first = first_[number], .count = count_of(number), .by = {}, .ordered = {}};
+    if (drawn == 0) {
+      splits.erase(op.name);
+      edit.by = {spec_of(input_.graph(), op.op)};
+    } else {
+      const bool batch = drawn <= batches;
+      const SplitDimension dimension = batch ? SplitDimension::batch : SplitDimension::channel;
+      const std::size_t parts = batch ? drawn + 1 : drawn - batches + 1;
+      splits[op.name] = {op.name, dimension, parts};
+      edit.by = split_op_specs(input_.graph(), op.op, dimension, parts);
     }
-    const Placement placement = moved_to(*next, op.op);
-    Evaluator evaluator{*next};
-    const Outcome outcome = evaluator.outcome(Schedule{.placement = placement});
+    ++spent_;
+    if (splits == splits_ || edit.by.empty()) return;
     const Outcome& now = chain_->outcome();
-    if (outcome.excess != now.excess ? outcome.excess > now.excess : outcome.makespan > limit(now.makespan)) return;
-    replace(std::move(splits), std::move(next), placement);
+    const Nanoseconds most = limit(now.makespan);
+    if (problem_->cluster().has_fair_channels()) return;
+    const std::optional<Nanoseconds> makespan = tried(op.name, edit);
+    if (!makespan || (now.excess.count == 0 && *makespan > most)) return;
+    std::unique_ptr<Problem> next = with(splits);
+    const Outcome outcome = Evaluator{*next}.outcome(Schedule{.placement = placement_});
+    assert(outcome.makespan == *makespan);
+    if (outcome.excess != now.excess ? outcome.excess > now.excess : outcome.makespan > most) return;
+    replace(std::move(splits), std::move(next), placement_);
+  }
+
+  /// What the present placement takes on the graph with the edit made, the new ops placed; none where they cannot be.
+  std::optional<Nanoseconds> tried(const std::string& op, GraphEdit& edit) {
+    if (!edited_) edited_.emplace(*problem_);
+    const std::string part = op + "/part";
+    for (std::size_t i = 0; i < edit.by.size(); ++i)
+      if (edit.by[i].name == op || edit.by[i].name.starts_with(part)) edit.ordered.push_back(i);
+    try {
+      edited_->replace(edit);
+    } catch (const InputError&) {  // a part that no device can run, or times that add up to too much
+      return std::nullopt;
+    }
+    const Placement& old = chain_->placement();
+    const Problem& piece = edited_->piece();
+    const std::size_t first = edit.first.index();
+    placement_.assign(edited_->op_count(), DeviceId::none());
+    for (std::size_t i = 0; i < first; ++i) placement_[OpId{i}] = old[OpId{i}];
+    for (std::size_t i = first + edit.count; i < old.size(); ++i)
+      placement_[OpId{i - edit.count + edit.by.size()}] = old[OpId{i}];
+    DeviceId home = DeviceId::none();  // of the first part
+    for (std::size_t i = 0; i < edit.count && home.is_none(); ++i) {
+      const std::string_view name = problem_->graph().name(OpId{first + i});
+      if (name == op || name.starts_with(part)) home = old[OpId{first + i}];
+    }
+    const auto able = [&](std::size_t i) {
+      able_.clear();
+      for (const DeviceId device : problem_->devices())
+        if (piece.can_run(OpId{i}, device)) able_.push_back(device);
+    };
+    bool any_part = false;
+    for (std::size_t i = 0; i < edit.by.size(); ++i) {
+      if (!edit.by[i].name.starts_with(part)) continue;
+      able(i);
+      const DeviceId device = able_[random_.below(able_.size())];
+      placement_[OpId{first + i}] = device;
+      if (!any_part) home = device;
+      any_part = true;
+    }
+    for (std::size_t i = 0; i < edit.by.size(); ++i) {
+      DeviceId& device = placement_[OpId{first + i}];
+      if (!device.is_none()) continue;
+      able(i);
+      device = piece.can_run(OpId{i}, home) ? home : able_.front();
+    }
+    const Nanoseconds makespan = edited_->makespan(placement_);
+    edited_->restore();
+    return makespan;
   }
 
   Nanoseconds limit(Nanoseconds now) {
@@ -155,53 +234,21 @@ class StrategySearch {
                                                                    : kLongestTime;
   }
 
-  /// The present placement on another graph, in which `changed` has other parts.
-  Placement moved_to(const Problem& next, std::string_view changed) {
-    const std::string part = std::string{changed} + "/part";
-    std::map<std::string_view, DeviceId> known;
-    const Placement& old = chain_->placement();
-    DeviceId first = DeviceId::none();  // of the changed op, or of its first part
-    for (const OpId op : problem_->ops()) {
-      const std::string_view name = problem_->graph().name(op);
-      known.emplace(name, old[op]);
-      if (first.is_none() && (name == changed || name.starts_with(part))) first = old[op];
-    }
-    const Graph& graph = next.graph();
-    const auto able = group_devices(next);
-    Placement placement(next.op_count(), DeviceId::none());
-    bool any_part = false;
-    for (const OpId op : next.ops())
-      if (graph.name(op).starts_with(part)) {
-        const auto devices = able[next.group(op)];
-        placement[op] = devices[random_.below(devices.size())];
-        if (!any_part) first = placement[op];
-        any_part = true;
-      }
-    for (const OpId op : next.ops()) {
-      if (!placement[op].is_none()) continue;
-      const auto at = known.find(graph.name(op));
-      placement[op] = at != known.end() ? at->second : first;
-    }
-    for (std::size_t g = 0; g < next.group_count(); ++g) {  // groups stay whole, and where they can run
-      const GroupId group{g};
-      const auto ops = next.group_ops(group);
-      const DeviceId wanted = placement[ops.front()];
-      const DeviceId device = std::ranges::binary_search(able[group], wanted) ? wanted : able[group].front();
-      for (const OpId op : ops) placement[op] = device;
-    }
-    return placement;
-  }
-
   const Problem& base_;
-  const std::vector<GraphSplit> input_;
+  const std::vector<GraphSplit> input_splits_;
+  const Problem input_;
   const FlexFlowOptions& options_;
   Random random_;
   double beta_ = PlacementChain::kGreedy;
-  std::vector<Splittable> splittable_;
+  std::vector<Splittable> splittable_;  // by id
+  std::vector<OpId> first_;             // by its number: of what stands for it in the graph as it is
   Splits splits_;
   std::unique_ptr<Problem> problem_;
-  std::unique_ptr<PlacementChain> chain_;  // refers to the problem
-  std::uint64_t spent_ = 0;                // evaluations of chains before
+  std::unique_ptr<PlacementChain> chain_;   // refers to the problem
+  std::uint64_t spent_ = 0;                 // evaluations of chains before, and of splits
+  std::optional<EditedSimulation> edited_;  // of the problem
+  Placement placement_;                     // with the edit made
+  std::vector<DeviceId> able_;
   Schedule best_;
   Splits best_splits_;
   Outcome best_outcome_{};

@@ -26,9 +26,10 @@ struct FlexFlowOptions {
 /// simulated makespan. After each hundredth of the budget (at most 1,000 proposals) the chain goes on from the best
 /// state.
 ///
-/// A proposal that changes the splits makes another graph, and is evaluated by a full simulation: what is in both
-/// graphs stays where it is, the parts of a newly split op go to random devices, what splits and collects them to the
-/// device of the first part, and what is whole again to that of its first part. The result names its `splits`.
+/// A proposal that changes a split is evaluated by a full simulation with the op's rows edited (EditedSimulation; on
+/// fair links there are no such proposals), and the graph is made anew when it is taken: what is in both graphs stays
+/// where it is, the parts of a newly split op go to random devices, what splits and collects them to the device of the
+/// first part, and what is whole again to that of its first part. The result names its `splits`.
 ///
 /// FlexFlow's own simulator takes ops in the order of their ready times, as policy fifo does, which is what the
 /// schedule has. In its program beta is absolute (1 per ms), which no scale of graphs shares; and it never proposes the
