@@ -4,12 +4,14 @@
 
 namespace trainyard {
 
+void completion_times(const Models& models, const IdMap<OpId, Span>& ops, IdMap<ModelId, Nanoseconds>& times) {
+  times.assign(models.size(), Nanoseconds{0});
+  for (const OpId op : ops.ids()) times[models.of[op]] = std::max(times[models.of[op]], ops[op].end);
+}
+
 IdMap<ModelId, Nanoseconds> completion_times(const Models& models, const Timeline& timeline) {
-  IdMap<ModelId, Nanoseconds> times(models.size());
-  for (const OpId op : timeline.ops.ids()) {
-    Nanoseconds& time = times[models.of[op]];
-    time = std::max(time, timeline.ops[op].end);
-  }
+  IdMap<ModelId, Nanoseconds> times;
+  completion_times(models, timeline.ops, times);
   return times;
 }
 

@@ -50,6 +50,8 @@ const MemoryPeaks& Simulation::peaks(const Schedule& schedule) {
   return state_->peaks;
 }
 
+const IdMap<OpId, Span>& Simulation::spans() const { return state_->workspace.record.ops; }
+
 Timeline Simulation::timeline(const Schedule& schedule) {
   const MemoryPeaks& peaks = this->peaks(schedule);
   const auto& record = state_->workspace.record;

@@ -44,6 +44,8 @@ class Simulation {
   Nanoseconds makespan(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations);
   /// Valid until the next call.
   const MemoryPeaks& peaks(const Schedule& schedule);
+  /// When each op ran, of the last peaks() or timeline(); valid until the next call.
+  const IdMap<OpId, Span>& spans() const;
   Timeline timeline(const Schedule& schedule);
 
  private:

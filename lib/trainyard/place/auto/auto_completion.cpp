@@ -13,6 +13,7 @@
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/auto/auto.hpp"
 #include "trainyard/place/auto/members.hpp"
+#include "trainyard/place/evaluator.hpp"
 #include "trainyard/place/groups.hpp"
 #include "trainyard/place/talos/talos.hpp"
 #include "trainyard/simulate/completion.hpp"
@@ -32,40 +33,45 @@ struct Completed {
   CompletionOutcome outcome;
 };
 
-/// Schedules of one problem by their completions. One per thread.
+/// Schedules of one problem by their completions; allocates nothing after the first. One per thread.
 class CompletionEvaluator {
  public:
   CompletionEvaluator(const Problem& problem, const Models& models) : models_(models), simulation_(problem) {}
 
   CompletionOutcome outcome(const Schedule& schedule) {
-    timeline_ = simulation_.timeline(schedule);
-    Bytes excess{0};
-    for (const DeviceUse& use : timeline_.devices)
-      if (use.out_of_memory) excess += use.out_of_memory->over;
-    return {excess, total_completion(models_, timeline_)};
+    const MemoryPeaks& peaks = simulation_.peaks(schedule);
+    completion_times(models_, simulation_.spans(), ends_);
+    Nanoseconds total{0};
+    for (const Nanoseconds end : ends_) total += end;
+    return {peaks.fits ? Bytes{0} : excess_of(simulation_.problem(), peaks), total};
   }
-  /// Of the last schedule.
-  const Timeline& timeline() const { return timeline_; }
+  // --- of the last schedule ---
+  const IdMap<ModelId, Nanoseconds>& ends() const { return ends_; }
+  /// All ops by their starts.
+  std::vector<OpId> by_start() const {
+    const IdMap<OpId, Span>& spans = simulation_.spans();
+    std::vector<OpId> order;
+    for (const OpId op : spans.ids()) order.push_back(op);
+    std::ranges::stable_sort(order, {}, [&](OpId op) { return spans[op].start; });
+    return order;
+  }
 
  private:
   const Models& models_;
   Simulation simulation_;
-  Timeline timeline_;
+  IdMap<ModelId, Nanoseconds> ends_;
 };
 
 /// Priorities that take the ops in this order.
-IdMap<OpId, double> priorities_of(const std::vector<OpId>& order) {
-  IdMap<OpId, double> priority(order.size());
+void set_priorities(const std::vector<OpId>& order, IdMap<OpId, double>& priority) {
+  priority.assign(order.size(), 0);
   for (std::size_t i = 0; i < order.size(); ++i) priority[order[i]] = static_cast<double>(order.size() - i);
-  return priority;
 }
 
-/// All ops by their starts.
-std::vector<OpId> by_start(const Timeline& timeline) {
-  std::vector<OpId> order;
-  for (const OpId op : timeline.ops.ids()) order.push_back(op);
-  std::ranges::stable_sort(order, {}, [&](OpId op) { return timeline.ops[op].start; });
-  return order;
+Schedule in_order(const Placement& placement, const std::vector<OpId>& order) {
+  Schedule schedule{.placement = placement, .policy = Policy::priority};
+  set_priorities(order, schedule.priority);
+  return schedule;
 }
 
 /// A walk over placements, and orders as priorities.
@@ -82,10 +88,10 @@ class Walk {
   void restart(const Completed& start) {
     best_ = now_ = start;
     evaluator_.outcome(start.schedule);
-    order_ = by_start(evaluator_.timeline());
+    order_ = evaluator_.by_start();
     // Priorities by the starts are not quite the order that there was.
-    now_.schedule =
-        Schedule{.placement = start.schedule.placement, .policy = Policy::priority, .priority = priorities_of(order_)};
+    now_.schedule = in_order(start.schedule.placement, order_);
+    next_.schedule = now_.schedule;
     now_.outcome = evaluator_.outcome(now_.schedule);
     ++evaluations_;
     keep();
@@ -95,15 +101,20 @@ class Walk {
   template <class Over>
   void run(std::uint64_t evaluations, const Over& over) {
     for (std::uint64_t i = 0; i < evaluations && !over(); ++i) {
-      Schedule next = now_.schedule;
-      std::vector<OpId> order = order_;
-      propose(next, order);
-      const CompletionOutcome outcome = evaluator_.outcome(next);
+      // As much is copied as a simulation reads: of an order only where it changes.
+      next_.schedule.placement = now_.schedule.placement;
+      const bool ordered = propose(next_.schedule);
+      next_.outcome = evaluator_.outcome(next_.schedule);
       CompletionOutcome& late = late_[evaluations_++ % kMemory];
-      if (outcome <= now_.outcome || outcome <= late) {
-        now_ = {std::move(next), outcome};
-        order_ = std::move(order);
+      if (next_.outcome <= now_.outcome || next_.outcome <= late) {
+        std::swap(now_, next_);
+        if (ordered) {
+          order_.swap(next_order_);
+          next_.schedule.priority = now_.schedule.priority;
+        }
         keep();
+      } else if (ordered) {
+        next_.schedule.priority = now_.schedule.priority;
       }
       late = now_.outcome;
     }
@@ -117,34 +128,50 @@ class Walk {
     if (now_.outcome < best_.outcome) best_ = now_;
   }
 
-  void propose(Schedule& next, std::vector<OpId>& order) {
+  /// Whether the order changes: it is in next_order_ then.
+  bool propose(Schedule& next) {
     const std::size_t what = random_.below(10);
     if (what < 6 && !movable_.empty()) {
       const GroupId group = movable_[random_.below(movable_.size())];
       const auto devices = able_[group];
       move(next, group, devices[random_.below(devices.size())]);
-    } else if (what == 6 && !movable_.empty()) {
+      return false;
+    }
+    if (what == 6 && !movable_.empty()) {
       const ModelId model{random_.below(models_.size())};
       const DeviceId to{random_.below(problem_.device_count())};
       for (const GroupId group : movable_)
         if (models_.of[problem_.group_ops(group).front()] == model && std::ranges::binary_search(able_[group], to))
           move(next, group, to);
-    } else if (what <= 8 && models_.size() > 1) {
-      // One model's ops all before those of another, which keep their places.
-      const ModelId first{random_.below(models_.size())}, second{random_.below(models_.size())};
-      const auto at = std::ranges::find(order, second, [&](OpId op) { return models_.of[op]; });
-      std::stable_partition(at, order.end(), [&](OpId op) { return models_.of[op] == first; });
-      next.priority = priorities_of(order);
+      return false;
+    }
+    if (what <= 8 && models_.size() > 1) {
+      const ModelId first{random_.below(models_.size())};
+      const ModelId second{random_.below(models_.size())};
+      put_before(first, second);
     } else {
-      const std::size_t from = random_.below(order.size()), to = random_.below(order.size());
-      const auto begin = order.begin();
+      const std::size_t from = random_.below(order_.size());
+      const std::size_t to = random_.below(order_.size());
+      next_order_ = order_;
+      const auto begin = next_order_.begin();
       const auto offset = [](std::size_t i) { return static_cast<std::ptrdiff_t>(i); };
       if (from < to)
         std::rotate(begin + offset(from), begin + offset(from) + 1, begin + offset(to) + 1);
       else
         std::rotate(begin + offset(to), begin + offset(from), begin + offset(from) + 1);
-      next.priority = priorities_of(order);
     }
+    set_priorities(next_order_, next.priority);
+    return true;
+  }
+
+  /// One model's ops all before those of another, which keep their places.
+  void put_before(ModelId first, ModelId second) {
+    const auto at = std::ranges::find(order_, second, [&](OpId op) { return models_.of[op]; });
+    next_order_.assign(order_.begin(), at);
+    for (auto it = at; it != order_.end(); ++it)
+      if (models_.of[*it] == first) next_order_.push_back(*it);
+    for (auto it = at; it != order_.end(); ++it)
+      if (models_.of[*it] != first) next_order_.push_back(*it);
   }
 
   void move(Schedule& schedule, GroupId group, DeviceId to) const {
@@ -157,8 +184,8 @@ class Walk {
   CompletionEvaluator evaluator_;
   Random random_;
   std::vector<GroupId> movable_;
-  Completed now_, best_;
-  std::vector<OpId> order_;  // the present one, most urgent first
+  Completed now_, best_, next_;           // the last with the present one's order, but while it is tried
+  std::vector<OpId> order_, next_order_;  // most urgent first
   std::vector<CompletionOutcome> late_;
   std::uint64_t evaluations_ = 0;
 };
@@ -201,10 +228,10 @@ class AutoCompletion {
   Completed best_of_orders(Schedule schedule) const {
     CompletionEvaluator evaluator{problem_, models_};
     const CompletionOutcome outcome = evaluator.outcome(schedule);
-    const auto ends = completion_times(models_, evaluator.timeline());
-    std::vector<OpId> order = by_start(evaluator.timeline());
+    const auto& ends = evaluator.ends();
+    std::vector<OpId> order = evaluator.by_start();
     std::ranges::stable_sort(order, {}, [&](OpId op) { return ends[models_.of[op]]; });
-    Schedule other{.placement = schedule.placement, .policy = Policy::priority, .priority = priorities_of(order)};
+    Schedule other = in_order(schedule.placement, order);
     const CompletionOutcome of_other = evaluator.outcome(other);
     return of_other < outcome ? Completed{std::move(other), of_other} : Completed{std::move(schedule), outcome};
   }
