@@ -7,8 +7,11 @@
 #include "place/exact/layered.hpp"
 #include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/simulate/simulate.hpp"
+#include "trainyard/transform/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard::test {
 namespace {
@@ -118,6 +121,26 @@ TEST_CASE("any placer under any coarsening gives a schedule of the ops that keep
         REQUIRE_NOTHROW(check_schedule(problem, schedule));
       }
   }
+}
+
+TEST_CASE(
+    "every placer on a coarse training graph gives a schedule of its ops, or says that it cannot leave them whole") {
+  const Problem problem{training_graph(make_network("lenet")), make_cluster(preset_cluster("2xV100"))};
+  for (const char* how : {"pesto:12", "merge:12", "talos", "groups"})
+    for (const Placer& placer : placers()) {
+      if (placer.trains) continue;
+      CAPTURE(how);
+      CAPTURE(placer.name);
+      try {
+        const Schedule schedule = coarsened(placer, parse_coarsen(how)).place(problem, {.budget = {.evaluations = 20}});
+        REQUIRE_NOTHROW(check_schedule(problem, schedule));
+        CHECK(schedule.splits.empty());
+      } catch (const InputError& error) {
+        CHECK(placer.name == "data-parallel");
+        CHECK(error.findings().front().code == "whole-ops");
+      } catch (const MissingError&) {  // needs what this build lacks
+      }
+    }
 }
 
 }  // namespace

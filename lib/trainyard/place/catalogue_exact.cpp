@@ -18,7 +18,8 @@ std::vector<Placer> exact_placers() {
                         constexpr std::uint64_t kWork[] = {100'000, 1'000'000, 100'000'000};
                         const std::uint64_t work = kWork[parameters.choice("effort", {"quick", "normal", "long"})];
                         const std::uint64_t ops = std::max<std::uint64_t>(problem.op_count(), 1);
-                        BranchAndBoundResult result = exact_schedule(problem, std::max<std::uint64_t>(work / ops, 1));
+                        BranchAndBoundResult result =
+                            exact_schedule(problem, std::max<std::uint64_t>(work / ops, 1), parameters.options().stop);
                         result.schedule->search = {.evaluations = result.nodes, .lower_bound = result.bound};
                         return std::move(*result.schedule);
                       })};

@@ -26,6 +26,14 @@ DposOptions dpos_options(const Parameters& given) {
           .order = plan_order(given)};
 }
 
+using Input = OsDposOptions::Input;
+
+/// The graph as it is where nothing may be split.
+Input input_of(const Parameters& given) {
+  const auto input = given.choice<Input>("input", {"fitting", "replicas", "graph"});
+  return given.options().splits ? input : Input::graph;
+}
+
 }  // namespace
 
 std::vector<Placer> fastt_placers() {
@@ -50,9 +58,11 @@ std::vector<Placer> fastt_placers() {
        .source = kSource,
        .parameters = std::move(parameters)},
       [](const Problem& problem, const Parameters& given) {
-        return os_dpos(problem, {.input = given.choice<OsDposOptions::Input>("input", {"fitting", "replicas", "graph"}),
+        return os_dpos(problem, {.input = input_of(given),
                                  .dpos = dpos_options(given),
-                                 .patience = given.choice("stop", {"first", "never"}) == 0 ? 1 : ~std::size_t{0}});
+                                 .split_ops = given.options().splits,
+                                 .patience = given.choice("stop", {"first", "never"}) == 0 ? 1 : ~std::size_t{0},
+                                 .stop = given.options().stop});
       }));
   list.push_back(make_placer(
       {.name = "fastt",
@@ -62,10 +72,11 @@ std::vector<Placer> fastt_placers() {
                       {"input", "fitting", "as of os-dpos"}}},
       [](const Problem& problem, const Parameters& given) {
         const double noise[] = {0, 0.05, 0.2};
-        const auto input = given.choice<OsDposOptions::Input>("input", {"fitting", "replicas", "graph"});
         Schedule best =
             explore(problem, SimulatedMachine{problem, noise[given.choice("noise", {"0%", "5%", "20%"})], given.seed()},
-                    {.placing = {.input = input}})
+                    {.placing = {.input = input_of(given),
+                                 .split_ops = given.options().splits,
+                                 .stop = given.options().stop}})
                 .best;
         best.plan.reset();  // by the costs that it learned, which are not the problem's
         return best;

@@ -35,7 +35,7 @@ std::vector<Placer> flexflow_placers() {
         return flexflow(problem,
                         {.start = given.choice<FlexFlowOptions::Start>("start", {"both", "data-parallel", "random"}),
                          .beta = beta_of(given),
-                         .splits = given.yes("splits"),
+                         .splits = given.yes("splits") && given.options().splits,
                          .propagation = given.yes("propagate")},
                         given.options());
       }));

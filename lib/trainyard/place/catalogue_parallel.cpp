@@ -1,3 +1,4 @@
+#include "trainyard/core/error.hpp"
 #include "trainyard/place/parallel/pipeline.hpp"
 #include "trainyard/place/parallel/replicas_placer.hpp"
 #include "trainyard/place/parameters.hpp"
@@ -30,6 +31,10 @@ std::vector<Placer> parallel_placers() {
         options.zero = zero == 0 ? 0 : zero - 1;
         options.per_node = given.number("per-node", 1, "auto");
         options.bucket_mebibytes = *given.number("bucket", 1);
+        if (!given.options().splits)
+          throw InputError({.code = "whole-ops",
+                            .message = "placer 'data-parallel' makes replicas, and ops of a coarse graph stay whole",
+                            .help = "take a placer that leaves ops as they are, or do without --coarsen"});
         return place_replicas(problem, options);
       }));
   list.push_back(make_placer(
@@ -56,6 +61,10 @@ std::vector<Placer> parallel_placers() {
         options.recompute =
             given.choice<PipelineOptions::Recompute>("recompute", {"no", "stages", "blocks", "fitting"});
         options.stages = given.choice<PipelineOptions::Stages>("stages", {"time", "pipedream"});
+        if (!given.options().splits) {
+          options.microbatches = 1;
+          options.recompute = PipelineOptions::Recompute::no;
+        }
         return place_pipeline(problem, options);
       }));
   return list;

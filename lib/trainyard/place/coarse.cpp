@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
@@ -246,10 +247,7 @@ Problem coarse_problem(const Problem& problem, const Coarsening& coarsening) {
 }
 
 Schedule expand(const Problem& problem, const Coarsening& coarsening, const Problem& coarse, const Schedule& schedule) {
-  if (!schedule.splits.empty())
-    throw InputError({.code = "coarse-splits",
-                      .message = "the schedule splits ops of the coarse graph, which the graph does not have",
-                      .help = "take a placer that does not split ops, or do without --coarsen"});
+  assert(schedule.splits.empty());
   const Timeline timeline = simulate(coarse, schedule);
   std::vector<std::size_t> clusters(coarsening.members.rows());
   std::iota(clusters.begin(), clusters.end(), std::size_t{0});  // a topological order
@@ -290,14 +288,17 @@ Schedule place_coarsened(const Problem& problem, const CoarsenOptions& how, cons
                          const PlaceOptions& options) {
   using Rule = CoarsenOptions::Rule;
   if (how.target > 0 && problem.op_count() <= how.target) return placer.place(problem, options);
+  PlaceOptions whole = options;
+  whole.splits = false;
   if (how.rule == Rule::merge) {
-    Schedule schedule = placer.place(merged_problem(problem, how.target), options);
+    Schedule schedule = placer.place(merged_problem(problem, how.target), whole);
+    assert(schedule.splits.empty());
     if (schedule.search) schedule.search->lower_bound.reset();
     return schedule;
   }
   const Coarsening coarsening = coarsen(problem, how);
   const Problem coarse = coarse_problem(problem, coarsening);
-  const Schedule schedule = placer.place(coarse, options);
+  const Schedule schedule = placer.place(coarse, whole);
   Schedule expanded = expand(problem, coarsening, coarse, schedule);
   if (schedule.search) expanded.search = {.evaluations = schedule.search->evaluations};
   return expanded;

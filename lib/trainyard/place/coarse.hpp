@@ -53,12 +53,13 @@ Problem merged_problem(const Problem& problem, std::size_t groups);
 
 /// A schedule of the ops from one of the clusters: each op where its cluster is, a cluster's ops in the graph's
 /// topological order one after the other, clusters by their simulated starts; as priorities, as strict orders, or
-/// without an order, whichever is the shortest in the simulator (what fits before what does not). Throws InputError
-/// ("coarse-splits") where the schedule splits clusters.
+/// without an order, whichever is the shortest in the simulator (what fits before what does not). The
+/// schedule has no splits.
 Schedule expand(const Problem& problem, const Coarsening& coarsening, const Problem& coarse, const Schedule& schedule);
 
 /// The placer on the coarse problem, expanded. Where the graph has no more ops than the target, the placer as it is.
-/// What the placer proves is of the coarse problem, and is not kept.
+/// What the placer proves is of the coarse problem, and is not kept. The placer may not split ops
+/// (PlaceOptions::splits).
 Schedule place_coarsened(const Problem& problem, const CoarsenOptions& how, const Placer& placer,
                          const PlaceOptions& options);
 

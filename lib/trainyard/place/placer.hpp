@@ -44,7 +44,11 @@ struct SearchProgress {
 struct PlaceOptions {
   std::uint64_t seed = 1;
   std::map<std::string, std::string> parameters = {};  // of this placer alone, by the names that it documents
-  // For placers that search (Placer::searches); the others neglect them, and have one objective of their own.
+  // Whether the schedule may have splits: not where the graph stands for another. A placer that can do nothing else
+  // throws InputError ("whole-ops").
+  bool splits = true;
+  // For placers that search (Placer::searches); the others neglect them, and have one objective of their own; of those
+  // that take long some look at `stop`.
   Objective objective = Objective::makespan;
   Budget budget = {};
   unsigned threads = 0;                                         // 0: as many as the machine runs at once

@@ -58,10 +58,10 @@ class AutoPlacer {
     replicate();
     report();
     if (!done()) prove();
-    if (!done()) {
+    if (!done() && !stopped()) {
       split_ops();
-      if (base().op_count() > kMultilevelOps) search_levels();
-      improve();
+      if (base().op_count() > kMultilevelOps && !late(0.8)) search_levels();
+      if (!stopped()) improve();
     }
     Ordered& best = found_.front();
     best.schedule.search = Search{evaluations_, std::nullopt};
@@ -76,7 +76,8 @@ class AutoPlacer {
   void ask() {
     found_ = ask_members(
         base(), options_, [&](const Placer& placer) { return is_member(placer, base()); }, [&] { return late(0.5); },
-        [&](const Schedule& schedule) {
+        [&](const Schedule& schedule) -> std::optional<Ordered> {
+          if (!options_.splits && !schedule.splits.empty()) return std::nullopt;
           Evaluator evaluator{scheduled_problem(base(), schedule)};
           std::optional<Ordered> answer = best_order(evaluator, schedule);
           answer->schedule.splits = schedule.splits;
@@ -93,7 +94,7 @@ class AutoPlacer {
   /// Data parallel on fewer devices than there are, which FastT does not try: 2, 4, ... replicas.
   void replicate() {
     const std::size_t devices = base().device_count();
-    if (devices < 3 || fastt_input(base(), OsDposOptions::Input::replicas).empty()) return;
+    if (!options_.splits || devices < 3 || fastt_input(base(), OsDposOptions::Input::replicas).empty()) return;
     std::vector<std::size_t> replicas;
     for (std::size_t r = 2; r < devices && r <= 16; r *= 2) replicas.push_back(r);
     std::vector<std::optional<Ordered>> answers(2 * replicas.size());
@@ -144,6 +145,7 @@ class AutoPlacer {
 
   /// Step 5.
   void split_ops() {
+    if (!options_.splits || late(0.4)) return;
     auto better = split_critical_ops(base(), found_.front(), kSplits, evaluations_, [this] { return late(0.4); });
     if (!better) return;
     found_.insert(found_.begin(), std::move(*better));

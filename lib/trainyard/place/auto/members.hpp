@@ -29,9 +29,13 @@ inline bool is_member(const Placer& placer, const Problem& problem) {
 inline constexpr std::array<std::string_view, 6> kAskedFirst{"single", "data-parallel", "heft",
                                                              "etf",    "fastt",         "pipeline"};
 
+/// Asked after all others: takes long on large graphs, where it rarely finds anything.
+inline constexpr std::string_view kAskedLast = "exact";
+
 /// What `judge`, from a Schedule to a std::optional, says of the members' schedules, in the catalogue's order. A member
-/// that has no answer is left out, and so are, once late() is true, those that were not asked; but the first is always
-/// asked, as one answer must be there. Throws InputError, that of the first member, where there is none.
+/// that has no answer is left out, and so are, once late() is true, those that were not asked (and one that is at work
+/// may end early); but the first is always asked, as one answer must be there. Throws InputError, that of the first
+/// member, where there is none.
 template <class Member, class Late, class Judge>
 auto ask_members(const Problem& problem, const PlaceOptions& options, const Member& member, const Late& late,
                  const Judge& judge) {
@@ -41,15 +45,17 @@ auto ask_members(const Problem& problem, const PlaceOptions& options, const Memb
     if (member(placer)) members.push_back(&placer);
   std::vector<std::size_t> turns(members.size());
   std::iota(turns.begin(), turns.end(), std::size_t{0});
-  std::ranges::stable_sort(
-      turns, {}, [&](std::size_t i) { return std::ranges::find(kAskedFirst, members[i]->name) - kAskedFirst.begin(); });
+  std::ranges::stable_sort(turns, {}, [&](std::size_t i) {
+    const auto first = std::ranges::find(kAskedFirst, members[i]->name) - kAskedFirst.begin();
+    return members[i]->name == kAskedLast ? first + 1 : first;
+  });
   std::vector<Answer> answers(members.size());
   std::vector<std::optional<InputError>> refusals(members.size());
   parallel_for(thread_count(options.threads), members.size(), [&](std::size_t turn) {
     if (turn > 0 && late()) return;
     const std::size_t i = turns[turn];
     try {
-      answers[i] = judge(members[i]->place(problem, {.seed = options.seed}));
+      answers[i] = judge(members[i]->place(problem, {.seed = options.seed, .splits = options.splits, .stop = late}));
     } catch (const InputError& error) {
       refusals[i] = error;
     } catch (const MissingError&) {  // needs what this build lacks

@@ -165,6 +165,8 @@ BranchAndBoundResult branch_and_bound(const Problem& problem, const BranchAndBou
 
   const ExactModel model(problem, options.fixed);
   SearchState state{.limit = limit, .most_nodes = options.most_nodes, .stop = options.stop};
+  // A node takes about as long as its ops.
+  state.asked_every = std::clamp<std::uint64_t>(16'384 / std::max<std::size_t>(problem.op_count(), 1), 1, 256);
   PlacementSearch search(model, state);
   search.run();
   result.value = Nanoseconds{state.limit};

@@ -20,7 +20,7 @@ struct BranchAndBoundOptions {
   Placement fixed = {};
   /// Nodes of the search tree; it takes about as long as this times the number of ops.
   std::uint64_t most_nodes = 1'000'000;
-  /// Asked every few hundred nodes: end with what there is.
+  /// Asked every few nodes of a large problem, every few hundred of a small one: end with what there is.
   std::function<bool()> stop = {};
 };
 

@@ -19,12 +19,13 @@ struct SearchState {
   std::int64_t limit = 0;  // only shorter schedules are of use
   std::uint64_t nodes = 0, most_nodes = 0;
   std::function<bool()> stop = {};
+  std::uint64_t asked_every = 256;  // nodes
   bool stopped = false;
 
   /// Counts a node; false where the search has to end.
   bool enter() {
     if (stopped) return false;
-    if (++nodes > most_nodes || (nodes % 256 == 0 && stop && stop())) stopped = true;
+    if (++nodes > most_nodes || (nodes % asked_every == 0 && stop && stop())) stopped = true;
     return !stopped;
   }
 };

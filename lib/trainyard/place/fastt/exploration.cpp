@@ -73,7 +73,8 @@ Exploration explore(const Problem& problem, const Machine& machine, const Explor
   start.kept = true;
   result.measured = start.measured;
   result.rounds.push_back(start);
-  while (result.rounds.size() <= options.rounds) {
+  const auto& stop = options.placing.stop;
+  while (result.rounds.size() <= options.rounds && !(stop && stop())) {
     Schedule next = os_dpos(result.costs.believed(problem), options.placing);
     const bool same = same_strategy(next, result.best);
     ExplorationRound round = run(next, next.plan->makespan);

@@ -36,9 +36,9 @@ class SimulatedMachine {
 
 struct ExplorationOptions {
   OsDposOptions placing = {};
-  std::size_t rounds = 10;
-  double stable = 0.05;  // relative change of the mean of an op time
-  bool by_kind = true;   // devices of one kind learn together
+  std::size_t rounds = 10;  // fewer where placing.stop() says so
+  double stable = 0.05;     // relative change of the mean of an op time
+  bool by_kind = true;      // devices of one kind learn together
 };
 
 /// One strategy that was tried.

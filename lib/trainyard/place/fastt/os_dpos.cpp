@@ -42,7 +42,7 @@ class SplitSearch {
     std::vector<GraphSplit> splits;
     std::size_t idle = 0;
     for (const auto& [time, op] : by_time) {
-      if (idle >= options_.patience) break;
+      if (idle >= options_.patience || (options_.stop && options_.stop())) break;
       if (!graph.colocation_group(op).empty() || time == Nanoseconds{0}) continue;
       const auto split = best_split(op);
       if (!split) continue;
@@ -131,8 +131,10 @@ std::vector<GraphSplit> fastt_input(const Problem& problem, OsDposOptions::Input
 Schedule os_dpos(const Problem& problem, const OsDposOptions& options) {
   std::vector<GraphSplit> splits = fastt_input(problem, options.input);
   const Problem input = splits.empty() ? problem : problem.with_splits(splits);
-  const std::vector<GraphSplit> found = SplitSearch{input, options}.run();
-  splits.insert(splits.end(), found.begin(), found.end());
+  if (options.split_ops) {
+    const std::vector<GraphSplit> found = SplitSearch{input, options}.run();
+    splits.insert(splits.end(), found.begin(), found.end());
+  }
   if (splits.empty()) return dpos(problem, options.dpos);
   return dpos(problem.with_splits(std::move(splits)), options.dpos);
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "trainyard/place/fastt/dpos.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -14,8 +15,11 @@ struct OsDposOptions {
   /// one (`fitting`); always so (`replicas`); or the graph as it is (`graph`). Only training graphs are replicated.
   enum class Input : std::uint8_t { fitting, replicas, graph } input = Input::fitting;
   DposOptions dpos = {};
+  bool split_ops = true;  // else the input under DPOS
   /// How many critical ops in a row may gain nothing before the search ends. The paper: the first one ends it.
   std::size_t patience = 1;
+  /// Asked after every op that was tried: goes on with the splits found so far.
+  std::function<bool()> stop = {};
 };
 
 /// DPOS with op splitting. Of the planned graph's longest path, by descending op time, each op that can be split is

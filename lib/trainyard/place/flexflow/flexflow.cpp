@@ -277,9 +277,10 @@ struct Start {
 
 /// Replicas on the alike devices; where there is one only, the graph is not one of training, or replicas do not fit,
 /// the graph as it is by hand.
-Start data_parallel_start(const Problem& problem) {
+Start data_parallel_start(const Problem& problem, bool splits) {
   const std::vector<DeviceId> devices = alike_devices(problem);
-  const std::vector<GraphSplit> input = fastt_input(problem, OsDposOptions::Input::fitting);
+  const auto kind = splits ? OsDposOptions::Input::fitting : OsDposOptions::Input::graph;
+  const std::vector<GraphSplit> input = fastt_input(problem, kind);
   if (devices.size() < 2 || input.empty() || input.front().parts < 2) return {{}, place_expert(problem).placement};
   Start start{{{.op = "", .parts = devices.size()}}, {}};
   const Problem parallel = problem.with_splits(start.input);
@@ -338,8 +339,8 @@ Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const 
              std::chrono::duration<double>(Clock::now() - begin).count() >= part * *run.budget.seconds;
     };
     Random random = Random::stream(run.seed, i);
-    Start start =
-        starts[i] == From::data_parallel ? data_parallel_start(problem) : Start{{}, random_placement(problem, random)};
+    Start start = starts[i] == From::data_parallel ? data_parallel_start(problem, run.splits)
+                                                   : Start{{}, random_placement(problem, random)};
     StrategySearch search{problem, std::move(start.input), start.placement, options, random};
     if (!over(before)) search.calibrate();
     for (std::uint64_t next = search.evaluations() + round; !over(before + search.evaluations());) {
