@@ -257,6 +257,7 @@ Plan plan_of(const Arguments& arguments, Console& console) {
   if (objective == Objective::max_load)
     throw UsageError("--objective max-load: compare ranks by makespan or completion", "`trainyard place` has max-load");
   plan.by_completion = objective == Objective::completion;
+  plan.options.objective = objective;
   if (plan.by_completion && plan.noise) throw UsageError("--objective completion and --noise do not go together");
   plan.shows_all = !arguments.report.empty();
   return plan;

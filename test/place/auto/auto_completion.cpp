@@ -7,10 +7,13 @@
 #include "place/instances.hpp"
 #include "simulate/random_problem.hpp"
 #include "trainyard/bound/completion.hpp"
+#include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/auto/auto.hpp"
 #include "trainyard/place/auto/members.hpp"
 #include "trainyard/place/talos/talos.hpp"
+#include "trainyard/transform/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard {
 namespace {
@@ -56,6 +59,28 @@ TEST_CASE("auto for completions is no worse than any placer, and the same on any
     options.threads = 3;
     CHECK(auto_place(problem, options) == schedule);
   }
+}
+
+TEST_CASE("auto for completions takes replicas where they end the models sooner, and leaves ops whole where it must") {
+  const Problem lenet{training_graph(make_network("lenet")), make_cluster(preset_cluster("2xV100"))};
+  const Graph alexnet = training_graph(make_network("alexnet"));
+  const std::array<NamedGraph, 2> named{{{"lenet", &lenet.graph()}, {"alexnet", &alexnet}}};
+  const Problem problem{union_graph(named), lenet.cluster()};
+  const auto total = [&](const Schedule& schedule) {
+    const Problem split = scheduled_problem(problem, schedule);
+    return completion_outcome(split, find_models(split.graph()), schedule).total;
+  };
+  const Nanoseconds replicas = total(find_placer("data-parallel").place(problem, {}));
+  PlaceOptions options{.objective = Objective::completion, .budget = {.evaluations = 200}};
+  const Schedule best = auto_place(problem, options);
+  CHECK(!best.splits.empty());
+  CHECK(total(best) <= replicas);
+  options.threads = 1;
+  CHECK(auto_place(problem, options) == best);
+  options.splits = false;
+  const Schedule whole = auto_place(problem, options);
+  CHECK(whole.splits.empty());
+  CHECK(total(whole) > replicas);  // alexnet alone takes longer than on two devices
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <numeric>
+#include <list>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,8 +29,22 @@ constexpr std::size_t kWalks = 4, kRounds = 12;
 constexpr std::size_t kMemory = 64;  // of late acceptance, in evaluations
 
 struct Completed {
-  Schedule schedule;
+  Schedule schedule;  // with its splits
   CompletionOutcome outcome;
+};
+
+/// A graph that is searched: the problem's own, or one with splits.
+struct Ground {
+  Ground(const Problem& base, const Schedule& schedule)
+      : problem(scheduled_problem(base, schedule)),
+        models(find_models(problem.graph())),
+        bound(completion_bound(problem, models)),
+        able(group_devices(problem)) {}
+
+  Problem problem;
+  Models models;
+  Nanoseconds bound;
+  CompressedRows<GroupId, DeviceId> able;
 };
 
 /// Schedules of one problem by their completions; allocates nothing after the first. One per thread.
@@ -68,8 +82,9 @@ void set_priorities(const std::vector<OpId>& order, IdMap<OpId, double>& priorit
   for (std::size_t i = 0; i < order.size(); ++i) priority[order[i]] = static_cast<double>(order.size() - i);
 }
 
-Schedule in_order(const Placement& placement, const std::vector<OpId>& order) {
-  Schedule schedule{.placement = placement, .policy = Policy::priority};
+/// The same placement.
+Schedule in_order(const Schedule& other, const std::vector<OpId>& order) {
+  Schedule schedule{.placement = other.placement, .policy = Policy::priority, .splits = other.splits};
   set_priorities(order, schedule.priority);
   return schedule;
 }
@@ -77,11 +92,14 @@ Schedule in_order(const Placement& placement, const std::vector<OpId>& order) {
 /// A walk over placements, and orders as priorities.
 class Walk {
  public:
-  Walk(const Problem& problem, const Models& models, const CompressedRows<GroupId, DeviceId>& able,
-       const Completed& start, Random random)
-      : problem_(problem), models_(models), able_(able), evaluator_(problem, models), random_(random) {
-    for (std::size_t g = 0; g < problem.group_count(); ++g)
-      if (able[GroupId{g}].size() > 1) movable_.emplace_back(g);
+  Walk(const Ground& ground, const Completed& start, Random random)
+      : problem_(ground.problem),
+        models_(ground.models),
+        able_(ground.able),
+        evaluator_(problem_, models_),
+        random_(random) {
+    for (std::size_t g = 0; g < problem_.group_count(); ++g)
+      if (able_[GroupId{g}].size() > 1) movable_.emplace_back(g);
     restart(start);
   }
 
@@ -90,7 +108,7 @@ class Walk {
     evaluator_.outcome(start.schedule);
     order_ = evaluator_.by_start();
     // Priorities by the starts are not quite the order that there was.
-    now_.schedule = in_order(start.schedule.placement, order_);
+    now_.schedule = in_order(start.schedule, order_);
     next_.schedule = now_.schedule;
     now_.outcome = evaluator_.outcome(now_.schedule);
     ++evaluations_;
@@ -120,6 +138,7 @@ class Walk {
     }
   }
 
+  const Problem& problem() const { return problem_; }
   const Completed& best() const { return best_; }
   std::uint64_t evaluations() const { return evaluations_; }
 
@@ -195,10 +214,7 @@ class AutoCompletion {
   AutoCompletion(const Problem& problem, const PlaceOptions& options)
       : problem_(problem),
         options_(options),
-        budget_(options.budget.given() ? options.budget : usual_budget(problem)),
-        models_(find_models(problem.graph())),
-        bound_(completion_bound(problem, models_)),
-        able_(group_devices(problem)) {}
+        budget_(options.budget.given() ? options.budget : usual_budget(problem)) {}
 
   Schedule run() {
     if (problem_.op_count() == 0) return {};
@@ -217,27 +233,33 @@ class AutoCompletion {
     found_ = ask_members(
         problem_, options_, member, [&] { return over(); },
         [&](Schedule schedule) -> std::optional<Completed> {
-          if (!schedule.splits.empty()) return std::nullopt;  // another graph
-          return best_of_orders(std::move(schedule));
+          if (!options_.splits && !schedule.splits.empty()) return std::nullopt;
+          const Problem problem = scheduled_problem(problem_, schedule);
+          return best_of_orders(problem, std::move(schedule));
         });
     evaluations_ += 2 * found_.size();
     std::ranges::stable_sort(found_, {}, &Completed::outcome);
   }
 
   /// The schedule, or its placement with the model that ends first first, whichever is better.
-  Completed best_of_orders(Schedule schedule) const {
-    CompletionEvaluator evaluator{problem_, models_};
+  static Completed best_of_orders(const Problem& problem, Schedule schedule) {
+    const Models models = find_models(problem.graph());
+    CompletionEvaluator evaluator{problem, models};
     const CompletionOutcome outcome = evaluator.outcome(schedule);
     const auto& ends = evaluator.ends();
     std::vector<OpId> order = evaluator.by_start();
-    std::ranges::stable_sort(order, {}, [&](OpId op) { return ends[models_.of[op]]; });
-    Schedule other = in_order(schedule.placement, order);
+    std::ranges::stable_sort(order, {}, [&](OpId op) { return ends[models.of[op]]; });
+    Schedule other = in_order(schedule, order);
     const CompletionOutcome of_other = evaluator.outcome(other);
     return of_other < outcome ? Completed{std::move(other), of_other} : Completed{std::move(schedule), outcome};
   }
 
   void improve() {
     std::vector<std::optional<Walk>> walks(kWalks);
+    const std::vector<Completed> starts(found_.begin(),
+                                        found_.begin() + static_cast<std::ptrdiff_t>(std::min(kWalks, found_.size())));
+    for (const Completed& start : starts) ground_of(start.schedule);  // before threads ask for them
+    std::uint64_t retired = 0;
     const unsigned threads = thread_count(options_.threads);
     const std::uint64_t before = evaluations_;
     const std::uint64_t left = !budget_.evaluations                  ? kNoLimit
@@ -246,8 +268,10 @@ class AutoCompletion {
     for (std::size_t round = 0; round < kRounds && !over() && !done(); ++round) {
       const std::uint64_t each = left == kNoLimit ? kNoLimit : left / (kWalks * kRounds) + 1;
       parallel_for(threads, kWalks, [&](std::size_t i) {
-        if (!walks[i])
-          walks[i].emplace(problem_, models_, able_, found_[i % found_.size()], Random::stream(options_.seed, i));
+        if (!walks[i]) {
+          const Completed& start = starts[i % starts.size()];
+          walks[i].emplace(ground_of(start.schedule), start, Random::stream(options_.seed, i));
+        }
         // Threads take walks one after the other: each has its share of what is left of the time.
         const auto begin = Clock::now();
         const double turns = static_cast<double>((kRounds - round) * ((kWalks + threads - 1) / threads));
@@ -257,13 +281,22 @@ class AutoCompletion {
         });
       });
       evaluations_ = before;
+      evaluations_ += retired;
       for (const auto& walk : walks) evaluations_ += walk->evaluations();
       std::size_t last = 0;
       for (std::size_t i = 0; i < kWalks; ++i) {
         if (walks[i]->best().outcome < found_.front().outcome) found_.front() = walks[i]->best();
         if (walks[i]->best().outcome > walks[last]->best().outcome) last = i;
       }
-      if (walks[last]->best().outcome > found_.front().outcome) walks[last]->restart(found_.front());
+      if (walks[last]->best().outcome > found_.front().outcome) {
+        const Ground& ground = ground_of(found_.front().schedule);
+        if (&walks[last]->problem() == &ground.problem) {
+          walks[last]->restart(found_.front());
+        } else {
+          retired += walks[last]->evaluations();
+          walks[last].emplace(ground, found_.front(), Random::stream(options_.seed, kWalks * (round + 1)));
+        }
+      }
       report();
     }
   }
@@ -277,20 +310,25 @@ class AutoCompletion {
     return (options_.stop && options_.stop()) || (budget_.seconds && seconds_since(start_) >= *budget_.seconds) ||
            (budget_.evaluations && evaluations_ >= *budget_.evaluations);
   }
-  bool done() const { return found_.front().outcome <= CompletionOutcome{Bytes{0}, bound_}; }
+  const Ground& ground_of(const Schedule& schedule) {
+    for (const Ground& ground : grounds_)
+      if (ground.problem.splits() == schedule.splits) return ground;
+    return grounds_.emplace_back(problem_, schedule);
+  }
+  /// Of the best schedule's own graph.
+  Nanoseconds bound() { return ground_of(found_.front().schedule).bound; }
+  bool done() { return found_.front().outcome <= CompletionOutcome{Bytes{0}, bound()}; }
 
-  void report() const {
+  void report() {
     if (!options_.on_progress) return;
     const CompletionOutcome& best = found_.front().outcome;
-    options_.on_progress({best.total, best.excess.count == 0, bound_, evaluations_});
+    options_.on_progress({best.total, best.excess.count == 0, bound(), evaluations_});
   }
 
   const Problem& problem_;
   const PlaceOptions& options_;
   const Budget budget_;
-  const Models models_;
-  const Nanoseconds bound_;
-  const CompressedRows<GroupId, DeviceId> able_;
+  std::list<Ground> grounds_;
   const Clock::time_point start_ = Clock::now();
   std::vector<Completed> found_;  // by outcome
   std::uint64_t evaluations_ = 0;
