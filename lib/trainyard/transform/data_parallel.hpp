@@ -19,7 +19,8 @@ struct DataParallelOptions {
   Collective collective = Collective::parameter_server;
   std::size_t per_node = 1;            // of hierarchical: replicas in a row that are one node
   std::size_t zero = 0;                // ZeRO stage, 0 to 3; with the ring
-  Bytes bucket = GraphSplit::kBucket;  // gradients are added in buckets of at least this, but for the last
+  // Gradients of one model are added in buckets of at least this, but for the last.
+  Bytes bucket = GraphSplit::kBucket;
 };
 
 /// In-graph data parallelism with shared weights: a parameter server, and what FastT starts from. With n replicas,

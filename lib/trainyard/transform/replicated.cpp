@@ -12,6 +12,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/transform/collective.hpp"
+#include "trainyard/transform/models.hpp"
 #include "trainyard/transform/op_spec.hpp"
 #include "trainyard/transform/parameter_use.hpp"
 
@@ -65,6 +66,7 @@ class Replicas {
     std::size_t bucket = kNone;
   };
   struct Bucket {
+    std::string model;  // what the names of its ops start with: "resnet50::"
     std::vector<std::size_t> units;
     Bytes parameters{0}, bytes{0};
     bool added = false;
@@ -74,6 +76,18 @@ class Replicas {
 
   static std::string copy_of(std::string_view name, std::size_t replica) {
     return fmt::format("{}@{}", name, replica + 1);
+  }
+  /// The model's name with its mark, where the graph is of several (transform/models.hpp).
+  std::string model_of(OpId op) const {
+    const std::string_view name = graph_.name(op);
+    const std::size_t at = name.find(kModelMark);
+    return std::string{at == std::string_view::npos ? std::string_view{} : name.substr(0, at + kModelMark.size())};
+  }
+  std::string name_in(std::size_t bucket, std::string_view what) const {
+    return fmt::format("{}{}/{}", buckets_[bucket].model, what, bucket);
+  }
+  std::string fetch_name(Phase phase, std::size_t bucket) const {
+    return name_in(bucket, fmt::format("fetch/{}", name_of(phase)));
   }
   std::size_t bucket_of(OpId op) const { return unit_[op] == kNone ? kNone : units_[unit_[op]].bucket; }
 
@@ -109,13 +123,17 @@ class Replicas {
     for (std::size_t u = 0; u < units_.size(); ++u)
       if (!units_[u].gradients.empty()) order.push_back(u);
     std::ranges::stable_sort(order, {}, [&](std::size_t u) { return units_[u].made; });
+    std::map<std::string, std::size_t> open;  // of each model
     for (const std::size_t u : order) {
-      if (buckets_.empty() || buckets_.back().bytes >= options_.bucket) buckets_.emplace_back();
-      Bucket& bucket = buckets_.back();
+      const std::string model = model_of(units_[u].first);
+      const auto [at, added] = open.try_emplace(model, buckets_.size());
+      if (!added && buckets_[at->second].bytes >= options_.bucket) at->second = buckets_.size();
+      if (at->second == buckets_.size()) buckets_.push_back({.model = model});
+      Bucket& bucket = buckets_[at->second];
       bucket.units.push_back(u);
       bucket.parameters += units_[u].parameters;
       bucket.bytes += units_[u].bytes;
-      units_[u].bucket = buckets_.size() - 1;
+      units_[u].bucket = at->second;
     }
   }
 
@@ -182,11 +200,11 @@ class Replicas {
         read(copy_of(bucket == kNone ? name : name + "/sum", replica));
         continue;
       }
-      read(copy_of(fmt::format("reduce-scatter/{}/sum", bucket), replica));
+      read(copy_of(name_in(bucket, "reduce-scatter") + "/sum", replica));
       // The others' shares are there until the update, though it does not read them.
       for (std::size_t part = 0; zero_ == 1 && part < n_; ++part)
         if (part != replica)
-          read(fmt::format("{}:{}", copy_of(fmt::format("reduce-scatter/{}/gather", bucket), replica), part));
+          read(fmt::format("{}:{}", copy_of(name_in(bucket, "reduce-scatter") + "/gather", replica), part));
       shared = true;
     }
     spec.inputs = std::move(inputs);
@@ -198,8 +216,7 @@ class Replicas {
     }
     for (const OpId holder : use_.reads[op])
       if (is_sharded(holder)) {
-        const std::string whole =
-            copy_of(fmt::format("fetch/{}/{}", name_of(graph_.phase(op)), bucket_of(holder)), replica);
+        const std::string whole = copy_of(fetch_name(graph_.phase(op), bucket_of(holder)), replica);
         if (std::ranges::find(spec.inputs, whole) == spec.inputs.end()) spec.inputs.push_back(whole);
       }
     if (is_sharded(op)) spec.parameter_bytes = Bytes{0};
@@ -237,7 +254,7 @@ class Replicas {
       for (const std::size_t unit : bucket.units)
         for (const TensorId tensor : units_[unit].gradients) inputs[r].push_back(copy_of(graph_.name(tensor), r));
     if (zero_ == 0) {
-      CollectiveOps ops{fmt::format("all-reduce/{}", b), ranks(b, Phase::update)};
+      CollectiveOps ops{name_in(b, "all-reduce"), ranks(b, Phase::update)};
       const auto sums = ops.all_reduce(options_.collective, inputs, bucket.bytes, options_.per_node);
       for (std::size_t r = 0; r < n_; ++r) {
         std::vector<OutputSpec> outputs;
@@ -248,7 +265,7 @@ class Replicas {
       }
       return add(ops);
     }
-    CollectiveOps ops{fmt::format("reduce-scatter/{}", b), ranks(b, Phase::update)};
+    CollectiveOps ops{name_in(b, "reduce-scatter"), ranks(b, Phase::update)};
     std::vector<std::size_t> members;
     std::vector<ArrayParts> parts;
     for (std::size_t r = 0; r < n_; ++r) {
@@ -264,7 +281,7 @@ class Replicas {
   void gather_weights(std::size_t b) {
     const Bucket& bucket = buckets_[b];
     if (bucket.parameters.count == 0) return;
-    CollectiveOps ops{fmt::format("all-gather/{}", b), ranks(b, Phase::update)};
+    CollectiveOps ops{name_in(b, "all-gather"), ranks(b, Phase::update)};
     ArrayParts parts;
     std::vector<std::size_t> members;
     for (std::size_t r = 0; r < n_; ++r) {
@@ -291,7 +308,7 @@ class Replicas {
   void fetch_weights(std::size_t b) {
     const Bucket& bucket = buckets_[b];
     std::vector<std::string> shares;
-    CollectiveOps held{fmt::format("fetch/share/{}", b), ranks(b, Phase::forward)};
+    CollectiveOps held{name_in(b, "fetch/share"), ranks(b, Phase::forward)};
     for (std::size_t r = 0; r < n_; ++r) {
       OpSpec& share = held.relay(r, "weights");
       share.type = kVariableType;
@@ -303,7 +320,7 @@ class Replicas {
     for (const int pass : {0, 1}) {
       if (bucket.readers[pass].empty()) continue;
       const Phase phase = pass == 0 ? Phase::forward : Phase::backward;
-      CollectiveOps ops{fmt::format("fetch/{}/{}", name_of(phase), b), ranks(b, phase)};
+      CollectiveOps ops{fetch_name(phase, b), ranks(b, phase)};
       ArrayParts parts;
       std::vector<std::size_t> members;
       for (std::size_t r = 0; r < n_; ++r) {
@@ -316,7 +333,7 @@ class Replicas {
       }
       const auto all = ops.all_gather("step", members, parts);
       for (std::size_t r = 0; r < n_; ++r)
-        ops.join(r, "whole", all[r], {{copy_of(fmt::format("fetch/{}/{}", name_of(phase), b), r), bucket.parameters}});
+        ops.join(r, "whole", all[r], {{copy_of(fetch_name(phase, b), r), bucket.parameters}});
       add(ops);
     }
   }

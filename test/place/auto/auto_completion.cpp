@@ -68,6 +68,7 @@ TEST_CASE("auto for completions takes replicas where they end the models sooner,
   const Problem problem{union_graph(named), lenet.cluster()};
   const auto total = [&](const Schedule& schedule) {
     const Problem split = scheduled_problem(problem, schedule);
+    REQUIRE(find_models(split.graph()).size() == 2);  // sums of gradients are of one model each
     return completion_outcome(split, find_models(split.graph()), schedule).total;
   };
   const Nanoseconds replicas = total(find_placer("data-parallel").place(problem, {}));
