@@ -8,11 +8,8 @@
 namespace trainyard::detail {
 
 void PeakFinder::add(std::int64_t at, bool taken, std::size_t device, std::int64_t bytes) {
-  constexpr std::int64_t kMost = (std::int64_t{1} << kByteBits) - 1;
-  for (; bytes > 0; bytes -= kMost)
-    changes_.push_back(
-        {static_cast<std::uint64_t>(at) << 1 | (taken ? 1U : 0U),
-         static_cast<std::uint64_t>(device) << kByteBits | static_cast<std::uint64_t>(std::min(bytes, kMost))});
+  if (bytes > kMostBytes) changes_.resize(changes_.size() + static_cast<std::size_t>(bytes / kMostBytes));
+  for (; bytes > 0; bytes -= kMostBytes) changes_[count_++] = change(at, taken, device, std::min(bytes, kMostBytes));
 }
 
 void PeakFinder::find_changes(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
@@ -21,10 +18,13 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
   const auto& slots = graph.consumer_rows().starts();
   const Span* const spans = record.ops.values().data();
   const DeviceId* const devices = placement.values().data();
-  changes_.clear();
+  // As many as there can be: a taking for each transfer, a letting-go for each tensor, both for an op of no time, and
+  // one more, since what may be none is written and then not counted.
+  const std::size_t most = std::size_t{problem.edges} + problem.tensors + 2 * std::size_t{problem.ops} + 1;
+  if (changes_.size() < most) changes_.resize(most);
+  count_ = 0;
   op_changes_.assign(problem.ops, {0, 0});
   last_use_.assign(problem.devices, {0, ~std::uint32_t{0}, 0});
-  LastUse* const last_use = last_use_.data();
   OpChange* const op_changes = op_changes_.data();
   for (std::uint32_t id = 0; id < problem.ops; ++id) {
     const OpId op{id};
@@ -43,7 +43,8 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
       const std::uint32_t transfers = record.transfers_of[number];
       std::int64_t last = end.count, sent = 0;
       std::uint32_t last_op = id;
-      // Selections rather than branches: where the next consumer runs is what a processor cannot guess.
+      // Selections rather than branches: where the next consumer runs, and which of two ends is the later, is what a
+      // processor cannot guess.
       if (transfers == 0) {
         for (const OpId consumer : graph.consumers(tensor)) {
           const std::int64_t used = spans[consumer.index()].end.count;
@@ -51,7 +52,7 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
           last = later ? used : last;
           last_op = later ? static_cast<std::uint32_t>(consumer.index()) : last_op;
         }
-      } else if (transfers == 1 && !problem.broadcasts) {
+      } else if (transfers == 1 && !problem.broadcasts && bytes <= kMostBytes) {
         const Workspace::Record::Transfer& transfer = record.transfers[slots[number]];
         std::int64_t last_there = -1;
         std::uint32_t last_op_there = id;
@@ -66,52 +67,29 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
           last_op_there = later_there ? by : last_op_there;
         }
         sent = transfer.end;
-        if (last_there != transfer.start) {
-          add(transfer.start, true, transfer.to, bytes);
-          op_changes[last_op_there].freed += bytes;
-        }
+        const bool arrives = last_there != transfer.start;
+        changes_[count_] = change(transfer.start, true, transfer.to, bytes);
+        count_ += arrives;
+        op_changes[last_op_there].freed += arrives ? bytes : 0;
       } else {
-        last_use[home] = {end.count, number, id};
-        for (const OpId consumer : graph.consumers(tensor)) {
-          const auto by = static_cast<std::uint32_t>(consumer.index());
-          LastUse& use = last_use[devices[by].index()];
-          const std::int64_t used = spans[by].end.count;
-          const bool later = (use.tensor != number) | (used > use.end);
-          use.end = later ? used : use.end;
-          use.op = later ? by : use.op;
-          use.tensor = number;
-        }
-        last = last_use[home].end;
-        last_op = last_use[home].op;
-        for (std::uint32_t i = 0; i < transfers; ++i) {
-          const Workspace::Record::Transfer& transfer = record.transfers[slots[number] + i];
-          sent = std::max(sent, transfer.end);
-          const auto arrive = [&](std::size_t device) {
-            LastUse& use = last_use[device];
-            use.tensor = ~std::uint32_t{0};  // a broadcast to several is met once per device
-            if (use.end == transfer.start) return;
-            add(transfer.start, true, device, bytes);
-            op_changes[use.op].freed += bytes;
-          };
-          arrive(transfer.to);
-          const auto from = static_cast<std::uint32_t>(home);
-          if (!problem.broadcasts || !problem.broadcast(from, transfer.to)) continue;
-          for (const OpId consumer : graph.consumers(tensor)) {
-            const std::size_t device = devices[consumer.index()].index();
-            if (device != home && last_use[device].tensor == number &&
-                problem.broadcast(from, static_cast<std::uint32_t>(device)))
-              arrive(device);
-          }
-        }
+        find_arrivals(problem, placement, record, tensor);
+        last = last_use_[home].end;
+        last_op = last_use_[home].op;
+        for (std::uint32_t i = 0; i < transfers; ++i) sent = std::max(sent, record.transfers[slots[number] + i].end);
       }
       if (graph.kept(tensor)) {
         if (makespan > start) taken += bytes;
-      } else if (sent > last) {
-        taken += bytes;  // sent > start: where the transfer takes no time, the op does, or last >= sent
+        continue;
+      }
+      // What is sent at last is sent after the start: where the transfer takes no time, the op does, or last >= sent.
+      const bool is_sent = sent > last, is_used = last > start.count;
+      taken += (is_sent | is_used) ? bytes : 0;
+      op_changes[last_op].freed += (!is_sent & is_used) ? bytes : 0;
+      if (bytes <= kMostBytes) {
+        changes_[count_] = change(sent, false, home, bytes);
+        count_ += is_sent;
+      } else if (is_sent) {
         add(sent, false, home, bytes);
-      } else if (last > start.count) {
-        taken += bytes;
-        op_changes[last_op].freed += bytes;
       }
     }
     op_changes[id].taken = taken;
@@ -125,6 +103,49 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
   }
 }
 
+/// Of a tensor that goes to several devices, or by broadcasts: what its transfers take where they arrive, and in
+/// last_use_ its last use where it is made.
+void PeakFinder::find_arrivals(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
+                               TensorId tensor) {
+  const Graph& graph = problem.problem.graph();
+  const auto& spans = record.ops;
+  const auto number = static_cast<std::uint32_t>(tensor.index());
+  const OpId op = graph.producer(tensor);
+  const std::size_t home = placement[op].index();
+  const std::int64_t bytes = graph.bytes(tensor).count;
+  LastUse* const last_use = last_use_.data();
+  last_use[home] = {spans[op].end.count, number, static_cast<std::uint32_t>(op.index())};
+  for (const OpId consumer : graph.consumers(tensor)) {
+    const auto by = static_cast<std::uint32_t>(consumer.index());
+    LastUse& use = last_use[placement[consumer].index()];
+    const std::int64_t used = spans[consumer].end.count;
+    const bool later = (use.tensor != number) | (used > use.end);
+    use.end = later ? used : use.end;
+    use.op = later ? by : use.op;
+    use.tensor = number;
+  }
+  const std::uint32_t first = graph.consumer_rows().starts()[number];
+  for (std::uint32_t i = 0; i < record.transfers_of[number]; ++i) {
+    const Workspace::Record::Transfer& transfer = record.transfers[first + i];
+    const auto arrive = [&](std::size_t device) {
+      LastUse& use = last_use[device];
+      use.tensor = ~std::uint32_t{0};  // a broadcast to several is met once per device
+      if (use.end == transfer.start) return;
+      add(transfer.start, true, device, bytes);
+      op_changes_[use.op].freed += bytes;
+    };
+    arrive(transfer.to);
+    const auto from = static_cast<std::uint32_t>(home);
+    if (!problem.broadcasts || !problem.broadcast(from, transfer.to)) continue;
+    for (const OpId consumer : graph.consumers(tensor)) {
+      const std::size_t device = placement[consumer].index();
+      if (device != home && last_use[device].tensor == number &&
+          problem.broadcast(from, static_cast<std::uint32_t>(device)))
+        arrive(device);
+    }
+  }
+}
+
 /// The ops of each device that take time, by their starts.
 void PeakFinder::line_up(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record) {
   const Span* const spans = record.ops.values().data();
@@ -132,66 +153,65 @@ void PeakFinder::line_up(const DenseProblem& problem, const Placement& placement
   std::span<const std::uint32_t> started = record.started;
   if (!record.in_order) {
     // Where an engine has left none, changes_ is not needed yet.
-    changes_.clear();
+    if (changes_.size() < problem.ops) changes_.resize(problem.ops);
+    count_ = 0;
     for (std::uint32_t id = 0; id < problem.ops; ++id)
-      if (spans[id].start != spans[id].end) changes_.push_back({static_cast<std::uint64_t>(spans[id].start.count), id});
+      if (spans[id].start != spans[id].end)
+        changes_[count_++] = {static_cast<std::uint64_t>(spans[id].start.count), id};
     sort(1);
     started_.clear();
-    for (const Change& change : changes_) started_.push_back(static_cast<std::uint32_t>(change.where));
+    for (const Change& change : found()) started_.push_back(static_cast<std::uint32_t>(change.where));
     started = started_;
   }
-  first_.assign(problem.devices + 1, 0);
-  for (const std::uint32_t id : started) ++first_[devices[id].index() + 1];
-  for (std::uint32_t device = 0; device < problem.devices; ++device) first_[device + 1] += first_[device];
+  ops_end_.assign(problem.devices + 1, 0);
+  for (const std::uint32_t id : started) ++ops_end_[devices[id].index() + 1];
+  for (std::uint32_t device = 0; device < problem.devices; ++device) ops_end_[device + 1] += ops_end_[device];
   in_line_.resize(problem.ops);
-  for (const std::uint32_t id : started) in_line_[first_[devices[id].index()]++] = id;
-  const std::uint32_t* begin = in_line_.data();
-  for (std::uint32_t device = 0; device < problem.devices; ++device) {
-    const std::uint32_t* const end = in_line_.data() + first_[device];
-    const std::uint64_t next = begin == end ? kNever : static_cast<std::uint64_t>(spans[*begin].start.count) << 1 | 1;
-    lines_[device] = {next, 0, 0, 0, begin, end, false};
-    begin = end;
-  }
+  for (const std::uint32_t id : started) in_line_[ops_end_[devices[id].index()]++] = id;
 }
 
-/// The device's own ops, up to `when`.
-inline void PeakFinder::advance(Line& line, std::uint64_t when, const Span* spans) const {
-  while (line.next <= when) {
-    const std::uint32_t id = *line.op;
-    line.runs = !line.runs;
-    if (line.runs) {
-      line.take(op_changes_[id].taken, line.next);
-      line.next = static_cast<std::uint64_t>(spans[id].end.count) << 1;
-    } else {
-      line.held -= op_changes_[id].freed;
-      ++line.op;
-      line.next = line.op == line.end ? kNever : static_cast<std::uint64_t>(spans[*line.op].start.count) << 1 | 1;
-    }
+/// What the device holds as its time goes on: its ops, one after the other, and its changes, both by time.
+PeakFinder::Line PeakFinder::walked(Line line, std::span<const std::uint32_t> ops, std::span<const Change> changes,
+                                    const Span* spans) {
+  std::int64_t held = line.held, peak = line.held;
+  std::uint64_t peak_when = 0;
+  const auto take = [&](std::uint64_t when, std::int64_t delta) {
+    held += delta;
+    const bool higher = held > peak;
+    peak = higher ? held : peak;
+    peak_when = higher ? when : peak_when;
+  };
+  const Change* change = changes.data();
+  const Change* const last = change + changes.size();
+  const auto pass = [&](std::uint64_t when) {
+    for (; change != last && change->when < when; ++change) take(change->when, delta_of(*change));
+  };
+  for (const std::uint32_t id : ops) {
+    const std::uint64_t start = static_cast<std::uint64_t>(spans[id].start.count) << 1 | 1;
+    const std::uint64_t end = static_cast<std::uint64_t>(spans[id].end.count) << 1;
+    pass(start);
+    take(start, op_changes_[id].taken);
+    pass(end);
+    held -= op_changes_[id].freed;
   }
+  pass(kNever);
+  return {held, peak, peak_when};
 }
 
 void PeakFinder::find(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
                       Nanoseconds makespan, MemoryPeaks& peaks) {
-  lines_.resize(problem.devices);
+  lines_.assign(problem.devices, {});
   line_up(problem, placement, record);
   find_changes(problem, placement, record, makespan);
   sort(problem.devices);
-  const Span* const spans = record.ops.values().data();
   std::size_t next = 0;
+  std::uint32_t next_op = 0;
   for (std::size_t device = 0; device < problem.devices; ++device) {
-    Line line = lines_[device];
-    line.peak = line.held;
-    for (; next < ends_[device]; ++next) {
-      const Change& change = changes_[next];
-      const auto bytes = static_cast<std::int64_t>(change.where & ((std::uint64_t{1} << kByteBits) - 1));
-      advance(line, change.when, spans);
-      if ((change.when & 1) != 0)
-        line.take(bytes, change.when);
-      else
-        line.held -= bytes;
-    }
-    advance(line, kNever - 1, spans);
-    lines_[device] = line;
+    const std::span<const std::uint32_t> ops{in_line_.data() + next_op, in_line_.data() + ops_end_[device]};
+    lines_[device] =
+        walked(lines_[device], ops, found().subspan(next, ends_[device] - next), record.ops.values().data());
+    next = ends_[device];
+    next_op = ops_end_[device];
   }
   peaks.makespan = makespan;
   peaks.peak.assign(problem.devices, Bytes{0});
@@ -215,21 +235,21 @@ void PeakFinder::sort(std::size_t devices) {
     return devices == 1 ? 0 : static_cast<std::size_t>(change.where >> kByteBits);
   };
   std::uint64_t all = 0;
-  for (const Change& change : changes_) all |= change.when;
+  for (const Change& change : found()) all |= change.when;
   const auto bits = static_cast<unsigned>(std::bit_width(all));
-  const unsigned wanted = std::max(1U, static_cast<unsigned>(std::bit_width(changes_.size() / devices)));
+  const unsigned wanted = std::max(1U, static_cast<unsigned>(std::bit_width(count_ / devices)));
   const unsigned shift = bits > wanted ? bits - wanted : 0;
   const std::size_t width = static_cast<std::size_t>(all >> shift) + 1;
   // first_[b] is where bucket b starts, and becomes where it ends.
   first_.assign(devices * width + 1, 0);
-  for (const Change& change : changes_) ++first_[device_of(change) * width + (change.when >> shift) + 1];
+  for (const Change& change : found()) ++first_[device_of(change) * width + (change.when >> shift) + 1];
   std::uint32_t sum = 0, most = 0;
   for (std::uint32_t& count : first_) {
     most = std::max(most, count);
     count = sum += count;
   }
-  sorted_.resize(changes_.size());
-  for (const Change& change : changes_) sorted_[first_[device_of(change) * width + (change.when >> shift)]++] = change;
+  if (sorted_.size() < changes_.size()) sorted_.resize(changes_.size());
+  for (const Change& change : found()) sorted_[first_[device_of(change) * width + (change.when >> shift)]++] = change;
   changes_.swap(sorted_);
   if (most > kMany) {
     std::uint32_t from = 0;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "trainyard/problem/schedule.hpp"
@@ -29,11 +31,23 @@ class PeakFinder {
     std::uint64_t when;
     std::uint64_t where;  // device << kByteBits | bytes
   };
-  static constexpr unsigned kByteBits = 44;  // 16 TiB in one piece; more is added in several
+  static constexpr unsigned kByteBits = 44;
+  static constexpr std::int64_t kMostBytes = (std::int64_t{1} << kByteBits) - 1;  // more is added in several
 
+  static Change change(std::int64_t at, bool taken, std::size_t device, std::int64_t bytes) {
+    return {static_cast<std::uint64_t>(at) << 1 | (taken ? 1U : 0U),
+            static_cast<std::uint64_t>(device) << kByteBits | static_cast<std::uint64_t>(bytes)};
+  }
+  static std::int64_t delta_of(const Change& change) {
+    const auto bytes = static_cast<std::int64_t>(change.where & static_cast<std::uint64_t>(kMostBytes));
+    return (change.when & 1) != 0 ? bytes : -bytes;
+  }
   void add(std::int64_t at, bool taken, std::size_t device, std::int64_t bytes);
+  std::span<const Change> found() const { return {changes_.data(), count_}; }
   void find_changes(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
                     Nanoseconds makespan);
+  void find_arrivals(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record,
+                     TensorId tensor);
   void sort(std::size_t devices);
   void line_up(const DenseProblem& problem, const Placement& placement, const Workspace::Record& record);
 
@@ -45,28 +59,19 @@ class PeakFinder {
   struct OpChange {
     std::int64_t taken, freed;
   };
-  /// What a device holds, as its time goes on.
+  /// What a device holds.
   struct Line {
-    std::uint64_t next;  // when the op at hand starts or ends
     std::int64_t held, peak;
     std::uint64_t peak_when;
-    const std::uint32_t *op, *end;  // those to come, the first of them maybe running
-    bool runs;
-
-    void take(std::int64_t bytes, std::uint64_t when) {
-      held += bytes;
-      if (held <= peak) return;
-      peak = held;
-      peak_when = when;
-    }
   };
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
-  void advance(Line& line, std::uint64_t when, const Span* spans) const;
+  Line walked(Line line, std::span<const std::uint32_t> ops, std::span<const Change> changes, const Span* spans);
 
-  std::vector<LastUse> last_use_;     // by device, of the tensor at hand
-  std::vector<OpChange> op_changes_;  // by op id
-  std::vector<Change> changes_, sorted_;
-  std::vector<std::uint32_t> first_;
+  std::vector<LastUse> last_use_;         // by device, of the tensor at hand
+  std::vector<OpChange> op_changes_;      // by op id
+  std::vector<Change> changes_, sorted_;  // room for all
+  std::size_t count_ = 0;                 // of changes_
+  std::vector<std::uint32_t> first_, ops_end_;
   std::vector<std::size_t> ends_;       // by device, in changes_
   std::vector<Line> lines_;             // by device
   std::vector<std::uint32_t> started_;  // as the record's, where it has none
