@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <numeric>
 #include <vector>
 
 #include "trainyard/core/random.hpp"
@@ -30,14 +31,14 @@ bool measure_moves(const Workload& workload, const std::vector<Schedule>& schedu
   DeltaSimulation delta{problem, schedules[0]};
   Simulation full{problem};
   Random random{5};
-  double moves_seconds = 0;
+  std::vector<double> moves;
   for (std::size_t made = 0; made < kMoves;) {
     const auto ops = problem.group_ops(GroupId{random.below(problem.group_count())});
     const DeviceId to{random.below(problem.device_count())};
     if (ops.size() > 1 || to == delta.schedule().placement[ops[0]] || !problem.can_run(ops[0], to)) continue;
     const double from = thread_seconds();
     const DeltaResult result = delta.try_move(ops, to);
-    moves_seconds += thread_seconds() - from;
+    moves.push_back(thread_seconds() - from);
     if (++made % 10 == 0 && result.makespan != full.makespan(delta.schedule())) return false;
     delta.reject();
   }
@@ -48,9 +49,12 @@ bool measure_moves(const Workload& workload, const std::vector<Schedule>& schedu
     runs.push_back(thread_seconds() - from);
   }
   std::ranges::sort(runs);
-  const double run = runs[kFullRuns / 2], move = moves_seconds / kMoves;
-  std::printf("%-32s %-6s  full %7.0f us   change %7.1f us   1/%.1f\n", name_of(workload.setting).c_str(), policy,
-              run * 1e6, move * 1e6, run / move);
+  const double run = runs[kFullRuns / 2];
+  const double mean = std::accumulate(moves.begin(), moves.end(), 0.0) / kMoves;
+  std::ranges::sort(moves);
+  const double median = moves[kMoves / 2];
+  std::printf("%-32s %-6s  full %7.0f us   change %7.1f us   1/%.1f   median 1/%.1f\n",
+              name_of(workload.setting).c_str(), policy, run * 1e6, mean * 1e6, run / mean, run / median);
   return true;
 }
 
