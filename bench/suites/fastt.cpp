@@ -70,7 +70,7 @@ int run_fastt(const SuiteOptions& options, std::ostream& out) {
              "Data parallelism is shown in two ways: by an overlapped ring of 25 MiB buckets with weights in every "
              "replica, and by one server for each parameter, with weights sent every step, as in-graph replicas of "
              "TensorFlow have it. The published gains are over data parallelism of TensorFlow 1.14, at the number of "
-             "GPUs where each is largest. ResNet-152 stands in for ResNet-200, which the zoo does not have.\n\n"
+             "GPUs where each is largest.\n\n"
              "The trend differs: here os-dpos hardly ever gains over data parallelism. On 2 and 4 GPUs because the "
              "baseline is better than the published one: VGG-19 on 4 GPUs was measured at 184.9 samples/s, 346 ms a "
              "step, where both kinds of data parallelism are predicted to take about 200; FastT's 294.9 samples/s, 217 "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/place/auto/auto.hpp"
 #include "trainyard/place/coarse.hpp"
 #include "trainyard/place/exact/exact.hpp"
 #include "trainyard/place/pesto/makespan_program.hpp"
@@ -39,6 +40,20 @@ std::vector<Schedule> replays(const Problem& problem, const Placement& placement
 
 /// The simulator's times of what the program counts in doubles: to a part in a million, and a rounding.
 double slack(Nanoseconds limit) { return 1 + 1e-6 * static_cast<double>(limit.count); }
+
+PestoResult solve_by_search(const Problem& problem, const PestoOptions& options) {
+  PlaceOptions search{.seed = options.seed, .splits = false, .threads = options.threads, .stop = options.stop};
+  search.budget.seconds = options.seconds;
+  if (!options.seconds) search.budget.evaluations = options.evaluations;
+  PestoResult result{.schedule = auto_place(problem, search)};
+  result.value = result.objective = simulated_makespan(problem, result.schedule);
+  result.bound =
+      std::max(best_lower_bound(problem).value, result.schedule.search->lower_bound.value_or(Nanoseconds{0}));
+  result.nodes = result.schedule.search->evaluations;
+  result.confirmed = true;
+  result.optimal = result.bound >= result.value && simulated_outcome(problem, result.schedule).excess == Bytes{0};
+  return result;
+}
 
 PestoResult solve_by_own(const Problem& problem, const std::optional<Schedule>& start, const PestoOptions& options) {
   std::function<bool()> stop = options.stop;
@@ -78,8 +93,11 @@ void repair(const Problem& problem, const Placement& placement, PestoResult& res
 
 PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
   if (options.solver == PestoSolver::cbc && !has_cbc()) solve_by_cbc({});  // says what is missing, before the work
+  const bool by_cbc = options.solver == PestoSolver::cbc ||
+                      (options.solver == PestoSolver::automatic && has_cbc() && problem.op_count() <= kPestoProgramOps);
+  if (!by_cbc && problem.op_count() > kPestoExactOps) return solve_by_search(problem, options);
   std::optional<Schedule> start = best_quick_schedule(problem);
-  if (options.solver == PestoSolver::own || !has_cbc()) return solve_by_own(problem, start, options);
+  if (!by_cbc) return solve_by_own(problem, start, options);
 
   PestoResult result;
   const bool has_start = start.has_value();
