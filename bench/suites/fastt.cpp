@@ -69,20 +69,18 @@ int run_fastt(const SuiteOptions& options, std::ostream& out) {
       << wrapped(
              "Data parallelism is shown in two ways: by an overlapped ring of 25 MiB buckets with weights in every "
              "replica, and by one server for each parameter, with weights sent every step, as in-graph replicas of "
-             "TensorFlow have it. The published gains are over data parallelism of TensorFlow 1.14, at the number of "
-             "GPUs where each is largest.\n\n"
+             "TensorFlow have it. The published gains are over data parallelism of TensorFlow 1.14, at the number "
+             "of GPUs where each is largest.\n\n"
              "The trend differs: here os-dpos hardly ever gains over data parallelism. On 2 and 4 GPUs because the "
-             "baseline is better than the published one: VGG-19 on 4 GPUs was measured at 184.9 samples/s, 346 ms a "
-             "step, where both kinds of data parallelism are predicted to take about 200; FastT's 294.9 samples/s, 217 "
-             "ms, "
-             "are what os-dpos is predicted to take. An exchange that overlaps the backward pass leaves little to "
-             "gain. "
-             "On 8 GPUs because its plan counts every transfer as if links were never busy (the column \"its plan\"), "
-             "and in simulation a link carries one at a time: three of seven pairs of a DGX-1 have no NVLink and share "
-             "PCIe, and the step takes twice the plan and more, as it does with servers spread over all GPUs. The "
-             "paper's "
-             "strategies were chosen on measured steps and rolled back where slower than data parallelism, which the "
-             "placer fastt does and os-dpos does not. Published search times include profiling steps.",
+             "baseline is better than the published one: VGG-19 on 4 GPUs was measured at 184.9 samples/s, 346 ms "
+             "a step, where both kinds of data parallelism are predicted to take about 200; FastT's 294.9 "
+             "samples/s, 217 ms, are what os-dpos is predicted to take. An exchange that overlaps the backward "
+             "pass leaves little to gain. On 8 GPUs because its plan counts every transfer as if links were never "
+             "busy (the column \"its plan\"), and in simulation a link carries one at a time: three of seven pairs "
+             "of a DGX-1 have no NVLink and share PCIe, and the step takes twice the plan and more, as it does "
+             "with servers spread over all GPUs. The paper's strategies were chosen on measured steps and rolled "
+             "back where slower than data parallelism, which the placer fastt does and os-dpos does not. Published "
+             "search times include profiling steps.",
              118);
   return 0;
 }

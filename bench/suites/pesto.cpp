@@ -57,13 +57,13 @@ int run_pesto(const SuiteOptions& options, std::ostream& out) {
   out << "Pesto: predicted step times on two V100 over NVLink; the reduction of the step time\n\n"
       << table.text() << "\n"
       << wrapped(
-             "Published on average: 14 % less than the best alternative, 15.5 % less than the expert, 23.4 % less than "
-             "Baechi. The graphs are kernels of the zoo, without TensorFlow's small CPU ops, which the paper's integer "
-             "program places too. RNNLM, NMT and Transformer train in 32 steps or words here; the paper does not say. "
-             "\"not built\": the placer is not in this build's catalogue. Pesto's search here is heuristic, on 700 "
-             "coarse ops "
-             "as the authors' program has it, where CPLEX had minutes to hours; at 200, the paper's number, the coarse "
-             "graphs of RNNLM and NMT are too coarse for their layers to run beside each other.",
+             "Published on average: 14 % less than the best alternative, 15.5 % less than the expert, 23.4 % less "
+             "than Baechi. The graphs are kernels of the zoo, without TensorFlow's small CPU ops, which the "
+             "paper's integer program places too. RNNLM, NMT and Transformer train in 32 steps or words here; the "
+             "paper does not say. \"not built\": the placer is not in this build's catalogue. Pesto's search here "
+             "is heuristic, on 700 coarse ops as the authors' program has it, where CPLEX had minutes to hours; at "
+             "200, the paper's number, the coarse graphs of RNNLM and NMT are too coarse for their layers to run "
+             "beside each other.",
              118);
   return 0;
 }
