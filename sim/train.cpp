@@ -23,6 +23,7 @@ PolicyTraining training_of(const Arguments& arguments) {
     throw UsageError(fmt::format("--placer: '{}' learns no policy", training.placer),
                      fmt::format("one of: {}", fmt::join(learned_placer_names(), ", ")));
   training.options.threads = 0;
+  training.options.intermediate = training.placer.starts_with("placeto");
   training.options.seed = chosen_seed(arguments);
   if (!arguments.updates.empty())
     training.options.updates = static_cast<std::size_t>(whole_number(arguments.updates, "--updates", 1));

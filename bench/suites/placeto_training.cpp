@@ -50,7 +50,8 @@ TrainedNetwork trained_on(std::span<const PlacementTask> tasks, std::string_view
 
 double greedy_cost(const learned::PolicyNetwork<float>& network, const PlacementTask& task,
                    std::span<const std::uint32_t> order) {
-  return Evaluator{task}.cost(network.run(task, nullptr, order)->devices);
+  Evaluator evaluator{task};
+  return evaluator.cost(learned::decide_in_passes(network, task, evaluator, order));
 }
 
 Devices random_devices(const PlacementTask& task, Random& random) {

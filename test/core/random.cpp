@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 using namespace trainyard;
@@ -44,4 +45,20 @@ TEST_CASE("named streams of one seed differ and repeat") {
   CHECK(Random::stream(5, 1).next() == Random::stream(5, 1).next());
   CHECK(Random::stream(5, 1).next() != Random::stream(5, 2).next());
   CHECK(Random::stream(5, 1).next() != Random::stream(6, 1).next());
+}
+
+TEST_CASE("normal numbers have mean 0 and variance 1, and the same bits everywhere") {
+  Random random{7};
+  double sum = 0, squares = 0;
+  constexpr int kDraws = 100'000;
+  for (int i = 0; i < kDraws; ++i) {
+    const double x = random.normal();
+    sum += x;
+    squares += x * x;
+  }
+  CHECK(std::abs(sum / kDraws) < 0.02);  // six standard deviations of the mean
+  CHECK(std::abs(squares / kDraws - 1) < 0.03);
+  // The quantile of the draw's place in (0, 1).
+  Random one{9}, other{9};
+  CHECK(one.normal() == normal_quantile((static_cast<double>(other.next() >> 12) + 0.5) / 4503599627370496.0));
 }

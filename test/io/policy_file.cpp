@@ -14,7 +14,7 @@ namespace {
 LearnedPolicy small_policy() {
   return {.placer = "placeto",
           .devices = {"gpu0", "gpu1"},
-          .groups = 64,
+          .grouping = {.most = 64, .heaviest = 1.5},
           .weights = {{"w", 2, 2, {0.1F, -1e-20F, 3.4e38F, 0}}, {"b", 1, 1, {1.0F / 3}}},
           .graphs = {"a \"graph\"", "b"},
           .cluster = "two",
@@ -60,4 +60,5 @@ TEST_CASE("a corrupt or foreign policy file is refused with its reason") {
   CHECK(code_of(replaced(good, "0.1, ", "\"x\", ")) != "");
   CHECK(code_of(replaced(good, "\"devices\"", "\"devises\"")) != "");
   CHECK(code_of(replaced(good, "\"groups\": 64", "\"groups\": 0")) == "range");
+  CHECK(code_of(replaced(good, "\"heaviest_group\": 1.5", "\"heaviest_group\": -1")) == "range");
 }

@@ -70,6 +70,21 @@ TEST_CASE("merging ends where every group sends enough") {
   CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 1, .enough = Bytes{6}})) == "a bcd ");   // 5 + 6 - 5 = 6
 }
 
+TEST_CASE("no merge makes a group heavier than the limit, which doubles where too many are left") {
+  // a -9-> b -1-> c -5-> d, each of weight 1: d joins c; cd may not join b, so b, which sends 1, joins a.
+  const Graph graph = graph_of({"a", "b", "c", "d"}, {{"a", "b", 9}, {"b", "c", 1}, {"c", "d", 5}});
+  MergeOptions options{.most_groups = 2, .weight = IdMap<OpId, std::int64_t>(4, 1), .heaviest = 2};
+  CHECK(text(graph, merge_and_colocate(graph, options)) == "ab cd ");
+  options.heaviest = 1;  // nothing fits, then 2
+  CHECK(text(graph, merge_and_colocate(graph, options)) == "ab cd ");
+  options.heaviest = 3;  // as without a limit
+  CHECK(text(graph, merge_and_colocate(graph, options)) == "a bcd ");
+  // Groups without neighbours: ab is full, so c begins another.
+  const Graph lonely = graph_of({"a", "b", "c", "d"}, {});
+  CHECK(text(lonely, merge_and_colocate(lonely, {.most_groups = 2, .weight = options.weight, .heaviest = 2})) ==
+        "ab cd ");
+}
+
 TEST_CASE("colocation groups stay together and lonely ops join each other") {
   const Graph graph = graph_of({"a", "b", "c", "d"}, {}, "ac");
   CHECK(text(graph, merge_and_colocate(graph)) == "ac b d ");
@@ -89,7 +104,13 @@ TEST_CASE("the map and its way back agree on random graphs, and there are never 
     }
     const Graph graph = graph_of(names, edges);
     const auto most = static_cast<std::size_t>(random.between(1, 20));
-    const OpGroups groups = merge_and_colocate(graph, {.most_groups = most});
+    MergeOptions options{.most_groups = most};
+    if (round % 2 == 1) {
+      options.weight = IdMap<OpId, std::int64_t>(graph.op_count());
+      for (const OpId op : graph.ops()) options.weight[op] = random.between(0, 9);
+      options.heaviest = 6;
+    }
+    const OpGroups groups = merge_and_colocate(graph, options);
     CHECK(groups.ops.size() <= most);
     std::size_t ops = 0;
     for (std::size_t group = 0; group < groups.ops.size(); ++group) {

@@ -2,12 +2,12 @@
 
 #include <bit>
 #include <cassert>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <numbers>
 #include <utility>
 #include <vector>
+
+#include "trainyard/core/portable_math.hpp"
 
 namespace trainyard {
 
@@ -54,11 +54,8 @@ class Random {
 
   bool chance(double probability) { return uniform() < probability; }
 
-  /// Standard normal (Box and Muller).
-  double normal() {
-    const double radius = std::sqrt(-2 * std::log(1 - uniform()));
-    return radius * std::cos(2 * std::numbers::pi * uniform());
-  }
+  /// Standard normal, by its quantiles: the same on every machine. In the middle of one of 2^52 equal parts of (0, 1).
+  double normal() { return normal_quantile((static_cast<double>(next() >> 12) + 0.5) * 0x1p-52); }
 
   template <class T>
   void shuffle(std::vector<T>& items) {

@@ -73,7 +73,12 @@ LearnedPolicy parse_policy(std::string_view text, const std::string& name) {
     reader.get("format");
     if (const auto placer = reader.required("placer")) read(*placer, policy.placer, findings);
     if (const auto devices = reader.required("devices")) read(*devices, policy.devices, findings);
-    policy.groups = count(reader.required("groups"), "groups", findings);
+    policy.grouping.most = count(reader.required("groups"), "groups", findings);
+    policy.grouping.heaviest = 0;
+    if (const auto heaviest = reader.get("heaviest_group")) {
+      if (read(*heaviest, policy.grouping.heaviest, findings) && !(policy.grouping.heaviest >= 0))
+        findings.add(heaviest->begin_offset(), "range", "\"heaviest_group\" is negative", "0: no limit");
+    }
     if (const auto value = reader.get("trained", JsonKind::object)) {
       ObjectReader trained{*value, "\"trained\"", findings};
       if (const auto graphs = trained.get("graphs")) read(*graphs, policy.graphs, findings);
@@ -85,7 +90,7 @@ LearnedPolicy parse_policy(std::string_view text, const std::string& name) {
     }
     if (const auto weights = reader.required("weights", JsonKind::array))
       for (const JsonValue element : weights->children()) policy.weights.push_back(read_weights(element, findings));
-    if (policy.groups == 0 && findings.empty())
+    if (policy.grouping.most == 0 && findings.empty())
       findings.add(root->begin_offset(), "range", "\"groups\" is 0", "a policy places at least one group");
     reader.check_unknown_keys();
   }
@@ -94,8 +99,9 @@ LearnedPolicy parse_policy(std::string_view text, const std::string& name) {
 }
 
 void write_policy(const LearnedPolicy& policy, std::ostream& out) {
-  out << fmt::format("{{\"format\": \"{}\", \"placer\": {}, \"devices\": {}, \"groups\": {},\n", kFormat,
-                     json_string(policy.placer), json_list(policy.devices), policy.groups);
+  out << fmt::format("{{\"format\": \"{}\", \"placer\": {}, \"devices\": {}, \"groups\": {}, \"heaviest_group\": {},\n",
+                     kFormat, json_string(policy.placer), json_list(policy.devices), policy.grouping.most,
+                     policy.grouping.heaviest);
   out << fmt::format(
       " \"trained\": {{\"graphs\": {}, \"cluster\": {}, \"seed\": {}, \"updates\": {}, \"episodes\": {}}},\n",
       json_list(policy.graphs), json_string(policy.cluster), policy.seed, policy.updates, policy.episodes);

@@ -7,7 +7,15 @@ namespace {
 
 std::vector<PlacerParameter> common_parameters() {
   return {{"updates", "100", "how often the policy is improved, by the results of 8 placements (post: of 12)"},
-          {"groups", "128", "ops are merged into at most this many groups, which are placed"}};
+          {"groups", "128", "ops are merged into at most this many groups, which are placed"},
+          {"grouping", "balanced",
+           "balanced (no group has more than twice an even share of the run time), published (no limit)"}};
+}
+
+learned::Grouping grouping_of(const Parameters& given) {
+  learned::Grouping grouping{.most = given.count("groups", 1, 4096)};
+  if (given.choice("grouping", {"balanced", "published"}) == 1) grouping.heaviest = 0;
+  return grouping;
 }
 
 std::vector<PlacerParameter> placeto_parameters() {
@@ -15,7 +23,7 @@ std::vector<PlacerParameter> placeto_parameters() {
   list.push_back({"network", "placeto",
                   "placeto; ablations: simple-aggregator (all groups in one pool), simple-partitioner (no messages)"});
   list.push_back(
-      {"rewards", "terminal", "terminal (the placement's step time), intermediate (what each decision saved)"});
+      {"rewards", "intermediate", "intermediate (what each decision saved), terminal (the placement's step time)"});
   return list;
 }
 
@@ -24,7 +32,7 @@ Schedule best_of(const learned::PlacementTask& task, const learned::TrainResult&
 }
 
 Schedule place_trained(const Problem& problem, const Parameters& given, std::string_view placer, bool intermediate) {
-  const learned::PlacementTask task{problem, given.count("groups", 1, 4096)};
+  const learned::PlacementTask task{problem, grouping_of(given)};
   if (task.size() == 0) return {.placement = Placement(0)};
   const auto network = make_policy_network(placer, task.devices(), given.seed());
   const learned::TrainOptions options{.updates = given.count("updates", 0, 10'000'000),
@@ -47,7 +55,7 @@ std::vector<Placer> learned_placers() {
       [](const Problem& problem, const Parameters& given) {
         const std::size_t network = given.choice("network", {"placeto", "simple-aggregator", "simple-partitioner"});
         return place_trained(problem, given, learned_placer_names()[network],
-                             given.choice("rewards", {"terminal", "intermediate"}) == 1);
+                             given.choice("rewards", {"intermediate", "terminal"}) == 0);
       }));
   list.push_back(make_placer(
       {.name = "rnn",
@@ -72,7 +80,7 @@ std::vector<Placer> learned_placers() {
        .parameters = common_parameters(),
        .trains = true},
       [](const Problem& problem, const Parameters& given) {
-        const learned::PlacementTask task{problem, given.count("groups", 1, 4096)};
+        const learned::PlacementTask task{problem, grouping_of(given)};
         if (task.size() == 0) return Schedule{.placement = Placement(0)};
         return best_of(task,
                        learned::post(task, {.updates = given.count("updates", 0, 10'000'000), .seed = given.seed()}));

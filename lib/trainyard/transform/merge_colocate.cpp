@@ -1,6 +1,7 @@
 #include "trainyard/transform/merge_colocate.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -20,11 +21,14 @@ class Merger {
         options_(options),
         owner_(graph.op_count()),
         sends_(graph.op_count(), 0),
+        weight_(graph.op_count(), 0),
         out_(graph.op_count()),
-        in_(graph.op_count()) {
+        in_(graph.op_count()),
+        heaviest_(options.weight.empty() ? kNoLimit : options.heaviest) {
     std::iota(owner_.begin(), owner_.end(), Node{0});
     for (const OpId op : graph.ops()) {
       const auto from = static_cast<Node>(op.index());
+      if (!options.weight.empty()) weight_[from] = options.weight[op];
       for (const TensorId tensor : graph.outputs(op)) {
         sends_[from] += graph.bytes(tensor).count;
         for (const OpId reader : graph.consumers(tensor)) connect(from, reader, graph.bytes(tensor).count);
@@ -43,8 +47,22 @@ class Merger {
       const auto [at, is_first] = colocated.emplace(name, node);
       if (!is_first) merge(node, at->second);
     }
-    for (Node node = 0; node < owner_.size(); ++node)
-      if (owner_[node] == node) waiting_.emplace(sends_[node], node);
+    while (true) {
+      for (Node node = 0; node < owner_.size(); ++node)
+        if (owner_[node] == node) waiting_.emplace(sends_[node], node);
+      merge_waiting();
+      // Where no limit stood in the way, or each group sends enough, more passes change nothing.
+      if (alive_ <= options_.most_groups || !hindered_) break;
+      hindered_ = false;
+      heaviest_ = heaviest_ > kNoLimit / 2 ? kNoLimit : std::max<std::int64_t>(1, 2 * heaviest_);
+    }
+    return groups();
+  }
+
+ private:
+  static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+  void merge_waiting() {
     std::map<std::uint32_t, Node> lonely;  // by kind
     while (alive_ > options_.most_groups && !waiting_.empty()) {
       const auto [bytes, node] = *waiting_.begin();
@@ -56,13 +74,16 @@ class Merger {
         waiting_.emplace(sends_[*to], *to);
         continue;
       }
+      if (has_neighbour(node)) continue;
       const auto [at, is_first] = lonely.emplace(kind(node), node);
-      if (!is_first && find(at->second) != node) merge(node, find(at->second));
+      if (is_first || find(at->second) == node) continue;
+      if (fits(node, find(at->second)))
+        merge(node, find(at->second));
+      else
+        at->second = node;
     }
-    return groups();
   }
 
- private:
   void connect(Node from, OpId reader, std::int64_t bytes) {
     const auto to = static_cast<Node>(reader.index());
     out_[from][to] += bytes;
@@ -76,16 +97,30 @@ class Merger {
     return node;
   }
 
-  /// The neighbour with the largest edge among those of the same kind.
-  std::optional<Node> largest(const std::map<Node, std::int64_t>& edges, std::uint32_t of_kind) const {
+  bool fits(Node a, Node b) {
+    if (weight_[a] <= heaviest_ - weight_[b]) return true;
+    hindered_ = true;
+    return false;
+  }
+
+  /// The neighbour with the largest edge among those of the same kind that are not too heavy.
+  std::optional<Node> largest(const std::map<Node, std::int64_t>& edges, Node of) {
     std::optional<Node> best;
+    std::int64_t most = 0;
     for (const auto& [node, bytes] : edges)
-      if (kind(node) == of_kind && (!best || bytes > edges.at(*best))) best = node;
+      if (kind(node) == kind(of) && (!best || bytes > most) && fits(node, of)) {
+        best = node;
+        most = bytes;
+      }
     return best;
   }
-  std::optional<Node> partner(Node node) const {
-    const auto consumer = largest(out_[node], kind(node));
-    return consumer ? consumer : largest(in_[node], kind(node));
+  std::optional<Node> partner(Node node) {
+    const auto consumer = largest(out_[node], node);
+    return consumer ? consumer : largest(in_[node], node);
+  }
+  bool has_neighbour(Node node) const {
+    const auto same_kind = [&](const auto& edge) { return kind(edge.first) == kind(node); };
+    return std::ranges::any_of(out_[node], same_kind) || std::ranges::any_of(in_[node], same_kind);
   }
 
   /// `gone` becomes part of `into`.
@@ -111,6 +146,7 @@ class Merger {
     out_[gone].clear();
     in_[gone].clear();
     owner_[gone] = into;
+    weight_[into] += weight_[gone];
     --alive_;
   }
 
@@ -131,9 +167,12 @@ class Merger {
   const MergeOptions& options_;
   std::vector<Node> owner_;          // itself, or on the way to what it was merged into
   std::vector<std::int64_t> sends_;  // bytes to others
+  std::vector<std::int64_t> weight_;
   std::vector<std::map<Node, std::int64_t>> out_, in_;
   std::set<std::pair<std::int64_t, Node>> waiting_;
   std::size_t alive_ = 0;
+  std::int64_t heaviest_;
+  bool hindered_ = false;  // a merge was left out because of its weight
 };
 
 }  // namespace

@@ -18,6 +18,11 @@ struct MergeOptions {
   Bytes enough{std::numeric_limits<std::int64_t>::max()};
   /// Only ops with the same number go together; empty: any.
   IdMap<OpId, std::uint32_t> kind = {};
+  /// What an op weighs; empty: nothing.
+  IdMap<OpId, std::int64_t> weight = {};
+  /// Groups weigh at most this much; it doubles as long as it leaves more than most_groups. Colocation groups and
+  /// single ops may weigh more.
+  std::int64_t heaviest = std::numeric_limits<std::int64_t>::max();
 };
 
 /// The ops of a graph dealt to groups: the map there, and back.
@@ -29,7 +34,8 @@ struct OpGroups {
 /// Merge-and-colocate (Addanki et al.: Placeto, NeurIPS 2019, A.6): again and again the group that sends the fewest
 /// bytes to others joins the consumer to which it sends the most, or the producer from which it receives the most where
 /// it has no consumer, until there are few enough. Groups without neighbours join each other. Colocation groups of the
-/// graph stay together. Ties go to the group with the lower first op. The groups may depend on each other in cycles.
+/// graph stay together. As published, without a limit on their weight, one group grows and grows: it has half of the
+/// run time and more. Ties go to the group with the lower first op. The groups may depend on each other in cycles.
 OpGroups merge_and_colocate(const Graph& graph, const MergeOptions& options = {});
 
 }  // namespace trainyard

@@ -172,7 +172,7 @@ TEST_CASE("the rewards of the steps add up to what the episode saved") {
     const PlacetoNetwork<float> network{{.devices = task.devices()}, 1};
     const auto trial = network.run(task, &random);
     Evaluator evaluator{task};
-    const std::vector<double> costs = evaluator.costs_on_the_way(trial->devices, trial->order);
+    const std::vector<double> costs = evaluator.costs_on_the_way(task.start, trial->devices, trial->order);
     CHECK(costs.size() == trial->order.size() + 1);
     CHECK(costs.front() == task.start_cost);
     CHECK(costs.back() == evaluator.cost(trial->devices));

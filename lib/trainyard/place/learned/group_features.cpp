@@ -6,7 +6,6 @@
 #include "trainyard/core/id_map.hpp"
 
 namespace trainyard::learned {
-namespace {
 
 double mean_time(const Problem& problem, OpId op) {
   double time = 0, able = 0;
@@ -18,7 +17,6 @@ double mean_time(const Problem& problem, OpId op) {
   return time / able;
 }
 
-/// From each device to the next; 0 where there is but one.
 double mean_transfer_time(const Problem& problem, TensorId tensor) {
   const std::size_t count = problem.device_count();
   if (count < 2) return 0;
@@ -28,6 +26,8 @@ double mean_transfer_time(const Problem& problem, TensorId tensor) {
         problem.transfer_time(tensor, from, DeviceId{static_cast<std::uint32_t>((from.index() + 1) % count)}).count);
   return time / static_cast<double>(count);
 }
+
+namespace {
 
 /// The longest path that ends where the op starts, or that starts with it.
 struct Levels {

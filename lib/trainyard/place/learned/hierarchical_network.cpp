@@ -88,6 +88,7 @@ Variable HierarchicalNetwork<Scalar>::group_logits(learn::Tape<Scalar>& tape, co
 
 template <class Scalar>
 std::unique_ptr<Trial> HierarchicalNetwork<Scalar>::run(const PlacementTask& task, Random* random,
+                                                        std::span<const std::uint32_t>,
                                                         std::span<const std::uint32_t>) const {
   auto record = std::make_unique<Record>();
   const auto decide = [&](std::vector<double> p) {

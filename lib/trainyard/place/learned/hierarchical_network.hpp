@@ -19,8 +19,8 @@ class HierarchicalNetwork : public PolicyNetwork<Scalar> {
  public:
   HierarchicalNetwork(std::size_t devices, std::uint64_t seed, std::size_t groups = 16, std::size_t width = 32);
 
-  std::unique_ptr<Trial> run(const PlacementTask& task, Random* random,
-                             std::span<const std::uint32_t> order = {}) const override;
+  std::unique_ptr<Trial> run(const PlacementTask& task, Random* random, std::span<const std::uint32_t> order = {},
+                             std::span<const std::uint32_t> start = {}) const override;
   void add_gradients(const Trial& trial, const PlacementTask& task, std::span<const double> weights, double bonus,
                      learn::Gradients<Scalar>& gradients) const override;
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainyard/place/learned/grouping.hpp"
 #include "trainyard/place/learned/train_options.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -24,7 +25,7 @@ struct LearnedPolicy {
   };
   std::string placer;                // "placeto", or another of learned_placer_names()
   std::vector<std::string> devices;  // of the cluster that it was trained for, in order
-  std::size_t groups = 128;          // ops are merged to at most this many
+  learned::Grouping grouping;
   std::vector<Weights> weights;
   // where it comes from
   std::vector<std::string> graphs;
@@ -42,7 +43,7 @@ bool is_learned_placer(std::string_view name);
 
 struct PolicyTraining {
   std::string placer = "placeto";
-  std::size_t groups = 128;
+  learned::Grouping grouping = {};
   learned::TrainOptions options;
 };
 
@@ -54,8 +55,9 @@ struct TrainedPolicy {
 /// Trains one policy on these problems, which must have the same number of devices. Throws InputError ("device-count").
 TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraining& training);
 
-/// Zero-shot: one pass of the policy, always the most probable device, and no search. Throws InputError where the
-/// problem has another number of devices than the policy was trained for ("device-count"), and as network_of does.
+/// Zero-shot: a few passes of the policy (decide_in_passes), always the most probable device, and no search; never
+/// worse than the start. Throws InputError where the problem has another number of devices than the policy was trained
+/// for ("device-count"), and as network_of does.
 Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy);
 
 }  // namespace trainyard

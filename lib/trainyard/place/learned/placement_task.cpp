@@ -25,6 +25,21 @@ IdMap<OpId, std::uint32_t> kinds_of(const Problem& problem) {
   return kinds;
 }
 
+OpGroups groups_of(const Problem& problem, const Grouping& grouping) {
+  MergeOptions options{.most_groups = grouping.most, .kind = kinds_of(problem)};
+  if (grouping.heaviest > 0) {
+    options.weight = IdMap<OpId, std::int64_t>(problem.op_count());
+    std::int64_t all = 0;
+    for (const OpId op : problem.ops()) {
+      options.weight[op] = static_cast<std::int64_t>(mean_time(problem, op));
+      all += options.weight[op];
+    }
+    options.heaviest =
+        static_cast<std::int64_t>(grouping.heaviest * static_cast<double>(all) / static_cast<double>(grouping.most));
+  }
+  return merge_and_colocate(problem.graph(), options);
+}
+
 /// The device on which most of the group's time is.
 Devices devices_of(const PlacementTask& task, const Schedule& schedule) {
   Devices devices(task.size());
@@ -41,31 +56,50 @@ Devices devices_of(const PlacementTask& task, const Schedule& schedule) {
 
 }  // namespace
 
-PlacementTask::PlacementTask(const Problem& the_problem, std::size_t most_groups)
-    : problem(the_problem),
-      groups(merge_and_colocate(problem.graph(), {.most_groups = most_groups, .kind = kinds_of(problem)})),
-      sets(learn::RowLists{}) {
+PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& grouping)
+    : problem(the_problem), groups(groups_of(problem, grouping)), sets(learn::RowLists{}) {
   const Graph& graph = problem.graph();
-  std::vector<std::set<std::uint32_t>> in(size()), out(size());
+  std::vector<std::map<std::uint32_t, double>> in(size()), out(size());  // ns
   features = group_features(problem, groups);
   may_run.assign(size() * devices(), 1);
-  const auto link = [&](OpId from, OpId to) {
-    const std::uint32_t a = groups.of[from], b = groups.of[to];
-    if (a == b) return;
-    out[a].insert(b);
-    in[b].insert(a);
+  const auto link = [&](std::uint32_t from, std::uint32_t to, double time) {
+    if (from == to) return;
+    out[from][to] += time;
+    in[to][from] += time;
   };
+  load.assign(size(), 0);
+  double all = 0;
   for (const OpId op : problem.ops()) {
+    const std::uint32_t group = groups.of[op];
+    const double time = mean_time(problem, op);
+    load[group] += time;
+    all += time;
     for (const DeviceId device : problem.devices())
       if (!problem.can_run(op, device)) may_run[groups.of[op] * devices() + device.index()] = 0;
-    for (const TensorId tensor : graph.outputs(op))
-      for (const OpId reader : graph.consumers(tensor)) link(op, reader);
-    for (const OpId later : graph.before(op)) link(op, later);
+    for (const TensorId tensor : graph.outputs(op)) {
+      std::set<std::uint32_t> readers;
+      for (const OpId reader : graph.consumers(tensor)) readers.insert(groups.of[reader]);
+      for (const std::uint32_t reader : readers) link(group, reader, mean_transfer_time(problem, tensor));
+    }
+    for (const OpId later : graph.before(op)) link(group, groups.of[later], 0);
   }
+  from_parents.resize(size());
+  to_children.resize(size());
   for (std::size_t group = 0; group < size(); ++group) {
-    parents.add(std::vector<std::uint32_t>(in[group].begin(), in[group].end()));
-    children.add(std::vector<std::uint32_t>(out[group].begin(), out[group].end()));
+    double sum = load[group];
+    for (const auto* edges : {&in[group], &out[group]})
+      for (const auto& [other, time] : *edges) sum += time;
+    const auto add = [sum](const auto& edges, learn::RowLists& lists, std::vector<double>& shares) {
+      for (const auto& [other, time] : edges) {
+        lists.add_item(other);
+        shares.push_back(sum > 0 ? time / sum : 0);
+      }
+      lists.end_row();
+    };
+    add(in[group], parents, from_parents[group]);
+    add(out[group], children, to_children[group]);
   }
+  for (double& time : load) time *= all > 0 ? static_cast<double>(devices()) / all : 0;
   sets = learn::Reachability{children};
   if (size() == 0) return;
   Evaluator evaluator{*this};
@@ -115,19 +149,20 @@ double Evaluator::cost(const Devices& devices) {
   return static_cast<double>(peaks.makespan.count) + penalty(peaks);
 }
 
-std::vector<double> Evaluator::costs_on_the_way(const Devices& devices, std::span<const std::uint32_t> order) {
-  DeltaSimulation run{task_->problem, {.placement = task_->placement(task_->start)}};
+std::vector<double> Evaluator::costs_on_the_way(const Devices& start, const Devices& devices,
+                                                std::span<const std::uint32_t> order) {
+  DeltaSimulation run{task_->problem, {.placement = task_->placement(start)}};
   const auto cost = [&] {
     const double time = static_cast<double>(run.makespan().count);
     return may_exceed_ ? time + penalty(run.peaks()) : time;
   };
   std::vector<double> costs{cost()};
   for (const std::uint32_t group : order) {
-    if (devices[group] != task_->start[group]) {
+    if (devices[group] != start[group]) {
       run.try_move(task_->groups.ops[group], DeviceId{devices[group]});
       run.accept();
     }
-    costs.push_back(devices[group] == task_->start[group] ? costs.back() : cost());
+    costs.push_back(devices[group] == start[group] ? costs.back() : cost());
   }
   return costs;
 }

@@ -8,6 +8,7 @@
 #include "trainyard/core/id.hpp"
 #include "trainyard/learn/reachability.hpp"
 #include "trainyard/place/learned/group_features.hpp"
+#include "trainyard/place/learned/grouping.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/simulate/delta.hpp"
@@ -22,7 +23,7 @@ using Devices = std::vector<std::uint32_t>;
 /// A problem as a learned placer sees it: ops merged into groups (transform/merge_colocate.hpp), which are visited in
 /// topological order of their first ops.
 struct PlacementTask {
-  explicit PlacementTask(const Problem& problem, std::size_t most_groups = 128);
+  explicit PlacementTask(const Problem& problem, const Grouping& grouping = {});
 
   std::size_t size() const { return groups.ops.size(); }
   std::size_t devices() const { return problem.device_count(); }
@@ -34,6 +35,10 @@ struct PlacementTask {
   Problem problem;
   OpGroups groups;
   learn::RowLists parents, children;  // groups that send to, and receive from, each group
+  /// Of each group and each of its parents and children the time that their transfers take, over that of all its
+  /// transfers and its run time.
+  std::vector<std::vector<double>> from_parents, to_children;
+  std::vector<double> load;  // run time of each group over what each device has of an even split
   learn::Reachability sets;
   learn::Matrix<double> features;     // group_features()
   std::vector<std::uint8_t> may_run;  // group x device
@@ -50,9 +55,10 @@ class Evaluator {
   explicit Evaluator(const PlacementTask& task);
 
   double cost(const Devices& devices);
-  /// Costs on the way from the start to `devices`, one group after the other in `order`: order.size() + 1 numbers, the
+  /// Costs on the way from `start` to `devices`, one group after the other in `order`: order.size() + 1 numbers, the
   /// first the start's.
-  std::vector<double> costs_on_the_way(const Devices& devices, std::span<const std::uint32_t> order);
+  std::vector<double> costs_on_the_way(const Devices& start, const Devices& devices,
+                                       std::span<const std::uint32_t> order);
 
  private:
   double penalty(const MemoryPeaks& peaks) const;

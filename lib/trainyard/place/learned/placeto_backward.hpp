@@ -21,6 +21,7 @@ class PlacetoBackward {
   void run(M logits) {
     for (std::size_t step = 0; step < record_.from.size(); ++step)
       gradients_[layers_.stay].row(record_.from[step]) += logits.row(learn::index(step));
+    through_devices(logits);
     M hidden = zero(record_.hidden);
     back_through_dense(parameters_, layers_.output, record_.hidden.rows(), logits, gradients_, &hidden);
     back_through_relu(record_.hidden, hidden);
@@ -43,6 +44,14 @@ class PlacetoBackward {
     return M::Zero(learn::index(like.size()), learn::index(like.width()));
   }
   static Scalar* row(M& matrix, std::size_t i) { return matrix.data() + learn::index(i) * matrix.cols(); }
+
+  void through_devices(const M& logits) {
+    M scores = Eigen::Map<const M>(logits.data(), logits.size(), 1);
+    M hidden = zero(record_.device_hidden);
+    back_through_dense(parameters_, layers_.device_output, record_.device_hidden.rows(), scores, gradients_, &hidden);
+    back_through_relu(record_.device_hidden, hidden);
+    back_through_dense<Scalar>(parameters_, layers_.device, record_.device.rows(), hidden, gradients_, nullptr);
+  }
 
   void through_pool(std::size_t p, std::size_t column, M& known, M& embeddings) {
     const auto& pool = record_.pools[p];

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trainyard/learn/layers.hpp"
+#include "trainyard/place/learned/group_features.hpp"
 #include "trainyard/place/learned/growing_rows.hpp"
 #include "trainyard/place/learned/policy_network.hpp"
 
@@ -23,9 +24,15 @@ struct PlacetoSizes {
   std::size_t rounds = 4;   // of messages; 0 in the ablations, whatever stands here
   std::size_t pool = 16;    // of what is known of a set of groups
   std::size_t hidden = 64;  // of the policy
+  std::size_t device = 16;  // of what is known of a device
   double moves = 0.05;      // about this share of the groups leaves the start placement at first
   Embedding embedding = Embedding::messages;
 };
+
+/// What is known of a device where a group is to go to: its load with what is on it now, without the group, and that of
+/// the groups parallel to it alone, over the sum of all; of the group's transfers those
+/// with it, from parents and to children; whether the group is there; and the group's static features.
+inline constexpr std::size_t kDeviceFeatures = 5 + kStaticFeatures;
 
 /// The layers of the network, all with a ReLU but for the last one.
 struct PlacetoLayers {
@@ -34,7 +41,8 @@ struct PlacetoLayers {
   learn::MessagePassing messages[2];  // down from parents, up from children
   std::vector<learn::SetPooling> pools;
   learn::Dense hidden, output;
-  std::size_t stay = 0;  // devices x devices: what the current group's device adds to the logits
+  learn::Dense device, device_output;  // the same weights for every device
+  std::size_t stay = 0;                // devices x devices: what the current group's device adds to the logits
 };
 
 /// The rows of an episode: which were computed, from which, and their values. A row of a round is made of a row of the
@@ -67,8 +75,9 @@ struct PlacetoRecord : Trial {
   GrowingRows<Scalar> embeddings;
   std::vector<std::uint32_t> own;  // of each step the current group's embedding
   std::vector<Pool> pools;
-  GrowingRows<Scalar> known, hidden;  // of each step
-  std::vector<std::uint32_t> from;    // of each step the device of the current group before it
+  GrowingRows<Scalar> known, hidden;          // of each step
+  GrowingRows<Scalar> device, device_hidden;  // of each step and device
+  std::vector<std::uint32_t> from;            // of each step the device of the current group before it
 };
 
 }  // namespace trainyard::learned

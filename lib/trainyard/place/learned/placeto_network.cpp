@@ -50,6 +50,9 @@ PlacetoNetwork<Scalar>::PlacetoNetwork(const PlacetoSizes& sizes, std::uint64_t 
   layers_.hidden = learn::Dense::make(all, "hidden", known, sizes_.hidden, random);
   layers_.output = learn::Dense::make(all, "output", sizes_.hidden, sizes_.devices, random);
   all[layers_.output.weight] *= Scalar{0.3F};  // nearly even at first
+  layers_.device = learn::Dense::make(all, "device", kDeviceFeatures, sizes_.device, random);
+  layers_.device_output = learn::Dense::make(all, "device.output", sizes_.device, 1, random);
+  all[layers_.device_output.weight] *= Scalar{0.3F};
   layers_.stay = all.add_zero("stay", sizes_.devices, sizes_.devices);
   const double others = static_cast<double>(std::max<std::size_t>(2, sizes_.devices) - 1);
   all[layers_.stay].diagonal().setConstant(
@@ -58,9 +61,10 @@ PlacetoNetwork<Scalar>::PlacetoNetwork(const PlacetoSizes& sizes, std::uint64_t 
 
 template <class Scalar>
 std::unique_ptr<Trial> PlacetoNetwork<Scalar>::run(const PlacementTask& task, Random* random,
-                                                   std::span<const std::uint32_t> order) const {
+                                                   std::span<const std::uint32_t> order,
+                                                   std::span<const std::uint32_t> start) const {
   auto record = std::make_unique<Record>();
-  record->devices = task.start;
+  record->devices = start.empty() ? task.start : Devices(start.begin(), start.end());
   std::vector<std::uint32_t> all(task.size());
   std::iota(all.begin(), all.end(), std::uint32_t{0});
   record->order = order.empty() ? all : std::vector<std::uint32_t>(order.begin(), order.end());
@@ -112,8 +116,18 @@ Variable PlacetoNetwork<Scalar>::logits(learn::Tape<Scalar>& tape, const Record&
     known.push_back(layers_.pools[p](tape, embeddings, record.pools[p].sets));
   Matrix<Scalar> from = Matrix<Scalar>::Zero(index(record.from.size()), index(sizes_.devices));
   for (std::size_t step = 0; step < record.from.size(); ++step) from(index(step), record.from[step]) = 1;
-  return tape.add(layers_.output(tape, tape.relu(layers_.hidden(tape, tape.concat(known)))),
-                  tape.matmul(tape.constant(std::move(from)), tape.parameter(layers_.stay)));
+  const Variable scores =
+      layers_.device_output(tape, tape.relu(layers_.device(tape, tape.constant(record.device.matrix()))));
+  std::vector<Variable> columns;
+  for (std::size_t device = 0; device < sizes_.devices; ++device) {
+    std::vector<std::uint32_t> items;
+    for (std::size_t step = 0; step < record.from.size(); ++step)
+      items.push_back(static_cast<std::uint32_t>(step * sizes_.devices + device));
+    columns.push_back(tape.take_rows(scores, std::move(items)));
+  }
+  return tape.add(tape.add(layers_.output(tape, tape.relu(layers_.hidden(tape, tape.concat(known)))),
+                           tape.matmul(tape.constant(std::move(from)), tape.parameter(layers_.stay))),
+                  tape.concat(columns));
 }
 
 template <class Scalar>

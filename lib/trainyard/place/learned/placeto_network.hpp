@@ -15,11 +15,14 @@ namespace trainyard::learned {
 ///     x_v = relu(W features_v)          s_v = relu(S x_v), the start of both directions, each with its own weights
 ///     y_v = s_v + relu(G sum of relu(F y_u) / sqrt(n)), `rounds` times, over its n parents (children)
 ///     e_v = [y_v down, y_v up]
-///     p = softmax(MLP [e_v, pool(ancestors), pool(descendants), pool(parallel)] + R_d), d the device of v now
+///     p_i = softmax(MLP [e_v, pool(ancestors), pool(descendants), pool(parallel)]_i + MLP' z_vi + R_di), d the device
+///     of v now
 ///
-/// R, which the paper does not have, is a multiple of the identity at first: a new policy keeps most of the start
-/// placement, and so learns from what small changes of it save. From even chances, policies learned to put everything
-/// on one device, which is far better than chance and worse than the start, and stayed there.
+/// z_vi, which the paper does not have, is what is known of device i (kDeviceFeatures); its MLP is the same for all
+/// devices, so that what is learned of one holds for all. R, which the paper does not have either, is a multiple of the
+/// identity at first: a new policy keeps most of the start placement, and so learns from what small changes of it save.
+/// From even chances, policies learned to put everything on one device, which is far better than chance and worse than
+/// the start, and stayed there.
 ///
 /// From one step to the next only two groups have new features, so only what is within `rounds` edges of them is
 /// computed anew; each row that is computed has a number, and the gradient of an episode is one pass back over those
@@ -29,8 +32,9 @@ class PlacetoNetwork : public PolicyNetwork<Scalar> {
  public:
   PlacetoNetwork(const PlacetoSizes& sizes, std::uint64_t seed);
 
-  std::unique_ptr<Trial> run(const PlacementTask& task, Random* random,
-                             std::span<const std::uint32_t> order = {}) const override;
+  std::unique_ptr<Trial> run(const PlacementTask& task, Random* random, std::span<const std::uint32_t> order = {},
+                             std::span<const std::uint32_t> start = {}) const override;
+  bool improves_a_start() const override { return true; }
   void add_gradients(const Trial& trial, const PlacementTask& task, std::span<const double> weights, double bonus,
                      learn::Gradients<Scalar>& gradients) const override;
 

@@ -26,7 +26,8 @@ class PlacetoRollout {
         values_(nodes_ * width_, Scalar{0}),
         version_x_(nodes_),
         version_e_(nodes_),
-        stale_(nodes_, 0) {
+        stale_(nodes_, 0),
+        loads_(sizes.devices) {
     record.features = GrowingRows<Scalar>{width_};
     record.x = GrowingRows<Scalar>{sizes.width};
     for (const std::size_t up : {0U, 1U}) {
@@ -42,10 +43,13 @@ class PlacetoRollout {
     for (auto& pool : record.pools) pool.members = pool.sums = GrowingRows<Scalar>{sizes.pool};
     record.known = GrowingRows<Scalar>{static_cast<std::size_t>(parameters[layers.hidden.weight].rows())};
     record.hidden = GrowingRows<Scalar>{sizes.hidden};
+    record.device = GrowingRows<Scalar>{kDeviceFeatures};
+    record.device_hidden = GrowingRows<Scalar>{sizes.device};
     for (std::size_t node = 0; node < nodes_; ++node) {
       for (std::size_t i = 0; i < kStaticFeatures; ++i)
         value(node, i) = static_cast<Scalar>(task.features(learn::index(node), learn::index(i)));
-      value(node, kStaticFeatures + 1 + task.start[node]) = 1;
+      value(node, kStaticFeatures + 1 + record.devices[node]) = 1;
+      loads_[record.devices[node]] += task.load[node];
     }
   }
 
@@ -53,6 +57,8 @@ class PlacetoRollout {
   void place(std::uint32_t node, std::uint32_t from, std::uint32_t to) {
     value(node, kStaticFeatures + 1 + from) = 0;
     value(node, kStaticFeatures + 1 + sizes_.devices + to) = 1;
+    loads_[from] -= task_.load[node];
+    loads_[to] += task_.load[node];
   }
 
   /// Computes anew what depends on the features of these nodes, ascending.
@@ -103,10 +109,38 @@ class PlacetoRollout {
     append_dense(parameters_, layers_.output, record_.hidden.last(1), logits);
     record_.from.push_back(record_.devices[node]);
     add_scaled(parameters_[layers_.stay].row(record_.from.back()).data(), sizes_.devices, Scalar{1}, logits.row(0));
+    look_at_devices(node);
+    append_dense_relu(parameters_, layers_.device, record_.device.last(sizes_.devices), record_.device_hidden);
+    GrowingRows<Scalar> scores{1};
+    append_dense(parameters_, layers_.device_output, record_.device_hidden.last(sizes_.devices), scores);
+    add_scaled(scores.row(0), sizes_.devices, Scalar{1}, logits.row(0));
     return learn::probabilities<Scalar>(logits.matrix().row(0), task_.allowed(node));
   }
 
  private:
+  /// A row of kDeviceFeatures for each device.
+  void look_at_devices(std::uint32_t node) {
+    const Devices& now = record_.devices;
+    const double most = static_cast<double>(sizes_.devices);
+    Scalar* const rows = record_.device.append(sizes_.devices);
+    std::fill_n(rows, sizes_.devices * kDeviceFeatures, Scalar{0});
+    const auto add = [&](std::uint32_t device, std::size_t feature, double x) {
+      rows[device * kDeviceFeatures + feature] += static_cast<Scalar>(x);
+    };
+    for (const std::uint32_t other : task_.sets.parallel[node]) add(now[other], 1, task_.load[other] / most);
+    for (std::size_t i = 0; i < task_.parents[node].size(); ++i)
+      add(now[task_.parents[node][i]], 2, task_.from_parents[node][i]);
+    for (std::size_t i = 0; i < task_.children[node].size(); ++i)
+      add(now[task_.children[node][i]], 3, task_.to_children[node][i]);
+    add(now[node], 4, 1);
+    for (std::uint32_t device = 0; device < sizes_.devices; ++device) {
+      const double own = device == now[node] ? task_.load[node] : 0;
+      add(device, 0, (loads_[device] - own) / most);
+      for (std::size_t i = 0; i < kStaticFeatures; ++i)
+        add(device, 5 + i, task_.features(learn::index(node), learn::index(i)));
+    }
+  }
+
   Scalar& value(std::size_t node, std::size_t feature) { return values_[node * width_ + feature]; }
 
   /// The rounds of one direction; afterwards dirty_[up] has the nodes with a new row in the last one, ascending.
@@ -192,6 +226,7 @@ class PlacetoRollout {
   std::vector<std::vector<std::uint32_t>> version_[2];  // of each round, the row of each node
   std::vector<std::uint32_t> dirty_[2], both_;
   std::vector<std::uint8_t> stale_;
+  std::vector<double> loads_;  // of each device now
   GrowingRows<Scalar> whole_;
 };
 

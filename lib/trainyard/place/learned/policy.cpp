@@ -71,7 +71,7 @@ TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraini
       throw InputError({.code = "device-count",
                         .message = "the problems do not have the same number of devices",
                         .help = "train one policy for each number"});
-    tasks.emplace_back(problem, training.groups);
+    tasks.emplace_back(problem, training.grouping);
   }
   const auto network = make_policy_network(training.placer, problems.front().device_count(), training.options.seed);
   TrainedPolicy trained;
@@ -79,7 +79,7 @@ TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraini
   trained.policy = policy_value(*network);
   trained.policy.placer = training.placer;
   trained.policy.devices = device_names(problems.front());
-  trained.policy.groups = training.groups;
+  trained.policy.grouping = training.grouping;
   for (const Problem& problem : problems) trained.policy.graphs.push_back(problem.graph().name());
   trained.policy.cluster = problems.front().cluster().name();
   trained.policy.seed = training.options.seed;
@@ -115,8 +115,10 @@ Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy) {
                                 policy.cluster, problem.cluster().name(), problem.device_count()),
          .help = fmt::format("train one for this cluster: trainyard train --placer {}", policy.placer)});
   const auto network = network_of(policy);
-  const learned::PlacementTask task{problem, policy.groups};
-  return {.placement = task.placement(network->run(task, nullptr)->devices), .placer = policy.placer};
+  const learned::PlacementTask task{problem, policy.grouping};
+  if (task.size() == 0) return {.placement = Placement(0), .placer = policy.placer};
+  learned::Evaluator evaluator{task};
+  return {.placement = task.placement(learned::decide_in_passes(*network, task, evaluator)), .placer = policy.placer};
 }
 
 }  // namespace trainyard

@@ -27,9 +27,13 @@ class PolicyNetwork {
   virtual ~PolicyNetwork() = default;
 
   /// Draws each decision with `random`; null: takes the most probable one. `order` visits the groups in another order
-  /// than the task's; empty: the task's. May run on several threads at once.
+  /// than the task's; empty: the task's. Decisions change `start`; empty: the task's. May run on several
+  /// threads at once.
   virtual std::unique_ptr<Trial> run(const PlacementTask& task, Random* random,
-                                     std::span<const std::uint32_t> order = {}) const = 0;
+                                     std::span<const std::uint32_t> order = {},
+                                     std::span<const std::uint32_t> start = {}) const = 0;
+  /// Whether decisions depend on the start.
+  virtual bool improves_a_start() const { return false; }
   /// Adds to `gradients` the derivative by the parameters of sum over the decisions of
   ///     -weight log p(action) - bonus entropy(p)
   virtual void add_gradients(const Trial& trial, const PlacementTask& task, std::span<const double> weights,

@@ -50,7 +50,8 @@ RnnNetwork<Scalar>::RnnNetwork(std::size_t devices, std::uint64_t seed, std::siz
 
 template <class Scalar>
 std::unique_ptr<Trial> RnnNetwork<Scalar>::run(const PlacementTask& task, Random* random,
-                                               std::span<const std::uint32_t> order) const {
+                                               std::span<const std::uint32_t> order,
+                                               std::span<const std::uint32_t>) const {
   auto record = std::make_unique<Record>();
   record->order.assign(order.begin(), order.end());
   if (order.empty()) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -26,10 +27,19 @@ void for_each(std::size_t count, unsigned threads, const Work& work) {
 
 struct Episode {
   std::size_t task = 0;
+  bool from_best = false;
   std::unique_ptr<Trial> trial;
   double cost = 0;
-  std::vector<double> returns;  // of each step
-  std::vector<double> weights;  // advantages
+  Devices best;  // of the placements that it evaluated
+  double best_cost = 0;
+  std::size_t evaluations = 1;
+  std::vector<double> returns;  // of each decision, by the group that it places
+  std::vector<double> weights;  // advantages of each step
+
+  /// Where returns has this step's.
+  std::size_t decision(std::size_t step) const {
+    return trial->order.size() == trial->actions.size() ? trial->order[step] : step;
+  }
   learn::Gradients<float> gradients;
 };
 
@@ -41,7 +51,7 @@ class Trainer {
         options_(options),
         threads_(std::max(1U, options.threads ? options.threads : std::thread::hardware_concurrency())),
         evaluators_(threads_ * tasks.size()),
-        past_(tasks.size()),
+        past_(2 * tasks.size()),
         adam_(policy.parameters) {
     for (const PlacementTask& task : tasks) {
       result_.best.push_back(task.start);
@@ -69,16 +79,19 @@ class Trainer {
   void decide_once() {
     if (result_.updates == 0) return;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      const auto trial = policy_.run(tasks_[i], nullptr);
-      consider(i, trial->devices, Evaluator{tasks_[i]}.cost(trial->devices));
+      Evaluator evaluator{tasks_[i]};
+      const Devices devices = decide_in_passes(policy_, tasks_[i], evaluator);
+      ++result_.episodes;
+      consider(i, devices, evaluator.cost(devices));
     }
   }
 
   void consider(std::size_t task, const Devices& devices, double cost) {
-    ++result_.episodes;
-    if (cost >= result_.best_cost[task]) return;
-    result_.best_cost[task] = cost;
+    if (cost > result_.best_cost[task]) return;
+    // One of equals goes on, so that searches from the best cross plains.
     result_.best[task] = devices;
+    if (cost == result_.best_cost[task]) return;
+    result_.best_cost[task] = cost;
     result_.episode_of_best = result_.episodes;
   }
 
@@ -99,6 +112,7 @@ class Trainer {
     std::vector<Episode> episodes(options_.episodes);
     for_each(episodes.size(), threads_, [&](std::size_t i, unsigned thread) {
       episodes[i].task = (update * several + i % several) % tasks_.size();
+      episodes[i].from_best = options_.from_best && policy_.improves_a_start() && i / several % 2 == 1;
       run_episode(episodes[i], update * options_.episodes + i, thread);
     });
     keep_best(episodes);
@@ -129,47 +143,82 @@ class Trainer {
     auto& evaluator = evaluators_[thread * tasks_.size() + episode.task];
     if (!evaluator) evaluator.emplace(task);
     Random random = Random::stream(options_.seed, number);
-    episode.trial = policy_.run(task, &random);
+    const Devices& start = episode.from_best ? result_.best[episode.task] : task.start;
+    std::vector<std::uint32_t> order;
+    if (episode.from_best) {
+      // In any order, so that what comes first is no group's privilege.
+      order.resize(task.size());
+      std::iota(order.begin(), order.end(), std::uint32_t{0});
+      random.shuffle(order);
+    }
+    episode.trial = policy_.run(task, &random, order, start);
+    episode.best = episode.trial->devices;
     const double unit = std::max(1.0, task.start_cost);
     const std::size_t steps = episode.trial->actions.size();
-    if (options_.intermediate && episode.trial->order.size() == steps) {
-      const auto costs = evaluator->costs_on_the_way(episode.trial->devices, episode.trial->order);
+    const bool on_the_way = options_.intermediate && steps > 0 && episode.trial->order.size() == steps;
+    if (on_the_way) {
+      const auto costs = evaluator->costs_on_the_way(start, episode.trial->devices, episode.trial->order);
       episode.cost = costs.back();
-      for (std::size_t step = 0; step < steps; ++step)
-        episode.returns.push_back((costs[step] - costs.back()) / unit);  // the sum of what each step from here on saves
+      count_the_way(episode, start, costs);
+      episode.returns.resize(steps);
+      double later = 0;
+      for (std::size_t step = steps; step-- > 0;) {
+        later = (costs[step] - costs[step + 1]) / unit + options_.discount * later;
+        episode.returns[episode.decision(step)] = later;
+      }
     } else {
       episode.cost = evaluator->cost(episode.trial->devices);
       episode.returns.assign(steps, -episode.cost / unit);
     }
+    if (!on_the_way) episode.best_cost = episode.cost;
+  }
+
+  /// Each placement on the way was evaluated, too; the best of them is the episode's.
+  static void count_the_way(Episode& episode, const Devices& start, const std::vector<double>& costs) {
+    const auto& order = episode.trial->order;
+    const auto least = std::min_element(costs.begin() + 1, costs.end());
+    episode.best_cost = *least;
+    episode.best = start;
+    episode.evaluations = 0;
+    for (std::size_t step = 0; step < order.size(); ++step) {
+      const std::uint32_t group = order[step], device = episode.trial->devices[group];
+      episode.evaluations += device != start[group];
+      if (static_cast<std::ptrdiff_t>(step) < least - costs.begin()) episode.best[group] = device;
+    }
   }
 
   void keep_best(const std::vector<Episode>& episodes) {
-    double sum = 0;
+    double sum = 0, count = 0;
     for (const Episode& episode : episodes) {
-      consider(episode.task, episode.trial->devices, episode.cost);
+      result_.episodes += episode.evaluations;
+      consider(episode.task, episode.best, episode.best_cost);
+      if (episode.from_best) continue;
       sum += episode.cost / std::max(1.0, tasks_[episode.task].start_cost);
+      ++count;
     }
-    result_.curve.push_back(sum / static_cast<double>(episodes.size()));
+    result_.curve.push_back(sum / count);
   }
 
   void set_weights(std::vector<Episode>& episodes) {
-    for (const Episode& episode : episodes) past_[episode.task].push_back(episode.returns);
-    std::vector<double> squares(tasks_.size()), count(tasks_.size());
+    const auto like = [](const Episode& episode) { return 2 * episode.task + episode.from_best; };
+    for (const Episode& episode : episodes) past_[like(episode)].push_back(episode.returns);
+    std::vector<double> squares(past_.size()), count(past_.size());
     for (Episode& episode : episodes) {
-      const auto& past = past_[episode.task];
+      const auto& past = past_[like(episode)];
       for (std::size_t step = 0; step < episode.returns.size(); ++step) {
         double baseline = 0;
-        for (const auto& returns : past) baseline += returns[step];
+        const std::size_t decision = episode.decision(step);
+        for (const auto& returns : past) baseline += returns[decision];
         baseline /= static_cast<double>(past.size());
-        episode.weights.push_back(episode.returns[step] - baseline);
-        squares[episode.task] += episode.weights.back() * episode.weights.back();
-        ++count[episode.task];
+        episode.weights.push_back(episode.returns[decision] - baseline);
+        squares[like(episode)] += episode.weights.back() * episode.weights.back();
+        ++count[like(episode)];
       }
     }
     for (Episode& episode : episodes) {
-      const double deviation = std::sqrt(squares[episode.task] / std::max(1.0, count[episode.task]));
+      const double deviation = std::sqrt(squares[like(episode)] / std::max(1.0, count[like(episode)]));
       if (deviation > 1e-9)
-        for (double& weight : episode.weights) weight /= std::max(deviation, least_deviation_);
+        for (double& weight : episode.weights) weight /= deviation;
     }
     for (auto& past : past_)
       while (past.size() > options_.window) past.pop_front();
@@ -180,15 +229,31 @@ class Trainer {
   const TrainOptions& options_;
   unsigned threads_;
   std::vector<std::optional<Evaluator>> evaluators_;   // thread x task
-  std::vector<std::deque<std::vector<double>>> past_;  // returns of each task's last episodes
+  std::vector<std::deque<std::vector<double>>> past_;  // returns of each task's last episodes, by start
   learn::Adam<float> adam_;
   std::optional<learn::Parameters<float>> kept_;
   double kept_sum_ = 0;
-  double least_deviation_ = 0;
   TrainResult result_;
 };
 
 }  // namespace
+
+Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask& task, Evaluator& evaluator,
+                         std::span<const std::uint32_t> order) {
+  Devices best = task.start, now = task.start;
+  double least = task.start_cost;
+  const int passes = policy.improves_a_start() ? kPasses : 1;
+  for (int pass = 0; pass < passes; ++pass) {
+    Devices next = policy.run(task, nullptr, order, now)->devices;
+    if (next == now) break;
+    now = std::move(next);
+    const double cost = evaluator.cost(now);
+    if (cost >= least) continue;
+    least = cost;
+    best = now;
+  }
+  return best;
+}
 
 TrainResult train(PolicyNetwork<float>& policy, std::span<const PlacementTask> tasks, const TrainOptions& options) {
   return Trainer{policy, tasks, options}.run();

@@ -12,11 +12,19 @@ namespace trainyard::learned {
 ///     sum over the steps t of  (G_t - b_t) grad log p(a_t) + bonus grad entropy(p_t)
 ///
 /// where G_t is the return from step t on, minus the cost over the start's cost, or with intermediate rewards the costs
-/// saved by the steps from t on; and b_t the mean of G_t over this task's episodes in the update and some before it.
-/// G_t - b_t are divided by their standard deviation over the task's episodes in the update, so that no task outweighs
-/// others. Rates and bonuses fall in equal steps. Gradients are summed in the order of the episodes. At the end the
-/// policy has the parameters whose last 5 updates (with more tasks, as many) had the least mean cost, and what it then
-/// decides without chance on each task counts as a placement seen.
+/// saved by the steps from t on, later ones discounted; and b_t the mean of G_t over this task's episodes in the update
+/// and some before it, those from the start and those from the best placement seen apart. G_t - b_t are divided by
+/// their standard deviation over the same episodes of the update, so that no task outweighs others. Rates and bonuses
+/// fall in equal steps. Gradients are summed in the order of the episodes. At the end the policy has the parameters
+/// whose last 5 updates (with more tasks, as many) had the least mean cost, and what it then decides without chance on
+/// each task counts as a placement seen.
 TrainResult train(PolicyNetwork<float>& policy, std::span<const PlacementTask> tasks, const TrainOptions& options);
+
+/// What a policy makes of a task without chance and without a search: passes from the start on, each from where the
+/// last one ended, until one changes nothing, at most kPasses; then the best of the start and of what passes ended
+/// with. One pass of a network that does not improve a start.
+inline constexpr int kPasses = 4;
+Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask& task, Evaluator& evaluator,
+                         std::span<const std::uint32_t> order = {});
 
 }  // namespace trainyard::learned

@@ -14,6 +14,11 @@ struct TrainOptions {
   std::uint64_t seed = 1;
   bool intermediate =
       false;  // a reward after each decision, their sum the same; needs decisions that each place a group
+  /// With intermediate rewards: what one that comes a decision later counts.
+  double discount = 0.8;
+  /// Of each task every second episode goes on from the best placement seen, and visits the groups in any order, where
+  /// the network improves a start. The curve and what is kept look at the others alone.
+  bool from_best = true;
   double first_rate = 1e-2, last_rate = 1e-3;
   double first_bonus = 0.001, last_bonus = 0.0001;  // of the entropy
   double clip = 1.25;                               // the gradient's norm
@@ -36,7 +41,7 @@ struct TrainResult {
   std::vector<double> best_cost;
   std::vector<double> curve;        // of each update, the mean over its episodes of cost / the start's cost
   std::size_t updates = 0;          // done
-  std::size_t episodes = 0;         // placements evaluated
+  std::size_t episodes = 0;         // placements evaluated: with intermediate rewards, all that episodes pass through
   std::size_t episode_of_best = 0;  // how many were evaluated when the last improvement was found
 };
 

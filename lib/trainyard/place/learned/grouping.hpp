@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+
+namespace trainyard::learned {
+
+/// How ops are merged before they are placed (transform/merge_colocate.hpp).
+struct Grouping {
+  std::size_t most = 128;  // groups
+  /// A group's run time, at most this many times an even share of all; 0: no limit, as published, which leaves most of
+  /// the run time of Inception-v3 in one group.
+  double heaviest = 2;
+
+  friend bool operator==(const Grouping&, const Grouping&) = default;
+};
+
+}  // namespace trainyard::learned
