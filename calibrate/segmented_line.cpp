@@ -10,7 +10,7 @@ namespace trainyard::detail {
 namespace {
 
 constexpr std::size_t kLeastPoints = 3;  // of each of several lines
-constexpr double kLeastSlope = 1e-6;     // ns per byte: 10^15 B/s
+constexpr double kLeastSlope = 1e-9;     // ns per byte: 1 ns for a GB
 
 struct FittedLine {
   Line line;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,8 +39,10 @@ struct StepTrace {
   IdMap<DeviceId, Bytes> peak;               // held at once, by the rules of Timeline
   Bytes allocated;                           // the most that tensors took of this machine's memory at once
   IdMap<OpId, Nanoseconds> lost;             // of each op's time: other work had its core; empty: none
-  Nanoseconds delayed;                       // by how much ops began late for other work, in all
+  IdMap<OpId, Nanoseconds> late;             // by how much each began late for other work; empty: none
+  Nanoseconds delayed;                       // the sum of these
   IdMap<DeviceId, GapSum> gaps;              // but for those in which other work had the core; empty: not known
+  Nanoseconds clock_skew;                    // by which times of different devices may be apart
   std::string contaminated;                  // why its times do not count ("other-work"); empty: they do
   std::vector<std::string> hazards;          // wrong orders and uses of memory, of a backend that looks for them
   double loss = 0;                           // of a recipe that has one
@@ -71,6 +74,22 @@ struct ThreadSample {
   std::vector<std::pair<int, double>> tried;  // threads, median in nanoseconds
 };
 
+/// What ran within the ops of some steps, as the vendor's tracer saw it. Tracing slows steps: no makespan is taken from
+/// them.
+struct TracedOps {
+  struct Op {
+    OpId op;
+    std::vector<Nanoseconds> spans;  // of each step: from the start of its first kernel to the end of its last
+    Nanoseconds kernels;             // the sum over its kernels, in the last step
+    std::vector<std::string> names;  // of these
+  };
+  std::vector<Op> ops;
+  double ratio = 1;              // of a traced step's time to that of one which is not traced
+  std::size_t unattributed = 0;  // kernels that belong to no op
+  std::size_t dropped = 0;       // records that were lost; the steps that lost them do not count
+  std::string missing;           // why nothing was traced
+};
+
 /// What executes schedules on hardware. The rest of the profiler sees nothing else of a device.
 class Backend {
  public:
@@ -81,7 +100,21 @@ class Backend {
   virtual std::unique_ptr<PreparedRun> prepare(const Problem& problem, const Workload& workload,
                                                const Schedule& schedule) = 0;
 
+  /// What times ops of the device: the host's clock, or events on the device.
+  virtual std::string clock(const Device&) const { return "host"; }
+  /// Of device `index` of a cluster: its clocks, power, driver, libraries.
+  virtual Details device_details(const Cluster&, DeviceId) const { return {}; }
+
+  /// Whether links take the time that the problem says: then a link of known time shows what measuring one adds.
+  virtual bool emulates_links() const { return false; }
+
   // What a backend may know besides; nothing where it does not.
+
+  /// `steps` steps of the schedule, traced, in a run of their own.
+  virtual std::optional<TracedOps> trace_ops(const Problem&, const Workload&, const Schedule&, int steps) {
+    static_cast<void>(steps);
+    return std::nullopt;
+  }
 
   /// `samples` times of each op by itself on the device: hot or cold.
   virtual std::vector<AloneSample> time_alone(const Problem&, const Workload&, DeviceId, MeasureMode, int samples) {

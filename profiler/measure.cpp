@@ -22,18 +22,53 @@ void put(Samples& samples, Nanoseconds time, const std::string& why_not) {
     samples.dropped.push_back({time, why_not});
 }
 
+/// Times of one op. One is dropped where other work had the core for more than 1 % of it; where that was so in nearly
+/// all of them, they are kept without what other work took.
+class OpSamples {
+ public:
+  void put(Nanoseconds time, Nanoseconds lost) {
+    if (lost.count * 100 > time.count)
+      disturbed_.emplace_back(time, lost);
+    else
+      undisturbed_.push_back(time);
+  }
+  std::size_t undisturbed() const { return undisturbed_.size(); }
+  bool empty() const { return undisturbed_.empty() && disturbed_.empty(); }
+
+  Samples take(Details& details) {
+    Samples samples{.kept = std::move(undisturbed_), .dropped = {}};
+    const bool net = samples.kept.size() < std::min(kLeast, disturbed_.size());
+    for (const auto& [time, lost] : disturbed_) {
+      if (net)
+        samples.kept.push_back(time - lost);
+      else
+        samples.dropped.push_back({time, "other-work"});
+    }
+    if (net)
+      details["disturbed"] = fmt::format("{} of {} samples are without what other work took of them", disturbed_.size(),
+                                         samples.kept.size());
+    return samples;
+  }
+
+ private:
+  static constexpr std::size_t kLeast = 2;
+  std::vector<Nanoseconds> undisturbed_;
+  std::vector<std::pair<Nanoseconds, Nanoseconds>> disturbed_;  // time, lost
+};
+
 /// Hot times of each op on the number of threads that is best for it.
 void measure_threads(Backend& backend, const Problem& problem, const Workload& workload, const ProfileOptions& options,
                      Profile& profile) {
   const Graph& graph = problem.graph();
   for (const ThreadSample& best :
        backend.time_threads(problem, workload, options.most_threads, std::max(5, options.rounds))) {
-    Samples samples;
-    for (const AloneSample& sample : best.samples)
-      put(samples, sample.time, sample.lost.count * 100 > sample.time.count ? "other-work" : "");
+    OpSamples samples;
+    for (const AloneSample& sample : best.samples) samples.put(sample.time, sample.lost);
     std::string tried;
     for (const auto& [threads, ns] : best.tried)
       tried += fmt::format("{}{}: {:.0f} ns", tried.empty() ? "" : ", ", threads, ns);
+    Details details{{"threads_tried", tried}};
+    Samples taken = samples.take(details);
     profile.ops.push_back({.graph = graph.name(),
                            .op = std::string{graph.name(best.op)},
                            .type = graph.type(best.op),
@@ -45,8 +80,8 @@ void measure_threads(Backend& backend, const Problem& problem, const Workload& w
                            .threads = best.threads,
                            .busy_devices = 1,
                            .source = "host",
-                           .details = {{"threads_tried", tried}},
-                           .samples = std::move(samples)});
+                           .details = std::move(details),
+                           .samples = std::move(taken)});
   }
 }
 
@@ -65,7 +100,7 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
                    const ProfileOptions& options, Profile& profile) {
   const Graph& graph = problem.graph();
   const auto run = backend.prepare(problem, workload, schedule);
-  IdMap<OpId, Samples> ops(graph.op_count());
+  IdMap<OpId, OpSamples> ops(graph.op_count());
   IdMap<DeviceId, std::int64_t> counts(problem.device_count(), 0);
   for (const OpId op : graph.ops()) ++counts[schedule.placement[op]];
   const auto busy_devices = std::count_if(counts.begin(), counts.end(), [](std::int64_t n) { return n > 0; });
@@ -85,8 +120,7 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
       // What one op lost to other work says nothing against the others.
       for (const OpId op : graph.ops()) {
         const Nanoseconds time = trace.ops[op].end - trace.ops[op].start;
-        const bool lost = !trace.lost.empty() && trace.lost[op].count * 100 > time.count;
-        put(ops[op], time, lost ? "other-work" : "");
+        ops[op].put(time, trace.lost.empty() ? Nanoseconds{0} : trace.lost[op]);
       }
       put(steps, trace.makespan, trace.contaminated);
       for (const DeviceId device : problem.devices())
@@ -94,22 +128,14 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
           put(gaps[device], Nanoseconds{trace.gaps[device].sum.count / trace.gaps[device].count}, "");
     }
     fewest = static_cast<std::size_t>(-1);
-    for (const Samples& samples : ops) fewest = std::min(fewest, samples.kept.size());
+    for (const OpSamples& samples : ops) fewest = std::min(fewest, samples.undisturbed());
   }
   std::int64_t timed = 0;
   for (const OpId op : graph.ops()) {
     if (graph.type(op) == "Input") continue;  // outside of the step, for the simulator
     ++timed;
     Details details;
-    Samples& samples = ops[op];
-    if (samples.kept.empty()) {  // a busy machine and a long op: the time that lost least
-      const auto least =
-          std::min_element(samples.dropped.begin(), samples.dropped.end(),
-                           [](const DroppedSample& a, const DroppedSample& b) { return a.time < b.time; });
-      samples.kept.push_back(least->time);
-      samples.dropped.erase(least);
-      details["disturbed"] = "other work had the core in every sample; the shortest was kept";
-    }
+    Samples samples = ops[op].take(details);
     profile.ops.push_back({.graph = graph.name(),
                            .op = std::string{graph.name(op)},
                            .type = graph.type(op),
@@ -120,7 +146,7 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
                            .bytes = graph.bytes_accessed(op),
                            .threads = 1,
                            .busy_devices = busy_devices,
-                           .source = "host",
+                           .source = backend.clock(problem.cluster().device(schedule.placement[op])),
                            .details = std::move(details),
                            .samples = std::move(samples)});
   }
@@ -135,28 +161,121 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
                              .samples = std::move(steps)});
 }
 
+void trace_steps(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
+                 const ProfileOptions& options, std::size_t first, Profile& profile) {
+  constexpr double kMostRatio = 1.05;
+  const auto traced = backend.trace_ops(problem, workload, schedule, std::max(3, options.rounds));
+  if (!traced) return;
+  const std::string told =
+      !traced->missing.empty()
+          ? "none: " + traced->missing
+          : fmt::format("a traced step took {:.3f} times as long; {} kernels belong to no op, {} records were lost",
+                        traced->ratio, traced->unattributed, traced->dropped);
+  for (ProfiledDevice& device : profile.devices) device.details["tracing"] = told;
+  for (const TracedOps::Op& op : traced->ops) {
+    const auto entry = std::find_if(profile.ops.begin() + static_cast<std::ptrdiff_t>(first), profile.ops.end(),
+                                    [&](const OpMeasurement& each) { return each.op == problem.graph().name(op.op); });
+    if (entry == profile.ops.end() || op.spans.empty()) continue;
+    std::map<std::string, int> counts;
+    for (const std::string& name : op.names) ++counts[name];
+    std::string names;
+    for (const auto& [name, count] : counts)
+      names += (names.empty() ? "" : ", ") + name + (count > 1 ? fmt::format(" x{}", count) : "");
+    entry->details["kernels"] = names;
+    entry->details["kernel_ns"] = std::to_string(op.kernels.count);
+    if (traced->ratio > kMostRatio) {
+      entry->details["tracing"] = fmt::format("slowed the step to {:.2f} times its time: not used", traced->ratio);
+      continue;
+    }
+    for (const Nanoseconds time : entry->samples.kept) entry->samples.dropped.push_back({time, "timed-by-cupti"});
+    entry->samples.kept = op.spans;
+    entry->source = "cupti";
+  }
+}
+
 void measure_alone(Backend& backend, const Problem& problem, const Workload& workload, DeviceId device,
                    MeasureMode mode, const ProfileOptions& options, Profile& profile) {
   const Graph& graph = problem.graph();
-  IdMap<OpId, Samples> ops(graph.op_count());
+  IdMap<OpId, OpSamples> ops(graph.op_count());
   for (const AloneSample& sample : backend.time_alone(problem, workload, device, mode, std::max(3, options.rounds)))
-    put(ops[sample.op], sample.time, sample.lost.count * 100 > sample.time.count ? "other-work" : "");
-  for (const OpId op : graph.ops())
-    if (!ops[op].kept.empty() || !ops[op].dropped.empty())
-      profile.ops.push_back({.graph = graph.name(),
-                             .op = std::string{graph.name(op)},
-                             .type = graph.type(op),
-                             .signature = graph.signature(op),
-                             .device = problem.cluster().device(device).name,
-                             .mode = mode,
-                             .flops = graph.flops(op),
-                             .bytes = graph.bytes_accessed(op),
-                             .threads = 1,
-                             .busy_devices = 1,
-                             .source = "host",
-                             .details = {},
-                             .samples = std::move(ops[op])});
+    ops[sample.op].put(sample.time, sample.lost);
+  for (const OpId op : graph.ops()) {
+    if (ops[op].empty()) continue;
+    Details details;
+    Samples samples = ops[op].take(details);
+    profile.ops.push_back({.graph = graph.name(),
+                           .op = std::string{graph.name(op)},
+                           .type = graph.type(op),
+                           .signature = graph.signature(op),
+                           .device = problem.cluster().device(device).name,
+                           .mode = mode,
+                           .flops = graph.flops(op),
+                           .bytes = graph.bytes_accessed(op),
+                           .threads = 1,
+                           .busy_devices = 1,
+                           .source = backend.clock(problem.cluster().device(device)),
+                           .details = std::move(details),
+                           .samples = std::move(samples)});
+  }
 }
+
+namespace {
+
+/// From the end of the op that sends so many bytes to the start of the one that receives them, `warm` + `count` times.
+Samples time_transfer(Backend& backend, const Cluster& cluster, DeviceId from, DeviceId to, Bytes bytes, int warm,
+                      int count) {
+  GraphBuilder builder{"ladder"};
+  const std::vector<GivenTime> times{{cluster.device(from).name, Nanoseconds{1000}},
+                                     {cluster.device(to).name, Nanoseconds{1000}}};
+  builder.add({.name = "send", .times = times, .outputs = {{"t", bytes}}});
+  builder.add({.name = "receive", .times = times, .inputs = {"t"}});
+  const Problem problem{std::move(builder).build(), cluster};
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{from, to});
+  const auto run = backend.prepare(problem, {}, schedule);
+  Samples samples;
+  constexpr std::size_t kLeast = 3;
+  constexpr Bytes kShort{std::int64_t{1} << 20};  // more of these: they cost little, and tell the latency
+  if (bytes < kShort) count = std::max(count, 30);
+  for (int i = 0; i < warm + count || (samples.kept.size() < kLeast && i < 10 * (warm + count)); ++i) {
+    const StepTrace& trace = run->step();
+    const Nanoseconds time = trace.ops[OpId{1}].start - trace.ops[OpId{0}].end;
+    const bool late = trace.delayed.count * 100 > time.count;
+    put(samples, time, i < warm ? "warm-up" : late ? "other-work" : "");
+  }
+  return samples;
+}
+
+/// The mean of the middle four fifths; 0 of none.
+Nanoseconds mean_but_for_the_ends(std::vector<Nanoseconds> times) {
+  std::sort(times.begin(), times.end());
+  const std::size_t ends = times.size() / 10, count = times.size() - 2 * ends;
+  if (count == 0) return Nanoseconds{0};
+  std::int64_t sum = 0;
+  for (std::size_t i = ends; i < ends + count; ++i) sum += times[i].count;
+  return Nanoseconds{sum / static_cast<std::int64_t>(count)};
+}
+
+/// What measuring adds to the time of a transfer, where links are emulated: the hand-off of what arrived to the worker
+/// that waits for it. From a link of known time in the place of the cluster's.
+Samples measure_handoff(Backend& backend, const Cluster& cluster, DeviceId from, DeviceId to) {
+  constexpr Nanoseconds kKnown{10'000};
+  constexpr int kSamples = 100;
+  ClusterSpec spec{.name = cluster.name()};
+  for (const DeviceId id : {from, to}) spec.devices.push_back(cluster.device(id));
+  spec.links.push_back({.name = "known",
+                        .from = spec.devices[0].name,
+                        .to = spec.devices[1].name,
+                        .bandwidth = BytesPerSecond{1e18},
+                        .latency = kKnown});
+  Samples samples =
+      time_transfer(backend, make_cluster(std::move(spec)), DeviceId{0}, DeviceId{1}, Bytes{256}, 2, kSamples);
+  for (Nanoseconds& time : samples.kept) time = std::max(Nanoseconds{0}, time - kKnown);
+  for (DroppedSample& sample : samples.dropped) sample.time = std::max(Nanoseconds{0}, sample.time - kKnown);
+  return samples;
+}
+
+}  // namespace
 
 void measure_links(Backend& backend, const Cluster& cluster, const ProfileOptions& options, Profile& profile) {
   for (const DeviceId from : cluster.devices())
@@ -170,29 +289,20 @@ void measure_links(Backend& backend, const Cluster& cluster, const ProfileOption
                            .pinned = true,
                            .beside = {},
                            .sizes = {}};
+      Nanoseconds handoff{0};
+      if (backend.emulates_links()) {
+        Samples samples = measure_handoff(backend, cluster, from, to);
+        handoff = mean_but_for_the_ends(samples.kept);
+        profile.overheads.push_back(
+            {.device = cluster.device(to).name, .what = "handoff", .samples = std::move(samples)});
+      }
       for (std::int64_t bytes = 256; bytes <= (std::int64_t{1} << 30); bytes *= 4) {
-        GraphBuilder builder{"ladder"};
-        builder.add(
-            {.name = "send",
-             .times = {{cluster.device(from).name, Nanoseconds{1000}}, {cluster.device(to).name, Nanoseconds{1000}}},
-             .outputs = {{"t", Bytes{bytes}}}});
-        builder.add(
-            {.name = "receive",
-             .times = {{cluster.device(from).name, Nanoseconds{1000}}, {cluster.device(to).name, Nanoseconds{1000}}},
-             .inputs = {"t"}});
-        const Problem problem{std::move(builder).build(), cluster};
-        Schedule schedule;
-        schedule.placement = Placement(std::vector<DeviceId>{from, to});
-        const auto run = backend.prepare(problem, {}, schedule);
-        SizeMeasurement size{.bytes = Bytes{bytes}, .samples = {}};
-        for (int i = 0; i < options.warm + options.measured ||
-                        (size.samples.kept.size() < 3 && i < 10 * (options.warm + options.measured));
-             ++i) {
-          const StepTrace& trace = run->step();
-          const Nanoseconds time = trace.ops[OpId{1}].start - trace.ops[OpId{0}].end;
-          const bool late = trace.delayed.count * 100 > time.count;
-          put(size.samples, time, i < options.warm ? "warm-up" : late ? "other-work" : "");
-        }
+        SizeMeasurement size{.bytes = Bytes{bytes},
+                             .samples = time_transfer(backend, cluster, from, to, Bytes{bytes}, options.warm,
+                                                      std::max(options.measured, 5))};
+        const auto without_handoff = [&](Nanoseconds& time) { time = std::max(Nanoseconds{1}, time - handoff); };
+        for (Nanoseconds& time : size.samples.kept) without_handoff(time);
+        for (DroppedSample& sample : size.samples.dropped) without_handoff(sample.time);
         link.sizes.push_back(std::move(size));
       }
       profile.links.push_back(std::move(link));
@@ -212,9 +322,14 @@ Profile measure(Backend& backend, const Problem& problem, const Workload& worklo
                                .backend = backend.name(),
                                .peak = device.peak,
                                .memory_bandwidth = device.memory_bandwidth,
-                               .details = {{"cpu", host.cpu}}});
+                               .details = backend.device_details(problem.cluster(), id)});
+    profile.devices.back().details["cpu"] = host.cpu;
   }
-  for (const Schedule& schedule : schedules) measure_steps(backend, problem, workload, schedule, options, profile);
+  for (const Schedule& schedule : schedules) {
+    const std::size_t first = profile.ops.size();
+    measure_steps(backend, problem, workload, schedule, options, profile);
+    if (options.trace) trace_steps(backend, problem, workload, schedule, options, first, profile);
+  }
   for (const MeasureMode mode : options.alone)
     measure_alone(backend, problem, workload, DeviceId{0}, mode, options, profile);
   if (options.most_threads > 1) measure_threads(backend, problem, workload, options, profile);

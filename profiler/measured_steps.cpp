@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kSlowOp = 3, kSlowShare = 0.01, kLateShare = 0.002;
+constexpr double kSlowOp = 3, kSlowShare = 0.01, kScatteredShare = 0.5;
 constexpr std::size_t kLeastSamples = 3;  // undisturbed ones of an op
 
 double relative(Nanoseconds predicted, Nanoseconds measured) {
@@ -45,24 +45,45 @@ IdMap<OpId, Nanoseconds> medians(const MeasuredRuns& runs, std::size_t ops) {
   return result;
 }
 
-/// The mean time of each op: over clean steps, or, where these are too few, over all times that nothing disturbed.
-/// Empty where some op has too few of them.
-IdMap<OpId, Nanoseconds> mean_times(const Problem& problem, const MeasuredRuns& runs, bool of_clean_steps) {
-  const auto usual = medians(runs, problem.op_count());
+double mean_of(const std::vector<double>& times) {
+  double sum = 0;
+  for (const double time : times) sum += time;
+  return times.empty() ? 0 : sum / static_cast<double>(times.size());
+}
+
+/// The mean time of each op over clean steps.
+IdMap<OpId, Nanoseconds> clean_means(const Problem& problem, const MeasuredRuns& runs) {
   IdMap<OpId, Nanoseconds> means(problem.op_count(), Nanoseconds{0});
+  std::vector<double> times;
   for (const OpId op : problem.ops()) {
-    double sum = 0;
-    std::size_t count = 0;
-    for (const MeasuredStep& step : runs.steps) {
-      const bool counts = of_clean_steps ? step.dropped.empty()
-                                         : undisturbed(step, op) && static_cast<double>(step.durations[op].count) <=
-                                                                        kSlowOp * static_cast<double>(usual[op].count);
-      if (!counts) continue;
-      sum += static_cast<double>(step.durations[op].count);
-      ++count;
+    times.clear();
+    for (const MeasuredStep& step : runs.steps)
+      if (step.dropped.empty()) times.push_back(static_cast<double>(step.durations[op].count));
+    means[op] = Nanoseconds{std::llround(mean_of(times))};
+  }
+  return means;
+}
+
+/// The mean time of each op: over those times that nothing disturbed, or, where these are too few, over all times
+/// without what other work took of them; `net` counts such ops. Times far beyond the median are left out. Empty where
+/// there are too few steps.
+IdMap<OpId, Nanoseconds> op_means(const Problem& problem, const MeasuredRuns& runs, std::size_t& net) {
+  IdMap<OpId, Nanoseconds> means(problem.op_count(), Nanoseconds{0});
+  if (runs.steps.size() < kLeastSamples) return {};
+  std::vector<double> times;
+  for (const OpId op : problem.ops()) {
+    times.clear();
+    for (const MeasuredStep& step : runs.steps)
+      if (undisturbed(step, op)) times.push_back(static_cast<double>(step.durations[op].count));
+    if (times.size() < kLeastSamples) {
+      ++net;
+      times.clear();
+      for (const MeasuredStep& step : runs.steps)
+        times.push_back(static_cast<double>((step.durations[op] - step.lost[op]).count));
     }
-    if (count < (of_clean_steps ? 1 : kLeastSamples)) return {};
-    means[op] = Nanoseconds{std::llround(sum / static_cast<double>(count))};
+    const double most = kSlowOp * quantile(times, 0.5);
+    std::erase_if(times, [&](double time) { return time > most; });
+    means[op] = Nanoseconds{std::llround(mean_of(times))};
   }
   return means;
 }
@@ -106,8 +127,12 @@ void find_structural_error(const Problem& problem, const MeasuredRuns& runs, con
   std::vector<double> errors;
   double ops = 0, count = 0;
   for (const MeasuredStep& step : runs.steps) {
-    if (step.late) continue;
-    errors.push_back(relative(simulation.makespan(*runs.schedule, step.durations), step.makespan));
+    if (step.scattered) continue;
+    // What was lost before an op is replayed as part of it, as what is lost within it is.
+    IdMap<OpId, Nanoseconds> durations = step.durations;
+    if (!step.late.empty())
+      for (const OpId op : problem.ops()) durations[op] += step.late[op];
+    errors.push_back(relative(simulation.makespan(*runs.schedule, durations), step.makespan));
     for (const Nanoseconds time : step.durations)
       if (time.count > 0) ops += static_cast<double>(time.count), count += 1;
   }
@@ -140,7 +165,7 @@ void find_total_error(const Problem& plain, const MeasuredRuns& runs, const Vali
                     })->second;
   compare_links(problem, predicted, result);
   const bool enough = clean.size() >= options.least_clean_steps;
-  const IdMap<OpId, Nanoseconds> means = mean_times(problem, runs, enough);
+  const IdMap<OpId, Nanoseconds> means = enough ? clean_means(problem, runs) : op_means(problem, runs, result.net_ops);
   result.measured = result.p50;
   result.total_error = relative(result.predicted, result.measured);
   if (means.empty()) return;
@@ -167,9 +192,10 @@ void conclude(const ValidateOptions& options, Validation& result) {
   if (!result.order_kept) return say(Verdict::fail, "the order is wrong: " + result.order_fault);
   if (!result.outputs_agree) return say(Verdict::fail, "the outputs differ from those of a run on one device");
   if (result.structural_steps < options.least_clean_steps)
-    return say(Verdict::inconclusive,
-               fmt::format("in only {} of {} steps did other work not delay the start of ops, {} are needed",
-                           result.structural_steps, result.steps, options.least_clean_steps));
+    return say(
+        Verdict::inconclusive,
+        fmt::format("only {} of {} steps can be replayed, {} are needed{}", result.structural_steps, result.steps,
+                    options.least_clean_steps, result.structural_steps == result.steps ? ": give it more --time" : ""));
   if (result.structural_tolerance > 0 && std::abs(result.structural_error) > result.structural_tolerance)
     return say(Verdict::fail, fmt::format("a structural error of {}, {} are allowed where ops take {}",
                                           percent(result.structural_error), percent(result.structural_tolerance),
@@ -216,10 +242,12 @@ MeasuredStep measured_step(const StepTrace& trace) {
                     .delayed = trace.delayed,
                     .durations = IdMap<OpId, Nanoseconds>(trace.ops.size()),
                     .lost = trace.lost,
+                    .late = trace.late,
                     .dropped = trace.contaminated};
   for (std::size_t i = 0; i < trace.ops.size(); ++i)
     step.durations[OpId{i}] = trace.ops[OpId{i}].end - trace.ops[OpId{i}].start;
-  step.late = static_cast<double>(trace.delayed.count) > kLateShare * static_cast<double>(trace.makespan.count);
+  step.scattered =
+      static_cast<double>(trace.delayed.count) > kScatteredShare * static_cast<double>(trace.makespan.count);
   return step;
 }
 

@@ -11,9 +11,9 @@ namespace trainyard {
 /// One measured step of a schedule.
 struct MeasuredStep {
   Nanoseconds makespan, delayed;
-  IdMap<OpId, Nanoseconds> durations, lost;  // lost: as in a StepTrace
-  std::string dropped;                       // why its times do not count; empty: they do
-  bool late = false;                         // ops began late: its structure does not count
+  IdMap<OpId, Nanoseconds> durations, lost, late;  // lost, late: as in a StepTrace
+  std::string dropped;                             // why its times do not count; empty: they do
+  bool scattered = false;                          // most of it was lost between ops: its structure does not count
 };
 
 /// All that is known of a schedule's runs.

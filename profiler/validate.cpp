@@ -52,7 +52,7 @@ std::vector<OpId> timed(std::vector<OpId> order, const StepTrace& trace) {
   return order;
 }
 
-/// Every op once; after its producers; strict orders as given.
+/// Every op once; after its producers, as far as the clocks of two devices agree; strict orders as given.
 std::string order_fault(const Problem& problem, const Schedule& schedule, const StepTrace& trace) {
   if (!trace.hazards.empty()) return trace.hazards.front();
   const Graph& graph = problem.graph();
@@ -63,17 +63,21 @@ std::string order_fault(const Problem& problem, const Schedule& schedule, const 
       if (trace.ops[trace.order[device][i]].start < trace.ops[trace.order[device][i - 1]].end)
         return fmt::format("'{}' overlaps the op before it", graph.name(trace.order[device][i]));
   }
+  const auto too_early = [&](OpId op, Nanoseconds end, DeviceId on) {
+    const bool one_clock = schedule.placement[op] == on;
+    return trace.ops[op].start + (one_clock ? Nanoseconds{0} : trace.clock_skew) < end;
+  };
   for (const OpId op : graph.ops()) {
     for (const TensorId tensor : graph.inputs(op))
-      if (trace.ops[op].start < trace.ops[graph.producer(tensor)].end)
+      if (too_early(op, trace.ops[graph.producer(tensor)].end, schedule.placement[graph.producer(tensor)]))
         return fmt::format("'{}' started before '{}' was made", graph.name(op), graph.name(tensor));
     for (const OpId before : graph.after(op))
-      if (trace.ops[op].start < trace.ops[before].end)
+      if (too_early(op, trace.ops[before].end, schedule.placement[before]))
         return fmt::format("'{}' started before '{}' had ended", graph.name(op), graph.name(before));
   }
   for (const Transfer& transfer : trace.transfers)
     for (const OpId consumer : graph.consumers(transfer.tensor))
-      if (schedule.placement[consumer] == transfer.to && trace.ops[consumer].start < transfer.end)
+      if (schedule.placement[consumer] == transfer.to && too_early(consumer, transfer.end, transfer.from))
         return fmt::format("'{}' started before '{}' had arrived", graph.name(consumer), graph.name(transfer.tensor));
   return "";
 }
@@ -82,7 +86,7 @@ void take(const Problem& problem, const StepTrace& trace, Candidate& candidate, 
   candidate.runs.steps.push_back(measured_step(trace));
   const MeasuredStep& step = candidate.runs.steps.back();
   if (step.dropped.empty()) ++candidate.clean;
-  if (!step.late) ++candidate.structural;
+  if (!step.scattered) ++candidate.structural;
   if (result.order_kept) {
     result.order_fault = order_fault(problem, *candidate.runs.schedule, trace);
     result.order_kept = result.order_fault.empty();

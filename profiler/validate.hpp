@@ -39,7 +39,7 @@ struct LinkError {
 /// What the total error was found from.
 enum class Basis : std::uint8_t {
   steps,  // steps that nothing else disturbed
-  ops,    // too few of them: the schedule simulated with the undisturbed times of each op
+  ops,    // too few of them: the schedule simulated with each op's own times, without what other work took of them
   none,
 };
 
@@ -58,7 +58,8 @@ struct Validation {
   double op_time_error = 0, link_error = 0;
   std::size_t steps = 0;             // measured, all of them
   std::size_t clean_steps = 0;       // whose times count
-  std::size_t structural_steps = 0;  // in which nothing delayed the start of ops; what is lost within an op is replayed
+  std::size_t structural_steps = 0;  // that can be replayed
+  std::size_t net_ops = 0;           // of the basis `ops`: those that other work disturbed in nearly every step
   std::map<std::string, std::size_t> dropped;  // steps that are not clean, by reason
   Nanoseconds mean_op;
   IdMap<DeviceId, double> gap_ns;  // between ops of a device that need not wait: a step's mean, its median
@@ -85,11 +86,12 @@ double structural_tolerance(Nanoseconds mean_op);
 ///
 /// A step's times do not count, and it is dropped with the reason, where other work took more than 1 % of it from its
 /// ops or between them ("other-work"), or where ops that took over 3 times their own median make up more than 1 % of it
-/// ("slow-op": a host took the core, and the guest cannot see it). Its structure is judged all the same, unless ops
-/// *began* late for other work by more than 0.2 % of it: time lost within an op is part of the time that is replayed.
+/// ("slow-op": a host took the core, and the guest cannot see it). Its structure is judged all the same: what was lost
+/// within an op or before it is part of the time that is replayed; only not where over half of a step was lost before
+/// ops.
 ///
 /// fail: an order or an output that is wrong, a structural error beyond its tolerance, a total error beyond its own.
-/// inconclusive: fewer than `least_clean_steps` steps whose structure can be judged; or a total error beyond its
+/// inconclusive: fewer than `least_clean_steps` steps that can be replayed; or a total error beyond its
 /// tolerance that is not known well enough: by too few clean steps, or above a noise floor of 15 %. Outputs: the loss
 /// and all parameters after the first step are those of a run on one device, bit for bit.
 std::vector<Validation> validate(Backend& backend, const Problem& problem, const Workload& workload,

@@ -47,8 +47,9 @@ std::string link_table(const Calibration& calibration) {
            link.latency_ns.empty()
                ? ""
                : fmt::format("{} to {}", time_text(link.latency_ns[i].low), time_text(link.latency_ns[i].high)),
-           format_rate(BytesPerSecond{1e9 / segment.ns_per_byte}), first ? fmt::format("{:.4f}", link.quality.r2) : "",
-           first ? percent(link.quality.max_relative) : "",
+           // A link that takes no longer for more bytes has no bandwidth to tell.
+           segment.ns_per_byte > 1e-8 ? format_rate(BytesPerSecond{1e9 / segment.ns_per_byte}) : "-",
+           first ? fmt::format("{:.4f}", link.quality.r2) : "", first ? percent(link.quality.max_relative) : "",
            first && link.quality.held_out > 0 ? percent(link.quality.held_out_max_relative) : ""});
     }
   }

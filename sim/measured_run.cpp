@@ -85,7 +85,10 @@ std::string validation_text(const Problem& problem, const Schedule& schedule, co
                                  format_time(v.predicted), format_time(v.measured), format_time(v.p10),
                                  format_time(v.p90), v.clean_steps > 0 ? v.clean_steps : v.steps, v.steps, dropped);
   if (v.basis == Basis::ops)
-    text += "too few steps were undisturbed: the measured time is simulated with the undisturbed times of each op\n";
+    text += fmt::format("too few steps were undisturbed: the measured time is simulated with each op's own times{}\n",
+                        v.net_ops > 0 ? fmt::format(", of {} without what other work took of them",
+                                                    counted(static_cast<std::int64_t>(v.net_ops), "op"))
+                                      : "");
   text += fmt::format("error {}: structure {} ({} steps), op times {}, links {}; noise floor {:.0f} %\n",
                       share(v.total_error), share(v.structural_error), v.structural_steps, share(v.op_time_error),
                       share(v.link_error), 100 * v.noise_floor);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -75,13 +76,26 @@ int run_profile(const Arguments& arguments, Console& console) {
                       .message = fmt::format("'{}' is a graph: it does not say what its ops compute", word),
                       .help = "profile the ONNX file or the built-in network that it was made of"});
   const Problem problem{std::move(model.graph), std::move(machine.cluster), machine.costs};
-  std::vector<Schedule> schedules{serial_schedule(problem, DeviceId{0})};
+  std::vector<Schedule> schedules;
+  std::set<std::string> kinds;  // each is measured alone
+  for (const DeviceId device : problem.devices()) {
+    const bool runs_all =
+        std::all_of(problem.ops().begin(), problem.ops().end(), [&](OpId op) { return problem.can_run(op, device); });
+    if (runs_all && kinds.insert(cost_kind(problem.cluster().device(device))).second)
+      schedules.push_back(serial_schedule(problem, device));
+  }
   if (!arguments.schedule.empty())
     schedules.push_back(read_schedule(arguments.schedule, problem));
   else if (problem.device_count() > 1)  // how much slower ops are beside others
     if (auto spread = random_schedule(problem, 1)) schedules.push_back(std::move(*spread));
   profile = measure(*backend, problem, {.recipe = &recipe}, schedules, cpu::host_info(400), options);
   profile.tool.version = kVersion;
+  for (const ProfiledDevice& device : profile.devices) {
+    const auto tracing = device.details.find("tracing");
+    if (tracing != device.details.end() && tracing->second.starts_with("none: "))
+      console.warn("ops are timed by events alone: " + tracing->second.substr(6));
+    if (tracing != device.details.end()) break;  // the same for all
+  }
   outputs.write_all(console);
 
   std::size_t kept = 0, dropped = 0;

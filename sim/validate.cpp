@@ -53,6 +53,7 @@ Json result_json(const Problem& problem, const Schedule& schedule, const Validat
   object["link_error"] = v.link_error;
   object["noise_floor"] = v.noise_floor;
   object["basis"] = v.basis == Basis::steps ? "steps" : v.basis == Basis::ops ? "ops" : "none";
+  object["net_ops"] = v.net_ops;
   object["steps"] = v.steps;
   object["clean_steps"] = v.clean_steps;
   object["dropped_steps"] = v.dropped_steps();

@@ -12,6 +12,7 @@ class CpuBackend : public Backend {
  public:
   explicit CpuBackend(const CpuOptions& options) : options_(options) {}
   std::string name() const override { return "cpu"; }
+  bool emulates_links() const override { return true; }
   std::vector<AloneSample> time_alone(const Problem& problem, const Workload& workload, DeviceId device,
                                       MeasureMode mode, int samples) override {
     return cpu::time_alone(problem, workload, device, mode, samples);

@@ -37,6 +37,7 @@ class CpuRun : public PreparedRun {
     trace_.order = IdMap<DeviceId, std::vector<OpId>>(devices_);
     trace_.peak = IdMap<DeviceId, Bytes>(devices_);
     trace_.lost = IdMap<OpId, Nanoseconds>(graph_.op_count());
+    trace_.late = IdMap<OpId, Nanoseconds>(graph_.op_count());
     trace_.gaps = IdMap<DeviceId, GapSum>(devices_);
     find_instants(workload);
     cores_ = cpu::usable_cores();
@@ -80,8 +81,8 @@ class CpuRun : public PreparedRun {
     // Its own alone:
     std::vector<OpId> instants;     // of no duration, to end now; ended by a list, for chains of any length
     cpu::LostTime* lost = nullptr;  // while it works
-    std::int64_t lost_between = 0, late = 0;
     GapSum gap;
+    std::int64_t lost_between = 0;
     std::int64_t free = 0;  // when its device may begin the next op
   };
   /// How an op takes no time: as the simulator has it, it then takes no device either.
@@ -123,11 +124,12 @@ class CpuRun : public PreparedRun {
     if (options_.log) options_.log->clear();
     for (Worker& worker : workers_) {
       worker.inbox.clear(), worker.ready.clear(), worker.instants.clear();
-      worker.lost_between = worker.late = worker.free = 0;
+      worker.free = worker.lost_between = 0;
       worker.gap = {};
     }
     instants_left_.store(instants_);
     for (Nanoseconds& lost : trace_.lost) lost = Nanoseconds{0};
+    for (Nanoseconds& late : trace_.late) late = Nanoseconds{0};
     for (auto& order : trace_.order) order.clear();
     for (const OpId op : graph_.ops()) {
       ops_[op.index()].pending.store(static_cast<int>(graph_.inputs(op).size() + graph_.after(op).size()));
@@ -157,19 +159,30 @@ class CpuRun : public PreparedRun {
       transfer.start -= Nanoseconds{start};
       transfer.end -= Nanoseconds{start};
     }
-    std::int64_t lost_in_ops = 0, lost_between = 0, late = 0;
-    for (const Nanoseconds lost : trace_.lost) lost_in_ops += lost.count;
-    for (std::size_t d = 0; d < devices_; ++d) {
-      lost_between += workers_[d].lost_between, late += workers_[d].late;
-      trace_.gaps[DeviceId{d}] = workers_[d].gap;
-    }
-    trace_.delayed = Nanoseconds{std::min(lost_between, late)};
-    const auto share = static_cast<double>(lost_in_ops + trace_.delayed.count) /
+    Nanoseconds lost_in_ops{0};
+    for (const Nanoseconds lost : trace_.lost) lost_in_ops += lost;
+    for (std::size_t d = 0; d < devices_; ++d) trace_.gaps[DeviceId{d}] = workers_[d].gap;
+    find_delays();
+    const auto share = static_cast<double>((lost_in_ops + trace_.delayed).count) /
                        static_cast<double>(std::max<std::int64_t>(1, trace_.makespan.count));
     trace_.contaminated = share > kLostShare ? "other-work" : "";
     trace_.allocated = Bytes{static_cast<std::int64_t>(tensors_.most())};
     trace_.peak = peaks_of(problem_, schedule_.placement, trace_.ops, trace_.transfers);
     trace_.loss = program_ ? program_->loss() : 0;
+  }
+
+  /// Ops that began late did so for other work only as far as workers lost time between ops, their own or another's:
+  /// one that lost its core while it delivered a transfer holds up all that wait for it.
+  void find_delays() {
+    Nanoseconds late{0};
+    std::int64_t lost = 0;
+    for (const Nanoseconds each : trace_.late) late += each;
+    for (const Worker& worker : workers_) lost += worker.lost_between;
+    trace_.delayed = Nanoseconds{std::min(late.count, lost)};
+    if (late.count <= lost) return;
+    const double share = static_cast<double>(lost) / static_cast<double>(late.count);
+    for (Nanoseconds& each : trace_.late)
+      each = Nanoseconds{static_cast<std::int64_t>(share * static_cast<double>(each.count))};
   }
 
   void work(std::size_t d) {
@@ -196,6 +209,7 @@ class CpuRun : public PreparedRun {
         poll(d);
         pause();
       }
+      worker.lost_between += lost.take();
       if (left_.fetch_sub(1) == 1) left_.notify_all();
     }
   }
@@ -284,7 +298,7 @@ class CpuRun : public PreparedRun {
     const std::int64_t start = now_ns();
     constexpr std::int64_t kUsual = 2000;  // of a hand-off
     const std::int64_t could = std::max({worker.free, gate_.load(), ops_[op.index()].ready.load()});
-    if (start - could > kUsual) worker.late += start - could;
+    if (start - could > kUsual) trace_.late[op] = Nanoseconds{start - could};
     if (lost == 0 && could == worker.free && !trace_.order[DeviceId{d}].empty()) {
       worker.gap.sum += Nanoseconds{start - could};
       ++worker.gap.count;

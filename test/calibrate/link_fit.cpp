@@ -38,6 +38,14 @@ TEST_CASE("an emulated link is recovered within 1 % and 0.2 us, with noise too")
   }
 }
 
+TEST_CASE("a link that takes no longer for more bytes has its latency alone") {
+  const CalibratedLink link = fitted(made_link([](double) { return 5'000.0; }, 0.005));
+  REQUIRE(link.segments.size() == 1);
+  CHECK(std::abs(link.segments[0].latency_ns - 5'000) <= 50);
+  CHECK(link.quality.max_relative < 0.02);  // at 256 MiB too
+  CHECK(link.segments[0].ns_per_byte > 0);
+}
+
 TEST_CASE("the interval of a bootstrap holds the truth and is narrower with less noise") {
   const CalibratedLink loud = fitted(made_link(emulated, 0.02)), quiet = fitted(made_link(emulated, 0.002));
   for (const CalibratedLink* link : {&loud, &quiet}) {
