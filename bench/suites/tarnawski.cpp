@@ -47,9 +47,6 @@ const std::vector<Row> kRows{
     {"OperatorGraphs/resnet50_inference", "", 6, 325.132, 0, 124.349, 124.349, 124.349},
     {"OperatorGraphs/resnet50_training", "", 6, 684.891, 0, 255.194, 255.194, 0},
 };
-/// Ideals of these take minutes and gigabytes: the exact split is left to `trainyard place --placer dp-ideals`.
-bool has_many_ideals(const Row& row) { return row.file.find("inceptionv3") != std::string::npos; }
-
 struct Value {
   std::optional<double> load;  // ms
   double seconds = 0;
@@ -106,7 +103,7 @@ int run_tarnawski(const SuiteOptions& options, std::ostream& out) {
     Value exact, linear, any;
     {
       const Contraction blocks = contract(*load);
-      if (!has_many_ideals(row)) exact = timed([&] { return milliseconds(ideal_split(*load, blocks).value); });
+      exact = timed([&] { return milliseconds(ideal_split(*load, blocks).value); });
       linear = timed([&] { return milliseconds(dpl(*load, blocks).value); });
     }
     if (!options.smallest) any = timed([&] { return milliseconds(search_load(*load).value); });
