@@ -117,7 +117,8 @@ void add_picture_options(CLI::App& verb, Arguments& to) {
 }
 
 void add_run_options(CLI::App& verb, Arguments& to) {
-  add(verb, "--backend", to.backend, "cpu|cuda|recording", "what runs the ops (default: cpu; recording: nothing does)");
+  add(verb, "--backend", to.backend, "cpu|cuda|cuda-graph|recording",
+      "what runs the ops (default: cpu; cuda-graph: GPUs, each step as one CUDA graph; recording: nothing does)");
   add(verb, "--rounds", to.rounds, "N", "of 2 warm steps and 3 measured ones (default: 6)");
 }
 

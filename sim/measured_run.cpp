@@ -18,9 +18,10 @@
 namespace trainyard::program {
 
 std::unique_ptr<Backend> chosen_backend(const Arguments& arguments) {
-  static const std::array<std::string, 3> names{"cpu", "cuda", "recording"};
+  static const std::array<std::string, 4> names{"cpu", "cuda", "cuda-graph", "recording"};
   if (!arguments.backend.empty()) one_of(arguments.backend, names, "--backend");
-  if (arguments.backend == "cuda") return cuda::make_cuda_backend();
+  if (arguments.backend.starts_with("cuda"))
+    return cuda::make_cuda_backend({.graph = arguments.backend == "cuda-graph"});
   if (arguments.backend == "recording") return make_recording_backend();
   return make_cpu_backend();
 }

@@ -6,6 +6,10 @@
 #include <nvrtc.h>
 
 #include <cstddef>
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#define TRAINYARD_HAS_CUDNN 1
+#endif
 
 #include "profiler/cuda/activity_records.hpp"
 #include "profiler/cuda/api.hpp"
@@ -25,11 +29,14 @@ static_assert(same(kOutOfMemory, cudaErrorMemoryAllocation) && same(kStubDriver,
 static_assert(same(kOldDriver, cudaErrorInsufficientDriver) && same(kNoDevice, cudaErrorNoDevice));
 static_assert(same(kPeerAlreadyEnabled, cudaErrorPeerAccessAlreadyEnabled));
 static_assert(same(host_to_device, cudaMemcpyHostToDevice) && same(device_to_device, cudaMemcpyDeviceToDevice));
-static_assert(same(sm_count, cudaDevAttrMultiProcessorCount) && same(copy_engines, cudaDevAttrAsyncEngineCount));
+static_assert(same(sm_count, cudaDevAttrMultiProcessorCount) && same(l2_bytes, cudaDevAttrL2CacheSize) &&
+              same(copy_engines, cudaDevAttrAsyncEngineCount));
 static_assert(same(kNonBlocking, cudaStreamNonBlocking) && same(kNonBlocking, CU_STREAM_NON_BLOCKING));
 static_assert(same(kNoTiming, cudaEventDisableTiming) && same(kMappedHostMemory, cudaHostAllocMapped));
 static_assert(same(kGreenDefaultStream, CU_GREEN_CTX_DEFAULT_STREAM) && same(kResourceOfSms, CU_DEV_RESOURCE_TYPE_SM));
 static_assert(same(kWaitGreaterOrEqual, CU_STREAM_WAIT_VALUE_GEQ));
+static_assert(same(kWriteInOrder, CU_STREAM_WRITE_VALUE_DEFAULT) && same(host_to_host, cudaMemcpyHostToHost));
+static_assert(same(kRelaxedCapture, cudaStreamCaptureModeRelaxed) && same(kExternalEvent, cudaEventRecordExternal));
 
 using RealKernel = CUpti_ActivityKernel10;
 static_assert(offsetof(KernelRecord, start) == offsetof(RealKernel, start));
@@ -57,5 +64,17 @@ static_assert(same(kPeerCopyRecord, CUPTI_ACTIVITY_KIND_MEMCPY2) &&
 static_assert(same(kExternalCorrelationRecord, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION));
 static_assert(same(kCustomCorrelation, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0));
 static_assert(CUPTI_API_VERSION / 10000 == 13);
+
+#ifdef TRAINYARD_HAS_CUDNN
+static_assert(CUDNN_MAJOR == 9);
+static_assert(sizeof(DnnAlgorithm) == sizeof(cudnnConvolutionFwdAlgoPerf_t));
+static_assert(sizeof(DnnAlgorithm) == sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
+static_assert(sizeof(DnnAlgorithm) == sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
+static_assert(offsetof(DnnAlgorithm, memory) == offsetof(cudnnConvolutionFwdAlgoPerf_t, memory));
+static_assert(offsetof(DnnAlgorithm, determinism) == offsetof(cudnnConvolutionFwdAlgoPerf_t, determinism));
+static_assert(same(kDnnFloat, CUDNN_DATA_FLOAT) && same(kDnnChannelsFirst, CUDNN_TENSOR_NCHW));
+static_assert(same(kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION) && same(kDnnFloatMath, CUDNN_FMA_MATH));
+static_assert(same(kDnnDeterministic, CUDNN_DETERMINISTIC));
+#endif
 
 }  // namespace trainyard::cuda

@@ -14,13 +14,15 @@ using Event = void*;
 using DevicePointer = std::uint64_t;
 
 inline constexpr Status kOutOfMemory = 2, kStubDriver = 34, kOldDriver = 35, kNoDevice = 100, kPeerAlreadyEnabled = 704;
-enum CopyKind : int { host_to_device = 1, device_to_host = 2, device_to_device = 3 };
-enum Attribute : int { sm_count = 16, copy_engines = 40, capability_major = 75, capability_minor = 76 };
+enum CopyKind : int { host_to_host = 0, host_to_device = 1, device_to_host = 2, device_to_device = 3 };
+enum Attribute : int { sm_count = 16, l2_bytes = 38, copy_engines = 40, capability_major = 75, capability_minor = 76 };
 inline constexpr unsigned kNonBlocking = 1;         // of streams
 inline constexpr unsigned kNoTiming = 2;            // of events
 inline constexpr unsigned kGreenDefaultStream = 1;  // of green contexts: required
 inline constexpr unsigned kMappedHostMemory = 2;
-inline constexpr unsigned kWaitGreaterOrEqual = 0;
+inline constexpr unsigned kWaitGreaterOrEqual = 0, kWriteInOrder = 0;
+inline constexpr int kRelaxedCapture = 2;      // other threads may call what they like meanwhile
+inline constexpr unsigned kExternalEvent = 1;  // a record in a captured stream that is made whenever the graph runs
 inline constexpr int kResourceOfSms = 1;
 
 /// CUdevSmResource, and CUdevResource, version 1.
@@ -56,6 +58,7 @@ struct Driver {
                            unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** arguments,
                            void** extra);
   Status (*cuStreamWaitValue32_v2)(Stream, DevicePointer, std::uint32_t value, unsigned flags);
+  Status (*cuStreamWriteValue32_v2)(Stream, DevicePointer, std::uint32_t value, unsigned flags);
 };
 
 /// libcudart.so.13.
@@ -73,7 +76,14 @@ struct Runtime {
   Status (*cudaEventCreateWithFlags)(Event*, unsigned flags);
   Status (*cudaEventDestroy)(Event);
   Status (*cudaEventRecord)(Event, Stream);
+  Status (*cudaEventRecordWithFlags)(Event, Stream, unsigned flags);
   Status (*cudaEventElapsedTime)(float* milliseconds, Event from, Event to);
+  Status (*cudaStreamBeginCapture)(Stream, int mode);
+  Status (*cudaStreamEndCapture)(Stream, void** graph);
+  Status (*cudaGraphInstantiate)(void** executable, void* graph, unsigned long long flags);
+  Status (*cudaGraphLaunch)(void* executable, Stream);
+  Status (*cudaGraphExecDestroy)(void* executable);
+  Status (*cudaGraphDestroy)(void* graph);
   Status (*cudaMalloc)(void**, std::size_t);
   Status (*cudaFree)(void*);
   Status (*cudaHostAlloc)(void**, std::size_t, unsigned flags);
@@ -98,13 +108,46 @@ struct Blas {
                            const float* a, int lda, const float* b, int ldb, const float* beta, float* c, int ldc);
 };
 
-/// libcudnn.so.9.
+/// cudnnConvolutionFwdAlgoPerf_t, and those of the gradients: all alike.
+struct DnnAlgorithm {
+  int algorithm, status;
+  float time;
+  std::size_t memory;
+  int determinism, math;  // 1: the same bits every time
+  int reserved[3];
+};
+inline constexpr int kDnnFloat = 0, kDnnChannelsFirst = 0, kDnnCrossCorrelation = 1;
+inline constexpr int kDnnFloatMath = 3;  // no tensor cores: 32-bit floats stay that
+inline constexpr int kDnnDeterministic = 1;
+
+/// libcudnn.so.9. Convolutions are those of the older API, which cuDNN 9 (9.19's headers were read) deprecates and has.
 struct Dnn {
+  using ChooseAlgorithm = Status (*)(void* handle, void* a, void* b, void* convolution, void* result, int most,
+                                     int* count, DnnAlgorithm*);
+  using Convolve = Status (*)(void* handle, const void* alpha, void* a, const void* a_data, void* b, const void* b_data,
+                              void* convolution, int algorithm, void* workspace, std::size_t workspace_bytes,
+                              const void* beta, void* result, void* result_data);
   std::size_t (*cudnnGetVersion)();
   Status (*cudnnCreate)(void** handle);
   Status (*cudnnDestroy)(void* handle);
   Status (*cudnnSetStream)(void* handle, Stream);
   const char* (*cudnnGetErrorString)(Status);
+  Status (*cudnnCreateTensorDescriptor)(void** tensor);
+  Status (*cudnnDestroyTensorDescriptor)(void* tensor);
+  Status (*cudnnSetTensor4dDescriptor)(void* tensor, int format, int type, int n, int c, int h, int w);
+  Status (*cudnnCreateFilterDescriptor)(void** filter);
+  Status (*cudnnDestroyFilterDescriptor)(void* filter);
+  Status (*cudnnSetFilter4dDescriptor)(void* filter, int type, int format, int k, int c, int h, int w);
+  Status (*cudnnCreateConvolutionDescriptor)(void** convolution);
+  Status (*cudnnDestroyConvolutionDescriptor)(void* convolution);
+  Status (*cudnnSetConvolution2dDescriptor)(void* convolution, int pad_h, int pad_w, int stride_h, int stride_w,
+                                            int dilation_h, int dilation_w, int mode, int type);
+  Status (*cudnnSetConvolutionGroupCount)(void* convolution, int groups);
+  Status (*cudnnSetConvolutionMathType)(void* convolution, int math);
+  ChooseAlgorithm cudnnGetConvolutionForwardAlgorithm_v7;         // x, w -> y
+  ChooseAlgorithm cudnnGetConvolutionBackwardDataAlgorithm_v7;    // w, dy -> dx
+  ChooseAlgorithm cudnnGetConvolutionBackwardFilterAlgorithm_v7;  // x, dy -> dw
+  Convolve cudnnConvolutionForward, cudnnConvolutionBackwardData, cudnnConvolutionBackwardFilter;
 };
 
 /// libcupti.so.13.

@@ -5,28 +5,18 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "profiler/cpu/machine.hpp"
+#include "profiler/cuda/executor_state.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/units.hpp"
 
 namespace trainyard::cuda {
 namespace {
-
-void check(const Tables& tables, Status status, const char* call) {
-  if (status == 0) return;
-  const char* text = tables.runtime.cudaGetErrorString ? tables.runtime.cudaGetErrorString(status) : nullptr;
-  throw CudaError{call, status, text ? text : "unknown error"};
-}
-
-void check_driver(const Tables& tables, Status status, const char* call) {
-  if (status == 0) return;
-  const char* text = nullptr;
-  if (tables.driver.cuGetErrorString) tables.driver.cuGetErrorString(status, &text);
-  throw CudaError{call, status, text ? text : "unknown error"};
-}
 
 /// Calls `late` from a thread of its own unless it is ended in time.
 class Watch {
@@ -62,157 +52,240 @@ class Watch {
 
 }  // namespace
 
-struct CudaExecutor::State {
-  const Tables& tables;
-  const ExecutionPlan& plan;
-  std::vector<Target> targets;
-  std::vector<Stream> streams;
-  std::vector<Event> starts, ends;  // of items
-  std::vector<Event> bases;         // of streams: after the gate
-  IdMap<DeviceId, void*> arenas;
-  void* gate_word = nullptr;
-  DevicePointer gate_address = 0;
-  std::uint32_t gate_value = 0;
-  bool gate_works = true;
+void CudaExecutor::State::check(Status status, const char* call) const {
+  if (status == 0) return;
+  const char* text = cuda().cudaGetErrorString ? cuda().cudaGetErrorString(status) : nullptr;
+  throw CudaError{call, status, text ? text : "unknown error"};
+}
 
-  State(const Tables& t, const ExecutionPlan& p, std::vector<Target> where)
-      : tables(t), plan(p), targets(std::move(where)) {}
+void CudaExecutor::State::check_driver(Status status, const char* call) const {
+  if (status == 0) return;
+  const char* text = nullptr;
+  if (tables.driver.cuGetErrorString) tables.driver.cuGetErrorString(status, &text);
+  throw CudaError{call, status, text ? text : "unknown error"};
+}
 
-  const Runtime& cuda() const { return tables.runtime; }
-  /// An event must be of its stream's GPU: a link that serves both directions has one stream.
-  DeviceId home(const PlanItem& item) const { return plan.stream_device[item.stream]; }
-  int gpu(DeviceId device) const { return targets[device.index()].gpu; }
-  void use(DeviceId device) const { check(tables, cuda().cudaSetDevice(gpu(device)), "cudaSetDevice"); }
+Event CudaExecutor::State::make_event(unsigned flags) const {
+  Event event = nullptr;
+  check(cuda().cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags");
+  return event;
+}
 
-  void allocate() {
-    arenas.assign(plan.arena.size(), nullptr);
-    for (std::size_t i = 0; i < plan.arena.size(); ++i) {
-      const DeviceId device{i};
-      if (plan.arena[device].count == 0) continue;
-      use(device);
-      const Status status = cuda().cudaMalloc(&arenas[device], static_cast<std::size_t>(plan.arena[device].count));
-      if (status == kOutOfMemory) {
-        std::size_t free = 0, total = 0;
-        const bool known = cuda().cudaMemGetInfo(&free, &total) == 0;
-        throw MissingError("GPU " + std::to_string(gpu(device)) + " cannot give " + format_bytes(plan.arena[device]) +
-                               (known ? ", of " + format_bytes(Bytes{static_cast<std::int64_t>(total)}) + " it has " +
-                                            format_bytes(Bytes{static_cast<std::int64_t>(free)}) + " left"
-                                      : ""),
-                           "end what else runs there, or run a smaller batch");
-      }
-      check(tables, status, "cudaMalloc");
+void CudaExecutor::State::allocate() {
+  arenas.assign(plan.arena.size(), nullptr);
+  for (std::size_t i = 0; i < plan.arena.size(); ++i) {
+    const DeviceId device{i};
+    if (plan.arena[device].count == 0) continue;
+    const auto size = static_cast<std::size_t>(plan.arena[device].count);
+    if (on_host(device)) {  // pinned, as copies to and from pageable memory wait for the host
+      const Status status = cuda().cudaHostAlloc(&arenas[device], size, 0);
+      if (status == kOutOfMemory)
+        throw MissingError("this machine cannot pin " + format_bytes(plan.arena[device]) + " of memory",
+                           "end what else runs here, or run a smaller batch");
+      check(status, "cudaHostAlloc");
+      continue;
     }
-  }
-
-  void enable_peers() {
-    for (const PlanItem& item : plan.items) {
-      if (!item.is_transfer || gpu(item.from) == gpu(item.to)) continue;
-      int can = 0;
-      check(tables, cuda().cudaDeviceCanAccessPeer(&can, gpu(item.from), gpu(item.to)), "cudaDeviceCanAccessPeer");
-      if (!can) continue;  // cudaMemcpyPeerAsync then goes through the host
-      use(item.from);
-      const Status status = cuda().cudaDeviceEnablePeerAccess(gpu(item.to), 0);
-      if (status != kPeerAlreadyEnabled) check(tables, status, "cudaDeviceEnablePeerAccess");
+    use(device);
+    const Status status = cuda().cudaMalloc(&arenas[device], size);
+    if (status == kOutOfMemory) {
+      std::size_t free = 0, total = 0;
+      const bool known = cuda().cudaMemGetInfo(&free, &total) == 0;
+      throw MissingError("GPU " + std::to_string(gpu(device)) + " cannot give " + format_bytes(plan.arena[device]) +
+                             (known ? ", of " + format_bytes(Bytes{static_cast<std::int64_t>(total)}) + " it has " +
+                                          format_bytes(Bytes{static_cast<std::int64_t>(free)}) + " left"
+                                    : ""),
+                         "end what else runs there, or run a smaller batch");
     }
+    check(status, "cudaMalloc");
   }
+}
 
-  void make_streams() {
-    for (const DeviceId device : plan.stream_device) {
-      use(device);
-      const Target& target = targets[device.index()];
-      Stream stream = nullptr;
-      if (target.make_stream)
-        stream = target.make_stream();
-      else
-        check(tables, cuda().cudaStreamCreateWithFlags(&stream, kNonBlocking), "cudaStreamCreateWithFlags");
-      streams.push_back(stream);
-      Event base = nullptr;
-      check(tables, cuda().cudaEventCreateWithFlags(&base, 0), "cudaEventCreateWithFlags");
-      bases.push_back(base);
-    }
-    for (const PlanItem& item : plan.items) {
-      use(home(item));
-      for (std::vector<Event>* events : {&starts, &ends}) {
-        Event event = nullptr;
-        check(tables, cuda().cudaEventCreateWithFlags(&event, 0), "cudaEventCreateWithFlags");
-        events->push_back(event);
-      }
-    }
+void CudaExecutor::State::enable_peers() {
+  for (const PlanItem& item : plan.items) {
+    if (!item.is_transfer || on_host(item.from) || on_host(item.to) || gpu(item.from) == gpu(item.to)) continue;
+    int can = 0;
+    check(cuda().cudaDeviceCanAccessPeer(&can, gpu(item.from), gpu(item.to)), "cudaDeviceCanAccessPeer");
+    if (!can) continue;  // cudaMemcpyPeerAsync then goes through the host
+    use(item.from);
+    const Status status = cuda().cudaDeviceEnablePeerAccess(gpu(item.to), 0);
+    if (status != kPeerAlreadyEnabled) check(status, "cudaDeviceEnablePeerAccess");
   }
+}
 
-  void make_gate() {
-    check(tables, cuda().cudaHostAlloc(&gate_word, sizeof(std::uint32_t), kMappedHostMemory), "cudaHostAlloc");
-    *static_cast<volatile std::uint32_t*>(gate_word) = 0;
-    void* device_address = nullptr;
-    check(tables, cuda().cudaHostGetDevicePointer(&device_address, gate_word, 0), "cudaHostGetDevicePointer");
-    gate_address = reinterpret_cast<DevicePointer>(device_address);
-  }
-
-  void open_gate() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    *static_cast<volatile std::uint32_t*>(gate_word) = gate_value;
-  }
-
-  void synchronize() const {
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      use(plan.stream_device[i]);
-      check(tables, cuda().cudaStreamSynchronize(streams[i]), "cudaStreamSynchronize");
-    }
-  }
-
-  void issue(const PlanItem& item, std::size_t at, const Launch& launch, const CudaExecutor& executor) {
-    use(home(item));
-    const Stream stream = streams[item.stream];
-    for (const std::uint32_t other : item.waits)
-      check(tables, cuda().cudaStreamWaitEvent(stream, ends[other], 0), "cudaStreamWaitEvent");
-    check(tables, cuda().cudaEventRecord(starts[at], stream), "cudaEventRecord");
-    if (item.is_transfer) {
-      copy(item, stream, executor);
-    } else {
-      std::vector<void*> reads, writes;
-      for (const BufferPlace& place : item.reads) reads.push_back(executor.address(place));
-      for (const BufferPlace& place : item.writes) writes.push_back(executor.address(place));
-      launch(item, reads, writes, stream);
-    }
-    check(tables, cuda().cudaEventRecord(ends[at], stream), "cudaEventRecord");
-  }
-
-  void copy(const PlanItem& item, Stream stream, const CudaExecutor& executor) const {
-    const auto bytes = static_cast<std::size_t>(item.reads.front().bytes.count);
-    if (bytes == 0) return;
-    void* to = executor.address(item.writes.front());
-    const void* from = executor.address(item.reads.front());
-    if (gpu(item.from) == gpu(item.to))
-      check(tables, cuda().cudaMemcpyAsync(to, from, bytes, device_to_device, stream), "cudaMemcpyAsync");
+void CudaExecutor::State::make_streams() {
+  homes = plan.stream_device;
+  for (const PlanItem& item : plan.items)  // a stream needs a GPU at one end
+    if (item.is_transfer && on_host(homes[item.stream])) homes[item.stream] = on_host(item.from) ? item.to : item.from;
+  for (const DeviceId device : homes) {
+    streams.push_back(nullptr);
+    bases.push_back(nullptr);
+    if (on_host(device)) continue;
+    use(device);
+    const Target& target = targets[device.index()];
+    if (target.make_stream)
+      streams.back() = target.make_stream();
     else
-      check(tables, cuda().cudaMemcpyPeerAsync(to, gpu(item.to), from, gpu(item.from), bytes, stream),
-            "cudaMemcpyPeerAsync");
+      check(cuda().cudaStreamCreateWithFlags(&streams.back(), kNonBlocking), "cudaStreamCreateWithFlags");
+    bases.back() = make_event(0);
   }
-
-  /// Nanoseconds from the stream's base on the same GPU; the gate lets all streams go at once.
-  double since_base(const PlanItem& item, Event event) const {
+  for (const PlanItem& item : plan.items) {
+    starts.push_back(nullptr);
+    ends.push_back(nullptr);
+    if (on_host(item)) continue;
     use(home(item));
-    float milliseconds = 0;
-    check(tables, cuda().cudaEventElapsedTime(&milliseconds, bases[item.stream], event), "cudaEventElapsedTime");
-    return static_cast<double>(milliseconds) * 1e6;
+    starts.back() = make_event(0);
+    ends.back() = make_event(0);
   }
+}
 
-  void release() {
-    const Runtime& runtime = cuda();
-    for (const Stream stream : streams) runtime.cudaStreamSynchronize(stream);
-    for (const Event event : starts) runtime.cudaEventDestroy(event);
-    for (const Event event : ends) runtime.cudaEventDestroy(event);
-    for (const Event event : bases) runtime.cudaEventDestroy(event);
-    for (const Stream stream : streams) runtime.cudaStreamDestroy(stream);
-    for (std::size_t i = 0; i < arenas.size(); ++i) {
-      void* const arena = arenas[DeviceId{i}];
-      if (!arena) continue;
-      runtime.cudaSetDevice(gpu(DeviceId{i}));
-      runtime.cudaFree(arena);
-    }
-    if (gate_word) runtime.cudaFreeHost(gate_word);
+void CudaExecutor::State::make_gate() {
+  const auto mapped = [&](void*& host, std::size_t size, DevicePointer& device) {
+    check(cuda().cudaHostAlloc(&host, size, kMappedHostMemory), "cudaHostAlloc");
+    std::memset(host, 0, size);
+    void* address = nullptr;
+    check(cuda().cudaHostGetDevicePointer(&address, host, 0), "cudaHostGetDevicePointer");
+    device = reinterpret_cast<DevicePointer>(address);
+  };
+  mapped(gate_word, sizeof(std::uint32_t), gate_address);
+  if (std::ranges::none_of(streams, [](Stream stream) { return !stream; })) return;
+  constexpr std::size_t kLeast = 64;  // a line of its own
+  mapped(words, std::max(kLeast, plan.items.size() * sizeof(std::uint32_t)), words_address);
+}
+
+void CudaExecutor::State::make_workers() {
+  host_waits.assign(plan.items.size(), 0);
+  if (!words) return;
+  std::vector<std::vector<std::uint32_t>> lanes;
+  std::vector<std::size_t> lane_of(streams.size());
+  std::vector<int> cores;
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (streams[i]) continue;
+    lane_of[i] = lanes.size();
+    lanes.emplace_back();
+    cores.push_back(targets[homes[i].index()].core);
   }
-};
+  for (std::uint32_t at = 0; at < plan.items.size(); ++at) {
+    if (!on_host(plan.items[at])) continue;
+    lanes[lane_of[plan.items[at].stream]].push_back(at);
+    for (const std::uint32_t other : plan.items[at].waits) host_waits[other] = 1;
+  }
+  workers = std::make_unique<HostWorkers>(plan, std::move(lanes), cores, static_cast<std::uint32_t*>(words));
+}
+
+void CudaExecutor::State::open_gate() {
+  std::int64_t closed = 0;
+  opened_ns.compare_exchange_strong(closed, cpu::now_ns());
+  __atomic_store_n(static_cast<std::uint32_t*>(gate_word), gate_value, __ATOMIC_SEQ_CST);
+}
+
+void CudaExecutor::State::synchronize() const {
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (!streams[i]) continue;
+    use(homes[i]);
+    check(cuda().cudaStreamSynchronize(streams[i]), "cudaStreamSynchronize");
+  }
+}
+
+void CudaExecutor::State::close_gate_and_mark_bases(bool gated) {
+  ++gate_value;
+  opened_ns.store(0);
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (!streams[i]) continue;
+    use(homes[i]);
+    if (gated)
+      check_driver(tables.driver.cuStreamWaitValue32_v2(streams[i], gate_address, gate_value, kWaitGreaterOrEqual),
+                   "cuStreamWaitValue32");
+    check(cuda().cudaEventRecord(bases[i], streams[i]), "cudaEventRecord");
+  }
+}
+
+void CudaExecutor::State::issue(std::size_t at, const Launch& launch, const CudaExecutor& executor) {
+  const PlanItem& item = plan.items[at];
+  use(home(item));
+  const Stream stream = streams[item.stream];
+  const auto word = [&](std::size_t of) { return words_address + of * sizeof(std::uint32_t); };
+  for (const std::uint32_t other : item.waits) {
+    if (on_host(plan.items[other]))
+      check_driver(tables.driver.cuStreamWaitValue32_v2(stream, word(other), gate_value, kWaitGreaterOrEqual),
+                   "cuStreamWaitValue32");
+    else
+      check(cuda().cudaStreamWaitEvent(stream, ends[other], 0), "cudaStreamWaitEvent");
+  }
+  check(cuda().cudaEventRecord(starts[at], stream), "cudaEventRecord");
+  start_work(item, launch, executor);
+  check(cuda().cudaEventRecord(ends[at], stream), "cudaEventRecord");
+  if (host_waits[at])
+    check_driver(tables.driver.cuStreamWriteValue32_v2(stream, word(at), gate_value, kWriteInOrder),
+                 "cuStreamWriteValue32");
+}
+
+void CudaExecutor::State::start_work(const PlanItem& item, const Launch& launch, const CudaExecutor& executor) const {
+  if (item.is_transfer) return copy(item, streams[item.stream], executor);
+  std::vector<void*> reads, writes;
+  for (const BufferPlace& place : item.reads) reads.push_back(executor.address(place));
+  for (const BufferPlace& place : item.writes) writes.push_back(executor.address(place));
+  launch(item, reads, writes, streams[item.stream]);
+}
+
+void CudaExecutor::State::run_on_host(std::uint32_t at, const Launch& launch, const CudaExecutor& executor) const {
+  const PlanItem& item = plan.items[at];
+  if (!item.is_transfer) return start_work(item, launch, executor);
+  std::memcpy(executor.address(item.writes.front()), executor.address(item.reads.front()),
+              static_cast<std::size_t>(item.reads.front().bytes.count));
+}
+
+void CudaExecutor::State::copy(const PlanItem& item, Stream stream, const CudaExecutor& executor) const {
+  const auto bytes = static_cast<std::size_t>(item.reads.front().bytes.count);
+  if (bytes == 0) return;
+  void* to = executor.address(item.writes.front());
+  const void* from = executor.address(item.reads.front());
+  const bool from_host = on_host(item.from), to_host = on_host(item.to);
+  if (!from_host && !to_host && gpu(item.from) != gpu(item.to))
+    return check(cuda().cudaMemcpyPeerAsync(to, gpu(item.to), from, gpu(item.from), bytes, stream),
+                 "cudaMemcpyPeerAsync");
+  const int kind = from_host ? (to_host ? host_to_host : host_to_device) : to_host ? device_to_host : device_to_device;
+  check(cuda().cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");
+}
+
+ItemRun CudaExecutor::State::times_of(std::size_t at) const {
+  const PlanItem& item = plan.items[at];
+  if (on_host(item)) {
+    const HostWorkers::Times& times = workers->times()[at];
+    const std::int64_t opened = opened_ns.load();
+    return {static_cast<double>(times.start - opened), static_cast<double>(times.end - opened)};
+  }
+  use(home(item));
+  const auto since_base = [&](Event event) {  // on the same GPU; the gate lets all streams go at once
+    float milliseconds = 0;
+    check(cuda().cudaEventElapsedTime(&milliseconds, bases[item.stream], event), "cudaEventElapsedTime");
+    return static_cast<double>(milliseconds) * 1e6;
+  };
+  return {since_base(starts[at]), since_base(ends[at])};
+}
+
+void CudaExecutor::State::release() {
+  const Runtime& runtime = cuda();
+  workers.reset();
+  for (const Stream stream : streams)
+    if (stream) runtime.cudaStreamSynchronize(stream);
+  for (const auto* events : {&starts, &ends, &bases, &marks, &joins})
+    for (const Event event : *events)
+      if (event) runtime.cudaEventDestroy(event);
+  for (const Stream stream : streams)
+    if (stream) runtime.cudaStreamDestroy(stream);
+  for (std::size_t i = 0; i < arenas.size(); ++i) {
+    void* const arena = arenas[DeviceId{i}];
+    if (!arena) continue;
+    if (on_host(DeviceId{i})) {
+      runtime.cudaFreeHost(arena);
+      continue;
+    }
+    runtime.cudaSetDevice(gpu(DeviceId{i}));
+    runtime.cudaFree(arena);
+  }
+  if (gate_word) runtime.cudaFreeHost(gate_word);
+  if (words) runtime.cudaFreeHost(words);
+}
 
 CudaExecutor::CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std::vector<Target> targets)
     : state_(std::make_unique<State>(tables, plan, std::move(targets))) {
@@ -221,6 +294,7 @@ CudaExecutor::CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std:
     state_->enable_peers();
     state_->make_streams();
     state_->make_gate();
+    state_->make_workers();
   } catch (...) {
     state_->release();
     throw;
@@ -228,8 +302,12 @@ CudaExecutor::CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std:
 }
 
 CudaExecutor::~CudaExecutor() {
-  // A closed gate would keep the streams waiting for ever.
+  // A closed gate, or a word that no worker writes any more, would keep the streams waiting for ever.
   state_->gate_value = ~std::uint32_t{0} >> 1;
+  state_->workers.reset();
+  if (state_->words)
+    for (std::size_t at = 0; at < state_->plan.items.size(); ++at)
+      __atomic_store_n(static_cast<std::uint32_t*>(state_->words) + at, state_->gate_value, __ATOMIC_SEQ_CST);
   state_->open_gate();
   state_->release();
 }
@@ -240,32 +318,48 @@ void* CudaExecutor::address(const BufferPlace& place) const {
 
 ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& options) {
   State& state = *state_;
+  const std::size_t items = state.plan.items.size();
   ExecutionResult result{
-      .gated = options.gate && state.gate_works && state.plan.items.size() <= options.most_gated_items,
+      .gated = options.graph || (options.gate && state.gate_works && items <= options.most_gated_items),
       .allocated = state.plan.arena};
+  if (options.graph && state.workers)
+    throw InputError(Finding{.code = "graph-launch",
+                             .message = "a step on GPUs and CPUs cannot be one CUDA graph",
+                             .help = "launch it behind a gate (--backend cuda)"});
   for (int step = 0; step < options.warm + options.measured; ++step) {
-    ++state.gate_value;
-    for (std::size_t i = 0; i < state.streams.size(); ++i) {
-      state.use(state.plan.stream_device[i]);
-      if (result.gated)
-        check_driver(state.tables,
-                     state.tables.driver.cuStreamWaitValue32_v2(state.streams[i], state.gate_address, state.gate_value,
-                                                                kWaitGreaterOrEqual),
-                     "cuStreamWaitValue32");
-      check(state.tables, state.cuda().cudaEventRecord(state.bases[i], state.streams[i]), "cudaEventRecord");
+    if (options.graph) {
+      state.run_graph(launch, *this);
+    } else {
+      state.close_gate_and_mark_bases(result.gated);
+      if (!result.gated) state.open_gate();
+      try {
+        if (state.workers)
+          state.workers->begin(state.gate_value, static_cast<const std::uint32_t*>(state.gate_word),
+                               [&](std::uint32_t at) { state.run_on_host(at, launch, *this); });
+        {
+          Watch watch{options.most_issue_seconds, [&state] { state.open_gate(); }};
+          for (std::size_t at = 0; at < items; ++at)
+            if (!state.on_host(state.plan.items[at])) state.issue(at, launch, *this);
+          if (watch.end() && result.gated) result.gated = state.gate_works = false;
+        }
+        state.open_gate();
+        state.synchronize();
+      } catch (...) {
+        if (state.workers) {
+          state.workers->give_up();
+          try {
+            state.workers->end();
+          } catch (...) {  // the first failure is the one to tell
+          }
+        }
+        throw;
+      }
+      if (state.workers) state.workers->end();
     }
-    {
-      Watch watch{options.most_issue_seconds, [&state] { state.open_gate(); }};
-      for (std::size_t at = 0; at < state.plan.items.size(); ++at) state.issue(state.plan.items[at], at, launch, *this);
-      if (watch.end() && result.gated) result.gated = state.gate_works = false;
-    }
-    state.open_gate();
-    state.synchronize();
     if (step < options.warm) continue;
     StepRun run;
-    for (std::size_t at = 0; at < state.plan.items.size(); ++at) {
-      const PlanItem& item = state.plan.items[at];
-      run.items.push_back({state.since_base(item, state.starts[at]), state.since_base(item, state.ends[at])});
+    for (std::size_t at = 0; at < items; ++at) {
+      run.items.push_back(state.times_of(at));
       run.makespan_ns = std::max(run.makespan_ns, run.items.back().end_ns);
     }
     result.steps.push_back(std::move(run));

@@ -59,7 +59,8 @@ void fill(Driver& t, Lookup& get) {
       t.cuDevResourceGenerateDesc, "cuDevResourceGenerateDesc")(t.cuGreenCtxCreate, "cuGreenCtxCreate")(
       t.cuGreenCtxDestroy, "cuGreenCtxDestroy")(t.cuGreenCtxStreamCreate, "cuGreenCtxStreamCreate")(
       t.cuModuleLoadData, "cuModuleLoadData")(t.cuModuleGetFunction, "cuModuleGetFunction")(
-      t.cuLaunchKernel, "cuLaunchKernel")(t.cuStreamWaitValue32_v2, "cuStreamWaitValue32_v2");
+      t.cuLaunchKernel, "cuLaunchKernel")(t.cuStreamWaitValue32_v2, "cuStreamWaitValue32_v2")(
+      t.cuStreamWriteValue32_v2, "cuStreamWriteValue32_v2");
 }
 
 void fill(Runtime& t, Lookup& get) {
@@ -69,8 +70,12 @@ void fill(Runtime& t, Lookup& get) {
       t.cudaStreamCreateWithFlags, "cudaStreamCreateWithFlags")(t.cudaStreamDestroy, "cudaStreamDestroy")(
       t.cudaStreamSynchronize, "cudaStreamSynchronize")(t.cudaStreamWaitEvent, "cudaStreamWaitEvent")(
       t.cudaEventCreateWithFlags, "cudaEventCreateWithFlags")(t.cudaEventDestroy, "cudaEventDestroy")(
-      t.cudaEventRecord, "cudaEventRecord")(t.cudaEventElapsedTime, "cudaEventElapsedTime")(t.cudaMalloc, "cudaMalloc")(
-      t.cudaFree, "cudaFree")(t.cudaHostAlloc, "cudaHostAlloc")(t.cudaFreeHost, "cudaFreeHost")(
+      t.cudaEventRecord, "cudaEventRecord")(t.cudaEventRecordWithFlags, "cudaEventRecordWithFlags")(
+      t.cudaEventElapsedTime, "cudaEventElapsedTime")(t.cudaStreamBeginCapture, "cudaStreamBeginCapture")(
+      t.cudaStreamEndCapture, "cudaStreamEndCapture")(t.cudaGraphInstantiate, "cudaGraphInstantiate")(
+      t.cudaGraphLaunch, "cudaGraphLaunch")(t.cudaGraphExecDestroy, "cudaGraphExecDestroy")(
+      t.cudaGraphDestroy, "cudaGraphDestroy")(t.cudaMalloc, "cudaMalloc")(t.cudaFree, "cudaFree")(
+      t.cudaHostAlloc, "cudaHostAlloc")(t.cudaFreeHost, "cudaFreeHost")(
       t.cudaHostGetDevicePointer, "cudaHostGetDevicePointer")(t.cudaMemGetInfo, "cudaMemGetInfo")(
       t.cudaMemsetAsync, "cudaMemsetAsync")(t.cudaMemcpyAsync, "cudaMemcpyAsync")(
       t.cudaMemcpyPeerAsync, "cudaMemcpyPeerAsync")(t.cudaDeviceCanAccessPeer, "cudaDeviceCanAccessPeer")(
@@ -85,7 +90,24 @@ void fill(Blas& t, Lookup& get) {
 
 void fill(Dnn& t, Lookup& get) {
   get(t.cudnnGetVersion, "cudnnGetVersion")(t.cudnnCreate, "cudnnCreate")(t.cudnnDestroy, "cudnnDestroy")(
-      t.cudnnSetStream, "cudnnSetStream")(t.cudnnGetErrorString, "cudnnGetErrorString");
+      t.cudnnSetStream, "cudnnSetStream")(t.cudnnGetErrorString, "cudnnGetErrorString")(
+      t.cudnnCreateTensorDescriptor, "cudnnCreateTensorDescriptor")(t.cudnnDestroyTensorDescriptor,
+                                                                    "cudnnDestroyTensorDescriptor")(
+      t.cudnnSetTensor4dDescriptor, "cudnnSetTensor4dDescriptor")(t.cudnnCreateFilterDescriptor,
+                                                                  "cudnnCreateFilterDescriptor")(
+      t.cudnnDestroyFilterDescriptor, "cudnnDestroyFilterDescriptor")(t.cudnnSetFilter4dDescriptor,
+                                                                      "cudnnSetFilter4dDescriptor")(
+      t.cudnnCreateConvolutionDescriptor, "cudnnCreateConvolutionDescriptor")(t.cudnnDestroyConvolutionDescriptor,
+                                                                              "cudnnDestroyConvolutionDescriptor")(
+      t.cudnnSetConvolution2dDescriptor, "cudnnSetConvolution2dDescriptor")(t.cudnnSetConvolutionGroupCount,
+                                                                            "cudnnSetConvolutionGroupCount")(
+      t.cudnnSetConvolutionMathType, "cudnnSetConvolutionMathType")(t.cudnnGetConvolutionForwardAlgorithm_v7,
+                                                                    "cudnnGetConvolutionForwardAlgorithm_v7")(
+      t.cudnnGetConvolutionBackwardDataAlgorithm_v7, "cudnnGetConvolutionBackwardDataAlgorithm_v7")(
+      t.cudnnGetConvolutionBackwardFilterAlgorithm_v7, "cudnnGetConvolutionBackwardFilterAlgorithm_v7")(
+      t.cudnnConvolutionForward, "cudnnConvolutionForward")(
+      t.cudnnConvolutionBackwardData, "cudnnConvolutionBackwardData")(t.cudnnConvolutionBackwardFilter,
+                                                                      "cudnnConvolutionBackwardFilter");
 }
 
 void fill(Cupti& t, Lookup& get) {

@@ -50,6 +50,8 @@ void Gpu::make() {
   check(tables.blas.cublasCreate_v2(&blas_), "cublasCreate");
   check(tables.runtime.cudaStreamCreateWithFlags(&own_, kNonBlocking), "cudaStreamCreateWithFlags");
   stream_ = own_;
+  dnn_ = DnnConvolution::make(
+      tables, [this](std::size_t bytes) { return static_cast<void*>(scratch((bytes + 3) / sizeof(float))); });
 }
 
 void Gpu::release() {
@@ -61,6 +63,7 @@ void Gpu::release() {
   for (const Block& block : blocks_)
     if (block.data) tables_.runtime.cudaFree(block.data);
   for (void* memory : kept_) tables_.runtime.cudaFree(memory);
+  dnn_.reset();
   if (blas_) tables_.blas.cublasDestroy_v2(blas_);
 }
 
@@ -71,7 +74,10 @@ void Gpu::check(Status status, const char* call) const {
 }
 
 void Gpu::begin(Stream stream) {
-  if (stream != stream_) check(tables_.blas.cublasSetStream_v2(blas_, stream), "cublasSetStream");
+  if (stream != stream_) {
+    check(tables_.blas.cublasSetStream_v2(blas_, stream), "cublasSetStream");
+    if (dnn_) dnn_->use(stream);
+  }
   stream_ = stream;
   used_ = 0;
 }

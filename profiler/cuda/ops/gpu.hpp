@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "profiler/cpu/arrays.hpp"
 #include "profiler/cuda/executor.hpp"
+#include "profiler/cuda/ops/dnn_convolution.hpp"
 
 namespace trainyard::cuda {
 
@@ -56,6 +58,9 @@ class Gpu {
   void multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
                 const float* b, float beta, float* c);
 
+  /// cuDNN's convolutions, on this op's stream; null where cuDNN is not there.
+  DnnConvolution* dnn() { return dnn_.get(); }
+
   float* scratch(std::size_t floats);
   void fill(float* to, float value, std::size_t count) { each("fill", count, to, value); }
   /// y = alpha x + beta y.
@@ -90,6 +95,7 @@ class Gpu {
   int gpu_;
   void* module_ = nullptr;
   void* blas_ = nullptr;
+  std::unique_ptr<DnnConvolution> dnn_;
   Stream stream_ = nullptr, own_ = nullptr;
   std::map<std::string, void*> functions_;
   std::vector<Block> blocks_;

@@ -35,6 +35,9 @@ GpuProgram::GpuProgram(const Problem& problem, const TrainingRecipe& recipe, std
       gpus_(std::move(gpus)),
       numbers_(graph_, recipe, seed) {
   check(problem);
+  host_tables_.assign(gpus_.size(), {});
+  for (std::size_t d = 0; d < gpus_.size(); ++d)
+    if (!gpus_[d]) host_tables_[DeviceId{d}].assign(graph_.tensor_count(), nullptr);
   shapes_.assign(graph_.tensor_count(), nullptr);
   for (const OpId op : graph_.ops())
     for (const OpRecipe::Result& result : recipe.ops[op].results)
@@ -50,7 +53,8 @@ void GpuProgram::check(const Problem& problem) const {
   for (const OpId op : graph_.ops()) {
     const OpRecipe& how = recipe_.ops[op];
     const bool backward = how.kind == OpRecipe::Kind::backward;
-    if (backward || how.kind == OpRecipe::Kind::forward) {
+    const bool on_gpu = gpus_[schedule_.placement[op].index()];  // of CPUs, cpu::Program has refused what it lacks
+    if (on_gpu && (backward || how.kind == OpRecipe::Kind::forward)) {
       const Node& node = model_.nodes[how.node];
       const GpuOp* kernels = find_gpu_op(node.type);
       const std::string why = cpu::why_not(node);
@@ -104,6 +108,7 @@ void GpuProgram::reset() {
   for (const OpId op : graph_.ops()) {  // before the gate of a step closes: copies wait
     const OpRecipe& how = recipe_.ops[op];
     const DeviceId device = schedule_.placement[op];
+    if (!gpus_[device.index()]) continue;
     Gpu& gpu = *gpus_[device.index()];
     for (const auto* list : {&how.reads, &how.outputs, &how.gradients})
       for (const Operand& operand : *list)
@@ -254,6 +259,15 @@ void GpuProgram::run(OpId op, std::span<void* const> reads, std::span<void* cons
   scatter(result, to, op, places, gpu);
 }
 
+void GpuProgram::run_on_host(OpId op, std::span<void* const> reads, std::span<void* const> writes) {
+  std::vector<std::byte*>& table = host_tables_[schedule_.placement[op]];
+  std::size_t i = 0;
+  for (const TensorId tensor : graph_.inputs(op)) table[tensor.index()] = static_cast<std::byte*>(reads[i++]);
+  i = 0;
+  for (const TensorId tensor : graph_.outputs(op)) table[tensor.index()] = static_cast<std::byte*>(writes[i++]);
+  numbers_.run(op, table.data());
+}
+
 void GpuProgram::run_node(const OpRecipe& how, OpId op, const Places& places, Gpu& gpu) {
   const Node& node = model_.nodes[how.node];
   const bool backward = how.kind == OpRecipe::Kind::backward;
@@ -325,10 +339,11 @@ void GpuProgram::end_step() {
     std::swap(here.data, here.next);
     here.updated = false;
   }
+  numbers_.end_step();
 }
 
 double GpuProgram::loss() {
-  if (!loss_) return 0;
+  if (!loss_) return numbers_.loss();
   float value = 0;
   loss_gpu_->copy_out(&value, loss_, sizeof value);
   return static_cast<double>(value);
@@ -341,7 +356,7 @@ std::vector<float> GpuProgram::parameter(ValueId id) {
       gpus_[key.second.index()]->copy_out(numbers.data(), here.data, numbers.size() * sizeof(float));
       return numbers;
     }
-  return {};
+  return numbers_.held(id);
 }
 
 std::uint64_t GpuProgram::parameter_checksum() {

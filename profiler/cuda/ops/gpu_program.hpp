@@ -15,11 +15,11 @@ namespace trainyard::cuda {
 
 /// A training graph compiled for GPUs: parameters, inputs, and what each op launches. It begins with the numbers of
 /// cpu::Program for the same seed. A parameter lives on the one device whose ops use it; what is not updated is copied
-/// to each device that reads it.
+/// to each device that reads it. Devices may be CPUs too: their ops are those of cpu::Program.
 class GpuProgram {
  public:
-  /// `gpus` by device. Throws InputError: "unsupported-op" naming the operators that have no kernel,
-  /// "shared-parameter" where ops on two devices use a parameter.
+  /// `gpus` by device, null where it is a CPU. Throws InputError: "unsupported-op" naming the operators that have no
+  /// kernel, "shared-parameter" where ops on two devices use a parameter.
   GpuProgram(const Problem& problem, const TrainingRecipe& recipe, std::uint64_t seed, const Schedule& schedule,
              std::vector<Gpu*> gpus);
 
@@ -27,6 +27,8 @@ class GpuProgram {
   IdMap<TensorId, Bytes> tensor_bytes() const;
   /// Launches an op; memory in the order of the graph's inputs and outputs.
   void run(OpId op, std::span<void* const> reads, std::span<void* const> writes, Stream stream);
+  /// Runs an op of a CPU, in memory of the host. Each CPU's ops by one thread at a time.
+  void run_on_host(OpId op, std::span<void* const> reads, std::span<void* const> writes);
   /// Once all work of a step has ended: updated parameters come into force.
   void end_step();
   void reset();
@@ -64,6 +66,7 @@ class GpuProgram {
   const std::uint64_t seed_;
   std::vector<Gpu*> gpus_;
   cpu::Program numbers_;
+  IdMap<DeviceId, std::vector<std::byte*>> host_tables_;  // of CPUs, by tensor: where it is
   IdMap<TensorId, const Shape*> shapes_;
   std::map<std::pair<ValueId, DeviceId>, Held> held_;
   std::map<std::pair<ValueId, DeviceId>, float*> inputs_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "profiler/cpu/broadcast.hpp"
 #include "profiler/cpu/window.hpp"
@@ -156,41 +157,79 @@ void channel_bias_d(Gpu& gpu, const Array& dy, const Array& to) {
   gpu.sum_to_shape(dy.data, *dy.shape, {to.data, &kept});
 }
 
+/// As cuDNN takes it; nothing where that is not there, or for volumes.
+std::optional<ImageConvolution> for_dnn(Gpu& gpu, const WindowGeometry& g, const Shape& w, std::int64_t groups) {
+  if (!gpu.dnn() || w.size() > 4) return std::nullopt;
+  const auto small = [](std::int64_t x) { return static_cast<int>(x); };
+  return ImageConvolution{.n = small(g.batch),
+                          .c = small(g.channels),
+                          .h = small(g.in[1]),
+                          .w = small(g.in[2]),
+                          .k = small(w[0]),
+                          .r = small(g.kernel[1]),
+                          .s = small(g.kernel[2]),
+                          .out_h = small(g.out[1]),
+                          .out_w = small(g.out[2]),
+                          .pad_h = small(g.before[1]),
+                          .pad_w = small(g.before[2]),
+                          .stride_h = small(g.stride[1]),
+                          .stride_w = small(g.stride[2]),
+                          .dilation_h = small(g.dilation[1]),
+                          .dilation_w = small(g.dilation[2]),
+                          .groups = small(groups)};
+}
+
 void conv(OpArrays& c, Gpu& gpu) {
   const Array &x = c.in[0], &w = c.in[1], &y = c.out[0];
   const WindowGeometry g{c.node, *x.shape, *y.shape, spatial(*w.shape)};
   const std::int64_t groups = c.node.integer("group", 1), in = x.dim(1) / groups, out = y.dim(1) / groups;
-  const std::int64_t rows = in * g.kernel_size(), windows = g.out_size();
-  float* columns = gpu.scratch(static_cast<std::size_t>(rows * windows));
-  for (std::int64_t n = 0; n < g.batch; ++n)
-    for (std::int64_t group = 0; group < groups; ++group) {
-      to_columns(gpu, g, x.data + (n * x.dim(1) + group * in) * g.in_size(), in, columns);
-      gpu.multiply(false, false, out, windows, rows, 1, w.data + group * out * rows, columns, 0,
-                   y.data + (n * y.dim(1) + group * out) * windows);
-    }
+  const auto by_dnn = for_dnn(gpu, g, *w.shape, groups);
+  if (!by_dnn || !gpu.dnn()->forward(*by_dnn, x.data, w.data, y.data)) {
+    const std::int64_t rows = in * g.kernel_size(), windows = g.out_size();
+    float* columns = gpu.scratch(static_cast<std::size_t>(rows * windows));
+    for (std::int64_t n = 0; n < g.batch; ++n)
+      for (std::int64_t group = 0; group < groups; ++group) {
+        to_columns(gpu, g, x.data + (n * x.dim(1) + group * in) * g.in_size(), in, columns);
+        gpu.multiply(false, false, out, windows, rows, 1, w.data + group * out * rows, columns, 0,
+                     y.data + (n * y.dim(1) + group * out) * windows);
+      }
+  }
   if (c.input(2)) add_channel_bias(gpu, y, c.in[2]);
 }
-void conv_d(OpArrays& c, Gpu& gpu) {
+
+/// The gradients that are wanted, by columns and products of matrices.
+void conv_d_by_columns(OpArrays& c, Gpu& gpu, const WindowGeometry& g, bool of_filter, bool of_data) {
   const Array& dy = c.dy[0];
-  const Shape &x = c.value(c.node.inputs[0]).shape, &w = c.value(c.node.inputs[1]).shape;
-  const WindowGeometry g{c.node, x, *dy.shape, spatial(w)};
+  const Shape& x = c.value(c.node.inputs[0]).shape;
   const std::int64_t groups = c.node.integer("group", 1), in = x[1] / groups, out = dy.dim(1) / groups;
   const std::int64_t rows = in * g.kernel_size(), windows = g.out_size();
   float* columns = gpu.scratch(static_cast<std::size_t>(rows * windows));
-  if (c.wants(1)) gpu.fill(c.dx[1].data, 0, c.dx[1].size());
+  if (of_filter) gpu.fill(c.dx[1].data, 0, c.dx[1].size());
   for (std::int64_t n = 0; n < g.batch; ++n)
     for (std::int64_t group = 0; group < groups; ++group) {
       const std::int64_t at = (n * x[1] + group * in) * g.in_size();
       const float* gradient = dy.data + (n * dy.dim(1) + group * out) * windows;
-      if (c.wants(1)) {
+      if (of_filter) {
         to_columns(gpu, g, c.in[0].data + at, in, columns);
         gpu.multiply(false, true, out, rows, windows, 1, gradient, columns, 1, c.dx[1].data + group * out * rows);
       }
-      if (c.wants(0)) {
+      if (of_data) {
         gpu.multiply(true, false, rows, windows, out, 1, c.in[1].data + group * out * rows, gradient, 0, columns);
         to_image(gpu, g, columns, in, c.dx[0].data + at);
       }
     }
+}
+
+void conv_d(OpArrays& c, Gpu& gpu) {
+  const Array& dy = c.dy[0];
+  const Shape &x = c.value(c.node.inputs[0]).shape, &w = c.value(c.node.inputs[1]).shape;
+  const WindowGeometry g{c.node, x, *dy.shape, spatial(w)};
+  bool of_filter = c.wants(1), of_data = c.wants(0);
+  if (const auto by_dnn = for_dnn(gpu, g, w, c.node.integer("group", 1))) {
+    if (of_filter) of_filter = !gpu.dnn()->filter_gradient(*by_dnn, c.in[0].data, dy.data, c.dx[1].data);
+    if (of_data) of_data = !gpu.dnn()->data_gradient(*by_dnn, c.in[1].data, dy.data, c.dx[0].data);
+  }
+  if (of_filter || of_data) conv_d_by_columns(c, gpu, g, of_filter, of_data);
   if (c.wants(2)) channel_bias_d(gpu, dy, c.dx[2]);
 }
 

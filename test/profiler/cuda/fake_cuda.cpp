@@ -10,8 +10,10 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <thread>
 #include <utility>
 
+#include "profiler/cuda/activity_records.hpp"
 #include "profiler/cuda/host_kernels.hpp"
 
 namespace trainyard::test {
@@ -21,7 +23,10 @@ using cuda::Event;
 using cuda::Status;
 using cuda::Stream;
 
+struct FakeGraph;
+
 struct FakeEvent {
+  FakeGraph* captured = nullptr;  // its last record only orders work within this graph
   int device = 0;
   bool timing = true;
   std::uint64_t recorded = 0, done = 0;
@@ -35,21 +40,31 @@ struct Access {
 };
 
 struct Command {
-  enum class Kind { work, record, wait, gate } kind;
+  enum class Kind { work, record, wait, gate, write } kind;
   double ns = 0;
   std::function<void()> effect;
   std::vector<Access> accesses;
   FakeEvent* event = nullptr;
   std::uint64_t ticket = 0;
-  const std::uint32_t* word = nullptr;
+  std::uint32_t* word = nullptr;
   std::uint32_t value = 0;
+  std::uint32_t correlation = 0;  // of traced work
+  const char* name = "";
   double issued = 0;  // when, on the host
 };
 
 struct FakeStream {
+  FakeGraph* capture = nullptr;
   int device = 0;
   std::deque<Command> queue;
   double now = 0;
+};
+
+struct FakeGraph {
+  FakeStream* origin = nullptr;
+  std::set<FakeStream*> streams;
+  std::vector<std::pair<FakeStream*, Command>> commands;
+  bool destroyed = false;
 };
 
 struct Done {
@@ -67,7 +82,18 @@ struct Machine {
   std::vector<std::size_t> used;
   std::set<std::string> kernel_names;         // that were looked up
   std::vector<std::unique_ptr<Stream>> blas;  // handles: the stream of each
+  std::vector<std::unique_ptr<Stream>> dnn;
+  std::vector<std::unique_ptr<std::vector<int>>> descriptors;
   std::size_t contexts = 0;
+  std::vector<std::unique_ptr<FakeGraph>> graphs;
+  std::set<FakeGraph*> executables;
+  cuda::Cupti::Request request = nullptr;
+  cuda::Cupti::Complete complete = nullptr;
+  std::set<int> traced;               // kinds of records
+  std::vector<std::uint64_t> pushed;  // external correlation
+  std::vector<std::vector<std::uint8_t>> records;
+  std::size_t next_record = 0;  // in the buffer that is handed out
+  std::uint32_t correlation = 0;
   std::map<std::string, int> calls;
   std::vector<std::string> violations;
   std::vector<Done> done;
@@ -122,9 +148,11 @@ struct Machine {
         stream.now = std::max(stream.now, command.event->at);
         break;
       case Command::Kind::gate:
-        if (static_cast<std::int32_t>(__atomic_load_n(command.word, __ATOMIC_SEQ_CST) - command.value) < 0)
-          return false;
-        stream.now = std::max(stream.now, gate_time(command.word, command.value));
+        if (!reached(command)) return false;
+        stream.now = std::max(stream.now, is_gate(command.word) ? gate_time(command.word, command.value) : latest());
+        break;
+      case Command::Kind::write:
+        __atomic_store_n(command.word, command.value, __ATOMIC_SEQ_CST);
         break;
       case Command::Kind::work: {
         const double start = stream.now;
@@ -132,7 +160,8 @@ struct Machine {
         check_memory(command.accesses);
         check_races(start, stream.now, command.accesses);
         if (command.effect) command.effect();
-        done.push_back({start, stream.now, std::move(command.accesses)});
+        if (command.correlation > 0) trace_work(stream, command, start);
+        if (!command.accesses.empty()) done.push_back({start, stream.now, std::move(command.accesses)});
         break;
       }
     }
@@ -140,14 +169,65 @@ struct Machine {
     return true;
   }
 
+  static bool reached(const Command& command) {
+    return static_cast<std::int32_t>(__atomic_load_n(command.word, __ATOMIC_SEQ_CST) - command.value) >= 0;
+  }
+  /// A word by itself in its block is a start gate. Others are written by threads of the host, whose time is real: what
+  /// waits for one comes, in virtual time, after all that has run.
+  bool is_gate(const std::uint32_t* word) const {
+    const auto block = memory.find(reinterpret_cast<const unsigned char*>(word));
+    return block != memory.end() && block->second.first == sizeof(std::uint32_t);
+  }
+  double latest() const {
+    double time = 0;
+    for (const auto& stream : streams) time = std::max(time, stream->now);
+    return time;
+  }
   /// All streams pass one gate at one time: the latest of any when the first of them does.
   double gate_time(const std::uint32_t* word, std::uint32_t value) {
     const auto known = gates.find({word, value});
     if (known != gates.end()) return known->second;
-    double latest = 0;
-    for (const auto& stream : streams) latest = std::max(latest, stream->now);
     done.clear();  // what was before the gate cannot race with what comes after
-    return gates[{word, value}] = latest;
+    return gates[{word, value}] = latest();
+  }
+  /// Some stream waits for a word that a thread of the host may still write.
+  bool waits_for_host() const {
+    return std::any_of(streams.begin(), streams.end(), [&](const auto& stream) {
+      return !stream->queue.empty() && stream->queue.front().kind == Command::Kind::gate &&
+             !is_gate(stream->queue.front().word);
+    });
+  }
+
+  template <class Record>
+  void add_record(const Record& record) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&record);
+    records.emplace_back(bytes, bytes + sizeof record);
+  }
+  /// Called where work is launched: its correlation, told with the id that was pushed; 0 where nothing is traced.
+  std::uint32_t launched() {
+    if (traced.empty()) return 0;
+    ++correlation;
+    const bool calls_are_traced = traced.contains(cuda::kDriverRecord) && traced.contains(cuda::kRuntimeRecord);
+    if (!pushed.empty() && calls_are_traced && traced.contains(cuda::kExternalCorrelationRecord)) {
+      cuda::ExternalCorrelationRecord record{};
+      record.kind = cuda::kExternalCorrelationRecord;
+      record.external_kind = cuda::kCustomCorrelation;
+      record.external_id = pushed.back();
+      record.correlation = correlation;
+      add_record(record);
+    }
+    return correlation;
+  }
+  void trace_work(const FakeStream& stream, const Command& command, double start) {
+    if (!traced.contains(cuda::kConcurrentKernelRecord) || *command.name == 0) return;
+    cuda::KernelRecord record{};
+    record.kind = cuda::kConcurrentKernelRecord;
+    record.start = static_cast<std::uint64_t>(start);
+    record.end = static_cast<std::uint64_t>(stream.now);
+    record.device = static_cast<std::uint32_t>(stream.device);
+    record.correlation = command.correlation;
+    record.name = command.name;
+    add_record(record);
   }
   std::map<std::pair<const std::uint32_t*, std::uint32_t>, double> gates;
 
@@ -183,6 +263,10 @@ FakeStream& stream_of(Stream stream) { return *static_cast<FakeStream*>(stream);
 FakeEvent& event_of(Event event) { return *static_cast<FakeEvent*>(event); }
 
 void issue(Stream stream, Command command) {
+  if (FakeGraph* graph = stream_of(stream).capture) {
+    graph->commands.emplace_back(&stream_of(stream), std::move(command));
+    return;
+  }
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{20};
   while (stream_of(stream).queue.size() >= machine->options.queue) {
     machine->run();
@@ -265,6 +349,9 @@ Status cu_launch(void* function, unsigned blocks, unsigned, unsigned, unsigned, 
   command.ns = name == "delay_ns" ? static_cast<double>(*static_cast<unsigned long long*>(arguments[0])) : 1'000;
   command.effect = host_kernel(name, blocks, arguments);
   if (!command.effect) machine->violate("a kernel that is not there: " + name);
+  command.correlation = machine->launched();
+  if (command.correlation > 0) command.ns += machine->options.tracing_ns;
+  command.name = name.c_str();
   issue(stream, std::move(command));
   return 0;
 }
@@ -286,6 +373,9 @@ Status blas_sgemm(void* handle, int turn_a, int turn_b, int m, int n, int k, con
   if (const Status status = machine->fault("cublasSgemm_v2")) return status;
   const float by = *alpha, keep = *beta;
   Command command{.kind = Command::Kind::work, .ns = 2'000};
+  command.correlation = machine->launched();
+  if (command.correlation > 0) command.ns += machine->options.tracing_ns;
+  command.name = "sgemm";
   command.effect = [=] { host_sgemm(turn_a != 0, turn_b != 0, m, n, k, by, a, lda, b, ldb, keep, c, ldc); };
   issue(*static_cast<Stream*>(handle), std::move(command));
   return 0;
@@ -293,7 +383,15 @@ Status blas_sgemm(void* handle, int turn_a, int turn_b, int m, int n, int k, con
 Status cu_wait_value(Stream stream, cuda::DevicePointer address, std::uint32_t value, unsigned) {
   if (const Status status = machine->fault("cuStreamWaitValue32_v2")) return status;
   Command command{.kind = Command::Kind::gate};
-  command.word = reinterpret_cast<const std::uint32_t*>(address);
+  command.word = reinterpret_cast<std::uint32_t*>(address);
+  command.value = value;
+  issue(stream, std::move(command));
+  return 0;
+}
+Status cu_write_value(Stream stream, cuda::DevicePointer address, std::uint32_t value, unsigned) {
+  if (const Status status = machine->fault("cuStreamWriteValue32_v2")) return status;
+  Command command{.kind = Command::Kind::write};
+  command.word = reinterpret_cast<std::uint32_t*>(address);
   command.value = value;
   issue(stream, std::move(command));
   return 0;
@@ -335,7 +433,13 @@ Status rt_stream_synchronize(Stream stream) {
     for (const auto& each : machine->streams) each->queue.clear();  // after such an error the GPU does nothing more
     return status;
   }
+  if (stream_of(stream).capture) machine->violate("the host waits for a stream that is captured");
   machine->run();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  while (!stream_of(stream).queue.empty() && machine->waits_for_host() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::yield();
+    machine->run();
+  }
   if (!stream_of(stream).queue.empty()) machine->violate("the host waits for a stream that waits for ever");
   machine->host = std::max(machine->host, stream_of(stream).now);
   return 0;
@@ -343,6 +447,13 @@ Status rt_stream_synchronize(Stream stream) {
 Status rt_stream_wait(Stream stream, Event event, unsigned) {
   if (const Status status = machine->fault("cudaStreamWaitEvent")) return status;
   if (event_of(event).recorded == 0) machine->violate("a wait for an event that was never recorded: it does nothing");
+  FakeGraph* const graph = event_of(event).captured;
+  if (graph && !stream_of(stream).capture) {
+    stream_of(stream).capture = graph;  // the stream joins
+    graph->streams.insert(&stream_of(stream));
+  }
+  if (stream_of(stream).capture != graph)
+    machine->violate("a captured stream waits for an event from outside of the capture");
   Command command{.kind = Command::Kind::wait};
   command.event = &event_of(event);
   command.ticket = event_of(event).recorded;
@@ -362,15 +473,79 @@ Status rt_record(Event event, Stream stream) {
   if (const Status status = machine->fault("cudaEventRecord")) return status;
   if (event_of(event).device != stream_of(stream).device)
     machine->violate("an event is recorded on another GPU's stream");
+  event_of(event).captured = stream_of(stream).capture;
   Command command{.kind = Command::Kind::record};
   command.event = &event_of(event);
   command.ticket = ++event_of(event).recorded;
   issue(stream, std::move(command));
   return 0;
 }
+Status rt_record_flags(Event event, Stream stream, unsigned flags) {
+  const bool external = (flags & cuda::kExternalEvent) != 0;
+  if (external && !stream_of(stream).capture) return 401;
+  const Status status = rt_record(event, stream);
+  if (external) event_of(event).captured = nullptr;
+  return status;
+}
+Status rt_begin_capture(Stream stream, int) {
+  if (const Status status = machine->fault("cudaStreamBeginCapture")) return status;
+  if (stream_of(stream).capture) return 900;
+  machine->graphs.push_back(std::make_unique<FakeGraph>());
+  FakeGraph& graph = *machine->graphs.back();
+  graph.origin = &stream_of(stream);
+  stream_of(stream).capture = &graph;
+  graph.streams = {&stream_of(stream)};
+  return 0;
+}
+Status rt_end_capture(Stream stream, void** handle) {
+  *handle = nullptr;
+  FakeGraph* const graph = stream_of(stream).capture;
+  if (!graph || graph->origin != &stream_of(stream)) return 900;
+  for (FakeStream* each : graph->streams) each->capture = nullptr;
+  *handle = graph;
+  for (FakeStream* each : graph->streams) {
+    if (each == graph->origin) continue;
+    // Its last piece of work is a record that the first stream waits for.
+    const auto last = std::find_if(graph->commands.rbegin(), graph->commands.rend(),
+                                   [&](const auto& entry) { return entry.first == each; });
+    const bool joined = last != graph->commands.rend() && last->second.kind == Command::Kind::record &&
+                        std::any_of(graph->commands.begin(), graph->commands.end(), [&](const auto& entry) {
+                          return entry.first == graph->origin && entry.second.kind == Command::Kind::wait &&
+                                 entry.second.event == last->second.event;
+                        });
+    if (joined) continue;
+    machine->violate("a captured stream was not joined");
+    return 904;
+  }
+  return machine->fault("cudaStreamEndCapture");
+}
+Status rt_instantiate(void** executable, void* graph, unsigned long long) {
+  if (const Status status = machine->fault("cudaGraphInstantiate")) return status;
+  machine->executables.insert(static_cast<FakeGraph*>(graph));
+  *executable = graph;
+  return 0;
+}
+Status rt_launch_graph(void* executable, Stream stream) {
+  if (const Status status = machine->fault("cudaGraphLaunch")) return status;
+  auto* graph = static_cast<FakeGraph*>(executable);
+  if (!machine->executables.contains(graph)) machine->violate("a graph is launched that was not instantiated");
+  if (stream_of(stream).capture) machine->violate("a graph is launched into a capture");
+  for (const auto& [on, command] : graph->commands) issue(on, command);
+  return 0;
+}
+Status rt_destroy_executable(void* executable) {
+  return machine->executables.erase(static_cast<FakeGraph*>(executable)) > 0 ? 0 : 1;
+}
+Status rt_destroy_graph(void* graph) {
+  if (static_cast<FakeGraph*>(graph)->destroyed) machine->violate("a graph is destroyed twice");
+  static_cast<FakeGraph*>(graph)->destroyed = true;
+  static_cast<FakeGraph*>(graph)->commands.clear();
+  return 0;
+}
 Status rt_elapsed(float* milliseconds, Event from, Event to) {
   const FakeEvent &a = event_of(from), &b = event_of(to);
   if (!a.timing || !b.timing || a.device != b.device) return 400;
+  if (a.captured || b.captured) machine->violate("the time of an event that only orders a graph");
   if (a.recorded == 0 || b.recorded == 0) return 400;
   if (a.done < a.recorded || b.done < b.recorded) return 600;
   *milliseconds = static_cast<float>((b.at - a.at) * 1e-6);
@@ -431,7 +606,7 @@ Status rt_copy(void* to, const void* from, std::size_t size, int kind, Stream st
   int to_device = -1, from_device = -1;
   if (!machine->owner(to, size, to_device) || !machine->owner(from, size, from_device))
     machine->violate("a copy of memory that is not there, or was freed");
-  const int right = from_device < 0 ? cuda::host_to_device
+  const int right = from_device < 0 ? (to_device < 0 ? cuda::host_to_host : cuda::host_to_device)
                     : to_device < 0 ? cuda::device_to_host
                                     : cuda::device_to_device;
   if (kind != right || (kind == cuda::device_to_device && from_device != to_device))
@@ -452,9 +627,159 @@ Status rt_peer_copy(void* to, int to_said, const void* from, int from_said, std:
 Status rt_can_peer(int* can, int, int) { return *can = machine->options.peers ? 1 : 0, 0; }
 Status rt_enable_peer(int, unsigned) { return machine->fault("cudaDeviceEnablePeerAccess"); }
 
+// --- cuDNN ---
+using Descriptor = std::vector<int>;
+const Descriptor& descriptor(void* handle) { return *static_cast<Descriptor*>(handle); }
+template <class... Numbers>
+Status describe(void* handle, Numbers... numbers) {
+  static_cast<Descriptor*>(handle)->insert(static_cast<Descriptor*>(handle)->end(), {numbers...});
+  return 0;
+}
+Status dnn_create(void** handle) {
+  if (const Status status = machine->fault("cudnnCreate")) return status;
+  machine->dnn.push_back(std::make_unique<Stream>(nullptr));
+  *handle = machine->dnn.back().get();
+  return 0;
+}
+Status dnn_destroy(void* handle) { return remove(machine->dnn, static_cast<Stream*>(handle)) ? 0 : 1; }
+Status dnn_stream(void* handle, Stream stream) { return *static_cast<Stream*>(handle) = stream, 0; }
+const char* dnn_error(Status) { return "a planted fault"; }
+Status dnn_describe(void** handle) {
+  machine->descriptors.push_back(std::make_unique<Descriptor>());
+  *handle = machine->descriptors.back().get();
+  return 0;
+}
+Status dnn_forget(void* handle) { return remove(machine->descriptors, static_cast<Descriptor*>(handle)) ? 0 : 1; }
+Status dnn_tensor(void* t, int, int, int n, int c, int h, int w) { return describe(t, n, c, h, w); }
+Status dnn_filter(void* f, int, int, int k, int c, int r, int s) { return describe(f, k, c, r, s); }
+Status dnn_convolution(void* d, int ph, int pw, int sh, int sw, int dh, int dw, int, int) {
+  return describe(d, ph, pw, sh, sw, dh, dw);
+}
+Status dnn_groups(void* d, int groups) { return describe(d, groups); }
+Status dnn_math(void*, int) { return 0; }
+/// The first is fast and not deterministic, the second needs a workspace.
+Status dnn_choose(void*, void*, void*, void*, void*, int, int* count, cuda::DnnAlgorithm* algorithms) {
+  algorithms[0] = {.algorithm = 1, .status = 0, .time = 1, .memory = 0, .determinism = 0, .math = 3, .reserved = {}};
+  algorithms[1] = {.algorithm = 2, .status = 0, .time = 2, .memory = 64, .determinism = 1, .math = 3, .reserved = {}};
+  *count = machine->options.deterministic_convolutions ? 2 : 1;
+  return 0;
+}
+/// f(index of x, of w, of y) for every product of the convolution.
+template <class F>
+void each_product(const Descriptor& x, const Descriptor& w, const Descriptor& y, const Descriptor& d, F&& f) {
+  const int groups = d[6], in = x[1] / groups, out = y[1] / groups;
+  for (int n = 0; n < y[0]; ++n)
+    for (int k = 0; k < y[1]; ++k)
+      for (int i = 0; i < y[2]; ++i)
+        for (int j = 0; j < y[3]; ++j)
+          for (int c = 0; c < in; ++c)
+            for (int a = 0; a < w[2]; ++a)
+              for (int b = 0; b < w[3]; ++b) {
+                const int h = i * d[2] - d[0] + a * d[4], v = j * d[3] - d[1] + b * d[5];
+                if (h < 0 || h >= x[2] || v < 0 || v >= x[3]) continue;
+                f(((n * x[1] + k / out * in + c) * x[2] + h) * x[3] + v, ((k * in + c) * w[2] + a) * w[3] + b,
+                  ((n * y[1] + k) * y[2] + i) * y[3] + j);
+              }
+}
+Status convolve(const char* name, void* handle, int algorithm, const void* workspace, std::size_t workspace_bytes,
+                std::function<void()> effect) {
+  if (const Status status = machine->fault(name)) return status;
+  if (algorithm != 2 || !workspace || workspace_bytes < 64) machine->violate("a convolution as cuDNN did not say");
+  Command command{.kind = Command::Kind::work, .ns = 3'000};
+  command.correlation = machine->launched();
+  if (command.correlation > 0) command.ns += machine->options.tracing_ns;
+  command.name = "convolve";
+  command.effect = std::move(effect);
+  issue(*static_cast<Stream*>(handle), std::move(command));
+  return 0;
+}
+std::size_t count_of(const Descriptor& shape) {
+  std::size_t count = 1;
+  for (const int dim : shape) count *= static_cast<std::size_t>(dim);
+  return count;
+}
+Status dnn_forward(void* handle, const void*, void* xd, const void* x, void* wd, const void* w, void* cd, int algorithm,
+                   void* workspace, std::size_t bytes, const void*, void* yd, void* y) {
+  return convolve("cudnnConvolutionForward", handle, algorithm, workspace, bytes, [=] {
+    auto* to = static_cast<float*>(y);
+    std::fill_n(to, count_of(descriptor(yd)), 0.0F);
+    each_product(descriptor(xd), descriptor(wd), descriptor(yd), descriptor(cd), [&](int i, int j, int k) {
+      to[k] += static_cast<const float*>(x)[i] * static_cast<const float*>(w)[j];
+    });
+  });
+}
+Status dnn_data(void* handle, const void*, void* wd, const void* w, void* yd, const void* dy, void* cd, int algorithm,
+                void* workspace, std::size_t bytes, const void*, void* xd, void* dx) {
+  return convolve("cudnnConvolutionBackwardData", handle, algorithm, workspace, bytes, [=] {
+    auto* to = static_cast<float*>(dx);
+    std::fill_n(to, count_of(descriptor(xd)), 0.0F);
+    each_product(descriptor(xd), descriptor(wd), descriptor(yd), descriptor(cd), [&](int i, int j, int k) {
+      to[i] += static_cast<const float*>(w)[j] * static_cast<const float*>(dy)[k];
+    });
+  });
+}
+Status dnn_weights(void* handle, const void*, void* xd, const void* x, void* yd, const void* dy, void* cd,
+                   int algorithm, void* workspace, std::size_t bytes, const void*, void* wd, void* dw) {
+  return convolve("cudnnConvolutionBackwardFilter", handle, algorithm, workspace, bytes, [=] {
+    auto* to = static_cast<float*>(dw);
+    std::fill_n(to, count_of(descriptor(wd)), 0.0F);
+    each_product(descriptor(xd), descriptor(wd), descriptor(yd), descriptor(cd), [&](int i, int j, int k) {
+      to[j] += static_cast<const float*>(x)[i] * static_cast<const float*>(dy)[k];
+    });
+  });
+}
+
 // --- the others: enough to be loaded ---
 std::size_t dnn_version() { return 91900; }
 Status cupti_version(std::uint32_t* version) { return *version = 130001, 0; }
+Status cupti_text(Status, const char** text) { return *text = "a planted fault", 0; }
+Status cupti_enable(int kind) {
+  if (const Status status = machine->fault("cuptiActivityEnable")) return status;
+  if (kind == cuda::kKernelRecord) machine->violate("KIND_KERNEL serializes all kernels");
+  return machine->traced.insert(kind), 0;
+}
+Status cupti_disable(int kind) { return machine->traced.erase(kind), 0; }
+Status cupti_register(cuda::Cupti::Request request, cuda::Cupti::Complete complete) {
+  machine->request = request;
+  machine->complete = complete;
+  return machine->fault("cuptiActivityRegisterCallbacks");
+}
+Status cupti_push(int, std::uint64_t id) { return machine->pushed.push_back(id), 0; }
+Status cupti_pop(int, std::uint64_t* last) {
+  if (machine->pushed.empty()) return 7;
+  *last = machine->pushed.back();
+  return machine->pushed.pop_back(), 0;
+}
+Status cupti_dropped(void*, std::uint32_t, std::size_t* dropped) {
+  return *dropped = std::exchange(machine->options.dropped_records, 0), 0;
+}
+Status cupti_next(std::uint8_t* buffer, std::size_t valid, void** record) {
+  if (machine->next_record >= valid) return 12;  // CUPTI_ERROR_MAX_LIMIT_REACHED
+  *record = buffer + machine->next_record;
+  int kind = 0;
+  std::memcpy(&kind, *record, sizeof kind);
+  machine->next_record +=
+      kind == cuda::kConcurrentKernelRecord ? sizeof(cuda::KernelRecord) : sizeof(cuda::ExternalCorrelationRecord);
+  return 0;
+}
+Status cupti_flush(std::uint32_t) {
+  if (const Status status = machine->fault("cuptiActivityFlushAll")) return status;
+  while (!machine->records.empty()) {
+    std::uint8_t* buffer = nullptr;
+    std::size_t size = 0, most = 0, used = 0, count = 0;
+    machine->request(&buffer, &size, &most);
+    for (const auto& record : machine->records) {
+      if (used + record.size() > size) break;
+      std::memcpy(buffer + used, record.data(), record.size());
+      used += record.size();
+      ++count;
+    }
+    machine->records.erase(machine->records.begin(), machine->records.begin() + static_cast<std::ptrdiff_t>(count));
+    machine->next_record = 0;
+    machine->complete(nullptr, 0, buffer, size, used);
+  }
+  return 0;
+}
 Status nvrtc_version(int* major, int* minor) { return *major = 13, *minor = 0, 0; }
 Status does_nothing() { return 0; }
 
@@ -480,6 +805,7 @@ const std::map<std::string, void*>& functions() {
       {"cuModuleGetFunction", pointer(cu_function)},
       {"cuLaunchKernel", pointer(cu_launch)},
       {"cuStreamWaitValue32_v2", pointer(cu_wait_value)},
+      {"cuStreamWriteValue32_v2", pointer(cu_write_value)},
       {"cudaRuntimeGetVersion", pointer(rt_version)},
       {"cudaGetDeviceCount", pointer(rt_count)},
       {"cudaGetErrorString", pointer(rt_error)},
@@ -494,6 +820,13 @@ const std::map<std::string, void*>& functions() {
       {"cudaEventDestroy", pointer(rt_event_destroy)},
       {"cudaEventRecord", pointer(rt_record)},
       {"cudaEventElapsedTime", pointer(rt_elapsed)},
+      {"cudaEventRecordWithFlags", pointer(rt_record_flags)},
+      {"cudaStreamBeginCapture", pointer(rt_begin_capture)},
+      {"cudaStreamEndCapture", pointer(rt_end_capture)},
+      {"cudaGraphInstantiate", pointer(rt_instantiate)},
+      {"cudaGraphLaunch", pointer(rt_launch_graph)},
+      {"cudaGraphExecDestroy", pointer(rt_destroy_executable)},
+      {"cudaGraphDestroy", pointer(rt_destroy_graph)},
       {"cudaMalloc", pointer(rt_malloc)},
       {"cudaFree", pointer(rt_free)},
       {"cudaHostAlloc", pointer(rt_host_alloc)},
@@ -510,7 +843,37 @@ const std::map<std::string, void*>& functions() {
       {"cublasSetStream_v2", pointer(blas_stream)},
       {"cublasSgemm_v2", pointer(blas_sgemm)},
       {"cudnnGetVersion", pointer(dnn_version)},
+      {"cudnnCreate", pointer(dnn_create)},
+      {"cudnnDestroy", pointer(dnn_destroy)},
+      {"cudnnSetStream", pointer(dnn_stream)},
+      {"cudnnGetErrorString", pointer(dnn_error)},
+      {"cudnnCreateTensorDescriptor", pointer(dnn_describe)},
+      {"cudnnCreateFilterDescriptor", pointer(dnn_describe)},
+      {"cudnnCreateConvolutionDescriptor", pointer(dnn_describe)},
+      {"cudnnDestroyTensorDescriptor", pointer(dnn_forget)},
+      {"cudnnDestroyFilterDescriptor", pointer(dnn_forget)},
+      {"cudnnDestroyConvolutionDescriptor", pointer(dnn_forget)},
+      {"cudnnSetTensor4dDescriptor", pointer(dnn_tensor)},
+      {"cudnnSetFilter4dDescriptor", pointer(dnn_filter)},
+      {"cudnnSetConvolution2dDescriptor", pointer(dnn_convolution)},
+      {"cudnnSetConvolutionGroupCount", pointer(dnn_groups)},
+      {"cudnnSetConvolutionMathType", pointer(dnn_math)},
+      {"cudnnGetConvolutionForwardAlgorithm_v7", pointer(dnn_choose)},
+      {"cudnnGetConvolutionBackwardDataAlgorithm_v7", pointer(dnn_choose)},
+      {"cudnnGetConvolutionBackwardFilterAlgorithm_v7", pointer(dnn_choose)},
+      {"cudnnConvolutionForward", pointer(dnn_forward)},
+      {"cudnnConvolutionBackwardData", pointer(dnn_data)},
+      {"cudnnConvolutionBackwardFilter", pointer(dnn_weights)},
       {"cuptiGetVersion", pointer(cupti_version)},
+      {"cuptiGetResultString", pointer(cupti_text)},
+      {"cuptiActivityEnable", pointer(cupti_enable)},
+      {"cuptiActivityDisable", pointer(cupti_disable)},
+      {"cuptiActivityRegisterCallbacks", pointer(cupti_register)},
+      {"cuptiActivityGetNextRecord", pointer(cupti_next)},
+      {"cuptiActivityGetNumDroppedRecords", pointer(cupti_dropped)},
+      {"cuptiActivityFlushAll", pointer(cupti_flush)},
+      {"cuptiActivityPushExternalCorrelationId", pointer(cupti_push)},
+      {"cuptiActivityPopExternalCorrelationId", pointer(cupti_pop)},
       {"nvrtcVersion", pointer(nvrtc_version)},
   };
   return all;
@@ -555,8 +918,11 @@ void FakeCuda::kernel(Stream stream, double ns, std::vector<Bytes> reads_of, std
 const std::vector<std::string>& FakeCuda::violations() const { return machine->violations; }
 
 std::size_t FakeCuda::alive() const {
+  const auto graphs = std::count_if(machine->graphs.begin(), machine->graphs.end(),
+                                    [](const auto& graph) { return !graph->destroyed; });
   return machine->streams.size() + machine->events.size() + machine->memory.size() + machine->contexts +
-         machine->blas.size();
+         machine->blas.size() + machine->dnn.size() + machine->descriptors.size() + machine->executables.size() +
+         machine->traced.size() + static_cast<std::size_t>(graphs);
 }
 
 int FakeCuda::calls(const std::string& function) const {

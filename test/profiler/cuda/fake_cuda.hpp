@@ -18,9 +18,10 @@ namespace trainyard::test {
 ///
 /// What real CUDA lets pass in silence, or answers by wrong data, is a violation: a wait for an event that was never
 /// recorded; an event of another GPU than its stream's; a copy from or to memory that was never given, was freed, or is
-/// another GPU's than said; memory freed while work on it is pending; two accesses to the same bytes of which one
-/// writes and neither waits for the other; streams that wait for ever. The first one aborts the program, unless
-/// `collect`.
+/// another GPU's than said; memory freed while work on it is pending; within the capture of a graph: a wait for the
+/// stream, a wait for an event from outside, a stream that is not joined, the time of an event that only orders; two
+/// accesses to the same bytes of which one writes and neither waits for the other; streams that wait for ever. The
+/// first one aborts the program, unless `collect`.
 struct FakeCudaOptions {
   int devices = 2;
   bool peers = true;
@@ -33,7 +34,10 @@ struct FakeCudaOptions {
   std::string fails;  // this function, at its call number `fails_at` (from 1), with `status`
   int fails_at = 1;
   int status = 719;
-  std::size_t queue = 1 << 20;  // pieces of work that a stream holds: beyond, the host waits
+  double tracing_ns = 0;                   // what CUPTI adds to each kernel
+  std::size_t dropped_records = 0;         // that CUPTI tells of, once
+  bool deterministic_convolutions = true;  // that cuDNN has some
+  std::size_t queue = 1 << 20;             // pieces of work that a stream holds: beyond, the host waits
   bool collect = false;
 };
 
