@@ -17,8 +17,8 @@ struct DataParallelOptions {
   /// How gradients are added. By a parameter server, weights are shared (below); else every replica has its own, and
   /// they are added by this (transform/replicated.hpp).
   Collective collective = Collective::parameter_server;
-  std::size_t per_node = 1;            // of hierarchical: replicas in a row that are one node
-  std::size_t zero = 0;                // ZeRO stage, 0 to 3; with the ring
+  std::size_t per_node = 1;  // of hierarchical: replicas in a row that are one node
+  std::size_t zero = 0;      // ZeRO stage, 0 to 3; with the ring
   // Gradients of one model are added in buckets of at least this, but for the last.
   Bytes bucket = GraphSplit::kBucket;
 };
