@@ -23,7 +23,8 @@ void put(Samples& samples, Nanoseconds time, const std::string& why_not) {
 }
 
 /// Times of one op. One is dropped where other work had the core for more than 1 % of it; where that was so in nearly
-/// all of them, they are kept without what other work took.
+/// all of them, they are kept without what other work took: but where it is said to have taken all of one, since the
+/// system counts it by its own ticks.
 class OpSamples {
  public:
   void put(Nanoseconds time, Nanoseconds lost) {
@@ -38,15 +39,18 @@ class OpSamples {
   Samples take(Details& details) {
     Samples samples{.kept = std::move(undisturbed_), .dropped = {}};
     const bool net = samples.kept.size() < std::min(kLeast, disturbed_.size());
+    std::size_t nets = 0;
     for (const auto& [time, lost] : disturbed_) {
-      if (net)
+      if (net && lost < time) {
         samples.kept.push_back(time - lost);
-      else
+        ++nets;
+      } else {
         samples.dropped.push_back({time, "other-work"});
+      }
     }
-    if (net)
-      details["disturbed"] = fmt::format("{} of {} samples are without what other work took of them", disturbed_.size(),
-                                         samples.kept.size());
+    if (nets > 0)
+      details["disturbed"] =
+          fmt::format("{} of {} samples are without what other work took of them", nets, samples.kept.size());
     return samples;
   }
 

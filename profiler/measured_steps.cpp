@@ -79,7 +79,10 @@ IdMap<OpId, Nanoseconds> op_means(const Problem& problem, const MeasuredRuns& ru
       ++net;
       times.clear();
       for (const MeasuredStep& step : runs.steps)
-        times.push_back(static_cast<double>((step.durations[op] - step.lost[op]).count));
+        if (step.lost[op] < step.durations[op])  // else what was lost is not known well enough
+          times.push_back(static_cast<double>((step.durations[op] - step.lost[op]).count));
+      if (times.empty())
+        for (const MeasuredStep& step : runs.steps) times.push_back(static_cast<double>(step.durations[op].count));
     }
     const double most = kSlowOp * quantile(times, 0.5);
     std::erase_if(times, [&](double time) { return time > most; });

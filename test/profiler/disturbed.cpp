@@ -130,3 +130,24 @@ TEST_CASE("a profile keeps the times of a busy machine without what other work t
   CHECK(profile.ops[1].samples.dropped.empty());
   CHECK(profile.ops[1].details.count("disturbed") == 1);
 }
+
+TEST_CASE("where more was lost than an op took, by the system's ticks, its time is dropped and none is negative") {
+  const Problem problem = chain();
+  StepTrace trace{.makespan = Nanoseconds{550'000}, .ops = IdMap<OpId, Span>(2)};
+  trace.ops[OpId{0}] = {Nanoseconds{0}, Nanoseconds{100'500}};
+  trace.ops[OpId{1}] = {Nanoseconds{100'500}, Nanoseconds{500'500}};
+  trace.lost = times(500, 450'000);  // of 400,000
+  trace.contaminated = "other-work";
+  ToldBackend backend{trace};
+  Profile profile;
+  measure_steps(backend, problem, {}, serial_schedule(problem, DeviceId{0}), {.rounds = 1, .most_ns = 1}, profile);
+  REQUIRE(profile.ops.size() == 2);
+  CHECK(profile.ops[1].samples.kept.empty());
+  CHECK(profile.ops[1].samples.dropped.front() == DroppedSample{Nanoseconds{400'000}, "other-work"});
+  CHECK(profile.ops[1].details.empty());
+
+  const Schedule schedule = serial_schedule(problem, DeviceId{0});
+  const std::vector<MeasuredStep> steps(
+      12, step(580'000, times(150'000, 400'000), times(50'000, 450'000), times(0, 30'000)));
+  CHECK(judged(problem, schedule, steps).measured == Nanoseconds{500'000});  // 150 - 50, and 400 as it was
+}
