@@ -24,7 +24,7 @@ void put(Samples& samples, Nanoseconds time, const std::string& why_not) {
 
 /// Times of one op. One is dropped where other work had the core for more than 1 % of it; where that was so in nearly
 /// all of them, they are kept without what other work took: but where it is said to have taken all of one, since the
-/// system counts it by its own ticks.
+/// system counts it by its own ticks. Where that is so for all, the shortest is kept as it is.
 class OpSamples {
  public:
   void put(Nanoseconds time, Nanoseconds lost) {
@@ -47,6 +47,12 @@ class OpSamples {
       } else {
         samples.dropped.push_back({time, "other-work"});
       }
+    }
+    if (samples.kept.empty() && !samples.dropped.empty()) {
+      const auto least = std::ranges::min_element(samples.dropped, {}, &DroppedSample::time);
+      samples.kept.push_back(least->time);
+      samples.dropped.erase(least);
+      details["disturbed"] = "the shortest of the samples, all of which other work disturbed";
     }
     if (nets > 0)
       details["disturbed"] =
