@@ -56,7 +56,7 @@ std::string result_json(const TrainedPolicy& trained, std::span<const learned::T
       "{{\"placer\": {}, \"updates\": {}, \"episodes\": {}, \"evaluations_to_best\": {}, \"interrupted\": {}, "
       "\"models\": [{}]}}\n",
       detail::json_string(trained.policy.placer), trained.policy.updates, trained.policy.episodes,
-      trained.result.episode_of_best, interrupted(), rows);
+      trained.result.evaluations_to_best, interrupted(), rows);
 }
 
 std::string result_text(const TrainedPolicy& trained, std::span<const learned::TaskCosts> costs) {

@@ -123,7 +123,7 @@ class Page {
                  double published, double samples) {
     Simulation simulation{task.problem};
     const MemoryPeaks& peaks = simulation.peaks({.placement = task.placement(result.best.front())});
-    line(name, static_cast<double>(peaks.makespan.count), peaks.fits, published, result.episode_of_best, samples,
+    line(name, static_cast<double>(peaks.makespan.count), peaks.fits, published, result.evaluations_to_best, samples,
          seconds);
   }
 

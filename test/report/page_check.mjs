@@ -48,7 +48,10 @@ try {
     await browser.send('Input.dispatchKeyEvent', { type: 'keyDown', key: text, text: text.length === 1 ? text : undefined });
     await browser.send('Input.dispatchKeyEvent', { type: 'keyUp', key: text });
   };
-  const settled = () => browser.evaluate('new Promise((done) => setTimeout(done, 400))');
+  const settled = () => browser.evaluate(`new Promise((done) => {
+    const look = () => page.controls.gliding ? setTimeout(look, 20) : requestAnimationFrame(() => done());
+    look();
+  })`);
   await browser.evaluate('byId("canvas").focus()');
   await key('+');
   await settled();

@@ -1,4 +1,3 @@
-#include "trainyard/core/error.hpp"
 #include "trainyard/place/parallel/pipeline.hpp"
 #include "trainyard/place/parallel/replicas_placer.hpp"
 #include "trainyard/place/parameters.hpp"
@@ -19,7 +18,8 @@ std::vector<Placer> parallel_placers() {
              "what replicas share (with the ring): 0 (nothing), 1 (optimizer state), 2 (and gradients), 3 (and "
              "parameters), fitting (as little as it takes to fit)"},
             {"per-node", "auto", "devices in a row that are one node of hierarchical: auto, or a number"},
-            {"bucket", "25", "MiB of gradients that are added at a time"}}},
+            {"bucket", "25", "MiB of gradients that are added at a time"}},
+       .replicates = true},
       [](const Problem& problem, const Parameters& given) {
         ReplicasOptions options;
         const Collective collectives[] = {Collective::ring, Collective::halving_doubling, Collective::tree,
@@ -31,10 +31,6 @@ std::vector<Placer> parallel_placers() {
         options.zero = zero == 0 ? 0 : zero - 1;
         options.per_node = given.number("per-node", 1, "auto");
         options.bucket_mebibytes = *given.number("bucket", 1);
-        if (!given.options().splits)
-          throw InputError({.code = "whole-ops",
-                            .message = "placer 'data-parallel' makes replicas, and ops of a coarse graph stay whole",
-                            .help = "take a placer that leaves ops as they are, or do without --coarsen"});
         return place_replicas(problem, options);
       }));
   list.push_back(make_placer(

@@ -287,7 +287,7 @@ Schedule expand(const Problem& problem, const Coarsening& coarsening, const Prob
 Schedule place_coarsened(const Problem& problem, const CoarsenOptions& how, const Placer& placer,
                          const PlaceOptions& options) {
   using Rule = CoarsenOptions::Rule;
-  if (how.target > 0 && problem.op_count() <= how.target) return placer.place(problem, options);
+  if (placer.replicates || (how.target > 0 && problem.op_count() <= how.target)) return placer.place(problem, options);
   PlaceOptions whole = options;
   whole.splits = false;
   if (how.rule == Rule::merge) {

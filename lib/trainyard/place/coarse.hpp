@@ -57,7 +57,8 @@ Problem merged_problem(const Problem& problem, std::size_t groups);
 /// schedule has no splits.
 Schedule expand(const Problem& problem, const Coarsening& coarsening, const Problem& coarse, const Schedule& schedule);
 
-/// The placer on the coarse problem, expanded. Where the graph has no more ops than the target, the placer as it is.
+/// The placer on the coarse problem, expanded. Where the graph has no more ops than the target, or the placer copies it
+/// whole (Placer::replicates), the placer as it is.
 /// What the placer proves is of the coarse problem, and is not kept. The placer may not split ops
 /// (PlaceOptions::splits).
 Schedule place_coarsened(const Problem& problem, const CoarsenOptions& how, const Placer& placer,

@@ -44,9 +44,7 @@ struct SearchProgress {
 struct PlaceOptions {
   std::uint64_t seed = 1;
   std::map<std::string, std::string> parameters = {};  // of this placer alone, by the names that it documents
-  // Whether the schedule may have splits: not where the graph stands for another. A placer that can do nothing else
-  // throws InputError ("whole-ops").
-  bool splits = true;
+  bool splits = true;  // whether the schedule may have splits: not where the graph stands for another
   // For placers that search (Placer::searches); the others neglect them, and have one objective of their own; of those
   // that take long some look at `stop`.
   Objective objective = Objective::makespan;
@@ -69,6 +67,7 @@ struct Placer {
   bool searches = false;    // goes on for PlaceOptions::budget
   bool exhaustive = false;  // exact of its kind: may take minutes on graphs of thousands of ops
   bool trains = false;  // learns by trial, for seconds to minutes (parameter `updates`): only where asked for by name
+  bool replicates = false;  // copies the whole graph, and can do nothing else: coarser ops are nothing to it
   std::function<Schedule(const Problem&, const PlaceOptions&)> place = {};
 };
 

@@ -66,10 +66,11 @@ class Post {
       sample.cost = evaluator_.cost(sample.devices);
       mean += sample.cost / static_cast<double>(samples.size());
       ++result_.episodes;
+      ++result_.evaluations;
       if (sample.cost >= result_.best_cost[0]) continue;
       result_.best_cost[0] = sample.cost;
       result_.best[0] = sample.devices;
-      result_.episode_of_best = result_.episodes;
+      result_.evaluations_to_best = result_.evaluations;
     }
     for (const Sample& sample : samples) squares += (sample.cost - mean) * (sample.cost - mean);
     const double deviation = std::sqrt(squares / static_cast<double>(samples.size()));

@@ -82,6 +82,7 @@ class Trainer {
       Evaluator evaluator{tasks_[i]};
       const Devices devices = decide_in_passes(policy_, tasks_[i], evaluator);
       ++result_.episodes;
+      ++result_.evaluations;
       consider(i, devices, evaluator.cost(devices));
     }
   }
@@ -92,7 +93,7 @@ class Trainer {
     result_.best[task] = devices;
     if (cost == result_.best_cost[task]) return;
     result_.best_cost[task] = cost;
-    result_.episode_of_best = result_.episodes;
+    result_.evaluations_to_best = result_.evaluations;
   }
 
   /// Call before the parameters change: the episodes of the last updates say how good they are.
@@ -190,7 +191,8 @@ class Trainer {
   void keep_best(const std::vector<Episode>& episodes) {
     double sum = 0, count = 0;
     for (const Episode& episode : episodes) {
-      result_.episodes += episode.evaluations;
+      ++result_.episodes;
+      result_.evaluations += episode.evaluations;
       consider(episode.task, episode.best, episode.best_cost);
       if (episode.from_best) continue;
       sum += episode.cost / std::max(1.0, tasks_[episode.task].start_cost);

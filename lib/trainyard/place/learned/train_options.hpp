@@ -39,10 +39,10 @@ struct TrainResult {
   /// Of each task the best placement seen, and its cost; at worst the task's start.
   std::vector<std::vector<std::uint32_t>> best;  // device by group, as PlacementTask numbers them
   std::vector<double> best_cost;
-  std::vector<double> curve;        // of each update, the mean over its episodes of cost / the start's cost
-  std::size_t updates = 0;          // done
-  std::size_t episodes = 0;         // placements evaluated: with intermediate rewards, all that episodes pass through
-  std::size_t episode_of_best = 0;  // how many were evaluated when the last improvement was found
+  std::vector<double> curve;              // of each update, the mean over its episodes of cost / the start's
+  std::size_t updates = 0, episodes = 0;  // done
+  std::size_t evaluations = 0;            // placements: with intermediate rewards, all that episodes pass
+  std::size_t evaluations_to_best = 0;    // when the last improvement was found
 };
 
 }  // namespace trainyard::learned

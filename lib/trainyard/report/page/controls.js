@@ -22,17 +22,20 @@ class Controls {
     const view = this.view, a = view.from, b = view.to, began = performance.now();
     if (matchMedia('(prefers-reduced-motion: reduce)').matches) return view.setWindow(from, to);
     const turn = this.turn = (this.turn || 0) + 1;
+    this.gliding = true;
     const step = (now) => {
       if (turn !== this.turn) return;
       const t = Math.min(1, Math.max(0, (now - began) / 160)), ease = 1 - (1 - t) ** 3;
       view.setWindow(a + (from - a) * ease, b + (to - b) * ease);
-      if (t < 1) requestAnimationFrame(step);
+      this.gliding = t < 1;
+      if (this.gliding) requestAnimationFrame(step);
     };
     requestAnimationFrame(step);
   }
 
   jump(from, to) {
     this.turn = (this.turn || 0) + 1;
+    this.gliding = false;
     this.view.setWindow(from, to);
   }
 
