@@ -10,6 +10,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/evaluator.hpp"
 #include "trainyard/simulate/critical_path.hpp"
+#include "trainyard/simulate/edited_simulation.hpp"
 #include "trainyard/transform/split_op.hpp"
 
 namespace trainyard {
@@ -40,12 +41,22 @@ class SplitMoves {
   }
 
  private:
+  /// What splits are tried with before the graph is made.
+  struct Trial {
+    std::optional<EditedSimulation> edited;
+    Nanoseconds makespan;  // of the placement as it is, under fifo
+    Placement placement;
+  };
+
   /// The first split that shortens the schedule.
   bool try_all() {
     const Problem problem = scheduled_problem(base_, best_.schedule);
     const Graph& graph = problem.graph();
     Simulation simulation{problem};
     const Timeline timeline = simulation.timeline(best_.schedule);
+    Trial trial{{}, simulation.makespan({.placement = best_.schedule.placement}), {}};
+    // Where memory or fair links count, a run under fifo does not say enough.
+    if (best_.outcome.excess == Bytes{0} && !problem.cluster().has_fair_channels()) trial.edited.emplace(problem);
     std::vector<std::pair<Nanoseconds, OpId>> critical;
     for (const PathStep& step : critical_path(problem, best_.schedule, timeline))
       if (!step.op.is_none() && graph.colocation_group(step.op).empty())
@@ -60,15 +71,55 @@ class SplitMoves {
         splittable = true;
         if (left_ == 0 || (stop_ && stop_())) return false;
         --left_;
-        if (try_split(problem, timeline, op, dimension)) return true;
+        if (try_split(problem, timeline, op, dimension, trial)) return true;
       }
       seen += splittable;
     }
     return false;
   }
 
-  bool try_split(const Problem& problem, const Timeline& timeline, OpId op, SplitDimension dimension) {
+  /// Of the devices those on which the second half would shorten the run under fifo: found without a copy of the graph.
+  std::vector<DeviceId> promising(const Problem& problem, OpId op, SplitDimension dimension,
+                                  const std::vector<DeviceId>& devices, Trial& trial) const {
+    GraphEdit edit{.first = op, .by = split_op_specs(problem.graph(), op, dimension, 2), .ordered = {}};
+    if (edit.by.empty()) return {};
+    const std::string name{problem.graph().name(op)}, half = name + "/part1";
+    for (std::size_t i = 0; i < edit.by.size(); ++i)
+      if (edit.by[i].name.starts_with(name + "/part")) edit.ordered.push_back(i);
+    std::vector<DeviceId> found;
+    EditedSimulation& edited = *trial.edited;
+    edited.replace(edit);
+    const Placement& old = best_.schedule.placement;
+    trial.placement.assign(edited.op_count(), old[op]);
+    for (std::size_t i = 0; i < old.size(); ++i) {
+      if (i < op.index()) trial.placement[OpId{i}] = old[OpId{i}];
+      if (i > op.index()) trial.placement[OpId{i + edit.by.size() - 1}] = old[OpId{i}];
+    }
+    for (const DeviceId device : devices) {
+      bool runs = true;
+      for (std::size_t i = 0; i < edit.by.size(); ++i) {
+        DeviceId& at = trial.placement[OpId{op.index() + i}];
+        at = edit.by[i].name == half ? device : old[op];
+        runs = runs && edited.piece().can_run(OpId{i}, at);
+      }
+      if (runs && edited.makespan(trial.placement) < trial.makespan) found.push_back(device);
+    }
+    edited.restore();
+    return found;
+  }
+
+  bool try_split(const Problem& problem, const Timeline& timeline, OpId op, SplitDimension dimension, Trial& trial) {
     const Graph& graph = problem.graph();
+    std::vector<DeviceId> devices = least_busy(problem, timeline, best_.schedule.placement[op]);
+    if (trial.edited) {
+      try {
+        devices = promising(problem, op, dimension, devices, trial);
+      } catch (const InputError&) {  // its parts can run nowhere
+        return false;
+      }
+      evaluations_ += kDevices;
+      if (devices.empty()) return false;
+    }
     std::vector<GraphSplit> splits = best_.schedule.splits;
     const std::string name{graph.name(op)};
     splits.push_back({.op = name, .dimension = dimension, .parts = 2});
@@ -83,7 +134,7 @@ class SplitMoves {
     const DeviceId home = best_.schedule.placement[op];
     Evaluator evaluator{*split};
     bool better = false;
-    for (const DeviceId second : least_busy(problem, timeline, home)) {
+    for (const DeviceId second : devices) {
       Schedule schedule{.placement = Placement(split->op_count(), home), .splits = splits};
       bool runs = true;
       for (const OpId each : split->ops()) {
