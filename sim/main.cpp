@@ -31,7 +31,8 @@ int run(const std::vector<std::string>& words) {
     return kUsage;
   } catch (const InputError& error) {
     console.error(error);
-    return kInput;
+    // A placer that finds no placement within the memories has an answer, too.
+    return !error.findings().empty() && error.findings().front().code == "no-split" ? kAnswerIsNo : kInput;
   } catch (const MissingError& error) {
     console.error("missing", error.what(), error.help());
     return kMissing;

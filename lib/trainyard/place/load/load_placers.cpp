@@ -17,9 +17,10 @@ namespace {
 
 Schedule schedule_of(const Problem& problem, const LoadProblem& load, const Contraction& blocks, const Split& split) {
   if (!split.found())
-    throw InputError({.code = "no-split",
-                      .message = "no contiguous split keeps the memory, the device kinds and the groups",
-                      .help = "placer 'load-search' also tries splits that are not contiguous"});
+    throw InputError(
+        {.code = "no-split",
+         .message = "the model does not fit: no contiguous split keeps the memory, the device kinds and the groups",
+         .help = "placer 'load-search' also tries splits that are not contiguous"});
   return ordered_schedule(problem, placement_of(split, blocks, load));
 }
 
