@@ -10,6 +10,7 @@
 #include "profiler/cuda/cuda_backend.hpp"
 #include "profiler/cuda/executor.hpp"
 #include "profiler/cuda/fake_cuda.hpp"
+#include "profiler/cuda/random_groups.hpp"
 #include "profiler/measure.hpp"
 #include "profiler/validate.hpp"
 #include "trainyard/cluster/presets.hpp"
@@ -24,17 +25,6 @@ using namespace trainyard;
 using namespace trainyard::test;
 
 namespace {
-
-Schedule random_groups(const Problem& problem, std::uint64_t seed) {
-  Random random{seed};
-  Schedule schedule;
-  schedule.placement = Placement(problem.op_count(), DeviceId{0});
-  for (std::size_t g = 0; g < problem.group_count(); ++g) {
-    const DeviceId device{random.below(problem.device_count())};
-    for (const OpId op : problem.group_ops(GroupId{g})) schedule.placement[op] = device;
-  }
-  return schedule;
-}
 
 /// Loss after one and two steps on the cpu backend and on fake GPUs.
 void compare(const std::string& network, const TrainingOptions& options, int gpus) {

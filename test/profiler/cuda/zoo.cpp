@@ -10,6 +10,7 @@
 #include "profiler/cuda/cuda_backend.hpp"
 #include "profiler/cuda/fake_cuda.hpp"
 #include "profiler/cuda/ops/gpu_kernels.hpp"
+#include "profiler/cuda/random_groups.hpp"
 #include "profiler/measure.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/random.hpp"
@@ -36,17 +37,6 @@ std::string smallest(const Network& network) {
     spec += (spec.size() == network.name.size() ? ":" : ",") + parameter.name + "=" + std::to_string(value);
   }
   return spec;
-}
-
-Schedule random_groups(const Problem& problem, std::uint64_t seed) {
-  Random random{seed};
-  Schedule schedule;
-  schedule.placement = Placement(problem.op_count(), DeviceId{0});
-  for (std::size_t g = 0; g < problem.group_count(); ++g) {
-    const DeviceId device{random.below(problem.device_count())};
-    for (const OpId op : problem.group_ops(GroupId{g})) schedule.placement[op] = device;
-  }
-  return schedule;
 }
 
 }  // namespace
