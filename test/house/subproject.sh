@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# Builds the outside program with Trainyard as a Meson subproject, and runs it: subproject.sh
+# Builds programs outside with Trainyard as a Meson subproject, under the thread sanitizer and without precompiled
+# headers (so that each file of the library proves to include what it uses), and runs them: one that places two ops, and
+# the tests that simulate on many threads. subproject.sh
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp "$top"/test/house/outside/* "$work"
+ln -s "$top/test" "$work/tests"
 mkdir "$work/subprojects"
 ln -s "$top" "$work/subprojects/trainyard"
-# Not optimized: it is to build, not to be fast.
-meson setup "$work/build" "$work" --buildtype=plain --wrap-mode=nodownload --force-fallback-for=trainyard >"$work/log" || { cat "$work/log"; exit 1; }
+meson setup "$work/build" "$work" -Doptimization=0 -Ddebug=false -Db_sanitize=thread -Db_pch=false --wrap-mode=nodownload --force-fallback-for=trainyard \
+  >"$work/log" || { cat "$work/log"; exit 1; }
 ninja -C "$work/build" --quiet
 [ "$("$work/build/outside")" = "5 ns" ]
-echo "the outside program builds with Trainyard as a subproject"
+TSAN_OPTIONS=halt_on_error=1 "$work/build/threads"
+echo "programs outside build with Trainyard as a subproject, and simulate on many threads under the thread sanitizer"

@@ -15,7 +15,7 @@
 #include "trainyard/simulate/simulation.hpp"
 #include "trainyard/simulate/steps.hpp"
 
-// CI runs these under the thread sanitizer too (test/house/thread_sanitizer.sh).
+// CI runs these under the thread sanitizer too (test/house/subproject.sh).
 
 namespace trainyard::test {
 namespace {

@@ -1,0 +1,3 @@
+#include <doctest/doctest.h>
+
+#include "../../lib/precompiled/library.hpp"
