@@ -58,6 +58,8 @@ class PreparedRun {
   virtual void reset() = 0;
   /// A number that any changed bit of any parameter changes; 0 without a recipe.
   virtual std::uint64_t parameter_checksum() const = 0;
+  /// What a parameter is after the last step; nothing without a recipe.
+  virtual std::vector<float> parameter(ValueId) const { return {}; }
 };
 
 /// One op's time by itself.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "profiler/cpu/machine.hpp"
@@ -231,30 +233,39 @@ void measure_alone(Backend& backend, const Problem& problem, const Workload& wor
 
 namespace {
 
-/// From the end of the op that sends so many bytes to the start of the one that receives them, `warm` + `count` times.
-Samples time_transfer(Backend& backend, const Cluster& cluster, DeviceId from, DeviceId to, Bytes bytes, int warm,
-                      int count) {
-  GraphBuilder builder{"ladder"};
-  const std::vector<GivenTime> times{{cluster.device(from).name, Nanoseconds{1000}},
-                                     {cluster.device(to).name, Nanoseconds{1000}}};
-  builder.add({.name = "send", .times = times, .outputs = {{"t", bytes}}});
-  builder.add({.name = "receive", .times = times, .inputs = {"t"}});
-  const Problem problem{std::move(builder).build(), cluster};
-  Schedule schedule;
-  schedule.placement = Placement(std::vector<DeviceId>{from, to});
-  const auto run = backend.prepare(problem, {}, schedule);
-  Samples samples;
-  constexpr std::size_t kLeast = 3;
-  constexpr Bytes kShort{std::int64_t{1} << 20};  // more of these: they cost little, and tell the latency
-  if (bytes < kShort) count = std::max(count, 30);
-  for (int i = 0; i < warm + count || (samples.kept.size() < kLeast && i < 10 * (warm + count)); ++i) {
-    const StepTrace& trace = run->step();
+/// A step in which one op sends bytes to another on the next device.
+class Sender {
+ public:
+  Sender(Backend& backend, const Cluster& cluster, DeviceId from, DeviceId to, Bytes bytes)
+      : problem_(graph(cluster, from, to, bytes), cluster) {
+    schedule_.placement = Placement(std::vector<DeviceId>{from, to});
+    run_ = backend.prepare(problem_, {}, schedule_);
+  }
+  Sender(Sender&&) = delete;
+
+  /// From the end of the op that sends to the start of the one that receives. Returns whether it counts.
+  bool sample(bool warms, Samples& samples) {
+    const StepTrace& trace = run_->step();
     const Nanoseconds time = trace.ops[OpId{1}].start - trace.ops[OpId{0}].end;
     const bool late = trace.delayed.count * 100 > time.count;
-    put(samples, time, i < warm ? "warm-up" : late ? "other-work" : "");
+    put(samples, time, warms ? "warm-up" : late ? "other-work" : "");
+    return !warms && !late;
   }
-  return samples;
-}
+
+ private:
+  static Graph graph(const Cluster& cluster, DeviceId from, DeviceId to, Bytes bytes) {
+    GraphBuilder builder{"ladder"};
+    const std::vector<GivenTime> times{{cluster.device(from).name, Nanoseconds{1000}},
+                                       {cluster.device(to).name, Nanoseconds{1000}}};
+    builder.add({.name = "send", .times = times, .outputs = {{"t", bytes}}});
+    builder.add({.name = "receive", .times = times, .inputs = {"t"}});
+    return std::move(builder).build();
+  }
+
+  Problem problem_;
+  Schedule schedule_;
+  std::unique_ptr<PreparedRun> run_;
+};
 
 /// The mean of the middle four fifths; 0 of none.
 Nanoseconds mean_but_for_the_ends(std::vector<Nanoseconds> times) {
@@ -266,22 +277,46 @@ Nanoseconds mean_but_for_the_ends(std::vector<Nanoseconds> times) {
   return Nanoseconds{sum / static_cast<std::int64_t>(count)};
 }
 
-/// What measuring adds to the time of a transfer, where links are emulated: the hand-off of what arrived to the worker
-/// that waits for it. From a link of known time in the place of the cluster's.
-Samples measure_handoff(Backend& backend, const Cluster& cluster, DeviceId from, DeviceId to) {
-  constexpr Nanoseconds kKnown{10'000};
-  constexpr int kSamples = 100;
+/// The two devices, joined by a link of this time for a few bytes.
+Cluster joined_by_known_link(const Cluster& cluster, DeviceId from, DeviceId to, Nanoseconds time) {
   ClusterSpec spec{.name = cluster.name()};
   for (const DeviceId id : {from, to}) spec.devices.push_back(cluster.device(id));
   spec.links.push_back({.name = "known",
                         .from = spec.devices[0].name,
                         .to = spec.devices[1].name,
                         .bandwidth = BytesPerSecond{1e18},
-                        .latency = kKnown});
-  Samples samples =
-      time_transfer(backend, make_cluster(std::move(spec)), DeviceId{0}, DeviceId{1}, Bytes{256}, 2, kSamples);
-  for (Nanoseconds& time : samples.kept) time = std::max(Nanoseconds{0}, time - kKnown);
-  for (DroppedSample& sample : samples.dropped) sample.time = std::max(Nanoseconds{0}, sample.time - kKnown);
+                        .latency = time});
+  return make_cluster(std::move(spec));
+}
+
+/// `warm` + `count` transfers of one size. Where links are emulated, what measuring adds to them is taken off: the
+/// hand-off of what arrived to the worker that waits for it. It is that of a link of known time, one transfer over
+/// which follows each of those measured: how long a hand-off takes changes with what else the machine does, from second
+/// to second by more than the latency may be wrong by. `handoffs`: gets its samples.
+Samples time_transfer(Backend& backend, const Cluster& cluster, DeviceId from, DeviceId to, Bytes bytes, int warm,
+                      int count, Samples& handoffs) {
+  constexpr Nanoseconds kKnown{10'000};
+  constexpr Bytes kShort{std::int64_t{1} << 20};  // more of these: they cost little, and tell the latency
+  if (bytes < kShort) count = std::max(count, 100);
+  Sender sender{backend, cluster, from, to, bytes};
+  std::optional<Sender> known;
+  if (backend.emulates_links())
+    known.emplace(backend, joined_by_known_link(cluster, from, to, kKnown), DeviceId{0}, DeviceId{1}, Bytes{256});
+  Samples samples, added;
+  const int enough = bytes < kShort ? count : std::min(count, 3);
+  int clean = 0, clean_known = known ? 0 : enough;
+  for (int i = 0; i < warm + count || (std::min(clean, clean_known) < enough && i < 10 * (warm + count)); ++i) {
+    clean += sender.sample(i < warm, samples);
+    if (known) clean_known += known->sample(i < warm, added);
+  }
+  const auto less = [](Samples& all, Nanoseconds by, Nanoseconds least) {
+    for (Nanoseconds& time : all.kept) time = std::max(least, time - by);
+    for (DroppedSample& sample : all.dropped) sample.time = std::max(least, sample.time - by);
+  };
+  less(added, kKnown, Nanoseconds{0});
+  less(samples, mean_but_for_the_ends(added.kept), Nanoseconds{1});
+  handoffs.kept.insert(handoffs.kept.end(), added.kept.begin(), added.kept.end());
+  handoffs.dropped.insert(handoffs.dropped.end(), added.dropped.begin(), added.dropped.end());
   return samples;
 }
 
@@ -299,22 +334,14 @@ void measure_links(Backend& backend, const Cluster& cluster, const ProfileOption
                            .pinned = true,
                            .beside = {},
                            .sizes = {}};
-      Nanoseconds handoff{0};
-      if (backend.emulates_links()) {
-        Samples samples = measure_handoff(backend, cluster, from, to);
-        handoff = mean_but_for_the_ends(samples.kept);
+      Samples handoffs;
+      for (std::int64_t bytes = 256; bytes <= (std::int64_t{1} << 30); bytes *= 4)
+        link.sizes.push_back({.bytes = Bytes{bytes},
+                              .samples = time_transfer(backend, cluster, from, to, Bytes{bytes}, options.warm,
+                                                       std::max(options.measured, 5), handoffs)});
+      if (backend.emulates_links())
         profile.overheads.push_back(
-            {.device = cluster.device(to).name, .what = "handoff", .samples = std::move(samples)});
-      }
-      for (std::int64_t bytes = 256; bytes <= (std::int64_t{1} << 30); bytes *= 4) {
-        SizeMeasurement size{.bytes = Bytes{bytes},
-                             .samples = time_transfer(backend, cluster, from, to, Bytes{bytes}, options.warm,
-                                                      std::max(options.measured, 5))};
-        const auto without_handoff = [&](Nanoseconds& time) { time = std::max(Nanoseconds{1}, time - handoff); };
-        for (Nanoseconds& time : size.samples.kept) without_handoff(time);
-        for (DroppedSample& sample : size.samples.dropped) without_handoff(sample.time);
-        link.sizes.push_back(std::move(size));
-      }
+            {.device = cluster.device(to).name, .what = "handoff", .samples = std::move(handoffs)});
       profile.links.push_back(std::move(link));
     }
 }

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "profiler/cpu/machine.hpp"
 #include "profiler/measure.hpp"
 #include "profiler/measured_steps.hpp"
+#include "profiler/outputs.hpp"
 
 namespace trainyard {
 namespace {
@@ -117,21 +119,8 @@ std::vector<Validation> validate(Backend& backend, const Problem& problem, const
                                  const std::vector<std::pair<std::string, Schedule>>& schedules,
                                  const ValidateOptions& options) {
   std::vector<Validation> results(schedules.size());
-  double loss = 0;
-  std::uint64_t checksum = 0;
-  if (workload.recipe) {
-    DeviceId only{0};
-    for (const DeviceId device : problem.devices())
-      if (std::all_of(problem.ops().begin(), problem.ops().end(),
-                      [&](OpId op) { return problem.can_run(op, device); })) {
-        only = device;
-        break;
-      }
-    const Schedule serial = serial_schedule(problem, only);
-    const auto reference = backend.prepare(problem, workload, serial);
-    loss = reference->step().loss;
-    checksum = reference->parameter_checksum();
-  }
+  std::optional<OutputCheck> outputs;
+  if (workload.recipe) outputs.emplace(backend, problem, workload);
   std::vector<Candidate> candidates;
   Nanoseconds slowest{0};
   for (std::size_t i = 0; i < schedules.size(); ++i) {
@@ -140,9 +129,7 @@ std::vector<Validation> validate(Backend& backend, const Problem& problem, const
                           .runs = {.schedule = &schedules[i].second, .steps = {}, .timelines = {}, .gaps = {}}});
     const StepTrace& first = candidates.back().run->step();
     slowest = std::max(slowest, first.makespan);
-    if (workload.recipe)
-      results[i].outputs_agree = (first.loss == loss || (std::isnan(first.loss) && std::isnan(loss))) &&
-                                 candidates.back().run->parameter_checksum() == checksum;
+    if (outputs) results[i].outputs_agree = outputs->agrees(schedules[i].second, *candidates.back().run, first.loss);
   }
   const std::int64_t until = cpu::now_ns() + options.most_ns;
   // Of steps that take seconds the first one has warmed up what there is to warm.

@@ -93,7 +93,8 @@ double structural_tolerance(Nanoseconds mean_op);
 /// fail: an order or an output that is wrong, a structural error beyond its tolerance, a total error beyond its own.
 /// inconclusive: fewer than `least_clean_steps` steps that can be replayed; or a total error beyond its
 /// tolerance that is not known well enough: by too few clean steps, or above a noise floor of 15 %. Outputs: the loss
-/// and all parameters after the first step are those of a run on one device, bit for bit.
+/// and all parameters after the first step are those of a run on one device, bit for bit; on a CPU and a GPU, but for
+/// rounding (outputs.hpp).
 std::vector<Validation> validate(Backend& backend, const Problem& problem, const Workload& workload,
                                  const std::vector<std::pair<std::string, Schedule>>& schedules,
                                  const ValidateOptions& options);

@@ -68,6 +68,9 @@ class CpuRun : public PreparedRun {
     if (program_) program_->reset();
   }
   std::uint64_t parameter_checksum() const override { return program_ ? program_->parameter_checksum() : 0; }
+  std::vector<float> parameter(ValueId id) const override {
+    return program_ ? program_->held(id) : std::vector<float>{};
+  }
 
  private:
   struct OpState {

@@ -4,6 +4,7 @@
 
 #include "profiler/cpu/broadcast.hpp"
 #include "profiler/cpu/kernel_tables.hpp"
+#include "profiler/cpu/views.hpp"
 #include "trainyard/model/op_kind.hpp"
 
 namespace trainyard::cpu {
@@ -41,14 +42,9 @@ struct Padding {
 };
 
 Padding padding(const OpArrays& c, std::size_t rank) {
-  std::vector<std::int64_t> pads = c.node.integers("pads"), axes;
-  if (const ValueId id = input_at(c.node, 1); pads.empty() && !id.is_none()) pads = c.value(id).integers;
-  if (const ValueId id = input_at(c.node, 3); !id.is_none()) axes = c.value(id).integers;
-  Padding p{.before = std::vector<std::int64_t>(rank, 0), .mode = c.node.text("mode", "constant")};
-  for (std::size_t i = 0; i < pads.size() / 2; ++i)
-    p.before[axes.empty() ? i : OpArrays::axis(axes[i], rank)] = pads[i];
-  p.value = c.input(2) ? c.in[2].data[0] : static_cast<float>(c.node.real("value", 0));
-  return p;
+  return {.before = pads_before(c, rank),
+          .mode = c.node.text("mode", "constant"),
+          .value = c.input(2) ? c.in[2].data[0] : static_cast<float>(c.node.real("value", 0))};
 }
 
 /// f(element of the padded array, element of the inner one or -1).
@@ -182,6 +178,14 @@ constexpr OpKernels kLayout[] = {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> pads_before(const OpArrays& c, std::size_t rank) {
+  std::vector<std::int64_t> pads = c.node.integers("pads"), axes, before(rank, 0);
+  if (const ValueId id = input_at(c.node, 1); pads.empty() && !id.is_none()) pads = c.value(id).integers;
+  if (const ValueId id = input_at(c.node, 3); !id.is_none()) axes = c.value(id).integers;
+  for (std::size_t i = 0; i < pads.size() / 2; ++i) before[axes.empty() ? i : OpArrays::axis(axes[i], rank)] = pads[i];
+  return before;
+}
 
 std::span<const OpKernels> layout_kernels() { return kLayout; }
 

@@ -21,7 +21,7 @@ WindowGeometry geometry(const OpArrays& c) {
   return {c.node, c.value(c.node.inputs[0]).shape, c.value(c.node.outputs[0]).shape, c.node.integers("kernel_shape")};
 }
 
-/// Keeps the place of each maximum in its plane: 8 bytes each.
+/// Keeps the place of each maximum in its plane: 8 bytes each, as on a GPU, where the gradient may be computed.
 void max_pool(OpArrays& c) {
   const WindowGeometry g = geometry(c);
   auto* places = reinterpret_cast<std::int64_t*>(c.kept());
@@ -29,18 +29,24 @@ void max_pool(OpArrays& c) {
     float best = -std::numeric_limits<float>::infinity();
     std::int64_t where = 0;
     g.each_in_window(z, y, x, [&](std::int64_t, std::int64_t at) {
-      if (at >= 0 && c.in[0].data[plane + at] > best) best = c.in[0].data[plane + at], where = plane + at;
+      if (at >= 0 && c.in[0].data[plane + at] > best) best = c.in[0].data[plane + at], where = at;
     });
     c.out[0].data[o] = best;
     if (places) places[o] = where;
-    if (c.out.size() > 1 && c.out[1]) c.out[1].data[o] = static_cast<float>(where);
+    if (c.out.size() > 1 && c.out[1]) c.out[1].data[o] = static_cast<float>(plane + where);
   });
 }
 
 void max_pool_backward(OpArrays& c) {
   const auto* places = reinterpret_cast<const std::int64_t*>(c.kept());
   std::fill(c.dx[0].data, c.dx[0].data + c.dx[0].size(), 0.0F);
-  for (std::size_t i = 0, n = c.dy[0].size(); i < n; ++i) c.dx[0].data[places[i]] += c.dy[0].data[i];
+  const Shape& to = *c.dy[0].shape;
+  const auto planes = static_cast<std::size_t>(to[0] * to[1]);
+  const std::size_t in = c.dx[0].size() / std::max<std::size_t>(1, planes),
+                    out = c.dy[0].size() / std::max<std::size_t>(1, planes);
+  for (std::size_t plane = 0, i = 0; plane < planes; ++plane)
+    for (std::size_t k = 0; k < out; ++k, ++i)
+      c.dx[0].data[plane * in + static_cast<std::size_t>(places[i])] += c.dy[0].data[i];
 }
 
 /// How many elements the mean of a window is taken over.

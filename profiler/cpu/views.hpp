@@ -23,6 +23,9 @@ const Shape& shape_after(const Model& model, std::span<const ViewStep> views, co
 /// The array seen through the steps: the same memory where they only change its shape, otherwise a copy in scratch.
 Array seen(const Model& model, std::span<const ViewStep> views, Array array);
 
+/// How many elements a Pad puts before those of its input, by dimension; fewer than none where it crops.
+std::vector<std::int64_t> pads_before(const OpArrays& c, std::size_t rank);
+
 /// Adds the gradient of a view's output to where its elements lie in that of the whole.
 void add_to_whole(const Model& model, const Node& view, const Array& gradient, const Array& whole);
 

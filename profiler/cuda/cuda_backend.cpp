@@ -75,6 +75,9 @@ class CudaRun : public PreparedRun {
     if (program_) program_->reset();
   }
   std::uint64_t parameter_checksum() const override { return program_ ? program_->parameter_checksum() : 0; }
+  std::vector<float> parameter(ValueId id) const override {
+    return program_ ? program_->parameter(id) : std::vector<float>{};
+  }
 
  private:
   std::vector<Target> choose_targets(const Tables& tables, int gpus) {
@@ -180,16 +183,6 @@ class CudaBackend : public Backend {
              .message = "the cuda backend cannot run ops on '" + device.name + "', a " + device.device_class,
              .help = "give a cluster of GPUs and CPUs"});
     }
-    // Mixed steps run, but their gradients are not those of the CPU alone yet: no number is better than a wrong one.
-    if (any_gpu && workload.recipe)
-      for (const DeviceId id : problem.devices())
-        if (problem.cluster().device(id).device_class == "cpu") {
-          findings.push_back({.code = "unsupported-device",
-                              .message = "the cuda backend does not compute on '" + problem.cluster().device(id).name +
-                                         "', a cpu, beside GPUs",
-                              .help = "give a cluster of GPUs"});
-          break;
-        }
     if (!any_gpu)
       findings.push_back({.code = "unsupported-device",
                           .message = "the cluster '" + problem.cluster().name() + "' has no GPU",

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "profiler/cpu/broadcast.hpp"
+#include "profiler/cpu/views.hpp"
 #include "profiler/cuda/ops/gpu_kernels.hpp"
 #include "trainyard/model/op_kind.hpp"
 
@@ -126,6 +128,32 @@ void concat(OpArrays& c, Gpu& gpu) {
   }
 }
 
+/// As the kernels take it.
+struct Padding {
+  std::uint64_t rank = 0, mode = 0;
+  std::int64_t outer[8] = {}, inner[8] = {}, before[8] = {};
+};
+Padding padding(const OpArrays& c, const Shape& outer, const Shape& inner) {
+  Padding p;
+  static_cast<void>(strides_over(outer, {}));  // at most 8 dimensions
+  p.rank = outer.size();
+  const std::string mode = c.node.text("mode", "constant");
+  p.mode = mode == "edge" ? 1 : mode == "wrap" ? 2 : mode == "reflect" ? 3 : 0;
+  std::ranges::copy(outer, p.outer);
+  std::ranges::copy(inner, p.inner);
+  const std::vector<std::int64_t> before = cpu::pads_before(c, p.rank);
+  std::ranges::copy(before, p.before);
+  return p;
+}
+void pad(OpArrays& c, Gpu& gpu) {
+  const Array filler = c.input(2);
+  gpu.each("pad", c.out[0].size(), c.out[0].data, c.in[0].data, padding(c, *c.out[0].shape, *c.in[0].shape),
+           filler.data, static_cast<float>(c.node.real("value", 0)));
+}
+void pad_d(OpArrays& c, Gpu& gpu) {
+  gpu.each("pad_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, padding(c, *c.dy[0].shape, *c.dx[0].shape));
+}
+
 float drop_ratio(const OpArrays& c) {
   const ValueId id = input_at(c.node, 1);
   if (!id.is_none() && !c.value(id).reals.empty()) return static_cast<float>(c.value(id).reals[0]);
@@ -206,6 +234,7 @@ constexpr GpuOp kElementwise[] = {
     {"Sum", many, many_d},
     {"Mean", many, many_d},
     {"Concat", concat},
+    {"Pad", pad, pad_d},
     {"Dropout", dropout, dropout_d},
     {"ConstantOfShape", constant_of_shape},
 };

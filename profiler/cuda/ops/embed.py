@@ -1,11 +1,11 @@
-"""Puts the kernels' text and their names into a C++ file: embed.py OUTPUT KERNELS"""
+"""Puts the kernels' texts, one after the other, and their names into a C++ file: embed.py OUTPUT KERNELS..."""
 
 import pathlib
 import re
 import sys
 
-output, source = sys.argv[1:]
-text = pathlib.Path(source).read_text(encoding="utf-8")
+output, *sources = sys.argv[1:]
+text = "".join(pathlib.Path(source).read_text(encoding="utf-8") for source in sources)
 assert ')~~~"' not in text
 names = set()
 for name in re.findall(r"^KERNEL (\w+)\(", text, flags=re.M):

@@ -29,6 +29,9 @@ void __syncthreads() {}
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wfloat-conversion"
 #include "profiler/cuda/ops/kernels.cu"
+// The order of the text.
+#include "profiler/cuda/ops/elementwise.cu"
+#include "profiler/cuda/ops/layers.cu"
 #pragma GCC diagnostic pop
 
 using Launch = std::function<void()>;
@@ -76,6 +79,8 @@ const std::map<std::string, std::function<Launch(unsigned, void**)>>& makers() {
       ONE(normalize),
       ONE(normalize_d),
       ONE(normalize_gain_d),
+      ONE(pad),
+      ONE(pad_d),
       ONE(pick_labels),
       ONE(reduce),
       ONE(reduce_d),

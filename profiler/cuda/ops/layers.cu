@@ -1,0 +1,353 @@
+// Reductions, windows, rows, normalizations, lookups and cells: after elementwise.cu.
+// --- reductions: result o sums over the `many` elements that the strides c of `over` reach from place a of `kept` ---
+KERNEL reduce(float* y, const float* x, Strides kept, Strides over, u64 many, u64 kind, u64 n) {
+  EACH(o, n) {
+    i64 first, b, c;
+    places(kept, o, &first, &b, &c);
+    float r = kind == 2 ? -3.4e38f : kind == 3 ? 3.4e38f : kind == 4 ? 1.0f : 0.0f;
+    for (u64 j = 0; j < many; ++j) {
+      i64 at;
+      places(over, j, &at, &b, &c);
+      const float v = x[first + at];
+      if (kind == 2) r = fmaxf(r, v);
+      else if (kind == 3) r = fminf(r, v);
+      else if (kind == 4) r *= v;
+      else if (kind == 5) r += v * v;
+      else r += v;
+    }
+    y[o] = kind == 1 ? r / many : r;
+  }
+}
+// The gradient of element i, whose result is at place b: sum 0, mean 1, largest 2 and smallest 3 (shared by none: the
+// first that is one), squares 5.
+KERNEL reduce_d(float* dx, const float* dy, const float* x, const float* y, Strides s, u64 kind,
+                                    float share, u64 n) {
+  EACH(i, n) {
+    i64 a, b, c;
+    places(s, i, &a, &b, &c);
+    float d = dy[b];
+    if (kind == 1) d *= share;
+    else if (kind == 2 || kind == 3) d = x[i] == y[b] ? d : 0;
+    else if (kind == 5) d *= 2 * x[i];
+    dx[i] = d;
+  }
+}
+
+// --- windows ---
+struct Window { i64 batch, channels, in[3], out[3], kernel[3], stride[3], dilation[3], before[3]; };
+__device__ i64 inside(const Window& w, const i64* o, i64 k, i64* at) {
+  i64 rest = k, place = 0, scale = 1;
+  for (int d = 2; d >= 0; --d) {
+    const i64 e = rest % w.kernel[d];
+    rest /= w.kernel[d];
+    const i64 i = o[d] * w.stride[d] - w.before[d] + e * w.dilation[d];
+    if (i < 0 || i >= w.in[d]) return 0;
+    place += i * scale;
+    scale *= w.in[d];
+  }
+  *at = place;
+  return 1;
+}
+__device__ void split(const Window& w, u64 i, i64* o) {
+  for (int d = 2; d >= 0; --d) { o[d] = (i64)(i % (u64)w.out[d]); i /= (u64)w.out[d]; }
+}
+// columns [channels x kernel, windows] of one image.
+KERNEL image_to_columns(float* columns, const float* image, Window w, u64 kernels, u64 windows, u64 n) {
+  EACH(i, n) {
+    const u64 window = i % windows, k = i / windows % kernels, channel = i / windows / kernels;
+    i64 o[3], at = 0;
+    split(w, window, o);
+    columns[i] = inside(w, o, (i64)k, &at) ? image[channel * (u64)(w.in[0] * w.in[1] * w.in[2]) + (u64)at] : 0;
+  }
+}
+// The sum of all column elements that element i of the image went to.
+KERNEL columns_to_image(float* image, const float* columns, Window w, u64 kernels, u64 windows, u64 n) {
+  const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
+  EACH(i, n) {
+    const u64 channel = i / plane;
+    i64 at[3];
+    u64 rest = i % plane;
+    for (int d = 2; d >= 0; --d) { at[d] = (i64)(rest % (u64)w.in[d]); rest /= (u64)w.in[d]; }
+    float sum = 0;
+    for (u64 k = 0; k < kernels; ++k) {
+      u64 r = k, window = 0, scale = 1;
+      bool hit = true;
+      for (int d = 2; d >= 0; --d) {
+        const i64 e = (i64)(r % (u64)w.kernel[d]);
+        r /= (u64)w.kernel[d];
+        const i64 from = at[d] + w.before[d] - e * w.dilation[d];
+        if (from < 0 || from % w.stride[d] != 0 || from / w.stride[d] >= w.out[d]) { hit = false; break; }
+        window += (u64)(from / w.stride[d]) * scale;
+        scale *= (u64)w.out[d];
+      }
+      if (hit) sum += columns[(channel * kernels + k) * windows + window];
+    }
+    image[i] = sum;
+  }
+}
+KERNEL max_pool(float* y, i64* where, const float* x, Window w, u64 kernels, u64 windows, u64 n) {
+  const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
+  EACH(i, n) {
+    i64 o[3], best = -1, at = 0;
+    split(w, i % windows, o);
+    float most = -3.4e38f;
+    for (u64 k = 0; k < kernels; ++k)
+      if (inside(w, o, (i64)k, &at) && (best < 0 || x[i / windows * plane + (u64)at] > most)) {
+        best = at;
+        most = x[i / windows * plane + (u64)at];
+      }
+    y[i] = most;
+    if (where) where[i] = best;
+  }
+}
+// Element i of the image sums the gradients of the windows that chose it.
+KERNEL max_pool_d(float* dx, const float* dy, const i64* where, Window w, u64 windows, u64 n) {
+  const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
+  EACH(i, n) {
+    float sum = 0;
+    for (u64 o = 0; o < windows; ++o)
+      if (where[i / plane * windows + o] == (i64)(i % plane)) sum += dy[i / plane * windows + o];
+    dx[i] = sum;
+  }
+}
+__device__ float pool_share(const Window& w, const i64* o, u64 kernels, u64 padding) {
+  if (padding) return 1.0f / kernels;
+  u64 count = 0;
+  i64 at = 0;
+  for (u64 k = 0; k < kernels; ++k) count += (u64)inside(w, o, (i64)k, &at);
+  return 1.0f / (count == 0 ? 1 : count);
+}
+KERNEL average_pool(float* y, const float* x, Window w, u64 kernels, u64 windows, u64 padding, u64 n) {
+  const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
+  EACH(i, n) {
+    i64 o[3], at = 0;
+    split(w, i % windows, o);
+    float sum = 0;
+    for (u64 k = 0; k < kernels; ++k)
+      if (inside(w, o, (i64)k, &at)) sum += x[i / windows * plane + (u64)at];
+    y[i] = sum * pool_share(w, o, kernels, padding);
+  }
+}
+KERNEL average_pool_d(float* dx, const float* dy, Window w, u64 kernels, u64 windows, u64 padding, u64 n) {
+  const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
+  EACH(i, n) {
+    float sum = 0;
+    for (u64 window = 0; window < windows; ++window) {
+      i64 o[3], at = 0;
+      split(w, window, o);
+      for (u64 k = 0; k < kernels; ++k)
+        if (inside(w, o, (i64)k, &at) && at == (i64)(i % plane))
+          sum += dy[i / plane * windows + window] * pool_share(w, o, kernels, padding);
+    }
+    dx[i] = sum;
+  }
+}
+
+// --- one block for each row ---
+#ifdef __CUDACC_RTC__
+extern __shared__ float shared[];
+#endif
+__device__ float block_sum(float v) {
+  shared[threadIdx.x] = v;
+  __syncthreads();
+  for (u32 half = blockDim.x / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+    __syncthreads();
+  }
+  const float s = shared[0];
+  __syncthreads();
+  return s;
+}
+__device__ float block_max(float v) {
+  shared[threadIdx.x] = v;
+  __syncthreads();
+  for (u32 half = blockDim.x / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) shared[threadIdx.x] = fmaxf(shared[threadIdx.x], shared[threadIdx.x + half]);
+    __syncthreads();
+  }
+  const float s = shared[0];
+  __syncthreads();
+  return s;
+}
+// The line of this block: `length` elements, `step` apart.
+#define LINE(at) const u64 at = blockIdx.x / step * length * step + blockIdx.x % step
+KERNEL softmax(float* y, const float* x, u64 length, u64 step, u64 logs) {
+  LINE(at);
+  float largest = -3.4e38f, sum = 0;
+  for (u64 c = threadIdx.x; c < length; c += blockDim.x) largest = fmaxf(largest, x[at + c * step]);
+  largest = block_max(largest);
+  for (u64 c = threadIdx.x; c < length; c += blockDim.x) sum += expf(x[at + c * step] - largest);
+  sum = block_sum(sum);
+  for (u64 c = threadIdx.x; c < length; c += blockDim.x) {
+    const float z = x[at + c * step] - largest;
+    y[at + c * step] = logs ? z - logf(sum) : expf(z) / sum;
+  }
+}
+KERNEL softmax_d(float* dx, const float* dy, const float* y, u64 length, u64 step, u64 logs) {
+  LINE(at);
+  float dot = 0;
+  for (u64 c = threadIdx.x; c < length; c += blockDim.x) dot += dy[at + c * step] * (logs ? 1 : y[at + c * step]);
+  dot = block_sum(dot);
+  for (u64 c = threadIdx.x; c < length; c += blockDim.x) {
+    const float g = dy[at + c * step], v = y[at + c * step];
+    dx[at + c * step] = logs ? g - expf(v) * dot : v * (g - dot);
+  }
+}
+// Of log probabilities: the loss of each line, and the gradient of all of them.
+__device__ u64 label_of(const float* labels, u64 line, u64 length) {
+  const float given = labels[line];
+  return given <= 0 ? 0 : given >= length ? length - 1 : (u64)given;
+}
+KERNEL pick_labels(float* loss, const float* logs, const float* labels, u64 length, u64 step, u64 n) {
+  EACH(line, n) loss[line] = -logs[line / step * length * step + line % step + label_of(labels, line, length) * step];
+}
+KERNEL cross_entropy_d(float* dx, const float* dy, const float* logs, const float* labels, u64 length,
+                                           u64 step, float share, u64 each, u64 n) {
+  EACH(i, n) {
+    const u64 line = i / (length * step) * step + i % step, c = i / step % length;
+    const float own = c == label_of(labels, line, length) ? 1.0f : 0.0f;
+    dx[i] = dy[each ? line : 0] * share * (expf(logs[i]) - own);
+  }
+}
+
+// --- normalization: sets of `runs` runs of `length` elements, as on the CPU ---
+struct Sets { u64 sets, runs, length, step, between, channels, per_channel; };
+KERNEL normalize(float* y, float* stats, const float* x, const float* gain, const float* bias,
+                                     const float* mean, const float* variance, Sets s, float epsilon, u64 centred) {
+  const u64 set = blockIdx.x, count = s.runs * s.length;
+  float m = 0, q = 0;
+  if (mean) {
+    m = mean[set];
+    q = variance[set];
+  } else {
+    if (centred) {
+      for (u64 j = threadIdx.x; j < count; j += blockDim.x) m += x[set * s.between + j / s.length * s.step + j % s.length];
+      m = block_sum(m) / count;
+    }
+    for (u64 j = threadIdx.x; j < count; j += blockDim.x) {
+      const float v = x[set * s.between + j / s.length * s.step + j % s.length] - m;
+      q += v * v;
+    }
+    q = block_sum(q) / count;
+  }
+  const float inverse = 1 / sqrtf(q + epsilon);
+  if (stats && threadIdx.x == 0) { stats[2 * set] = m; stats[2 * set + 1] = inverse; }
+  for (u64 j = threadIdx.x; j < count; j += blockDim.x) {
+    const u64 i = set * s.between + j / s.length * s.step + j % s.length, c = i / s.per_channel % s.channels;
+    y[i] = (x[i] - m) * inverse * (gain ? gain[c] : 1) + (bias ? bias[c] : 0);
+  }
+}
+KERNEL normalize_d(float* dx, const float* dy, const float* x, const float* gain, const float* stats,
+                                       const float* mean, const float* variance, Sets s, float epsilon, u64 centred) {
+  const u64 set = blockIdx.x, count = s.runs * s.length;
+  const float m = mean ? mean[set] : stats[2 * set];
+  const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[2 * set + 1];
+  float a = 0, b = 0;
+  if (!mean) {
+    for (u64 j = threadIdx.x; j < count; j += blockDim.x) {
+      const u64 i = set * s.between + j / s.length * s.step + j % s.length;
+      const float g = dy[i] * (gain ? gain[i / s.per_channel % s.channels] : 1);
+      a += g;
+      b += g * (x[i] - m) * inverse;
+    }
+    a = centred ? block_sum(a) / count : 0;
+    b = block_sum(b) / count;
+  }
+  for (u64 j = threadIdx.x; j < count; j += blockDim.x) {
+    const u64 i = set * s.between + j / s.length * s.step + j % s.length;
+    dx[i] = inverse * (dy[i] * (gain ? gain[i / s.per_channel % s.channels] : 1) - a - (x[i] - m) * inverse * b);
+  }
+}
+// The gradients of gain and bias of one channel.
+KERNEL normalize_gain_d(float* dgain, float* dbias, const float* dy, const float* x, const float* stats,
+                                            const float* mean, const float* variance, Sets s, float epsilon) {
+  EACH(c, s.channels) {
+    float g = 0, b = 0;
+    for (u64 set = 0; set < s.sets; ++set)
+      for (u64 run = 0; run < s.runs; ++run) {
+        const u64 first = set * s.between + run * s.step;
+        // The first element of the run that is of this channel; those of a channel lie together.
+        const u64 turn = s.per_channel * s.channels, at = first % turn, own = c * s.per_channel;
+        const float m = mean ? mean[set] : stats[2 * set];
+        const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[2 * set + 1];
+        for (u64 begin = first + own >= at ? first - at + own : own; begin < first + s.length; begin += turn)
+          for (u64 i = begin; i < begin + s.per_channel; ++i)
+            if (i >= first && i < first + s.length) {
+              g += dy[i] * (x[i] - m) * inverse;
+              b += dy[i];
+            }
+      }
+    if (dgain) dgain[c] = g;
+    if (dbias) dbias[c] = b;
+  }
+}
+
+// --- lookups ---
+KERNEL gather(float* y, const float* x, const float* index, u64 extent, u64 count, u64 inner, u64 n) {
+  EACH(i, n) {
+    const u64 k = i % inner, j = i / inner % count, o = i / inner / count;
+    i64 at = (i64)index[j];
+    if (at < 0) at += (i64)extent;
+    y[i] = x[(o * extent + (u64)at) * inner + k];
+  }
+}
+// One thread for each column of the table, so that the sum has one order.
+KERNEL gather_d(float* dx, const float* dy, const float* index, u64 extent, u64 count, u64 inner, u64 n) {
+  EACH(i, n) {
+    const u64 k = i % inner, o = i / inner;
+    for (u64 r = 0; r < extent; ++r) dx[(o * extent + r) * inner + k] = 0;
+    for (u64 j = 0; j < count; ++j) {
+      i64 at = (i64)index[j];
+      if (at < 0) at += (i64)extent;
+      dx[(o * extent + (u64)at) * inner + k] += dy[(o * count + j) * inner + k];
+    }
+  }
+}
+// A number in [0, 1) of its own for each element of each op (splitmix64), as on the CPU.
+__device__ float chance(u64 seed, u64 element) {
+  u64 z = seed + (element + 1) * 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return (float)((z ^ (z >> 31)) >> 40) * 0x1p-24f;
+}
+KERNEL dropout(float* y, unsigned char* mask, const float* x, float drop, u64 seed, u64 n) {
+  EACH(i, n) {
+    const bool stays = chance(seed, i) >= drop;
+    if (mask) mask[i] = stays;
+    y[i] = stays ? x[i] * (1 / (1 - drop)) : 0;
+  }
+}
+KERNEL dropout_d(float* dx, const float* dy, const unsigned char* mask, float drop, u64 n) {
+  EACH(i, n) dx[i] = mask[i] ? dy[i] * (1 / (1 - drop)) : 0;
+}
+
+// --- an LSTM's cell, gates i o f c as ONNX has them; kept: i, o, f, c~, c, tanh c, h ---
+KERNEL lstm_cell(float* kept, float* out, const float* sums, const float* bias, const float* before_c,
+                                     u64 hidden, u64 n) {
+  EACH(at, n) {
+    const u64 u = at % hidden, b = at / hidden;
+    float in[4];
+    for (u64 g = 0; g < 4; ++g) {
+      in[g] = sums[b * 4 * hidden + g * hidden + u];
+      if (bias) in[g] += bias[g * hidden + u] + bias[4 * hidden + g * hidden + u];
+    }
+    const float i = logistic(in[0]), o = logistic(in[1]), f = logistic(in[2]), g = tanhf(in[3]);
+    const float state = f * (before_c ? before_c[at] : 0) + i * g, squashed = tanhf(state);
+    const float slots[7] = {i, o, f, g, state, squashed, o * squashed};
+    for (u64 k = 0; k < 7; ++k) kept[k * n + at] = slots[k];
+    if (out) out[at] = slots[6];
+  }
+}
+KERNEL lstm_cell_d(float* sums, float* dc, const float* dh, const float* dy, const float* kept,
+                                       const float* before_c, u64 hidden, u64 n) {
+  EACH(at, n) {
+    const float i = kept[at], o = kept[n + at], f = kept[2 * n + at], g = kept[3 * n + at], squashed = kept[5 * n + at];
+    const float out = dh[at] + (dy ? dy[at] : 0), state = dc[at] + out * o * (1 - squashed * squashed);
+    float* row = sums + at / hidden * 4 * hidden + at % hidden;
+    row[0] = state * g * i * (1 - i);
+    row[hidden] = out * squashed * o * (1 - o);
+    row[2 * hidden] = state * (before_c ? before_c[at] : 0) * f * (1 - f);
+    row[3 * hidden] = state * i * (1 - g * g);
+    dc[at] = state * f;
+  }
+}
