@@ -64,8 +64,8 @@ std::string result_text(const TrainedPolicy& trained, std::span<const learned::T
   const auto time = [](double ns) { return format_time(Nanoseconds{static_cast<std::int64_t>(ns)}); };
   for (std::size_t i = 0; i < costs.size(); ++i)
     table.add_row({trained.policy.graphs[i], time(costs[i].start), time(costs[i].best)});
-  return fmt::format("{}: {} updates, {} placements\n\n{}", trained.policy.placer, trained.policy.updates,
-                     trained.policy.episodes, table.text());
+  return fmt::format("{}: {} updates, {} episodes, {} placements simulated\n\n{}", trained.policy.placer,
+                     trained.policy.updates, trained.policy.episodes, trained.result.evaluations, table.text());
 }
 
 }  // namespace

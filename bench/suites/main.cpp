@@ -34,13 +34,15 @@ int usage(std::ostream& out, int code) {
   out << "\n  --smallest     the smallest row alone, in seconds\n"
          "  --data FOLDER  of tarnawski: throughput-inputs of github.com/msr-fiddle/dnn-partitioning\n\n"
          "  placeto [STUDY] [--updates N] [--seeds N] [--count N] [--random N] [--orders N] [--evaluations N]\n"
-         "          [--threads N] [--policy FILE [--skip N]]\n"
+         "          [--threads N] [--first-seed N] [--policy FILE [--skip N]] [--page FILE]\n"
          "    table1     step times on 2 and 4 K80, and how many placements it took\n"
          "    families   Fig. 5: zero-shot on unseen graphs; with --policy that one, after --skip members\n"
          "    starts     auto with the placements of --policy as one more start\n"
+         "    curves     how step times fall in training, over seeds\n"
          "    orders     how much the order of visit changes\n"
          "    ablations  without messages, and without structure\n"
-         "    rewards    intermediate against terminal\n";
+         "    rewards    intermediate against terminal\n"
+         "    --page writes the study's numbers as charts, an HTML file\n";
   return code;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <fstream>
 #include <map>
 
 #include "placeto_studies.hpp"
@@ -19,8 +20,9 @@ struct Study {
   bool needs_policy = false;
 };
 constexpr Study kStudies[] = {
-    {"table1", placeto_table},  {"families", placeto_families},   {"starts", placeto_starts, true},
-    {"orders", placeto_orders}, {"ablations", placeto_ablations}, {"rewards", placeto_rewards},
+    {"table1", placeto_table},    {"families", placeto_families}, {"starts", placeto_starts, true},
+    {"curves", placeto_curves},   {"orders", placeto_orders},     {"ablations", placeto_ablations},
+    {"rewards", placeto_rewards},
 };
 
 [[noreturn]] void wrong(const std::string& message, const std::string& help) {
@@ -32,19 +34,18 @@ constexpr Study kStudies[] = {
 int run_placeto(const SuiteOptions& options, std::ostream& out) {
   PlacetoEffort effort{.smallest = options.smallest};
   const std::map<std::string, std::size_t*> numbers{
-      {"--updates", &effort.updates}, {"--seeds", &effort.seeds},
-      {"--count", &effort.count},     {"--skip", &effort.skip},
-      {"--random", &effort.random},   {"--orders", &effort.orders},
-      {"--threads", &effort.threads}, {"--evaluations", &effort.evaluations}};
+      {"--updates", &effort.updates}, {"--seeds", &effort.seeds},           {"--count", &effort.count},
+      {"--skip", &effort.skip},       {"--random", &effort.random},         {"--orders", &effort.orders},
+      {"--threads", &effort.threads}, {"--first-seed", &effort.first_seed}, {"--evaluations", &effort.evaluations}};
   const Study* study = kStudies;
   for (std::size_t i = 0; i < options.rest.size(); ++i) {
     const std::string& word = options.rest[i];
     const auto number = numbers.find(word);
-    if (word == "--policy" || number != numbers.end()) {
+    if (word == "--policy" || word == "--page" || number != numbers.end()) {
       if (++i == options.rest.size()) wrong(word + " needs a value", "");
       const std::string& value = options.rest[i];
       if (number == numbers.end()) {
-        effort.policy = value;
+        (word == "--page" ? effort.page : effort.policy) = value;
         continue;
       }
       const char* const end = value.data() + value.size();
@@ -63,6 +64,11 @@ int run_placeto(const SuiteOptions& options, std::ostream& out) {
   if (study->needs_policy && effort.policy.empty())
     wrong(fmt::format("placeto {} needs --policy FILE", study->name), "");
   study->run(effort, out);
+  if (!effort.page.empty()) {
+    std::ofstream page{effort.page};
+    page << chart_page(fmt::format("Placeto: {}", study->name), *effort.charts) << std::flush;
+    if (!page) wrong(fmt::format("--page {}: cannot be written", effort.page), "");
+  }
   return 0;
 }
 

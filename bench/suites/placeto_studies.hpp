@@ -1,15 +1,17 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "range_chart.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/learned/policy.hpp"
 #include "trainyard/place/placer.hpp"
@@ -25,25 +27,33 @@ struct PlacetoEffort {
   std::size_t random = 50'000;      // random placements
   std::size_t orders = 64;          // of visit
   std::size_t evaluations = 2'000;  // auto's
-  std::size_t threads = 0;
-  std::string policy = {};  // a file, in place of training a policy for each family
+  std::size_t threads = 1;
+  std::size_t first_seed = 31;  // of the trainings
+  std::string policy = {};      // a file, in place of training a policy for each family
+  std::string page = {};        // a file for the charts, if there is one
+  std::shared_ptr<std::vector<RangeChart>> charts = std::make_shared<std::vector<RangeChart>>();
   bool smallest = false;
+
+  void add_chart(RangeChart chart) const { charts->push_back(std::move(chart)); }
 };
 
 void placeto_table(const PlacetoEffort& effort, std::ostream& out);
 void placeto_families(const PlacetoEffort& effort, std::ostream& out);
 void placeto_starts(const PlacetoEffort& effort, std::ostream& out);
+void placeto_curves(const PlacetoEffort& effort, std::ostream& out);
 void placeto_orders(const PlacetoEffort& effort, std::ostream& out);
 void placeto_ablations(const PlacetoEffort& effort, std::ostream& out);
 void placeto_rewards(const PlacetoEffort& effort, std::ostream& out);
 
 // Shared by the studies.
 
+/// Of processor time, all threads together: on one thread of a quiet machine what the clock says, and on a busy one
+/// still what the work takes.
 template <class Work>
-double wall_seconds(Work&& work) {
-  const auto begin = std::chrono::steady_clock::now();
+double processor_seconds(Work&& work) {
+  const std::clock_t begin = std::clock();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
 double median_of(std::vector<double> values);

@@ -38,7 +38,7 @@ Problem adam_problem(const std::string& network, const std::string& cluster) {
 TrainedNetwork trained_on(std::span<const PlacementTask> tasks, std::string_view placer, const PlacetoEffort& effort,
                           std::uint64_t seed, bool intermediate) {
   TrainedNetwork trained{make_policy_network(placer, tasks.front().devices(), seed), {}, 0};
-  trained.seconds = wall_seconds([&] {
+  trained.seconds = processor_seconds([&] {
     trained.result = learned::train(*trained.network, tasks,
                                     {.updates = effort.updates,
                                      .threads = static_cast<unsigned>(effort.threads),
@@ -95,9 +95,10 @@ void compare_trainings(const PlacetoEffort& effort, const std::string& head, std
                {"seconds each", Align::right}}};
   for (const char* network : networks(effort)) {
     const PlacementTask task{adam_problem(network, "4xK80")};
+    RangeChart chart{.title = fmt::format("{}: best placement seen over the start", network)};
     for (const auto& [title, placer, intermediate] : variants) {
       std::vector<double> best, last, greedy, times;
-      for (std::uint64_t seed = 1; seed <= effort.seeds; ++seed) {
+      for (std::uint64_t seed = effort.first_seed; seed < effort.first_seed + effort.seeds; ++seed) {
         const TrainedNetwork trained = trained_on({&task, 1}, placer, effort, seed, intermediate);
         best.push_back(trained.result.best_cost.front() / task.start_cost);
         const auto& curve = trained.result.curve;
@@ -108,15 +109,59 @@ void compare_trainings(const PlacetoEffort& effort, const std::string& head, std
       }
       table.add_row({network, title, spread_text(best), spread_text(last), spread_text(greedy),
                      fmt::format("{:.0f}", median_of(times))});
+      chart.rows.push_back({title, best});
     }
+    effort.add_chart(std::move(chart));
   }
   out << head
-      << fmt::format("; {} updates of 8 placements, {} seeds: median (least to most), on 4xK80\n\n", effort.updates,
-                     effort.seeds)
+      << fmt::format("; {} updates of 8 placements, {} seeds from {} on: median (least to most), on 4xK80\n\n",
+                     effort.updates, effort.seeds, effort.first_seed)
       << table.text() << "\n";
 }
 
 }  // namespace
+
+void placeto_curves(const PlacetoEffort& effort, std::ostream& out) {
+  constexpr const char* kCurves[] = {"inception_v3:batch=64", "nmt:batch=256,layers=4", "nasnet_mobile:batch=64"};
+  constexpr double kShares[] = {0, 0.05, 0.1, 0.25, 0.5, 0.75, 1};
+  std::vector<Table::Column> columns{{"network"}, {"placer"}};
+  for (const double share : kShares) columns.push_back({fmt::format("{:.0f} %", 100 * share), Align::right});
+  columns.push_back({"best seen", Align::right});
+  columns.push_back({"heft", Align::right});
+  Table table{columns};
+  for (const char* network : std::span{kCurves}.first(effort.smallest ? 1 : std::size(kCurves))) {
+    const PlacementTask task{adam_problem(network, "4xK80")};
+    const double heft = cost_of("heft", task.problem, effort) / task.start_cost;
+    for (const char* placer : {"placeto", "placeto-no-look-ahead"}) {
+      std::vector<std::vector<double>> at(std::size(kShares));
+      std::vector<double> best;
+      for (std::uint64_t seed = effort.first_seed; seed < effort.first_seed + effort.seeds; ++seed) {
+        const auto result = trained_on({&task, 1}, placer, effort, seed).result;
+        const auto last = static_cast<double>(result.curve.size() - 1);
+        for (std::size_t i = 0; i < at.size(); ++i)
+          at[i].push_back(result.curve[static_cast<std::size_t>(kShares[i] * last)]);
+        best.push_back(result.best_cost.front() / task.start_cost);
+      }
+      std::vector<std::string> row{network, placer};
+      RangeChart chart{
+          .title = fmt::format("{}, {}: mean step time of an update's episodes over the start's", network, placer)};
+      for (std::size_t i = 0; i < at.size(); ++i)
+        chart.rows.push_back({fmt::format("after {:.0f} % of the updates", 100 * kShares[i]), at[i]});
+      chart.rows.push_back({"best seen", best});
+      chart.rows.push_back({"heft", {heft}});
+      effort.add_chart(std::move(chart));
+      for (const auto& values : at) row.push_back(spread_text(values));
+      row.push_back(spread_text(best));
+      row.push_back(fmt::format("{:.3f}", heft));
+      table.add_row(row);
+    }
+  }
+  out << fmt::format(
+             "Learning curves on 4xK80: mean step time of an update's episodes from the start, over the start's, as "
+             "the training goes on; {} updates of 8 placements, {} seeds from {} on: median (least to most).\n\n",
+             effort.updates, effort.seeds, effort.first_seed)
+      << table.text() << "\n";
+}
 
 void placeto_orders(const PlacetoEffort& effort, std::ostream& out) {
   Table table{{{"network"},
@@ -127,7 +172,7 @@ void placeto_orders(const PlacetoEffort& effort, std::ostream& out) {
                {"spread %", Align::right}}};
   for (const char* network : networks(effort)) {
     const PlacementTask task{adam_problem(network, "4xK80")};
-    const TrainedNetwork trained = trained_on({&task, 1}, "placeto", effort, 1);
+    const TrainedNetwork trained = trained_on({&task, 1}, "placeto", effort, effort.first_seed);
     std::vector<double> costs;
     for (std::size_t i = 0; i < effort.orders; ++i) {
       std::vector<std::uint32_t> order(task.size());
@@ -150,6 +195,7 @@ void placeto_orders(const PlacetoEffort& effort, std::ostream& out) {
 
 void placeto_ablations(const PlacetoEffort& effort, std::ostream& out) {
   constexpr Variant kVariants[] = {{"placeto", "placeto", true},
+                                   {"no look ahead", "placeto-no-look-ahead", true},
                                    {"simple aggregator", "placeto-simple-aggregator", true},
                                    {"simple partitioner", "placeto-simple-partitioner", true}};
   compare_trainings(effort, "Ablations. Published: 20 % worse with the simple aggregator, 13 % with the partitioner",

@@ -11,6 +11,7 @@
 #include "trainyard/place/learned/hierarchical_network.hpp"
 #include "trainyard/place/learned/placeto_network.hpp"
 #include "trainyard/place/learned/rnn_network.hpp"
+#include "trainyard/place/learned/walk.hpp"
 
 using namespace trainyard;
 using namespace trainyard::learned;
@@ -80,10 +81,18 @@ Problem some_problem() {
 TEST_CASE("the gradients of whole episodes agree with finite differences, for every network") {
   const PlacementTask task{some_problem()};
   for (const Embedding embedding : {Embedding::messages, Embedding::aggregator, Embedding::partitioner}) {
-    PlacetoNetwork<double> network{
-        {.devices = 3, .width = 5, .rounds = 3, .pool = 4, .hidden = 6, .embedding = embedding}, 1};
-    shift(network);
-    check_gradients(network, task);
+    for (const bool look_ahead : {true, false}) {
+      PlacetoNetwork<double> network{{.devices = 3,
+                                      .width = 5,
+                                      .rounds = 3,
+                                      .pool = 4,
+                                      .hidden = 6,
+                                      .embedding = embedding,
+                                      .look_ahead = look_ahead},
+                                     1};
+      shift(network);
+      check_gradients(network, task);
+    }
   }
   RnnNetwork<double> rnn{3, 1, 6};
   shift(rnn);
@@ -128,12 +137,27 @@ TEST_CASE("what is computed anew from step to step is what one pass over the who
   }
 }
 
-TEST_CASE("a new policy of Placeto keeps most of the start placement") {
+TEST_CASE("a new policy of Placeto keeps most of the start placement; one that looks ahead, where no move saves much") {
   Random random{23};
   for (int round = 0; round < 10; ++round) {
     const PlacementTask task{test::random_problem(random, {.most_ops = 30})};
-    const PlacetoNetwork<float> network{{.devices = task.devices()}, static_cast<std::uint64_t>(round)};
-    CHECK(network.run(task, nullptr)->devices == task.start);
+    const auto seed = static_cast<std::uint64_t>(round);
+    const PlacetoNetwork<float> blind{{.devices = task.devices(), .look_ahead = false}, seed};
+    CHECK(blind.run(task, nullptr)->devices == task.start);
+    const PlacetoNetwork<float> network{{.devices = task.devices()}, seed};
+    const auto trial = network.run(task, nullptr);
+    CHECK(trial->costs.back() <= 1.01 * task.start_cost);
+    Walk walk{task, task.start};
+    for (std::size_t step = 0; step < trial->order.size(); ++step) {
+      const std::uint32_t group = trial->order[step];
+      double most = 0;
+      for (std::uint32_t device = 0; device < task.devices(); ++device)
+        if (task.allowed(group)[device]) most = std::max(most, walk.gain(group, device));
+      const bool moves = trial->actions[step] != task.start[group];
+      if (moves) CHECK(most > 0);
+      if (most > 0.01) CHECK(moves);
+      walk.move(group, trial->actions[step]);
+    }
   }
 }
 
@@ -152,7 +176,8 @@ TEST_CASE("decisions depend on the graph, not on the numbers of its ops") {
   PlacementTask first{diamond({0, 1, 2, 3, 4})}, second{diamond({4, 2, 3, 1, 0})};
   // What ops are dealt to in turn does depend on their numbers.
   for (PlacementTask* task : {&first, &second}) task->start.assign(task->size(), 0);
-  const PlacetoNetwork<double> network{{.devices = 2}, 3};
+  // What moves save is simulated, and there ties go to the op with the lower number.
+  const PlacetoNetwork<double> network{{.devices = 2, .look_ahead = false}, 3};
   const auto order_of = [](const PlacementTask& task) {
     std::vector<std::uint32_t> order;
     for (int i = 0; i < 5; ++i)
@@ -163,6 +188,34 @@ TEST_CASE("decisions depend on the graph, not on the numbers of its ops") {
   REQUIRE(a->probabilities.size() == b->probabilities.size());
   for (std::size_t step = 0; step < a->probabilities.size(); ++step)
     CHECK(a->probabilities[step][0] == doctest::Approx(b->probabilities[step][0]).epsilon(1e-9));
+}
+
+TEST_CASE("the gain that a policy sees is what the move saves") {
+  Random random{32};
+  for (int round = 0; round < 30; ++round) {
+    const PlacementTask task{test::random_problem(random, {.most_ops = 20})};
+    Evaluator evaluator{task};
+    Walk walk{task, task.start};
+    Devices now = task.start;
+    for (std::uint32_t group = 0; group < task.size(); ++group) {
+      const double before = evaluator.cost(now);
+      for (std::uint32_t device = 0; device < task.devices(); ++device) {
+        if (!task.allowed(group)[device]) continue;
+        Devices moved = now;
+        moved[group] = device;
+        const double saved = 1 - evaluator.cost(moved) / before;
+        if (saved > 0 || !task.may_exceed)
+          CHECK(walk.gain(group, device) ==
+                doctest::Approx(std::max(saved, -Walk::kMostLoss)).epsilon(1e-3).scale(1e-3));
+        else
+          CHECK(walk.gain(group, device) <= 0);
+      }
+      do now[group] = static_cast<std::uint32_t>(random.below(task.devices()));
+      while (!task.allowed(group)[now[group]]);
+      walk.move(group, now[group]);
+      CHECK(walk.cost() == evaluator.cost(now));
+    }
+  }
 }
 
 TEST_CASE("the rewards of the steps add up to what the episode saved") {
@@ -176,5 +229,6 @@ TEST_CASE("the rewards of the steps add up to what the episode saved") {
     CHECK(costs.size() == trial->order.size() + 1);
     CHECK(costs.front() == task.start_cost);
     CHECK(costs.back() == evaluator.cost(trial->devices));
+    CHECK(trial->costs == costs);  // as the policy saw them
   }
 }

@@ -30,12 +30,12 @@ PlacementTask chains_task(std::size_t length) {
 TEST_CASE("Placeto learns within 100 updates to put two equal chains on two devices") {
   const PlacementTask task = chains_task(6);
   CHECK(task.start_cost == 12'000);  // 2 chains x 6 ops x 1000 ns
-  // Seeds on which no setting was chosen.
+  // Without a look ahead, which shows the way from the first update on. Seeds on which no setting was chosen.
   for (const bool intermediate : {false, true}) {
     CAPTURE(intermediate);
     for (std::uint64_t seed = 21; seed <= 25; ++seed) {
       CAPTURE(seed);
-      const auto network = make_policy_network("placeto", 2, seed);
+      const auto network = make_policy_network("placeto-no-look-ahead", 2, seed);
       const TrainResult result =
           train(*network, {&task, 1}, {.updates = 100, .episodes = 16, .seed = seed, .intermediate = intermediate});
       CHECK(result.best_cost[0] == 6'000);  // 6 x 1000, nothing crosses
@@ -44,6 +44,19 @@ TEST_CASE("Placeto learns within 100 updates to put two equal chains on two devi
       CHECK(Evaluator{task}.cost(network->run(task, nullptr)->devices) == 6'000);
       CHECK(result.curve.back() < 0.6);
     }
+  }
+}
+
+TEST_CASE("with a look ahead, Placeto has the two chains apart sooner") {
+  const PlacementTask task = chains_task(6);
+  for (std::uint64_t seed = 21; seed <= 25; ++seed) {
+    CAPTURE(seed);
+    const auto network = make_policy_network("placeto", 2, seed);
+    const TrainResult result = train(*network, {&task, 1}, {.updates = 30, .seed = seed, .intermediate = true});
+    CHECK(result.best_cost[0] == 6'000);
+    Evaluator evaluator{task};
+    CHECK(evaluator.cost(decide_in_passes(*network, task, evaluator)) == 6'000);
+    CHECK(result.curve.back() < 0.6);
   }
 }
 
@@ -67,8 +80,12 @@ TEST_CASE("training gives the same weights on any number of threads") {
   const TrainedPolicy one = train_policy(problems, training);
   training.options.threads = 3;
   CHECK(train_policy(problems, training).policy == one.policy);
+  training.placer = "placeto-no-look-ahead";  // there the first policy has nothing to learn from two chains
+  const TrainedPolicy blind = train_policy(problems, training);
+  training.options.threads = 2;
+  CHECK(train_policy(problems, training).policy == blind.policy);
   training.options.intermediate = true;
-  CHECK_FALSE(train_policy(problems, training).policy == one.policy);
+  CHECK_FALSE(train_policy(problems, training).policy == blind.policy);
 }
 
 TEST_CASE("a training that is ended keeps the parameters whose updates had the least mean cost") {
@@ -128,6 +145,8 @@ TEST_CASE("a policy is refused for another number of devices, and with weights t
   CHECK(code([&] { place_by_policy(two, policy); }).empty());
   CHECK(code([&] { place_by_policy(three, policy); }) == "device-count");
   LearnedPolicy foreign = policy;
+  foreign.placer = "placeto-no-look-ahead";  // as policies were before there was one
+  CHECK(code([&] { place_by_policy(two, foreign); }) == "policy-weights");
   foreign.placer = "rnn";
   CHECK(code([&] { place_by_policy(two, foreign); }) == "policy-weights");
   foreign.placer = "plaseto";

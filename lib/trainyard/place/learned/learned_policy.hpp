@@ -37,7 +37,8 @@ struct LearnedPolicy {
 };
 
 /// The learned placers with a network: "placeto", its ablations "placeto-simple-aggregator" and
-/// "placeto-simple-partitioner", "rnn", "hierarchical".
+/// "placeto-simple-partitioner", and "placeto-no-look-ahead", without what
+/// moves would save (placeto_network.hpp); "rnn", "hierarchical".
 std::span<const std::string_view> learned_placer_names();
 bool is_learned_placer(std::string_view name);
 
@@ -55,9 +56,9 @@ struct TrainedPolicy {
 /// Trains one policy on these problems, which must have the same number of devices. Throws InputError ("device-count").
 TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraining& training);
 
-/// Zero-shot: a few passes of the policy (decide_in_passes), always the most probable device, and no search; never
-/// worse than the start. Throws InputError where the problem has another number of devices than the policy was trained
-/// for ("device-count"), and as network_of does.
+/// Zero-shot: a few passes of the policy (decide_in_passes), always the most probable device; no search, but a policy
+/// that looks ahead simulates each move that it could make. Never worse than the start. Throws InputError where the
+/// problem has another number of devices than the policy was trained for ("device-count"), and as network_of does.
 Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy);
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "trainyard/place/learned/walk.hpp"
 #include "trainyard/place/simple/expert.hpp"
 #include "trainyard/place/simple/simple.hpp"
 
@@ -54,6 +55,19 @@ Devices devices_of(const PlacementTask& task, const Schedule& schedule) {
   return devices;
 }
 
+/// What no device can exceed, with everything on it and every tensor there twice, needs no look at the memory.
+bool may_exceed_memory(const Problem& problem) {
+  const Graph& graph = problem.graph();
+  double most = 0;
+  for (const OpId op : problem.ops())
+    most += static_cast<double>(problem.resident_bytes(op).count + graph.workspace_bytes(op).count);
+  for (const TensorId tensor : graph.tensors()) most += static_cast<double>(graph.bytes(tensor).count);
+  return std::ranges::any_of(problem.devices(), [&](DeviceId device) {
+    const auto memory = problem.cluster().device(device).memory;
+    return memory && static_cast<double>(memory->count) < most;
+  });
+}
+
 }  // namespace
 
 PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& grouping)
@@ -68,15 +82,19 @@ PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& groupin
     in[to][from] += time;
   };
   load.assign(size(), 0);
+  bytes.assign(size(), 0);
+  may_exceed = may_exceed_memory(problem);
   double all = 0;
   for (const OpId op : problem.ops()) {
     const std::uint32_t group = groups.of[op];
     const double time = mean_time(problem, op);
     load[group] += time;
+    bytes[group] += static_cast<double>(problem.resident_bytes(op).count);
     all += time;
     for (const DeviceId device : problem.devices())
       if (!problem.can_run(op, device)) may_run[groups.of[op] * devices() + device.index()] = 0;
     for (const TensorId tensor : graph.outputs(op)) {
+      bytes[group] += static_cast<double>(graph.bytes(tensor).count);
       std::set<std::uint32_t> readers;
       for (const OpId reader : graph.consumers(tensor)) readers.insert(groups.of[reader]);
       for (const std::uint32_t reader : readers) link(group, reader, mean_transfer_time(problem, tensor));
@@ -119,50 +137,33 @@ Placement PlacementTask::placement(const Devices& chosen) const {
   return placement;
 }
 
-Evaluator::Evaluator(const PlacementTask& task) : task_(&task), simulation_(task.problem) {
-  // What no device can exceed, with everything on it and every tensor there twice, needs no look at the memory.
-  const Graph& graph = task.problem.graph();
-  double most = 0;
-  for (const OpId op : task.problem.ops())
-    most += static_cast<double>(task.problem.resident_bytes(op).count + graph.workspace_bytes(op).count);
-  for (const TensorId tensor : graph.tensors()) most += static_cast<double>(graph.bytes(tensor).count);
-  for (const DeviceId device : task.problem.devices()) {
-    const auto memory = task.problem.cluster().device(device).memory;
-    may_exceed_ = may_exceed_ || (memory && static_cast<double>(memory->count) < most);
-  }
-}
-
-double Evaluator::penalty(const MemoryPeaks& peaks) const {
+double memory_penalty(const PlacementTask& task, const MemoryPeaks& peaks) {
   if (peaks.fits) return 0;
   double excess = 0;
-  for (const DeviceId device : task_->problem.devices()) {
-    const auto memory = task_->problem.cluster().device(device).memory;
+  for (const DeviceId device : task.problem.devices()) {
+    const auto memory = task.problem.cluster().device(device).memory;
     if (memory) excess += static_cast<double>(std::max(Bytes{0}, peaks.peak[device] - *memory).count);
   }
   return kPenaltyPerByte * excess;
 }
 
+Evaluator::Evaluator(const PlacementTask& task) : task_(&task), simulation_(task.problem) {}
+
 double Evaluator::cost(const Devices& devices) {
   const Schedule schedule{.placement = task_->placement(devices)};
-  if (!may_exceed_) return static_cast<double>(simulation_.makespan(schedule).count);
+  if (!task_->may_exceed) return static_cast<double>(simulation_.makespan(schedule).count);
   const MemoryPeaks& peaks = simulation_.peaks(schedule);
-  return static_cast<double>(peaks.makespan.count) + penalty(peaks);
+  return static_cast<double>(peaks.makespan.count) + memory_penalty(*task_, peaks);
 }
 
 std::vector<double> Evaluator::costs_on_the_way(const Devices& start, const Devices& devices,
                                                 std::span<const std::uint32_t> order) {
-  DeltaSimulation run{task_->problem, {.placement = task_->placement(start)}};
-  const auto cost = [&] {
-    const double time = static_cast<double>(run.makespan().count);
-    return may_exceed_ ? time + penalty(run.peaks()) : time;
-  };
-  std::vector<double> costs{cost()};
+  Walk walk{*task_, start};
+  std::vector<double> costs{walk.cost()};
   for (const std::uint32_t group : order) {
-    if (devices[group] != start[group]) {
-      run.try_move(task_->groups.ops[group], DeviceId{devices[group]});
-      run.accept();
-    }
-    costs.push_back(devices[group] == start[group] ? costs.back() : cost());
+    const bool moves = devices[group] != start[group];
+    walk.move(group, devices[group]);
+    costs.push_back(moves ? walk.cost() : costs.back());
   }
   return costs;
 }

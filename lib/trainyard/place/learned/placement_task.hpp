@@ -11,7 +11,6 @@
 #include "trainyard/place/learned/grouping.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
-#include "trainyard/simulate/delta.hpp"
 #include "trainyard/simulate/simulation.hpp"
 #include "trainyard/transform/merge_colocate.hpp"
 
@@ -38,18 +37,22 @@ struct PlacementTask {
   /// Of each group and each of its parents and children the time that their transfers take, over that of all its
   /// transfers and its run time.
   std::vector<std::vector<double>> from_parents, to_children;
-  std::vector<double> load;  // run time of each group over what each device has of an even split
+  std::vector<double> load;   // run time of each group over what each device has of an even split
+  std::vector<double> bytes;  // that each group holds at most: parameters, state, outputs
   learn::Reachability sets;
   learn::Matrix<double> features;     // group_features()
   std::vector<std::uint8_t> may_run;  // group x device
+  bool may_exceed = false;            // there may be placements that do not fit
   /// What an episode starts from, and the least that a placer returns: the best of everything on one device, ops
   /// dealt in turn, and the expert's, as far as groups allow.
   Devices start;
   double start_cost = 0;
 };
 
-/// Simulated step time in ns, and for each byte beyond a device's capacity 2 ns more (the paper: 2 s per GB). One per
-/// thread.
+/// For each byte beyond a device's capacity 2 ns (the paper: 2 s per GB).
+double memory_penalty(const PlacementTask& task, const MemoryPeaks& peaks);
+
+/// Simulated step time in ns, and the penalty for memory. One per thread.
 class Evaluator {
  public:
   explicit Evaluator(const PlacementTask& task);
@@ -61,11 +64,8 @@ class Evaluator {
                                        std::span<const std::uint32_t> order);
 
  private:
-  double penalty(const MemoryPeaks& peaks) const;
-
   const PlacementTask* task_;
   Simulation simulation_;
-  bool may_exceed_ = false;  // there may be placements that do not fit
 };
 
 }  // namespace trainyard::learned

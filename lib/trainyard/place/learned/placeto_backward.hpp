@@ -46,6 +46,10 @@ class PlacetoBackward {
   static Scalar* row(M& matrix, std::size_t i) { return matrix.data() + learn::index(i) * matrix.cols(); }
 
   void through_devices(const M& logits) {
+    if (sizes_.look_ahead)
+      for (learn::Index i = 0; i < logits.size(); ++i)
+        add_scaled(record_.device.row(static_cast<std::size_t>(i)) + kDeviceFeatures, kLookFeatures, logits.data()[i],
+                   gradients_[layers_.gain].data());
     M scores = Eigen::Map<const M>(logits.data(), logits.size(), 1);
     M hidden = zero(record_.device_hidden);
     back_through_dense(parameters_, layers_.device_output, record_.device_hidden.rows(), scores, gradients_, &hidden);

@@ -21,18 +21,27 @@ enum class Embedding : std::uint8_t {
 struct PlacetoSizes {
   std::size_t devices = 2;
   std::size_t width = 16;   // of a group's embedding in one direction
-  std::size_t rounds = 4;   // of messages; 0 in the ablations, whatever stands here
+  std::size_t rounds = 2;   // of messages; 0 in the ablations, whatever stands here
   std::size_t pool = 16;    // of what is known of a set of groups
   std::size_t hidden = 64;  // of the policy
   std::size_t device = 16;  // of what is known of a device
   double moves = 0.05;      // about this share of the groups leaves the start placement at first
   Embedding embedding = Embedding::messages;
+  bool look_ahead = true;  // the policy sees what moving the current group would save
+
+  std::size_t device_features() const;
 };
 
 /// What is known of a device where a group is to go to: its load with what is on it now, without the group, and that of
 /// the groups parallel to it alone, over the sum of all; of the group's transfers those
 /// with it, from parents and to children; whether the group is there; and the group's static features.
 inline constexpr std::size_t kDeviceFeatures = 5 + kStaticFeatures;
+/// With look_ahead besides: what a move of the group there would save (Walk::gain), all others staying where they are
+/// now, on two scales, and how far that is from the most that any device saves, each squashed to -1 to 1; and what the
+/// groups on it would hold, this one too, over its memory, at most 1.
+inline constexpr std::size_t kLookFeatures = 4;
+
+inline std::size_t PlacetoSizes::device_features() const { return kDeviceFeatures + (look_ahead ? kLookFeatures : 0); }
 
 /// The layers of the network, all with a ReLU but for the last one.
 struct PlacetoLayers {
@@ -43,6 +52,7 @@ struct PlacetoLayers {
   learn::Dense hidden, output;
   learn::Dense device, device_output;  // the same weights for every device
   std::size_t stay = 0;                // devices x devices: what the current group's device adds to the logits
+  std::size_t gain = 0;                // with look_ahead, kLookFeatures x 1: what a device's own add to its logit
 };
 
 /// The rows of an episode: which were computed, from which, and their values. A row of a round is made of a row of the

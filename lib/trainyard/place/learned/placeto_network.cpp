@@ -50,9 +50,13 @@ PlacetoNetwork<Scalar>::PlacetoNetwork(const PlacetoSizes& sizes, std::uint64_t 
   layers_.hidden = learn::Dense::make(all, "hidden", known, sizes_.hidden, random);
   layers_.output = learn::Dense::make(all, "output", sizes_.hidden, sizes_.devices, random);
   all[layers_.output.weight] *= Scalar{0.3F};  // nearly even at first
-  layers_.device = learn::Dense::make(all, "device", kDeviceFeatures, sizes_.device, random);
+  layers_.device = learn::Dense::make(all, "device", sizes_.device_features(), sizes_.device, random);
   layers_.device_output = learn::Dense::make(all, "device.output", sizes_.device, 1, random);
   all[layers_.device_output.weight] *= Scalar{0.3F};
+  if (sizes_.look_ahead) {
+    layers_.gain = all.add_zero("gain", kLookFeatures, 1);
+    all[layers_.gain](1, 0) = Scalar{6};
+  }
   layers_.stay = all.add_zero("stay", sizes_.devices, sizes_.devices);
   const double others = static_cast<double>(std::max<std::size_t>(2, sizes_.devices) - 1);
   all[layers_.stay].diagonal().setConstant(
@@ -116,8 +120,12 @@ Variable PlacetoNetwork<Scalar>::logits(learn::Tape<Scalar>& tape, const Record&
     known.push_back(layers_.pools[p](tape, embeddings, record.pools[p].sets));
   Matrix<Scalar> from = Matrix<Scalar>::Zero(index(record.from.size()), index(sizes_.devices));
   for (std::size_t step = 0; step < record.from.size(); ++step) from(index(step), record.from[step]) = 1;
-  const Variable scores =
-      layers_.device_output(tape, tape.relu(layers_.device(tape, tape.constant(record.device.matrix()))));
+  const Matrix<Scalar> seen = record.device.matrix();
+  Variable scores = layers_.device_output(tape, tape.relu(layers_.device(tape, tape.constant(seen))));
+  if (sizes_.look_ahead) {
+    const Variable look = tape.constant(seen.rightCols(index(kLookFeatures)));
+    scores = tape.add(scores, tape.matmul(look, tape.parameter(layers_.gain)));
+  }
   std::vector<Variable> columns;
   for (std::size_t device = 0; device < sizes_.devices; ++device) {
     std::vector<std::uint32_t> items;

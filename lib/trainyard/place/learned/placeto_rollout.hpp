@@ -1,12 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "trainyard/learn/policy_gradient.hpp"
 #include "trainyard/place/learned/placeto_layers.hpp"
+#include "trainyard/place/learned/walk.hpp"
 
 namespace trainyard::learned {
 
@@ -27,7 +30,13 @@ class PlacetoRollout {
         version_x_(nodes_),
         version_e_(nodes_),
         stale_(nodes_, 0),
-        loads_(sizes.devices) {
+        loads_(sizes.devices),
+        bytes_(sizes.devices),
+        gains_(sizes.devices) {
+    if (sizes.look_ahead) {
+      walk_.emplace(task, record.devices);
+      record.costs.push_back(walk_->cost());
+    }
     record.features = GrowingRows<Scalar>{width_};
     record.x = GrowingRows<Scalar>{sizes.width};
     for (const std::size_t up : {0U, 1U}) {
@@ -43,13 +52,14 @@ class PlacetoRollout {
     for (auto& pool : record.pools) pool.members = pool.sums = GrowingRows<Scalar>{sizes.pool};
     record.known = GrowingRows<Scalar>{static_cast<std::size_t>(parameters[layers.hidden.weight].rows())};
     record.hidden = GrowingRows<Scalar>{sizes.hidden};
-    record.device = GrowingRows<Scalar>{kDeviceFeatures};
+    record.device = GrowingRows<Scalar>{sizes.device_features()};
     record.device_hidden = GrowingRows<Scalar>{sizes.device};
     for (std::size_t node = 0; node < nodes_; ++node) {
       for (std::size_t i = 0; i < kStaticFeatures; ++i)
         value(node, i) = static_cast<Scalar>(task.features(learn::index(node), learn::index(i)));
       value(node, kStaticFeatures + 1 + record.devices[node]) = 1;
       loads_[record.devices[node]] += task.load[node];
+      bytes_[record.devices[node]] += task.bytes[node];
     }
   }
 
@@ -59,6 +69,12 @@ class PlacetoRollout {
     value(node, kStaticFeatures + 1 + sizes_.devices + to) = 1;
     loads_[from] -= task_.load[node];
     loads_[to] += task_.load[node];
+    bytes_[from] -= task_.bytes[node];
+    bytes_[to] += task_.bytes[node];
+    if (!walk_) return;
+    walk_->move(node, to);
+    record_.costs.push_back(from == to ? record_.costs.back() : walk_->cost());
+    record_.looks = walk_->looks();
   }
 
   /// Computes anew what depends on the features of these nodes, ascending.
@@ -114,18 +130,28 @@ class PlacetoRollout {
     GrowingRows<Scalar> scores{1};
     append_dense(parameters_, layers_.device_output, record_.device_hidden.last(sizes_.devices), scores);
     add_scaled(scores.row(0), sizes_.devices, Scalar{1}, logits.row(0));
+    if (sizes_.look_ahead) {
+      const auto look = record_.device.last(sizes_.devices);
+      const Scalar* const gain = parameters_[layers_.gain].data();
+      for (std::size_t device = 0; device < sizes_.devices; ++device)
+        for (std::size_t i = 0; i < kLookFeatures; ++i)
+          logits.row(0)[device] += gain[i] * look.data[device * look.width + kDeviceFeatures + i];
+    }
     return learn::probabilities<Scalar>(logits.matrix().row(0), task_.allowed(node));
   }
 
  private:
-  /// A row of kDeviceFeatures for each device.
+  static constexpr double kLargeGain = 0.01, kSmallGain = 0.0002;
+
+  /// A row of features for each device.
   void look_at_devices(std::uint32_t node) {
     const Devices& now = record_.devices;
     const double most = static_cast<double>(sizes_.devices);
     Scalar* const rows = record_.device.append(sizes_.devices);
-    std::fill_n(rows, sizes_.devices * kDeviceFeatures, Scalar{0});
+    const std::size_t width = sizes_.device_features();
+    std::fill_n(rows, sizes_.devices * width, Scalar{0});
     const auto add = [&](std::uint32_t device, std::size_t feature, double x) {
-      rows[device * kDeviceFeatures + feature] += static_cast<Scalar>(x);
+      rows[device * width + feature] += static_cast<Scalar>(x);
     };
     for (const std::uint32_t other : task_.sets.parallel[node]) add(now[other], 1, task_.load[other] / most);
     for (std::size_t i = 0; i < task_.parents[node].size(); ++i)
@@ -138,6 +164,22 @@ class PlacetoRollout {
       add(device, 0, (loads_[device] - own) / most);
       for (std::size_t i = 0; i < kStaticFeatures; ++i)
         add(device, 5 + i, task_.features(learn::index(node), learn::index(i)));
+    }
+    if (!walk_) return;
+    const auto allowed = task_.allowed(node);
+    for (std::uint32_t device = 0; device < sizes_.devices; ++device)
+      gains_[device] = allowed[device] ? walk_->gain(node, device) : -Walk::kMostLoss;
+    const double most_gain = *std::ranges::max_element(gains_);
+    const auto squash = [](double x) { return x / (1 + std::abs(x)); };
+    for (std::uint32_t device = 0; device < sizes_.devices; ++device) {
+      const double gain = gains_[device];
+      add(device, kDeviceFeatures, squash(gain / kLargeGain));
+      add(device, kDeviceFeatures + 1, squash(gain / kSmallGain));
+      add(device, kDeviceFeatures + 2, squash((gain - most_gain) / kSmallGain));
+      const auto memory = task_.problem.cluster().device(DeviceId{device}).memory;
+      const double held = bytes_[device] + (device == now[node] ? 0 : task_.bytes[node]);
+      if (memory && memory->count > 0)
+        add(device, kDeviceFeatures + 3, std::min(1.0, held / static_cast<double>(memory->count)));
     }
   }
 
@@ -226,7 +268,9 @@ class PlacetoRollout {
   std::vector<std::vector<std::uint32_t>> version_[2];  // of each round, the row of each node
   std::vector<std::uint32_t> dirty_[2], both_;
   std::vector<std::uint8_t> stale_;
-  std::vector<double> loads_;  // of each device now
+  std::vector<double> loads_, bytes_;  // of each device now
+  std::vector<double> gains_;          // of the current group on each device
+  std::optional<Walk> walk_;
   GrowingRows<Scalar> whole_;
 };
 

@@ -15,8 +15,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames{"placeto", "placeto-simple-aggregator", "placeto-simple-partitioner",
-                                                 "rnn", "hierarchical"};
+constexpr std::array<std::string_view, 6> kNames{
+    "placeto",     "placeto-simple-aggregator", "placeto-simple-partitioner", "placeto-no-look-ahead", "rnn",
+    "hierarchical"};
 
 [[noreturn]] void wrong_weights(std::string message) {
   throw InputError(
@@ -60,6 +61,7 @@ std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_v
   learned::PlacetoSizes sizes{.devices = devices};
   if (placer == "placeto-simple-aggregator") sizes.embedding = Embedding::aggregator;
   if (placer == "placeto-simple-partitioner") sizes.embedding = Embedding::partitioner;
+  if (placer == "placeto-no-look-ahead") sizes.look_ahead = false;
   return std::make_unique<learned::PlacetoNetwork<float>>(sizes, seed);
 }
 

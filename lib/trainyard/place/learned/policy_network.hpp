@@ -18,6 +18,10 @@ struct Trial {
   std::vector<std::vector<double>> probabilities;  // of each decision, over its choices
   Devices devices;
   std::vector<std::uint32_t> order;  // the group that each decision places; empty: decisions are of another kind
+  /// Where the policy saw them: what placements cost before the first decision and after each one, and how many others
+  /// were simulated.
+  std::vector<double> costs;
+  std::size_t looks = 0;
 };
 
 /// A policy with parameters to be learned: from a task to a placement.

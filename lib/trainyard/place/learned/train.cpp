@@ -32,7 +32,7 @@ struct Episode {
   double cost = 0;
   Devices best;  // of the placements that it evaluated
   double best_cost = 0;
-  std::size_t evaluations = 1;
+  std::size_t passed = 1, looks = 0;
   std::vector<double> returns;  // of each decision, by the group that it places
   std::vector<double> weights;  // advantages of each step
 
@@ -83,6 +83,7 @@ class Trainer {
       const Devices devices = decide_in_passes(policy_, tasks_[i], evaluator);
       ++result_.episodes;
       ++result_.evaluations;
+      ++result_.passed;
       consider(i, devices, evaluator.cost(devices));
     }
   }
@@ -94,6 +95,7 @@ class Trainer {
     if (cost == result_.best_cost[task]) return;
     result_.best_cost[task] = cost;
     result_.evaluations_to_best = result_.evaluations;
+    result_.passed_to_best = result_.passed;
   }
 
   /// Call before the parameters change: the episodes of the last updates say how good they are.
@@ -154,11 +156,14 @@ class Trainer {
     }
     episode.trial = policy_.run(task, &random, order, start);
     episode.best = episode.trial->devices;
+    episode.looks = episode.trial->looks;
     const double unit = std::max(1.0, task.start_cost);
     const std::size_t steps = episode.trial->actions.size();
     const bool on_the_way = options_.intermediate && steps > 0 && episode.trial->order.size() == steps;
     if (on_the_way) {
-      const auto costs = evaluator->costs_on_the_way(start, episode.trial->devices, episode.trial->order);
+      const auto costs = episode.trial->costs.empty()
+                             ? evaluator->costs_on_the_way(start, episode.trial->devices, episode.trial->order)
+                             : episode.trial->costs;
       episode.cost = costs.back();
       count_the_way(episode, start, costs);
       episode.returns.resize(steps);
@@ -180,10 +185,10 @@ class Trainer {
     const auto least = std::min_element(costs.begin() + 1, costs.end());
     episode.best_cost = *least;
     episode.best = start;
-    episode.evaluations = 0;
+    episode.passed = 0;
     for (std::size_t step = 0; step < order.size(); ++step) {
       const std::uint32_t group = order[step], device = episode.trial->devices[group];
-      episode.evaluations += device != start[group];
+      episode.passed += device != start[group];
       if (static_cast<std::ptrdiff_t>(step) < least - costs.begin()) episode.best[group] = device;
     }
   }
@@ -192,7 +197,8 @@ class Trainer {
     double sum = 0, count = 0;
     for (const Episode& episode : episodes) {
       ++result_.episodes;
-      result_.evaluations += episode.evaluations;
+      result_.evaluations += episode.passed + episode.looks;
+      result_.passed += episode.passed;
       consider(episode.task, episode.best, episode.best_cost);
       if (episode.from_best) continue;
       sum += episode.cost / std::max(1.0, tasks_[episode.task].start_cost);

@@ -41,8 +41,12 @@ struct TrainResult {
   std::vector<double> best_cost;
   std::vector<double> curve;              // of each update, the mean over its episodes of cost / the start's
   std::size_t updates = 0, episodes = 0;  // done
-  std::size_t evaluations = 0;            // placements: with intermediate rewards, all that episodes pass
-  std::size_t evaluations_to_best = 0;    // when the last improvement was found
+  /// Placements simulated: with intermediate rewards, all that episodes pass, and those that the policy looked ahead
+  /// at.
+  std::size_t evaluations = 0;
+  std::size_t evaluations_to_best = 0;  // when the last improvement was found
+  /// The same without looks ahead, as Placeto's paper counts: a placement for each decision that changed one.
+  std::size_t passed = 0, passed_to_best = 0;
 };
 
 }  // namespace trainyard::learned
