@@ -11,7 +11,7 @@ struct Arguments {
   std::vector<std::string> operands;
 
   // the model and the training
-  std::string training, granularity, batch;
+  std::string training, granularity, batch, precision;
   std::vector<std::string> bind;
   // the cluster, and what-if changes to it
   std::string cluster, memory, scale, sharing, costs, co_run;

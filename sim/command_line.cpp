@@ -70,6 +70,8 @@ void add_model_options(CLI::App& verb, Arguments& to) {
   add(verb, "--granularity", to.granularity, "op|fine",
       "one op per operator, or each as the kernels it runs (default: op)");
   add(verb, "--batch", to.batch, "N", "samples per step");
+  add(verb, "--precision", to.precision, "float32|bfloat16",
+      "of parameters and activations that the model has in float32 (default: as the model has them)");
   add(verb, "--bind", to.bind, "NAME=N", "the size of a dimension that an ONNX file leaves open; repeatable");
 }
 

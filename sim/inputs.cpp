@@ -20,6 +20,7 @@
 #include "trainyard/io/pipedream_profile.hpp"
 #include "trainyard/io/policy_file.hpp"
 #include "trainyard/io/stg.hpp"
+#include "trainyard/model/precision.hpp"
 #include "trainyard/place/auto/auto.hpp"
 #include "trainyard/transform/models.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -171,9 +172,10 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments, Trai
   LoadedModel loaded;
   loaded.name = word;
   if (kind == ModelKind::graph_file || kind == ModelKind::profile_file || kind == ModelKind::task_file) {
-    const std::array<std::pair<const char*, bool>, 4> given{{{"--training", !arguments.training.empty()},
+    const std::array<std::pair<const char*, bool>, 5> given{{{"--training", !arguments.training.empty()},
                                                              {"--granularity", !arguments.granularity.empty()},
                                                              {"--batch", !arguments.batch.empty()},
+                                                             {"--precision", !arguments.precision.empty()},
                                                              {"--bind", !arguments.bind.empty()}}};
     for (const auto& [option, is_given] : given)
       if (is_given)
@@ -185,7 +187,10 @@ LoadedModel load_model(const std::string& word, const Arguments& arguments, Trai
                                                      : read_graph(word);
     return loaded;
   }
-  const Model model = kind == ModelKind::network ? load_network(word, arguments) : load_onnx(word, arguments);
+  Model model = kind == ModelKind::network ? load_network(word, arguments) : load_onnx(word, arguments);
+  static const std::array<std::string, 2> precisions{"float32", "bfloat16"};
+  if (!arguments.precision.empty() && one_of(arguments.precision, precisions, "--precision") == "bfloat16")
+    model = with_precision(std::move(model), DataType::bfloat16);
   loaded.notes = model.notes;
   TrainingSummary summary;
   loaded.graph = training_graph(model, options, &summary, recipe);

@@ -39,6 +39,7 @@
 #include "trainyard/load/latency.hpp"
 #include "trainyard/load/load_problem.hpp"
 #include "trainyard/model/model.hpp"
+#include "trainyard/model/precision.hpp"
 #include "trainyard/place/coarse.hpp"
 #include "trainyard/place/cut/recursive_bisection.hpp"
 #include "trainyard/place/exact/branch_and_bound.hpp"

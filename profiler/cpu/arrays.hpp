@@ -10,12 +10,13 @@
 
 namespace trainyard::cpu {
 
-/// Elements in row-major order; whatever the type of the value, numbers are computed as 32-bit floats.
-struct Array {
-  float* data = nullptr;
+/// Elements in row-major order. `Data`: where they are.
+template <class Data>
+struct ArrayOf {
+  Data data{};
   const Shape* shape = nullptr;
 
-  explicit operator bool() const { return data != nullptr; }
+  explicit operator bool() const { return static_cast<bool>(data); }
   std::size_t size() const { return static_cast<std::size_t>(elements(*shape)); }
   std::size_t rank() const { return shape->size(); }
   std::int64_t dim(std::size_t i) const { return (*shape)[i]; }
@@ -23,7 +24,8 @@ struct Array {
 
 /// What a kernel works on. An entry without data is not given (an optional input, a gradient that nobody wants, an
 /// input that the backward op does not read).
-struct OpArrays {
+template <class Array>
+struct OpArraysOf {
   const Model& model;
   const Node& node;
   std::vector<Array> in, out;          // of the forward node; a forward kernel fills every `out` that has data
@@ -41,6 +43,9 @@ struct OpArrays {
   }
 };
 
+/// Whatever the type of a value, its numbers are computed as 32-bit floats.
+using Array = ArrayOf<float*>;
+using OpArrays = OpArraysOf<Array>;
 using Kernel = void (*)(OpArrays&);
 
 /// How one operator runs. `backward` fills every dx that has data from whatever of `in`, `out` and `extra` its backward

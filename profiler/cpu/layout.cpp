@@ -42,7 +42,7 @@ struct Padding {
 };
 
 Padding padding(const OpArrays& c, std::size_t rank) {
-  return {.before = pads_before(c, rank),
+  return {.before = pads_before(c.model, c.node, rank),
           .mode = c.node.text("mode", "constant"),
           .value = c.input(2) ? c.in[2].data[0] : static_cast<float>(c.node.real("value", 0))};
 }
@@ -179,10 +179,10 @@ constexpr OpKernels kLayout[] = {
 
 }  // namespace
 
-std::vector<std::int64_t> pads_before(const OpArrays& c, std::size_t rank) {
-  std::vector<std::int64_t> pads = c.node.integers("pads"), axes, before(rank, 0);
-  if (const ValueId id = input_at(c.node, 1); pads.empty() && !id.is_none()) pads = c.value(id).integers;
-  if (const ValueId id = input_at(c.node, 3); !id.is_none()) axes = c.value(id).integers;
+std::vector<std::int64_t> pads_before(const Model& model, const Node& node, std::size_t rank) {
+  std::vector<std::int64_t> pads = node.integers("pads"), axes, before(rank, 0);
+  if (const ValueId id = input_at(node, 1); pads.empty() && !id.is_none()) pads = model.values[id].integers;
+  if (const ValueId id = input_at(node, 3); !id.is_none()) axes = model.values[id].integers;
   for (std::size_t i = 0; i < pads.size() / 2; ++i) before[axes.empty() ? i : OpArrays::axis(axes[i], rank)] = pads[i];
   return before;
 }

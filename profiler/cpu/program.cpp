@@ -63,6 +63,13 @@ Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t
   }
   for (const TensorId tensor : graph.tensors())
     bytes_[tensor] = std::max(bytes_[tensor], static_cast<std::size_t>(graph.bytes(tensor).count));
+  for (const OpId op : graph.ops()) {  // what is kept for a gradient may count its elements in those of the values
+    const OpRecipe& how = recipe.ops[op];
+    if (how.kind != OpRecipe::Kind::forward) continue;
+    const std::int64_t element = bytes_per_element(model_.values[model_.nodes[how.node].outputs[0]].type);
+    for (const TensorId extra : how.extras)
+      if (element < 4) bytes_[extra] *= static_cast<std::size_t>(4 / std::max<std::int64_t>(1, element));
+  }
   const std::size_t values = model_.values.size();
   held_.assign(values, {});
   inputs_.assign(values, {});

@@ -24,7 +24,7 @@ const Shape& shape_after(const Model& model, std::span<const ViewStep> views, co
 Array seen(const Model& model, std::span<const ViewStep> views, Array array);
 
 /// How many elements a Pad puts before those of its input, by dimension; fewer than none where it crops.
-std::vector<std::int64_t> pads_before(const OpArrays& c, std::size_t rank);
+std::vector<std::int64_t> pads_before(const Model& model, const Node& node, std::size_t rank);
 
 /// Adds the gradient of a view's output to where its elements lie in that of the whole.
 void add_to_whole(const Model& model, const Node& view, const Array& gradient, const Array& whole);

@@ -65,7 +65,11 @@ static_assert(same(kExternalCorrelationRecord, CUPTI_ACTIVITY_KIND_EXTERNAL_CORR
 static_assert(same(kCustomCorrelation, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0));
 static_assert(CUPTI_API_VERSION / 10000 == 13);
 
+static_assert(same(kBlasFloat, CUDA_R_32F) && same(kBlasShort, CUDA_R_16BF));
+static_assert(same(kBlasFloatSums, CUBLAS_COMPUTE_32F) && same(kBlasDefault, CUBLAS_GEMM_DEFAULT));
+
 #ifdef TRAINYARD_HAS_CUDNN
+static_assert(same(kDnnShort, CUDNN_DATA_BFLOAT16) && same(kDnnTensorMath, CUDNN_TENSOR_OP_MATH));
 static_assert(CUDNN_MAJOR == 9);
 static_assert(sizeof(DnnAlgorithm) == sizeof(cudnnConvolutionFwdAlgoPerf_t));
 static_assert(sizeof(DnnAlgorithm) == sizeof(cudnnConvolutionBwdDataAlgoPerf_t));

@@ -97,6 +97,9 @@ struct Runtime {
   Status (*cudaDeviceEnablePeerAccess)(int peer, unsigned flags);
 };
 
+inline constexpr int kBlasFloat = 0, kBlasShort = 14;         // CUDA_R_32F, CUDA_R_16BF
+inline constexpr int kBlasFloatSums = 68, kBlasDefault = -1;  // CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT
+
 /// libcublas.so.13.
 struct Blas {
   Status (*cublasCreate_v2)(void** handle);
@@ -106,6 +109,9 @@ struct Blas {
   Status (*cublasSetSmCountTarget)(void* handle, int);
   Status (*cublasSgemm_v2)(void* handle, int transpose_a, int transpose_b, int m, int n, int k, const float* alpha,
                            const float* a, int lda, const float* b, int ldb, const float* beta, float* c, int ldc);
+  Status (*cublasGemmEx)(void* handle, int transpose_a, int transpose_b, int m, int n, int k, const void* alpha,
+                         const void* a, int type_a, int lda, const void* b, int type_b, int ldb, const void* beta,
+                         void* c, int type_c, int ldc, int compute, int algorithm);
 };
 
 /// cudnnConvolutionFwdAlgoPerf_t, and those of the gradients: all alike.
@@ -117,7 +123,8 @@ struct DnnAlgorithm {
   int reserved[3];
 };
 inline constexpr int kDnnFloat = 0, kDnnChannelsFirst = 0, kDnnCrossCorrelation = 1;
-inline constexpr int kDnnFloatMath = 3;  // no tensor cores: 32-bit floats stay that
+inline constexpr int kDnnShort = 9;                          // bfloat16
+inline constexpr int kDnnFloatMath = 3, kDnnTensorMath = 1;  // without tensor cores 32-bit floats stay that
 inline constexpr int kDnnDeterministic = 1;
 
 /// libcudnn.so.9. Convolutions are those of the older API, which cuDNN 9 (9.19's headers were read) deprecates and has.

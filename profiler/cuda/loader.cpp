@@ -85,7 +85,8 @@ void fill(Runtime& t, Lookup& get) {
 void fill(Blas& t, Lookup& get) {
   get(t.cublasCreate_v2, "cublasCreate_v2")(t.cublasDestroy_v2, "cublasDestroy_v2")(
       t.cublasSetStream_v2, "cublasSetStream_v2")(t.cublasGetVersion_v2, "cublasGetVersion_v2")(
-      t.cublasSetSmCountTarget, "cublasSetSmCountTarget")(t.cublasSgemm_v2, "cublasSgemm_v2");
+      t.cublasSetSmCountTarget, "cublasSetSmCountTarget")(t.cublasSgemm_v2, "cublasSgemm_v2")(t.cublasGemmEx,
+                                                                                              "cublasGemmEx");
 }
 
 void fill(Dnn& t, Lookup& get) {

@@ -36,25 +36,27 @@ DnnConvolution::Prepared& DnnConvolution::prepared(const ImageConvolution& s) {
   Prepared& made = entry->second;
   if (!added && made.convolution) return made;
   const Dnn& dnn = tables_.dnn;
+  const int type = s.short_ones ? kDnnShort : kDnnFloat;
   check(dnn.cudnnCreateTensorDescriptor(&made.x), "cudnnCreateTensorDescriptor");
   check(dnn.cudnnCreateTensorDescriptor(&made.y), "cudnnCreateTensorDescriptor");
   check(dnn.cudnnCreateFilterDescriptor(&made.w), "cudnnCreateFilterDescriptor");
   check(dnn.cudnnCreateConvolutionDescriptor(&made.convolution), "cudnnCreateConvolutionDescriptor");
-  check(dnn.cudnnSetTensor4dDescriptor(made.x, kDnnChannelsFirst, kDnnFloat, s.n, s.c, s.h, s.w),
+  check(dnn.cudnnSetTensor4dDescriptor(made.x, kDnnChannelsFirst, type, s.n, s.c, s.h, s.w),
         "cudnnSetTensor4dDescriptor");
-  check(dnn.cudnnSetTensor4dDescriptor(made.y, kDnnChannelsFirst, kDnnFloat, s.n, s.k, s.out_h, s.out_w),
+  check(dnn.cudnnSetTensor4dDescriptor(made.y, kDnnChannelsFirst, type, s.n, s.k, s.out_h, s.out_w),
         "cudnnSetTensor4dDescriptor");
-  check(dnn.cudnnSetFilter4dDescriptor(made.w, kDnnFloat, kDnnChannelsFirst, s.k, s.c / s.groups, s.r, s.s),
+  check(dnn.cudnnSetFilter4dDescriptor(made.w, type, kDnnChannelsFirst, s.k, s.c / s.groups, s.r, s.s),
         "cudnnSetFilter4dDescriptor");
   check(dnn.cudnnSetConvolution2dDescriptor(made.convolution, s.pad_h, s.pad_w, s.stride_h, s.stride_w, s.dilation_h,
                                             s.dilation_w, kDnnCrossCorrelation, kDnnFloat),
         "cudnnSetConvolution2dDescriptor");
   check(dnn.cudnnSetConvolutionGroupCount(made.convolution, s.groups), "cudnnSetConvolutionGroupCount");
-  check(dnn.cudnnSetConvolutionMathType(made.convolution, kDnnFloatMath), "cudnnSetConvolutionMathType");
+  check(dnn.cudnnSetConvolutionMathType(made.convolution, s.short_ones ? kDnnTensorMath : kDnnFloatMath),
+        "cudnnSetConvolutionMathType");
   return made;
 }
 
-bool DnnConvolution::run(Pass pass, const ImageConvolution& shape, const float* a, const float* b, float* result) {
+bool DnnConvolution::run(Pass pass, const ImageConvolution& shape, const void* a, const void* b, void* result) {
   if (!shape.symmetric()) return false;
   const Dnn& dnn = tables_.dnn;
   Prepared& made = prepared(shape);
@@ -96,13 +98,13 @@ bool DnnConvolution::run(Pass pass, const ImageConvolution& shape, const float* 
   return true;
 }
 
-bool DnnConvolution::forward(const ImageConvolution& shape, const float* x, const float* w, float* y) {
+bool DnnConvolution::forward(const ImageConvolution& shape, const void* x, const void* w, void* y) {
   return run(Pass::forward, shape, x, w, y);
 }
-bool DnnConvolution::data_gradient(const ImageConvolution& shape, const float* w, const float* dy, float* dx) {
+bool DnnConvolution::data_gradient(const ImageConvolution& shape, const void* w, const void* dy, void* dx) {
   return run(Pass::data, shape, w, dy, dx);
 }
-bool DnnConvolution::filter_gradient(const ImageConvolution& shape, const float* x, const float* dy, float* dw) {
+bool DnnConvolution::filter_gradient(const ImageConvolution& shape, const void* x, const void* dy, void* dw) {
   return run(Pass::filter, shape, x, dy, dw);
 }
 

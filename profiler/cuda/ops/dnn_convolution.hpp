@@ -15,6 +15,7 @@ namespace trainyard::cuda {
 struct ImageConvolution {
   int n = 0, c = 0, h = 0, w = 0, k = 0, r = 0, s = 0, out_h = 0, out_w = 0;
   int pad_h = 0, pad_w = 0, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, groups = 1;
+  bool short_ones = false;  // bfloat16, with sums of floats
 
   friend auto operator<=>(const ImageConvolution&, const ImageConvolution&) = default;
   /// Whether so much padding on both sides gives this output: cuDNN knows no other.
@@ -26,8 +27,8 @@ struct ImageConvolution {
   }
 };
 
-/// Convolutions of 32-bit floats by cuDNN, in its deterministic algorithms alone: outputs are to be the same on every
-/// placement, bit for bit. Where it has none for a shape, it says so and the caller computes otherwise.
+/// Convolutions of 32-bit floats or bfloat16 by cuDNN, in its deterministic algorithms alone: outputs are to be the
+/// same on every placement, bit for bit. Where it has none for a shape, it says so and the caller computes otherwise.
 class DnnConvolution {
  public:
   /// Memory for the length of one call.
@@ -40,9 +41,9 @@ class DnnConvolution {
 
   void use(Stream stream);
   // False: nothing was done.
-  bool forward(const ImageConvolution& shape, const float* x, const float* w, float* y);
-  bool data_gradient(const ImageConvolution& shape, const float* w, const float* dy, float* dx);
-  bool filter_gradient(const ImageConvolution& shape, const float* x, const float* dy, float* dw);
+  bool forward(const ImageConvolution& shape, const void* x, const void* w, void* y);
+  bool data_gradient(const ImageConvolution& shape, const void* w, const void* dy, void* dx);
+  bool filter_gradient(const ImageConvolution& shape, const void* x, const void* dy, void* dw);
 
  private:
   enum class Pass { forward, data, filter };
@@ -59,7 +60,7 @@ class DnnConvolution {
   DnnConvolution(const Tables& tables, Workspace workspace) : tables_(tables), workspace_(std::move(workspace)) {}
   void check(Status status, const char* call) const;
   Prepared& prepared(const ImageConvolution& shape);
-  bool run(Pass pass, const ImageConvolution& shape, const float* a, const float* b, float* result);
+  bool run(Pass pass, const ImageConvolution& shape, const void* a, const void* b, void* result);
 
   const Tables& tables_;
   Workspace workspace_;

@@ -10,9 +10,7 @@
 namespace trainyard::cuda {
 namespace {
 
-using cpu::Array;
 using cpu::broadcast_strides;
-using cpu::OpArrays;
 
 struct Unary {
   std::string kernel;
@@ -76,7 +74,7 @@ void binary_d(OpArrays& c, Gpu& gpu) {
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     if (!c.wants(side)) continue;
     const bool plain = *c.dx[side].shape == *dy.shape;
-    float* to = plain ? c.dx[side].data : gpu.scratch(dy.size());
+    const Reals to = plain ? c.dx[side].data : gpu.scratch(dy.size(), dy.data);
     gpu.each((c.node.type + "_d").c_str(), dy.size(), to, dy.data, a.data, b.data, pair_strides(a, b, *dy.shape),
              static_cast<std::uint64_t>(side));
     if (!plain) gpu.sum_to_shape(to, *dy.shape, c.dx[side]);
@@ -93,7 +91,7 @@ void where_d(OpArrays& c, Gpu& gpu) {
   const Array& dy = c.dy[0];
   for (const std::size_t side : {std::size_t{1}, std::size_t{2}}) {
     if (!c.wants(side)) continue;
-    float* to = gpu.scratch(dy.size());
+    const Reals to = gpu.scratch(dy.size(), dy.data);
     gpu.each("where_d", dy.size(), to, dy.data, c.in[0].data,
              strides_over(*dy.shape, broadcast_strides(*c.in[0].shape, *dy.shape)), static_cast<std::uint64_t>(side));
     gpu.sum_to_shape(to, *dy.shape, c.dx[side]);
@@ -141,7 +139,7 @@ Padding padding(const OpArrays& c, const Shape& outer, const Shape& inner) {
   p.mode = mode == "edge" ? 1 : mode == "wrap" ? 2 : mode == "reflect" ? 3 : 0;
   std::ranges::copy(outer, p.outer);
   std::ranges::copy(inner, p.inner);
-  const std::vector<std::int64_t> before = cpu::pads_before(c, p.rank);
+  const std::vector<std::int64_t> before = cpu::pads_before(c.model, c.node, p.rank);
   std::ranges::copy(before, p.before);
   return p;
 }

@@ -3,10 +3,10 @@
 __device__ float logistic(float x) { return 1 / (1 + expf(-x)); }
 __device__ float soft_plus(float x) { return x > 20 ? x : log1pf(expf(x)); }
 #define UNARY(name, f, d)                                                                            \
-  KERNEL name##_f(float* to, const float* in, float p, float q, u64 n) {         \
+  KERNEL name##_f(Out to, In in, float p, float q, u64 n) {         \
     EACH(i, n) { const float x = in[i]; (void)p; (void)q; to[i] = (f); }                             \
   }                                                                                                  \
-  KERNEL name##_d(float* to, const float* dy, const float* in, const float* out, \
+  KERNEL name##_d(Out to, In dy, In in, In out, \
                                       float p, float q, u64 n) {                                     \
     EACH(i, n) {                                                                                     \
       const float x = in ? in[i] : 0, y = out ? out[i] : 0;                                          \
@@ -55,10 +55,10 @@ UNARY(Sign, x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f, 0)
 
 // --- two operands, broadcast: x at place a, y at place b; d* are the derivatives ---
 #define BINARY(name, f, da, db)                                                                                  \
-  KERNEL name##_f(float* to, const float* left, const float* right, Strides s, u64 n) {      \
+  KERNEL name##_f(Out to, In left, In right, Strides s, u64 n) {      \
     EACH(i, n) { i64 a, b, c; places(s, i, &a, &b, &c); const float x = left[a], y = right[b]; to[i] = (f); }    \
   }                                                                                                              \
-  KERNEL name##_d(float* to, const float* dz, const float* left, const float* right,         \
+  KERNEL name##_d(Out to, In dz, In left, In right,         \
                                       Strides s, u64 side, u64 n) {                                              \
     EACH(i, n) {                                                                                                 \
       i64 a, b, c;                                                                                               \
@@ -83,10 +83,10 @@ BINARY(GreaterOrEqual, x >= y ? 1.0f : 0.0f, 0, 0)
 BINARY(LessOrEqual, x <= y ? 1.0f : 0.0f, 0, 0)
 BINARY(And, x != 0 && y != 0 ? 1.0f : 0.0f, 0, 0)
 BINARY(Or, x != 0 || y != 0 ? 1.0f : 0.0f, 0, 0)
-KERNEL where_f(float* to, const float* truth, const float* x, const float* y, Strides s, u64 n) {
+KERNEL where_f(Out to, In truth, In x, In y, Strides s, u64 n) {
   EACH(i, n) { i64 a, b, c; places(s, i, &a, &b, &c); to[i] = truth[a] != 0 ? x[b] : y[c]; }
 }
-KERNEL where_d(float* to, const float* dz, const float* truth, Strides s, u64 side, u64 n) {
+KERNEL where_d(Out to, In dz, In truth, Strides s, u64 side, u64 n) {
   EACH(i, n) {
     i64 a, b, c;
     places(s, i, &a, &b, &c);
@@ -104,7 +104,7 @@ __device__ i64 source(const Padding& p, u64 d, i64 o) {
   if (p.mode == 3) return i < 0 ? -i : 2 * (n - 1) - i;
   return -1;
 }
-KERNEL pad(float* y, const float* x, Padding p, const float* filler, float value, u64 n) {
+KERNEL pad(Out y, In x, Padding p, In filler, float value, u64 n) {
   EACH(i, n) {
     u64 rest = i;
     i64 from = 0, scale = 1;
@@ -123,7 +123,7 @@ __device__ i64 next_from(const Padding& p, u64 d, i64 o, i64 i) {
   return o;
 }
 // Element i sums the gradients of all that came from it.
-KERNEL pad_d(float* dx, const float* dy, Padding p, u64 n) {
+KERNEL pad_d(Out dx, In dy, Padding p, u64 n) {
   EACH(i, n) {
     i64 own[8], at[8];
     u64 rest = i;
@@ -151,13 +151,13 @@ KERNEL pad_d(float* dx, const float* dy, Padding p, u64 n) {
 }
 
 // --- updates; the new weights come into force at the end of the step ---
-KERNEL sgd_update(float* next, const float* w, const float* g, float rate, u64 n) {
+KERNEL sgd_update(Out next, In w, In g, float rate, u64 n) {
   EACH(i, n) next[i] = w[i] - rate * g[i];
 }
-KERNEL momentum_update(float* next, float* v, const float* w, const float* g, float rate, float decay, u64 n) {
+KERNEL momentum_update(Out next, Out v, In w, In g, float rate, float decay, u64 n) {
   EACH(i, n) { v[i] = decay * v[i] + g[i]; next[i] = w[i] - rate * v[i]; }
 }
-KERNEL adam_update(float* next, float* m, float* v, const float* w, const float* g, float rate, float b1,
+KERNEL adam_update(Out next, Out m, Out v, In w, In g, float rate, float b1,
                                        float b2, float c1, float c2, u64 n) {
   EACH(i, n) {
     m[i] = b1 * m[i] + (1 - b1) * g[i];

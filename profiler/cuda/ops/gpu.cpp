@@ -90,14 +90,31 @@ void Gpu::launch(const char* kernel, std::uint64_t blocks, void** arguments) {
         kernel);
 }
 
-void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-                   const float* a, const float* b, float beta, float* c) {
+void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, Reals a,
+                   Reals b, float beta, Reals c) {
   if (m == 0 || n == 0) return;
+  const auto small = [](std::int64_t x) { return static_cast<int>(x); };
   // cuBLAS counts columns first: it sees the transposes, and (A B)^T is B^T A^T.
-  check(tables_.blas.cublasSgemm_v2(blas_, turn_b ? 1 : 0, turn_a ? 1 : 0, static_cast<int>(n), static_cast<int>(m),
-                                    static_cast<int>(k), &alpha, b, static_cast<int>(turn_b ? k : n), a,
-                                    static_cast<int>(turn_a ? m : k), &beta, c, static_cast<int>(n)),
-        "cublasSgemm");
+  const int ld_b = small(turn_b ? k : n), ld_a = small(turn_a ? m : k);
+  if (!a.is_short && !b.is_short && !c.is_short) {
+    check(tables_.blas.cublasSgemm_v2(blas_, turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m), small(k), &alpha,
+                                      b.floats(), ld_b, a.floats(), ld_a, &beta, c.floats(), small(n)),
+          "cublasSgemm");
+    return;
+  }
+  // Both of one type; a product of floats goes to floats.
+  const auto shortened = [&](Reals& x, std::int64_t count) {
+    const Reals to = scratch(static_cast<std::size_t>(count), Reals{nullptr, true});
+    scale_add(to, x, 1, 0, static_cast<std::size_t>(count));
+    x = to;
+  };
+  if (!a.is_short) shortened(a, m * k);
+  if (!b.is_short) shortened(b, k * n);
+  const auto type = [](const Reals& x) { return x.is_short ? kBlasShort : kBlasFloat; };
+  check(tables_.blas.cublasGemmEx(blas_, turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m), small(k), &alpha, b.at,
+                                  type(b), ld_b, a.at, type(a), ld_a, &beta, c.at, type(c), small(n), kBlasFloatSums,
+                                  kBlasDefault),
+        "cublasGemmEx");
 }
 
 float* Gpu::scratch(std::size_t floats) {
@@ -122,7 +139,7 @@ float* Gpu::keep(std::size_t floats) {
   return static_cast<float*>(memory);
 }
 
-void Gpu::sum_to_shape(const float* from, const Shape& large, const cpu::Array& to) {
+void Gpu::sum_to_shape(const Reals& from, const Shape& large, const Array& to) {
   if (*to.shape == large) return scale_add(to.data, from, 1.0F, 0.0F, to.size());
   // Kept dimensions step through both; the others are summed over.
   const std::vector<std::int64_t> small = cpu::broadcast_strides(*to.shape, large);
@@ -139,12 +156,12 @@ void Gpu::sum_to_shape(const float* from, const Shape& large, const cpu::Array& 
        static_cast<std::uint64_t>(elements(over)), std::uint64_t{0});
 }
 
-void Gpu::gather(float* to, const float* from, const Shape& shape, const std::vector<std::int64_t>& strides,
+void Gpu::gather(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,
                  std::int64_t offset) {
   each("gather_strided", static_cast<std::uint64_t>(elements(shape)), to, from, strides_over(shape, strides), offset);
 }
 
-void Gpu::scatter(float* to, const float* from, const Shape& shape, const std::vector<std::int64_t>& strides,
+void Gpu::scatter(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,
                   std::int64_t offset, float keep) {
   each("scatter_strided", static_cast<std::uint64_t>(elements(shape)), to, from, strides_over(shape, strides), offset,
        keep);

@@ -12,6 +12,24 @@
 
 namespace trainyard::cuda {
 
+/// Numbers in a GPU's memory: of 32 bits, or bfloat16. As the kernels take them (In, Out).
+struct Reals {
+  void* at = nullptr;
+  std::uint64_t is_short = 0;
+
+  Reals() = default;
+  Reals(float* whole) : at(whole) {}  // NOLINT: such a pointer is such an array
+  Reals(void* where, bool short_ones) : at(where), is_short(short_ones ? 1 : 0) {}
+  explicit operator bool() const { return at != nullptr; }
+  std::size_t width() const { return is_short ? 2 : sizeof(float); }
+  float* floats() const { return static_cast<float*>(at); }  // of 32 bits
+  friend Reals operator+(const Reals& from, std::int64_t elements) {
+    return {static_cast<std::byte*>(from.at) + elements * static_cast<std::int64_t>(from.width()), from.is_short != 0};
+  }
+};
+using Array = cpu::ArrayOf<Reals>;
+using OpArrays = cpu::OpArraysOf<Array>;
+
 /// Strides of up to three operands over the elements of an array, as the kernels take them.
 struct Strides {
   std::uint64_t rank = 0;
@@ -36,52 +54,65 @@ class Gpu {
 
   /// One of the kernels that loop over `count` elements; the count goes last.
   template <class... Arguments>
-  void each(const char* kernel, std::uint64_t count, Arguments... arguments) {
-    if (count == 0) return;
-    void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., &count};
-    launch(kernel, (count + 255) / 256, list);
+  void each(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
+    if (count > 0) start(kernel, (count + 255) / 256, as_argument(arguments)..., count);
   }
   /// The same for a kernel whose count is among its arguments.
   template <class... Arguments>
-  void channels(const char* kernel, std::uint64_t count, Arguments... arguments) {
-    void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-    if (count > 0) launch(kernel, (count + 255) / 256, list);
+  void channels(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
+    if (count > 0) start(kernel, (count + 255) / 256, as_argument(arguments)...);
   }
   /// One of the kernels with a block for each row.
   template <class... Arguments>
-  void rows(const char* kernel, std::uint64_t count, Arguments... arguments) {
-    void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
-    if (count > 0) launch(kernel, count, list);
+  void rows(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
+    if (count > 0) start(kernel, count, as_argument(arguments)...);
   }
 
   /// c = alpha a b + beta c, row-major, [m, k] [k, n], each transposed first where asked for.
-  void multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
-                const float* b, float beta, float* c);
+  /// Of bfloat16, sums are floats all the same; where a and b differ, the other one is rounded to it first.
+  void multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, Reals a, Reals b,
+                float beta, Reals c);
 
   /// cuDNN's convolutions, on this op's stream; null where cuDNN is not there.
   DnnConvolution* dnn() { return dnn_.get(); }
 
   float* scratch(std::size_t floats);
-  void fill(float* to, float value, std::size_t count) { each("fill", count, to, value); }
+  /// As many elements of the type that `like` has.
+  Reals scratch(std::size_t count, const Reals& like) {
+    return {scratch(like.is_short ? (count + 1) / 2 : count), like.is_short != 0};
+  }
+  void fill(const Reals& to, float value, std::size_t count) { each("fill", count, to, value); }
   /// y = alpha x + beta y.
-  void scale_add(float* y, const float* x, float alpha, float beta, std::size_t count) {
+  void scale_add(const Reals& y, const Reals& x, float alpha, float beta, std::size_t count) {
     each("scale_add", count, y, x, alpha, beta);
   }
   /// Sums what `to` was broadcast to.
-  void sum_to_shape(const float* from, const Shape& large, const cpu::Array& to);
+  void sum_to_shape(const Reals& from, const Shape& large, const Array& to);
   /// Elements of `from` over `shape` at these strides.
-  void gather(float* to, const float* from, const Shape& shape, const std::vector<std::int64_t>& strides,
+  void gather(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,
               std::int64_t offset);
   /// And back: overwrites (keep 0) or adds (keep 1).
-  void scatter(float* to, const float* from, const Shape& shape, const std::vector<std::int64_t>& strides,
+  void scatter(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,
                std::int64_t offset, float keep);
 
   void copy_in(void* to, const void* from, std::size_t bytes);   // from the host
   void copy_out(void* to, const void* from, std::size_t bytes);  // to the host; waits
   /// Memory that stays until the end.
   float* keep(std::size_t floats);
+  Reals keep(std::size_t count, bool short_ones) { return {keep(short_ones ? (count + 1) / 2 : count), short_ones}; }
 
  private:
+  static Reals as_argument(float* x) { return x; }
+  static Reals as_argument(const float* x) { return const_cast<float*>(x); }
+  template <class Argument>
+  static const Argument& as_argument(const Argument& x) {
+    return x;
+  }
+  template <class... Arguments>
+  void start(const char* kernel, std::uint64_t blocks, const Arguments&... arguments) {
+    void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
+    launch(kernel, blocks, list);
+  }
   void make();
   void release();
   void launch(const char* kernel, std::uint64_t blocks, void** arguments);

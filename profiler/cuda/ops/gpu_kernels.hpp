@@ -7,7 +7,7 @@
 
 namespace trainyard::cuda {
 
-using GpuKernel = void (*)(cpu::OpArrays&, Gpu&);
+using GpuKernel = void (*)(OpArrays&, Gpu&);
 
 /// How one operator runs on a GPU: as cpu::OpKernels, on arrays in the GPU's memory.
 struct GpuOp {

@@ -12,15 +12,21 @@
 namespace trainyard::cuda {
 namespace {
 
-using cpu::Array;
-using cpu::OpArrays;
-
 constexpr float kLearningRate = 1e-3F, kMomentum = 0.9F, kFirstDecay = 0.9F, kSecondDecay = 0.999F;
 
 std::vector<std::int64_t> dense_strides(const Shape& shape) {
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   return strides;
+}
+
+bool is_short(const Value& value) { return value.type == DataType::bfloat16; }
+
+std::uint16_t shortened(float x) {  // to the nearest, as the kernels do
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &x, sizeof bits);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
 
 }  // namespace
@@ -39,10 +45,14 @@ GpuProgram::GpuProgram(const Problem& problem, const TrainingRecipe& recipe, std
   for (std::size_t d = 0; d < gpus_.size(); ++d)
     if (!gpus_[d]) host_tables_[DeviceId{d}].assign(graph_.tensor_count(), nullptr);
   shapes_.assign(graph_.tensor_count(), nullptr);
+  short_.assign(graph_.tensor_count(), false);
   for (const OpId op : graph_.ops())
     for (const OpRecipe::Result& result : recipe.ops[op].results)
-      for (const Operand& part : result.parts)
-        shapes_[part.tensor] = &cpu::shape_after(model_, part.views, result_shape(recipe.ops[op], result));
+      for (const Operand& part : result.parts) {
+        const Value& value = result_value(recipe.ops[op], result);
+        shapes_[part.tensor] = &cpu::shape_after(model_, part.views, value.shape);
+        short_[part.tensor] = is_short(value);
+      }
   reset();
 }
 
@@ -77,6 +87,14 @@ void GpuProgram::check(const Problem& problem) const {
       for (const Operand& operand : *list) uses(operand.held);
     if (how.kind == OpRecipe::Kind::update) uses(how.value);
   }
+  if (std::ranges::any_of(graph_.ops(), [&](OpId op) { return !gpus_[schedule_.placement[op].index()]; }))
+    for (const Value& value : model_.values)
+      if (is_short(value)) {
+        findings.push_back({.code = "unsupported-device",
+                            .message = "a CPU computes in 32-bit floats, and '" + value.name + "' is bfloat16",
+                            .help = "give a cluster of GPUs, or --precision float32"});
+        break;
+      }
   for (const auto& [type, op] : missing)
     if (findings.size() < 20)
       findings.push_back({.code = "unsupported-op",
@@ -88,7 +106,9 @@ void GpuProgram::check(const Problem& problem) const {
 IdMap<TensorId, Bytes> GpuProgram::tensor_bytes() const {
   IdMap<TensorId, Bytes> bytes(graph_.tensor_count());
   for (const TensorId tensor : graph_.tensors())
-    bytes[tensor] = Bytes{static_cast<std::int64_t>(numbers_.tensor_bytes(tensor))};
+    bytes[tensor] = short_[tensor] || !shapes_[tensor]
+                        ? graph_.bytes(tensor)
+                        : Bytes{static_cast<std::int64_t>(numbers_.tensor_bytes(tensor))};
   return bytes;
 }
 
@@ -97,9 +117,16 @@ GpuProgram::Held& GpuProgram::held(ValueId id, DeviceId device) {
   Held& here = entry->second;
   if (!added) return here;
   const std::vector<float>& numbers = numbers_.held(id);
-  here.data = gpus_[device.index()]->keep(numbers.size());
-  gpus_[device.index()]->copy_in(here.data, numbers.data(), numbers.size() * sizeof(float));
+  here.data = gpus_[device.index()]->keep(numbers.size(), is_short(model_.values[id]));
+  copy_in(*gpus_[device.index()], here.data, numbers);
   return here;
+}
+
+void GpuProgram::copy_in(Gpu& gpu, const Reals& to, const std::vector<float>& numbers) const {
+  if (!to.is_short) return gpu.copy_in(to.at, numbers.data(), numbers.size() * sizeof(float));
+  std::vector<std::uint16_t> halves(numbers.size());
+  std::ranges::transform(numbers, halves.begin(), shortened);
+  gpu.copy_in(to.at, halves.data(), halves.size() * sizeof(std::uint16_t));
 }
 
 void GpuProgram::reset() {
@@ -115,14 +142,15 @@ void GpuProgram::reset() {
         if (!operand.held.is_none()) held(operand.held, device);
     if (how.kind == OpRecipe::Kind::input) {
       const std::vector<float>& numbers = numbers_.input(how.value);
-      float*& memory = inputs_[{how.value, device}];
-      if (!memory) memory = gpu.keep(numbers.size());
-      gpu.copy_in(memory, numbers.data(), numbers.size() * sizeof(float));
+      Reals& memory = inputs_[{how.value, device}];
+      if (!memory) memory = gpu.keep(numbers.size(), is_short(model_.values[how.value]));
+      copy_in(gpu, memory, numbers);
     }
     if (how.kind == OpRecipe::Kind::update) {
       Held& here = held(how.value, device);
       const std::size_t count = numbers_.held(how.value).size();
-      if (!here.next) here.next = gpu.keep(count);
+      if (!here.next) here.next = gpu.keep(count, here.data.is_short != 0);
+      if (here.data.is_short && !here.master) here.master = gpu.keep(count);
       const std::vector<float> zeros(count, 0.0F);
       for (auto [memory, wanted] : {std::pair{&here.momentum, recipe_.optimizer != Optimizer::sgd},
                                     std::pair{&here.variance, recipe_.optimizer == Optimizer::adam}}) {
@@ -139,21 +167,22 @@ void GpuProgram::reset() {
   }
   for (auto& [key, here] : held_) {
     const std::vector<float>& numbers = numbers_.held(key.first);
-    gpus_[key.second.index()]->copy_in(here.data, numbers.data(), numbers.size() * sizeof(float));
+    copy_in(*gpus_[key.second.index()], here.data, numbers);
+    if (here.master) copy_in(*gpus_[key.second.index()], here.master, numbers);
     here.updated = false;
   }
 }
 
-const Shape& GpuProgram::result_shape(const OpRecipe& how, const OpRecipe::Result& result) const {
+const Value& GpuProgram::result_value(const OpRecipe& how, const OpRecipe::Result& result) const {
   switch (how.kind) {
     case OpRecipe::Kind::forward:
-      return model_.values[model_.nodes[how.node].outputs[result.position]].shape;
+      return model_.values[model_.nodes[how.node].outputs[result.position]];
     case OpRecipe::Kind::backward:
-      return model_.values[model_.nodes[how.node].inputs[result.position]].shape;
+      return model_.values[model_.nodes[how.node].inputs[result.position]];
     case OpRecipe::Kind::view_gradient:
-      return model_.values[model_.nodes[how.node].inputs[0]].shape;
+      return model_.values[model_.nodes[how.node].inputs[0]];
     default:
-      return model_.values[how.value].shape;
+      return model_.values[how.value];
   }
 }
 
@@ -170,13 +199,17 @@ std::byte* GpuProgram::address(TensorId tensor, OpId op, const Places& places) c
   return at ? at : find(graph_.outputs(op), places.writes);
 }
 
+Array GpuProgram::array_of(TensorId tensor, OpId op, const Places& places) const {
+  return {Reals{address(tensor, op, places), short_[tensor]}, shapes_[tensor]};
+}
+
 Array GpuProgram::resolve(const Operand& operand, OpId op, const Places& places, Gpu& gpu) {
   if (operand.is_none()) return {};
   Array array;
   if (!operand.held.is_none())
     array = {held(operand.held, schedule_.placement[op]).data, &model_.values[operand.held].shape};
   else
-    array = {reinterpret_cast<float*>(address(operand.tensor, op, places)), shapes_[operand.tensor]};
+    array = array_of(operand.tensor, op, places);
   return operand.views.empty() ? array : seen(operand.views, array, gpu);
 }
 
@@ -191,7 +224,7 @@ Array GpuProgram::seen(std::span<const ViewStep> views, Array array, Gpu& gpu) c
       const auto strides = dense_strides(whole);
       std::int64_t offset = 0;
       for (std::size_t k = 0; k < step.index; ++k) offset += model_.values[node.inputs[k]].shape[axis] * strides[axis];
-      Array to{gpu.scratch(static_cast<std::size_t>(elements(shape))), &shape};
+      Array to{gpu.scratch(static_cast<std::size_t>(elements(shape)), array.data), &shape};
       gpu.gather(to.data, array.data, shape, strides, offset);
       array = to;
       continue;
@@ -200,11 +233,11 @@ Array GpuProgram::seen(std::span<const ViewStep> views, Array array, Gpu& gpu) c
     if (view.dense) {
       array.shape = &shape;
     } else if (step.kind == ViewStep::Kind::output) {
-      Array to{gpu.scratch(static_cast<std::size_t>(elements(shape))), &shape};
+      Array to{gpu.scratch(static_cast<std::size_t>(elements(shape)), array.data), &shape};
       gpu.gather(to.data, array.data, shape, view.strides, view.offset);
       array = to;
     } else {
-      Array to{gpu.scratch(array.size()), &shape};
+      Array to{gpu.scratch(array.size(), array.data), &shape};
       gpu.scatter(to.data, array.data, model_.values[node.outputs[0]].shape, view.strides, view.offset, 0);
       array = to;
     }
@@ -214,10 +247,10 @@ Array GpuProgram::seen(std::span<const ViewStep> views, Array array, Gpu& gpu) c
 
 Array GpuProgram::target(const OpRecipe& how, const OpRecipe::Result& result, OpId op, const Places& places,
                          Gpu& gpu) const {
-  const Shape& shape = result_shape(how, result);
+  const Value& value = result_value(how, result);
   if (result.parts.size() == 1 && result.parts[0].views.empty())
-    return {reinterpret_cast<float*>(address(result.parts[0].tensor, op, places)), &shape};
-  return {gpu.scratch(static_cast<std::size_t>(elements(shape))), &shape};
+    return {array_of(result.parts[0].tensor, op, places).data, &value.shape};
+  return {gpu.scratch(static_cast<std::size_t>(elements(value.shape)), Reals{nullptr, is_short(value)}), &value.shape};
 }
 
 void GpuProgram::scatter(const OpRecipe::Result& result, const Array& array, OpId op, const Places& places,
@@ -225,7 +258,7 @@ void GpuProgram::scatter(const OpRecipe::Result& result, const Array& array, OpI
   if (result.parts.size() == 1 && result.parts[0].views.empty()) return;
   for (const Operand& part : result.parts) {
     const Array slice = seen(part.views, array, gpu);
-    gpu.scale_add(reinterpret_cast<float*>(address(part.tensor, op, places)), slice.data, 1, 0, slice.size());
+    gpu.scale_add(array_of(part.tensor, op, places).data, slice.data, 1, 0, slice.size());
   }
 }
 
@@ -289,9 +322,9 @@ void GpuProgram::run_node(const OpRecipe& how, OpId op, const Places& places, Gp
       any = any || arrays.dy[i];
     }
     if (!any) {  // where gradients start
-      const Shape& shape = model_.values[node.outputs[0]].shape;
-      const auto count = static_cast<std::size_t>(elements(shape));
-      arrays.dy[0] = {gpu.scratch(count), &shape};
+      const Value& value = model_.values[node.outputs[0]];
+      const auto count = static_cast<std::size_t>(elements(value.shape));
+      arrays.dy[0] = {gpu.scratch(count, Reals{nullptr, is_short(value)}), &value.shape};
       gpu.fill(arrays.dy[0].data, 1, count);
     }
   }
@@ -319,18 +352,22 @@ void GpuProgram::run_view_gradient(const OpRecipe& how, const Array& to, OpId op
 }
 
 void GpuProgram::run_update(const OpRecipe& how, OpId op, const Places& places, Gpu& gpu) {
-  const Array gradient = resolve(how.reads[0], op, places, gpu);
+  const Reals gradient = resolve(how.reads[0], op, places, gpu).data;
   Held& here = held(how.value, schedule_.placement[op]);
   const std::size_t count = numbers_.held(how.value).size();
   here.updated = true;
-  if (recipe_.optimizer == Optimizer::sgd)
-    return gpu.each("sgd_update", count, here.next, here.data, gradient.data, kLearningRate);
-  if (recipe_.optimizer == Optimizer::momentum)
-    return gpu.each("momentum_update", count, here.next, here.momentum, here.data, gradient.data, kLearningRate,
-                    kMomentum);
-  const auto step = static_cast<float>(++steps_[how.value]);
-  gpu.each("adam_update", count, here.next, here.momentum, here.variance, here.data, gradient.data, kLearningRate,
-           kFirstDecay, kSecondDecay, 1 - std::pow(kFirstDecay, step), 1 - std::pow(kSecondDecay, step));
+  // The 32 bits of a bfloat16 parameter are updated in place: only updates read them.
+  const Reals now = here.master ? Reals{here.master} : here.data, next = here.master ? now : here.next;
+  if (recipe_.optimizer == Optimizer::sgd) {
+    gpu.each("sgd_update", count, next, now, gradient, kLearningRate);
+  } else if (recipe_.optimizer == Optimizer::momentum) {
+    gpu.each("momentum_update", count, next, here.momentum, now, gradient, kLearningRate, kMomentum);
+  } else {
+    const auto step = static_cast<float>(++steps_[how.value]);
+    gpu.each("adam_update", count, next, here.momentum, here.variance, now, gradient, kLearningRate, kFirstDecay,
+             kSecondDecay, 1 - std::pow(kFirstDecay, step), 1 - std::pow(kSecondDecay, step));
+  }
+  if (here.master) gpu.scale_add(here.next, now, 1, 0, count);
 }
 
 void GpuProgram::end_step() {
@@ -352,8 +389,18 @@ double GpuProgram::loss() {
 std::vector<float> GpuProgram::parameter(ValueId id) {
   for (const auto& [key, here] : held_)
     if (key.first == id) {
+      Gpu& gpu = *gpus_[key.second.index()];
       std::vector<float> numbers(numbers_.held(id).size());
-      gpus_[key.second.index()]->copy_out(numbers.data(), here.data, numbers.size() * sizeof(float));
+      if (!here.data.is_short) {
+        gpu.copy_out(numbers.data(), here.data.at, numbers.size() * sizeof(float));
+        return numbers;
+      }
+      std::vector<std::uint16_t> halves(numbers.size());
+      gpu.copy_out(halves.data(), here.data.at, halves.size() * sizeof(std::uint16_t));
+      for (std::size_t i = 0; i < halves.size(); ++i) {
+        const std::uint32_t bits = std::uint32_t{halves[i]} << 16;
+        std::memcpy(&numbers[i], &bits, sizeof bits);
+      }
       return numbers;
     }
   return numbers_.held(id);

@@ -1,10 +1,12 @@
 // The kernels that no vendor library has, as one CUDA C++ text for NVRTC: this file, then element-wise ops
-// (elementwise.cu), then layers (layers.cu). All on float, none with shared sums that depend on the order of threads.
+// (elementwise.cu), then layers (layers.cu). All compute in float, on arrays of float or bfloat16, and none has shared
+// sums that depend on the order of threads.
 // Tests compile the same text for the host and run it on fake GPUs, a block of one thread at a time.
 #ifdef __CUDACC_RTC__
 typedef unsigned long long u64;
 typedef long long i64;
 typedef unsigned int u32;
+typedef unsigned short u16;
 #define KERNEL extern "C" __global__ void
 #endif
 #define EACH(i, n) for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < (n); i += (u64)gridDim.x * blockDim.x)
@@ -22,7 +24,42 @@ KERNEL delay_ns(u64 ns) {
 KERNEL sweep_l2(u32* p, u64 n) { EACH(i, n) p[i] ^= 1; }
 KERNEL copy_by_sms(float* to, const float* from, u64 n) { EACH(i, n) to[i] = from[i]; }
 
-// --- arrays ---
+// --- arrays: each says of what type it is; elements are loaded to float, and rounded to the nearest where they are
+// stored, to the even one between two ---
+__device__ float widen(u16 short_one) {
+  union { u32 bits; float value; } both;
+  both.bits = (u32)short_one << 16;
+  return both.value;
+}
+__device__ u16 narrow(float value) {
+  union { float value; u32 bits; } both;
+  both.value = value;
+  if ((both.bits & 0x7fffffffu) > 0x7f800000u) return (u16)(both.bits >> 16 | 0x40u);
+  return (u16)((both.bits + 0x7fffu + (both.bits >> 16 & 1u)) >> 16);
+}
+struct In {
+  const void* at;
+  u64 is_short;
+  __device__ float operator[](u64 i) const { return is_short ? widen(((const u16*)at)[i]) : ((const float*)at)[i]; }
+  __device__ explicit operator bool() const { return at != 0; }
+};
+struct Element {
+  void* at;
+  u64 is_short, i;
+  __device__ operator float() const { return is_short ? widen(((const u16*)at)[i]) : ((const float*)at)[i]; }
+  __device__ void operator=(float value) {
+    if (is_short) ((u16*)at)[i] = narrow(value);
+    else ((float*)at)[i] = value;
+  }
+  void operator=(const Element&) = delete;
+  __device__ void operator+=(float value) { *this = (float)*this + value; }
+};
+struct Out {
+  void* at;
+  u64 is_short;
+  __device__ Element operator[](u64 i) const { return Element{at, is_short, i}; }
+  __device__ explicit operator bool() const { return at != 0; }
+};
 struct Strides { u64 rank; u64 size[8]; i64 a[8], b[8], c[8]; };
 __device__ void places(const Strides& s, u64 i, i64* a, i64* b, i64* c) {
   i64 at = 0, bt = 0, ct = 0;
@@ -33,15 +70,15 @@ __device__ void places(const Strides& s, u64 i, i64* a, i64* b, i64* c) {
   }
   *a = at; *b = bt; *c = ct;
 }
-KERNEL fill(float* y, float value, u64 n) { EACH(i, n) y[i] = value; }
-KERNEL scale_add(float* y, const float* x, float alpha, float beta, u64 n) {
+KERNEL fill(Out y, float value, u64 n) { EACH(i, n) y[i] = value; }
+KERNEL scale_add(Out y, In x, float alpha, float beta, u64 n) {
   EACH(i, n) y[i] = alpha * x[i] + (beta == 0 ? 0 : beta * y[i]);
 }
 // y[element i] = x[place a of i], and the way back: y[place a of i] = (or +=) x[i].
-KERNEL gather_strided(float* y, const float* x, Strides s, i64 offset, u64 n) {
+KERNEL gather_strided(Out y, In x, Strides s, i64 offset, u64 n) {
   EACH(i, n) { i64 a, b, c; places(s, i, &a, &b, &c); y[i] = x[offset + a]; }
 }
-KERNEL scatter_strided(float* y, const float* x, Strides s, i64 offset, float keep, u64 n) {
+KERNEL scatter_strided(Out y, In x, Strides s, i64 offset, float keep, u64 n) {
   EACH(i, n) {
     i64 a, b, c;
     places(s, i, &a, &b, &c);

@@ -1,6 +1,6 @@
 // Reductions, windows, rows, normalizations, lookups and cells: after elementwise.cu.
 // --- reductions: result o sums over the `many` elements that the strides c of `over` reach from place a of `kept` ---
-KERNEL reduce(float* y, const float* x, Strides kept, Strides over, u64 many, u64 kind, u64 n) {
+KERNEL reduce(Out y, In x, Strides kept, Strides over, u64 many, u64 kind, u64 n) {
   EACH(o, n) {
     i64 first, b, c;
     places(kept, o, &first, &b, &c);
@@ -20,7 +20,7 @@ KERNEL reduce(float* y, const float* x, Strides kept, Strides over, u64 many, u6
 }
 // The gradient of element i, whose result is at place b: sum 0, mean 1, largest 2 and smallest 3 (shared by none: the
 // first that is one), squares 5.
-KERNEL reduce_d(float* dx, const float* dy, const float* x, const float* y, Strides s, u64 kind,
+KERNEL reduce_d(Out dx, In dy, In x, In y, Strides s, u64 kind,
                                     float share, u64 n) {
   EACH(i, n) {
     i64 a, b, c;
@@ -52,7 +52,7 @@ __device__ void split(const Window& w, u64 i, i64* o) {
   for (int d = 2; d >= 0; --d) { o[d] = (i64)(i % (u64)w.out[d]); i /= (u64)w.out[d]; }
 }
 // columns [channels x kernel, windows] of one image.
-KERNEL image_to_columns(float* columns, const float* image, Window w, u64 kernels, u64 windows, u64 n) {
+KERNEL image_to_columns(Out columns, In image, Window w, u64 kernels, u64 windows, u64 n) {
   EACH(i, n) {
     const u64 window = i % windows, k = i / windows % kernels, channel = i / windows / kernels;
     i64 o[3], at = 0;
@@ -61,7 +61,7 @@ KERNEL image_to_columns(float* columns, const float* image, Window w, u64 kernel
   }
 }
 // The sum of all column elements that element i of the image went to.
-KERNEL columns_to_image(float* image, const float* columns, Window w, u64 kernels, u64 windows, u64 n) {
+KERNEL columns_to_image(Out image, In columns, Window w, u64 kernels, u64 windows, u64 n) {
   const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
   EACH(i, n) {
     const u64 channel = i / plane;
@@ -85,7 +85,7 @@ KERNEL columns_to_image(float* image, const float* columns, Window w, u64 kernel
     image[i] = sum;
   }
 }
-KERNEL max_pool(float* y, i64* where, const float* x, Window w, u64 kernels, u64 windows, u64 n) {
+KERNEL max_pool(Out y, i64* where, In x, Window w, u64 kernels, u64 windows, u64 n) {
   const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
   EACH(i, n) {
     i64 o[3], best = -1, at = 0;
@@ -101,7 +101,7 @@ KERNEL max_pool(float* y, i64* where, const float* x, Window w, u64 kernels, u64
   }
 }
 // Element i of the image sums the gradients of the windows that chose it.
-KERNEL max_pool_d(float* dx, const float* dy, const i64* where, Window w, u64 windows, u64 n) {
+KERNEL max_pool_d(Out dx, In dy, const i64* where, Window w, u64 windows, u64 n) {
   const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
   EACH(i, n) {
     float sum = 0;
@@ -117,7 +117,7 @@ __device__ float pool_share(const Window& w, const i64* o, u64 kernels, u64 padd
   for (u64 k = 0; k < kernels; ++k) count += (u64)inside(w, o, (i64)k, &at);
   return 1.0f / (count == 0 ? 1 : count);
 }
-KERNEL average_pool(float* y, const float* x, Window w, u64 kernels, u64 windows, u64 padding, u64 n) {
+KERNEL average_pool(Out y, In x, Window w, u64 kernels, u64 windows, u64 padding, u64 n) {
   const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
   EACH(i, n) {
     i64 o[3], at = 0;
@@ -128,7 +128,7 @@ KERNEL average_pool(float* y, const float* x, Window w, u64 kernels, u64 windows
     y[i] = sum * pool_share(w, o, kernels, padding);
   }
 }
-KERNEL average_pool_d(float* dx, const float* dy, Window w, u64 kernels, u64 windows, u64 padding, u64 n) {
+KERNEL average_pool_d(Out dx, In dy, Window w, u64 kernels, u64 windows, u64 padding, u64 n) {
   const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
   EACH(i, n) {
     float sum = 0;
@@ -171,7 +171,7 @@ __device__ float block_max(float v) {
 }
 // The line of this block: `length` elements, `step` apart.
 #define LINE(at) const u64 at = blockIdx.x / step * length * step + blockIdx.x % step
-KERNEL softmax(float* y, const float* x, u64 length, u64 step, u64 logs) {
+KERNEL softmax(Out y, In x, u64 length, u64 step, u64 logs) {
   LINE(at);
   float largest = -3.4e38f, sum = 0;
   for (u64 c = threadIdx.x; c < length; c += blockDim.x) largest = fmaxf(largest, x[at + c * step]);
@@ -183,7 +183,7 @@ KERNEL softmax(float* y, const float* x, u64 length, u64 step, u64 logs) {
     y[at + c * step] = logs ? z - logf(sum) : expf(z) / sum;
   }
 }
-KERNEL softmax_d(float* dx, const float* dy, const float* y, u64 length, u64 step, u64 logs) {
+KERNEL softmax_d(Out dx, In dy, In y, u64 length, u64 step, u64 logs) {
   LINE(at);
   float dot = 0;
   for (u64 c = threadIdx.x; c < length; c += blockDim.x) dot += dy[at + c * step] * (logs ? 1 : y[at + c * step]);
@@ -194,14 +194,14 @@ KERNEL softmax_d(float* dx, const float* dy, const float* y, u64 length, u64 ste
   }
 }
 // Of log probabilities: the loss of each line, and the gradient of all of them.
-__device__ u64 label_of(const float* labels, u64 line, u64 length) {
+__device__ u64 label_of(In labels, u64 line, u64 length) {
   const float given = labels[line];
   return given <= 0 ? 0 : given >= length ? length - 1 : (u64)given;
 }
-KERNEL pick_labels(float* loss, const float* logs, const float* labels, u64 length, u64 step, u64 n) {
+KERNEL pick_labels(Out loss, In logs, In labels, u64 length, u64 step, u64 n) {
   EACH(line, n) loss[line] = -logs[line / step * length * step + line % step + label_of(labels, line, length) * step];
 }
-KERNEL cross_entropy_d(float* dx, const float* dy, const float* logs, const float* labels, u64 length,
+KERNEL cross_entropy_d(Out dx, In dy, In logs, In labels, u64 length,
                                            u64 step, float share, u64 each, u64 n) {
   EACH(i, n) {
     const u64 line = i / (length * step) * step + i % step, c = i / step % length;
@@ -212,8 +212,8 @@ KERNEL cross_entropy_d(float* dx, const float* dy, const float* logs, const floa
 
 // --- normalization: sets of `runs` runs of `length` elements, as on the CPU ---
 struct Sets { u64 sets, runs, length, step, between, channels, per_channel; };
-KERNEL normalize(float* y, float* stats, const float* x, const float* gain, const float* bias,
-                                     const float* mean, const float* variance, Sets s, float epsilon, u64 centred) {
+KERNEL normalize(Out y, Out stats, In x, In gain, In bias,
+                                     In mean, In variance, Sets s, float epsilon, u64 centred) {
   const u64 set = blockIdx.x, count = s.runs * s.length;
   float m = 0, q = 0;
   if (mean) {
@@ -237,8 +237,8 @@ KERNEL normalize(float* y, float* stats, const float* x, const float* gain, cons
     y[i] = (x[i] - m) * inverse * (gain ? gain[c] : 1) + (bias ? bias[c] : 0);
   }
 }
-KERNEL normalize_d(float* dx, const float* dy, const float* x, const float* gain, const float* stats,
-                                       const float* mean, const float* variance, Sets s, float epsilon, u64 centred) {
+KERNEL normalize_d(Out dx, In dy, In x, In gain, In stats,
+                                       In mean, In variance, Sets s, float epsilon, u64 centred) {
   const u64 set = blockIdx.x, count = s.runs * s.length;
   const float m = mean ? mean[set] : stats[2 * set];
   const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[2 * set + 1];
@@ -259,8 +259,8 @@ KERNEL normalize_d(float* dx, const float* dy, const float* x, const float* gain
   }
 }
 // The gradients of gain and bias of one channel.
-KERNEL normalize_gain_d(float* dgain, float* dbias, const float* dy, const float* x, const float* stats,
-                                            const float* mean, const float* variance, Sets s, float epsilon) {
+KERNEL normalize_gain_d(Out dgain, Out dbias, In dy, In x, In stats,
+                                            In mean, In variance, Sets s, float epsilon) {
   EACH(c, s.channels) {
     float g = 0, b = 0;
     for (u64 set = 0; set < s.sets; ++set)
@@ -283,7 +283,7 @@ KERNEL normalize_gain_d(float* dgain, float* dbias, const float* dy, const float
 }
 
 // --- lookups ---
-KERNEL gather(float* y, const float* x, const float* index, u64 extent, u64 count, u64 inner, u64 n) {
+KERNEL gather(Out y, In x, In index, u64 extent, u64 count, u64 inner, u64 n) {
   EACH(i, n) {
     const u64 k = i % inner, j = i / inner % count, o = i / inner / count;
     i64 at = (i64)index[j];
@@ -292,7 +292,7 @@ KERNEL gather(float* y, const float* x, const float* index, u64 extent, u64 coun
   }
 }
 // One thread for each column of the table, so that the sum has one order.
-KERNEL gather_d(float* dx, const float* dy, const float* index, u64 extent, u64 count, u64 inner, u64 n) {
+KERNEL gather_d(Out dx, In dy, In index, u64 extent, u64 count, u64 inner, u64 n) {
   EACH(i, n) {
     const u64 k = i % inner, o = i / inner;
     for (u64 r = 0; r < extent; ++r) dx[(o * extent + r) * inner + k] = 0;
@@ -310,19 +310,19 @@ __device__ float chance(u64 seed, u64 element) {
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
   return (float)((z ^ (z >> 31)) >> 40) * 0x1p-24f;
 }
-KERNEL dropout(float* y, unsigned char* mask, const float* x, float drop, u64 seed, u64 n) {
+KERNEL dropout(Out y, unsigned char* mask, In x, float drop, u64 seed, u64 n) {
   EACH(i, n) {
     const bool stays = chance(seed, i) >= drop;
     if (mask) mask[i] = stays;
     y[i] = stays ? x[i] * (1 / (1 - drop)) : 0;
   }
 }
-KERNEL dropout_d(float* dx, const float* dy, const unsigned char* mask, float drop, u64 n) {
+KERNEL dropout_d(Out dx, In dy, const unsigned char* mask, float drop, u64 n) {
   EACH(i, n) dx[i] = mask[i] ? dy[i] * (1 / (1 - drop)) : 0;
 }
 
 // --- an LSTM's cell, gates i o f c as ONNX has them; kept: i, o, f, c~, c, tanh c, h ---
-KERNEL lstm_cell(float* kept, float* out, const float* sums, const float* bias, const float* before_c,
+KERNEL lstm_cell(Out kept, Out out, In sums, In bias, In before_c,
                                      u64 hidden, u64 n) {
   EACH(at, n) {
     const u64 u = at % hidden, b = at / hidden;
@@ -338,16 +338,16 @@ KERNEL lstm_cell(float* kept, float* out, const float* sums, const float* bias, 
     if (out) out[at] = slots[6];
   }
 }
-KERNEL lstm_cell_d(float* sums, float* dc, const float* dh, const float* dy, const float* kept,
-                                       const float* before_c, u64 hidden, u64 n) {
+KERNEL lstm_cell_d(Out sums, Out dc, In dh, In dy, In kept,
+                                       In before_c, u64 hidden, u64 n) {
   EACH(at, n) {
     const float i = kept[at], o = kept[n + at], f = kept[2 * n + at], g = kept[3 * n + at], squashed = kept[5 * n + at];
     const float out = dh[at] + (dy ? dy[at] : 0), state = dc[at] + out * o * (1 - squashed * squashed);
-    float* row = sums + at / hidden * 4 * hidden + at % hidden;
-    row[0] = state * g * i * (1 - i);
-    row[hidden] = out * squashed * o * (1 - o);
-    row[2 * hidden] = state * (before_c ? before_c[at] : 0) * f * (1 - f);
-    row[3 * hidden] = state * i * (1 - g * g);
+    const u64 row = at / hidden * 4 * hidden + at % hidden;
+    sums[row] = state * g * i * (1 - i);
+    sums[row + hidden] = out * squashed * o * (1 - o);
+    sums[row + 2 * hidden] = state * (before_c ? before_c[at] : 0) * f * (1 - f);
+    sums[row + 3 * hidden] = state * i * (1 - g * g);
     dc[at] = state * f;
   }
 }

@@ -9,15 +9,13 @@
 namespace trainyard::cuda {
 namespace {
 
-using cpu::Array;
 using cpu::broadcast_strides;
-using cpu::OpArrays;
 using cpu::WindowGeometry;
 
 void add_broadcast(Gpu& gpu, const Array& y, const Array& bias, float scale) {
-  const float* from = bias.data;
+  Reals from = bias.data;
   if (scale != 1) {
-    float* scaled = gpu.scratch(bias.size());
+    const Reals scaled = gpu.scratch(bias.size(), bias.data);
     gpu.scale_add(scaled, bias.data, scale, 0, bias.size());
     from = scaled;
   }
@@ -111,7 +109,7 @@ void matmul_d(OpArrays& c, Gpu& gpu) {
     if (!c.wants(side)) continue;
     gpu.fill(c.dx[side].data, 0, c.dx[side].size());
     s.each([&](std::int64_t i, std::int64_t a, std::int64_t b) {
-      const float* g = c.dy[0].data + i * s.m * s.n;
+      const Reals g = c.dy[0].data + i * s.m * s.n;
       if (side == 0)
         gpu.multiply(false, true, s.m, s.k, s.n, 1, g, c.in[1].data + b, 1, c.dx[0].data + a);
       else
@@ -134,11 +132,11 @@ struct Window {
 
 std::uint64_t whole(std::int64_t x) { return static_cast<std::uint64_t>(x); }
 
-void to_columns(Gpu& gpu, const WindowGeometry& g, const float* image, std::int64_t channels, float* columns) {
+void to_columns(Gpu& gpu, const WindowGeometry& g, const Reals& image, std::int64_t channels, const Reals& columns) {
   gpu.each("image_to_columns", whole(channels * g.kernel_size() * g.out_size()), columns, image, Window{g},
            whole(g.kernel_size()), whole(g.out_size()));
 }
-void to_image(Gpu& gpu, const WindowGeometry& g, const float* columns, std::int64_t channels, float* image) {
+void to_image(Gpu& gpu, const WindowGeometry& g, const Reals& columns, std::int64_t channels, const Reals& image) {
   gpu.each("columns_to_image", whole(channels * g.in_size()), image, columns, Window{g}, whole(g.kernel_size()),
            whole(g.out_size()));
 }
@@ -157,9 +155,13 @@ void channel_bias_d(Gpu& gpu, const Array& dy, const Array& to) {
   gpu.sum_to_shape(dy.data, *dy.shape, {to.data, &kept});
 }
 
-/// As cuDNN takes it; nothing where that is not there, or for volumes.
-std::optional<ImageConvolution> for_dnn(Gpu& gpu, const WindowGeometry& g, const Shape& w, std::int64_t groups) {
+/// As cuDNN takes it; nothing where that is not there, for volumes, or where types differ.
+std::optional<ImageConvolution> for_dnn(Gpu& gpu, const WindowGeometry& g, const Shape& w, std::int64_t groups,
+                                        std::initializer_list<Reals> arrays) {
   if (!gpu.dnn() || w.size() > 4) return std::nullopt;
+  const bool short_ones = arrays.begin()->is_short != 0;
+  for (const Reals& each : arrays)
+    if ((each.is_short != 0) != short_ones) return std::nullopt;
   const auto small = [](std::int64_t x) { return static_cast<int>(x); };
   return ImageConvolution{.n = small(g.batch),
                           .c = small(g.channels),
@@ -176,17 +178,18 @@ std::optional<ImageConvolution> for_dnn(Gpu& gpu, const WindowGeometry& g, const
                           .stride_w = small(g.stride[2]),
                           .dilation_h = small(g.dilation[1]),
                           .dilation_w = small(g.dilation[2]),
-                          .groups = small(groups)};
+                          .groups = small(groups),
+                          .short_ones = short_ones};
 }
 
 void conv(OpArrays& c, Gpu& gpu) {
   const Array &x = c.in[0], &w = c.in[1], &y = c.out[0];
   const WindowGeometry g{c.node, *x.shape, *y.shape, spatial(*w.shape)};
   const std::int64_t groups = c.node.integer("group", 1), in = x.dim(1) / groups, out = y.dim(1) / groups;
-  const auto by_dnn = for_dnn(gpu, g, *w.shape, groups);
-  if (!by_dnn || !gpu.dnn()->forward(*by_dnn, x.data, w.data, y.data)) {
+  const auto by_dnn = for_dnn(gpu, g, *w.shape, groups, {x.data, w.data, y.data});
+  if (!by_dnn || !gpu.dnn()->forward(*by_dnn, x.data.at, w.data.at, y.data.at)) {
     const std::int64_t rows = in * g.kernel_size(), windows = g.out_size();
-    float* columns = gpu.scratch(static_cast<std::size_t>(rows * windows));
+    const Reals columns = gpu.scratch(static_cast<std::size_t>(rows * windows), x.data);
     for (std::int64_t n = 0; n < g.batch; ++n)
       for (std::int64_t group = 0; group < groups; ++group) {
         to_columns(gpu, g, x.data + (n * x.dim(1) + group * in) * g.in_size(), in, columns);
@@ -203,12 +206,12 @@ void conv_d_by_columns(OpArrays& c, Gpu& gpu, const WindowGeometry& g, bool of_f
   const Shape& x = c.value(c.node.inputs[0]).shape;
   const std::int64_t groups = c.node.integer("group", 1), in = x[1] / groups, out = dy.dim(1) / groups;
   const std::int64_t rows = in * g.kernel_size(), windows = g.out_size();
-  float* columns = gpu.scratch(static_cast<std::size_t>(rows * windows));
+  const Reals columns = gpu.scratch(static_cast<std::size_t>(rows * windows), dy.data);
   if (of_filter) gpu.fill(c.dx[1].data, 0, c.dx[1].size());
   for (std::int64_t n = 0; n < g.batch; ++n)
     for (std::int64_t group = 0; group < groups; ++group) {
       const std::int64_t at = (n * x[1] + group * in) * g.in_size();
-      const float* gradient = dy.data + (n * dy.dim(1) + group * out) * windows;
+      const Reals gradient = dy.data + (n * dy.dim(1) + group * out) * windows;
       if (of_filter) {
         to_columns(gpu, g, c.in[0].data + at, in, columns);
         gpu.multiply(false, true, out, rows, windows, 1, gradient, columns, 1, c.dx[1].data + group * out * rows);
@@ -225,10 +228,13 @@ void conv_d(OpArrays& c, Gpu& gpu) {
   const Shape &x = c.value(c.node.inputs[0]).shape, &w = c.value(c.node.inputs[1]).shape;
   const WindowGeometry g{c.node, x, *dy.shape, spatial(w)};
   bool of_filter = c.wants(1), of_data = c.wants(0);
-  if (const auto by_dnn = for_dnn(gpu, g, w, c.node.integer("group", 1))) {
-    if (of_filter) of_filter = !gpu.dnn()->filter_gradient(*by_dnn, c.in[0].data, dy.data, c.dx[1].data);
-    if (of_data) of_data = !gpu.dnn()->data_gradient(*by_dnn, c.in[1].data, dy.data, c.dx[0].data);
-  }
+  const std::int64_t groups = c.node.integer("group", 1);
+  if (of_filter)
+    if (const auto by_dnn = for_dnn(gpu, g, w, groups, {c.in[0].data, dy.data, c.dx[1].data}))
+      of_filter = !gpu.dnn()->filter_gradient(*by_dnn, c.in[0].data.at, dy.data.at, c.dx[1].data.at);
+  if (of_data)
+    if (const auto by_dnn = for_dnn(gpu, g, w, groups, {c.in[1].data, dy.data, c.dx[0].data}))
+      of_data = !gpu.dnn()->data_gradient(*by_dnn, c.in[1].data.at, dy.data.at, c.dx[0].data.at);
   if (of_filter || of_data) conv_d_by_columns(c, gpu, g, of_filter, of_data);
   if (c.wants(2)) channel_bias_d(gpu, dy, c.dx[2]);
 }
@@ -269,7 +275,7 @@ struct Lstm {
   }
   std::int64_t cell() const { return batch * hidden; }
   std::int64_t time(std::int64_t d, std::int64_t s) const { return d == 1 || reverse ? steps - 1 - s : s; }
-  float* kept(float* all, std::int64_t d, std::int64_t s, std::int64_t which) const {
+  Reals kept(const Reals& all, std::int64_t d, std::int64_t s, std::int64_t which) const {
     return all + ((d * steps + s) * 7 + which) * cell();
   }
 };
@@ -277,20 +283,20 @@ struct Lstm {
 void lstm(OpArrays& c, Gpu& gpu) {
   const Lstm l{c};
   const std::int64_t h = l.hidden, cell = l.cell();
-  float* all = c.kept();
-  if (!all) all = gpu.scratch(static_cast<std::size_t>(l.directions * l.steps * 7 * cell));
+  Reals all{c.kept(), c.in[0].data.is_short != 0};
+  if (!all) all = gpu.scratch(static_cast<std::size_t>(l.directions * l.steps * 7 * cell), c.in[0].data);
   float* sums = gpu.scratch(static_cast<std::size_t>(l.batch * 4 * h));
   for (std::int64_t d = 0; d < l.directions; ++d) {
     for (std::int64_t s = 0; s < l.steps; ++s) {
       const std::int64_t t = l.time(d, s);
-      const float* before_h = s > 0 ? l.kept(all, d, s - 1, 6) : c.input(5) ? c.in[5].data + d * cell : nullptr;
-      const float* before_c = s > 0 ? l.kept(all, d, s - 1, 4) : c.input(6) ? c.in[6].data + d * cell : nullptr;
+      const Reals before_h = s > 0 ? l.kept(all, d, s - 1, 6) : c.input(5) ? c.in[5].data + d * cell : Reals{};
+      const Reals before_c = s > 0 ? l.kept(all, d, s - 1, 4) : c.input(6) ? c.in[6].data + d * cell : Reals{};
       gpu.multiply(false, true, l.batch, 4 * h, l.inputs, 1, c.in[0].data + t * l.batch * l.inputs,
                    c.in[1].data + d * 4 * h * l.inputs, 0, sums);
       if (before_h) gpu.multiply(false, true, l.batch, 4 * h, h, 1, before_h, c.in[2].data + d * 4 * h * h, 1, sums);
-      float* out = c.out[0] ? c.out[0].data + (t * l.directions + d) * cell : nullptr;
+      const Reals out = c.out[0] ? c.out[0].data + (t * l.directions + d) * cell : Reals{};
       gpu.each("lstm_cell", whole(cell), l.kept(all, d, s, 0), out, static_cast<const float*>(sums),
-               static_cast<const float*>(c.input(3) ? c.in[3].data + d * 8 * h : nullptr), before_c, whole(h));
+               c.input(3) ? c.in[3].data + d * 8 * h : Reals{}, before_c, whole(h));
     }
     const std::int64_t last = l.steps - 1;
     const auto count = static_cast<std::size_t>(cell);
@@ -303,10 +309,11 @@ void lstm_d(OpArrays& c, Gpu& gpu) {
   const Lstm l{c};
   const std::int64_t h = l.hidden, cell = l.cell();
   const auto count = static_cast<std::size_t>(cell);
-  float* all = c.kept();
+  const Reals all{c.kept(), c.in[1].data.is_short != 0};
   for (const Array& dx : c.dx)
     if (dx) gpu.fill(dx.data, 0, dx.size());
-  float *sums = gpu.scratch(count * 4), *dh = gpu.scratch(count), *dc = gpu.scratch(count);
+  const Reals sums = gpu.scratch(count * 4, c.in[1].data);
+  float *dh = gpu.scratch(count), *dc = gpu.scratch(count);
   const auto gradient = [&](std::size_t i) { return i < c.dy.size() ? c.dy[i] : Array{}; };
   for (std::int64_t d = 0; d < l.directions; ++d) {
     gpu.fill(dh, 0, count), gpu.fill(dc, 0, count);
@@ -314,12 +321,12 @@ void lstm_d(OpArrays& c, Gpu& gpu) {
     if (gradient(2)) gpu.scale_add(dc, gradient(2).data + d * cell, 1, 0, count);
     for (std::int64_t s = l.steps; s-- > 0;) {
       const std::int64_t t = l.time(d, s);
-      const float* before_h = s > 0 ? l.kept(all, d, s - 1, 6) : c.input(5) ? c.in[5].data + d * cell : nullptr;
-      const float* before_c = s > 0 ? l.kept(all, d, s - 1, 4) : c.input(6) ? c.in[6].data + d * cell : nullptr;
-      const float* dy = gradient(0) ? gradient(0).data + (t * l.directions + d) * cell : nullptr;
-      gpu.each("lstm_cell_d", whole(cell), sums, dc, static_cast<const float*>(dh), dy,
-               static_cast<const float*>(l.kept(all, d, s, 0)), before_c, whole(h));
-      const float *w = c.in[1].data + d * 4 * h * l.inputs, *r = c.in[2].data + d * 4 * h * h;
+      const Reals before_h = s > 0 ? l.kept(all, d, s - 1, 6) : c.input(5) ? c.in[5].data + d * cell : Reals{};
+      const Reals before_c = s > 0 ? l.kept(all, d, s - 1, 4) : c.input(6) ? c.in[6].data + d * cell : Reals{};
+      const Reals dy = gradient(0) ? gradient(0).data + (t * l.directions + d) * cell : Reals{};
+      gpu.each("lstm_cell_d", whole(cell), sums, dc, static_cast<const float*>(dh), dy, l.kept(all, d, s, 0), before_c,
+               whole(h));
+      const Reals w = c.in[1].data + d * 4 * h * l.inputs, r = c.in[2].data + d * 4 * h * h;
       if (c.wants(0))
         gpu.multiply(false, false, l.batch, l.inputs, 4 * h, 1, sums, w, 1, c.dx[0].data + t * l.batch * l.inputs);
       if (c.wants(1))

@@ -8,9 +8,7 @@
 namespace trainyard::cuda {
 namespace {
 
-using cpu::Array;
 using cpu::broadcast_strides;
-using cpu::OpArrays;
 
 std::uint64_t whole(std::int64_t x) { return static_cast<std::uint64_t>(x); }
 
@@ -59,10 +57,10 @@ struct Loss {
 
 void cross_entropy(OpArrays& c, Gpu& gpu) {
   const Loss loss{c};
-  float* log = c.kept() ? c.kept() : gpu.scratch(c.in[0].size());
+  float* log = c.kept() ? c.kept() : gpu.scratch(c.in[0].size());  // 32 bits, as the graph has them
   gpu.rows("softmax", loss.lines.count, log, c.in[0].data, loss.lines.length, loss.lines.step, std::uint64_t{1});
   if (c.out.size() > 1 && c.out[1]) gpu.scale_add(c.out[1].data, log, 1, 0, c.out[1].size());
-  float* lines = loss.each() ? c.out[0].data : gpu.scratch(loss.lines.count);
+  const Reals lines = loss.each() ? c.out[0].data : Reals{gpu.scratch(loss.lines.count)};
   gpu.each("pick_labels", loss.lines.count, lines, log, c.in[1].data, loss.lines.length, loss.lines.step);
   if (loss.each()) return;
   const Shape many{static_cast<std::int64_t>(loss.lines.count)}, one{1};
@@ -110,34 +108,33 @@ std::uint64_t centred(const OpArrays& c) {
 }
 /// Statistics that are given: of a batch norm that does not use its batch's.
 bool fixed(const OpArrays& c) { return c.node.type == "BatchNormalization" && !uses_batch_statistics(c.model, c.node); }
-float* data_of(const Array& array) { return array.data; }
 
 void normalize(OpArrays& c, Gpu& gpu) {
   const Sets s{c};
   const bool given = fixed(c);
-  gpu.rows("normalize", s.sets, c.out[0].data, c.kept(), c.in[0].data, data_of(c.input(1)), data_of(c.input(2)),
-           given ? c.in[3].data : nullptr, given ? c.in[4].data : nullptr, s, epsilon(c), centred(c));
+  gpu.rows("normalize", s.sets, c.out[0].data, c.kept(), c.in[0].data, c.input(1).data, c.input(2).data,
+           given ? c.in[3].data : Reals{}, given ? c.in[4].data : Reals{}, s, epsilon(c), centred(c));
 }
 void normalize_d(OpArrays& c, Gpu& gpu) {
   const Sets s{c};
   const bool given = fixed(c);
-  const float *mean = given ? c.in[3].data : nullptr, *variance = given ? c.in[4].data : nullptr;
+  const Reals mean = given ? c.in[3].data : Reals{}, variance = given ? c.in[4].data : Reals{};
   float* stats = c.kept();
   const bool stored = stats && (c.node.type == "BatchNormalization" || c.node.type == "LayerNormalization");
   if (!given && !stored) {  // they are found again
     stats = gpu.scratch(2 * s.sets);
     float* ignored = gpu.scratch(c.in[0].size());
-    const float* none = nullptr;
+    const Reals none;
     gpu.rows("normalize", s.sets, ignored, stats, c.in[0].data, none, none, none, none, s, epsilon(c), centred(c));
   }
-  const float* x = c.input(0).data;
+  Reals x = c.input(0).data;
   if (!x && c.wants(0)) {  // statistics that are given: x plays no part in its own gradient
     float* zero = gpu.scratch(c.dx[0].size());
     gpu.fill(zero, 0, c.dx[0].size());
     x = zero;
   }
   if (c.wants(0))
-    gpu.rows("normalize_d", s.sets, c.dx[0].data, c.dy[0].data, x, data_of(c.input(1)), stats, mean, variance, s,
+    gpu.rows("normalize_d", s.sets, c.dx[0].data, c.dy[0].data, x, c.input(1).data, stats, mean, variance, s,
              epsilon(c), centred(c));
   if (!c.wants(1) && !c.wants(2)) return;
   if (!x) {
@@ -145,7 +142,7 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
     gpu.fill(zero, 0, c.dy[0].size());
     x = zero;
   }
-  gpu.channels("normalize_gain_d", s.channels, c.wants(1) ? c.dx[1].data : nullptr, c.wants(2) ? c.dx[2].data : nullptr,
+  gpu.channels("normalize_gain_d", s.channels, c.wants(1) ? c.dx[1].data : Reals{}, c.wants(2) ? c.dx[2].data : Reals{},
                c.dy[0].data, x, stats, mean, variance, s, epsilon(c));
 }
 

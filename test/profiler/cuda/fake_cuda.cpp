@@ -1,6 +1,7 @@
 #include "profiler/cuda/fake_cuda.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -368,17 +369,40 @@ Status blas_stream(void* handle, Stream stream) {
   *static_cast<Stream*>(handle) = stream;
   return machine->fault("cublasSetStream_v2");
 }
-Status blas_sgemm(void* handle, int turn_a, int turn_b, int m, int n, int k, const float* alpha, const float* a,
-                  int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
-  if (const Status status = machine->fault("cublasSgemm_v2")) return status;
-  const float by = *alpha, keep = *beta;
+Status gemm(const char* name, void* handle, std::function<void()> effect) {
   Command command{.kind = Command::Kind::work, .ns = 2'000};
   command.correlation = machine->launched();
   if (command.correlation > 0) command.ns += machine->options.tracing_ns;
-  command.name = "sgemm";
-  command.effect = [=] { host_sgemm(turn_a != 0, turn_b != 0, m, n, k, by, a, lda, b, ldb, keep, c, ldc); };
+  command.name = name;
+  command.effect = std::move(effect);
   issue(*static_cast<Stream*>(handle), std::move(command));
   return 0;
+}
+HostArray array(const void* at, bool is_short) { return {const_cast<void*>(at), is_short}; }
+Status blas_sgemm(void* handle, int turn_a, int turn_b, int m, int n, int k, const float* alpha, const float* a,
+                  int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
+  if (const Status status = machine->fault("cublasSgemm_v2")) return status;
+  return gemm("sgemm", handle, [=, by = *alpha, keep = *beta] {
+    host_gemm(turn_a != 0, turn_b != 0, m, n, k, by, array(a, false), lda, array(b, false), ldb, keep, array(c, false),
+              ldc);
+  });
+}
+/// Of the combinations of types that cuBLAS lists for sums in floats, those that are used.
+Status blas_gemm_ex(void* handle, int turn_a, int turn_b, int m, int n, int k, const void* alpha, const void* a,
+                    int type_a, int lda, const void* b, int type_b, int ldb, const void* beta, void* c, int type_c,
+                    int ldc, int compute, int) {
+  if (const Status status = machine->fault("cublasGemmEx")) return status;
+  const auto known = [](int type) { return type == cuda::kBlasFloat || type == cuda::kBlasShort; };
+  if (compute != cuda::kBlasFloatSums || type_a != type_b || !known(type_a) || !known(type_c) ||
+      (type_a == cuda::kBlasFloat && type_c != cuda::kBlasFloat)) {
+    machine->violate("a product of types that cuBLAS has not");
+    return 15;
+  }
+  const bool is_short = type_a == cuda::kBlasShort;
+  return gemm("gemm_ex", handle, [=, by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta)] {
+    host_gemm(turn_a != 0, turn_b != 0, m, n, k, by, array(a, is_short), lda, array(b, is_short), ldb, keep,
+              array(c, type_c == cuda::kBlasShort), ldc);
+  });
 }
 Status cu_wait_value(Stream stream, cuda::DevicePointer address, std::uint32_t value, unsigned) {
   if (const Status status = machine->fault("cuStreamWaitValue32_v2")) return status;
@@ -650,13 +674,14 @@ Status dnn_describe(void** handle) {
   return 0;
 }
 Status dnn_forget(void* handle) { return remove(machine->descriptors, static_cast<Descriptor*>(handle)) ? 0 : 1; }
-Status dnn_tensor(void* t, int, int, int n, int c, int h, int w) { return describe(t, n, c, h, w); }
-Status dnn_filter(void* f, int, int, int k, int c, int r, int s) { return describe(f, k, c, r, s); }
-Status dnn_convolution(void* d, int ph, int pw, int sh, int sw, int dh, int dw, int, int) {
+Status dnn_tensor(void* t, int, int type, int n, int c, int h, int w) { return describe(t, n, c, h, w, type); }
+Status dnn_filter(void* f, int type, int, int k, int c, int r, int s) { return describe(f, k, c, r, s, type); }
+Status dnn_convolution(void* d, int ph, int pw, int sh, int sw, int dh, int dw, int, int type) {
+  if (type != cuda::kDnnFloat) machine->violate("a convolution whose sums are not floats");
   return describe(d, ph, pw, sh, sw, dh, dw);
 }
 Status dnn_groups(void* d, int groups) { return describe(d, groups); }
-Status dnn_math(void*, int) { return 0; }
+Status dnn_math(void* d, int math) { return describe(d, math); }
 /// The first is fast and not deterministic, the second needs a workspace.
 Status dnn_choose(void*, void*, void*, void*, void*, int, int* count, cuda::DnnAlgorithm* algorithms) {
   algorithms[0] = {.algorithm = 1, .status = 0, .time = 1, .memory = 0, .determinism = 0, .math = 3, .reserved = {}};
@@ -693,39 +718,44 @@ Status convolve(const char* name, void* handle, int algorithm, const void* works
   issue(*static_cast<Stream*>(handle), std::move(command));
   return 0;
 }
-std::size_t count_of(const Descriptor& shape) {
-  std::size_t count = 1;
-  for (const int dim : shape) count *= static_cast<std::size_t>(dim);
-  return count;
+/// The array of a tensor: of a type that both others have, short ones by tensor cores alone.
+HostArray typed(const Descriptor& own, const Descriptor& other, const void* at) {
+  if (own[4] != other[4] || (own[4] != cuda::kDnnFloat && own[4] != cuda::kDnnShort))
+    machine->violate("cuDNN is given arrays of different types");
+  return array(at, own[4] == cuda::kDnnShort);
 }
+/// sum(k) += a(i) b(j) over all products, for the indices that `which` picks of x, w, y; then to the result.
+template <class Which>
+void convolve_into(void* result, void* result_d, void* xd, void* wd, void* yd, void* cd, const void* a, void* ad,
+                   const void* b, Which&& which) {
+  const Descriptor& shape = descriptor(result_d);
+  const HostArray first = typed(descriptor(ad), shape, a), second = typed(descriptor(ad), shape, b);
+  if (first.is_short != (descriptor(cd)[7] == cuda::kDnnTensorMath)) machine->violate("cuDNN has no such math");
+  std::vector<float> sums(static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]), 0.0F);
+  each_product(descriptor(xd), descriptor(wd), descriptor(yd), descriptor(cd), [&](int i, int j, int k) {
+    const auto [to, one, other] = which(i, j, k);
+    sums[static_cast<std::size_t>(to)] += first.get(one) * second.get(other);
+  });
+  const HostArray to = typed(shape, shape, result);
+  for (std::size_t i = 0; i < sums.size(); ++i) to.set(static_cast<int>(i), sums[i]);
+}
+using Three = std::array<int, 3>;
 Status dnn_forward(void* handle, const void*, void* xd, const void* x, void* wd, const void* w, void* cd, int algorithm,
                    void* workspace, std::size_t bytes, const void*, void* yd, void* y) {
   return convolve("cudnnConvolutionForward", handle, algorithm, workspace, bytes, [=] {
-    auto* to = static_cast<float*>(y);
-    std::fill_n(to, count_of(descriptor(yd)), 0.0F);
-    each_product(descriptor(xd), descriptor(wd), descriptor(yd), descriptor(cd), [&](int i, int j, int k) {
-      to[k] += static_cast<const float*>(x)[i] * static_cast<const float*>(w)[j];
-    });
+    convolve_into(y, yd, xd, wd, yd, cd, x, xd, w, [](int i, int j, int k) { return Three{k, i, j}; });
   });
 }
 Status dnn_data(void* handle, const void*, void* wd, const void* w, void* yd, const void* dy, void* cd, int algorithm,
                 void* workspace, std::size_t bytes, const void*, void* xd, void* dx) {
   return convolve("cudnnConvolutionBackwardData", handle, algorithm, workspace, bytes, [=] {
-    auto* to = static_cast<float*>(dx);
-    std::fill_n(to, count_of(descriptor(xd)), 0.0F);
-    each_product(descriptor(xd), descriptor(wd), descriptor(yd), descriptor(cd), [&](int i, int j, int k) {
-      to[i] += static_cast<const float*>(w)[j] * static_cast<const float*>(dy)[k];
-    });
+    convolve_into(dx, xd, xd, wd, yd, cd, w, wd, dy, [](int i, int j, int k) { return Three{i, j, k}; });
   });
 }
 Status dnn_weights(void* handle, const void*, void* xd, const void* x, void* yd, const void* dy, void* cd,
                    int algorithm, void* workspace, std::size_t bytes, const void*, void* wd, void* dw) {
   return convolve("cudnnConvolutionBackwardFilter", handle, algorithm, workspace, bytes, [=] {
-    auto* to = static_cast<float*>(dw);
-    std::fill_n(to, count_of(descriptor(wd)), 0.0F);
-    each_product(descriptor(xd), descriptor(wd), descriptor(yd), descriptor(cd), [&](int i, int j, int k) {
-      to[j] += static_cast<const float*>(x)[i] * static_cast<const float*>(dy)[k];
-    });
+    convolve_into(dw, wd, xd, wd, yd, cd, x, xd, dy, [](int i, int j, int k) { return Three{j, i, k}; });
   });
 }
 
@@ -841,6 +871,7 @@ const std::map<std::string, void*>& functions() {
       {"cublasCreate_v2", pointer(blas_create)},
       {"cublasDestroy_v2", pointer(blas_destroy)},
       {"cublasSetStream_v2", pointer(blas_stream)},
+      {"cublasGemmEx", pointer(blas_gemm_ex)},
       {"cublasSgemm_v2", pointer(blas_sgemm)},
       {"cudnnGetVersion", pointer(dnn_version)},
       {"cudnnCreate", pointer(dnn_create)},

@@ -13,6 +13,7 @@ namespace {
 using u64 = std::uint64_t;
 using i64 = std::int64_t;
 using u32 = std::uint32_t;
+using u16 = std::uint16_t;
 struct Three {
   u32 x = 0;
 };
@@ -153,14 +154,18 @@ std::function<void()> host_kernel(const std::string& name, unsigned blocks, void
   return known == makers().end() ? std::function<void()>{} : known->second(blocks, arguments);
 }
 
-void host_sgemm(bool turn_a, bool turn_b, int m, int n, int k, float alpha, const float* a, int lda, const float* b,
-                int ldb, float beta, float* c, int ldc) {
+float HostArray::get(int i) const { return In{at, is_short}[static_cast<u64>(i)]; }
+void HostArray::set(int i, float value) const { Out{at, is_short}[static_cast<u64>(i)] = value; }
+
+void host_gemm(bool turn_a, bool turn_b, int m, int n, int k, float alpha, HostArray a, int lda, HostArray b, int ldb,
+               float beta, HostArray c, int ldc) {
   for (int j = 0; j < n; ++j)
     for (int i = 0; i < m; ++i) {
       float sum = 0;
-      for (int p = 0; p < k; ++p) sum += a[turn_a ? i * lda + p : p * lda + i] * b[turn_b ? p * ldb + j : j * ldb + p];
-      float& to = c[j * ldc + i];
-      to = alpha * sum + (beta == 0 ? 0 : beta * to);
+      for (int p = 0; p < k; ++p)
+        sum += a.get(turn_a ? i * lda + p : p * lda + i) * b.get(turn_b ? p * ldb + j : j * ldb + p);
+      const int to = j * ldc + i;
+      c.set(to, alpha * sum + (beta == 0 ? 0 : beta * c.get(to)));
     }
 }
 

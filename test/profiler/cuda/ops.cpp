@@ -8,10 +8,14 @@
 #include "profiler/cpu/cpu_backend.hpp"
 #include "profiler/cuda/cuda_backend.hpp"
 #include "profiler/cuda/fake_cuda.hpp"
+#include "profiler/cuda/random_groups.hpp"
 #include "profiler/measure.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/model/precision.hpp"
 #include "trainyard/transform/training.hpp"
 #include "trainyard/zoo/layers.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
 using namespace trainyard::test;
@@ -103,4 +107,63 @@ TEST_CASE("operators and their gradients on a fake GPU compute what the cpu comp
     }
     CHECK(fake.alive() == 0);
   }
+}
+
+TEST_CASE("networks in bfloat16 compute on fake GPUs what 32-bit floats compute, to three digits") {
+  LayerBuilder net{"small-cnn"};
+  net.at("layer");
+  ValueId x = net.relu(net.batch_norm(net.conv(net.input("x", {4, 3, 8, 8}), {.channels = 8, .kernel = {3, 3}})));
+  x = net.average_pool(net.max_pool(x, {.kernel = 3, .stride = 1}), {.kernel = 2, .stride = 2});
+  const Model cnn = std::move(net).finish({net.gemm(net.flatten(x), 5)});
+  for (const Model& model :
+       {cnn, make_network("lenet:batch=4"), make_network("rnnlm:batch=2,steps=3,layers=2,hidden=8,vocabulary=20"),
+        make_network("transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4")}) {
+    CAPTURE(model.name);
+    for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adam}) {
+      TrainingRecipe whole, recipe;
+      const Graph wide = training_graph(model, {.optimizer = optimizer}, nullptr, &whole);
+      const Graph graph =
+          training_graph(with_precision(model, DataType::bfloat16), {.optimizer = optimizer}, nullptr, &recipe);
+      const Problem core{wide, make_cluster(preset_cluster("1xcpu-core"))};
+      const Schedule serial = serial_schedule(core, DeviceId{0});
+      const auto expected = make_cpu_backend()->prepare(core, {.recipe = &whole}, serial);
+      const Problem gpus{graph, make_cluster(preset_cluster("2xV100"))};
+      const Schedule one = serial_schedule(gpus, DeviceId{0}), two = random_groups(gpus, 3);
+      for (const bool dnn : {true, false}) {
+        FakeCuda fake{{.devices = 2, .deterministic_convolutions = dnn}};
+        {
+          const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+          const auto alone = backend->prepare(gpus, {.recipe = &recipe}, one);
+          const auto spread = backend->prepare(gpus, {.recipe = &recipe}, two);
+          expected->reset();
+          for (int i = 0; i < 3; ++i) {
+            const double loss = alone->step().loss;
+            CHECK(loss == doctest::Approx(expected->step().loss).epsilon(0.01));
+            CHECK(spread->step().loss == loss);
+            CHECK(spread->parameter_checksum() == alone->parameter_checksum());
+          }
+          CHECK(fake.calls("cublasGemmEx") > 0);
+          for (const ValueId id : recipe.model.values.ids()) {
+            // Where a gradient is nothing but rounding, Adam makes a whole step of it.
+            if (recipe.model.values[id].role != Value::Role::parameter || optimizer == Optimizer::adam) continue;
+            const std::vector<float> numbers = alone->parameter(id), near = expected->parameter(id);
+            for (std::size_t k = 0; k < numbers.size(); ++k)
+              CHECK(std::abs(numbers[k] - near[k]) <= 0.005F * std::abs(near[k]) + 0.003F);
+          }
+        }
+        CHECK(fake.alive() == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a CPU beside GPUs refuses bfloat16") {
+  TrainingRecipe recipe;
+  const Graph graph =
+      training_graph(with_precision(make_network("lenet:batch=1"), DataType::bfloat16), {}, nullptr, &recipe);
+  const Problem problem{graph, make_cluster(preset_cluster("cpu-2x2080ti"))};
+  FakeCuda fake{{.devices = 2}};
+  const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+  const Schedule mixed = random_groups(problem, 1);
+  CHECK_THROWS_AS(backend->prepare(problem, {.recipe = &recipe}, mixed), InputError);
 }
