@@ -167,8 +167,8 @@ void placeto_table(const PlacetoEffort& effort, std::ostream& out) {
              "Table 1 on K80 with Adam: {} updates of 8 placements, seed {}; random: the best of {}, with the penalty "
              "for memory; auto: {} evaluations.\nPublished: measured step times, as ratios to one GPU where that fits; "
              "found at: how many placements episodes had passed when the best was found, which is what the paper "
-             "counts, "
-             "-: the start; simulated: those that the policy had looked ahead at besides. s: of one core's time.\n\n",
+             "counts, -: the start; simulated: the same with those that the policy had looked ahead at. s: of one "
+             "core's time.\n\n",
              effort.updates, effort.first_seed, effort.random, effort.evaluations)
       << page.text() << "\n"
       << wrapped(
@@ -176,7 +176,9 @@ void placeto_table(const PlacetoEffort& effort, std::ostream& out) {
              "the expert puts the branches of each cell apart, and with the mobile network, the smaller of the two "
              "published, between a third and a half of its step is transfers over PCIe that nothing overlaps; the "
              "paper does not say which network or bandwidth it had. NMT fits on one GPU here: its sizes and batch are "
-             "not published, and what the framework holds besides is not counted.",
+             "not published, and what the framework holds besides is not counted. auto may split ops, and the batch "
+             "over "
+             "replicas, which no other row does: its lead is mostly that.",
              118);
 }
 

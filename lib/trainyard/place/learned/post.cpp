@@ -67,10 +67,12 @@ class Post {
       mean += sample.cost / static_cast<double>(samples.size());
       ++result_.episodes;
       ++result_.evaluations;
+      ++result_.passed;
       if (sample.cost >= result_.best_cost[0]) continue;
       result_.best_cost[0] = sample.cost;
       result_.best[0] = sample.devices;
       result_.evaluations_to_best = result_.evaluations;
+      result_.passed_to_best = result_.passed;
     }
     for (const Sample& sample : samples) squares += (sample.cost - mean) * (sample.cost - mean);
     const double deviation = std::sqrt(squares / static_cast<double>(samples.size()));
