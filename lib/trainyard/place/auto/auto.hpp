@@ -35,8 +35,8 @@ namespace trainyard {
 /// `Schedule::search` says how many schedules and changes were evaluated.
 ///
 /// `starts`: schedules of the problem without splits that step 2 takes besides those of the catalogue, for
-/// Objective::makespan: a learned policy's, say. None by default: what learned starts are worth has not been measured
-/// (`trainyard-bench placeto starts` does it).
+/// Objective::makespan: a learned policy's, say. None by default: on nine graphs that it had not seen, the shipped
+/// policy's placements changed auto's result by 0.1 % at most, either way (`trainyard-bench placeto starts`).
 Schedule auto_place(const Problem& problem, const PlaceOptions& options, std::span<const Schedule> starts = {});
 
 /// What auto_place does without a budget: evaluations of 20 million ops altogether, at most 1,000 for each op (4,000 up
