@@ -1,5 +1,5 @@
-// What a small change of a schedule costs, beside a full simulation (makespan only) in the same process: 1,000 single ops
-// put on random devices, one after the other and each rejected: of the shape's own placement, and of one with a
+// What a small change of a schedule costs, beside a full simulation (makespan only) in the same process: 1,000 single
+// ops put on random devices, one after the other and each rejected: of the shape's own placement, and of one with a
 // twentieth of its ops anywhere ("disturbed"). Every tenth result is held against the full simulation.
 
 #include "trainyard/simulate/delta.hpp"
