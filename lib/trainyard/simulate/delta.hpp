@@ -43,10 +43,10 @@ struct DeltaResult {
 /// A change that is complete is in force, and must be accepted or rejected before the next one is tried. One that is
 /// not has left no trace.
 ///
-/// Measured by bench/delta.cpp, single ops moved at random among 20,000 on 8 devices, under fifo: 1/110 of a full
-/// simulation on a chain of fork-joins, 1/6 on layers of 32 ops, 1/4.8 on a transformer's step. Where all devices are
+/// Measured by bench/delta.cpp, single ops moved at random among 20,000 on 8 devices, under fifo: 1/80 of a full
+/// simulation on a chain of fork-joins, 1/10 on layers of 32 ops, 1/6 on a transformer's step. Where all devices are
 /// backlogged, a change delays or advances all that follows by different amounts, and the gain is the part before it:
-/// 1/1.9 on layers of 512 ops.
+/// 1/1.8 on layers of 512 ops.
 ///
 /// One per thread; a copy shares the prepared problem. The schedule must have passed check_schedule, and changes must
 /// keep to what it checks: devices that can run the op, groups that move as one.
