@@ -53,6 +53,7 @@ TEST_CASE("a corrupt or foreign policy file is refused with its reason") {
   const std::string good = text_of(small_policy());
   CHECK(code_of(good).empty());
   CHECK(code_of(replaced(good, "trainyard-policy/1", "trainyard-graph/1")) == "format");
+  CHECK(code_of(replaced(good, "\"placeto\"", "\"plaeto\"")) == "unknown-placer");
   CHECK(code_of(good.substr(0, good.size() / 2)) != "");
   CHECK(code_of(replaced(good, "0.1, ", "")) == "weight-count");
   CHECK(code_of(replaced(good, "\"rows\": 2", "\"rows\": 4611686018427387904")) == "weight-count");

@@ -4,8 +4,11 @@
 
 #include <cmath>
 #include <ostream>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "trainyard/core/nearest_name.hpp"
 #include "trainyard/io/findings.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json_fields.hpp"
@@ -71,7 +74,14 @@ LearnedPolicy parse_policy(std::string_view text, const std::string& name) {
   if (root && check_format(*root, kFormat, findings)) {
     ObjectReader reader{*root, "a policy", findings};
     reader.get("format");
-    if (const auto placer = reader.required("placer")) read(*placer, policy.placer, findings);
+    if (const auto placer = reader.required("placer"))
+      if (read(*placer, policy.placer, findings) && !is_learned_placer(policy.placer)) {
+        const auto known = learned_placer_names();
+        const std::vector<std::string> names(known.begin(), known.end());
+        findings.add(placer->begin_offset(), "unknown-placer",
+                     fmt::format("'{}' is no placer that learns a policy", policy.placer),
+                     fmt::format("{} there are: {}", did_you_mean(policy.placer, names), fmt::join(names, ", ")));
+      }
     if (const auto devices = reader.required("devices")) read(*devices, policy.devices, findings);
     policy.grouping.most = count(reader.required("groups"), "groups", findings);
     policy.grouping.heaviest = 0;
