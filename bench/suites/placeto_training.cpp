@@ -195,7 +195,7 @@ void placeto_orders(const PlacetoEffort& effort, std::ostream& out) {
 
 void placeto_ablations(const PlacetoEffort& effort, std::ostream& out) {
   constexpr Variant kVariants[] = {{"placeto", "placeto", true},
-                                   {"no look ahead", "placeto-no-look-ahead", true},
+                                   {"no look ahead, as the next", "placeto-no-look-ahead", true},
                                    {"simple aggregator", "placeto-simple-aggregator", true},
                                    {"simple partitioner", "placeto-simple-partitioner", true}};
   compare_trainings(effort, "Ablations. Published: 20 % worse with the simple aggregator, 13 % with the partitioner",

@@ -1,4 +1,3 @@
-#include "trainyard/core/error.hpp"
 #include "trainyard/place/learned/policy.hpp"
 #include "trainyard/place/learned/post.hpp"
 #include "trainyard/place/parameters.hpp"
@@ -23,8 +22,10 @@ std::vector<PlacerParameter> placeto_parameters() {
   auto list = common_parameters();
   list.push_back({"network", "placeto",
                   "placeto; ablations: simple-aggregator (all groups in one pool), simple-partitioner (no messages)"});
-  list.push_back({"features", "look-ahead",
-                  "look-ahead (what each move of the current group would save, simulated), published (none of that)"});
+  list.push_back(
+      {"features", "look-ahead",
+       "look-ahead (what each move of the current group would save, simulated), published (none of that, as the "
+       "ablations)"});
   list.push_back(
       {"rewards", "intermediate", "intermediate (what each decision saved), terminal (the placement's step time)"});
   return list;
@@ -58,11 +59,8 @@ std::vector<Placer> learned_placers() {
       [](const Problem& problem, const Parameters& given) {
         const std::size_t network = given.choice("network", {"placeto", "simple-aggregator", "simple-partitioner"});
         const bool published = given.choice("features", {"look-ahead", "published"}) == 1;
-        if (published && network != 0)
-          throw InputError({.code = "parameter",
-                            .message = "features=published goes with network=placeto alone",
-                            .help = "the other networks are ablations of the one that looks ahead"});
-        return place_trained(problem, given, published ? "placeto-no-look-ahead" : learned_placer_names()[network],
+        return place_trained(problem, given,
+                             network == 0 && published ? "placeto-no-look-ahead" : learned_placer_names()[network],
                              given.choice("rewards", {"intermediate", "terminal"}) == 0);
       }));
   list.push_back(make_placer(

@@ -36,9 +36,9 @@ struct LearnedPolicy {
   friend bool operator==(const LearnedPolicy&, const LearnedPolicy&) = default;
 };
 
-/// The learned placers with a network: "placeto", its ablations "placeto-simple-aggregator" and
-/// "placeto-simple-partitioner", and "placeto-no-look-ahead", without what
-/// moves would save (placeto_network.hpp); "rnn", "hierarchical".
+/// The learned placers with a network: "placeto"; "placeto-no-look-ahead", the paper's, without what moves would save
+/// (placeto_network.hpp), and the paper's ablations of that, "placeto-simple-aggregator" and
+/// "placeto-simple-partitioner"; "rnn", "hierarchical".
 std::span<const std::string_view> learned_placer_names();
 bool is_learned_placer(std::string_view name);
 

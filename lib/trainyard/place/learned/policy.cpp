@@ -61,7 +61,7 @@ std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_v
   learned::PlacetoSizes sizes{.devices = devices};
   if (placer == "placeto-simple-aggregator") sizes.embedding = Embedding::aggregator;
   if (placer == "placeto-simple-partitioner") sizes.embedding = Embedding::partitioner;
-  if (placer == "placeto-no-look-ahead") sizes.look_ahead = false;
+  sizes.look_ahead = placer == "placeto";  // its ablations are those of the paper's network
   return std::make_unique<learned::PlacetoNetwork<float>>(sizes, seed);
 }
 
