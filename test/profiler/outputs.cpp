@@ -2,7 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "profiler/measure.hpp"
 #include "trainyard/cluster/presets.hpp"
@@ -22,7 +26,7 @@ class FakeRun : public PreparedRun {
     return trace_;
   }
   void reset() override { now_ = 1; }
-  std::uint64_t parameter_checksum() const override { return static_cast<std::uint64_t>(1e6F * now_); }
+  std::uint64_t parameter_checksum() const override { return std::bit_cast<std::uint32_t>(now_); }
   std::vector<float> parameter(ValueId id) const override {
     return std::vector<float>(static_cast<std::size_t>(elements(model_.values[id].shape)), now_);
   }
