@@ -7,8 +7,8 @@
 
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
-#include "trainyard/simulate/dense_problem.hpp"
-#include "trainyard/simulate/workspace.hpp"
+#include "trainyard/simulate/engine/dense_problem.hpp"
+#include "trainyard/simulate/engine/walk_state.hpp"
 
 namespace trainyard::bench {
 
@@ -21,7 +21,7 @@ class Floor {
 
   /// With a branch per edge for what crosses devices and what becomes ready: faster where they are easy to guess.
   std::int64_t branchy(const Placement& placement) {
-    return sweep(placement, [this](std::uint32_t tensor, std::uint32_t from, std::uint32_t op, std::int64_t end,
+    return sweep(placement, [this](detail::TensorPosition tensor, DeviceId from, detail::Position op, Nanoseconds end,
                                    std::size_t& tail) {
       State& to = state_[op];
       if (to.device != from) end += problem_.transfer_time(tensor, from, to.device);
@@ -31,46 +31,45 @@ class Floor {
   }
   /// With selections instead.
   std::int64_t branchless(const Placement& placement) {
-    return sweep(placement, [this](std::uint32_t tensor, std::uint32_t from, std::uint32_t op, std::int64_t end,
+    return sweep(placement, [this](detail::TensorPosition tensor, DeviceId from, detail::Position op, Nanoseconds end,
                                    std::size_t& tail) {
       State& to = state_[op];
-      const std::int64_t time = problem_.transfer_time(tensor, from, to.device);
-      to.ready = std::max(to.ready, end + (time & -static_cast<std::int64_t>(to.device != from)));
+      const std::int64_t time = problem_.transfer_time(tensor, from, to.device).count;
+      to.ready = std::max(to.ready, end + Nanoseconds{time & -static_cast<std::int64_t>(to.device != from)});
       queue_[tail] = op;
       tail += --to.pending == 0 ? 1U : 0U;
     });
   }
 
  private:
-  using State = detail::Workspace::OpState;
+  using State = detail::WalkState::Op;
 
   template <class Edge>
   [[gnu::always_inline]] std::int64_t sweep(const Placement& placement, const Edge& edge) {
-    const DeviceId* const devices = placement.values().data();
     std::size_t head = 0, tail = 0;
-    for (std::uint32_t op = 0; op < problem_.ops; ++op) {
-      state_[op] = {0, problem_.pending[op], static_cast<std::uint32_t>(devices[problem_.op_id(op)].index())};
+    for (const detail::Position op : problem_.positions()) {
+      state_[op] = {Nanoseconds{0}, problem_.pending[op], placement[problem_.op_id(op)]};
       queue_[tail] = op;
       tail += problem_.pending[op] == 0 ? 1U : 0U;
     }
-    std::int64_t makespan = 0;
+    Nanoseconds makespan{0};
     while (head < tail) {
-      const std::uint32_t op = queue_[head++];
-      const std::uint32_t device = state_[op].device;
-      const std::int64_t start = state_[op].ready, end = start + problem_.duration_of(op, device);
-      spans_[op] = {Nanoseconds{start}, Nanoseconds{end}};
+      const detail::Position op = queue_[head++];
+      const DeviceId device = state_[op].device;
+      const Nanoseconds start = state_[op].ready, end = start + problem_.duration_of(op, device);
+      spans_[op] = {start, end};
       makespan = std::max(makespan, end);
-      for (std::uint32_t tensor = problem_.first_output[op]; tensor < problem_.first_output[op + 1]; ++tensor)
-        for (std::uint32_t i = problem_.first_consumer[tensor]; i < problem_.first_consumer[tensor + 1]; ++i)
-          edge(tensor, device, static_cast<std::uint32_t>(problem_.consumer[i].index()), end, tail);
+      for (const detail::TensorPosition tensor : problem_.graph.outputs(op))
+        for (const detail::Edge i : problem_.graph.edges(tensor))
+          edge(tensor, device, problem_.graph.consumer(i), end, tail);
     }
-    return makespan;
+    return makespan.count;
   }
 
   const detail::DenseProblem& problem_;
-  std::vector<State> state_;
-  std::vector<std::uint32_t> queue_;
-  std::vector<Span> spans_;
+  IdMap<detail::Position, State> state_;
+  std::vector<detail::Position> queue_;
+  IdMap<detail::Position, Span> spans_;
 };
 
 }  // namespace trainyard::bench

@@ -11,7 +11,7 @@
 #include "floor.hpp"
 #include "lean_floor.hpp"
 #include "measure.hpp"
-#include "trainyard/simulate/event_engine.hpp"
+#include "trainyard/simulate/engine/event_engine.hpp"
 #include "trainyard/simulate/simulation.hpp"
 #include "workloads.hpp"
 

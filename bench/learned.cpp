@@ -11,7 +11,7 @@
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/model/shape_inference.hpp"
 #include "trainyard/place/learned/policy.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/families.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
@@ -25,7 +25,7 @@ constexpr int kEpisodes = 21;
 
 void measure(const learned::PlacementTask& task, const std::string& model, const std::string& placer) {
   const auto network = make_policy_network(placer, task.devices(), 1);
-  learned::Evaluator evaluator{task};
+  learned::PlacementCosts evaluator{task};
   std::vector<double> runs, gradients, costs;
   for (int episode = 0; episode <= kEpisodes; ++episode) {
     Random random = Random::stream(1, static_cast<std::uint64_t>(episode));

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "measure.hpp"
-#include "trainyard/io/dnn_load.hpp"
+#include "trainyard/io/foreign/dnn_load.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
 #include "trainyard/place/load/load_search.hpp"

@@ -11,10 +11,12 @@
 
 #include "measure.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/placer.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/models.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/models.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 #include "workloads.hpp"
 
@@ -83,7 +85,7 @@ void splits() {
       fmt::print("{:<12} {:>6} {:>9.3f} {:>10.2f} {:>10.2f} {:>7}\n", network.substr(0, network.find(':')),
                  problem.op_count(), seconds,
                  1e-6 * static_cast<double>(simulate(scheduled_problem(problem, schedule), schedule).makespan.count),
-                 1e-6 * static_cast<double>(simulate(problem, unsplit).makespan.count), schedule.splits.size());
+                 1e-6 * static_cast<double>(simulate(problem, unsplit).makespan.count), schedule.rewrites.size());
     } catch (const InputError& error) {
       fmt::print("{}: {}\n", network, error.what());
     }

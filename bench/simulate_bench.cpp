@@ -21,7 +21,7 @@
 #include "measure.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/simulate/batch.hpp"
-#include "trainyard/simulate/event_engine.hpp"
+#include "trainyard/simulate/engine/event_engine.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
 #include "workloads.hpp"

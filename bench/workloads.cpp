@@ -12,7 +12,7 @@
 #include "trainyard/core/random.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/simulate/simulation.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard::bench {

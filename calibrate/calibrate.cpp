@@ -3,28 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "calibrate/op_table.hpp"
-#include "calibrate/statistics.hpp"
 #include "calibrate/type_fits.hpp"
 #include "trainyard/core/error.hpp"
 
-namespace trainyard {
+namespace trainyard::calibrate {
 namespace {
 
 /// Links of all profiles; what is measured twice is one link with the sizes of both.
 std::vector<LinkMeasurement> joined_links(std::span<const Profile> profiles) {
   std::vector<LinkMeasurement> links;
+  using Key = std::tuple<std::string, std::string, std::string, std::string, bool, std::vector<std::string>>;
+  std::map<Key, std::size_t> places;
   for (const Profile& profile : profiles) {
     for (const LinkMeasurement& link : profile.links) {
-      const auto same = std::ranges::find_if(links, [&](const LinkMeasurement& other) {
-        return other.from == link.from && other.to == link.to && other.path == link.path &&
-               other.engine == link.engine && other.pinned == link.pinned && other.beside == link.beside;
-      });
-      if (same == links.end())
+      const auto [same, added] =
+          places.try_emplace(Key{link.from, link.to, link.path, link.engine, link.pinned, link.beside}, links.size());
+      if (added) {
         links.push_back(link);
-      else
-        same->sizes.insert(same->sizes.end(), link.sizes.begin(), link.sizes.end());
+        continue;
+      }
+      std::vector<SizeMeasurement>& sizes = links[same->second].sizes;
+      sizes.insert(sizes.end(), link.sizes.begin(), link.sizes.end());
     }
   }
   return links;
@@ -52,14 +55,14 @@ void fill_head(Calibration& calibration, std::span<const Profile> profiles, std:
 
 }  // namespace
 
-CalibrationResult calibrate(std::span<const Profile> profiles, const CalibrateOptions& options) {
+Result fit_profiles(std::span<const Profile> profiles, const Options& options) {
   const bool empty = std::ranges::all_of(
       profiles, [](const Profile& profile) { return profile.ops.empty() && profile.links.empty(); });
   if (empty)
     throw InputError(Finding{.code = "too-few-points",
                              .message = "the profiles hold neither ops nor links: there is nothing to fit",
                              .help = "`trainyard profile MODEL --backend cpu -o profile.json` measures some"});
-  CalibrationResult result;
+  Result result;
   Calibration& calibration = result.calibration;
   fill_head(calibration, profiles, result.notes);
   std::vector<Finding> findings;
@@ -94,4 +97,4 @@ CalibrationResult calibrate(std::span<const Profile> profiles, const CalibrateOp
   return result;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::calibrate

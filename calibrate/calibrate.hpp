@@ -8,16 +8,16 @@
 #include "trainyard/cost/calibration.hpp"
 #include "trainyard/cost/profile.hpp"
 
-namespace trainyard {
+namespace trainyard::calibrate {
 
-struct CalibrateOptions {
+struct Options {
   LinkFitOptions links;
   /// A link that is further than this from its fit, at any size, makes a bad calibration.
   double most_residual = 0.25;
 };
 
 /// A calibration, what was dropped on the way, and what makes it a bad one.
-struct CalibrationResult {
+struct Result {
   Calibration calibration;
   std::vector<std::string> notes;
   std::vector<std::string> faults;  // none: it may be used
@@ -28,6 +28,6 @@ struct CalibrationResult {
 ///
 /// Throws InputError, with one finding for each fault: no profile with a measurement ("too-few-points"), what fit_link
 /// and op_table say.
-CalibrationResult calibrate(std::span<const Profile> profiles, const CalibrateOptions& options = {});
+Result fit_profiles(std::span<const Profile> profiles, const Options& options = {});
 
-}  // namespace trainyard
+}  // namespace trainyard::calibrate

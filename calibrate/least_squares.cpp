@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "calibrate/statistics.hpp"
+#include "trainyard/core/statistics.hpp"
 
-namespace trainyard::detail {
+namespace trainyard::calibrate {
 
 double relative_error(std::span<const std::vector<double>> rows, std::span<const double> values,
                       std::span<const double> coefficients) {
@@ -76,4 +76,4 @@ double r_squared(std::span<const double> values, std::span<const double> fitted)
   return residual > 0 ? 0 : 1;
 }
 
-}  // namespace trainyard::detail
+}  // namespace trainyard::calibrate

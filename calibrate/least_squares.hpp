@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <vector>
 
-namespace trainyard::detail {
+namespace trainyard::calibrate {
 
 /// Relative least squares with coefficients that are not negative:
 ///
@@ -18,8 +17,8 @@ std::vector<double> relative_least_squares(std::span<const std::vector<double>> 
 double relative_error(std::span<const std::vector<double>> rows, std::span<const double> values,
                       std::span<const double> coefficients);
 
-/// How much of the variation of the values the fitted ones explain: 1 - residual / total sum of squares. 1 where the
+/// Coefficient of determination of the fitted values: 1 - residual / total sum of squares. 1 where the
 /// values do not vary and are met.
 double r_squared(std::span<const double> values, std::span<const double> fitted);
 
-}  // namespace trainyard::detail
+}  // namespace trainyard::calibrate

@@ -6,17 +6,16 @@
 #include <cmath>
 #include <map>
 
+#include "calibrate/clean_samples.hpp"
 #include "calibrate/least_squares.hpp"
 #include "calibrate/segmented_line.hpp"
-#include "calibrate/statistics.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/core/statistics.hpp"
 #include "trainyard/core/units.hpp"
 
-namespace trainyard {
+namespace trainyard::calibrate {
 namespace {
-
-using namespace detail;
 
 constexpr std::size_t kLeastSizes = 3;
 
@@ -100,7 +99,7 @@ void drop_outlying_sizes(std::vector<MeasuredSize>& sizes, const LinkMeasurement
   }
 }
 
-/// How well every second size is predicted by the others.
+/// Errors at every second size when it is predicted from the others.
 void hold_out(const std::vector<SizePoint>& points, std::size_t most_segments, FitQuality& quality) {
   std::vector<SizePoint> kept, held;
   for (std::size_t i = 0; i < points.size(); ++i)
@@ -189,4 +188,4 @@ CalibratedLink fit_link(const LinkMeasurement& measured, const LinkFitOptions& o
   return link;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::calibrate

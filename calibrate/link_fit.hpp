@@ -7,7 +7,7 @@
 #include "trainyard/cost/calibration.hpp"
 #include "trainyard/cost/profile.hpp"
 
-namespace trainyard {
+namespace trainyard::calibrate {
 
 struct LinkFitOptions {
   std::size_t most_segments = 3;
@@ -27,4 +27,4 @@ struct LinkFitOptions {
 /// Throws InputError, code "too-few-points": fewer than 3 sizes with good samples; "samples": a time of 0.
 CalibratedLink fit_link(const LinkMeasurement& link, const LinkFitOptions& options, std::vector<std::string>& notes);
 
-}  // namespace trainyard
+}  // namespace trainyard::calibrate

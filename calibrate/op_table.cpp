@@ -8,13 +8,12 @@
 #include <optional>
 #include <tuple>
 
-#include "calibrate/statistics.hpp"
+#include "calibrate/clean_samples.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/statistics.hpp"
 
-namespace trainyard {
+namespace trainyard::calibrate {
 namespace {
-
-using namespace detail;
 
 struct OpKey {
   std::string kind;
@@ -87,7 +86,7 @@ std::optional<double> overhead(std::span<const Profile> profiles, const std::str
   return good.kept_ns.empty() ? std::nullopt : std::optional{median_of(good.kept_ns)};
 }
 
-/// What passes between two ops of a step, from steps of which every op was timed on the same device.
+/// Gap between two ops of a step, from steps of which every op was timed on the same device.
 std::optional<double> gap_of_steps(std::span<const Profile> profiles, const std::string& kind) {
   std::vector<double> gaps;
   for (const Profile& profile : profiles) {
@@ -168,22 +167,21 @@ std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::
     std::int64_t ops = 0;
   };
   std::map<std::tuple<std::string, std::string, std::int64_t>, Sums> sums;
+  std::map<OpKey, const CalibratedOp*> rows;
+  for (const CalibratedOp& row : alone)
+    rows.try_emplace({row.device_kind, row.mode, row.graph, row.op, row.signature}, &row);
   std::size_t without = 0;
   for (const auto& [key, pool] : pools) {
     const auto& [kind, type, devices, op] = key;
-    const OpKey& wanted = op;
-    const auto match = std::ranges::find_if(alone, [&](const CalibratedOp& row) {
-      return row.device_kind == wanted.kind && row.mode == wanted.mode && row.op == wanted.op &&
-             row.graph == wanted.graph && row.signature == wanted.signature;
-    });
+    const auto match = rows.find(op);
     const CleanSamples good = clean(pool.samples);
-    if (match == alone.end() || good.kept_ns.empty() || match->mean.count <= 0 || mean_of(good.kept_ns) <= 0) {
+    if (match == rows.end() || good.kept_ns.empty() || match->second->mean.count <= 0 || mean_of(good.kept_ns) <= 0) {
       ++without;
       continue;
     }
     Sums& sum = sums[{kind, type, devices}];
     sum.together += mean_of(good.kept_ns);
-    sum.alone += static_cast<double>(match->mean.count);
+    sum.alone += static_cast<double>(match->second->mean.count);
     ++sum.ops;
   }
   if (without > 0)
@@ -232,4 +230,4 @@ std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profil
   return devices;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::calibrate

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,7 +7,7 @@
 #include "trainyard/cost/calibration.hpp"
 #include "trainyard/cost/profile.hpp"
 
-namespace trainyard {
+namespace trainyard::calibrate {
 
 /// The kinds of the profiles' devices, in the order in which they first appear: what `device_kind` is below.
 std::string device_kind(const Profile& profile, const std::string& device);
@@ -21,7 +20,7 @@ std::string device_kind(const Profile& profile, const std::string& device);
 /// different FLOPs or bytes.
 std::vector<CalibratedOp> op_table(std::span<const Profile> profiles, std::vector<std::string>& notes);
 
-/// By what factor ops of each type take longer while several devices with one memory run ops: the mean times of all
+/// Factor by which ops of each type take longer while several devices with one memory run ops: the mean times of all
 /// that were timed both alone and so, together over alone, summed, so that a step's time comes out right. Other ops are
 /// left out with a note.
 std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::span<const CalibratedOp> alone,
@@ -31,4 +30,4 @@ std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::
 /// take beyond the sum of their ops' mean times, or as the dispatch of an op; in this order.
 std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profiles, std::vector<std::string>& notes);
 
-}  // namespace trainyard
+}  // namespace trainyard::calibrate

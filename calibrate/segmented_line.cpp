@@ -6,7 +6,7 @@
 
 #include "calibrate/least_squares.hpp"
 
-namespace trainyard::detail {
+namespace trainyard::calibrate {
 namespace {
 
 constexpr std::size_t kLeastPoints = 3;  // of each of several lines
@@ -114,4 +114,4 @@ std::vector<double> relative_residuals(const Lines& lines, std::span<const SizeP
   return residuals;
 }
 
-}  // namespace trainyard::detail
+}  // namespace trainyard::calibrate

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace trainyard::detail {
+namespace trainyard::calibrate {
 
 /// A measured size: x bytes took y nanoseconds on average.
 struct SizePoint {
@@ -23,7 +23,7 @@ using Lines = std::vector<Line>;
 /// Fits `count` lines by relative least squares, at the breaks with the least error. Empty where there are too few
 /// points.
 Lines fit_lines(std::span<const SizePoint> points, std::size_t count);
-/// The same with the breaks of `like`.
+/// Fits lines with the breaks of `like`.
 Lines fit_lines_like(std::span<const SizePoint> points, const Lines& like);
 
 /// As few lines as fit: one more is taken where the Bayesian information criterion falls by more than 12, for which
@@ -36,7 +36,7 @@ double value_at(const Lines& lines, std::span<const SizePoint> points, double x)
 /// |y - fitted| / y of each point.
 std::vector<double> relative_residuals(const Lines& lines, std::span<const SizePoint> points);
 
-/// Where line i ends and the next begins: where they cross, if that is between their points, else between the points.
+/// Break between line i and the next: where they cross, if that is between their points, else between the points.
 double break_after(const Lines& lines, std::span<const SizePoint> points, std::size_t i);
 
-}  // namespace trainyard::detail
+}  // namespace trainyard::calibrate

@@ -9,12 +9,10 @@
 #include <utility>
 
 #include "calibrate/least_squares.hpp"
-#include "calibrate/statistics.hpp"
+#include "trainyard/core/statistics.hpp"
 
-namespace trainyard {
+namespace trainyard::calibrate {
 namespace {
-
-using namespace detail;
 
 struct OpPoint {
   double flops = 0, bytes = 0, ns = 0;
@@ -207,4 +205,4 @@ std::vector<CalibratedEfficiency> efficiencies(std::span<const CalibratedOp> ops
   return result;
 }
 
-}  // namespace trainyard
+}  // namespace trainyard::calibrate

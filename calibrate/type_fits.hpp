@@ -1,13 +1,12 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "trainyard/cost/calibration.hpp"
 
-namespace trainyard {
+namespace trainyard::calibrate {
 
 /// Fits over the ops of one type on one kind of device:
 ///
@@ -18,7 +17,7 @@ namespace trainyard {
 /// off by more than half at a point, or at every second one when these are held out, is none: a note says so.
 std::vector<CalibratedFit> type_fits(std::span<const CalibratedOp> ops, std::vector<std::string>& notes);
 
-/// Of each op type the shares of the device's peak and memory bandwidth that make
+/// Shares of the device's peak and memory bandwidth, by op type, that make
 /// max(FLOPs / (peak x compute), bytes / (bandwidth x memory)) fit the measured means with the least sum of
 /// |log(fitted / measured)|. A side that no op of the type is bound by keeps the general efficiency of the type.
 ///
@@ -26,4 +25,4 @@ std::vector<CalibratedFit> type_fits(std::span<const CalibratedOp> ops, std::vec
 std::vector<CalibratedEfficiency> efficiencies(std::span<const CalibratedOp> ops,
                                                std::vector<CalibratedDevice>& devices);
 
-}  // namespace trainyard
+}  // namespace trainyard::calibrate

@@ -13,18 +13,18 @@
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
-#include "trainyard/transform/recipe.hpp"
+#include "trainyard/training/recipe.hpp"
 
 namespace trainyard {
 
-/// What runs: the graph of a problem, and what its ops compute. Without a recipe an op occupies its device for the time
+/// Computation of a problem's ops. Without a recipe an op occupies its device for the time
 /// that the problem gives it and computes nothing.
 struct Workload {
   const TrainingRecipe* recipe = nullptr;
   std::uint64_t seed = 1;  // of parameters, inputs and dropout
 };
 
-/// What passed between an op and the next one of its device that could have begun at its end.
+/// Idle time between an op and the next one of its device that could have begun at its end.
 struct GapSum {
   Nanoseconds sum;
   std::int64_t count = 0;
@@ -58,7 +58,7 @@ class PreparedRun {
   virtual void reset() = 0;
   /// A number that any changed bit of any parameter changes; 0 without a recipe.
   virtual std::uint64_t parameter_checksum() const = 0;
-  /// What a parameter is after the last step; nothing without a recipe.
+  /// Values of a parameter after the last step; empty without a recipe.
   virtual std::vector<float> parameter(ValueId) const { return {}; }
 };
 
@@ -76,8 +76,8 @@ struct ThreadSample {
   std::vector<std::pair<int, double>> tried;  // threads, median in nanoseconds
 };
 
-/// What ran within the ops of some steps, as the vendor's tracer saw it. Tracing slows steps: no makespan is taken from
-/// them.
+/// Kernels within the ops of some steps, as the vendor's tracer saw them. Tracing slows steps: no makespan is taken
+/// from them.
 struct TracedOps {
   struct Op {
     OpId op;
@@ -92,7 +92,7 @@ struct TracedOps {
   std::string missing;           // why nothing was traced
 };
 
-/// What executes schedules on hardware. The rest of the profiler sees nothing else of a device.
+/// An executor of schedules on hardware: all that the rest of the profiler sees of a device.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -102,15 +102,15 @@ class Backend {
   virtual std::unique_ptr<PreparedRun> prepare(const Problem& problem, const Workload& workload,
                                                const Schedule& schedule) = 0;
 
-  /// What times ops of the device: the host's clock, or events on the device.
+  /// Clock that times the ops of a device: the host's, or events on the device.
   virtual std::string clock(const Device&) const { return "host"; }
-  /// Of device `index` of a cluster: its clocks, power, driver, libraries.
+  /// Clocks, power, driver and libraries of a device.
   virtual Details device_details(const Cluster&, DeviceId) const { return {}; }
 
   /// Whether links take the time that the problem says: then a link of known time shows what measuring one adds.
   virtual bool emulates_links() const { return false; }
 
-  // What a backend may know besides; nothing where it does not.
+  // Measurements that a backend may offer besides; empty where it does not.
 
   /// `steps` steps of the schedule, traced, in a run of their own.
   virtual std::optional<TracedOps> trace_ops(const Problem&, const Workload&, const Schedule&, int steps) {

@@ -2,11 +2,14 @@
 
 namespace trainyard::program {
 
-/// From now on an interrupt (SIGINT) ends the program at once with exit code 130, except under an InterruptGuard.
-void catch_interrupts();
+/// From now on a request to end (SIGINT, SIGTERM, SIGHUP) ends the program at once with exit code 128 + signal, except
+/// under an InterruptGuard. A pipe whose reader left is an error of the write (EPIPE), and an input that is made
+/// shorter while it is read (SIGBUS, where it is mapped) ends the program with exit code 3 and an error, in JSON where
+/// `json`.
+void catch_signals(bool json);
 
-/// While one lives, an interrupt is only remembered; a second one ends the program. The outermost guard's end does not
-/// end it either: whoever set it asks interrupted().
+/// While one lives, a request to end is only remembered, and ends a system call that waits; a second one ends the
+/// program. The outermost guard's end does not end it either: whoever set it asks interrupted().
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -15,7 +18,10 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 };
 
-/// An interrupt came while a guard lived.
+/// A request to end came while a guard lived.
 bool interrupted();
+
+/// 128 + the signal of the request where there was one, else `code`.
+int exit_code(int code);
 
 }  // namespace trainyard::program

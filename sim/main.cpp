@@ -1,38 +1,45 @@
+#include <poll.h>
+#include <unistd.h>
+
 #include <exception>
-#include <iostream>
 #include <new>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "command_line.hpp"
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "trainyard/place/placer.hpp"
 #include "usage.hpp"
-#include "verbs.hpp"
 
 namespace trainyard::program {
 namespace {
 
-int run(const std::vector<std::string>& words) {
-  Console console{words};
+/// Whoever read standard output went away, as `head` does: to be told of it helps nobody.
+bool output_has_no_reader() {
+  pollfd output{STDOUT_FILENO, 0, 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+int run_words(const std::vector<std::string>& words, Console& console) {
   try {
     const Command command = parse_command_line(words);
     if (!command.text.empty()) {
       console.print(command.text);
       return kDone;
     }
-    console = Console{command.arguments};
-    for (const Verb& verb : kVerbs)
-      if (verb.name == command.arguments.verb) return verb.run(command.arguments, console);
-    throw std::logic_error("no function for the verb '" + command.arguments.verb + "'");
+    console = Console{command.console};
+    return command.run(console);
   } catch (const UsageError& error) {
     console.error("usage", error.what(), error.help());
     return kUsage;
-  } catch (const InputError& error) {
+  } catch (const NoPlacementError& error) {
     console.error(error);
-    // A placer that finds no placement within the memories has an answer, too.
-    return !error.findings().empty() && error.findings().front().code == "no-split" ? kAnswerIsNo : kInput;
+    return kAnswerIsNo;
+  } catch (const InputError& error) {
+    if (output_has_no_reader()) return kNoReader;
+    console.error(error);
+    return kInput;
   } catch (const MissingError& error) {
     console.error("missing", error.what(), error.help());
     return kMissing;
@@ -49,11 +56,16 @@ int run(const std::vector<std::string>& words) {
   }
 }
 
+int run(const std::vector<std::string>& words) {
+  Console console{words};
+  catch_signals(console.json());
+  return exit_code(run_words(words, console));
+}
+
 }  // namespace
 }  // namespace trainyard::program
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
-  trainyard::program::catch_interrupts();
   return trainyard::program::run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
 }

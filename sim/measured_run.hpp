@@ -7,21 +7,27 @@
 #include <utility>
 #include <vector>
 
-#include "arguments.hpp"
-#include "inputs.hpp"
+#include "option_set.hpp"
 #include "profiler/backend.hpp"
-#include "profiler/validate.hpp"
+#include "profiler/validate/validate.hpp"
 #include "trainyard/problem/problem.hpp"
-#include "trainyard/report/page.hpp"
+#include "trainyard/report/table.hpp"
+#include "trainyard/study/run.hpp"
 
 namespace trainyard::program {
 
-/// --backend; throws UsageError for an unknown one, InputError ("missing-backend") for one that is not in this build.
-std::unique_ptr<Backend> chosen_backend(const Arguments& arguments);
-/// --rounds.
-int chosen_rounds(const Arguments& arguments);
-/// --time in nanoseconds; nothing without it. Throws UsageError.
-std::optional<std::int64_t> chosen_time(const Arguments& arguments);
+/// What runs the ops, and how often.
+struct BackendOptions {
+  enum class Kind : std::uint8_t { cpu, cuda, cuda_graph, recording } kind = Kind::cpu;
+  int rounds = 6;
+
+  void declare(OptionSet& set);
+  /// Throws InputError ("missing-backend") for one that is not in this build.
+  std::unique_ptr<Backend> make() const;
+  /// The cluster that stands for what this machine has for the backend: "2xcpu-core", "8xH100". Throws MissingError
+  /// where there is no GPU, UsageError for one that is of no built-in kind.
+  std::string here() const;
+};
 
 /// Groups of ops on devices at random; nothing where that does not pass check_schedule.
 std::optional<Schedule> random_schedule(const Problem& problem, std::uint64_t seed);
@@ -31,9 +37,10 @@ std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& p
                                                                 const std::string& but);
 
 /// "predicted 1.2 ms, measured 1.3 ms (1.2 to 1.5): ..." and the tables of the largest errors.
-std::string validation_text(const Problem& problem, const Schedule& schedule, const Validation& validation);
-/// Both timelines.
-std::vector<PageRun> page_runs(const Problem& problem, const Schedule& schedule, const Validation& validation,
-                               const std::string& name);
+std::string validation_text(const Problem& problem, const Schedule& schedule, const Validation& validation,
+                            const TextFormat& format);
+/// "NAME, predicted" and "NAME, measured", for the page: the latter takes Validation::measured.
+std::vector<Run> both_runs(const Problem& problem, const Schedule& schedule, const Validation& validation,
+                           const std::string& name);
 
 }  // namespace trainyard::program

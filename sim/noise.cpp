@@ -5,11 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <string_view>
-#include <thread>
 
-#include "inputs.hpp"
-#include "search.hpp"
 #include "usage.hpp"
 
 namespace trainyard::program {
@@ -31,7 +27,9 @@ double share_of(std::string_view text) {
   return percent / 100;
 }
 
-OpNoise op_noise(std::string_view text) {
+}  // namespace
+
+OpNoise parse_noise(std::string_view text) {
   OpNoise noise;
   bool has_usual = false;
   for (std::size_t at = 0; at <= text.size();) {
@@ -53,38 +51,6 @@ OpNoise op_noise(std::string_view text) {
     }
   }
   return noise;
-}
-
-}  // namespace
-
-std::optional<NoiseOptions> noise_options(const Arguments& arguments) {
-  if (arguments.noise.empty()) {
-    if (!arguments.samples.empty()) throw UsageError("--samples is for --noise", "give --noise too, as in --noise 5%");
-    return std::nullopt;
-  }
-  NoiseOptions options{.noise = op_noise(arguments.noise), .seed = chosen_seed(arguments)};
-  if (!arguments.samples.empty())
-    options.samples = static_cast<std::size_t>(whole_number(arguments.samples, "--samples", 1));
-  if (options.samples > 100'000'000)
-    throw UsageError(fmt::format("--samples: {} is more than 100,000,000", options.samples));
-  options.threads = chosen_threads(arguments);
-  if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
-  return options;
-}
-
-NoiseResult noise_of(const Problem& problem, const Schedule& schedule, const NoiseOptions& options) {
-  try {
-    return simulate_noise(problem, schedule, options);
-  } catch (const InputError& error) {
-    throw UsageError(error, "--noise");
-  }
-}
-NoiseResult noise_of(const StepTimes& steps, const NoiseOptions& options) {
-  try {
-    return simulate_steps_noise(steps, options);
-  } catch (const InputError& error) {
-    throw UsageError(error, "--noise");
-  }
 }
 
 }  // namespace trainyard::program

@@ -1,19 +1,12 @@
 #pragma once
 
-#include <optional>
+#include <string_view>
 
-#include "arguments.hpp"
 #include "trainyard/simulate/noise.hpp"
 
 namespace trainyard::program {
 
-/// --noise, --samples, --seed and --threads; nothing without --noise. Throws UsageError.
-std::optional<NoiseOptions> noise_options(const Arguments& arguments);
-
-/// simulate_noise(); what it refuses is wrong on the command line: throws UsageError.
-NoiseResult noise_of(const Problem& problem, const Schedule& schedule, const NoiseOptions& options);
-
-/// simulate_steps_noise(), in the same way.
-NoiseResult noise_of(const StepTimes& steps, const NoiseOptions& options);
+/// --noise: "5%", or by op type "Conv=10%,default=3%". Throws UsageError.
+OpNoise parse_noise(std::string_view text);
 
 }  // namespace trainyard::program

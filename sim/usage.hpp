@@ -1,14 +1,21 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "trainyard/core/error.hpp"
 
 namespace trainyard::program {
+
+// Exit codes (MANUAL.md has the full table).
+inline constexpr int kDone = 0, kAnswerIsNo = 1, kUsage = 2, kInput = 3, kMissing = 4, kInconclusive = 5,
+                     kInternal = 70, kNoReader = 141;
 
 /// The command line is wrong: exit code 2.
 class UsageError : public std::runtime_error {
@@ -27,7 +34,16 @@ class UsageError : public std::runtime_error {
   std::string help_;
 };
 
-/// `word`, or the error that it is none of `choices`: "--training: 'sdg' is not one of sgd, momentum, adam, none".
-const std::string& one_of(const std::string& word, std::span<const std::string> choices, std::string_view option);
+// Texts of the command line as values. All throw UsageError, which names the option.
+
+/// The place of `word` among the choices: "--training: 'sdg' is not one of sgd, momentum, adam, none".
+std::size_t one_of(const std::string& word, std::span<const std::string> choices, std::string_view option);
+/// A whole number of at least `least`.
+std::int64_t whole_number(const std::string& text, std::string_view option, std::int64_t least);
+/// "KEY=VALUE"; `example` is named where there is no key or no value.
+std::pair<std::string, std::string> key_and_value(const std::string& text, std::string_view option,
+                                                  std::string_view example);
+/// The parts between commas; "" where two follow each other.
+std::vector<std::string> between_commas(std::string_view text);
 
 }  // namespace trainyard::program

@@ -1,62 +1,38 @@
 #pragma once
 
-#include <array>
-#include <string>
-#include <string_view>
+#include <functional>
+#include <memory>
 
-#include "arguments.hpp"
 #include "console.hpp"
+#include "option_set.hpp"
+#include "usage.hpp"
 
 namespace trainyard::program {
 
-// One function, one file per verb; each returns the exit code.
-int run_import(const Arguments& arguments, Console& console);
-int run_simulate(const Arguments& arguments, Console& console);
-int run_place(const Arguments& arguments, Console& console);
-int run_explain(const Arguments& arguments, Console& console);
-int run_train(const Arguments& arguments, Console& console);
-int run_export(const Arguments& arguments, Console& console);
-int run_compare(const Arguments& arguments, Console& console);
-int run_calibrate(const Arguments& arguments, Console& console);
-int run_profile(const Arguments& arguments, Console& console);
-int run_validate(const Arguments& arguments, Console& console);
-int run_demo(const Arguments& arguments, Console& console);
-int run_models(const Arguments& arguments, Console& console);
-/// models family:NAME
-int run_family(const std::string& family, const Arguments& arguments, Console& console);
-int run_clusters(const Arguments& arguments, Console& console);
-int run_placers(const Arguments& arguments, Console& console);
-int run_check(const Arguments& arguments, Console& console);
-int run_doctor(const Arguments& arguments, Console& console);
-int run_completion(const Arguments& arguments, Console& console);
-
+/// A verb, as the help lists it. `declare` names its options, and returns what runs with them once they are parsed;
+/// that returns the exit code.
 struct Verb {
-  std::string_view name;
-  int (*run)(const Arguments&, Console&);
+  const char* name;
+  const char* summary;
+  const char* example;
+  std::function<int(Console&)> (*declare)(OptionSet&);
 };
 
-inline constexpr std::array kVerbs{
-    Verb{"import", run_import},
-    Verb{"export", run_export},
-    Verb{"simulate", run_simulate},
-    Verb{"place", run_place},
-    Verb{"compare", run_compare},
-    Verb{"explain", run_explain},
-    Verb{"train", run_train},
-    Verb{"profile", run_profile},
-    Verb{"calibrate", run_calibrate},
-    Verb{"validate", run_validate},
-    Verb{"demo", run_demo},
-    Verb{"models", run_models},
-    Verb{"clusters", run_clusters},
-    Verb{"placers", run_placers},
-    Verb{"check", run_check},
-    Verb{"doctor", run_doctor},
-    Verb{"completion", run_completion},
-};
+/// Verb::declare of a struct with `void declare(OptionSet&)` and `int run(Console&)`.
+template <class Options>
+std::function<int(Console&)> declare(OptionSet& set) {
+  const auto options = std::make_shared<Options>();
+  options->declare(set);
+  return [options](Console& console) { return options->run(console); };
+}
 
-// Exit codes (README.md has the full table).
-inline constexpr int kDone = 0, kAnswerIsNo = 1, kUsage = 2, kInput = 3, kMissing = 4, kInconclusive = 5,
-                     kInternal = 70, kInterrupted = 130;
+// One file each: its options, their declarations, and what it does.
+extern const Verb kImport, kExport, kSimulate, kPlace, kCompare, kExplain, kTrain, kProfile, kCalibrate, kValidate,
+    kDemo, kSweep, kMerge, kModels, kClusters, kPlacers, kCheck, kDoctor, kCompletion;
+
+/// In the order of the help.
+inline constexpr const Verb* kVerbs[] = {
+    &kImport, &kExport, &kSimulate, &kPlace,  &kTrain,    &kCompare, &kExplain, &kProfile, &kCalibrate, &kValidate,
+    &kDemo,   &kSweep,  &kMerge,    &kModels, &kClusters, &kPlacers, &kCheck,   &kDoctor,  &kCompletion};
 
 }  // namespace trainyard::program

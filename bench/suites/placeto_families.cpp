@@ -4,17 +4,18 @@
 #include <optional>
 
 #include "placeto_studies.hpp"
-#include "trainyard/io/policy_file.hpp"
-#include "trainyard/place/auto/auto.hpp"
-#include "trainyard/place/learned/walk.hpp"
+#include "trainyard/io/formats/policy_file.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/learned/placement_walk.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/zoo/families.hpp"
 
 namespace trainyard::bench {
 namespace {
 
-using learned::Evaluator;
+using learned::PlacementCosts;
 using learned::PlacementTask;
 using Align = Table::Align;
 
@@ -29,7 +30,7 @@ std::vector<PlacementTask> tasks_of(std::string_view family, std::size_t first, 
 }
 
 double random_median(const PlacementTask& task, std::uint64_t seed) {
-  Evaluator evaluator{task};
+  PlacementCosts evaluator{task};
   Random random{seed};
   std::vector<double> drawn;
   for (int draw = 0; draw < 20; ++draw) drawn.push_back(evaluator.cost(random_devices(task, random)));
@@ -38,7 +39,7 @@ double random_median(const PlacementTask& task, std::uint64_t seed) {
 
 /// Without a policy: four passes over the groups, each to the device where the step is shortest.
 double descent(const PlacementTask& task) {
-  learned::Walk walk{task, task.start};
+  learned::PlacementWalk walk{task, task.start};
   for (int pass = 0; pass < learned::kPasses; ++pass)
     for (std::uint32_t group = 0; group < task.size(); ++group) {
       std::optional<std::uint32_t> best;
@@ -149,12 +150,14 @@ void placeto_starts(const PlacetoEffort& effort, std::ostream& out) {
     for (const PlacementTask& task : tasks_of(family.name, effort.skip, effort.count / 2)) {
       const PlaceOptions options{.budget = {.seconds = {}, .evaluations = effort.evaluations},
                                  .threads = static_cast<unsigned>(effort.threads)};
-      const Schedule start = place_by_policy(task.problem, policy);
+      const Placer learned{.name = policy.placer, .place = [&](const Problem& problem, const PlaceOptions&) {
+                             return place_by_policy(problem, policy);
+                           }};
       const auto cost = [&](const Schedule& schedule) {
         return static_cast<double>(simulate(scheduled_problem(task.problem, schedule), schedule).makespan.count);
       };
-      const double with = cost(auto_place(task.problem, options, {&start, 1})),
-                   without = cost(auto_place(task.problem, options));
+      const double with = cost(auto_with({learned}).place(task.problem, options)),
+                   without = cost(find_placer("auto").place(task.problem, options));
       ratios.push_back(with / without);
       shorter += with < without;
       longer += with > without;

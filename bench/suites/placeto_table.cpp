@@ -6,14 +6,16 @@
 #include "placeto_studies.hpp"
 #include "suite.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/learned/post.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::bench {
 namespace {
 
-using learned::Evaluator;
+using learned::PlacementCosts;
 using learned::PlacementTask;
 
 // Published: seconds a step on K80, 0: out of memory, negative: not given; placements evaluated until the best was
@@ -116,7 +118,7 @@ class Page {
   }
 
   void by_chance(const PlacementTask& task) {
-    Evaluator evaluator{task};
+    PlacementCosts evaluator{task};
     Random random{1};
     double best = 1e300;
     std::size_t at = 0;

@@ -7,15 +7,17 @@
 
 #include "placeto_studies.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard::bench {
 
 using learned::Devices;
-using learned::Evaluator;
+using learned::PlacementCosts;
 using learned::PlacementTask;
 using Align = Table::Align;
 
@@ -50,7 +52,7 @@ TrainedNetwork trained_on(std::span<const PlacementTask> tasks, std::string_view
 
 double greedy_cost(const learned::PolicyNetwork<float>& network, const PlacementTask& task,
                    std::span<const std::uint32_t> order) {
-  Evaluator evaluator{task};
+  PlacementCosts evaluator{task};
   return evaluator.cost(learned::decide_in_passes(network, task, evaluator, order));
 }
 

@@ -8,9 +8,9 @@
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/units.hpp"
-#include "trainyard/place/placer.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard::bench {

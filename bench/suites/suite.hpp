@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "trainyard/core/quantity.hpp"
-#include "trainyard/load/load_problem.hpp"
 #include "trainyard/problem/problem.hpp"
+#include "trainyard/throughput/load_problem.hpp"
 
 namespace trainyard::bench {
 

@@ -14,11 +14,12 @@
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/units.hpp"
-#include "trainyard/place/placer.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/judge/completion_evaluator.hpp"
 #include "trainyard/place/talos/packs.hpp"
 #include "trainyard/report/table.hpp"
-#include "trainyard/transform/models.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/rewrite/models.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard::bench {

@@ -8,15 +8,15 @@
 
 #include "suite.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/dnn_load.hpp"
-#include "trainyard/io/dnn_partitioning.hpp"
-#include "trainyard/load/evaluate.hpp"
-#include "trainyard/load/from_problem.hpp"
+#include "trainyard/io/foreign/dnn_load.hpp"
+#include "trainyard/io/foreign/dnn_partitioning.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
 #include "trainyard/place/load/load_search.hpp"
-#include "trainyard/place/placer.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/throughput/evaluate.hpp"
+#include "trainyard/throughput/from_problem.hpp"
 
 namespace trainyard::bench {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "load/sketch.hpp"
 #include "place/load/brute_force.hpp"
 #include "support/support.hpp"
+#include "throughput/sketch.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/solve/integer_program.hpp"
 

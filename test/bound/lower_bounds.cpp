@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "simulate/best_schedule.hpp"
-#include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/bound/chains.hpp"
 #include "trainyard/bound/linear.hpp"
 #include "trainyard/bound/memory.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {

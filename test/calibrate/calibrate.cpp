@@ -13,7 +13,7 @@ using doctest::Approx;
 
 namespace {
 
-CalibrationResult calibrated_profile(const Profile& profile) { return calibrate(std::span{&profile, 1}); }
+calibrate::Result calibrated_profile(const Profile& profile) { return calibrate::fit_profiles(std::span{&profile, 1}); }
 
 const CalibratedOp& row(const Calibration& calibration, const std::string& op, const std::string& signature) {
   const auto at = std::ranges::find_if(calibration.ops, [&](const CalibratedOp& candidate) {
@@ -40,7 +40,7 @@ TEST_CASE("an op time is the mean of the samples that are no outliers") {
   op.op = "relu1";
   op.samples.dropped = {{Nanoseconds{9'000}, "context-switch"}};
   profile.ops = {op};
-  const CalibrationResult result = calibrated_profile(profile);
+  const calibrate::Result result = calibrated_profile(profile);
   const CalibratedOp& time = row(result.calibration, "relu1", op.signature);
   CHECK(time.mean == Nanoseconds{100});
   CHECK(time.kept == 4);
@@ -59,7 +59,7 @@ TEST_CASE("ops of one signature share one time, over all profiles") {
   one.ops = {a};
   two.ops = {b};
   const std::vector<Profile> profiles{one, two};
-  const Calibration calibration = calibrate(profiles).calibration;
+  const Calibration calibration = calibrate::fit_profiles(profiles).calibration;
   CHECK(row(calibration, "r1", a.signature).mean == Nanoseconds{100});
   CHECK(row(calibration, "r2", a.signature).mean == Nanoseconds{108});
   CHECK(row(calibration, "", a.signature).mean == Nanoseconds{104});
@@ -93,7 +93,7 @@ TEST_CASE("no type is fitted to too few points, to points of one size, or badly"
   const std::vector<std::int64_t> wild{1'000, 90'000, 2'000, 150'000, 1'500, 70'000};
   for (std::size_t i = 0; i < wild.size(); ++i)
     profile.ops.push_back(made_op("Wild", 1e6 * static_cast<double>(i + 1), 8, {wild[i]}));
-  const CalibrationResult result = calibrated_profile(profile);
+  const calibrate::Result result = calibrated_profile(profile);
   CHECK(result.calibration.fits.empty());
   REQUIRE(result.notes.size() == 1);
   CHECK(result.notes[0].starts_with("no fit for ops of the type Wild on 'K'"));
@@ -152,7 +152,7 @@ TEST_CASE("a co-run factor is what ops of a type take together, over what they t
     op.samples.kept = {Nanoseconds{together}};
     profile.ops.push_back(op);
   }
-  const CalibrationResult result = calibrated_profile(profile);
+  const calibrate::Result result = calibrated_profile(profile);
   REQUIRE(result.calibration.co_run.size() == 1);
   CHECK(result.calibration.co_run[0].factor == Approx(4700.0 / 1100));  // 200 + 4500, 100 + 1000
   CHECK(result.calibration.co_run[0].points == 2);
@@ -180,7 +180,7 @@ TEST_CASE("a link far from its fit is a fault, not an error") {
   std::size_t i = 0;
   for (SizeMeasurement& size : profile.links[0].sizes)
     for (Nanoseconds& time : size.samples.kept) time = i++ / 8 % 2 == 0 ? time : time * 3;
-  const CalibrationResult result = calibrated_profile(profile);
+  const calibrate::Result result = calibrated_profile(profile);
   CHECK(result.faults.size() == 1);
   CHECK(result.calibration.links.size() == 1);
 }
@@ -192,8 +192,9 @@ TEST_CASE("a calibrated link predicts what was measured") {
   CHECK(calibration.links[0].from_kind == "K");
   ClusterSpec spec{.name = "pair", .devices = {{.name = "a", .kind = "K"}, {.name = "b", .kind = "K"}}};
   spec.links = {{.name = "l", .from = "a", .to = "b", .bandwidth = BytesPerSecond{1e9}}};
-  const Cluster cluster = make_cluster(calibrated(spec, calibration));
+  const Cluster cluster = make_cluster(calibrated(spec, calibration).spec);
   // 20 us + 1e6 x 0.25 ns = 270 us
-  CHECK(seconds(cost_model(calibration).transfer_time(Bytes{1'000'000}, cluster.route(DeviceId{0}, DeviceId{1}))) ==
-        Approx(270e-6).epsilon(0.001));
+  const RouteClass route = cluster.route_classes()[cluster.route_class(DeviceId{0}, DeviceId{1})];
+  const CostModel costs = cost_model(calibration);
+  CHECK(seconds(costs.latency(route) + costs.byte_time(Bytes{1'000'000}, route)) == Approx(270e-6).epsilon(0.001));
 }

@@ -15,7 +15,7 @@ namespace {
 
 CalibratedLink fitted(const LinkMeasurement& link, std::vector<std::string>* notes = nullptr) {
   std::vector<std::string> said;
-  CalibratedLink result = fit_link(link, {}, said);
+  CalibratedLink result = calibrate::fit_link(link, {}, said);
   if (notes) *notes = said;
   return result;
 }
@@ -123,7 +123,7 @@ TEST_CASE("fewer than three sizes are no fit") {
   link.sizes.resize(2);
   std::vector<std::string> notes;
   try {
-    fit_link(link, {}, notes);
+    calibrate::fit_link(link, {}, notes);
     FAIL("a fit of two points");
   } catch (const InputError& error) {
     CHECK(error.findings().front().code == "too-few-points");

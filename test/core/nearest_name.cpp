@@ -35,3 +35,10 @@ TEST_CASE("a beginning is near to the whole name") {
   CHECK(did_you_mean("V100", kinds) == "did you mean 'V100-SXM2-16GB'?");
   CHECK(did_you_mean("TPUv4", kinds).empty());
 }
+
+TEST_CASE("one edit comes before a beginning, and a beginning before two edits") {
+  const std::vector<std::string> options{"--seed", "--schedule", "--scale"};
+  CHECK(nearest_name("--sched", options) == "--schedule");  // --seed is 2 edits away
+  CHECK(nearest_name("--sced", options) == "--seed");       // 1 edit
+  CHECK(nearest_name("--scalr", options) == "--scale");
+}

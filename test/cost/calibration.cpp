@@ -48,13 +48,14 @@ Graph chain(Bytes bytes, OpSpec a = {}) {
 
 Nanoseconds transfer_time(const Calibration& calibration, Bytes bytes, std::size_t from, std::size_t to,
                           Evidence* evidence = nullptr, ClusterSpec spec = pair_spec()) {
-  const Problem problem{chain(bytes), make_cluster(calibrated(std::move(spec), calibration)), cost_model(calibration)};
+  const Problem problem{chain(bytes), make_cluster(calibrated(std::move(spec), calibration).spec),
+                        cost_model(calibration)};
   if (evidence) *evidence = problem.transfer_evidence(TensorId{0}, DeviceId{from}, DeviceId{to});
   return problem.transfer_time(TensorId{0}, DeviceId{from}, DeviceId{to});
 }
 
 OpCost cost(const Calibration& calibration, OpSpec op) {
-  const ClusterSpec spec = calibrated(pair_spec(), calibration);
+  const ClusterSpec spec = calibrated(pair_spec(), calibration).spec;
   return *cost_model(calibration).op_cost(chain(Bytes{1}, std::move(op)), OpId{0}, spec.devices[0]);
 }
 
@@ -91,8 +92,7 @@ TEST_CASE("routes of the cluster that differ are not given one measurement by th
   spec.devices[2].name = "gpu2";
   spec.links.push_back({.name = "slow", .from = "gpu1", .to = "gpu2", .bandwidth = BytesPerSecond{1e9}});
   const Calibration calibration{.links = {two_segments("gpu0", "gpu1")}};
-  CalibrationMatch match;
-  calibrated(spec, calibration, &match);
+  const CalibrationMatch match = calibrated(spec, calibration).match;
   CHECK(match.routes == 1);
   CHECK(match.routes_by_kind == 0);
 }
@@ -108,10 +108,10 @@ TEST_CASE("a calibration gives a fabric its devices' facts and the times of its 
                            .nic_latency = Nanoseconds{7'000},
                            .hosts_per_leaf = 2};
   calibration.links[0].from_kind = calibration.links[0].to_kind = cost_kind(spec.devices[0]);
-  CalibrationMatch match;
-  const Cluster cluster = make_cluster(calibrated(spec, calibration, &match));
-  CHECK(match.routes_by_kind == 4);  // two hosts, two ordered pairs in each
-  const MeasuredRoute measured = calibrated(pair_spec(), calibration).measured.front();
+  const CalibratedCluster pod = calibrated(spec, calibration);
+  const Cluster cluster = make_cluster(pod.spec);
+  CHECK(pod.match.routes_by_kind == 4);  // two hosts, two ordered pairs in each
+  const MeasuredRoute measured = calibrated(pair_spec(), calibration).spec.measured.front();
   const Route within = cluster.route(DeviceId{0}, DeviceId{1});
   CHECK((within.latency - measured.latency).count * (within.latency - measured.latency).count <= 1);
   CHECK(within.bandwidth == measured.bandwidth);
@@ -135,8 +135,7 @@ TEST_CASE("what a device's calibration says takes the place of what the cluster 
                                        .peak = FlopsPerSecond{2e12},
                                        .memory_bandwidth = BytesPerSecond{50e9},
                                        .gap = Nanoseconds{300}}}};
-  CalibrationMatch match;
-  const ClusterSpec spec = calibrated(pair_spec(), calibration, &match);
+  const auto [spec, match] = calibrated(pair_spec(), calibration);
   CHECK(match.devices == 2);
   CHECK(match.unmatched.empty());
   CHECK(spec.devices[0].peak == FlopsPerSecond{2e12});
@@ -144,8 +143,9 @@ TEST_CASE("what a device's calibration says takes the place of what the cluster 
   CHECK(spec.devices[0].launch_overhead == Nanoseconds{0});  // times were measured in place
   CHECK(spec.devices[0].gap == Nanoseconds{300});
   calibration.devices[0].kind = "other";
-  CHECK(calibrated(pair_spec(), calibration, &match).devices == pair_spec().devices);
-  CHECK(match.unmatched == std::vector<std::string>{"K"});
+  const CalibratedCluster unknown = calibrated(pair_spec(), calibration);
+  CHECK(unknown.spec.devices == pair_spec().devices);
+  CHECK(unknown.match.unmatched == std::vector<std::string>{"K"});
 }
 
 TEST_CASE("sources are asked in order: name, signature, fit, fitted roofline, roofline") {
@@ -171,8 +171,8 @@ TEST_CASE("sources are asked in order: name, signature, fit, fitted roofline, ro
   CHECK(is(cost(calibration, {.type = "Gemm", .signature = "g", .flops = Flops{1e9}}), 2'000'000,
            CostSource::calibrated_roofline));
   CHECK(cost(calibration, {.type = "Add", .signature = "g", .flops = Flops{1e9}}).source == CostSource::roofline);
-  CHECK(evidence_of(CostSource::calibrated_op) == Evidence::measured);
-  CHECK(evidence_of(CostSource::fit_outside) == Evidence::transferred);
+  CHECK(CostSource::calibrated_op.evidence == Evidence::measured);
+  CHECK(CostSource::fit_outside.evidence == Evidence::transferred);
 }
 
 TEST_CASE("a time in the step wins over one of the same op alone") {
@@ -188,7 +188,7 @@ TEST_CASE("ops that run beside others on one memory take as much longer as was m
   calibration.ops = {{.device_kind = "K", .signature = "s", .mean = Nanoseconds{1'000}}};
   calibration.co_run = {{"K", "Add", 2, 1.5, 1}, {"K", "Add", 4, 2.5, 1}};
   CostModel costs = cost_model(calibration);
-  const ClusterSpec spec = calibrated(pair_spec(), calibration);
+  const ClusterSpec spec = calibrated(pair_spec(), calibration).spec;
   const auto time = [&](std::int64_t devices) {
     costs.co_running = devices;
     return costs.op_cost(chain(Bytes{1}, {.type = "Add", .signature = "s"}), OpId{0}, spec.devices[0])->time;

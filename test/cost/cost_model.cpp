@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/cost/costs.hpp"
+#include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;
@@ -29,7 +31,7 @@ Graph one_op(OpSpec op) {
 CostModel at_full_efficiency() { return {.efficiencies = EfficiencyTable{}}; }
 
 std::optional<OpCost> cost(const CostModel& model, OpSpec op, const Device& device = kGpu) {
-  return model.op_cost(one_op(std::move(op)), OpId{0}, device);
+  return Costs{model}.op_cost(one_op(std::move(op)), OpId{0}, device);
 }
 
 }  // namespace
@@ -100,21 +102,22 @@ TEST_CASE("an op with nothing to do takes its launch") {
 }
 
 TEST_CASE("what-if speeds divide whole op times, launch included, and round halves up") {
-  CostModel model = at_full_efficiency();
-  model.compute_speed = 2;
-  CHECK(cost(model, {.times = {{"gpu", Nanoseconds{5}}}})->time == Nanoseconds{3});  // 2.5
+  const Costs twice = Costs{at_full_efficiency()}.at({.compute = 2});
+  const auto time = [&](OpSpec op) { return twice.op_cost(one_op(std::move(op)), OpId{0}, kGpu)->time; };
+  CHECK(time({.times = {{"gpu", Nanoseconds{5}}}}) == Nanoseconds{3});  // 2.5
   // (1 ms + 4 us) / 2
-  CHECK(cost(model, {.flops = Flops{1e9}})->time == Nanoseconds{502'000});
+  CHECK(time({.flops = Flops{1e9}}) == Nanoseconds{502'000});
 }
 
 TEST_CASE("a transfer takes its latency and its bytes, and link speed stretches both") {
-  const Route route{Nanoseconds{1'000}, BytesPerSecond{50e9}, {}, {}};
-  CostModel model;
-  CHECK(model.transfer_time(Bytes{50'000}, route) == Nanoseconds{2'000});  // 1 us + 50 kB / 50 GB/s
-  CHECK(model.transfer_time(Bytes{0}, route) == Nanoseconds{1'000});
-  CHECK(model.transfer_time(Bytes{25}, route) == Nanoseconds{1'001});  // 0.5 ns rounds up
-  model.link_speed = 0.1;
-  CHECK(model.transfer_time(Bytes{50'000}, route) == Nanoseconds{20'000});
+  const RouteClass route{Nanoseconds{1'000}, BytesPerSecond{50e9}};
+  Costs costs;
+  const auto time = [&](std::int64_t bytes) { return costs.latency(route) + costs.byte_time(Bytes{bytes}, route); };
+  CHECK(time(50'000) == Nanoseconds{2'000});  // 1 us + 50 kB / 50 GB/s
+  CHECK(time(0) == Nanoseconds{1'000});
+  CHECK(time(25) == Nanoseconds{1'001});  // 0.5 ns rounds up
+  costs = costs.at({.link = 0.1});
+  CHECK(time(50'000) == Nanoseconds{20'000});
 }
 
 TEST_CASE("times never pass the longest time") {

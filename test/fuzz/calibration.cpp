@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "fuzz/fuzz.hpp"
-#include "trainyard/io/calibration_file.hpp"
+#include "trainyard/io/formats/calibration_file.hpp"
 
 using namespace trainyard;
 

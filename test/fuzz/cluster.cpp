@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "fuzz/fuzz.hpp"
-#include "trainyard/io/cluster_file.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
 
 using namespace trainyard;
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "fuzz/fuzz.hpp"
-#include "trainyard/io/graph_file.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
 
 using namespace trainyard;
 

@@ -1,4 +1,4 @@
-#include "trainyard/io/onnx.hpp"
+#include "trainyard/io/onnx/onnx.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "fuzz/fuzz.hpp"
-#include "trainyard/io/profile_file.hpp"
+#include "trainyard/io/formats/profile_file.hpp"
 
 using namespace trainyard;
 

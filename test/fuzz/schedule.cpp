@@ -3,7 +3,7 @@
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/toy_problem.hpp"
-#include "trainyard/io/schedule_file.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
 
 using namespace trainyard;
 

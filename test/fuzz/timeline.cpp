@@ -4,7 +4,7 @@
 
 #include "fuzz/fuzz.hpp"
 #include "fuzz/toy_problem.hpp"
-#include "trainyard/io/timeline_file.hpp"
+#include "trainyard/io/formats/timeline_file.hpp"
 
 using namespace trainyard;
 

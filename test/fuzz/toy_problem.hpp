@@ -1,7 +1,7 @@
 #pragma once
 
-#include "trainyard/io/cluster_file.hpp"
-#include "trainyard/io/graph_file.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard::fuzz {

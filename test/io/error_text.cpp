@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "trainyard/io/cluster_file.hpp"
-#include "trainyard/io/graph_file.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
 
 using namespace trainyard;
 
@@ -62,4 +62,11 @@ TEST_CASE("colour is asked for") {
 TEST_CASE("control characters of an input do not reach the terminal") {
   const Finding finding{"unit", "bad \x1b[2J name", "", "", {"f", 1, 1, "a \x1b[2J line"}};
   CHECK(error_text(finding).find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("the end of a line in a name makes no second error") {
+  const std::string name = "a\nerror[fake]: b";
+  CHECK(error_text(Finding{"unit", "bad " + name, "not " + name, "", {}}) ==
+        "error[unit]: bad a?error[fake]: b\nhelp: not a?error[fake]: b\n");
+  CHECK(error_text(Finding{"unit", "first\n      second", "", "", {}}) == "error[unit]: first\n      second\n");
 }

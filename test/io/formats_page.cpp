@@ -5,12 +5,12 @@
 
 #include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
-#include "trainyard/io/calibration_file.hpp"
-#include "trainyard/io/cluster_file.hpp"
-#include "trainyard/io/graph_file.hpp"
-#include "trainyard/io/profile_file.hpp"
-#include "trainyard/io/schedule_file.hpp"
-#include "trainyard/io/timeline_file.hpp"
+#include "trainyard/io/formats/calibration_file.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/formats/profile_file.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/formats/timeline_file.hpp"
 
 using namespace trainyard;
 
@@ -59,7 +59,7 @@ TEST_CASE("the examples on the page of formats are read as they stand") {
   const Calibration calibration = parse_calibration(json[4], "the page's calibration");
   CHECK(calibration.links[0].segments.size() == 2);
   // The page's graph on the page's cluster, with the page's calibration: conv1 takes its given time on a GPU.
-  CHECK(Problem{graph, make_cluster(calibrated(parse_cluster(toml[0], "the page's cluster"), calibration)),
+  CHECK(Problem{graph, make_cluster(calibrated(parse_cluster(toml[0], "the page's cluster"), calibration).spec),
                 cost_model(calibration)}
             .op_count() == 2);
 }

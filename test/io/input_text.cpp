@@ -28,7 +28,7 @@ std::string gzipped(const std::string& text) {
   return out;
 }
 
-Finding refused(const std::filesystem::path& path, std::size_t limit = kLargestInput) {
+Finding refused(const std::filesystem::path& path, std::size_t limit = limits::kInput) {
   try {
     read_input(path, limit);
   } catch (const InputError& error) {

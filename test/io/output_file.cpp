@@ -126,3 +126,56 @@ TEST_CASE("a folder that may not be written is a clear error") {
   CHECK(refused(folder.path() / "out.json").code == "file");
   fs::permissions(folder.path(), fs::perms::owner_all);
 }
+
+TEST_CASE("of several outputs none appears before all are written") {
+  if (!fs::exists("/dev/full")) return test::report_skipped("no /dev/full");
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "out";
+  write_text(path, "before");
+  {
+    OutputFile first{path}, second{"/dev/full"};
+    first.stream() << "after";
+    second.stream() << "text";
+    first.finish();
+    CHECK_THROWS_AS(second.finish(), InputError);
+  }
+  CHECK(read_text(path) == "before");
+  CHECK(files_in(folder.path()) == 1);
+}
+
+TEST_CASE("a disk that is full is named, though the contents are larger than any buffer") {
+  if (!fs::exists("/dev/full")) return test::report_skipped("no /dev/full");
+  OutputFile file{"/dev/full"};
+  file.stream() << std::string(1'000'000, 'x');
+  try {
+    file.commit();
+    FAIL("written");
+  } catch (const InputError& error) {
+    CHECK(error.findings().front().message == "cannot write '/dev/full': No space left on device");
+    CHECK(error.findings().front().help.find("free some space") == 0);
+  }
+}
+
+TEST_CASE("a link to a file that is not there yet is followed") {
+  const TemporaryFolder folder;
+  fs::create_symlink("there", folder.path() / "second");
+  fs::create_symlink("second", folder.path() / "link");
+  CHECK(followed_links(folder.path() / "link") == folder.path() / "there");
+  OutputFile file{folder.path() / "link"};
+  file.stream() << "text";
+  file.commit();
+  CHECK(fs::is_symlink(folder.path() / "link"));
+  CHECK(read_text(folder.path() / "there") == "text");
+}
+
+TEST_CASE("a name may be as long as names are, and one that is longer is refused as such") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / std::string(255, 'a');
+  OutputFile file{path};
+  file.stream() << "text";
+  file.commit();
+  CHECK(read_text(path) == "text");
+  CHECK(refused(folder.path() / std::string(256, 'a')).help == "give a shorter name");
+  fs::create_symlink("loop", folder.path() / "loop");
+  CHECK(refused(folder.path() / "loop").help.find("its links") == 0);
+}

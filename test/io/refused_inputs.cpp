@@ -4,10 +4,10 @@
 
 #include "io/bad_inputs.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/cluster_file.hpp"
 #include "trainyard/io/error_text.hpp"
-#include "trainyard/io/graph_file.hpp"
-#include "trainyard/io/schedule_file.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
 
 using namespace trainyard;
 using namespace trainyard::test;

@@ -4,11 +4,11 @@
 
 #include "io/random_inputs.hpp"
 #include "support/support.hpp"
-#include "trainyard/io/cluster_file.hpp"
-#include "trainyard/io/graph_file.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/formats/timeline_file.hpp"
 #include "trainyard/io/output_file.hpp"
-#include "trainyard/io/schedule_file.hpp"
-#include "trainyard/io/timeline_file.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;

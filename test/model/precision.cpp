@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;

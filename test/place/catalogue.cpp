@@ -1,3 +1,5 @@
+#include "trainyard/place/catalogue.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,12 +9,17 @@
 #include <vector>
 
 #include "place/instances.hpp"
+#include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/place/cut/partitioners.hpp"
 #include "trainyard/place/placer.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/solve/integer_program.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
 
@@ -83,7 +90,7 @@ TEST_CASE("every placer gives a valid schedule that fits and repeats, on random 
       const std::string refusal = error_code([&] { placer.place(problem, options); });
       if (refusal == "no-split" || (refusal == "no-training" && placer.name == "data-parallel")) continue;
       const Schedule schedule = placer.place(problem, options);
-      REQUIRE_NOTHROW(check_schedule(problem, schedule));
+      REQUIRE_NOTHROW(check_schedule(scheduled_problem(problem, schedule), schedule));
       CHECK(schedule == placer.place(problem, options));
       CHECK(schedule.placer == placer.name);
       CHECK(schedule.seed == 5);
@@ -153,4 +160,39 @@ TEST_CASE("an unknown placer, parameter or value is an input error") {
   CHECK(error_code([&] {
           find_placer("heft").place(problem, {.parameters = {{"order", "worst"}}});
         }) == "parameter-value");
+}
+
+TEST_CASE("a placer whose time is up gives what it has, or says that it was not done") {
+  const Problem problem{training_graph(make_network("lenet")), make_cluster(preset_cluster("2xV100"))};
+  for (const Placer& placer : placers()) {
+    CAPTURE(placer.name);
+    for (const PlaceOptions& options :
+         {PlaceOptions{.budget = {.seconds = 0.0}}, PlaceOptions{.stop = [] { return true; }}}) {
+      try {
+        const Schedule schedule = placer.place(problem, options);
+        CHECK_NOTHROW(check_schedule(scheduled_problem(problem, schedule), schedule));
+      } catch (const NoPlacementError& error) {
+        CHECK(error.findings().front().code == "time");
+      } catch (const MissingError&) {  // needs what this build lacks
+      }
+    }
+  }
+}
+
+TEST_CASE("without rewrites every schedule is of the graph as it is") {
+  const Problem problem{training_graph(make_network("lenet")), make_cluster(preset_cluster("2xV100"))};
+  for (const Placer& placer : placers()) {
+    CAPTURE(placer.name);
+    PlaceOptions options{.rewrites = false};
+    if (placer.searches) options.budget.evaluations = 100;
+    if (placer.trains) options.parameters = {{"updates", "1"}};
+    try {
+      const Schedule schedule = placer.place(problem, options);
+      CHECK(schedule.rewrites.empty());
+    } catch (const InputError& error) {
+      CHECK(placer.name == "data-parallel");
+      CHECK(error.findings().front().code == "no-rewrites");
+    } catch (const MissingError&) {  // needs what this build lacks
+    }
+  }
 }

@@ -7,10 +7,21 @@
 
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/place/judge/outcome.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
+#include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
+
+/// What the whole timeline says of a schedule.
+inline Outcome outcome_of(const Problem& problem, const Schedule& schedule) {
+  const Timeline timeline = simulate(problem, schedule);
+  Outcome outcome{Bytes{0}, timeline.makespan};
+  for (const DeviceUse& use : timeline.devices)
+    if (use.out_of_memory) outcome.excess += use.out_of_memory->over;
+  return outcome;
+}
 
 /// A classic scheduling instance: the time of each task on each processor, and what each edge takes between any two.
 struct Instance {

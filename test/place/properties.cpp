@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "simulate/naive.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
-#include "trainyard/place/placer.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {

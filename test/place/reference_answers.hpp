@@ -13,6 +13,7 @@
 
 #include "place/instances.hpp"
 #include "support/support.hpp"
+#include "trainyard/graph/builder.hpp"
 
 /// Answers of other programs, in real numbers; here in whole fractions of their unit.
 namespace trainyard::test {

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
@@ -73,6 +73,21 @@ TEST_CASE("a strict order keeps a device idle for the op whose turn it is") {
   CHECK(why.path[3].tasks_meanwhile == 1);
 }
 
+TEST_CASE("waits that overlap are not added up") {
+  // Three ops that are ready at 0 share a device: 5, 6 and 7 ns. The second waits 5, the third 11, of 18 in all.
+  const SmallInstance instance{{{0, 5}, {0, 6}, {0, 7}}, {}};
+  const Problem problem = problem_of(instance, linked(1));
+  const Schedule schedule = schedule_of(instance);
+  const Timeline timeline = simulate(problem, schedule);
+  const Explanation why = explain(problem, schedule, timeline);
+  REQUIRE(why.path.size() == 3);
+  CHECK(why.path[1].waited() == ns(5));
+  CHECK(why.path[2].waited() == ns(11));
+  REQUIRE(why.shares.size() == 1);
+  CHECK(why.shares[0].waited == ns(11));
+  CHECK(path_runs(schedule, timeline, why)[0].waited == ns(11));
+}
+
 TEST_CASE("gaps are part of the path, and count as running") {
   ClusterSpec cluster = linked(1);
   cluster.devices[0].gap = ns(3);
@@ -102,7 +117,11 @@ TEST_CASE("on random runs the parts add up") {
     const Explanation why = explain(problem, schedule, timeline);
     REQUIRE(why.ops + why.transfers + why.gaps == timeline.makespan);
     Nanoseconds shares{0};
-    for (const PathShare& share : why.shares) shares += share.time;
+    for (const PathShare& share : why.shares) {
+      shares += share.time;
+      REQUIRE(share.waited <= timeline.makespan);
+    }
+    for (const PathRun& run : path_runs(schedule, timeline, why)) REQUIRE(run.waited <= timeline.makespan);
     REQUIRE(shares == why.ops + why.transfers);
     for (const DeviceId device : problem.devices()) {
       const DeviceTime& time = why.devices[device];

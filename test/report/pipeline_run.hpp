@@ -82,8 +82,7 @@ inline Problem pipeline_problem(PipelineSize size = {}) {
 }
 
 /// The stage of each op as `devices_used` devices hold them, neighbours together.
-inline PageRun pipeline_run(const Problem& problem, std::string placer, std::size_t devices_used,
-                            PipelineSize size = {}) {
+inline Run pipeline_run(const Problem& problem, std::string placer, std::size_t devices_used, PipelineSize size = {}) {
   Schedule schedule{.placement = Placement(problem.op_count()), .policy = Policy::priority};
   schedule.priority.assign(problem.op_count(), 0);
   const std::size_t half = size.devices * size.ops;
@@ -94,12 +93,9 @@ inline PageRun pipeline_run(const Problem& problem, std::string placer, std::siz
     schedule.priority[op] = -static_cast<double>(op.index() / (2 * half));  // earlier microbatches first
     schedule.placement[op] = DeviceId{stage * devices_used / size.devices};
   }
-  schedule.placer = placer;
+  schedule.placer = std::move(placer);
   Timeline timeline = simulate(problem, schedule);
-  return {.placer = std::move(placer),
-          .problem = problem,
-          .schedule = std::move(schedule),
-          .timeline = std::move(timeline)};
+  return run_of(problem, std::move(schedule), std::move(timeline), {});
 }
 
 }  // namespace trainyard::test

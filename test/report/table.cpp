@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "trainyard/core/printable.hpp"
+
 using namespace trainyard;
 
 TEST_CASE("columns are as wide as their widest cell, and numbers stand to the right") {
@@ -65,6 +67,8 @@ TEST_CASE("numbers have separators, scales and plurals") {
   CHECK(with_scale(25557032) == "25.6 M");
   CHECK(with_scale(4.09e9) == "4.09 G");
   CHECK(with_scale(999.6) == "1.00 k");
+  CHECK(with_scale(64, "FLOP") == "64 FLOP");
+  CHECK(with_scale(4.09e9, "FLOP") == "4.09 GFLOP");
   CHECK(percent(0.8734) == "87.3 %");
   CHECK(percent(0.0734) == "7.34 %");
   CHECK(percent(1) == "100.0 %");
@@ -80,4 +84,36 @@ TEST_CASE("a table in Markdown has titles, a rule that aligns, and no bar of a c
   Table table{{{"name"}, {"time", Table::Align::right}}};
   table.add_row({"a|b", "1 ms"});
   CHECK(table.markdown() == "| name | time |\n| --- | ---: |\n| a\\|b | 1 ms |\n");
+}
+
+TEST_CASE("on a narrow terminal a table leaves out what one can do without, and says so") {
+  Table table{
+      {{"placer"}, {"time", Table::Align::right}, {"busy", Table::Align::right, 1}, {"gap", Table::Align::right, 2}}};
+  table.add_row({"heft", "1 ms", "50 %", "3 %"});
+  table.fit({.width = 26});  // 1 + 6 + 2 + 4 + 2 + 4 + 2 + 3 = 24
+  CHECK(table.text() == " placer  time  busy  gap\n heft    1 ms  50 %  3 %\n");
+  table.fit({.width = 20});  // without the gap 19
+  CHECK(table.text() == " placer  time  busy\n heft    1 ms  50 %\n (too narrow for:\n gap)\n");
+}
+
+TEST_CASE("on a narrow terminal names are cut in the middle, and numbers stay whole") {
+  Table table{{{"op"}, {"time", Table::Align::right}}};
+  table.add_row({"layer1/layer1.0/conv1/Conv", "1.25 ms"});
+  table.fit({.width = 24});  // 1 + 14 + 2 + 7
+  CHECK(table.text() == " op                 time\n layer1.../Conv  1.25 ms\n");
+  CHECK(shortened("abcdefghij", 10) == "abcdefghij");
+  CHECK(shortened("abcdefghij", 8) == "abc...ij");  // 8 / 2 - 1 at the head
+}
+
+TEST_CASE("a name in a cell makes no line, no markup and no formula") {
+  Table table{{{"a\nb"}}};
+  table.add_row({"x\ny\033[31m"});
+  CHECK(table.text() == " a?b\n x?y?[31m\n");
+  Table page{{{"name"}}};
+  page.add_row({"<img src=x>[a](b)|`c`*"});
+  CHECK(page.markdown() == "| name |\n| --- |\n| \\<img src=x>\\[a](b)\\|\\`c\\`\\* |\n");
+  CHECK(wrapped("a\nb", 80) == "a?b\n");
+  CHECK(csv_field("=1+1") == "'=1+1");
+  CHECK(csv_field("@a,b") == "\"'@a,b\"");
+  CHECK(csv_field("-") == "-");  // standard input
 }

@@ -2,14 +2,15 @@
 
 #include <doctest/doctest.h>
 
-#include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "support/random_problem.hpp"
+#include "trainyard/cost/cost_model.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
 namespace {
 
-Nanoseconds ns(std::int64_t count) { return Nanoseconds{count}; }
+Nanoseconds nanos(std::int64_t count) { return Nanoseconds{count}; }
 
 /// 0 (4 ns, 10 bytes) on d0 feeds 1 (6 ns) on d1: 4 + 10 + 6 = 20.
 const SmallInstance kPair{{{0, 4}, {1, 6}}, {{0, {1}, 10}}};
@@ -22,13 +23,13 @@ TEST_CASE("what ifs of a chain over a link, the best first") {
   REQUIRE(usual.size() == 4);  // both devices, each, the link
   const auto results = simulate_what_ifs(problem, schedule, usual);
   CHECK(results[0].what_if.name == "all 2 gpu 2x as fast");
-  CHECK(results[0].makespan == ns(2 + 10 + 3));
+  CHECK(results[0].makespan == nanos(2 + 10 + 3));
   CHECK(results[1].what_if.name == "l01 2x as fast");
-  CHECK(results[1].makespan == ns(4 + 5 + 6));  // a tie: as listed
+  CHECK(results[1].makespan == nanos(4 + 5 + 6));  // a tie: as listed
   CHECK(results[2].what_if.name == "d1 2x as fast");
-  CHECK(results[2].makespan == ns(4 + 10 + 3));
+  CHECK(results[2].makespan == nanos(4 + 10 + 3));
   CHECK(results[3].what_if.name == "d0 2x as fast");
-  CHECK(results[3].makespan == ns(2 + 10 + 6));
+  CHECK(results[3].makespan == nanos(2 + 10 + 6));
   for (const WhatIfResult& each : results) CHECK(each.fits);
 }
 
@@ -42,7 +43,7 @@ TEST_CASE("more memory is asked for where something does not fit, and fits from 
   const auto results = simulate_what_ifs(problem, schedule, usual_what_ifs(problem, timeline, 2));
   CHECK(results.front().what_if.name == "all 2 gpu with 2x memory");  // 12 bytes
   CHECK(results.front().fits);
-  CHECK(results.front().makespan == ns(20));
+  CHECK(results.front().makespan == nanos(20));
   CHECK_FALSE(results.back().fits);
   const std::vector<WhatIf> little{{"a little", {{.factor = 1.5, .memories = {DeviceId{0}, DeviceId{1}}}}}};
   CHECK_FALSE(simulate_what_ifs(problem, schedule, little).front().fits);  // 9 bytes
@@ -51,30 +52,30 @@ TEST_CASE("more memory is asked for where something does not fit, and fits from 
 TEST_CASE("a route stays what it is, though another one would be shorter by now") {
   // d0 - d1 directly takes 4 ns, by d2 3 + 3; a link of d2's at a third of the latency would make it 3 + 1.
   ClusterSpec cluster = linked(3);
-  cluster.links[0].latency = ns(4);
-  cluster.links[1].latency = cluster.links[2].latency = ns(3);
+  cluster.links[0].latency = nanos(4);
+  cluster.links[1].latency = cluster.links[2].latency = nanos(3);
   const Problem problem = problem_of(kPair, cluster);
   const Schedule schedule = schedule_of(kPair);
-  CHECK(simulate(problem, schedule).makespan == ns(4 + 14 + 6));
+  CHECK(simulate(problem, schedule).makespan == nanos(4 + 14 + 6));
   const std::vector<WhatIf> both{{"by d2", {{.factor = 3, .links = {LinkId{1}, LinkId{2}}}}},
                                  {"direct", {{.factor = 2, .links = {LinkId{0}}}}}};
   const auto results = simulate_what_ifs(problem, schedule, both);
   CHECK(results[0].what_if.name == "direct");
-  CHECK(results[0].makespan == ns(4 + (2 + 5) + 6));
-  CHECK(results[1].makespan == ns(4 + 14 + 6));
+  CHECK(results[0].makespan == nanos(4 + (2 + 5) + 6));
+  CHECK(results[1].makespan == nanos(4 + 14 + 6));
 }
 
 TEST_CASE("a measured route follows its link") {
   ClusterSpec cluster = linked(2);
-  cluster.links[0].latency = ns(2);
-  cluster.measured = {{.from = "d0", .to = "d1", .latency = ns(6), .bandwidth = BytesPerSecond{.5e9}, .curve = 1}};
+  cluster.links[0].latency = nanos(2);
+  cluster.measured = {{.from = "d0", .to = "d1", .latency = nanos(6), .bandwidth = BytesPerSecond{.5e9}, .curve = 1}};
   CostModel costs;
   costs.curves = {{.segments = {{Bytes{1}, Bytes{100}, 6, 2}}}};
   const Problem problem{graph_of(kPair), make_cluster(cluster), costs};
   const Schedule schedule = schedule_of(kPair);
-  CHECK(simulate(problem, schedule).makespan == ns(4 + (6 + 20) + 6));
+  CHECK(simulate(problem, schedule).makespan == nanos(4 + (6 + 20) + 6));
   const std::vector<WhatIf> faster{{"wire", {{.factor = 2, .links = {LinkId{0}}}}}};
-  CHECK(simulate_what_ifs(problem, schedule, faster).front().makespan == ns(4 + (3 + 10) + 6));
+  CHECK(simulate_what_ifs(problem, schedule, faster).front().makespan == nanos(4 + (3 + 10) + 6));
 }
 
 TEST_CASE("egresses, fabrics and several changes at once") {
@@ -83,24 +84,24 @@ TEST_CASE("egresses, fabrics and several changes at once") {
       {"egress", {{.factor = 2, .links = {LinkId{0}}}}},
       {"all", {{.factor = 2, .links = {LinkId{0}}}, {.factor = 2, .devices = {DeviceId{0}, DeviceId{1}}}}}};
   const auto results = simulate_what_ifs(egress, schedule_of(kPair), faster);
-  CHECK(results[0].makespan == ns(2 + 5 + 3));
-  CHECK(results[1].makespan == ns(4 + 5 + 6));
+  CHECK(results[0].makespan == nanos(2 + 5 + 3));
+  CHECK(results[1].makespan == nanos(4 + 5 + 6));
 
   ClusterSpec fabric = linked(2);
   fabric.links.clear();
   fabric.fabric = FabricSpec{.hosts = 1,
                              .devices_per_host = 2,
                              .port_bandwidth = kBytePerNanosecond,
-                             .port_latency = ns(1),
+                             .port_latency = nanos(1),
                              .nics_per_host = 1,
                              .nic_bandwidth = kBytePerNanosecond,
                              .hosts_per_leaf = 1};
   const Problem hosts = problem_of(kPair, fabric);
   const Timeline timeline = simulate(hosts, schedule_of(kPair));
-  CHECK(timeline.makespan == ns(4 + (2 + 10) + 6));  // a port's latency each way
+  CHECK(timeline.makespan == nanos(4 + (2 + 10) + 6));  // a port's latency each way
   const auto of_fabric =
       simulate_what_ifs(hosts, schedule_of(kPair), std::vector<WhatIf>{{"ports", {{.factor = 2, .ports = true}}}});
-  CHECK(of_fabric.front().makespan == ns(4 + (2 + 5) + 6));  // .5 ns each way is 1 when rounded up
+  CHECK(of_fabric.front().makespan == nanos(4 + (2 + 5) + 6));  // .5 ns each way is 1 when rounded up
 }
 
 TEST_CASE("a change by the factor 1 changes nothing") {

@@ -35,7 +35,7 @@ device = [{name = "gpu0", class = "gpu", peak = "1 GFLOP/s", memory_bandwidth = 
 link = [{name = "wire", from = "gpu0", to = "gpu1", bandwidth = "1 GB/s"}]
 )";
 
-void write_inputs(const TemporaryFolder& folder, const std::string& text) {
+void write_profile_inputs(const TemporaryFolder& folder, const std::string& text) {
   write_text(folder.path() / "profile.json", text);
   write_text(folder.path() / "two.json", kGraph);
   write_text(folder.path() / "schedule.json", kSchedule);
@@ -46,7 +46,7 @@ void write_inputs(const TemporaryFolder& folder, const std::string& text) {
 
 TEST_CASE("calibrate and simulate --costs close the loop by files alone") {
   const TemporaryFolder folder;
-  write_inputs(folder, profile());
+  write_profile_inputs(folder, profile());
   const auto fitted = run_trainyard(folder.path(), "calibrate profile.json -o calibration.json");
   CAPTURE(fitted.error);
   CHECK(fitted.exit_code == 0);
@@ -77,11 +77,11 @@ TEST_CASE("calibrate and simulate --costs close the loop by files alone") {
 
 TEST_CASE("too few points are an error, and a bad fit is an answer: neither leaves a file") {
   const TemporaryFolder folder;
-  write_inputs(folder, profile(2));
+  write_profile_inputs(folder, profile(2));
   const auto few = run_trainyard(folder.path(), "calibrate profile.json -o calibration.json");
   CHECK(few.exit_code == 3);
   CHECK(contains(few.error, "error[too-few-points]: the link from 'gpu0' to 'gpu1' was measured at 2 sizes"));
-  write_inputs(folder, profile(6, 3));
+  write_profile_inputs(folder, profile(6, 3));
   const auto bad = run_trainyard(folder.path(), "calibrate profile.json -o calibration.json");
   CHECK(bad.exit_code == 1);
   CHECK(contains(bad.error, "error[bad-fit]"));
@@ -93,7 +93,7 @@ TEST_CASE("too few points are an error, and a bad fit is an answer: neither leav
 
 TEST_CASE("a calibration that knows nothing of the cluster is said to") {
   const TemporaryFolder folder;
-  write_inputs(folder, profile());
+  write_profile_inputs(folder, profile());
   CHECK(run_trainyard(folder.path(), "calibrate profile.json -o calibration.json").exit_code == 0);
   const auto run =
       run_trainyard(folder.path(), "simulate two.json --cluster 2xV100 --placer single --costs calibration.json");

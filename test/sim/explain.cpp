@@ -11,7 +11,7 @@ namespace {
 const char* const kThereAndBack = R"({"format": "trainyard-schedule/1", "graph": "chain", "cluster": "pair",
  "policy": "fifo", "placement": {"a": "gpu0", "b": "gpu1", "c": "gpu0"}})";
 
-void write_inputs(const TemporaryFolder& folder, const std::string& memory = "1 GB") {
+void write_chain_inputs(const TemporaryFolder& folder, const std::string& memory = "1 GB") {
   write_text(folder.path() / "chain.json", kChainGraph);
   write_text(folder.path() / "pair.toml", pair_cluster(memory));
   write_text(folder.path() / "s.json", kThereAndBack);
@@ -21,7 +21,7 @@ void write_inputs(const TemporaryFolder& folder, const std::string& memory = "1 
 
 TEST_CASE("explain says what the step is made of, and what a faster link or device would give") {
   const TemporaryFolder folder;
-  write_inputs(folder);
+  write_chain_inputs(folder);
   const std::string explain = "explain chain.json --cluster pair.toml --schedule s.json ";
   const json object = json_of(run_trainyard(folder.path(), explain + "--json"));
   CHECK(object["verb"] == "explain");
@@ -51,7 +51,7 @@ TEST_CASE("explain says what the step is made of, and what a faster link or devi
 
 TEST_CASE("explain with a placer can place again on each changed machine") {
   const TemporaryFolder folder;
-  write_inputs(folder);
+  write_chain_inputs(folder);
   const json object = json_of(run_trainyard(
       folder.path(), "explain chain.json --cluster pair.toml --placer heft --faster devices=2x --place-again --json"));
   CHECK(object["makespan_ns"] == 3000);
@@ -62,7 +62,7 @@ TEST_CASE("explain with a placer can place again on each changed machine") {
 
 TEST_CASE("explain says whether more memory would help what does not fit") {
   const TemporaryFolder folder;
-  write_inputs(folder, "5 kB");  // gpu0 holds 5000 bytes of parameters, and a tensor of 1000
+  write_chain_inputs(folder, "5 kB");  // gpu0 holds 5000 bytes of parameters, and a tensor of 1000
   const auto result = run_trainyard(folder.path(), "explain chain.json --cluster pair.toml --schedule s.json");
   CHECK(result.exit_code == 1);
   CHECK(contains(result.output, "all 2 gpu with 2x memory"));
@@ -71,7 +71,7 @@ TEST_CASE("explain says whether more memory would help what does not fit") {
 
 TEST_CASE("explain refuses what it does not know, and says what was meant") {
   const TemporaryFolder folder;
-  write_inputs(folder);
+  write_chain_inputs(folder);
   const std::string explain = "explain chain.json --cluster pair.toml ";
   for (const auto& refused :
        std::initializer_list<std::pair<const char*, const char*>>{{"--faster wier=2x", "did you mean 'wire'?"},

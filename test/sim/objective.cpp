@@ -43,6 +43,10 @@ TEST_CASE("place --objective max-load: 9.5 ms contiguous, 7 ms not, on the workl
   const json free = json_of(run_trainyard(folder.path(), place + "--cluster chain.json"));
   CHECK(free["placer"] == "load-search");
   CHECK(free["value"] == 7'000'000);  // {3, 3} with .5 in and .5 out; 6 with the same
+  // auto counts memory as the result does: as simulated, with the outputs' megabytes, no placement fits 10 bytes.
+  const json searched = json_of(run_trainyard(folder.path(), place + "--placer auto"));
+  CHECK(searched["value"] == 7'000'000);
+  CHECK(searched["fits"] == true);
   CHECK(run_trainyard(folder.path(), "place chain.json --objective max-load").output.find("largest load") !=
         std::string::npos);
 }

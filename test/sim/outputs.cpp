@@ -71,6 +71,23 @@ TEST_CASE("an output is no input of the same run and no other output") {
   }
   CHECK(read_text(folder.path() / "chain.json") == kChainGraph);
   CHECK(file_count(folder.path()) == 2);
+  // What options name is read as well, and so is what a schedule names.
+  write_text(folder.path() / "f.json", "as it was");
+  write_text(folder.path() / "s.json", R"({"format": "trainyard-schedule/1", "graph": "chain.json",
+    "cluster": "pair.toml", "placement": {"a": "gpu0", "b": "gpu0", "c": "gpu0"}})");
+  for (const char* words :
+       {"place chain.json --cluster pair.toml --policy f.json -o f.json",
+        "train chain.json --cluster pair.toml --costs f.json -o f.json",
+        "simulate chain.json --cluster pair.toml --costs f.json --trace f.json", "calibrate f.json -o f.json",
+        "compare chain.json --cluster 2xV100,pair.toml --csv pair.toml", "validate s.json --report chain.json"}) {
+    CAPTURE(words);
+    const auto result = run_trainyard(folder.path(), words);
+    CHECK(result.exit_code == 2);
+    CHECK(contains(result.error, "is an input of this run"));
+  }
+  CHECK(read_text(folder.path() / "f.json") == "as it was");
+  CHECK(read_text(folder.path() / "chain.json") == kChainGraph);
+  CHECK(file_count(folder.path()) == 4);
   const auto nowhere = run_trainyard(folder.path(), "import chain.json -o missing/x.json");
   CHECK(nowhere.exit_code == 3);
   CHECK(contains(nowhere.error, "missing"));
@@ -159,6 +176,11 @@ TEST_CASE("the bash completion completes verbs, options and values") {
   CHECK(contains(completed("place scr", 2), " script "));  // a file
   CHECK(completed("simulate resnet50 --training ad", 4) == " adam \n");
   CHECK(contains(completed("placers he", 2), " heft "));
+  CHECK(contains(completed("compare lenet --cluster dg", 4), " dgx1-v100 "));
+  CHECK(contains(completed("compare lenet --placers heft,exp", 4), " heft,expert "));
+  CHECK(contains(completed("compare lenet --cluster 2xV100,4xA", 4), " 2xV100,4xA100 "));
+  CHECK(contains(completed("place lenet --placer heft --parameter ord", 6), " order= "));
+  CHECK(contains(completed("simulate lenet : ba", 4), " batch= "));  // bash breaks words at colons
 }
 
 TEST_CASE("the zsh completion is one that zsh accepts") {
@@ -168,4 +190,96 @@ TEST_CASE("the zsh completion is one that zsh accepts") {
   if (run_command("zsh --version").exit_code != 0) return report_skipped("no zsh");
   write_text(folder.path() / "script", script.output);
   CHECK(run_command("zsh -n '" + (folder.path() / "script").string() + "'").exit_code == 0);
+}
+
+TEST_CASE("an output that cannot be written leaves the others, and so does a result that cannot be printed") {
+  if (!std::filesystem::exists("/dev/full")) return report_skipped("no /dev/full");
+  const TemporaryFolder folder;
+  write_text(folder.path() / "chain.json", kChainGraph);
+  write_text(folder.path() / "pair.toml", pair_cluster());
+  write_text(folder.path() / "old.json", "as it was");
+  const std::string words = "simulate chain.json --cluster pair.toml -o old.json";
+  const auto full = run_trainyard(folder.path(), words + " --trace /dev/full");
+  CHECK(full.exit_code == 3);
+  CHECK(contains(full.error, "No space left on device"));
+  CHECK(run_trainyard(folder.path(), words + " > /dev/full").exit_code == 3);
+  CHECK(read_text(folder.path() / "old.json") == "as it was");
+  CHECK(file_count(folder.path()) == 3);
+}
+
+TEST_CASE("a reader that goes away ends the run without a word, and leaves no file") {
+  const TemporaryFolder folder;
+  const auto result =
+      run_command("cd '" + folder.path().string() + "' && { '" + (build_dir() / "sim" / "trainyard").string() +
+                  "' simulate resnet50 --cluster 4xV100 -q -o o.json --trace -; echo $? >&2; } | head -c 9");
+  CHECK(result.error == "141\n");
+  CHECK(file_count(folder.path()) == 0);
+}
+
+TEST_CASE("a run that waits for the reader of a pipe ends when it is asked to") {
+  const TemporaryFolder folder;
+  if (run_command("timeout --version && mkfifo --version").exit_code != 0)
+    return report_skipped("no timeout or mkfifo");
+  write_text(folder.path() / "chain.json", kChainGraph);
+  write_text(folder.path() / "pair.toml", pair_cluster());
+  const auto result =
+      run_command("cd '" + folder.path().string() + "' && mkfifo pipe && timeout --preserve-status -k 9 1 '" +
+                  (build_dir() / "sim" / "trainyard").string() + "' simulate chain.json --cluster pair.toml -o pipe");
+  CHECK(result.exit_code == 143);
+}
+
+TEST_CASE("a search that is asked to end exits with 128 and the signal") {
+  const TemporaryFolder folder;
+  if (run_command("timeout --version").exit_code != 0) return report_skipped("no timeout");
+  for (const auto& [signal, code] : {std::pair{"INT", 130}, std::pair{"TERM", 143}}) {
+    const auto result = run_command("cd '" + folder.path().string() + "' && timeout --preserve-status -s " + signal +
+                                    " 1 '" + (build_dir() / "sim" / "trainyard").string() +
+                                    "' place lenet --cluster 4xV100 --placer flexflow --time 60s -q -o s.json");
+    CHECK(result.exit_code == code);
+    CHECK(file_count(folder.path()) == 1);  // the best so far
+    std::filesystem::remove(folder.path() / "s.json");
+  }
+}
+
+TEST_CASE("no name of a file speaks to the terminal or forges a line") {
+  const TemporaryFolder folder;
+  // ESC, BEL, the C1 control U+009B, the turn of U+202E, a line of its own.
+  const std::string evil = R"(\u001b]0;t\u0007\u009b31m\u202e\nerror[fake]: x)";
+  const auto named = [&](std::string text, std::initializer_list<const char*> names) {
+    for (const std::string name : names)
+      for (std::size_t at = text.find('"' + name + '"'); at != std::string::npos;
+           at = text.find('"' + name + '"', at + 1))
+        text.insert(at + 1 + name.size(), evil);
+    return text;
+  };
+  write_text(folder.path() / "evil.json", named(kChainGraph, {"chain", "a", "b", "c", "ab", "bc"}));
+  write_text(folder.path() / "evil.toml", named(pair_cluster(), {"pair", "gpu0", "gpu1", "wire"}));
+  write_text(folder.path() / "s.json",
+             named(R"({"format": "trainyard-schedule/1", "placement": {"d": "gpu3"}})", {"d", "gpu3"}));
+  write_text(folder.path() / "small.toml", named(pair_cluster("1 kB"), {"pair", "gpu0", "gpu1", "wire"}));
+  for (const char* words :
+       {"import evil.json", "check evil.json evil.toml", "clusters evil.toml", "simulate evil.json --cluster evil.toml",
+        "simulate evil.json --cluster small.toml --placer single", "explain evil.json --cluster evil.toml --placer etf",
+        "place evil.json --cluster evil.toml --placer random",
+        "compare evil.json --cluster evil.toml --placers heft,single,random --color always",
+        "compare evil.json --cluster evil.toml --placers heft,single --markdown -",
+        "simulate evil.json --cluster evil.toml --schedule s.json", "export evil.json --cluster evil.toml -o m.mzn",
+        "compare evil.json --cluster 2xV100 --placers data-parallel", "simulate evil.json --cluster lone.toml"}) {
+    CAPTURE(words);
+    const auto result = run_trainyard(folder.path(), words);
+    CHECK(result.exit_code <= 3);
+    const std::string text = result.output + result.error;
+    CAPTURE(text);
+    for (const char* part : {"\033]", "\a", "\xC2\x9B", "\xE2\x80\xAE", "\nerror[fake]"})
+      CHECK_FALSE(contains(text, part));
+  }
+  CHECK_FALSE(contains(read_text(folder.path() / "m.mzn"), "\nerror[fake]"));
+}
+
+TEST_CASE("threads that cannot be started are done without") {
+  if (std::getenv("TRAINYARD_SANITIZERS")) return report_skipped("sanitizers reserve terabytes of addresses");
+  const TemporaryFolder folder;
+  const auto result = run_command("ulimit -v 1000000; '" + (build_dir() / "sim" / "trainyard").string() +
+                                  "' simulate lenet --cluster 2xV100 --noise 5% --samples 1000 --threads 1000 -q");
+  CHECK(result.exit_code == 0);
 }

@@ -13,7 +13,7 @@ const char* const kLayerGraph = R"({"format": "trainyard-graph/1", "name": "laye
  {"name": "u", "type": "Update", "phase": "update", "colocate": "w", "inputs": ["t"], "times_ns": {"gpu": 500},
   "outputs": []}]})";
 
-void write_inputs(const TemporaryFolder& folder) {
+void write_layer_inputs(const TemporaryFolder& folder) {
   write_text(folder.path() / "layer.json", kLayerGraph);
   write_text(folder.path() / "chain.json", kChainGraph);
   write_text(folder.path() / "pair.toml", pair_cluster());
@@ -21,7 +21,7 @@ void write_inputs(const TemporaryFolder& folder) {
 
 TEST_CASE("simulate --steps tells the steady step time") {
   const TemporaryFolder folder;
-  write_inputs(folder);
+  write_layer_inputs(folder);
   const std::string run = "simulate layer.json --cluster pair.toml --placer single --steps 4 ";
   const auto json = json_of(run_trainyard(folder.path(), run + "--json --trace t.json --report r.html -o all.json"));
   CHECK(json["makespan_ns"] == 1500);  // one step: 1000 + 500
@@ -42,7 +42,7 @@ TEST_CASE("simulate --steps tells the steady step time") {
 
 TEST_CASE("simulate --noise gives the same bytes for any number of threads") {
   const TemporaryFolder folder;
-  write_inputs(folder);
+  write_layer_inputs(folder);
   const std::string run = "simulate layer.json --cluster pair.toml --placer single --samples 50 --noise ";
   const auto noise = [&](const std::string& words) {
     return json_of(run_trainyard(folder.path(), run + words + " --json"))["noise"];
@@ -60,7 +60,7 @@ TEST_CASE("simulate --noise gives the same bytes for any number of threads") {
 
 TEST_CASE("simulate --steps with --noise tells how the time per step scatters") {
   const TemporaryFolder folder;
-  write_inputs(folder);
+  write_layer_inputs(folder);
   const std::string run = "simulate layer.json --cluster pair.toml --placer single --steps 5 --samples 50 --noise ";
   const auto noise = [&](const std::string& words) {
     return json_of(run_trainyard(folder.path(), run + words + " --json"))["steps"]["noise"];
@@ -79,7 +79,7 @@ TEST_CASE("simulate --steps with --noise tells how the time per step scatters") 
 
 TEST_CASE("compare --noise tells how often a schedule beats the best") {
   const TemporaryFolder folder;
-  write_inputs(folder);
+  write_layer_inputs(folder);
   const std::string run = "compare chain.json --cluster pair.toml --placers single,round-robin --noise 5% ";
   const auto results = json_of(run_trainyard(folder.path(), run + "--samples 20 --json --csv table.csv"))["results"];
   REQUIRE(results.size() == 2);
@@ -94,11 +94,10 @@ TEST_CASE("compare --noise tells how often a schedule beats the best") {
 
 TEST_CASE("what is wrong with --steps and --noise is said") {
   const TemporaryFolder folder;
-  write_inputs(folder);
+  write_layer_inputs(folder);
   const std::pair<const char*, const char*> wrong[] = {
       {"--steps 0", "--steps: '0' is not a whole number of at least 1"},
       {"--samples 5", "--samples is for --noise"},
-      {"--threads 5", "--threads: heft does not search, and there is no --noise"},
       {"--noise 5", "'5' has no unit"},
       {"--noise x%", "'x%' is not a share"},
       {"--noise 5%,", "'' has no unit"},

@@ -4,11 +4,32 @@
 
 #include <vector>
 
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/simulate/delta.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
 namespace {
+
+TEST_CASE("a schedule of another size than the problem is refused, whatever asks for its times") {
+  Random random{7};
+  const Problem problem = random_problem(random, {});
+  const auto refused = [&](const Schedule& schedule) {
+    Simulation simulation{problem};
+    CHECK_THROWS_AS(simulation.makespan(schedule), InputError);
+    CHECK_THROWS_AS(simulation.peaks(schedule), InputError);
+    CHECK_THROWS_AS(simulation.timeline(schedule), InputError);
+    CHECK_THROWS_AS(DeltaSimulation(problem, schedule), InputError);
+  };
+  refused({});
+  const Placement whole(problem.op_count(), DeviceId{0});
+  refused({.placement = Placement(problem.op_count() + 1, DeviceId{0})});
+  refused({.placement = whole, .policy = Policy::strict});
+  refused(
+      {.placement = whole, .policy = Policy::priority, .priority = IdMap<OpId, double>(problem.op_count() + 1, 0.0)});
+  CHECK_THROWS_AS(Simulation{problem}.makespan({.placement = whole}, {}), InputError);
+}
 
 TEST_CASE("a batch gives each schedule's own result, in their order, on any number of threads") {
   Random random{5};

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {

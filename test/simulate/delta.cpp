@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/simulate/edited_simulation.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
-#include "trainyard/transform/op_spec.hpp"
 
 namespace trainyard::test {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "simulate/naive.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
 #include "support/written_out.hpp"
 #include "trainyard/simulate/delta.hpp"
 #include "trainyard/simulate/simulate.hpp"

@@ -5,13 +5,13 @@
 #include <limits>
 #include <vector>
 
-#include "simulate/naive.hpp"
-#include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/simulate/account/lanes.hpp"
 #include "trainyard/simulate/critical_path.hpp"
-#include "trainyard/simulate/fair_flows.hpp"
-#include "trainyard/simulate/lanes.hpp"
+#include "trainyard/simulate/model/fair_flows.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
 

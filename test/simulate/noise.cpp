@@ -6,9 +6,10 @@
 #include <cmath>
 #include <vector>
 
-#include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {

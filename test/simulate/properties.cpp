@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
-#include "simulate/naive.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {

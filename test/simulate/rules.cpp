@@ -2,6 +2,7 @@
 
 #include "simulate/small_instance.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {

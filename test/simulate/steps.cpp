@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "simulate/naive.hpp"
-#include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {

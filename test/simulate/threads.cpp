@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/simulate/batch.hpp"
 #include "trainyard/simulate/delta.hpp"

@@ -4,13 +4,27 @@
 
 #include "simulate/best_schedule.hpp"
 #include "simulate/small_instance.hpp"
+#include "trainyard/simulate/model/run_events.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
 namespace {
 
+Timeline run_as_events(const Problem& problem, const Schedule& schedule) {
+  if (schedule.policy == Policy::priority) return run_events(problem, schedule.placement, Priority{schedule.priority});
+  if (schedule.policy == Policy::strict) return run_events(problem, schedule.placement, Strict{problem, schedule});
+  return run_events(problem, schedule.placement, Fifo{});
+}
+
+/// What simulate() and the event loop both say.
+Timeline run(const Problem& problem, const Schedule& schedule) {
+  Timeline timeline = simulate(problem, schedule);
+  CHECK(run_as_events(problem, schedule) == timeline);
+  return timeline;
+}
+
 std::int64_t makespan(const SmallInstance& instance, ClusterSpec cluster) {
-  return simulate(problem_of(instance, std::move(cluster)), schedule_of(instance)).makespan.count;
+  return run(problem_of(instance, std::move(cluster)), schedule_of(instance)).makespan.count;
 }
 
 ClusterSpec unshared(std::size_t devices) { return linked(devices, Duplex::full, Sharing::none); }
@@ -20,7 +34,7 @@ const SmallInstance kFiveOps{{{0, 2}, {0, 3}, {1, 4}, {1, 2}, {0, 1}},
                              {{0, {1}, 5}, {0, {2}, 1}, {1, {3}, 2}, {2, {4}, 3}, {3, {4}, 1}}};
 
 TEST_CASE("five ops on two devices: the whole timeline") {
-  const Timeline timeline = simulate(problem_of(kFiveOps, linked(2)), schedule_of(kFiveOps));
+  const Timeline timeline = run(problem_of(kFiveOps, linked(2)), schedule_of(kFiveOps));
   CHECK(timeline.ops[OpId{0}] == span_of(0, 2));
   CHECK(timeline.ops[OpId{1}] == span_of(2, 5));
   CHECK(timeline.ops[OpId{2}] == span_of(3, 7));    // its byte crosses from 2 to 3
@@ -90,19 +104,19 @@ TEST_CASE("a priority saves what fifo loses") {
   const SmallInstance instance{{{0, 1}, {0, 5}, {0, 1}, {1, 4}}, {{0, {1}, 0}, {0, {2}, 0}, {2, {3}, 1}}};
   const Problem problem = problem_of(instance, linked(2));
   Schedule schedule = schedule_of(instance);
-  CHECK(simulate(problem, schedule).makespan == Nanoseconds{12});  // 1 + 5 + 1 + 1 + 4
+  CHECK(run(problem, schedule).makespan == Nanoseconds{12});  // 1 + 5 + 1 + 1 + 4
   schedule.policy = Policy::priority;
   schedule.priority = IdMap<OpId, double>(std::vector<double>{0, 0, 1, 0});
-  CHECK(simulate(problem, schedule).makespan == Nanoseconds{7});  // 1 + 1 + 1 + 4
+  CHECK(run(problem, schedule).makespan == Nanoseconds{7});  // 1 + 1 + 1 + 4
   schedule.policy = Policy::strict;
   schedule.order =
       IdMap<DeviceId, std::vector<OpId>>(std::vector<std::vector<OpId>>{{OpId{0}, OpId{2}, OpId{1}}, {OpId{3}}});
-  CHECK(simulate(problem, schedule).makespan == Nanoseconds{7});
+  CHECK(run(problem, schedule).makespan == Nanoseconds{7});
 }
 
 TEST_CASE("ops that become ready at the same time run by id") {
   const SmallInstance instance{{{0, 1}, {1, 3}, {1, 2}, {1, 2}}, {{0, {2}, 2}, {1, {3}, 0}}};
-  const Timeline timeline = simulate(problem_of(instance, linked(2)), schedule_of(instance));
+  const Timeline timeline = run(problem_of(instance, linked(2)), schedule_of(instance));
   CHECK(timeline.ops[OpId{2}] == span_of(3, 5));  // ready at 1 + 2
   CHECK(timeline.ops[OpId{3}] == span_of(5, 7));  // ready at 3
   CHECK(timeline.makespan == Nanoseconds{7});
@@ -114,7 +128,7 @@ const SmallInstance kChainAndTwo{{{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 4}
 
 TEST_CASE("a chain and two long ops: each placement by hand") {
   const Problem problem = problem_of(kChainAndTwo, linked(2));
-  const auto take = [&](const Schedule& schedule) { return simulate(problem, schedule).makespan.count; };
+  const auto take = [&](const Schedule& schedule) { return run(problem, schedule).makespan.count; };
   CHECK(take(placed({0, 0, 0, 0, 0, 0, 0})) == 13);  // 5 + 4 + 4
   CHECK(take(placed({0, 0, 0, 0, 0, 0, 1})) == 9);   // 5 + 4
   CHECK(take(placed({0, 0, 0, 0, 0, 1, 1})) == 8);   // 4 + 4

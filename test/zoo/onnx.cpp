@@ -1,6 +1,6 @@
 // The zoo against files that another framework exported of the same networks.
 
-#include "trainyard/io/onnx.hpp"
+#include "trainyard/io/onnx/onnx.hpp"
 
 #include <doctest/doctest.h>
 

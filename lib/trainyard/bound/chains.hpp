@@ -15,20 +15,19 @@ struct Chains {
 /// Proof: an op starts after all that it depends on have ended, and lasts its shortest duration or more.
 Chains chains_of_ops(const Problem& problem);
 
-/// The same with what a join or a fork costs: head(i) is at least that of chains_of_ops. With p(u) the shortest
+/// Heads and tails that count the transfers at joins and forks; at least those of chains_of_ops. With p(u) the shortest
 /// duration of u and c(u) the shortest time in which its tensors for i cross between any two devices,
 ///
 ///     head(i) = the least k such that k >= M{u: head(u) + p(u) + c(u) > k}, over the direct predecessors u of i,
 ///               and k >= head(u) + p(u) for each,
 ///
-/// where M of a set is what one device needs for it: the maximum over thresholds a of a + the work of those in it with
-/// head >= a, with gaps between them.
-/// Proof: let op i start at k. A predecessor with head(u) + p(u) + c(u) > k cannot be on another device, because its
-/// tensor would arrive too late; so all these share the device of i, which has run them one after the other by k.
-/// Ops that must share the device of i (colocation) count as those whose tensor takes for ever.
-/// The tails: the same backwards in time, where an op's tensors leave it. After C. Papadimitriou and M. Yannakakis,
-/// "Towards an architecture-independent analysis of parallel algorithms", SIAM J. Comput. 19(2), 1990; without
-/// duplication of ops and with direct predecessors alone.
+/// where M of a set is the least end time of its ops on one device: the maximum over thresholds a of a + the work of
+/// the ops in the set with head >= a, with gaps between them. Proof: let op i start at k. A predecessor with head(u) +
+/// p(u) + c(u) > k cannot be on another device, because its tensor would arrive too late; so all these share the device
+/// of i, which has run them one after the other by k. Ops colocated with i count as predecessors with an endless
+/// transfer. Tails are heads of the graph with all edges reversed. After C. Papadimitriou and M. Yannakakis, "Towards
+/// an architecture-independent analysis of parallel algorithms", SIAM J. Comput. 19(2), 1990; without duplication of
+/// ops and with direct predecessors alone.
 Chains chains_with_transfers(const Problem& problem);
 
 /// The longest head(i) + shortest(i) + tail(i).

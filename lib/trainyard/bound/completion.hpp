@@ -2,16 +2,16 @@
 
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
-#include "trainyard/transform/models.hpp"
+#include "trainyard/rewrite/models.hpp"
 
 namespace trainyard {
 
-/// What the completion times of all models add up to at least, whatever the schedule.
+/// Lower bound on the sum of all models' completion times, over all schedules.
 ///
-/// Proof: let L(m) be the longest chain of model m's ops with their shortest durations, and W(m) the sum of these. The
-/// j-th model to end ends no sooner than the j-th smallest L, since j models have ended by then, each of them no sooner
-/// than its own; nor than the sum of the j smallest W over the number of devices, since the work of j models has been
-/// done by then. So the sum over j of the larger of the two, rounded up, is a bound.
+/// Proof: let L(m) be the longest chain of model m's ops with their shortest durations, and W(m) the sum of these. When
+/// the j-th model ends, j models have ended, each no sooner than its own L: so it ends no sooner than the j-th smallest
+/// L. By then the work of j models is done: so it ends no sooner than the sum of the j smallest W over the number of
+/// devices. The sum over j of the larger of the two, rounded up, is the bound.
 Nanoseconds completion_bound(const Problem& problem, const Models& models);
 
 }  // namespace trainyard

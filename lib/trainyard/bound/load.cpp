@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <set>
-#include <utility>
 
 #include "trainyard/bound/linear.hpp"
 #include "trainyard/solve/integer_program.hpp"
@@ -182,25 +181,6 @@ Picoseconds load_op_bound(const LoadProblem& problem) {
     for (const KindId kind : problem.kinds())
       if (!problem.devices_of(kind).empty() && problem.time(op, kind) != kNeverLoad)
         least = std::min(least, problem.time(op, kind));
-    if (least != kInfiniteLoad) bound = std::max(bound, least);
-  }
-  return bound;
-}
-
-Picoseconds load_color_bound(const LoadProblem& problem) {
-  Picoseconds bound{};
-  for (std::uint32_t color = 0; color < problem.color_count(); ++color) {
-    Picoseconds least = kInfiniteLoad;
-    for (const KindId kind : problem.kinds()) {
-      if (problem.devices_of(kind).empty()) continue;
-      Picoseconds time{};
-      bool runs = true;
-      for (const OpId op : problem.color_ops(color)) {
-        runs = runs && problem.time(op, kind) != kNeverLoad;
-        time += problem.time(op, kind);
-      }
-      if (runs) least = std::min(least, time);
-    }
     if (least != kInfiniteLoad) bound = std::max(bound, least);
   }
   return bound;

@@ -1,18 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "trainyard/load/evaluate.hpp"
-#include "trainyard/load/load_problem.hpp"
+#include "trainyard/throughput/evaluate.hpp"
+#include "trainyard/throughput/load_problem.hpp"
 
 namespace trainyard {
 
-/// Bounds of the throughput model (load/evaluate.hpp): no placement that keeps memory, device kinds and colors has a
-/// smaller value, contiguous or not. The optimum over contiguous splits, which the dynamic program over ideals finds,
-/// is no such bound: splits that are not contiguous may be below it.
+/// Bounds of the throughput model (throughput/evaluate.hpp): no placement that keeps memory, device kinds and colors
+/// has a smaller value, contiguous or not. The optimum over contiguous splits, which the dynamic program over ideals
+/// finds, is no such bound: splits that are not contiguous may be below it.
 ///
 /// All hold for every LoadSum and LoadGoal unless they say otherwise: a load is at least its compute time, and the sum
 /// of the largest forward and the largest backward load is at least the largest load of both.
@@ -25,9 +24,6 @@ struct LoadBound {
 
 /// The longest op, on the kind that runs it fastest. Proof: some device runs it.
 Picoseconds load_op_bound(const LoadProblem& problem);
-
-/// The color of the longest total, on the kind that runs it fastest. Proof: its ops share a device.
-Picoseconds load_color_bound(const LoadProblem& problem);
 
 /// All work over all devices: the linear program
 ///

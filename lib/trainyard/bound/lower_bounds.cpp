@@ -74,11 +74,11 @@ Nanoseconds transfer_path_bound(const Problem& problem) {
 Nanoseconds colocation_bound(const Problem& problem) {
   const auto classes = device_classes(problem);
   Nanoseconds longest{0};
-  for (std::size_t g = 0; g < problem.group_count(); ++g) {
+  for (const GroupId group : problem.groups()) {
     Nanoseconds fastest = kLongestTime;
     for (const DeviceClass& c : classes) {
       std::int64_t sum = 0;
-      for (const OpId op : problem.group_ops(GroupId{g})) {
+      for (const OpId op : problem.group_ops(group)) {
         const std::int64_t one = gapped_duration(problem, op, c);
         sum = one == kNeverRuns || sum == kNeverRuns ? kNeverRuns : sum + one;
       }
@@ -97,22 +97,28 @@ Nanoseconds head_tail_bound(const Problem& problem) {
   return head_tail_bound(problem, chains_with_transfers(problem), WeightedWork{problem});
 }
 
-std::vector<LowerBound> lower_bounds(const Problem& problem) {
+std::vector<LowerBound> lower_bounds(const Problem& problem, bool fits) {
   const Chains chains = chains_with_transfers(problem);
   const WeightedWork work(problem);
-  return {{"critical-path", critical_path_bound(problem)},
-          {"colocation", colocation_bound(problem)},
-          {"work", work.bound()},
-          {"head-tail", head_tail_bound(problem, chains, work)},
-          {"transfer-path", longest_chain(problem, chains)},
-          {"memory-work", memory_work_bound(problem)},
-          {"linear-program", linear_program_bound(problem)},
-          {"forced-transfer", forced_transfer_bound(problem)}};
+  std::vector<LowerBound> bounds{{"critical-path", critical_path_bound(problem)},
+                                 {"colocation", colocation_bound(problem)},
+                                 {"work", work.bound()},
+                                 {"head-tail", head_tail_bound(problem, chains, work)},
+                                 {"transfer-path", longest_chain(problem, chains)}};
+  if (!fits) return bounds;
+  bounds.push_back({"memory-work", memory_work_bound(problem)});
+  bounds.push_back({"linear-program", linear_program_bound(problem)});
+  bounds.push_back({"forced-transfer", forced_transfer_bound(problem)});
+  return bounds;
 }
 
-LowerBound best_lower_bound(const Problem& problem) {
-  const auto bounds = lower_bounds(problem);
+LowerBound best_lower_bound(const Problem& problem, bool fits) {
+  const auto bounds = lower_bounds(problem, fits);
   return *std::ranges::max_element(bounds, {}, &LowerBound::value);  // the first of equals
+}
+
+double relative_gap(Nanoseconds time, Nanoseconds bound) {
+  return time.count > 0 ? static_cast<double>((time - bound).count) / static_cast<double>(time.count) : 0;
 }
 
 }  // namespace trainyard

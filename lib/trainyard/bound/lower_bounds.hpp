@@ -53,9 +53,14 @@ Nanoseconds work_bound(const Problem& problem);
 Nanoseconds head_tail_bound(const Problem& problem);
 
 /// All bounds by name: "critical-path", "colocation", "work", "head-tail", "transfer-path", "memory-work",
-/// "linear-program", "forced-transfer"; the last three hold for schedules that fit in memory.
-std::vector<LowerBound> lower_bounds(const Problem& problem);
+/// "linear-program", "forced-transfer"; the last three hold for schedules that fit in memory, and are left out unless
+/// `fits`.
+std::vector<LowerBound> lower_bounds(const Problem& problem, bool fits = true);
 /// The largest; the first of equals.
-LowerBound best_lower_bound(const Problem& problem);
+LowerBound best_lower_bound(const Problem& problem, bool fits = true);
+
+/// The relative gap, as integer programming defines it: (time - bound) / time, the largest share of the time that any
+/// schedule could save. 0 where the time is the bound, below 1 always.
+double relative_gap(Nanoseconds time, Nanoseconds bound);
 
 }  // namespace trainyard

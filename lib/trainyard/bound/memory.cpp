@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <numeric>
 #include <optional>
-#include <vector>
 
 #include "trainyard/bound/chains.hpp"
 #include "trainyard/bound/work.hpp"
-#include "trainyard/core/id_map.hpp"
 
 namespace trainyard {
 namespace {

@@ -8,25 +8,25 @@
 
 namespace trainyard {
 
-/// Bounds on schedules that fit in memory; one that does not may be shorter.
+/// Makespan lower bounds for schedules that fit in memory; one that does not fit may be shorter.
 ///
-/// A device holds for the whole step what is resident of its ops (parameters and state), and at the end of the step
-/// all kept tensors produced on it by ops that take time. So with W(group) = the sum of both over its ops, the groups
-/// on a device of capacity M have sum W <= M in every schedule that fits.
+/// A device holds the parameters and state of its ops for the whole step, and at the end of the step all kept tensors
+/// that ops of non-zero duration produced on it. So with W(group) = the sum of both over the group's ops, the groups on
+/// a device of capacity M have sum W <= M in every schedule that fits.
 
 /// Work and memory: the linear program min T with sum over classes of x(group, class) = 1, the load of class c at most
 /// D(c) T, and its bytes at most M(c), the capacities of its devices together.
 /// Proof: as work_bound, with a price v(c) >= 0 on the bytes of each class whose devices all have a capacity:
 ///
-///     sum over groups of min over c of (w(c) p'(group, c) + v(c) W(group))  <=  sum w(c) D(c) (T + g(c)) + sum v(c)
-///     M(c)
+///     sum over groups of min over c of (w(c) p'(group, c) + v(c) W(group))
+///         <=  sum w(c) D(c) (T + g(c)) + sum v(c) M(c)
 ///
-/// for whatever weights and prices. They are searched for by golden section where there are two classes and by
-/// multiplicative updates where there are more; 0 where no class is limited or all devices are of one class. For CPUs
-/// with much memory beside fast GPUs with little.
+/// for any weights and prices. They are searched for by golden section where there are two classes and by
+/// multiplicative updates where there are more; 0 where no class is limited or all devices are of one class. Pays
+/// where CPUs with much memory stand beside fast GPUs with little.
 Nanoseconds memory_work_bound(const Problem& problem);
 
-/// A transfer that memory forces.
+/// Longest chain through a transfer that memory forces.
 /// Proof: where the bytes W of a set of groups that the edges of the graph connect are more than the largest capacity,
 /// these groups are on two devices or more, and some edge between two of them crosses. A tensor that crosses from u to
 /// i takes at least its shortest time c, so T >= head(u) + p(u) + c + p(i) + tail(i), with the chains of

@@ -12,6 +12,7 @@
 
 #include "trainyard/cluster/routes.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/limits.hpp"
 #include "trainyard/core/nearest_name.hpp"
 
 namespace trainyard {
@@ -44,6 +45,26 @@ class Checker {
     for (std::size_t i = 0; i < spec.measured.size(); ++i)
       check_measured(spec.measured[i], fmt::format("/measured/{}", i));
     if (spec.fabric) check_fabric(*spec.fabric);
+    if (spec.devices.size() > limits::kDevices)
+      report("too-large", fmt::format("{} devices are more than {}", spec.devices.size(), limits::kDevices),
+             "describe a part of the machine", "");
+    throw_if_any();
+  }
+
+  /// Throws where routes between the devices over so many directions of links take too long to find or to keep.
+  void check_routed(std::size_t arcs) {
+    const std::size_t devices = spec_.devices.size();
+    constexpr const char* kHelp = "describe the machine as a [fabric], or a part of it";
+    if (devices > limits::kRoutedDevices)
+      report("too-large",
+             fmt::format("routes between {} devices: a cluster that lists links has at most {}", devices,
+                         limits::kRoutedDevices),
+             kHelp, "");
+    else if (arcs > limits::kRouteSteps / devices)
+      report("too-large",
+             fmt::format("routes of {} devices over {} directions of links and egresses take too long to find", devices,
+                         arcs),
+             kHelp, "");
     throw_if_any();
   }
 
@@ -299,7 +320,9 @@ Cluster make_cluster(ClusterSpec spec) {
     const Egress& egress = spec.egresses[i];
     const std::size_t from = checker.vertex(egress.device);
     const ChannelId own = add_channel({"egress:" + egress.device, egress.device, "", egress.gap, egress.broadcast});
-    for (std::size_t to = 0; to < spec.devices.size() && !only_egresses; ++to) {
+    if (only_egresses) continue;
+    checker.check_routed(arcs.size() + spec.devices.size());
+    for (std::size_t to = 0; to < spec.devices.size(); ++to) {
       if (to == from) continue;
       arcs.push_back({from, to, spec.links.size() + i, egress.latency, egress.bandwidth});
       held.push_back({own, ChannelId::none()});
@@ -307,6 +330,7 @@ Cluster make_cluster(ClusterSpec spec) {
   }
 
   const std::size_t devices = spec.devices.size();
+  if (!only_egresses) checker.check_routed(arcs.size());
   std::map<std::pair<std::size_t, std::size_t>, const GivenRoute*> given;
   for (const GivenRoute& route : spec.routes) given[{checker.vertex(route.from), checker.vertex(route.to)}] = &route;
   std::map<std::pair<std::size_t, std::size_t>, const MeasuredRoute*> measured;
@@ -373,6 +397,13 @@ Cluster make_cluster(ClusterSpec spec) {
             std::find(first, cluster.route_channels_.end(), channel) == cluster.route_channels_.end())
           cluster.route_channels_.push_back(channel);
       };
+      if (cluster.route_links_.size() + path.size() > limits::kRouteLinks) {
+        checker.report(
+            "too-large",
+            fmt::format("the routes between {} devices pass over more than {} links", devices, limits::kRouteLinks),
+            "describe the machine as a [fabric], or a part of it", "");
+        checker.throw_if_any();
+      }
       for (const std::size_t a : path) {
         latency += arcs[a].latency;
         bandwidth = std::min(bandwidth, arcs[a].bandwidth);

@@ -33,7 +33,7 @@ struct Device {
 
 enum class Duplex { full, half };
 /// `serial`: one transfer at a time. `none`: transfers never wait for each other. `fair`: many at a time, which share
-/// the bandwidth as simulate/fair_flows.hpp says; such a link has no gap.
+/// the bandwidth as simulate/model/fair_flows.hpp says; such a link has no gap.
 enum class Sharing { serial, none, fair };
 
 /// A link between two vertices (devices or switches), as its author declares it.
@@ -71,7 +71,7 @@ struct GivenRoute {
   friend bool operator==(const GivenRoute&, const GivenRoute&) = default;
 };
 
-/// What was measured from one device to another takes the place of what the links say; the links are still held.
+/// Measured times from one device to another replace those of the links; transfers still hold the links.
 struct MeasuredRoute {
   std::string from, to;
   Nanoseconds latency{};
@@ -99,26 +99,26 @@ struct ClusterSpec {
 /// A shared resource: one direction of a full-duplex link, both directions of a half-duplex one, a bus, or an egress.
 /// It carries one transfer at a time; a fair one any number, among which it divides its bandwidth.
 struct Channel {
-  std::string name;      // of the link, bus or egress ("egress:gpu0")
-  std::string from, to;  // of the direction; empty for a half-duplex link and a bus, `to` empty for an egress
+  std::string name;      // the link's, bus's or egress's ("egress:gpu0")
+  std::string from, to;  // ends of the direction; empty for a half-duplex link and a bus, `to` empty for an egress
   Nanoseconds gap{};
   bool broadcast = false;
   bool fair = false;
-  BytesPerSecond bandwidth{};  // of a fair one: what its transfers have together
+  BytesPerSecond bandwidth{};  // all transfers of a fair channel together
 
   friend bool operator==(const Channel&, const Channel&) = default;
 };
 
-/// How bytes get from one device to another: they hold all serial `channels` at once, and share the fair ones.
+/// The way of bytes from one device to another: they hold all serial `channels` at once, and share the fair ones.
 struct Route {
   Nanoseconds latency;       // the sum over the route's links
   BytesPerSecond bandwidth;  // the smallest of the route's links
   Hops<ChannelId> channels;  // distinct, in path order; valid while the cluster lives, as are the links
   Hops<LinkId> links;        // egress links count on after the declared links; a fabric's are numbered by FabricRoutes
-  std::uint32_t curve = 0;   // of a measured route
+  std::uint32_t curve = 0;   // MeasuredRoute::curve
 };
 
-/// What decides how long bytes take on a route, from the route's first channel to its last.
+/// Everything that decides how long bytes take on a route, from its first channel to its last.
 struct RouteClass {
   Nanoseconds latency;
   BytesPerSecond bandwidth;
@@ -156,7 +156,7 @@ class Cluster {
     return routes_[pair(from, to)].route_class;
   }
   std::span<const RouteClass> route_classes() const { return route_classes_; }
-  /// How many ordered pairs of devices each class has.
+  /// Ordered pairs of devices, by class.
   std::span<const std::size_t> route_class_sizes() const { return route_class_sizes_; }
 
   /// Where routes are not stored by pair: the routes of a fabric, null where there is none; and whether all routes from

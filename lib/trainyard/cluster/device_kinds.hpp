@@ -17,10 +17,10 @@ struct DeviceKind {
   std::string device_class;          // "gpu", "cpu"
   Bytes memory;                      // the nominal size, in GiB; drivers keep 1 to 3 % of it
   FlopsPerSecond peak;               // at the precision below, without sparsity
-  std::string precision;             // of the peak: what float32 training uses by default on this kind
+  std::string precision;             // the peak's: the default of float32 training on this kind
   BytesPerSecond memory_bandwidth;
   Nanoseconds launch_overhead;
-  std::string source;  // of every number above
+  std::string source;  // data sheet of every number above
 };
 
 /// Every known kind, oldest first.

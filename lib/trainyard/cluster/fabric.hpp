@@ -8,6 +8,7 @@
 
 #include "trainyard/cluster/hops.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/limits.hpp"
 #include "trainyard/core/quantity.hpp"
 
 namespace trainyard {
@@ -29,19 +30,19 @@ namespace trainyard {
 /// hops through another device.
 struct FabricSpec {
   enum class Leaf { rail, rack };
-  static constexpr std::size_t kMostDevices = 65'536;
+  static constexpr std::size_t kMostDevices = limits::kDevices;
 
   std::size_t hosts = 0;
   std::size_t devices_per_host = 0;
   BytesPerSecond port_bandwidth{};  // where there are several devices to a host
   Nanoseconds port_latency{};
-  // What follows counts where there are several hosts.
+  // The rest counts where there are several hosts.
   std::size_t nics_per_host = 0;  // divides devices_per_host
   BytesPerSecond nic_bandwidth{};
   Nanoseconds nic_latency{};
   Leaf leaf = Leaf::rail;
   std::size_t hosts_per_leaf = 0;
-  double oversubscription = 1;  // what the cards of a leaf carry over what its links to the spines carry
+  double oversubscription = 1;  // bandwidth of a leaf's cards over that of its links to the spines
   Nanoseconds uplink_latency{};
 
   std::size_t device_count() const { return hosts * devices_per_host; }
@@ -53,7 +54,7 @@ struct FabricSpec {
 
 namespace detail {
 
-/// What is wrong with a fabric of so many devices, with pointers such as "/fabric/hosts".
+/// Everything wrong with a fabric of so many devices, with pointers such as "/fabric/hosts".
 std::vector<Finding> check_fabric(const FabricSpec& spec, std::size_t devices);
 
 /// The routes of a fabric whose specification has been checked. Link i has the channels 2 i, away from the devices, and
@@ -62,7 +63,7 @@ class FabricRoutes {
  public:
   explicit FabricRoutes(const FabricSpec& spec);
 
-  /// How two devices reach each other: what they share.
+  /// The way between two devices: by the smallest part of the fabric that they share.
   enum class Way : std::uint8_t { host, leaf, spine };
   static constexpr std::size_t kWays = 3;
   /// from != to.
@@ -89,7 +90,7 @@ class FabricRoutes {
   struct LinkEnds {
     std::string from, to;
   };
-  /// Of every link, in order: device to host ("host0"), device or card ("nic0", where devices share it) to leaf
+  /// Link names, in order: device to host ("host0"), device or card ("nic0", where devices share it) to leaf
   /// ("leaf0"), leaf to spine ("spine0").
   std::vector<LinkEnds> links(const std::vector<std::string>& device_names) const;
 
@@ -98,7 +99,7 @@ class FabricRoutes {
     std::uint32_t host = 0;
     std::uint32_t nic = 0;      // the link of its card
     std::uint32_t uplinks = 0;  // the first link of its leaf to a spine
-    std::uint32_t spine = 0;    // what is sent to it passes this one
+    std::uint32_t spine = 0;    // transfers to it pass this spine
   };
   FabricSpec spec_;
   std::vector<Seat> seats_;  // by device

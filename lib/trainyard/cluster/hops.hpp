@@ -10,7 +10,7 @@
 
 namespace trainyard {
 
-/// What a route passes, in order: a view of where it is stored, or held here where it was computed (kMost at most).
+/// The hops of a route, in order: a view of where it is stored, or held here where it was computed (kMost at most).
 template <class T>
 class Hops {
  public:

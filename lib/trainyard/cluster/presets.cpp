@@ -10,7 +10,6 @@
 #include <limits>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"

@@ -14,7 +14,7 @@ namespace trainyard {
 struct ClusterPreset {
   std::string name;     // "dgx1-v100"
   std::string summary;  // one line
-  std::string source;   // of its topology, rates and latencies
+  std::string source;   // data sheets of topology, rates and latencies
 };
 
 /// Also built in, for any N from 1 to 64 and any device kind or alias: "4xV100". How they are joined follows the kind:
@@ -31,7 +31,7 @@ inline constexpr std::string_view kClusterPattern = "NxKIND";
 inline constexpr std::string_view kClusterPatternSummary =
     "N devices of one kind (N from 1 to 64), joined as that kind usually is: 4xV100, 8xA100";
 
-/// And for any H, G and device kind H hosts of G devices on a two-level fabric (cluster/fabric.hpp): "128x8xH100". Each
+/// For any H, G and device kind H hosts of G devices on a two-level fabric (cluster/fabric.hpp): "128x8xH100". Each
 /// device has a port to its host's switch, as above; of H100, H200 and A100 each has a network card, on a leaf for its
 /// rail of 32 hosts; of V100 every two share one, otherwise all of a host share one, on a leaf for 32 hosts. As many
 /// spines as cards on a leaf.

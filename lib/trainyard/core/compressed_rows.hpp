@@ -35,7 +35,7 @@ class CompressedRows {
     return {values_.data() + starts_[key.index()], values_.data() + starts_[key.index() + 1]};
   }
 
-  /// Where each row starts in `values()`; one more entry than there are rows.
+  /// The start of each row in `values()`; one more entry than there are rows.
   const std::vector<std::uint32_t>& starts() const { return starts_; }
   const std::vector<Value>& values() const { return values_; }
 

@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-/// Where a finding is. Readers that know positions fill line and column (from 1); others leave them 0.
+/// The place of a finding. Readers that know positions fill line and column (from 1); others leave them 0.
 struct Location {
   std::string file;
   int line = 0;

@@ -29,6 +29,8 @@ class IdMap {
   std::size_t size() const { return values_.size(); }
   bool empty() const { return values_.empty(); }
   void assign(std::size_t size, const Value& value) { values_.assign(size, value); }
+  void clear() { values_.clear(); }
+  void resize(std::size_t size) { values_.resize(size); }
   void push_back(Value value) { values_.push_back(std::move(value)); }
   IdRange<IdType> ids() const { return IdRange<IdType>{values_.size()}; }
 
@@ -36,6 +38,8 @@ class IdMap {
   auto end() { return values_.end(); }
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }
+  auto data() { return values_.data(); }
+  auto data() const { return values_.data(); }
   const std::vector<Value>& values() const { return values_; }
 
   friend bool operator==(const IdMap&, const IdMap&) = default;

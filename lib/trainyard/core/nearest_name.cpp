@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <vector>
 
+#include "trainyard/core/text.hpp"
+
 namespace trainyard {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+constexpr std::size_t kLongestGuess = 100;  // bytes: distances take the product of two lengths
 
 bool begins_with(std::string_view text, std::string_view start) {
-  return text.size() >= start.size() &&
-         std::equal(start.begin(), start.end(), text.begin(), [](char a, char b) { return lower(a) == lower(b); });
+  return text.size() >= start.size() && std::equal(start.begin(), start.end(), text.begin(), [](char a, char b) {
+           return detail::lower_case(a) == detail::lower_case(b);
+         });
 }
 
 }  // namespace
@@ -25,9 +28,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
     current[0] = i;
     std::size_t least = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      const bool same = detail::lower_case(a[i - 1]) == detail::lower_case(b[j - 1]);
       current[j] = std::min({previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (same ? 0 : 1)});
-      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      const bool swapped = i > 1 && j > 1 && detail::lower_case(a[i - 1]) == detail::lower_case(b[j - 2]) &&
+                           detail::lower_case(a[i - 2]) == detail::lower_case(b[j - 1]);
       if (swapped) current[j] = std::min(current[j], before[j - 2] + 1);
       least = std::min(least, current[j]);
     }
@@ -39,21 +43,26 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
 }
 
 std::optional<std::string> nearest_name(std::string_view name, std::span<const std::string> candidates) {
-  std::size_t limit = std::max<std::size_t>(1, name.size() / 3);
+  if (name.size() > kLongestGuess) return std::nullopt;
+  const std::size_t limit = std::max<std::size_t>(1, name.size() / 3);
   const std::string* best = nullptr;
+  std::size_t least = limit + 1;
   for (const std::string& candidate : candidates) {
     if (candidate.size() <= 1 && name.size() <= 1) continue;  // one letter is not like another
-    const std::size_t distance = edit_distance(name, candidate, limit);
-    if (distance > limit) continue;
+    if (least == 0) break;
+    const std::size_t distance = edit_distance(name, candidate, least - 1);
+    if (distance >= least) continue;  // only a strictly nearer one replaces it
     best = &candidate;
-    if (distance == 0) break;
-    limit = distance - 1;  // only a strictly nearer one replaces it
+    least = distance;
   }
-  if (best) return *best;
-  for (const std::string& candidate : candidates)
-    if ((name.size() >= 3 && begins_with(candidate, name)) || (candidate.size() >= 3 && begins_with(name, candidate)))
-      return candidate;
-  return std::nullopt;
+  const auto first = [&](const auto& is_meant) -> std::optional<std::string> {
+    const auto at = std::ranges::find_if(candidates, is_meant);
+    return at == candidates.end() ? std::nullopt : std::optional{*at};
+  };
+  if (least > 1 && name.size() >= 3)
+    if (auto longer = first([&](const std::string& each) { return begins_with(each, name); })) return longer;
+  if (best != nullptr) return *best;
+  return first([&](const std::string& each) { return each.size() >= 3 && begins_with(name, each); });
 }
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {

@@ -21,7 +21,7 @@ MeasuredRoute measured_route(const Calibration& calibration, const CalibratedLin
   return {from, to, curve.latency(), curve.bandwidth(), curve_number(calibration, link, same_devices)};
 }
 
-/// Of the links that `fits`, the one to predict by: measured alone, then pinned, then the first.
+/// The link to predict by among those that `fits`: one measured alone, then a pinned one, then the first.
 template <class Fits>
 const CalibratedLink* best_link(const std::vector<CalibratedLink>& links, const Fits& fits) {
   const CalibratedLink* best = nullptr;
@@ -141,7 +141,7 @@ CostModel cost_model(const Calibration& calibration) {
   return costs;
 }
 
-ClusterSpec calibrated(ClusterSpec spec, const Calibration& calibration, CalibrationMatch* match) {
+CalibratedCluster calibrated(ClusterSpec spec, const Calibration& calibration) {
   CalibrationMatch matched;
   for (Device& device : spec.devices) {
     const std::string& kind = cost_kind(device);
@@ -157,8 +157,7 @@ ClusterSpec calibrated(ClusterSpec spec, const Calibration& calibration, Calibra
     if (known->memory_bandwidth.value > 0) device.memory_bandwidth = known->memory_bandwidth;
   }
   calibrate_routes(spec, calibration, matched);
-  if (match) *match = std::move(matched);
-  return spec;
+  return {std::move(spec), std::move(matched)};
 }
 
 }  // namespace trainyard

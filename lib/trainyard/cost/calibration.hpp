@@ -17,9 +17,9 @@
 namespace trainyard {
 
 struct CalibratedDevice {
-  std::string kind;  // what costs are looked up by
+  std::string kind;  // the key of costs (cost_kind)
   std::string device_class, name;
-  FlopsPerSecond peak{};  // what the efficiencies are shares of; 0: no efficiencies
+  FlopsPerSecond peak{};  // the whole of the efficiencies; 0: no efficiencies
   BytesPerSecond memory_bandwidth{};
   std::optional<Nanoseconds> launch_overhead, gap, handoff;
   Details details;
@@ -33,7 +33,7 @@ struct CalibratedOp {
   std::string graph, op;
   std::string signature, type;
   MeasureMode mode = MeasureMode::step;
-  Nanoseconds mean;  // what is predicted: means add up, medians do not
+  Nanoseconds mean;  // the prediction: means add up, medians do not
   Nanoseconds median, p10, p90;
   Nanoseconds mean_low, mean_high;  // 95 % interval of the mean
   std::int64_t kept = 0, dropped = 0;
@@ -45,7 +45,7 @@ struct CalibratedOp {
   friend bool operator==(const CalibratedOp&, const CalibratedOp&) = default;
 };
 
-/// How well a line fits what was measured. Relative residuals are |measured - fitted| / measured.
+/// Quality of a line fitted to measured times. Relative residuals are |measured - fitted| / measured.
 struct FitQuality {
   std::int64_t points = 0, held_out = 0;
   double r2 = 0;
@@ -87,7 +87,7 @@ struct CalibratedLink {
   bool pinned = true;
   std::vector<std::string> beside;
   std::vector<TransferSegment> segments;
-  std::vector<Interval> latency_ns, ns_per_byte;  // of each segment; or empty
+  std::vector<Interval> latency_ns, ns_per_byte;  // by segment; or empty
   FitQuality quality;
 
   friend bool operator==(const CalibratedLink&, const CalibratedLink&) = default;
@@ -117,16 +117,21 @@ struct Calibration {
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
-/// The costs that a calibration gives; what it does not know is answered as without it. Of several modes of one op,
-/// `step` wins over `hot`, and `hot` over `cold`.
+/// The costs that a calibration gives; ops that it does not know cost what they cost without it. Of several modes of
+/// one op, `step` wins over `hot`, and `hot` over `cold`.
 CostModel cost_model(const Calibration& calibration);
 
-/// What of a cluster a calibration speaks of.
+/// How much of a cluster a calibration knows.
 struct CalibrationMatch {
   std::size_t devices = 0;             // whose kind was calibrated
   std::size_t routes = 0;              // ordered pairs of devices that were measured
-  std::size_t routes_by_kind = 0;      // that take the times of another pair of the same kinds
+  std::size_t routes_by_kind = 0;      // pairs that take the times of another pair of their kinds
   std::vector<std::string> unmatched;  // kinds of devices that it does not know
+};
+
+struct CalibratedCluster {
+  ClusterSpec spec;
+  CalibrationMatch match;
 };
 
 /// The cluster with what was measured in place of what its author wrote: launch overhead, gap, peak and memory
@@ -135,9 +140,9 @@ struct CalibrationMatch {
 /// A route from a to b is measured where the calibration has a link of these names, alone and, if there is one, pinned.
 /// Else, in clusters of at most 256 devices, it takes the times of the first link between devices of these two kinds,
 /// if all such links of the calibration lead over one path and all routes of the cluster between the two kinds are
-/// alike. Of a fabric, whose routes have no times of their own, routes within a host take latency and bandwidth of that
+/// alike. In a fabric, whose routes have no times of their own, routes within a host take latency and bandwidth of that
 /// link (to within a nanosecond), whatever its size, where all devices are of one kind; routes between hosts keep the
 /// fabric's.
-ClusterSpec calibrated(ClusterSpec spec, const Calibration& calibration, CalibrationMatch* match = nullptr);
+CalibratedCluster calibrated(ClusterSpec spec, const Calibration& calibration);
 
 }  // namespace trainyard

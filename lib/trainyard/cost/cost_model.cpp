@@ -1,28 +1,12 @@
 #include "trainyard/cost/cost_model.hpp"
 
 #include <algorithm>
-#include <cassert>
-#include <cmath>
+
+#include "trainyard/cost/costs.hpp"
+#include "trainyard/cost/speeds.hpp"
 
 namespace trainyard {
 namespace {
-
-bool allows(const Graph& graph, OpId op, const Device& device) {
-  const auto kinds = graph.device_kinds(op);
-  return kinds.empty() || std::ranges::any_of(kinds, [&](const std::string& kind) {
-           return kind == device.name || (!device.kind.empty() && kind == device.kind) ||
-                  (!device.device_class.empty() && kind == device.device_class);
-         });
-}
-
-std::optional<Nanoseconds> given_time(const Graph& graph, OpId op, const Device& device) {
-  for (const std::string* name : {&device.name, &device.kind, &device.device_class}) {
-    if (name->empty()) continue;
-    for (const GivenTime& given : graph.given_times(op))
-      if (given.on == *name) return given.time;
-  }
-  return std::nullopt;
-}
 
 /// Nothing where the device lacks a rate that the op needs.
 std::optional<Nanoseconds> roofline(const Graph& graph, OpId op, const Device& device,
@@ -40,25 +24,14 @@ std::optional<Nanoseconds> roofline(const Graph& graph, OpId op, const Device& d
 
 }  // namespace
 
-Nanoseconds at_speed(Nanoseconds time, double speed) {
-  assert(speed > 0);
-  if (speed == 1) return time;
-  const double scaled = std::floor(static_cast<double>(time.count) / speed + 0.5);
-  return scaled >= static_cast<double>(kLongestTime.count) ? kLongestTime
-                                                           : Nanoseconds{static_cast<std::int64_t>(scaled)};
-}
+static_assert(OpCosts<CostModel>);
 
 std::optional<OpCost> CostModel::op_cost(const Graph& graph, OpId op, const Device& device) const {
-  if (!allows(graph, op, device)) return std::nullopt;
-  if (const auto given = given_time(graph, op, device))
-    return OpCost{at_speed(*given, speed_of(device)), CostSource::graph};
-
   const std::string& kind = cost_kind(device);
   const double slower = co_running > 1 ? co_run.factor(kind, graph.type(op), co_running) : 1;
   const auto launched = [&](Nanoseconds time, CostSource source) {
     time = at_speed(time, 1 / slower);
-    const Nanoseconds whole = std::min(time, kLongestTime - device.launch_overhead) + device.launch_overhead;
-    return OpCost{at_speed(whole, speed_of(device)), source};
+    return OpCost{std::min(time, kLongestTime - device.launch_overhead) + device.launch_overhead, source};
   };
   if (!table.empty()) {
     if (const auto time = table.find_op(kind, graph.name(op), graph.signature(op)))
@@ -78,60 +51,27 @@ std::optional<OpCost> CostModel::op_cost(const Graph& graph, OpId op, const Devi
   const auto measured = measured_efficiencies.find(kind);
   const bool fitted = measured != measured_efficiencies.end() && measured->second.has(graph.type(op));
   const auto time = roofline(graph, op, device, fitted ? measured->second : efficiencies);
-  return time ? std::optional{launched(*time, fitted ? CostSource::calibrated_roofline : CostSource::roofline)}
-              : std::nullopt;
+  const CostSource source = fitted                                ? CostSource::calibrated_roofline
+                            : is_unknown_operator(graph.type(op)) ? CostSource::unknown_operator
+                                                                  : CostSource::roofline;
+  return time ? std::optional{launched(*time, source)} : std::nullopt;
 }
-
-Nanoseconds CostModel::transfer_time(Bytes bytes, const Route& route) const {
-  const RouteClass rates{route.latency, route.bandwidth, route.curve};
-  return transfer_latency(rates) + byte_time(bytes, rates);
-}
-
-Nanoseconds CostModel::transfer_latency(const RouteClass& route) const { return at_speed(route.latency, link_speed); }
 
 Nanoseconds CostModel::byte_time(Bytes bytes, const RouteClass& route) const {
-  if (route.curve == 0 || route.curve > curves.size() || bytes.count == 0)
-    return at_speed(time_for(bytes, route.bandwidth), link_speed);
-  const Nanoseconds whole = nanoseconds_from_seconds(curves[route.curve - 1].time_ns(bytes) * 1e-9);
-  return at_speed(std::max(whole - route.latency, Nanoseconds{0}), link_speed);
+  const TransferCurve* curve = curve_of(route);
+  if (!curve || bytes.count == 0) return time_for(bytes, route.bandwidth);
+  const Nanoseconds whole = nanoseconds_from_seconds(curve->time_ns(bytes) * 1e-9);
+  return std::max(whole - route.latency, Nanoseconds{0});
 }
 
-const char* name_of(CostSource source) {
-  switch (source) {
-    case CostSource::graph:
-      return "graph";
-    case CostSource::calibrated_op:
-      return "calibrated-op";
-    case CostSource::calibrated_signature:
-      return "calibrated-signature";
-    case CostSource::fit:
-      return "fit";
-    case CostSource::fit_outside:
-      return "fit-outside";
-    case CostSource::calibrated_roofline:
-      return "calibrated-roofline";
-    case CostSource::roofline:
-      return "roofline";
-  }
-  return "";
+Evidence CostModel::transfer_evidence(Bytes bytes, const RouteClass& route) const {
+  const TransferCurve* curve = curve_of(route);
+  return curve ? curve->evidence(bytes) : Evidence::estimated;
 }
 
-Evidence evidence_of(CostSource source) {
-  switch (source) {
-    case CostSource::graph:
-      return Evidence::given;
-    case CostSource::calibrated_op:
-    case CostSource::calibrated_signature:
-      return Evidence::measured;
-    case CostSource::fit:
-      return Evidence::interpolated;
-    case CostSource::fit_outside:
-      return Evidence::transferred;
-    case CostSource::calibrated_roofline:
-    case CostSource::roofline:
-      break;
-  }
-  return Evidence::estimated;
+bool CostModel::alike(const Device& a, const Device& b) const {
+  return a.kind == b.kind && a.device_class == b.device_class && a.peak == b.peak &&
+         a.memory_bandwidth == b.memory_bandwidth && a.launch_overhead == b.launch_overhead;
 }
 
 const std::string& cost_kind(const Device& device) { return device.kind.empty() ? device.device_class : device.kind; }

@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-/// What share of a device's peak FLOP rate and of its memory bandwidth ops of one type reach. Both in (0, 1].
+/// The shares of a device's peak FLOP rate and memory bandwidth that ops of one type reach. Both in (0, 1].
 struct Efficiency {
   double compute = 1;
   double memory = 1;
@@ -23,7 +23,7 @@ class EfficiencyTable {
   EfficiencyTable() = default;
   explicit EfficiencyTable(Efficiency otherwise) : otherwise_(otherwise) {}
 
-  /// What large training kernels reach on GPUs; each number with its reason in efficiency.cpp. They are estimates:
+  /// Efficiencies of large training kernels on GPUs; each number with its reason in efficiency.cpp. They are estimates:
   /// single ops are off by tens of percent (published rooflines: 25 to 55 %), and only measured times do better.
   static EfficiencyTable standard();
 

@@ -4,7 +4,7 @@
 
 namespace trainyard {
 
-/// How a predicted time is known.
+/// Provenance of a predicted time.
 ///
 ///     given        the graph or the author says so
 ///     measured     this very op, or one of its signature, was timed on this kind of device

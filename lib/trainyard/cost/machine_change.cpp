@@ -5,6 +5,9 @@
 #include <cmath>
 #include <utility>
 
+#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/cost/speeds.hpp"
+
 namespace trainyard {
 namespace {
 
@@ -43,7 +46,7 @@ void change_links(ClusterSpec& spec, const MachineChange& change) {
   }
 }
 
-/// What the links of a route declare.
+/// Latency and bandwidth that the links of a route declare.
 struct Declared {
   double latency = 0, bandwidth = 0;
 };
@@ -60,8 +63,8 @@ Declared declared(const ClusterSpec& spec, const Route& route) {
   return sum;
 }
 
-/// Measured routes follow their links.
-void change_measured(ClusterSpec& spec, const Cluster& cluster, CostModel& costs) {
+/// Measured routes follow their links, with curves of their own.
+void change_measured(ClusterSpec& spec, const Cluster& cluster, std::vector<TransferCurve>& curves) {
   for (MeasuredRoute& measured : spec.measured) {
     const auto from = cluster.find_device(measured.from), to = cluster.find_device(measured.to);
     const Route route = cluster.route(*from, *to);
@@ -71,14 +74,14 @@ void change_measured(ClusterSpec& spec, const Cluster& cluster, CostModel& costs
     if (faster == 1 && nearer == 1) continue;
     measured.bandwidth = measured.bandwidth * faster;
     measured.latency = at_speed(measured.latency, nearer);
-    if (measured.curve == 0 || measured.curve > costs.curves.size()) continue;
-    TransferCurve curve = costs.curves[measured.curve - 1];
+    if (measured.curve == 0 || measured.curve > curves.size()) continue;
+    TransferCurve curve = curves[measured.curve - 1];
     for (TransferSegment& segment : curve.segments) {
       segment.latency_ns /= nearer;
       segment.ns_per_byte /= faster;
     }
-    costs.curves.push_back(std::move(curve));
-    measured.curve = static_cast<std::uint32_t>(costs.curves.size());
+    curves.push_back(std::move(curve));
+    measured.curve = static_cast<std::uint32_t>(curves.size());
   }
 }
 
@@ -101,16 +104,15 @@ void keep_routes(ClusterSpec& spec, const Cluster& cluster) {
 
 }  // namespace
 
-ChangedMachine changed_machine(const Cluster& cluster, const CostModel& costs, std::span<const MachineChange> changes) {
+ChangedMachine changed_machine(const Cluster& cluster, const Costs& costs, std::span<const MachineChange> changes) {
   ClusterSpec spec = cluster.spec();
-  ChangedMachine result{{}, costs};
+  Costs changed = costs;
+  Speeds speeds = costs.speeds();
   bool links = false;
   for (const MachineChange& change : changes) {
     assert(change.factor > 0);
-    for (const DeviceId device : change.devices) {
-      double& speed = result.costs.device_speeds.try_emplace(cluster.device(device).name, 1.0).first->second;
-      speed *= change.factor;
-    }
+    for (const DeviceId device : change.devices)
+      speeds.devices.try_emplace(cluster.device(device).name, 1.0).first->second *= change.factor;
     for (const DeviceId device : change.memories)
       if (auto& memory = spec.devices[device.index()].memory)
         memory = Bytes{static_cast<std::int64_t>(std::min(
@@ -122,10 +124,12 @@ ChangedMachine changed_machine(const Cluster& cluster, const CostModel& costs, s
   }
   if (links) {
     keep_routes(spec, cluster);
-    change_measured(spec, cluster, result.costs);
+    const CostModel* standard = costs.target<CostModel>();
+    CostModel model = standard ? *standard : CostModel{};
+    change_measured(spec, cluster, model.curves);
+    if (standard) changed = std::move(model);
   }
-  result.cluster = make_cluster(std::move(spec));
-  return result;
+  return {make_cluster(std::move(spec)), changed.at(std::move(speeds))};
 }
 
 }  // namespace trainyard

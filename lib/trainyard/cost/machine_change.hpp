@@ -5,11 +5,11 @@
 
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/core/id.hpp"
-#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/cost/costs.hpp"
 
 namespace trainyard {
 
-/// What if parts of a machine were `factor` times as good; below 1: worse.
+/// A what-if: parts of a machine are `factor` times as good; below 1: worse.
 struct MachineChange {
   double factor = 2;                   // more than 0
   std::vector<DeviceId> devices = {};  // every op there takes 1 / factor of its time
@@ -17,7 +17,7 @@ struct MachineChange {
   /// Route::links. Links of one fair bus have one bandwidth: all of them change with one.
   std::vector<LinkId> links = {};
   std::vector<DeviceId> memories = {};  // capacity x factor
-  // Of a cluster with a fabric, in place of links: what joins the devices of a host, what joins hosts.
+  // In place of links, where there is a fabric: the ports that join devices of a host, the network between hosts.
   bool ports = false, network = false;
 
   friend bool operator==(const MachineChange&, const MachineChange&) = default;
@@ -25,13 +25,13 @@ struct MachineChange {
 
 struct ChangedMachine {
   Cluster cluster;
-  CostModel costs;
+  Costs costs;
 };
 
 /// The machine with all the changes made, one after the other. Routes stay what they are on clusters of up to
 /// `kKeptRoutes` devices; beyond, a path that becomes better is taken. A route that was measured changes in the
 /// proportion in which the latency and the bandwidth of its links do. Throws InputError as make_cluster does.
 inline constexpr std::size_t kKeptRoutes = 256;
-ChangedMachine changed_machine(const Cluster& cluster, const CostModel& costs, std::span<const MachineChange> changes);
+ChangedMachine changed_machine(const Cluster& cluster, const Costs& costs, std::span<const MachineChange> changes);
 
 }  // namespace trainyard

@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-/// What a measurement was made with and on, in words: recorded, never computed with.
+/// Tools and machine of a measurement, in words: recorded, never computed with.
 using Details = std::map<std::string, std::string, std::less<>>;
 
 /// The program that measured.
@@ -25,7 +25,7 @@ struct ToolInfo {
 struct HostInfo {
   std::string cpu, kernel, governor;  // governor: empty where it is not known
   std::int64_t cores = 0;
-  std::optional<double> compute_swing, copy_swing;  // of arithmetic in registers, of copies through memory
+  std::optional<double> compute_swing, copy_swing;  // arithmetic in registers; copies through memory
 
   friend bool operator==(const HostInfo&, const HostInfo&) = default;
 };
@@ -46,7 +46,7 @@ struct Samples {
 
 struct ProfiledDevice {
   std::string name;          // as measurements name it
-  std::string kind;          // what costs are looked up by; empty: the class stands for it
+  std::string kind;          // the key of costs; empty: the class stands for it
   std::string device_class;  // "gpu", "cpu"
   std::string backend;       // "cpu", "cuda"
   FlopsPerSecond peak{};     // 0: not known
@@ -56,7 +56,7 @@ struct ProfiledDevice {
   friend bool operator==(const ProfiledDevice&, const ProfiledDevice&) = default;
 };
 
-/// How an op was timed: in its place in a step, again and again alone, or alone with cold caches.
+/// The setting in which an op was timed: in its place in a step, again and again alone, or alone with cold caches.
 enum class MeasureMode : std::uint8_t { step, hot, cold };
 
 /// Times of one op on one device.
@@ -66,7 +66,7 @@ struct OpMeasurement {
   MeasureMode mode = MeasureMode::step;
   Flops flops;
   Bytes bytes;                    // read and written in the device's memory
-  std::int64_t threads = 0;       // that the op ran on; 0: not said
+  std::int64_t threads = 0;       // of the op; 0: not said
   std::int64_t busy_devices = 1;  // devices sharing the memory that ran ops at the same time, this one included
   std::string source;             // "host", "event", "cupti"
   Details details;                // kernels, algorithm, workspace, math type
@@ -78,7 +78,7 @@ struct OpMeasurement {
 /// Times of transfers of each size from one device to another.
 struct SizeMeasurement {
   Bytes bytes;
-  Samples samples;  // of one transfer each
+  Samples samples;  // one transfer each
 
   friend bool operator==(const SizeMeasurement&, const SizeMeasurement&) = default;
 };
@@ -94,7 +94,7 @@ struct LinkMeasurement {
   friend bool operator==(const LinkMeasurement&, const LinkMeasurement&) = default;
 };
 
-/// Times of something that is no op: `dispatch` of an op by its worker, `handoff` of a result to a waiting worker,
+/// Times beside ops: `dispatch` of an op by its worker, `handoff` of a result to a waiting worker,
 /// `launch` of a kernel as far as it delays it, `gap` in which a device is blocked after an op.
 struct OverheadMeasurement {
   std::string device;
@@ -113,7 +113,7 @@ struct StepMeasurement {
   friend bool operator==(const StepMeasurement&, const StepMeasurement&) = default;
 };
 
-/// What was measured on one machine: every sample, nothing fitted.
+/// Measurements of one machine: every sample, nothing fitted.
 struct Profile {
   std::string name;
   std::string created;  // "2026-11-21T02:55:00Z"

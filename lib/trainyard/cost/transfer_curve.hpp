@@ -17,7 +17,7 @@ struct TransferSegment {
   friend bool operator==(const TransferSegment&, const TransferSegment&) = default;
 };
 
-/// How long bytes take on one route, measured: segments by ascending size. Sizes below the first segment take its line,
+/// Measured times of bytes on one route: segments by ascending size. Sizes below the first segment take its line,
 /// and those above the last the last one's; between two segments the larger one's.
 struct TransferCurve {
   std::vector<TransferSegment> segments;  // at least one

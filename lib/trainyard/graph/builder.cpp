@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/graph/cycle.hpp"
+#include "trainyard/graph/topological_order.hpp"
 
 namespace trainyard {
 namespace {
@@ -183,8 +186,8 @@ void GraphBuilder::check(const OpView& op, OpId id, OpId same_name) {
 }
 
 void GraphBuilder::check_times(const OpView& op, const std::string& here) {
-  for (std::size_t k = 0; k < op.times.size(); ++k) {
-    const OpView::Time& given = op.times[k];
+  std::set<std::string_view> named;
+  for (const OpView::Time& given : op.times) {
     const auto at = [&] { return fmt::format("{}/times_ns/{}", here, pointer_token(given.on)); };
     if (given.time < Nanoseconds{0})
       report(
@@ -194,9 +197,8 @@ void GraphBuilder::check_times(const OpView& op, const std::string& here) {
     if (given.time > kLongestTime)
       report("too-large", fmt::format("the time of op '{}' on '{}' is over 2^62 ns (146 years)", op.name, given.on), "",
              at());
-    for (std::size_t earlier = 0; earlier < k; ++earlier)
-      if (op.times[earlier].on == given.on)
-        report("duplicate-name", fmt::format("op '{}' gives two times for '{}'", op.name, given.on), "keep one", at());
+    if (!named.insert(given.on).second)
+      report("duplicate-name", fmt::format("op '{}' gives two times for '{}'", op.name, given.on), "keep one", at());
   }
 }
 
@@ -277,7 +279,7 @@ void GraphBuilder::find_order(Edges edges) {
   std::vector<std::pair<OpId, OpId>> successors = std::move(edges.before);
   for (const auto& [tensor, consumer] : edges.consumers) successors.emplace_back(graph_.producer(tensor), consumer);
   const CompressedRows<OpId, OpId> next(count, successors);
-  graph_.topological_order_ = topological_sort(next);
+  graph_.topological_order_ = topological_order<OpId>(count, successors_in(next));
   if (graph_.topological_order_.size() < count) throw_cycle(graph_, find_cycle(next));
 }
 

@@ -39,7 +39,7 @@ struct OpSpec {
   std::vector<std::string> after = {};  // op names
 };
 
-/// The same, where the texts lie elsewhere: what a reader of large files fills in again for every op. Its fields are
+/// An op whose texts lie elsewhere: a reader of large files fills one in again for every op. Its fields are
 /// those of OpSpec.
 struct OpView {
   struct Time {

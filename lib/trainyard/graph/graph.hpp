@@ -94,7 +94,7 @@ class Graph {
   /// Lookup by name, O(number of ops) the simple way; build an index where many are needed.
   std::optional<OpId> find_op(std::string_view name) const;
 
-  /// What the graph holds in memory, edges and names included.
+  /// Memory that the graph holds, edges and names included.
   std::size_t memory_bytes() const;
 
   friend bool operator==(const Graph&, const Graph&) = default;

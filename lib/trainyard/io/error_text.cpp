@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <string_view>
 
-#include "trainyard/io/json_write.hpp"
+#include "trainyard/core/printable.hpp"
+#include "trainyard/core/text.hpp"
+#include "trainyard/io/json/json_write.hpp"
 
 namespace trainyard {
 namespace {
 
 constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[1;31m", kCyan = "\x1b[36m", kPlain = "\x1b[0m";
 
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-/// What the caret line underlines from byte `at`: a string with its quotes, else up to the next delimiter; at least one
+/// Length of the underlined text from byte `at`: a string with its quotes, else up to the next delimiter; at least one
 /// character.
 std::string_view token_at(std::string_view line, std::size_t at) {
   if (at >= line.size()) return {};
@@ -26,17 +26,20 @@ std::string_view token_at(std::string_view line, std::size_t at) {
     end = std::min(line.find_first_of(" \t,:{}[]", at), line.size());
     end = std::max(end, at + 1);
   }
-  while (end < line.size() && continues_character(line[end])) ++end;
+  while (end < line.size() && detail::continues_character(line[end])) ++end;
   return line.substr(at, end - at);
 }
 
-/// Control characters would move the cursor or worse.
-std::string printable(std::string_view text) {
-  std::string out{text};
-  std::replace_if(
-      out.begin(), out.end(), [](char c) { return (static_cast<unsigned char>(c) < ' ' && c != '\t') || c == 0x7F; },
-      '?');
-  return out;
+/// A message may have further lines, which begin with kIndent; a name that holds the end of a line makes none.
+std::string printable_message(std::string_view message) {
+  constexpr std::string_view kIndent = "\n      ";
+  std::string out;
+  for (std::size_t end = message.find(kIndent); end != std::string_view::npos; end = message.find(kIndent)) {
+    out += printable(message.substr(0, end));
+    out += kIndent;
+    message.remove_prefix(end + kIndent.size());
+  }
+  return out + printable(message);
 }
 
 std::string excerpt(const Location& at, bool color) {
@@ -45,12 +48,12 @@ std::string excerpt(const Location& at, bool color) {
   std::size_t byte = 0;
   for (int i = 1; i < column && byte < line.size(); ++i) do
       ++byte;
-    while (byte < line.size() && continues_character(line[byte]));
+    while (byte < line.size() && detail::continues_character(line[byte]));
   std::string space;  // as wide as what stands before the caret
   for (const char c : line.substr(0, byte))
-    if (!continues_character(c)) space += c == '\t' ? '\t' : ' ';
+    if (!detail::continues_character(c)) space += c == '\t' ? '\t' : ' ';
   const std::string_view token = token_at(line, byte);
-  const auto width = std::count_if(token.begin(), token.end(), [](char c) { return !continues_character(c); });
+  const auto width = std::count_if(token.begin(), token.end(), [](char c) { return !detail::continues_character(c); });
   const std::string carets(static_cast<std::size_t>(std::max<std::ptrdiff_t>(width, 1)), '^');
   return fmt::format("{:>5} | {}\n{:>5} | {}{}{}{}\n", at.line, printable(line), "", space, color ? kRed : "", carets,
                      color ? kPlain : "");
@@ -69,20 +72,16 @@ std::string error_text(const Finding& finding, const ErrorTextOptions& options) 
   if (at.line > 0) place += fmt::format("{}:{}:", at.line, at.column);
   if (!place.empty()) out += paint(kBold, place) + " ";
   out += paint(kRed, finding.code.empty() ? "error" : fmt::format("error[{}]", finding.code));
-  std::string message = finding.message;
-  std::replace_if(
-      message.begin(), message.end(),
-      [](char c) { return (static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n') || c == 0x7F; }, '?');
-  out += ": " + message + "\n";
+  out += ": " + printable_message(finding.message) + "\n";
   if (at.line > 0 && !at.source_line.empty()) out += excerpt(at, options.color);
-  if (!finding.help.empty()) out += paint(kCyan, "help:") + " " + finding.help + "\n";
+  if (!finding.help.empty()) out += paint(kCyan, "help:") + " " + printable(finding.help) + "\n";
   return out;
 }
 
 std::string error_text(const InputError& error, const ErrorTextOptions& options) {
   std::string out;
   for (const Finding& finding : error.findings()) out += error_text(finding, options);
-  if (error.findings().empty()) out = fmt::format("error: {}\n", error.what());
+  if (error.findings().empty()) out = fmt::format("error: {}\n", printable(error.what()));
   return out;
 }
 

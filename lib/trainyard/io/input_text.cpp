@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/core/text.hpp"
 
 namespace trainyard {
 namespace fs = std::filesystem;
@@ -21,15 +21,15 @@ namespace {
 constexpr std::size_t kLongestExcerpt = 160;
 constexpr std::string_view kCut = "...";
 
-[[noreturn]] void fail(const fs::path& path, const std::string& message, const std::string& help) {
+[[noreturn]] void refuse_input(const fs::path& path, const std::string& message, const std::string& help) {
   Finding finding{"file", message, help, "", {}};
   finding.at.file = input_name(path);
   throw InputError(std::move(finding));
 }
 
 [[noreturn]] void fail_too_large(const fs::path& path, std::size_t limit) {
-  fail(path, fmt::format("'{}' holds more than {} bytes", input_name(path), limit),
-       "split the input, or check that it is the right file");
+  refuse_input(path, fmt::format("'{}' holds more than {} bytes", input_name(path), limit),
+               "split the input, or check that it is the right file");
 }
 
 std::string help_for_missing(const fs::path& path) {
@@ -57,16 +57,17 @@ std::string read_stream(std::FILE* file, const fs::path& path, std::size_t limit
     if (text.size() + got > limit) fail_too_large(path, limit);
     text.append(block.data(), got);
   }
-  if (std::ferror(file)) fail(path, fmt::format("cannot read '{}': {}", input_name(path), std::strerror(errno)), "");
+  if (std::ferror(file))
+    refuse_input(path, fmt::format("cannot read '{}': {}", input_name(path), std::strerror(errno)), "");
   return text;
 }
 
 std::string read_raw(const fs::path& path, std::size_t limit) {
   if (path == "-") return read_stream(stdin, path, limit);
-  if (path.empty()) fail(path, "the name of the input is empty", "give a file name, or '-' for standard input");
+  if (path.empty()) refuse_input(path, "the name of the input is empty", "give a file name, or '-' for standard input");
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
-    fail(path, fmt::format("'{}' is a folder, not a file", path.string()), "give the name of a file in it");
+    refuse_input(path, fmt::format("'{}' is a folder, not a file", path.string()), "give the name of a file in it");
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
@@ -74,9 +75,9 @@ std::string read_raw(const fs::path& path, std::size_t limit) {
   if (!file) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR)
-      fail(path, fmt::format("there is no file '{}'", path.string()), help_for_missing(path));
-    fail(path, fmt::format("cannot read '{}': {}", path.string(), std::strerror(error)),
-         error == EACCES ? "check the permissions of the file and its folders" : "");
+      refuse_input(path, fmt::format("there is no file '{}'", path.string()), help_for_missing(path));
+    refuse_input(path, fmt::format("cannot read '{}': {}", path.string(), std::strerror(error)),
+                 error == EACCES ? "check the permissions of the file and its folders" : "");
   }
   return read_stream(file.get(), path, limit);
 }
@@ -88,7 +89,8 @@ std::string decompress(std::string_view data, const fs::path& path, std::size_t 
   const std::string name = input_name(path);
   std::string text;
   while (!data.empty()) {
-    if (!is_gzip(data)) fail(path, fmt::format("'{}' has something after its gzip data", name), "write the file again");
+    if (!is_gzip(data))
+      refuse_input(path, fmt::format("'{}' has something after its gzip data", name), "write the file again");
     z_stream zip{};
     constexpr int kGzip = 16;
     if (inflateInit2(&zip, MAX_WBITS + kGzip) != Z_OK) throw std::bad_alloc();
@@ -110,19 +112,19 @@ std::string decompress(std::string_view data, const fs::path& path, std::size_t 
       text.append(block.data(), got);
     }
     if (result == Z_BUF_ERROR)
-      fail(path, fmt::format("'{}' is cut short: its gzip data end in the middle", name), "copy or write it again");
+      refuse_input(path, fmt::format("'{}' is cut short: its gzip data end in the middle", name),
+                   "copy or write it again");
     if (result != Z_STREAM_END)
-      fail(path, fmt::format("'{}' is damaged: {}", name, zip.msg ? zip.msg : "not gzip data"),
-           "copy or write it again");
+      refuse_input(path, fmt::format("'{}' is damaged: {}", name, zip.msg ? zip.msg : "not gzip data"),
+                   "copy or write it again");
     data = {data.data() - zip.avail_in, data.size() + zip.avail_in};
   }
   return text;
 }
 
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
 int characters(std::string_view text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); }));
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !detail::continues_character(c); }));
 }
 
 }  // namespace
@@ -131,10 +133,10 @@ std::string input_name(const fs::path& path) { return path == "-" ? "<stdin>" : 
 
 std::string read_input(const fs::path& path, std::size_t limit) {
   std::string data = read_raw(path, limit);
-  if (is_gzip(data)) return decompress(data, path, limit);
+  if (is_gzip(data)) return decompress(data, path, std::min(limit, limits::kUncompressedInput));
   if (path.extension() == ".gz")
-    fail(path, fmt::format("'{}' is not gzip data, though its name ends in .gz", path.string()),
-         "compress it with gzip, or take .gz off its name");
+    refuse_input(path, fmt::format("'{}' is not gzip data, though its name ends in .gz", path.string()),
+                 "compress it with gzip, or take .gz off its name");
   return data;
 }
 
@@ -155,9 +157,9 @@ Location location_at(std::string_view file, std::string_view text, std::size_t o
     return location;
   }
   std::size_t first = at > kLongestExcerpt / 2 ? at - kLongestExcerpt / 2 : 0;
-  while (first > 0 && continues_character(line[first])) --first;
+  while (first > 0 && detail::continues_character(line[first])) --first;
   std::size_t last = std::min(line.size(), first + kLongestExcerpt);
-  while (last < line.size() && continues_character(line[last])) ++last;
+  while (last < line.size() && detail::continues_character(line[last])) ++last;
   location.excerpt_column = characters(line.substr(first, at - first)) + 1;
   if (first > 0) {
     location.source_line = kCut;
@@ -177,7 +179,7 @@ Location location_at_line(std::string_view file, std::string_view text, int line
   }
   for (int i = 1; i < column && offset < text.size() && text[offset] != '\n'; ++i) do
       ++offset;
-    while (offset < text.size() && continues_character(text[offset]));
+    while (offset < text.size() && detail::continues_character(text[offset]));
   return location_at(file, text, offset);
 }
 

@@ -6,23 +6,21 @@
 #include <string_view>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/limits.hpp"
 
 namespace trainyard {
 
-/// An input of more bytes than this, once decompressed, is refused: 4 GiB.
-inline constexpr std::size_t kLargestInput = std::size_t{1} << 32;
-
 /// The whole file, or standard input for "-". Gzip data, whatever the name, are decompressed. Throws InputError, code
 /// "file": it does not exist (with the nearest name in its folder), is a folder, may not be read, is damaged or cut
-/// short, or holds more than `limit` bytes.
-std::string read_input(const std::filesystem::path& path, std::size_t limit = kLargestInput);
+/// short, or holds more than `limit` bytes (compressed ones: no more than limits::kUncompressedInput either).
+std::string read_input(const std::filesystem::path& path, std::size_t limit = limits::kInput);
 
-/// How messages call the input: the path, or "<stdin>".
+/// Name of the input in messages: the path, or "<stdin>".
 std::string input_name(const std::filesystem::path& path);
 
 /// Line and column (in characters, from 1) of a byte of the text, and the line itself: an excerpt where it is long.
 Location location_at(std::string_view file, std::string_view text, std::size_t offset);
-/// The same from a line and a column.
+/// Location from a line and a column.
 Location location_at_line(std::string_view file, std::string_view text, int line, int column);
 
 }  // namespace trainyard

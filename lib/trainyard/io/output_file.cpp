@@ -8,44 +8,52 @@
 
 #include <array>
 #include <atomic>
-#include <cassert>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <ostream>
 #include <streambuf>
+#include <utility>
 
 #include "trainyard/core/error.hpp"
 
 namespace trainyard {
 namespace fs = std::filesystem;
-namespace {
+namespace detail {
 
-[[noreturn]] void fail(const fs::path& path, const std::string& why, const std::string& help) {
-  Finding finding{"file", fmt::format("cannot write '{}': {}", path.string(), why), help, "", {}};
-  finding.at.file = path.string();
-  throw InputError(std::move(finding));
-}
-
-std::string help_for(int error) {
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      return "make the folder first, or name another one";
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return "choose a folder that you may write to";
-    case ENOSPC:
-    case EDQUOT:
-      return "free some space, or write to another disk";
-    default:
-      return "";
+/// Writes to a descriptor and remembers the first failure; an interrupt is one, as the run is to end.
+class DescriptorBuffer : public std::streambuf {
+ public:
+  explicit DescriptorBuffer(int descriptor) : descriptor_(descriptor) {
+    setp(bytes_.data(), bytes_.data() + bytes_.size());
   }
-}
 
-[[noreturn]] void fail_errno(const fs::path& path, int error) { fail(path, std::strerror(error), help_for(error)); }
+  /// The errno of the first failed write; 0 where none failed.
+  int error() const { return error_; }
+
+ protected:
+  int_type overflow(int_type c) override {
+    if (sync() != 0) return traits_type::eof();
+    if (!traits_type::eq_int_type(c, traits_type::eof())) sputc(traits_type::to_char_type(c));
+    return traits_type::not_eof(c);
+  }
+  int sync() override {
+    for (const char* at = pbase(); error_ == 0 && at < pptr();) {
+      const ssize_t written = write(descriptor_, at, static_cast<std::size_t>(pptr() - at));
+      if (written < 0)
+        error_ = errno;
+      else
+        at += written;
+    }
+    setp(bytes_.data(), bytes_.data() + bytes_.size());
+    return error_ == 0 ? 0 : -1;
+  }
+
+ private:
+  int descriptor_;
+  int error_ = 0;
+  std::array<char, 1 << 16> bytes_;
+};
 
 /// Compresses what is put into it (gzip, without a time, so that equal contents give equal files).
 class GzipBuffer : public std::streambuf {
@@ -87,41 +95,95 @@ class GzipBuffer : public std::streambuf {
   std::array<char, 1 << 16> packed_;
 };
 
-/// Makes an empty file with a new name beside the target, with its permissions where it exists.
-fs::path make_temporary(const fs::path& target) {
-  static std::atomic<unsigned> made{0};
-  for (int tries = 0; tries < 1000; ++tries) {
-    const fs::path name =
-        target.parent_path() / fmt::format(".{}.{}-{}.tmp", target.filename().string(), getpid(), made++);
-    const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0 && errno == EEXIST) continue;
-    if (file < 0) fail_errno(target, errno);
-    struct stat existing {};
-    if (stat(target.c_str(), &existing) == 0) fchmod(file, existing.st_mode & 07777);
-    close(file);
-    return name;
+}  // namespace detail
+
+namespace {
+
+[[noreturn]] void fail(const fs::path& path, const std::string& why, const std::string& help) {
+  Finding finding{"file", fmt::format("cannot write '{}': {}", path.string(), why), help, "", {}};
+  finding.at.file = path.string();
+  throw InputError(std::move(finding));
+}
+
+std::string help_for(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return "make the folder first, or name another one";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "choose a folder that you may write to";
+    case ENAMETOOLONG:
+      return "give a shorter name";
+    case ELOOP:
+      return "its links lead to each other: name a file";
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space, or write to another disk";
+    default:
+      return "";
   }
-  fail(target, "no free temporary name", "remove old '.tmp' files beside it");
+}
+
+[[noreturn]] void fail_errno(const fs::path& path, int error) { fail(path, std::strerror(error), help_for(error)); }
+
+fs::path folder_of(const fs::path& target) { return target.has_parent_path() ? target.parent_path() : fs::path{"."}; }
+
+/// A name beside the target that no file has, short enough wherever the target's is.
+fs::path temporary_name(const fs::path& target) {
+  static std::atomic<unsigned> made{0};
+  return folder_of(target) / fmt::format(".trainyard-{}-{}.tmp", getpid(), made++);
 }
 
 }  // namespace
 
+fs::path followed_links(fs::path path) {
+  constexpr int kMostLinks = 40;  // as Linux has it
+  std::error_code failed;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(path, failed); ++i) {
+    const fs::path next = fs::read_symlink(path, failed);
+    if (failed) break;
+    path = next.is_absolute() ? next : path.parent_path() / next;
+  }
+  return path;
+}
+
 struct OutputFile::State {
   fs::path shown;      // as the user wrote it
-  fs::path target;     // with links resolved
-  fs::path temporary;  // empty: written directly
-  std::ofstream file;
-  std::ostream* raw = nullptr;
-  std::unique_ptr<GzipBuffer> zip;
+  fs::path target;     // with links followed
+  fs::path temporary;  // empty: written directly, or not named yet
+  int descriptor = -1;
+  bool direct = false, finished = false;
+  std::unique_ptr<detail::DescriptorBuffer> file;
+  std::unique_ptr<std::ostream> stream;
+  std::unique_ptr<detail::GzipBuffer> zip;
   std::unique_ptr<std::ostream> zip_stream;
-  bool committed = false;
 
   ~State() {
-    zip_stream.reset();
-    zip.reset();
-    file.close();
+    if (descriptor > STDOUT_FILENO) close(descriptor);
     std::error_code ignored;
-    if (!committed && !temporary.empty()) fs::remove(temporary, ignored);
+    if (!temporary.empty()) fs::remove(temporary, ignored);
+  }
+
+  std::string proc_name() const { return fmt::format("/proc/self/fd/{}", descriptor); }
+
+  /// A new file in the folder of the target: without a name where the system can do that, so that nothing of it stays
+  /// whatever ends the program.
+  void open_new(mode_t permissions) {
+    descriptor = open(folder_of(target).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (descriptor >= 0 && access(proc_name().c_str(), F_OK) != 0) {  // could not be named later
+      close(descriptor);
+      descriptor = -1;
+    }
+    for (int tries = 0; descriptor < 0 && tries < 1000; ++tries) {
+      const fs::path name = temporary_name(target);
+      descriptor = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (descriptor >= 0) temporary = name;
+      if (descriptor < 0 && errno != EEXIST) fail_errno(shown, errno);
+    }
+    if (descriptor < 0) fail(shown, "no free temporary name", "remove old '.tmp' files beside it");
+    if (permissions != 0) fchmod(descriptor, permissions);
   }
 };
 
@@ -130,21 +192,26 @@ OutputFile::OutputFile(const fs::path& path) : state_(std::make_unique<State>())
   state.shown = path;
   if (path.empty()) fail(path, "the name is empty", "give a file name, or '-' for standard output");
   if (path == "-") {
-    state.raw = &std::cout;
-    return;
+    std::cout.flush();
+    state.descriptor = STDOUT_FILENO;
+    state.direct = true;
+  } else {
+    struct stat existing {};
+    const bool exists = stat(path.c_str(), &existing) == 0;
+    if (!exists && errno != ENOENT) fail_errno(path, errno);
+    state.target = followed_links(path);
+    if (exists && S_ISDIR(existing.st_mode)) fail(path, "it is a folder", "give the name of a file in it");
+    if (exists && access(path.c_str(), W_OK) != 0) fail_errno(path, errno);
+    state.direct = exists && !S_ISREG(existing.st_mode);
+    if (!state.direct)
+      state.open_new(exists ? existing.st_mode & 07777 : 0);
+    else if ((state.descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC)) < 0)
+      fail_errno(path, errno);
   }
-  std::error_code ignored;
-  state.target = fs::is_symlink(path, ignored) && fs::exists(path, ignored) ? fs::canonical(path, ignored) : path;
-  if (fs::is_directory(state.target, ignored)) fail(path, "it is a folder", "give the name of a file in it");
-  if (fs::exists(state.target, ignored) && access(state.target.c_str(), W_OK) != 0) fail_errno(path, errno);
-  const bool direct = fs::exists(state.target, ignored) && !fs::is_regular_file(state.target, ignored);
-  if (!direct) state.temporary = make_temporary(state.target);
-  errno = 0;
-  state.file.open(direct ? state.target : state.temporary, std::ios::binary | std::ios::trunc);
-  if (!state.file) fail_errno(path, errno);
-  state.raw = &state.file;
-  if (path.extension() == ".gz") {
-    state.zip = std::make_unique<GzipBuffer>(state.file);
+  state.file = std::make_unique<detail::DescriptorBuffer>(state.descriptor);
+  state.stream = std::make_unique<std::ostream>(state.file.get());
+  if (path != "-" && path.extension() == ".gz") {
+    state.zip = std::make_unique<detail::GzipBuffer>(*state.stream);
     state.zip_stream = std::make_unique<std::ostream>(state.zip.get());
   }
 }
@@ -152,27 +219,30 @@ OutputFile::OutputFile(const fs::path& path) : state_(std::make_unique<State>())
 OutputFile::~OutputFile() = default;
 OutputFile::OutputFile(OutputFile&&) noexcept = default;
 
-std::ostream& OutputFile::stream() { return state_->zip_stream ? *state_->zip_stream : *state_->raw; }
+std::ostream& OutputFile::stream() { return state_->zip_stream ? *state_->zip_stream : *state_->stream; }
+
+void OutputFile::finish() {
+  State& state = *state_;
+  if (std::exchange(state.finished, true)) return;
+  const bool written = stream().good();
+  if (state.zip) state.zip->finish();
+  state.stream->flush();
+  if (state.file->error() != 0) fail_errno(state.shown, state.file->error());
+  if (!written || !state.stream->good()) fail_errno(state.shown, EIO);
+}
 
 void OutputFile::commit() {
   State& state = *state_;
-  assert(!state.committed);
-  errno = 0;
-  const bool written = stream().good();
-  if (state.zip) state.zip->finish();
-  state.raw->flush();
-  const int error = errno;
-  if (!written || !state.raw->good()) fail_errno(state.shown, error ? error : EIO);
-  if (state.raw == &state.file) {
-    state.file.close();
-    if (state.file.fail()) fail_errno(state.shown, errno ? errno : EIO);
+  finish();
+  if (state.direct) return;
+  if (state.temporary.empty()) {
+    fs::path name = temporary_name(state.target);
+    if (linkat(AT_FDCWD, state.proc_name().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      fail_errno(state.shown, errno);
+    state.temporary = std::move(name);
   }
-  if (!state.temporary.empty()) {
-    std::error_code failed;
-    fs::rename(state.temporary, state.target, failed);
-    if (failed) fail_errno(state.shown, failed.value());
-  }
-  state.committed = true;
+  if (rename(state.temporary.c_str(), state.target.c_str()) != 0) fail_errno(state.shown, errno);
+  state.temporary.clear();
 }
 
 }  // namespace trainyard

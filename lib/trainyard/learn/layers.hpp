@@ -24,7 +24,7 @@ struct Dense {
   Variable operator()(Tape<Scalar>& tape, Variable x) const {
     return tape.add_row(tape.matmul(x, tape.parameter(weight)), tape.parameter(bias));
   }
-  /// The same without a tape.
+  /// Forward pass without a tape.
   template <class Scalar, class Rows>
   Matrix<Scalar> apply(const Parameters<Scalar>& parameters, const Rows& x) const {
     Matrix<Scalar> y = x * parameters[weight];

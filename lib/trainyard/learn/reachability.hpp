@@ -1,14 +1,10 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include "trainyard/learn/matrix.hpp"
 
 namespace trainyard::learn {
 
-/// Of each node of a directed graph, which may have cycles: its ancestors, its descendants, and the nodes parallel to
+/// Ancestors and descendants of each node of a directed graph, which may have cycles, and the nodes parallel to
 /// it, which are neither; itself is in none. On a cycle a node may be both. Bit sets, computed once: O(nodes x edges /
 /// 64).
 struct Reachability {

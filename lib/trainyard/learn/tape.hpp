@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -93,7 +92,7 @@ class Tape {
       gradient(a).array() += g.array() * value(made).array() * (1 - value(made).array());
     });
   }
-  /// Of each row.
+  /// Row by row.
   Variable softmax(Variable a) {
     M y = value(a);
     for (Index r = 0; r < y.rows(); ++r) {
@@ -215,5 +214,7 @@ class Tape {
   std::vector<std::uint32_t> used_;  // the node of each parameter
   std::vector<Node> nodes_;
 };
+
+extern template class Tape<float>;
 
 }  // namespace trainyard::learn

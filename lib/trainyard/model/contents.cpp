@@ -25,6 +25,13 @@ struct Literal {
 
   bool floating() const { return is_floating_point(type); }
   std::size_t size() const { return floating() ? real.size() : whole.size(); }
+  /// Appends the number of another array at a place.
+  void take(const Literal& from, std::size_t place) {
+    if (from.floating())
+      real.push_back(from.real[place]);
+    else
+      whole.push_back(from.whole[place]);
+  }
   double number(std::size_t at) const { return floating() ? real[at] : static_cast<double>(whole[at]); }
 };
 
@@ -41,19 +48,6 @@ std::optional<Literal> literal_of(const Model& model, ValueId id) {
   }
   if (!value.contents_known || value.integers.size() != count) return std::nullopt;
   return Literal{value.shape, value.type, value.integers, {}};
-}
-
-/// The numbers of `from` at the places given.
-Literal pick(const Literal& from, Shape shape, const std::vector<std::size_t>& places) {
-  Literal result{std::move(shape), from.type, {}, {}};
-  for (const std::size_t place : places) {
-    if (from.floating()) {
-      result.real.push_back(from.real[place]);
-    } else {
-      result.whole.push_back(from.whole[place]);
-    }
-  }
-  return result;
 }
 
 /// Calls `visit` with each index of the shape, in row-major order.
@@ -80,7 +74,18 @@ std::size_t place_in(const Shape& shape, const std::vector<std::size_t>& index) 
   return place;
 }
 
-/// One node whose outputs' contents are wanted.
+/// An array of the shape; `source` turns each index of it into that of the number in `from`.
+template <class Source>
+Literal picked(const Literal& from, const Shape& shape, const Source& source) {
+  Literal result{shape, from.type, {}, {}};
+  for_each_index(shape, [&](std::vector<std::size_t> index) {
+    source(index);
+    result.take(from, place_in(from.shape, index));
+  });
+  return result;
+}
+
+/// Evaluation of one node, for the contents of its outputs.
 class Follower {
  public:
   Follower(Model& model, NodeId node) : model_(model), node_(model.nodes[node]) {}
@@ -111,6 +116,11 @@ class Follower {
 
  private:
   const Shape& out(std::size_t i = 0) const { return model_.values[node_.outputs[i]].shape; }
+  /// The attribute "axis" of an array of the rank.
+  std::size_t axis(std::int64_t usual, std::size_t rank) const { return from_end(node_.integer("axis", usual), rank); }
+  static std::size_t from_end(std::int64_t axis, std::size_t rank) {
+    return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
+  }
   bool small(std::size_t i) const { return elements(out(i)) <= kMostContents; }
 
   void set(std::size_t i, Literal literal) {
@@ -119,9 +129,8 @@ class Follower {
     value.reals = std::move(literal.real);
     value.integers = std::move(literal.whole);
     value.contents_known = true;
-    for (const double number : value.reals) {
+    for (const double number : value.reals)
       if (number != std::floor(number) || std::abs(number) > 0x1p53) value.contents_known = false;
-    }
     if (!value.contents_known) return;
     for (const double number : value.reals) value.integers.push_back(static_cast<std::int64_t>(number));
   }
@@ -149,19 +158,12 @@ class Follower {
   void split() {
     const auto from = literal_of(model_, node_.inputs[0]);
     if (!from) return;
-    const auto rank = static_cast<std::int64_t>(from->shape.size());
-    const std::int64_t given = node_.integer("axis", 0);
-    const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+    const std::size_t along = axis(0, from->shape.size());
     std::size_t offset = 0;
     for (std::size_t i = 0; i < node_.outputs.size(); ++i) {
       if (node_.outputs[i].is_none()) return;  // its length would be missing
-      std::vector<std::size_t> places;
-      for_each_index(out(i), [&](std::vector<std::size_t> index) {
-        index[axis] += offset;
-        places.push_back(place_in(from->shape, index));
-      });
-      set(i, pick(*from, out(i), places));
-      offset += static_cast<std::size_t>(out(i)[axis]);
+      set(i, picked(*from, out(i), [&](std::vector<std::size_t>& index) { index[along] += offset; }));
+      offset += static_cast<std::size_t>(out(i)[along]);
     }
   }
 
@@ -180,58 +182,34 @@ class Follower {
 std::optional<Literal> Follower::moved(const std::vector<Literal>& inputs) const {
   const std::string& type = node_.type;
   const Literal& from = inputs[0];
-  if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten" || type == "Identity") {
+  if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten" || type == "Identity")
     return Literal{out(), from.type, from.whole, from.real};
-  }
-  std::vector<std::size_t> places;
   if (type == "Transpose") {
     const auto order = node_.integers("perm");
-    for_each_index(out(), [&](const std::vector<std::size_t>& index) {
-      std::vector<std::size_t> source(index.size());
-      for (std::size_t d = 0; d < index.size(); ++d) {
-        const bool given = !order.empty();
-        const auto rank = static_cast<std::int64_t>(index.size());
-        const std::int64_t axis =
-            given ? (order[d] < 0 ? order[d] + rank : order[d]) : rank - 1 - static_cast<std::int64_t>(d);
-        source[static_cast<std::size_t>(axis)] = index[d];
-      }
-      places.push_back(place_in(from.shape, source));
+    return picked(from, out(), [&](std::vector<std::size_t>& index) {
+      const std::vector<std::size_t> at = index;
+      for (std::size_t d = 0; d < at.size(); ++d)
+        index[order.empty() ? at.size() - 1 - d : from_end(order[d], at.size())] = at[d];
     });
-    return pick(from, out(), places);
   }
-  if (type == "Expand") {
-    for_each_index(out(),
-                   [&](const std::vector<std::size_t>& index) { places.push_back(place_in(from.shape, index)); });
-    return pick(from, out(), places);
-  }
-  if (type == "Tile") {
-    for_each_index(out(), [&](std::vector<std::size_t> index) {
+  if (type == "Expand") return picked(from, out(), [](const std::vector<std::size_t>&) {});
+  if (type == "Tile")
+    return picked(from, out(), [&](std::vector<std::size_t>& index) {
       for (std::size_t d = 0; d < index.size(); ++d) index[d] %= static_cast<std::size_t>(from.shape[d]);
-      places.push_back(place_in(from.shape, index));
     });
-    return pick(from, out(), places);
-  }
   if (type == "Gather") return gathered(from, inputs[1]);
   if (type == "Slice") return sliced(inputs);
   if (type == "Concat") {
-    const auto rank = static_cast<std::int64_t>(out().size());
-    const std::int64_t given = node_.integer("axis", 1);
-    const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+    const std::size_t along = axis(1, out().size());
     Literal result{out(), from.type, {}, {}};
     bool alike = true;
     for (const Literal& input : inputs) alike = alike && input.floating() == from.floating();
     if (!alike) return std::nullopt;
     for_each_index(out(), [&](std::vector<std::size_t> index) {
       std::size_t which = 0;
-      while (index[axis] >= static_cast<std::size_t>(inputs[which].shape[axis])) {
-        index[axis] -= static_cast<std::size_t>(inputs[which++].shape[axis]);
-      }
-      const std::size_t place = place_in(inputs[which].shape, index);
-      if (from.floating()) {
-        result.real.push_back(inputs[which].real[place]);
-      } else {
-        result.whole.push_back(inputs[which].whole[place]);
-      }
+      while (index[along] >= static_cast<std::size_t>(inputs[which].shape[along]))
+        index[along] -= static_cast<std::size_t>(inputs[which++].shape[along]);
+      result.take(inputs[which], place_in(inputs[which].shape, index));
     });
     return result;
   }
@@ -240,56 +218,44 @@ std::optional<Literal> Follower::moved(const std::vector<Literal>& inputs) const
 
 std::optional<Literal> Follower::gathered(const Literal& from, const Literal& index) const {
   if (index.floating()) return std::nullopt;
-  const auto rank = static_cast<std::int64_t>(from.shape.size());
-  const std::int64_t given = node_.integer("axis", 0);
-  const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
-  const std::int64_t extent = from.shape[axis];
-  for (const std::int64_t number : index.whole) {
+  const std::size_t along = axis(0, from.shape.size());
+  const std::int64_t extent = from.shape[along];
+  for (const std::int64_t number : index.whole)
     if (number < -extent || number >= extent) return std::nullopt;
-  }
-  std::vector<std::size_t> places;
-  for_each_index(out(), [&](const std::vector<std::size_t>& at) {
-    const auto middle = at.begin() + static_cast<std::ptrdiff_t>(axis);
+  return picked(from, out(), [&](std::vector<std::size_t>& at) {
+    const auto middle = at.begin() + static_cast<std::ptrdiff_t>(along);
     const auto after = middle + static_cast<std::ptrdiff_t>(index.shape.size());
     const std::int64_t chosen = index.whole[place_in(index.shape, {middle, after})];
     std::vector<std::size_t> source(at.begin(), middle);
     source.push_back(static_cast<std::size_t>(chosen < 0 ? chosen + extent : chosen));
     source.insert(source.end(), after, at.end());
-    places.push_back(place_in(from.shape, source));
+    at = std::move(source);
   });
-  return pick(from, out(), places);
 }
 
 std::optional<Literal> Follower::sliced(const std::vector<Literal>& inputs) const {
   const Literal& from = inputs[0];
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
+  for (std::size_t i = 1; i < inputs.size(); ++i)
     if (inputs[i].floating()) return std::nullopt;
-  }
   const auto list = [&](const char* key, std::size_t input) -> std::vector<std::int64_t> {
     if (node_.has_attribute(key)) return node_.integers(key);
     return input < inputs.size() ? inputs[input].whole : std::vector<std::int64_t>{};
   };
   const auto starts = list("starts", 1), axes = list("axes", 3);
   const auto steps = inputs.size() > 4 ? inputs[4].whole : std::vector<std::int64_t>{};
-  const auto rank = static_cast<std::int64_t>(from.shape.size());
   std::vector<std::int64_t> first(from.shape.size(), 0), step(from.shape.size(), 1);
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    const std::int64_t given = axes.empty() ? static_cast<std::int64_t>(i) : axes[i];
-    const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
-    const std::int64_t extent = from.shape[axis];
-    step[axis] = steps.empty() ? 1 : steps[i];
+    const std::size_t along = axes.empty() ? i : from_end(axes[i], from.shape.size());
+    const std::int64_t extent = from.shape[along];
+    step[along] = steps.empty() ? 1 : steps[i];
     const std::int64_t start = starts[i] < 0 ? starts[i] + extent : starts[i];
-    first[axis] = std::clamp(start, std::int64_t{0}, std::max(extent - (step[axis] < 0 ? 1 : 0), std::int64_t{0}));
+    first[along] = std::clamp(start, std::int64_t{0}, std::max(extent - (step[along] < 0 ? 1 : 0), std::int64_t{0}));
   }
-  std::vector<std::size_t> places;
-  for_each_index(out(), [&](std::vector<std::size_t> index) {
-    for (std::size_t d = 0; d < index.size(); ++d) {
+  return picked(from, out(), [&](std::vector<std::size_t>& index) {
+    for (std::size_t d = 0; d < index.size(); ++d)
       index[d] = index[d] == 0 ? static_cast<std::size_t>(first[d])
                                : static_cast<std::size_t>(first[d] + static_cast<std::int64_t>(index[d]) * step[d]);
-    }
-    places.push_back(place_in(from.shape, index));
   });
-  return pick(from, out(), places);
 }
 
 std::optional<bool> compared(const std::string& type, const Literal& a, std::size_t i, const Literal& b,
@@ -321,11 +287,10 @@ std::optional<Literal> Follower::filled() const {
       return std::nullopt;
     }
   }
-  if (result.floating()) {
+  if (result.floating())
     result.real.assign(count_of(out()), real);
-  } else {
+  else
     result.whole.assign(count_of(out()), whole);
-  }
   return result;
 }
 
@@ -333,17 +298,16 @@ std::optional<Literal> Follower::cast(const Literal& from) const {
   Literal result{out(), model_.values[node_.outputs[0]].type, {}, {}};
   for (std::size_t i = 0; i < from.size(); ++i) {
     const double number = from.number(i);
-    if (result.type == DataType::boolean) {
+    if (result.type == DataType::boolean)
       result.whole.push_back(number != 0);
-    } else if (result.floating()) {
+    else if (result.floating())
       result.real.push_back(number);
-    } else if (!from.floating()) {
+    else if (!from.floating())
       result.whole.push_back(from.whole[i]);
-    } else if (std::abs(number) < 0x1p62) {
+    else if (std::abs(number) < 0x1p62)
       result.whole.push_back(static_cast<std::int64_t>(number));
-    } else {
+    else
       return std::nullopt;
-    }
   }
   return result;
 }
@@ -400,12 +364,7 @@ std::optional<Literal> Follower::calculated(const std::vector<Literal>& inputs) 
     const std::size_t i = place_in(a.shape, index), j = place_in(inputs[1].shape, index);
     if (choice) {
       const Literal& chosen = a.whole[i] != 0 ? inputs[1] : inputs[2];
-      const std::size_t at = place_in(chosen.shape, index);
-      if (chosen.floating()) {
-        result.real.push_back(chosen.real[at]);
-      } else {
-        result.whole.push_back(chosen.whole[at]);
-      }
+      result.take(chosen, place_in(chosen.shape, index));
     } else if (const auto truth = compared(type, a, i, inputs[1], j)) {
       result.whole.push_back(*truth);
     } else if (a.floating() && inputs[1].floating()) {

@@ -23,9 +23,8 @@ void fold_constants(Model& model) {
                                  [&](ValueId value) { return value.is_none() || known(model.values[value]); });
     if (!all) continue;
     dead[id] = 1;
-    for (const ValueId value : node.outputs) {
+    for (const ValueId value : node.outputs)
       if (!value.is_none()) model.values[value].role = Value::Role::constant;
-    }
   }
   // From the last node to the first, so that what only a dead node reads dies with it.
   IdMap<ValueId, std::uint8_t> used(model.values.size());
@@ -36,9 +35,8 @@ void fold_constants(Model& model) {
     dead[id] = dead[id] || std::none_of(node.outputs.begin(), node.outputs.end(),
                                         [&](ValueId value) { return !value.is_none() && used[value]; });
     if (dead[id]) continue;
-    for (const ValueId value : node.inputs) {
+    for (const ValueId value : node.inputs)
       if (!value.is_none()) used[value] = 1;
-    }
   }
   remove_nodes(model, dead);
 }

@@ -6,7 +6,7 @@
 
 namespace trainyard {
 
-/// What one run of a forward node takes.
+/// Cost of one run of a forward node.
 ///
 ///     FLOPs:  a multiply-add counts 2; Conv 2 n(Y) (Cin/g) kh kw, matrix products 2 n(Y) K, plus n(Y) for a bias;
 ///             element-wise and normalizing ops a small constant per element (1 Relu, 4 Sigmoid, 5 Tanh and Softmax,

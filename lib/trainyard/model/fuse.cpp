@@ -2,32 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
-#include <optional>
-
-#include "trainyard/model/shape_inference.hpp"
 
 namespace trainyard {
 
 namespace {
 
-/// Who makes and who reads each value, kept while one kind of pattern is sought; found patterns are applied at the end.
+/// Producers and consumers of each value, kept while one kind of pattern is sought; found patterns are applied at the
+/// end.
 class Fuser {
  public:
-  explicit Fuser(Model& model)
-      : model_(model),
-        producer_(model.values.size()),
-        readers_(model.values.size()),
-        is_output_(model.values.size()),
-        dead_(model.nodes.size()) {
+  explicit Fuser(Model& model) : model_(model) {
     for (const NodeId id : model.nodes.ids()) {
-      for (const ValueId output : model.nodes[id].outputs) {
+      for (const ValueId output : model.nodes[id].outputs)
         if (!output.is_none()) producer_[output] = id;
-      }
-      for (const ValueId input : model.nodes[id].inputs) {
+      for (const ValueId input : model.nodes[id].inputs)
         if (!input.is_none()) readers_[input].push_back(id);
-      }
     }
     for (const ValueId output : model.outputs) is_output_[output] = 1;
   }
@@ -48,7 +37,7 @@ class Fuser {
     return !dead_[maker] && node(maker).type == type && result(maker) == id ? maker : NodeId::none();
   }
 
-  /// How often the value is read, a use as the graph's output included.
+  /// Number of uses of the value, as the graph's output included.
   std::size_t reads(ValueId id) const { return readers_[id].size() + is_output_[id]; }
 
   /// The only reader of the node's result, if it is of this type.
@@ -117,10 +106,10 @@ class Fuser {
 
  private:
   Model& model_;
-  IdMap<ValueId, NodeId> producer_;
-  IdMap<ValueId, std::vector<NodeId>> readers_;
-  IdMap<ValueId, std::uint8_t> is_output_;
-  IdMap<NodeId, std::uint8_t> dead_;
+  IdMap<ValueId, NodeId> producer_{model_.values.size()};
+  IdMap<ValueId, std::vector<NodeId>> readers_{model_.values.size()};
+  IdMap<ValueId, std::uint8_t> is_output_{model_.values.size()};
+  IdMap<NodeId, std::uint8_t> dead_{model_.nodes.size()};
   bool changed_ = false;
 };
 
@@ -147,9 +136,8 @@ void remove_identities(Model& model) {
   IdMap<ValueId, ValueId> instead(model.values.size());
   for (const NodeId id : model.nodes.ids()) {
     Node& node = model.nodes[id];
-    for (ValueId& input : node.inputs) {
+    for (ValueId& input : node.inputs)
       if (!input.is_none() && !instead[input].is_none()) input = instead[input];
-    }
     if (node.inputs.empty() || node.inputs[0].is_none() || node.outputs.empty() || node.outputs[0].is_none()) continue;
     const bool identity = node.type == "Identity" || (node.type == "Dropout" && drops_nothing(fuser, node)) ||
                           (node.type == "Pad" && pads_nothing(fuser, node));
@@ -160,9 +148,8 @@ void remove_identities(Model& model) {
     instead[node.outputs[0]] = node.inputs[0];
     fuser.drop(id);
   }
-  for (ValueId& output : model.outputs) {
+  for (ValueId& output : model.outputs)
     if (!instead[output].is_none()) output = instead[output];
-  }
   fuser.finish();
 }
 
@@ -175,9 +162,8 @@ std::size_t trailing_axes(const Fuser& fuser, NodeId id) {
   const auto rank = static_cast<std::int64_t>(fuser.value(fuser.input(id, 0)).shape.size());
   for (std::int64_t& axis : axes) axis = axis < 0 ? axis + rank : axis;
   std::sort(axes.begin(), axes.end());
-  for (std::size_t i = 0; i < axes.size(); ++i) {
+  for (std::size_t i = 0; i < axes.size(); ++i)
     if (axes[i] != rank - static_cast<std::int64_t>(axes.size() - i)) return 0;
-  }
   return axes.size();
 }
 
@@ -205,15 +191,13 @@ void fuse_layer_norm(Fuser& fuser, NodeId mean) {
   if (centered.is_none() || fuser.input(centered, 0) != x) return;
   const ValueId deviation = fuser.result(centered);
   NodeId square = NodeId::none(), quotient = NodeId::none();
-  for (const NodeId reader : fuser.readers(deviation)) {
-    if (is_square(fuser, reader, deviation)) {
+  for (const NodeId reader : fuser.readers(deviation))
+    if (is_square(fuser, reader, deviation))
       square = reader;
-    } else if (fuser.node(reader).type == "Div" && fuser.input(reader, 0) == deviation) {
+    else if (fuser.node(reader).type == "Div" && fuser.input(reader, 0) == deviation)
       quotient = reader;
-    } else {
+    else
       return;
-    }
-  }
   // x * x reads its factor twice.
   if (square.is_none() || quotient.is_none() || fuser.is_output(deviation)) return;
   if (fuser.reads(deviation) != (fuser.node(square).type == "Mul" ? 3U : 2U)) return;
@@ -238,7 +222,7 @@ void fuse_layer_norm(Fuser& fuser, NodeId mean) {
   fuser.replace({mean, centered, square, variance, shifted, root, quotient, product, sum}, std::move(norm));
 }
 
-/// Both forms end so: with t = 1 + erf(..) or 1 + tanh(..), the product of x, t and one half, in any order.
+/// The common end of both forms: with t = 1 + erf(..) or 1 + tanh(..), the product of x, t and one half, in any order.
 void fuse_gelu_tail(Fuser& fuser, ValueId x, NodeId function, std::vector<NodeId> inner, const char* approximation) {
   const NodeId sum = fuser.then(function, "Add");
   if (sum.is_none() || !fuser.is_number(fuser.other(sum, fuser.result(function)), 1)) return;
@@ -261,10 +245,9 @@ void fuse_gelu_tail(Fuser& fuser, ValueId x, NodeId function, std::vector<NodeId
   }
   Node gelu{.type = "Gelu", .inputs = {x}, .outputs = fuser.node(last).outputs};
   gelu.attributes["approximate"] = std::string{approximation};
-  // What is inside must be of nobody else's use.
-  for (const NodeId id : inner) {
+  // Inner values must have no other consumer.
+  for (const NodeId id : inner)
     if (id != last && fuser.reads(fuser.result(id)) != 1) return;
-  }
   fuser.replace(inner, std::move(gelu));
 }
 
@@ -375,9 +358,8 @@ void fuse_padded_pool(Fuser& fuser, NodeId pool) {
 template <class Pattern>
 void for_each_node(Model& model, const char* type, Pattern fuse) {
   Fuser fuser{model};
-  for (const NodeId id : model.nodes.ids()) {
+  for (const NodeId id : model.nodes.ids())
     if (!fuser.is_dead(id) && model.nodes[id].type == type) fuse(fuser, id);
-  }
   fuser.finish();
 }
 

@@ -60,9 +60,8 @@ std::optional<DataType> data_type_from_onnx(std::int64_t number) {
     default:
       break;
   }
-  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+  for (std::size_t i = 0; i < kTypes.size(); ++i)
     if (kTypes[i].onnx == number) return static_cast<DataType>(i);
-  }
   return std::nullopt;
 }
 
@@ -115,9 +114,8 @@ std::int64_t Model::parameter_count() const {
   for (const Value& value : values) {
     if (value.role != Value::Role::parameter) continue;
     count += elements(value.shape);
-    if (count > kMostElements) {
+    if (count > kMostElements)
       throw InputError({.code = "too-large", .message = fmt::format("'{}' has too many parameters", name), .help = {}});
-    }
   }
   return count;
 }
@@ -130,14 +128,12 @@ void remove_nodes(Model& model, const IdMap<NodeId, std::uint8_t>& dead) {
     if (dead[id]) continue;
     nodes.push_back(std::move(model.nodes[id]));
     for (const auto* list : {&nodes.back().inputs, &nodes.back().outputs}) {
-      for (const ValueId value : *list) {
+      for (const ValueId value : *list)
         if (!value.is_none()) used[value] = 1;
-      }
     }
   }
-  for (const auto* list : {&model.inputs, &model.outputs}) {
+  for (const auto* list : {&model.inputs, &model.outputs})
     for (const ValueId value : *list) used[value] = 1;
-  }
   IdMap<ValueId, ValueId> renamed(model.values.size());
   std::vector<Value> values;
   for (const ValueId id : model.values.ids()) {
@@ -148,9 +144,8 @@ void remove_nodes(Model& model, const IdMap<NodeId, std::uint8_t>& dead) {
     values.push_back(std::move(model.values[id]));
   }
   const auto rename = [&](std::vector<ValueId>& list) {
-    for (ValueId& id : list) {
+    for (ValueId& id : list)
       if (!id.is_none()) id = renamed[id];
-    }
   };
   for (Node& node : nodes) rename(node.inputs), rename(node.outputs);
   rename(model.inputs);

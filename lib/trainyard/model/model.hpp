@@ -90,7 +90,7 @@ struct Model {
   std::vector<ValueId> inputs;  // role input
   std::vector<ValueId> outputs;
   bool from_inference_export = false;   // batch norms folded, dropout removed: not the graph that is trained
-  std::vector<std::string> notes = {};  // what an importer wants its user to know
+  std::vector<std::string> notes = {};  // remarks of an importer for its user
 
   /// Trained scalars: every parameter counted once.
   std::int64_t parameter_count() const;

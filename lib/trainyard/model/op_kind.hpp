@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-/// What a node's outputs are, seen as memory.
+/// Memory of a node's outputs: new storage, or a view of its input.
 enum class ViewKind : std::uint8_t {
   none,    // new memory
   alias,   // all of input 0, under another shape or order: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Transpose, a
@@ -29,7 +29,7 @@ IdMap<ValueId, ValueId> storage_roots(const Model& model);
 /// not part of the graph) drops, unless the model comes from an inference export.
 bool drops(const Model& model, const Node& node);
 
-/// Whether a BatchNormalization uses the statistics of its batch: its training_mode where it gives one, otherwise yes
+/// True if a BatchNormalization uses the statistics of its batch: its training_mode where it gives one, otherwise yes
 /// unless the model comes from an inference export.
 bool uses_batch_statistics(const Model& model, const Node& node);
 

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "trainyard/model/shape_rules.hpp"
 
 namespace trainyard::detail {
@@ -14,9 +12,8 @@ Shape broadcast(const ShapeContext& context, const Shape& a, const Shape& b) {
   for (std::size_t i = 0; i < shorter.size(); ++i) {
     std::int64_t& extent = result[offset + i];
     if (extent == shorter[i] || shorter[i] == 1) continue;
-    if (extent != 1) {
+    if (extent != 1)
       context.fail(fmt::format("shapes {} and {} do not fit: dimensions must be equal or 1", text_of(a), text_of(b)));
-    }
     extent = shorter[i];
   }
   return result;
@@ -32,9 +29,8 @@ void boolean_as_first(ShapeContext& context) { context.output(0, context.shape(0
 void broadcast_all(ShapeContext& context, DataType type) {
   Shape shape = context.shape(0);
   // Before opset 7 the second input of a marked node fits itself to the first.
-  if (context.node().integer("broadcast", 0) == 0) {
+  if (context.node().integer("broadcast", 0) == 0)
     for (std::size_t i = 1; i < context.input_count(); ++i) shape = broadcast(context, shape, context.shape(i));
-  }
   context.output(0, std::move(shape), type);
 }
 
@@ -81,7 +77,7 @@ void quantize(ShapeContext& context) {
 
 void dequantize(ShapeContext& context) { context.output(0, context.shape(0), context.type(1)); }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kElementwiseRules[] = {
     // one input
     {"Abs", same_as_first},
     {"Acos", same_as_first},
@@ -173,6 +169,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> elementwise_rules() { return kRules; }
+std::span<const NamedRule> elementwise_rules() { return kElementwiseRules; }
 
 }  // namespace trainyard::detail

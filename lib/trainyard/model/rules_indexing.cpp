@@ -64,7 +64,7 @@ void top_k(ShapeContext& context) {
 
 void depends_on_data(ShapeContext& context) { context.unknown("how much it produces depends on the data"); }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kIndexingRules[] = {
     {"Compress", depends_on_data},
     {"Gather", gather},
     {"GatherElements", gather_elements},
@@ -82,6 +82,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> indexing_rules() { return kRules; }
+std::span<const NamedRule> indexing_rules() { return kIndexingRules; }
 
 }  // namespace trainyard::detail

@@ -72,9 +72,8 @@ void squeeze(ShapeContext& context) {
     for (std::size_t i = 0; i < x.size(); ++i) gone[i] = x[i] == 1;
   }
   Shape y;
-  for (std::size_t i = 0; i < x.size(); ++i) {
+  for (std::size_t i = 0; i < x.size(); ++i)
     if (!gone[i]) y.push_back(x[i]);
-  }
   context.output(0, std::move(y), context.type(0));
 }
 
@@ -94,9 +93,8 @@ void unsqueeze(ShapeContext& context) {
 void transpose(ShapeContext& context) {
   const Shape& x = context.shape(0);
   std::vector<std::int64_t> order = context.node().integers("perm");
-  if (!context.node().has_attribute("perm")) {
+  if (!context.node().has_attribute("perm"))
     for (std::size_t i = x.size(); i > 0; --i) order.push_back(static_cast<std::int64_t>(i) - 1);
-  }
   context.require(order.size() == x.size(),
                   fmt::format("perm has {} numbers for {} dimensions", order.size(), x.size()));
   Shape y;
@@ -191,36 +189,31 @@ void slice(ShapeContext& context) {
   context.require(context.numbers("starts", 1, starts) && context.numbers("ends", 2, ends),
                   "starts or ends are missing");
   std::vector<std::size_t> axes;
-  if (context.numbers("axes", 3, given)) {
+  if (context.numbers("axes", 3, given))
     axes = context.axes(given, y.size());
-  } else {
+  else
     for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(i);
-  }
   if (context.has(4)) steps = context.contents(4);
   if (steps.empty()) steps.assign(starts.size(), 1);
   context.require(starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size() &&
                       starts.size() <= y.size(),
                   "starts, ends, axes and steps differ in length");
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    y[axes[i]] = sliced(context, y[axes[i]], starts[i], ends[i], steps[i]);
-  }
+  for (std::size_t i = 0; i < axes.size(); ++i) y[axes[i]] = sliced(context, y[axes[i]], starts[i], ends[i], steps[i]);
   context.output(0, std::move(y), context.type(0));
 }
 
 void pad(ShapeContext& context) {
   Shape y = context.shape(0);
   std::vector<std::int64_t> pads;
-  if (context.node().has_attribute("paddings")) {
+  if (context.node().has_attribute("paddings"))
     pads = context.node().integers("paddings");
-  } else {
+  else
     context.require(context.numbers("pads", 1, pads), "the pads are missing");
-  }
   std::vector<std::size_t> axes;
-  if (context.has(3)) {
+  if (context.has(3))
     axes = context.axes(context.contents(3), y.size());
-  } else {
+  else
     for (std::size_t i = 0; i < y.size(); ++i) axes.push_back(i);
-  }
   context.require(pads.size() == 2 * axes.size(),
                   fmt::format("{} pads where {} are needed", pads.size(), 2 * axes.size()));
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -251,7 +244,7 @@ void depth_to_space(ShapeContext& context) {
   }
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kLayoutRules[] = {
     {"Concat", concat},
     {"DepthToSpace", depth_to_space},
     {"Expand", expand},
@@ -269,6 +262,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> layout_rules() { return kRules; }
+std::span<const NamedRule> layout_rules() { return kLayoutRules; }
 
 }  // namespace trainyard::detail

@@ -43,9 +43,8 @@ void gemm(ShapeContext& context) {
   const bool flip_a = context.node().integer("transA", 0) != 0, flip_b = context.node().integer("transB", 0) != 0;
   require_equal_depth(context, a[flip_a ? 0 : 1], b[flip_b ? 1 : 0]);
   const Shape y = {a[flip_a ? 1 : 0], b[flip_b ? 0 : 1]};
-  if (context.has(2)) {
+  if (context.has(2))
     context.require(broadcast(context, y, context.shape(2)) == y, "the third input is larger than the product");
-  }
   context.output(0, y, context.type(0));
 }
 
@@ -136,9 +135,8 @@ void einsum(ShapeContext& context) {
     right = equation.substr(arrow + 2);
   } else {  // implied: the ellipsis, then the letters used once in the order of the alphabet
     right = "...";
-    for (const auto& [letter, uses] : letters.uses) {
+    for (const auto& [letter, uses] : letters.uses)
       if (uses == 1) right += letter;
-    }
   }
   Shape y;
   for (std::size_t i = 0; i < right.size(); ++i) {
@@ -182,7 +180,7 @@ void attention(ShapeContext& context) {
   if (context.output_count() > 1) context.unknown("its further outputs are not followed");
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kProductRules[] = {
     {"Attention", attention},
     {"Einsum", einsum},
     {"GRU", recurrent},
@@ -199,6 +197,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> product_rules() { return kRules; }
+std::span<const NamedRule> product_rules() { return kProductRules; }
 
 }  // namespace trainyard::detail

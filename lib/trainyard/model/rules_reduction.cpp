@@ -24,9 +24,8 @@ void reduce(ShapeContext& context) {
   std::vector<std::int64_t> given;
   context.numbers("axes", 1, given);
   std::vector<std::size_t> axes = context.axes(given, rank);
-  if (given.empty() && context.node().integer("noop_with_empty_axes", 0) == 0) {
+  if (given.empty() && context.node().integer("noop_with_empty_axes", 0) == 0)
     for (std::size_t i = 0; i < rank; ++i) axes.push_back(i);
-  }
   context.output(0, reduced(context, axes, keep), context.type(0));
 }
 
@@ -37,7 +36,7 @@ void position_of_extreme(ShapeContext& context) {
   context.output(0, reduced(context, {axis}, keep), DataType::int64);
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kReductionRules[] = {
     {"ArgMax", position_of_extreme},
     {"ArgMin", position_of_extreme},
     {"ReduceL1", reduce},
@@ -54,6 +53,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> reduction_rules() { return kRules; }
+std::span<const NamedRule> reduction_rules() { return kReductionRules; }
 
 }  // namespace trainyard::detail

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -20,9 +19,8 @@ void constant(ShapeContext& context) {
   const Node& node = context.node();
   if (node.has_attribute("value_int")) return context.output(0, {}, DataType::int64);
   if (node.has_attribute("value_float")) return context.output(0, {}, DataType::float32);
-  if (node.has_attribute("value_ints")) {
+  if (node.has_attribute("value_ints"))
     return context.output(0, {static_cast<std::int64_t>(node.integers("value_ints").size())}, DataType::int64);
-  }
   const auto floats = node.attributes.find("value_floats");
   context.require(floats != node.attributes.end() && std::holds_alternative<std::vector<double>>(floats->second),
                   "it holds no number");
@@ -83,7 +81,7 @@ void multinomial(ShapeContext& context) {
                  type_attribute(context, "dtype", DataType::int32));
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kSourceRules[] = {
     {"Constant", constant},    {"ConstantOfShape", constant_of_shape},
     {"EyeLike", eye_like},     {"Multinomial", multinomial},
     {"RandomNormal", random},  {"RandomNormalLike", eye_like},
@@ -94,6 +92,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> source_rules() { return kRules; }
+std::span<const NamedRule> source_rules() { return kSourceRules; }
 
 }  // namespace trainyard::detail

@@ -8,7 +8,7 @@ namespace trainyard::detail {
 
 namespace {
 
-/// How a window slides over the spatial dimensions: those from the third on.
+/// Geometry of a window that slides over the spatial dimensions (the third and later).
 struct Window {
   std::vector<std::int64_t> kernel, strides, dilations, pads_before, pads_after;
   std::string auto_pad;
@@ -16,9 +16,7 @@ struct Window {
 
 void require_size(const ShapeContext& context, const std::vector<std::int64_t>& list, std::size_t size,
                   const char* what) {
-  if (list.size() != size) {
-    context.fail(fmt::format("{} has {} numbers where {} are needed", what, list.size(), size));
-  }
+  if (list.size() != size) context.fail(fmt::format("{} has {} numbers where {} are needed", what, list.size(), size));
 }
 
 Window window_of(const ShapeContext& context, std::vector<std::int64_t> kernel, std::size_t spatial) {
@@ -57,9 +55,7 @@ std::int64_t slid(const ShapeContext& context, const Window& window, std::size_t
   const bool valid = window.auto_pad == "VALID";
   const std::int64_t before = valid ? 0 : window.pads_before[i];
   const std::int64_t room = extent + before + (valid ? 0 : window.pads_after[i]) - reach;
-  if (room < 0) {
-    context.fail(fmt::format("a window of {} does not fit into {} with its padding", reach, extent));
-  }
+  if (room < 0) context.fail(fmt::format("a window of {} does not fit into {} with its padding", reach, extent));
   std::int64_t positions = (round_up ? ceil_divide(room, stride) : room / stride) + 1;
   // A window that would start in the padding behind the input is left out.
   if (round_up && (positions - 1) * stride >= extent + before) --positions;
@@ -76,9 +72,8 @@ void convolution(ShapeContext& context) {
   }
   const std::int64_t groups = context.small_integer("group", 1);
   context.require(groups >= 1, "group is below 1");
-  if (x[1] % groups != 0 || x[1] / groups != weight[1]) {
+  if (x[1] % groups != 0 || x[1] / groups != weight[1])
     context.fail(fmt::format("the input has {} channels, the weight {} in each of {} groups", x[1], weight[1], groups));
-  }
   context.require(weight[0] % groups == 0, "the output channels do not divide into the groups");
   const Window window = window_of(context, Shape(weight.begin() + 2, weight.end()), x.size() - 2);
   Shape y = {x[0], weight[0]};
@@ -232,16 +227,14 @@ void resize(ShapeContext& context) {
   }
   const std::size_t count = sizes.empty() ? scales.size() : sizes.size();
   std::vector<std::size_t> axes;
-  if (context.node().has_attribute("axes")) {
+  if (context.node().has_attribute("axes"))
     axes = context.axes(context.node().integers("axes"), x.size());
-  } else {
+  else
     for (std::size_t i = 0; i < x.size(); ++i) axes.push_back(i);
-  }
   context.require(count == axes.size(), fmt::format("{} scales or sizes for {} dimensions", count, axes.size()));
   Shape y = x;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i)
     y[axes[i]] = sizes.empty() ? scaled(context, x[axes[i]], scales[i]) : sizes[i];
-  }
   context.output(0, std::move(y), context.type(0));
 }
 
@@ -255,7 +248,7 @@ void grid_sample(ShapeContext& context) {
   context.output(0, std::move(y), context.type(0));
 }
 
-constexpr NamedRule kRules[] = {
+constexpr NamedRule kWindowRules[] = {
     {"AveragePool", pool},
     {"BatchNormalization", batch_norm},
     {"Conv", convolution},
@@ -280,6 +273,6 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-std::span<const NamedRule> window_rules() { return kRules; }
+std::span<const NamedRule> window_rules() { return kWindowRules; }
 
 }  // namespace trainyard::detail

@@ -30,9 +30,8 @@ const Shape& ShapeContext::shape(std::size_t input) const {
 
 const std::vector<std::int64_t>& ShapeContext::contents(std::size_t input) const {
   const Value& given = value(input);
-  if (!given.contents_known) {
+  if (!given.contents_known)
     unknown(fmt::format("it depends on the contents of '{}', which are not known before the run", given.name));
-  }
   return given.integers;
 }
 
@@ -111,9 +110,8 @@ const std::map<std::string_view, ShapeRule>& rules() {
   static const std::map<std::string_view, ShapeRule> table = [] {
     std::map<std::string_view, ShapeRule> all;
     for (const auto family : {elementwise_rules(), window_rules(), product_rules(), layout_rules(), indexing_rules(),
-                              reduction_rules(), source_rules()}) {
+                              reduction_rules(), source_rules()})
       for (const NamedRule& rule : family) all.emplace(rule.type, rule.rule);
-    }
     return all;
   }();
   return table;
@@ -152,9 +150,8 @@ void infer_node(Model& model, NodeId id) {
         {.code = "shape-mismatch", .message = fmt::format("{}: {}", described(node), problem.what()), .help = {}});
   } catch (const InputError& problem) {
     Finding finding = problem.findings().front();
-    if (finding.message.rfind(described(node), 0) != 0) {
+    if (finding.message.rfind(described(node), 0) != 0)
       finding.message = fmt::format("{}: {}", described(node), finding.message);
-    }
     throw InputError(finding);
   }
   infer_contents(model, id);
@@ -182,7 +179,7 @@ void infer_shapes(Model& model) {
     const bool follows = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
       return !input.is_none() && !model.values[input].shape_known;
     });
-    // What lacks a shape only because a node before it does is no finding of its own.
+    // A value that lacks a shape only because a node before it does is no finding of its own.
     if (follows && !findings.empty()) continue;
     try {
       infer_shapes(model, id);

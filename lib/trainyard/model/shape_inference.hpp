@@ -16,10 +16,10 @@ namespace trainyard {
 /// "shape-mismatch" (the inputs do not fit the operator), "attribute", "too-large".
 void infer_shapes(Model& model);
 
-/// The same for one node, whose inputs' shapes are known.
+/// Infers the outputs of one node, whose inputs' shapes are known.
 void infer_shapes(Model& model, NodeId node);
 
-/// Whether there is a rule for the operator.
+/// True if there is a rule for the operator.
 bool has_shape_rule(std::string_view type);
 
 /// Arrays up to this many elements have their contents followed.

@@ -21,8 +21,8 @@ struct ShapeMismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a shape rule sees of a node: its inputs' shapes, types and contents, its attributes, and its outputs to fill.
-/// Whatever is not as the operator wants throws ShapeMismatch or ShapeUnknown.
+/// A node as a shape rule sees it: its inputs' shapes, types and contents, its attributes, and its outputs to fill.
+/// An argument that the operator does not allow throws ShapeMismatch or ShapeUnknown.
 class ShapeContext {
  public:
   ShapeContext(Model& model, NodeId node) : model_(model), node_(model.nodes[node]) {}

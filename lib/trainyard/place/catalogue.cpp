@@ -1,49 +1,45 @@
+#include "trainyard/place/catalogue.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
-#include "trainyard/place/parameters.hpp"
-#include "trainyard/place/placer.hpp"
 
 namespace trainyard {
 namespace {
 
-std::vector<Placer> all_placers() {
-  std::vector<Placer> list;
-  // One a line, in the catalogue's order.
-  for (auto* part : {
-           simple_placers,
-           list_placers,
-           baechi_placers,
-           fastt_placers,
-           load_placers,
-           cut_placers,
-           flexflow_placers,
-           parallel_placers,
-           pesto_placers,
-           talos_placers,
-           exact_placers,
-           learned_placers,
-           auto_placers,
-       }) {
-    std::vector<Placer> placers = part();
-    std::ranges::move(placers, std::back_inserter(list));
+struct Catalogue {
+  std::vector<Placer> placers, members;  // members: those that `auto` starts from
+
+  Catalogue() {
+    using namespace detail;
+    const auto add = [this](std::vector<Placer> rows) { std::ranges::move(rows, std::back_inserter(placers)); };
+    for (auto* family : {simple_placers, pipedream_placers, list_placers, baechi_placers, fastt_placers, load_placers,
+                         cut_placers, flexflow_placers, parallel_placers})
+      add(family());
+    const std::size_t pesto = placers.size();  // its place in the list
+    for (auto* family : {talos_placers, exact_placers, learned_placers}) add(family());
+    std::ranges::copy_if(placers, std::back_inserter(members),
+                         [](const Placer& placer) { return !placer.searches && !placer.trains; });
+    std::vector<Placer> rows = pesto_placers(members);
+    placers.insert(placers.begin() + static_cast<std::ptrdiff_t>(pesto), rows.begin(), rows.end());
+    add(auto_placers(members));
   }
-  return list;
+};
+
+const Catalogue& catalogue() {
+  static const Catalogue all;
+  return all;
 }
 
 }  // namespace
 
-std::span<const Placer> placers() {
-  static const std::vector<Placer> list = all_placers();
-  return list;
-}
+std::span<const Placer> placers() { return catalogue().placers; }
 
 const Placer& find_placer(std::string_view name) {
   const auto list = placers();
@@ -55,6 +51,14 @@ const Placer& find_placer(std::string_view name) {
   throw InputError({.code = "unknown-placer",
                     .message = fmt::format("no placer is named '{}'", name),
                     .help = meant.empty() ? fmt::format("there are: {}", fmt::join(names, ", ")) : meant});
+}
+
+std::span<const Placer> auto_members() { return catalogue().members; }
+
+Placer auto_with(std::vector<Placer> mine) {
+  std::vector<Placer> members = catalogue().members;
+  std::ranges::move(mine, std::back_inserter(members));
+  return detail::auto_placers(std::move(members)).front();
 }
 
 }  // namespace trainyard

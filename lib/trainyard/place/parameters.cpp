@@ -2,17 +2,45 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <system_error>
-#include <utility>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 
 namespace trainyard {
+namespace {
 
-Parameters::Parameters(const Placer& placer, const PlaceOptions& options) : placer_(placer), options_(options) {
+template <class T>
+std::optional<T> number_in(std::string_view text, T least, T most) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number >= least && number <= most ? std::optional{number} : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> detail::read_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
+  return number_in(text, least, most);
+}
+std::optional<double> detail::read_number(std::string_view text, double least, double most) {
+  return number_in(text, least, most);
+}
+std::string detail::number_text(std::uint64_t value) { return fmt::to_string(value); }
+std::string detail::number_text(double value) { return fmt::to_string(value); }
+
+std::string detail::one_of(std::span<const std::string_view> words) {
+  return fmt::format("one of: {}", fmt::join(words, ", "));
+}
+
+std::string detail::number_from(std::string_view kind, const std::string& least, const std::string& most,
+                                std::span<const std::string_view> words) {
+  return fmt::format("{} from {} to {}{}{}", kind, least, most, words.empty() ? "" : ", or ", fmt::join(words, " or "));
+}
+
+Parameters::Parameters(const Placer& placer, const PlaceOptions& options)
+    : placer_(placer), options_(options), effort_(options.budget, options.stop) {
   std::vector<std::string> known;
   for (const PlacerParameter& parameter : placer.parameters) known.push_back(parameter.name);
   for (const auto& [name, value] : options.parameters)
@@ -28,50 +56,28 @@ const std::string& Parameters::text(std::string_view name) const {
   return std::ranges::find(placer_.parameters, name, &PlacerParameter::name)->default_value;
 }
 
-std::size_t Parameters::choice(std::string_view name, const std::vector<std::string>& choices) const {
-  const std::string& value = text(name);
-  const auto at = std::ranges::find(choices, value);
-  if (at == choices.end())
-    throw InputError({.code = "parameter-value",
-                      .message = fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
-                      .help = fmt::format("one of: {}", fmt::join(choices, ", "))});
-  return static_cast<std::size_t>(at - choices.begin());
+void Parameters::refuse(std::string_view name, const std::string& value, const std::string& allowed) const {
+  throw InputError({.code = "parameter-value",
+                    .message = fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
+                    .help = allowed});
 }
 
-std::optional<std::size_t> Parameters::number(std::string_view name, std::size_t least, std::string_view none,
-                                              std::size_t most) const {
-  const std::string& value = text(name);
-  if (!none.empty() && value == none) return std::nullopt;
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc{} || end != value.data() + value.size() || number < least || number > most)
-    throw InputError(
-        {.code = "parameter-value",
-         .message = fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
-         .help = fmt::format("a whole number from {} to {}{}{}", least, most, none.empty() ? "" : ", or ", none)});
-  return number;
-}
-
-Placer make_placer(Placer description, Schedule (*run)(const Problem&, const Parameters&)) {
+Placer make_placer(Placer description, std::function<Schedule(const Problem&, const Parameters&)> run) {
   Placer placer = description;
-  placer.place = [described = std::move(description), run](const Problem& problem, const PlaceOptions& options) {
-    Schedule schedule = run(problem, Parameters{described, options});
-    schedule.placer = described.name;
-    schedule.seed = options.seed;
-    return schedule;
+  placer.place = [described = std::move(description), run = std::move(run)](const Problem& problem,
+                                                                            const PlaceOptions& options) {
+    try {
+      Schedule schedule = run(problem, Parameters{described, options});
+      schedule.placer = described.name;
+      schedule.seed = options.seed;
+      return schedule;
+    } catch (const OutOfTime&) {
+      throw NoPlacementError({.code = "time",
+                              .message = fmt::format("placer '{}' was not done in time", described.name),
+                              .help = "give it more time, or none to let it end"});
+    }
   };
   return placer;
-}
-
-PlacerParameter order_parameter() {
-  return {"order", "best",
-          "what the simulator keeps of the plan: rank (priorities in the order in which ops were taken), start "
-          "(priorities by planned start), strict (each device in the order of planned starts), best (the best of the "
-          "three)"};
-}
-
-PlanOrder plan_order(const Parameters& given) {
-  return given.choice<PlanOrder>("order", {"rank", "start", "strict", "best"});
 }
 
 }  // namespace trainyard

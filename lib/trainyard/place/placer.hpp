@@ -4,28 +4,36 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
 namespace trainyard {
 
-/// How long a placer that searches goes on: until the first of these is reached. One that is not given sets no limit;
-/// where none is, the placer's own default holds, which is a number of evaluations, so that the result is always the
+/// How long a placer goes on: until the first of these is reached. One that is not given sets no limit; where none is,
+/// the default of a placer that searches holds, which is a number of evaluations, so that the result is always the
 /// same. So it is for any number of evaluations, whatever the number of threads; not for seconds.
 struct Budget {
+  /// Of any placer. One that does not search ends with the best it has by then, or throws NoPlacementError ("time").
   std::optional<double> seconds = {};
-  std::optional<std::uint64_t> evaluations = {};  // of schedules or of changes to one
+  std::optional<std::uint64_t> evaluations = {};  // of schedules or of changes to one, by placers that search
+  /// Of `auto`: ends within seconds on networks of thousands of ops and 8 devices, by counts alone (auto.hpp).
+  bool quick = false;
 
   bool given() const { return seconds || evaluations; }
 };
 
-/// What a placer that searches is to make small; what fits in memory comes before what does not.
+/// There is no placement within the memories, or none was found in time: an answer, where the problem is right.
+class NoPlacementError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+/// The objective that a placer that searches minimizes; a schedule that fits in memory comes before one that does not.
 enum class Objective : std::uint8_t {
   makespan,    // the time of one step
   max_load,    // max_load(): the time per step of a full pipeline
@@ -40,17 +48,16 @@ struct SearchProgress {
   std::uint64_t evaluations = 0;
 };
 
-/// What every placer is given beside the problem.
+/// The arguments of every placer beside the problem.
 struct PlaceOptions {
   std::uint64_t seed = 1;
   std::map<std::string, std::string> parameters = {};  // of this placer alone, by the names that it documents
-  bool splits = true;  // whether the schedule may have splits: not where the graph stands for another
-  // For placers that search (Placer::searches); the others neglect them, and have one objective of their own; of those
-  // that take long some look at `stop`.
-  Objective objective = Objective::makespan;
+  bool rewrites = true;  // whether the schedule may have rewrites: not where the graph stands for another
+  Objective objective = Objective::makespan;  // of placers that search (Placer::searches); others have one of their own
+  bool sizes_alone = false;  // memory under Objective::max_load: ops' parameters and state alone, not as simulated
   Budget budget = {};
-  unsigned threads = 0;                                         // 0: as many as the machine runs at once
-  std::function<bool()> stop = {};                              // asked often, from any thread: end with what there is
+  unsigned threads = 0;             // 0: as many as the machine runs at once
+  std::function<bool()> stop = {};  // asked often, from any thread: end with what there is, as if the time were up
   std::function<void(const SearchProgress&)> on_progress = {};  // called now and then, from the caller's thread
 };
 
@@ -60,9 +67,9 @@ struct PlacerParameter {
 
 /// An algorithm: problem to schedule.
 struct Placer {
-  std::string name;     // "heft"
-  std::string summary;  // one line
-  std::string source;   // the paper, or "own"
+  std::string name;          // "heft"
+  std::string summary = {};  // one line
+  std::string source = {};   // the paper, or "own"
   std::vector<PlacerParameter> parameters = {};
   bool searches = false;    // goes on for PlaceOptions::budget
   bool exhaustive = false;  // exact of its kind: may take minutes on graphs of thousands of ops
@@ -70,10 +77,5 @@ struct Placer {
   bool replicates = false;  // copies the whole graph, and can do nothing else: coarser ops are nothing to it
   std::function<Schedule(const Problem&, const PlaceOptions&)> place = {};
 };
-
-/// The catalogue, in the order in which it is listed.
-std::span<const Placer> placers();
-/// Throws InputError ("unknown-placer", with the nearest name).
-const Placer& find_placer(std::string_view name);
 
 }  // namespace trainyard

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <utility>
-#include <vector>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -18,19 +17,20 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
   data->costs = from.costs;
   data->columns = from.columns;
   data->column = from.column;
+  data->sources = from.sources;
   data->rates = from.rates;
   data->transfers = from.transfers;
   const Graph& g = data->graph;
   assert(original.size() == g.op_count());
   data->durations.reserve(g.op_count() * from.columns);
-  data->sources.reserve(g.op_count() * from.columns);
+  data->source.reserve(g.op_count() * from.columns);
   data->byte_times.reserve(g.tensor_count() * from.rates);
   IdMap<OpId, std::size_t> copies(from.graph.op_count(), 0);
   for (const OpId op : g.ops()) {
     const OpId like = original[op];
     if (like.is_none()) {
       data->durations.resize(data->durations.size() + from.columns, Nanoseconds{0});
-      data->sources.resize(data->sources.size() + from.columns, CostSource::graph);
+      data->source.resize(data->source.size() + from.columns, 0);  // given by the graph
       assert(g.outputs(op).empty());
       continue;
     }
@@ -38,7 +38,7 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
     const auto row = static_cast<std::ptrdiff_t>(like.index() * from.columns);
     const auto width = static_cast<std::ptrdiff_t>(from.columns);
     data->durations.insert(data->durations.end(), from.durations.begin() + row, from.durations.begin() + row + width);
-    data->sources.insert(data->sources.end(), from.sources.begin() + row, from.sources.begin() + row + width);
+    data->source.insert(data->source.end(), from.source.begin() + row, from.source.begin() + row + width);
     assert(g.outputs(op).size() == from.graph.outputs(like).size());
     for (const TensorId tensor : from.graph.outputs(like)) {
       const auto first = from.byte_times.begin() + static_cast<std::ptrdiff_t>(tensor.index() * from.rates);

@@ -3,18 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
-#include <string>
-#include <utility>
+#include <string_view>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/cost/cost_model.hpp"
 
 namespace trainyard {
 namespace {
 
 /// Devices that no op can tell apart share a column. An op can tell a device by its name, where it gives a time for
 /// that name or is restricted to it.
-std::vector<DeviceId> representatives(const Graph& graph, const Cluster& cluster, const CostModel& costs,
+std::vector<DeviceId> representatives(const Graph& graph, const Cluster& cluster, const Costs& costs,
                                       IdMap<DeviceId, std::uint32_t>& column) {
   std::vector<std::string> told_by_name;
   for (const OpId op : graph.ops()) {
@@ -31,12 +33,10 @@ std::vector<DeviceId> representatives(const Graph& graph, const Cluster& cluster
   for (const DeviceId id : cluster.devices()) {
     const Device& device = cluster.device(id);
     const bool named = std::ranges::binary_search(told_by_name, device.name);
-    const auto same = std::ranges::find_if(result, [&](DeviceId other_id) {
+    const auto same = named ? result.end() : std::ranges::find_if(result, [&](DeviceId other_id) {
       const Device& other = cluster.device(other_id);
-      return !named && !std::ranges::binary_search(told_by_name, other.name) && device.kind == other.kind &&
-             device.device_class == other.device_class && device.peak == other.peak &&
-             device.memory_bandwidth == other.memory_bandwidth && device.launch_overhead == other.launch_overhead &&
-             costs.speed_of(device) == costs.speed_of(other);
+      return !std::ranges::binary_search(told_by_name, other.name) && device.kind == other.kind &&
+             device.device_class == other.device_class && costs.alike(device, other);
     });
     column[id] = static_cast<std::uint32_t>(same - result.begin());
     if (same == result.end()) result.push_back(id);
@@ -44,12 +44,16 @@ std::vector<DeviceId> representatives(const Graph& graph, const Cluster& cluster
   return result;
 }
 
-Finding no_device(const Graph& graph, const Cluster& cluster, OpId op) {
-  const auto kinds = graph.device_kinds(op);
-  std::string wanted;
-  for (const std::string& kind : kinds) wanted += (wanted.empty() ? "" : ", ") + kind;
-  std::string given;
-  for (const GivenTime& time : graph.given_times(op)) given += (given.empty() ? "" : ", ") + time.on;
+Finding no_device(const Graph& graph, const Cluster& cluster, const Costs& costs, OpId op) {
+  const auto listed = [](const auto& all, const auto& name) {
+    constexpr std::size_t kMostShown = 10;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(all.size(), kMostShown); ++i)
+      text += (i > 0 ? ", " : "") + std::invoke(name, all[i]);
+    return all.size() > kMostShown ? fmt::format("{} and {} more", text, all.size() - kMostShown) : text;
+  };
+  const std::string wanted = listed(graph.device_kinds(op), std::identity{});
+  const std::string given = listed(graph.given_times(op), &GivenTime::on);
   Finding finding{"no-device",
                   fmt::format("no device of cluster '{}' can run op '{}'", cluster.name(), graph.name(op)),
                   "",
@@ -58,6 +62,8 @@ Finding no_device(const Graph& graph, const Cluster& cluster, OpId op) {
   if (!wanted.empty()) {
     finding.message += fmt::format(": it wants {}", wanted);
     finding.help = "use a cluster with such a device, or extend the op's \"device_kinds\"";
+  } else if (!costs.target<CostModel>()) {
+    finding.message += ": its costs say so of every device";
   } else if (!given.empty()) {
     finding.message += fmt::format(
         ": it gives times for {} only, and neither \"flops\" nor \"bytes_accessed\" to estimate from", given);
@@ -69,42 +75,46 @@ Finding no_device(const Graph& graph, const Cluster& cluster, OpId op) {
   return finding;
 }
 
+/// The source's place among those that are known; a new one is added.
+std::uint8_t source_index(std::vector<std::pair<std::string, Evidence>>& known, const CostSource& source) {
+  const auto at = std::ranges::find(known, source.name, [](const auto& one) { return std::string_view{one.first}; });
+  const auto index = static_cast<std::uint8_t>(at - known.begin());
+  if (at == known.end()) {
+    if (known.size() > std::numeric_limits<std::uint8_t>::max())
+      throw InputError({"costs",
+                        fmt::format("the costs name more than {} sources", known.size()),
+                        "name how times are known, not the ops",
+                        "",
+                        {}});
+    known.emplace_back(source.name, source.evidence);
+  } else if (at->second != source.evidence) {
+    throw InputError({"costs",
+                      fmt::format("the costs say that times of '{}' are {}, and that they are {}", source.name,
+                                  name_of(at->second), name_of(source.evidence)),
+                      "give each source one evidence",
+                      "",
+                      {}});
+  }
+  return index;
+}
+
 }  // namespace
 
-Problem::TransferClass Problem::transfer_class(Nanoseconds latency, std::uint32_t rate, const RouteClass& route,
-                                               const CostModel& costs) {
-  TransferClass result{.latency = latency, .rate = rate};
-  if (route.curve == 0 || route.curve > costs.curves.size()) return result;
-  const TransferCurve& curve = costs.curves[route.curve - 1];
-  result.least = curve.segments.front().from;
-  result.most = curve.segments.back().to;
-  result.inside = curve.evidence(result.least);
-  result.outside = Evidence::transferred;
-  return result;
+Problem Problem::with_graph(Graph graph, std::vector<Rewrite> rewrites) const {
+  return {std::move(graph), data_->cluster, data_->costs, std::move(rewrites)};
 }
 
-Problem::Problem(Graph graph, Cluster cluster, const CostModel& costs)
-    : Problem(std::move(graph), std::move(cluster), std::make_shared<const CostModel>(costs)) {}
-
-Problem Problem::with_graph(Graph graph) const { return {std::move(graph), data_->cluster, data_->costs}; }
-
-Problem Problem::with_machine(Cluster cluster, const CostModel& costs) const {
-  return {data_->graph, std::move(cluster), std::make_shared<const CostModel>(costs), data_->splits};
+Problem Problem::with_machine(Cluster cluster, Costs costs) const {
+  return {data_->graph, std::move(cluster), std::move(costs), data_->rewrites};
 }
 
-Problem Problem::with_splits(std::vector<GraphSplit> splits) const {
-  Graph split = split_graph(data_->graph, splits);
-  return {std::move(split), data_->cluster, data_->costs, std::move(splits)};
-}
-
-Problem::Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> shared_costs,
-                 std::vector<GraphSplit> splits) {
+Problem::Problem(Graph graph, Cluster cluster, Costs own_costs, std::vector<Rewrite> rewrites) {
   auto data = std::make_shared<Data>();
   data->graph = std::move(graph);
   data->cluster = std::move(cluster);
-  data->costs = std::move(shared_costs);
-  data->splits = std::move(splits);
-  const CostModel& costs = *data->costs;
+  data->costs = std::move(own_costs);
+  data->rewrites = std::move(rewrites);
+  const Costs& costs = data->costs;
   const Graph& g = data->graph;
   const Cluster& c = data->cluster;
   std::vector<Finding> findings;
@@ -118,7 +128,8 @@ Problem::Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> 
   const auto columns = representatives(g, c, costs, data->column);
   data->columns = columns.size();
   data->durations.resize(g.op_count() * columns.size(), kNever);
-  data->sources.resize(g.op_count() * columns.size(), CostSource::roofline);
+  for (const CostSource& source : kStandardSources) data->sources.emplace_back(source.name, source.evidence);
+  data->source.resize(g.op_count() * columns.size());
   Nanoseconds longest_gap{0};
   for (const DeviceId device : c.devices()) longest_gap = std::max(longest_gap, c.device(device).gap);
   for (const OpId op : g.ops()) {
@@ -128,10 +139,10 @@ Problem::Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> 
       if (!cost) continue;
       const std::size_t cell = op.index() * columns.size() + k;
       data->durations[cell] = cost->time;
-      data->sources[cell] = cost->source;
+      data->source[cell] = source_index(data->sources, cost->source);
       longest = std::max(longest, cost->time);
     }
-    if (longest == kNever) report(no_device(g, c, op));
+    if (longest == kNever) report(no_device(g, c, costs, op));
     total += longest.count + longest_gap.count;
   }
 
@@ -142,12 +153,12 @@ Problem::Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> 
   std::vector<RouteClass> rate_routes;
   Nanoseconds longest_latency{0};
   for (const RouteClass& routes : c.route_classes()) {
-    const Nanoseconds latency = costs.transfer_latency(routes);
+    const Nanoseconds latency = costs.latency(routes);
     longest_latency = std::max(longest_latency, latency);
     const auto [known, added] =
         rates.try_emplace({routes.bandwidth.value, routes.curve}, static_cast<std::uint32_t>(rates.size()));
     if (added) rate_routes.push_back(routes);
-    data->transfers.push_back(transfer_class(latency, known->second, routes, costs));
+    data->transfers.push_back({latency, known->second});
   }
   for (const ChannelId channel : c.channels()) longest_gap = std::max(longest_gap, c.channel(channel).gap);
   data->rates = rate_routes.size();

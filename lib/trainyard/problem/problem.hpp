@@ -4,16 +4,18 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
-#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/cost/costs.hpp"
 #include "trainyard/graph/graph.hpp"
+#include "trainyard/graph/rewrite.hpp"
 #include "trainyard/problem/groups.hpp"
-#include "trainyard/transform/split_op.hpp"
 
 namespace trainyard {
 
@@ -21,39 +23,43 @@ namespace trainyard {
 /// its data, so it is cheap and may be read from many threads.
 class Problem {
  public:
-  /// Throws InputError: an op that no device can run ("no-device"), a colocation group without a common device
-  /// ("colocation"), times whose sum over the whole problem could pass kLongestTime ("too-large").
-  Problem(Graph graph, Cluster cluster, const CostModel& costs = {});
-  /// The same cluster and times for a graph made of copies of ops (problem/copies.cpp): `original` names the op of `of`
+  /// Costs are of any type that has the functions of cost/costs.hpp; without them the standard CostModel. Throws
+  /// InputError: an op that no device can run ("no-device"), a colocation group without a common device ("colocation"),
+  /// times whose sum over the whole problem could pass kLongestTime ("too-large"), costs that fail ("costs").
+  Problem(Graph graph, Cluster cluster, Costs costs = {})
+      : Problem(std::move(graph), std::move(cluster), std::move(costs), {}) {}
+  /// A graph made of copies of the ops of `of`, with their times (problem/copies.cpp): `original` names the op of `of`
   /// that each op is a copy of, with the same outputs; none: it takes no time, and has no outputs. A tensor has
   /// consumers on no more devices than its original. Throws InputError where the times may add up to too much
   /// ("too-large").
   Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& original);
 
-  /// The same cluster and cost model for another graph. Throws as the first constructor does.
-  Problem with_graph(Graph graph) const;
-  /// The same graph, splits made, on another machine. Throws as the first constructor does.
-  Problem with_machine(Cluster cluster, const CostModel& costs) const;
-  /// The problem with these splits made (split_graph): they are remembered. Throws as that and the constructor do.
-  Problem with_splits(std::vector<GraphSplit> splits) const;
-  const std::vector<GraphSplit>& splits() const { return data_->splits; }
+  /// Another graph with this cluster and these costs; `rewrites` made it (rewrite/apply_rewrites.hpp). Throws as the
+  /// first constructor does.
+  Problem with_graph(Graph graph, std::vector<Rewrite> rewrites = {}) const;
+  /// This graph, rewrites applied, on another machine. Throws as the first constructor does.
+  Problem with_machine(Cluster cluster, Costs costs) const;
+  /// The rewrites that made the graph, in order.
+  const std::vector<Rewrite>& rewrites() const { return data_->rewrites; }
 
   const Graph& graph() const { return data_->graph; }
   const Cluster& cluster() const { return data_->cluster; }
-  const CostModel& costs() const { return *data_->costs; }
+  const Costs& costs() const { return data_->costs; }
   std::size_t op_count() const { return data_->graph.op_count(); }
   std::size_t device_count() const { return data_->cluster.device_count(); }
   IdRange<OpId> ops() const { return data_->graph.ops(); }
   IdRange<DeviceId> devices() const { return data_->cluster.devices(); }
 
-  /// How long the op runs on the device; kNever where it cannot run there.
+  /// Time of the op on the device; kNever where it cannot run there.
   Nanoseconds duration(OpId op, DeviceId device) const {
     return data_->durations[op.index() * data_->columns + data_->column[device]];
   }
   static constexpr Nanoseconds kNever{-1};
   bool can_run(OpId op, DeviceId device) const { return duration(op, device) != kNever; }
+  /// Provenance of the duration. The name is valid while the problem, or a copy of it, lives.
   CostSource cost_source(OpId op, DeviceId device) const {
-    return data_->sources[op.index() * data_->columns + data_->column[device]];
+    const auto& [name, evidence] = data_->sources[data_->source[op.index() * data_->columns + data_->column[device]]];
+    return {name, evidence};
   }
   /// Devices of one column have the same durations for every op.
   std::size_t column(DeviceId device) const { return data_->column[device]; }
@@ -66,11 +72,11 @@ class Problem {
     return least;
   }
 
-  /// How long the tensor's transfer holds the route, from != to.
+  /// Time for which the tensor's transfer holds the route, from != to.
   Nanoseconds transfer_time(TensorId tensor, DeviceId from, DeviceId to) const {
     return transfer_time(tensor, data_->cluster.route_class(from, to));
   }
-  /// The same on any route of this class of the cluster's.
+  /// Time for which it holds any route of the class.
   Nanoseconds transfer_time(TensorId tensor, std::uint32_t route_class) const {
     const TransferClass& routes = data_->transfers[route_class];
     return routes.latency + data_->byte_times[tensor.index() * data_->rates + routes.rate];
@@ -82,11 +88,10 @@ class Problem {
   /// other.
   Nanoseconds horizon() const { return data_->horizon; }
 
-  /// How well the time of the tensor's transfer is known, from != to.
+  /// Provenance of the tensor's transfer time, from != to.
   Evidence transfer_evidence(TensorId tensor, DeviceId from, DeviceId to) const {
-    const TransferClass& routes = data_->transfers[data_->cluster.route_class(from, to)];
-    const Bytes bytes = data_->graph.bytes(tensor);
-    return bytes >= routes.least && bytes <= routes.most ? routes.inside : routes.outside;
+    const RouteClass& route = data_->cluster.route_classes()[data_->cluster.route_class(from, to)];
+    return data_->costs.transfer_evidence(data_->graph.bytes(tensor), route);
   }
 
   /// The parts of transfer_time, for loops that look up many: what the route adds, and the time of the tensor's bytes
@@ -97,7 +102,7 @@ class Problem {
   std::uint32_t rate(DeviceId from, DeviceId to) const {
     return data_->transfers[data_->cluster.route_class(from, to)].rate;
   }
-  /// The same of any route of this class of the cluster's.
+  /// These two, by class of routes.
   Nanoseconds transfer_latency(std::uint32_t route_class) const { return data_->transfers[route_class].latency; }
   std::uint32_t rate(std::uint32_t route_class) const { return data_->transfers[route_class].rate; }
   std::size_t rate_count() const { return data_->rates; }
@@ -111,30 +116,32 @@ class Problem {
   GroupId group(OpId op) const { return data_->groups.group(op); }
   std::span<const OpId> group_ops(GroupId group) const { return data_->groups.ops(group); }
   std::size_t group_count() const { return data_->groups.count(); }
+  IdRange<GroupId> groups() const { return IdRange<GroupId>{group_count()}; }
+  /// Whether the device can run all ops of the group.
+  bool can_run(GroupId group, DeviceId device) const {
+    for (const OpId op : group_ops(group))
+      if (!can_run(op, device)) return false;
+    return true;
+  }
 
  private:
-  Problem(Graph graph, Cluster cluster, std::shared_ptr<const CostModel> shared_costs,
-          std::vector<GraphSplit> splits = {});
+  Problem(Graph graph, Cluster cluster, Costs costs, std::vector<Rewrite> rewrites);
 
   struct TransferClass {
     Nanoseconds latency;
     std::uint32_t rate = 0;  // column of byte_times
-    // What is known of transfers of `least` to `most` bytes, and of others.
-    Evidence inside = Evidence::estimated, outside = Evidence::estimated;
-    Bytes least, most;
   };
-  static TransferClass transfer_class(Nanoseconds latency, std::uint32_t rate, const RouteClass& route,
-                                      const CostModel& costs);
 
   struct Data {
     Graph graph;
     Cluster cluster;
-    std::shared_ptr<const CostModel> costs;
-    std::vector<GraphSplit> splits;
+    Costs costs;
+    std::vector<Rewrite> rewrites;
     std::size_t columns = 0;
     IdMap<DeviceId, std::uint32_t> column;
     std::vector<Nanoseconds> durations;  // op x column
-    std::vector<CostSource> sources;     // op x column
+    std::vector<std::pair<std::string, Evidence>> sources;
+    std::vector<std::uint8_t> source;  // of sources, op x column
     Nanoseconds horizon;
     std::size_t rates = 0;                 // distinct route bandwidths and curves
     std::vector<TransferClass> transfers;  // by route class

@@ -2,14 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/error.hpp"
 
 namespace trainyard {
@@ -221,20 +216,37 @@ class Checker {
 
 }  // namespace
 
-Problem scheduled_problem(const Problem& problem, const Schedule& schedule) {
-  if (schedule.splits == problem.splits() || schedule.splits.empty()) return problem;
-  if (!problem.splits().empty())
-    throw InputError({"other-splits",
-                      "the schedule splits other ops than the problem that it is for",
-                      "give the problem as it is before splits",
-                      "/splits",
-                      {}});
-  return problem.with_splits(schedule.splits);
+void check_sizes(const Problem& problem, const Schedule& schedule) {
+  const auto check = [&](std::string_view what, std::size_t is, std::size_t should, std::string_view of) {
+    if (is == should) return;
+    throw InputError({.code = "size",
+                      .message = fmt::format("the schedule's {} has {} {}, and the problem of graph '{}' has {}", what,
+                                             is, of, problem.graph().name(), should),
+                      .help = "make it for this problem, after its rewrites; check_schedule() looks at all of it"});
+  };
+  check("placement", schedule.placement.size(), problem.op_count(), "ops");
+  if (schedule.by_priority()) check("priority", schedule.priority.size(), problem.op_count(), "ops");
+  if (schedule.policy == Policy::strict) check("order", schedule.order.size(), problem.device_count(), "devices");
 }
 
 void check_schedule(const Problem& problem, const Schedule& schedule) {
-  const Problem whole = scheduled_problem(problem, schedule);
-  Checker{whole, schedule}.check();
+  if (!schedule.rewrites.empty() && schedule.rewrites != problem.rewrites())
+    throw InputError({"other-rewrites",
+                      "the schedule is of a graph with rewrites that the problem's graph does not have",
+                      "give the scheduled problem",
+                      "/splits",
+                      {}});
+  Checker{problem, schedule}.check();
+}
+
+void refuse_own_rule(const Schedule& schedule, std::string_view what) {
+  if (schedule.rule)
+    throw InputError({"own-rule",
+                      fmt::format("{} knows the policies fifo, priority and strict, and not the rule '{}'", what,
+                                  schedule.rule->name),
+                      "simulate it, and take the order in which its ops start as a strict one (in_started_order)",
+                      "/policy",
+                      {}});
 }
 
 }  // namespace trainyard

@@ -1,24 +1,40 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
+#include "trainyard/graph/rewrite.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard {
 
 using Placement = IdMap<OpId, DeviceId>;
 
-/// How a device, and a link, chooses among waiting tasks.
+/// The rule by which a device, and a link, chooses among waiting tasks.
 enum class Policy : std::uint8_t {
   fifo,      // by ascending (ready time, id)
   priority,  // by descending priority, then as fifo; never idles for a task that is not ready
   strict,    // each device in a given order, waiting for the next one; links fifo
+};
+
+namespace detail {
+class RuleRunner;
+}
+
+/// A dispatch rule of the caller's own, made by own_rule() (simulate/model/run_events.hpp): how devices choose among
+/// waiting ops, in place of a policy. What knows the policies alone refuses it by its name.
+struct OwnRule {
+  std::string name;
+  std::shared_ptr<const detail::RuleRunner> runner;
+
+  friend bool operator==(const OwnRule&, const OwnRule&) = default;
 };
 
 /// The placer's own analytic plan, where it has one: not what the simulator says.
@@ -29,7 +45,7 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// What the search that found a schedule knows of it.
+/// Facts that the search which found a schedule knows of it.
 struct Search {
   std::uint64_t evaluations = 0;
   std::optional<Nanoseconds> lower_bound = {};  // proven by it: no schedule of the problem is shorter
@@ -43,22 +59,31 @@ struct Schedule {
   Policy policy = Policy::fifo;
   IdMap<OpId, double> priority = {};              // policy priority: higher is more urgent; empty: all 0
   IdMap<DeviceId, std::vector<OpId>> order = {};  // policy strict: every op once, on its device
+  std::optional<OwnRule> rule = {};               // in place of the policy
   std::optional<Plan> plan = {};
-  std::vector<GraphSplit> splits = {};  // made first: all the above is of the graph with these ops split
-  std::string placer = {};              // who made it
+  std::vector<Rewrite> rewrites = {};  // of the graph, applied first: all the above is about the graph after them
+  std::string placer = {};             // who made it
   std::uint64_t seed = 0;
   std::optional<Search> search = {};
+  std::vector<std::string> notes = {};  // from the placer to who asked for it, such as why a device has nothing to do
+
+  /// Whether priorities say anything: without a list of them, policy priority is fifo.
+  bool by_priority() const { return policy == Policy::priority && !priority.empty(); }
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// What the schedule is of: the problem itself where it has the schedule's splits, or the schedule has none; else with
-/// them made. Throws InputError as split_graph does, and where the problem has other splits ("other-splits").
-Problem scheduled_problem(const Problem& problem, const Schedule& schedule);
+/// Throws InputError ("own-rule") where the schedule has a rule of the caller's own: `what` knows the policies alone.
+void refuse_own_rule(const Schedule& schedule, std::string_view what);
 
-/// Throws InputError unless the schedule is one for the problem (scheduled_problem of it): every op placed on a device
-/// that can run it, colocation groups on one device, priorities finite, strict orders complete and free of deadlock
-/// against the graph (the message names the cycle).
+/// Throws InputError unless the schedule is one for the problem as it is (rewritten where the schedule has rewrites:
+/// scheduled_problem() of rewrite/apply_rewrites.hpp): every op placed on a device that can run it, colocation groups
+/// on one device, priorities finite, strict orders complete and free of deadlock against the graph (the message names
+/// the cycle).
 void check_schedule(const Problem& problem, const Schedule& schedule);
+
+/// What of check_schedule() costs nothing: throws InputError ("size") unless the placement has as many ops as the
+/// problem, priorities too or none, and a strict order as many devices.
+void check_sizes(const Problem& problem, const Schedule& schedule);
 
 }  // namespace trainyard

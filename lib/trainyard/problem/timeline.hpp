@@ -45,7 +45,7 @@ struct OutOfMemory {
   OpId op;  // the op that crossed the line by starting; none: a transfer did, or what is resident
   std::optional<std::size_t> transfer;           // index into Timeline::transfers
   Bytes over;                                    // peak minus capacity
-  Bytes resident, produced, arrived, workspace;  // what the peak is made of
+  Bytes resident, produced, arrived, workspace;  // the parts of the peak
   std::vector<Holding> largest;                  // the largest tensors held at the peak, at most 5, largest first
 
   friend bool operator==(const OutOfMemory&, const OutOfMemory&) = default;
@@ -69,7 +69,7 @@ struct ChannelUse {
   friend bool operator==(const ChannelUse&, const ChannelUse&) = default;
 };
 
-/// What the simulator returns.
+/// The result of a simulation.
 struct Timeline {
   Nanoseconds makespan;  // end of the last op
   IdMap<OpId, Span> ops;

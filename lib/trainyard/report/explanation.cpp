@@ -86,7 +86,7 @@ class Explainer {
       PathShare& share = shares.try_emplace({from, to}, PathShare{.device = from, .to = to}).first->second;
       ++share.tasks;
       share.time += task.end - task.start;
-      share.waited += task.waited();
+      share.waited = std::max(share.waited, task.waited());
       (is_op ? all.ops : all.transfers) += task.end - task.start;
       all.gaps += task.gap;
       last_end = task.end;
@@ -240,7 +240,7 @@ std::vector<PathRun> path_runs(const Schedule& schedule, const Timeline& timelin
       runs.push_back({i, i, task.start, task.end, Nanoseconds{0}});
     runs.back().last = i;
     runs.back().end = task.end;
-    runs.back().waited += task.waited();
+    runs.back().waited = std::max(runs.back().waited, task.waited());
   }
   return runs;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "trainyard/core/id.hpp"
@@ -36,7 +35,7 @@ struct PathShare {
   DeviceId to = DeviceId::none();  // of transfers
   std::size_t tasks = 0;
   Nanoseconds time{};    // of the tasks; at most the makespan
-  Nanoseconds waited{};  // by those tasks that were ready before; overlaps the time of the tasks before them
+  Nanoseconds waited{};  // the longest wait of a task that was ready before; waits of one device or link overlap
 
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
@@ -85,7 +84,7 @@ std::vector<Wait> longest_waits(const Problem& problem, const Schedule& schedule
 struct PathRun {
   std::size_t first, last;  // tasks of the path, both included
   Nanoseconds start, end;
-  Nanoseconds waited;  // the sum over its tasks
+  Nanoseconds waited;  // the longest of its tasks
 
   friend bool operator==(const PathRun&, const PathRun&) = default;
 };

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cassert>
 #include <ostream>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "trainyard/report/page_parts.hpp"
+#include "trainyard/report/run_text.hpp"
+#include "trainyard/report/table.hpp"
 
 namespace trainyard {
 namespace detail {
@@ -41,84 +44,74 @@ std::string html_text(std::string_view text) {
   return escaped;
 }
 
-RunSummary summarize(const PageRun& run) {
-  RunSummary summary;
-  const Cluster& cluster = run.problem.cluster();
-  std::int64_t busy = 0;
-  double fullest = -1;
-  for (const DeviceId device : run.problem.devices()) {
-    const DeviceUse& use = run.timeline.devices[device];
-    busy += use.busy.count;
-    summary.exposed = std::max(summary.exposed, use.exposed_communication);
-    const auto capacity = cluster.device(device).memory;
-    const double peak = static_cast<double>(use.peak.count);
-    const double fill = capacity ? peak / static_cast<double>(std::max<std::int64_t>(1, capacity->count)) : 0;
-    const bool larger = !summary.fullest.is_none() && use.peak > run.timeline.devices[summary.fullest].peak;
-    if (fill > fullest || (fill == fullest && larger)) {
-      fullest = fill;
-      summary.fullest = device;
-    }
-  }
-  const double time = static_cast<double>(std::max<std::int64_t>(1, run.timeline.makespan.count));
-  summary.busy = static_cast<double>(busy) / time / static_cast<double>(run.problem.device_count());
-  for (const Transfer& transfer : run.timeline.transfers) summary.moved += transfer.bytes;
-  return summary;
+std::string run_name(const Run& run) { return run.placer.empty() ? "schedule" : run.placer; }
+
+bool is_drawn(const Run& run) { return run.timeline.ops.size() == run.problem.op_count(); }
+
+ComparedWith compared_with(const PageInput& input, std::size_t run) {
+  const Problem& problem = input.runs[run]->problem;
+  return {input.models.empty() ? problem.graph().name() : input.models[run], problem.cluster().name()};
 }
 
-std::string run_label(const PageInput& input, const PageRun& run) {
-  const auto model = [](const PageRun& r) {
-    return std::pair<std::string_view, std::string_view>{r.problem.graph().name(), r.problem.cluster().name()};
-  };
-  const bool several = std::any_of(input.runs.begin(), input.runs.end(),
-                                   [&](const PageRun& other) { return model(other) != model(run); });
-  return several ? fmt::format("{} on {}: {}", model(run).first, model(run).second, run.placer) : run.placer;
+std::string title_of(const ComparedWith& group) {
+  return fmt::format("{} on {}", group.first.empty() ? "A model" : group.first,
+                     group.second.empty() ? "a cluster" : group.second);
+}
+
+std::string run_label(const PageInput& input, std::size_t run) {
+  const std::string name = run_name(*input.runs[run]);
+  for (std::size_t i = 0; i < input.runs.size(); ++i)
+    if (compared_with(input, i) != compared_with(input, run))
+      return fmt::format("{}: {}", title_of(compared_with(input, run)), name);
+  return name;
+}
+
+std::string bound_sentence(const Run& run) {
+  const LowerBound bound = run.bound();
+  if (bound.value.count == 0) return "";
+  constexpr std::string_view kHas[] = {"takes less", "has a smaller largest load", "has a smaller sum of completions"};
+  return fmt::format("No schedule of {} graph {} than {}{}.",
+                     run.schedule.rewrites.empty() ? "this" : "the " + graph_text(run.schedule),
+                     kHas[static_cast<std::size_t>(run.objective)], time_text(bound.value),
+                     bound.name.empty() ? "" : fmt::format(" ({})", bound.name));
 }
 
 std::size_t best_run(const PageInput& input) {
-  const auto before = [](const PageRun& a, const PageRun& b) {
-    return std::pair{!a.timeline.fits(), a.timeline.makespan} < std::pair{!b.timeline.fits(), b.timeline.makespan};
-  };
-  return static_cast<std::size_t>(std::min_element(input.runs.begin(), input.runs.end(), before) - input.runs.begin());
+  const auto rank = [](const Run* run) { return std::pair{!run->summary.fits, run->value()}; };
+  return static_cast<std::size_t>(std::ranges::min_element(input.runs, {}, rank) - input.runs.begin());
 }
 
-std::size_t run_beneath(const PageInput& input, const PageRun& run) {
-  std::size_t i = 0;
-  while (i < input.runs.size() && (run.beneath.empty() || input.runs[i].placer != run.beneath ||
-                                   &input.runs[i].problem.graph() != &run.problem.graph()))
-    ++i;
-  return i;
+std::size_t run_beneath(const PageInput& input, std::size_t run) {
+  const Run& above = *input.runs[run];
+  if (run + 1 == input.runs.size() || above.measured) return input.runs.size();
+  const Run& next = *input.runs[run + 1];
+  return next.measured && &next.problem.graph() == &above.problem.graph() ? run + 1 : input.runs.size();
 }
 
 std::size_t opened_run(const PageInput& input) {
   const std::size_t best = best_run(input);
-  for (std::size_t i = 0; i < input.runs.size(); ++i)
-    if (run_beneath(input, input.runs[i]) == best) return i;
-  return best;
+  return best > 0 && run_beneath(input, best - 1) == best ? best - 1 : best;
 }
 
 }  // namespace detail
 
 namespace {
 
-/// 19976 as "19,976".
-std::string grouped(std::size_t count) {
-  std::string text = std::to_string(count);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
-  return text;
-}
-
 std::string facts_line(const PageInput& input) {
-  const Problem& problem = input.runs.front().problem;
+  const Problem& problem = input.runs.front()->problem;
   std::string line;
-  const auto add = [&](std::string_view name, std::string_view value) {
-    line += fmt::format("<span><b>{}</b> {}</span>", detail::html_text(value), detail::html_text(name));
+  const auto add_count = [&](std::size_t count, std::string_view word) {
+    const std::string text = counted(static_cast<std::int64_t>(count), word);
+    const std::size_t space = text.find(' ');
+    line += fmt::format("<span><b>{}</b>{}</span>", text.substr(0, space), text.substr(space));
   };
-  const auto same = [&](const PageRun& run) { return &run.problem.graph() == &problem.graph(); };
-  if (std::all_of(input.runs.begin(), input.runs.end(), same)) {
-    add(problem.op_count() == 1 ? "op" : "ops", grouped(problem.op_count()));
-    add(problem.graph().tensor_count() == 1 ? "tensor" : "tensors", grouped(problem.graph().tensor_count()));
-    add(problem.device_count() == 1 ? "device" : "devices", grouped(problem.device_count()));
+  const auto same = [&](const Run* run) { return &run->problem.graph() == &problem.graph(); };
+  if (std::ranges::all_of(input.runs, same)) {
+    add_count(problem.op_count(), "op");
+    add_count(problem.graph().tensor_count(), "tensor");
   }
+  const auto as_many = [&](const Run* run) { return run->problem.device_count() == problem.device_count(); };
+  if (std::ranges::all_of(input.runs, as_many)) add_count(problem.device_count(), "device");
   for (const PageFact& fact : input.facts)
     line += fmt::format("<span>{} <b>{}</b></span>", detail::html_text(fact.name), detail::html_text(fact.value));
   return line;
@@ -126,25 +119,42 @@ std::string facts_line(const PageInput& input) {
 
 std::string title_of(const PageInput& input) {
   if (!input.title.empty()) return input.title;
-  const Problem& problem = input.runs.front().problem;
-  const std::string& model = problem.graph().name();
-  const std::string& cluster = problem.cluster().name();
-  return fmt::format("{} on {}", model.empty() ? "A model" : model, cluster.empty() ? "a cluster" : cluster);
+  std::set<std::string_view> models, clusters;
+  for (std::size_t i = 0; i < input.runs.size(); ++i) {
+    const auto [model, cluster] = detail::compared_with(input, i);
+    models.insert(model);
+    clusters.insert(cluster);
+  }
+  const std::string model = fmt::format("{} models", models.size()),
+                    cluster = fmt::format("{} clusters", clusters.size());
+  const auto [first_model, first_cluster] = detail::compared_with(input, 0);
+  return detail::title_of({models.size() > 1 ? model : first_model, clusters.size() > 1 ? cluster : first_cluster});
+}
+
+/// What the times of the page are.
+std::string_view kind_of(const PageInput& input) {
+  const auto measured = std::ranges::count(input.runs, true, &Run::measured);
+  return measured == 0                        ? "Predicted, not measured."
+         : measured == std::ssize(input.runs) ? "Measured, not predicted."
+                                              : "Rows that say so are measured, the others are predicted.";
 }
 
 }  // namespace
 
 void write_page(const PageInput& input, std::ostream& out) {
   assert(!input.runs.empty());
-  const PageRun& best = input.runs[detail::opened_run(input)];
+  const std::size_t opened = detail::opened_run(input);
+  const Run& best = *input.runs[opened];
   const auto value = [&](std::string_view name) -> std::string {
     if (name == "title") return detail::html_text(title_of(input));
     if (name == "facts") return facts_line(input);
     if (name == "table") return detail::comparison_table(input);
-    if (name == "noscript_run") return detail::html_text(detail::run_label(input, best));
+    if (name == "bound") return detail::html_text(detail::bound_sentence(best));
+    if (name == "kind") return std::string{kind_of(input)};
+    if (name == "noscript_run") return detail::html_text(detail::run_label(input, opened));
     if (name == "drawing") {
-      const std::size_t beneath = detail::run_beneath(input, best);
-      return detail::gantt_svg(best) + (beneath < input.runs.size() ? detail::gantt_svg(input.runs[beneath]) : "");
+      const std::size_t beneath = detail::run_beneath(input, opened);
+      return detail::gantt_svg(best) + (beneath < input.runs.size() ? detail::gantt_svg(*input.runs[beneath]) : "");
     }
     if (name == "data") return detail::page_data(input);
     if (name == "style") return std::string{detail::kPageStyle};
@@ -160,6 +170,12 @@ void write_page(const PageInput& input, std::ostream& out) {
     rest.remove_prefix(end + 2);
   }
   out << rest;
+}
+
+void write_page(std::span<const Run> runs, std::ostream& out, const std::string& title) {
+  PageInput page{.title = title, .runs = {}};
+  for (const Run& run : runs) page.runs.push_back(&run);
+  write_page(page, out);
 }
 
 }  // namespace trainyard

@@ -1,31 +1,13 @@
 #pragma once
 
 #include <iosfwd>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "trainyard/core/quantity.hpp"
-#include "trainyard/problem/problem.hpp"
-#include "trainyard/problem/schedule.hpp"
-#include "trainyard/problem/timeline.hpp"
+#include "trainyard/study/run.hpp"
 
 namespace trainyard {
-
-/// One row of the comparison, and one choice of the timeline: what a placer answered to a problem.
-struct PageRun {
-  std::string placer;  // how the row is called; distinct within one model and cluster
-  Problem problem;     // runs that share one Problem (a copy is cheap) also share its names in the file
-  Schedule schedule;
-  Timeline timeline;
-  Nanoseconds lower_bound{};  // no schedule of this problem is faster; 0: unknown
-  std::string bound_name = {};
-  std::optional<double> search_seconds = {};  // how long the placer thought
-  bool optimal = false;                       // the placer proved that nothing is faster
-  bool drawn = true;                          // false: the row alone, without its timeline
-  bool measured = false;                      // not simulated: its times meet no rule, and it has no critical path
-  std::string beneath = {};                   // another run of the same problem: its timeline is drawn below this one
-};
 
 /// A line of small print under the title: {"costs", "graph 100 %"}.
 struct PageFact {
@@ -33,9 +15,14 @@ struct PageFact {
 };
 
 struct PageInput {
-  std::string title;                 // "resnet50 on 4xV100"; empty: made of the first run's model and cluster
+  std::string title = {};            // "resnet50 on 4xV100"; empty: made of the models and clusters
   std::vector<PageFact> facts = {};  // beside those that the page finds itself: ops, tensors, devices
-  std::vector<PageRun> runs;         // at least one; the page opens on the fastest that fits
+  /// At least one; the page opens on the best that fits. Each is a row of the comparison and a timeline to choose,
+  /// or a row alone where its timeline has no spans. A measured run is drawn beneath the simulated one before it. Runs
+  /// that share one Problem also share its names in the file.
+  std::vector<const Run*> runs = {};
+  /// What the model of each run is called; empty: the name of its graph. Runs of one model on one cluster are compared.
+  std::vector<std::string> models = {};
 };
 
 /// Writes one HTML file that needs nothing beside itself: no network, no other file. It holds summary cards, the
@@ -45,5 +32,7 @@ struct PageInput {
 ///
 /// Names are written as text wherever they appear: no name can add markup or script to the page.
 void write_page(const PageInput& input, std::ostream& out);
+void write_page(std::span<const Run> runs, std::ostream& out, const std::string& title = {});
+inline void write_page(const Run& run, std::ostream& out) { write_page({&run, 1}, out); }
 
 }  // namespace trainyard

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "trainyard/report/page_parts.hpp"
+#include "trainyard/report/run_text.hpp"
+#include "trainyard/simulate/account/lanes.hpp"
+#include "trainyard/simulate/account/memory_curve.hpp"
 #include "trainyard/simulate/critical_path.hpp"
-#include "trainyard/simulate/lanes.hpp"
-#include "trainyard/simulate/memory_curve.hpp"
 
 namespace trainyard::detail {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 /// A JSON string. "<" is written as an escape: no name can then close the script element or open a comment in it.
 /// Bytes that are not UTF-8 become U+FFFD.
-std::string json_string(std::string_view text) {
+std::string script_string(std::string_view text) {
   const std::string plain = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string escaped;
   escaped.reserve(plain.size());
@@ -81,7 +82,7 @@ class GraphData {
     const auto layer =
         json_list(ops, [&](std::size_t i) { return numbered(layers, layer_numbers, graph_->layer(OpId{i})); });
     const auto words = [](const auto& list) {
-      return json_list(list.size(), [&](std::size_t i) { return json_string(list[i]); });
+      return json_list(list.size(), [&](std::size_t i) { return script_string(list[i]); });
     };
     const auto phase = json_list(ops, [&](std::size_t i) { return static_cast<int>(graph_->phase(OpId{i})); });
     const auto output_bytes = json_list(ops, [&](std::size_t i) {
@@ -103,10 +104,10 @@ class GraphData {
     return fmt::format(
         R"({{"ops":{},"type":{},"types":{},"layer":{},"layers":{},"phase":{},"output_bytes":{},"input_count":{},"inputs":{},)"
         R"("tensors":{},"tensor_bytes":{},"producer":{}}})",
-        json_list(ops, [&](std::size_t i) { return json_string(graph_->name(OpId{i})); }), type, words(types), layer,
+        json_list(ops, [&](std::size_t i) { return script_string(graph_->name(OpId{i})); }), type, words(types), layer,
         words(layers), phase, output_bytes, input_count,
         json_list(producers.size(), [&](std::size_t i) { return producers[i]; }),
-        json_list(sent_.size(), [&](std::size_t i) { return json_string(graph_->name(sent_[i])); }),
+        json_list(sent_.size(), [&](std::size_t i) { return script_string(graph_->name(sent_[i])); }),
         json_list(sent_.size(), [&](std::size_t i) { return graph_->bytes(sent_[i]).count; }),
         json_list(sent_.size(), [&](std::size_t i) { return graph_->producer(sent_[i]).index(); }));
   }
@@ -117,7 +118,7 @@ class GraphData {
   std::vector<TensorId> sent_;
 };
 
-std::string lane_json(const PageRun& run, const Lane& lane) {
+std::string lane_json(const Run& run, const Lane& lane) {
   const auto span = [&](std::size_t index) {
     if (lane.kind == Lane::Kind::device) return run.timeline.ops[OpId{index}];
     return Span{run.timeline.transfers[index].start, run.timeline.transfers[index].end};
@@ -133,7 +134,7 @@ std::string lane_json(const PageRun& run, const Lane& lane) {
   constexpr const char* kKinds[] = {"device", "channel", "free"};
   return fmt::format(
       R"({{"kind":"{}","name":{},"device":{},"item":{},"gap":{},"length":{},"instants":{{"item":{},"at":{}}}}})",
-      kKinds[static_cast<std::size_t>(lane.kind)], json_string(lane.name),
+      kKinds[static_cast<std::size_t>(lane.kind)], script_string(lane.name),
       lane.device.is_none() ? "null" : std::to_string(lane.device.index()),
       delta_list(lane.spans.size(), at(lane.spans)), gap,
       json_list(lane.spans.size(),
@@ -162,7 +163,7 @@ std::string transfers_json(const std::vector<Transfer>& transfers, GraphData& gr
                      also);
 }
 
-std::string drawing_json(const PageRun& run, GraphData& graph) {
+std::string drawing_json(const Run& run, GraphData& graph) {
   const auto rows = lanes(run.problem, run.schedule.placement, run.timeline);
   const auto curves = memory_curves(run.problem, run.schedule.placement, run.timeline);
   const auto path = run.measured ? std::vector<PathStep>{} : critical_path(run.problem, run.schedule, run.timeline);
@@ -181,13 +182,13 @@ std::string drawing_json(const PageRun& run, GraphData& graph) {
                      }));
 }
 
-std::string devices_json(const PageRun& run) {
+std::string devices_json(const Run& run) {
   return json_list(run.problem.device_count(), [&](std::size_t i) {
     const Device& device = run.problem.cluster().device(DeviceId{i});
     const DeviceUse& use = run.timeline.devices[DeviceId{i}];
     return fmt::format(
         R"({{"name":{},"capacity_bytes":{},"peak_bytes":{},"peak_at_ns":{},"busy_ns":{},"exposed_ns":{}}})",
-        json_string(device.name), device.memory ? std::to_string(device.memory->count) : "null", use.peak.count,
+        script_string(device.name), device.memory ? std::to_string(device.memory->count) : "null", use.peak.count,
         use.peak_at.count, use.busy.count, use.exposed_communication.count);
   });
 }
@@ -196,26 +197,27 @@ std::string devices_json(const PageRun& run) {
 
 std::string page_data(const PageInput& input) {
   std::vector<GraphData> graphs;
-  const auto graph_number = [&](const PageRun& run) {
+  const auto graph_number = [&](const Run& run) {
     for (std::size_t i = 0; i < graphs.size(); ++i)
       if (&graphs[i].graph() == &run.problem.graph()) return i;
     graphs.emplace_back(run.problem.graph());
     return graphs.size() - 1;
   };
   const auto runs = json_list(input.runs.size(), [&](std::size_t i) {
-    const PageRun& run = input.runs[i];
+    const Run& run = *input.runs[i];
     std::string graph = "null", drawing = "null";
-    const std::size_t beneath = run_beneath(input, run);
-    if (run.drawn) {
+    const std::size_t beneath = run_beneath(input, i);
+    if (is_drawn(run)) {
       const std::size_t number = graph_number(run);
       graph = std::to_string(number);
       drawing = drawing_json(run, graphs[number]);
     }
     return fmt::format(
-        R"({{"label":{},"makespan_ns":{},"lower_bound_ns":{},"optimal":{},"transfers":{},"moved_bytes":{},)"
-        R"("devices":{},"beneath":{},"graph":{},"drawing":{}}})",
-        json_string(run_label(input, run)), run.timeline.makespan.count, run.lower_bound.count, run.optimal,
-        run.timeline.transfers.size(), summarize(run).moved.count, devices_json(run),
+        R"({{"label":{},"makespan_ns":{},"value":{},"value_ns":{},"lower_bound_ns":{},"bound":{},"gap":{},"transfers":{},)"
+        R"("moved_bytes":{},"devices":{},"beneath":{},"graph":{},"drawing":{}}})",
+        script_string(run_label(input, i)), run.summary.makespan.count, script_string(value_name(run.objective)),
+        run.value().count, run.bound().value.count, script_string(bound_sentence(run)), script_string(gap_text(run)),
+        run.summary.transfers, run.summary.transferred.count, devices_json(run),
         beneath < input.runs.size() ? std::to_string(beneath) : "null", graph, drawing);
   });
   return fmt::format(R"({{"open":{},"phases":["forward","backward","update"],"runs":{},"graphs":{}}})",

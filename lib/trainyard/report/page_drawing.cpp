@@ -4,11 +4,9 @@
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "trainyard/core/units.hpp"
 #include "trainyard/report/page_parts.hpp"
-#include "trainyard/simulate/lanes.hpp"
+#include "trainyard/simulate/account/lanes.hpp"
 
 namespace trainyard::detail {
 namespace {
@@ -60,7 +58,7 @@ std::string shortened(std::string_view name) {
 
 }  // namespace
 
-std::string gantt_svg(const PageRun& run) {
+std::string gantt_svg(const Run& run) {
   const Graph& graph = run.problem.graph();
   const double scale = (kWidth - kLeft) / static_cast<double>(std::max<std::int64_t>(1, run.timeline.makespan.count));
   const auto x = [&](Nanoseconds time) { return kLeft + static_cast<double>(time.count) * scale; };

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "trainyard/report/page.hpp"
 
@@ -17,29 +18,35 @@ std::string html_text(std::string_view text);
 /// "1.93 ms"; as the script writes it: "µs" where the terminal's text has "us".
 std::string time_text(Nanoseconds time);
 
-/// What the comparison says about a run.
-struct RunSummary {
-  double busy = 0;      // mean over the devices, of the makespan
-  Nanoseconds exposed;  // the largest exposed communication of any device
-  DeviceId fullest;     // the device nearest to its capacity, or beyond it; else of the largest peak
-  Bytes moved;          // over all transfers
-};
-RunSummary summarize(const PageRun& run);
+/// Model and cluster of a run: those that share both are compared.
+using ComparedWith = std::pair<std::string_view, std::string_view>;
+ComparedWith compared_with(const PageInput& input, std::size_t run);
+/// "resnet50 on 4xV100".
+std::string title_of(const ComparedWith& group);
 
-/// How the run is called where several models or clusters are on the page.
-std::string run_label(const PageInput& input, const PageRun& run);
-/// The index of the fastest run that fits; of the fastest where none does.
+/// How the row of the run is called.
+std::string run_name(const Run& run);
+/// Whether the run has a timeline to draw, and is not a row alone.
+bool is_drawn(const Run& run);
+/// How the run is called beside runs of other models and clusters.
+std::string run_label(const PageInput& input, std::size_t run);
+/// "No schedule of this graph takes less than 37.9 ms (work)."; empty where the run has no bound.
+std::string bound_sentence(const Run& run);
+/// The index of the best run that fits; of the best where none does.
 std::size_t best_run(const PageInput& input);
 /// The run that is drawn below this one; the number of runs where there is none.
-std::size_t run_beneath(const PageInput& input, const PageRun& run);
+std::size_t run_beneath(const PageInput& input, std::size_t run);
 /// The run that the page opens on: the best one, or the one that it lies beneath.
 std::size_t opened_run(const PageInput& input);
+
+/// What the objective makes small: "Step time".
+std::string_view value_name(Objective objective);
 
 /// The comparison: one row per run, sortable by the script, complete without it.
 std::string comparison_table(const PageInput& input);
 /// Everything that the script draws, as JSON that cannot end the script element it stands in.
 std::string page_data(const PageInput& input);
 /// A still drawing of the run: one row per device, and per link in use.
-std::string gantt_svg(const PageRun& run);
+std::string gantt_svg(const Run& run);
 
 }  // namespace trainyard::detail

@@ -7,6 +7,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "trainyard/core/printable.hpp"
+
 namespace trainyard {
 
 std::size_t display_width(std::string_view text) {
@@ -15,8 +17,13 @@ std::size_t display_width(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (Column& column : columns_) column.title = printable(column.title);
+}
+
 void Table::add_row(std::vector<std::string> cells) {
   assert(cells.size() == columns_.size());
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 
@@ -50,15 +57,71 @@ std::vector<std::vector<std::string>> broken(const std::vector<std::string>& cel
 
 }  // namespace
 
+std::vector<std::size_t> Table::widths() const {
+  std::vector<std::size_t> widths(columns_.size(), 0);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    widths[i] = display_width(columns_[i].title);
+    for (const auto& row : rows_) widths[i] = std::max(widths[i], display_width(row[i]));
+  }
+  return widths;
+}
+
+Table Table::without(std::size_t column) const {
+  const auto at = static_cast<std::ptrdiff_t>(column);
+  Table less = *this;
+  less.columns_.erase(less.columns_.begin() + at);
+  for (auto& row : less.rows_) row.erase(row.begin() + at);
+  return less;
+}
+
 std::string Table::text(std::size_t strong_row) const {
+  if (terminal_ == 0) return all_text(strong_row);
+  Table fitted = *this;
+  if (columns_.back().align == Align::left) fitted.width_ = terminal_;
+  std::vector<std::size_t> widths = fitted.widths();
+  // By how much the table is too wide, its last column as narrow as it may be.
+  const auto excess = [&] {
+    std::size_t all = 1;
+    for (const std::size_t width : widths) all += width + 2;
+    all -= 2;
+    if (fitted.width_ > 0 && widths.back() > kLeastRoom) all -= widths.back() - kLeastRoom;
+    return all > terminal_ ? all - terminal_ : 0;
+  };
+  std::string left_out;
+  while (excess() > 0) {
+    const auto spare = std::ranges::max_element(fitted.columns_, {}, &Column::spare);
+    if (spare->spare == 0) break;
+    left_out += (left_out.empty() ? "" : ", ") + spare->title;
+    fitted = fitted.without(static_cast<std::size_t>(spare - fitted.columns_.begin()));
+    widths = fitted.widths();
+  }
+  constexpr std::size_t kLeastName = 8;
+  for (std::size_t over = excess(); over > 0; over = excess()) {
+    std::size_t widest = widths.size();
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      if (fitted.columns_[i].align == Align::left && widths[i] > kLeastName &&
+          (fitted.width_ == 0 || i + 1 < widths.size()) && (widest == widths.size() || widths[i] > widths[widest]))
+        widest = i;
+    if (widest == widths.size()) break;  // numbers stay whole
+    // Not below the next widest at once, so that two long columns of names share what is missing.
+    std::size_t least = kLeastName;
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      if (i != widest && fitted.columns_[i].align == Align::left && widths[i] < widths[widest])
+        least = std::max(least, widths[i]);
+    const std::size_t to = std::max(least, widths[widest] - std::min(over, widths[widest]));
+    for (auto& row : fitted.rows_) row[widest] = shortened(row[widest], to);
+    fitted.columns_[widest].title = shortened(fitted.columns_[widest].title, to);
+    widths[widest] = to;
+  }
+  std::string text = fitted.all_text(strong_row);
+  if (!left_out.empty()) text += wrapped("(too narrow for: " + left_out + ")", terminal_, " ");
+  return text;
+}
+
+std::string Table::all_text(std::size_t strong_row) const {
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
-  std::vector<std::size_t> widths(columns_.size(), 0);
-  const auto widen = [&](const std::vector<std::string>& cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], display_width(cells[i]));
-  };
-  widen(titles);
-  for (const auto& row : rows_) widen(row);
+  std::vector<std::size_t> widths = this->widths();
   // What the other columns leave to the last one: at least a few words.
   std::size_t others = 1;
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) others += widths[i] + 2;
@@ -79,14 +142,7 @@ std::string Table::text(std::size_t strong_row) const {
 std::string Table::markdown() const {
   const auto row = [](const std::vector<std::string>& cells) {
     std::string text = "|";
-    for (const std::string& cell : cells) {
-      text += ' ';
-      for (const char c : cell) {
-        if (c == '|') text += '\\';
-        text += c;
-      }
-      text += " |";
-    }
+    for (const std::string& cell : cells) text += " " + markdown_text(cell) + " |";
     return text + "\n";
   };
   std::vector<std::string> titles, rules;
@@ -99,7 +155,32 @@ std::string Table::markdown() const {
   return text;
 }
 
-std::string wrapped(std::string_view text, std::size_t width, std::string_view indent) {
+std::string markdown_text(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (std::string_view{"\\`*[<&|"}.find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+  const std::size_t all = display_width(text);
+  if (all <= width || width < 5) return std::string{text};
+  const std::size_t head = width / 2 - 1, tail = width - 3 - head;
+  // The byte at which the character of this number begins.
+  const auto at = [text](std::size_t number) {
+    std::size_t byte = 0;
+    for (; byte < text.size(); ++byte)
+      if ((static_cast<unsigned char>(text[byte]) & 0xC0U) != 0x80U && number-- == 0) break;
+    return byte;
+  };
+  return std::string{text.substr(0, at(head))} + "..." + std::string{text.substr(at(all - tail))};
+}
+
+std::string wrapped(std::string_view raw, std::size_t width, std::string_view indent) {
+  const std::string whole = printable(raw);
+  const std::string_view text = whole;
   std::string result, current{indent};
   bool empty = true;
   std::size_t at = 0;
@@ -131,8 +212,9 @@ std::string counted(std::int64_t number, std::string_view word) {
   return fmt::format("{} {}{}", with_separators(number), word, number == 1 ? "" : "s");
 }
 
-std::string with_scale(double number) {
-  if (std::abs(number) < 999.5) return fmt::format("{:.4g}", std::round(number * 100) / 100);
+std::string with_scale(double number, std::string_view unit) {
+  if (std::abs(number) < 999.5)
+    return fmt::format("{:.4g}{}{}", std::round(number * 100) / 100, unit.empty() ? "" : " ", unit);
   constexpr std::array scales{"k", "M", "G", "T", "P", "E"};
   std::size_t scale = 0;
   number /= 1000;
@@ -141,22 +223,12 @@ std::string with_scale(double number) {
     ++scale;
   }
   const int decimals = std::abs(number) < 9.995 ? 2 : std::abs(number) < 99.95 ? 1 : 0;
-  return fmt::format("{:.{}f} {}", number, decimals, scales[scale]);
+  return fmt::format("{:.{}f} {}{}", number, decimals, scales[scale], unit);
 }
 
 std::string percent(double share) {
   const double value = share * 100;
   return fmt::format("{:.{}f} %", value, std::abs(value) < 9.995 ? 2 : 1);
-}
-
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string{text};
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
 }
 
 }  // namespace trainyard

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainyard/core/units.hpp"
+#include "trainyard/cost/cost_model.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard {

@@ -21,7 +21,7 @@ struct WhatIf {
   std::vector<MachineChange> changes;
 };
 
-/// The same schedule on the changed machine.
+/// The unchanged schedule on the changed machine.
 struct WhatIfResult {
   WhatIf what_if;
   Nanoseconds makespan;  // may be longer than before: an order that was good may no longer be

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <thread>
+
+#include "trainyard/core/parallel.hpp"
 
 namespace trainyard {
 
 Batch::Batch(const Problem& problem, unsigned threads) {
-  const std::size_t count = std::max(1U, threads == 0 ? std::thread::hardware_concurrency() : threads);
+  const std::size_t count = thread_count(threads);
   simulations_.reserve(count);
   simulations_.emplace_back(problem);
   while (simulations_.size() < count) simulations_.push_back(simulations_.front());
@@ -17,8 +18,7 @@ Batch::Batch(const Problem& problem, unsigned threads) {
 template <class Result, class Evaluate>
 std::vector<Result> Batch::each(std::span<const Schedule> schedules, const Evaluate& evaluate) {
   std::vector<Result> results(schedules.size());
-  // Threads take what is next, a few at a time: schedules differ in cost, and neighbours in `results` share cache
-  // lines.
+  // Threads take the next few schedules: schedules differ in cost, and neighbours in `results` share cache lines.
   constexpr std::size_t kChunk = 8;
   std::atomic<std::size_t> next{0};
   const auto work = [&](Simulation& simulation) {
@@ -29,12 +29,8 @@ std::vector<Result> Batch::each(std::span<const Schedule> schedules, const Evalu
       for (std::size_t i = first; i < last; ++i) results[i] = evaluate(simulation, schedules[i]);
     }
   };
-  const std::size_t chunks = (schedules.size() + kChunk - 1) / kChunk;
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < std::min(simulations_.size(), chunks); ++i)
-    threads.emplace_back([&work, this, i] { work(simulations_[i]); });
-  work(simulations_.front());
-  threads.clear();  // joins
+  const std::size_t workers = std::min(simulations_.size(), (schedules.size() + kChunk - 1) / kChunk);
+  parallel_for(static_cast<unsigned>(workers), workers, [&](std::size_t i) { work(simulations_[i]); });
   return results;
 }
 

@@ -3,16 +3,16 @@
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/timeline.hpp"
-#include "trainyard/transform/models.hpp"
+#include "trainyard/rewrite/models.hpp"
 
 namespace trainyard {
 
-/// Of each model the end of its last op.
+/// The end of each model's last op.
 IdMap<ModelId, Nanoseconds> completion_times(const Models& models, const Timeline& timeline);
-/// The same into `times`, which searches keep.
+/// Into `times`, which a search keeps from call to call.
 void completion_times(const Models& models, const IdMap<OpId, Span>& ops, IdMap<ModelId, Nanoseconds>& times);
 
-/// Their sum: the total operation completion time (TOCT) of Talos.
+/// The sum of the completion times: the total operation completion time (TOCT) of Talos.
 Nanoseconds total_completion(const Models& models, const Timeline& timeline);
 
 }  // namespace trainyard

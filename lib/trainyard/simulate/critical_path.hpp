@@ -18,7 +18,7 @@ struct PathStep {
     resource,  // the step before it, which held its device or one of its channels; a gap may lie in between
   };
   OpId op;                   // none: a transfer
-  std::size_t transfer = 0;  // of a transfer: index into Timeline::transfers
+  std::size_t transfer = 0;  // a transfer's index into Timeline::transfers
   Cause cause = Cause::start;
 
   friend bool operator==(const PathStep&, const PathStep&) = default;
@@ -28,9 +28,9 @@ struct PathStep {
 /// before it ends, or at the end of that one's gap on the resource that both need.
 ///
 /// Found backwards from the op that ends last. A task that starts the moment it is ready is bound by the task that made
-/// it ready; any other by the one that held its resource until then. A transfer never waits for a fair channel, so what
-/// it shares one with does not appear: only that it takes longer than alone shows it. Ties: ops before transfers, then
-/// lower id. The timeline must be the schedule's.
+/// it ready; any other by the one that held its resource until then. A transfer never waits for a fair channel: those
+/// that it shares one with do not appear, except in how long it takes. Ties: ops before transfers, then lower id. The
+/// timeline must be the schedule's.
 std::vector<PathStep> critical_path(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
 
 }  // namespace trainyard

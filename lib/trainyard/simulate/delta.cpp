@@ -5,18 +5,16 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/simulate/delta_accept.hpp"
-#include "trainyard/simulate/delta_order.hpp"
-#include "trainyard/simulate/delta_problem.hpp"
-#include "trainyard/simulate/delta_restart.hpp"
-#include "trainyard/simulate/delta_state.hpp"
-#include "trainyard/simulate/delta_walk.hpp"
-#include "trainyard/simulate/event_engine.hpp"
-#include "trainyard/simulate/memory.hpp"
-#include "trainyard/simulate/peaks.hpp"
-#include "trainyard/simulate/record.hpp"
-#include "trainyard/simulate/run_engine.hpp"
-#include "trainyard/simulate/usage.hpp"
+#include "trainyard/simulate/account/peaks.hpp"
+#include "trainyard/simulate/account/timeline.hpp"
+#include "trainyard/simulate/delta/accept.hpp"
+#include "trainyard/simulate/delta/order.hpp"
+#include "trainyard/simulate/delta/problem.hpp"
+#include "trainyard/simulate/delta/restart.hpp"
+#include "trainyard/simulate/delta/state.hpp"
+#include "trainyard/simulate/delta/walk.hpp"
+#include "trainyard/simulate/engine/choose_engine.hpp"
+#include "trainyard/simulate/engine/event_engine.hpp"
 
 namespace trainyard {
 
@@ -24,7 +22,9 @@ using detail::Change;
 using detail::DeltaEnd;
 using detail::DeltaState;
 using detail::kNone;
+using detail::Position;
 using detail::Snapshot;
+using detail::TensorPosition;
 
 struct DeltaSimulation::State {
   State(std::shared_ptr<const detail::DeltaProblem> p, Schedule s)
@@ -35,15 +35,14 @@ struct DeltaSimulation::State {
         order(problem, schedule),
         order_changed(problem.devices, 0),
         workspace(problem) {
-    for (std::uint32_t op = 0; op < problem.ops; ++op)
-      state.work.ops[op].device = static_cast<std::uint32_t>(schedule.placement[OpId{problem.op_id(op)}].index());
-    for (std::uint32_t op = 0; op < problem.ops; ++op) {
-      state.device_work[state.work.ops[op].device] += duration(op);
-      if (state.strict && duration(op) > 0) set_turn(op, turn_in_order(op));
+    for (const Position op : problem.positions()) state.work.ops[op].device = schedule.placement[problem.op_id(op)];
+    for (const Position op : problem.positions()) {
+      state.device_work[device(op)] += duration(op);
+      if (state.strict && takes_turns(op)) set_turn(op, turn_in_order(op));
     }
-    for (std::uint32_t op = 0; op < problem.ops; ++op) set_pending(op);
+    for (const Position op : problem.positions()) set_pending(op);
     if (full()) {
-      state.makespan = run_in_full(state.strict).count;
+      state.makespan = run_in_full(state.strict);
       keep_times();
     } else {
       record_all();
@@ -51,18 +50,18 @@ struct DeltaSimulation::State {
   }
 
   bool fair() const { return problem.problem.cluster().has_fair_channels(); }
-  /// Every run is a full one.
+  /// Every change is simulated in full.
   bool full() const { return schedule.policy == Policy::priority || fair(); }
   Nanoseconds run_in_full(bool record) {
-    return Nanoseconds{detail::run_engine(problem, written_schedule(), nullptr, record, workspace)};
+    return detail::run_engine(problem, written_schedule(), nullptr, record, workspace);
   }
-  /// Of a full run under `strict`: what turns are found by.
+  /// Keeps the starts and ends of a full run under `strict`: turns are found by them.
   void keep_times() {
     if (!state.strict) return;
     state.snapshots.assign(1, {});
     for (const OpId op : problem.problem.ops()) {
       const Span span = workspace.record.ops[op];
-      state.runs[position(op)] = {span.start.count, span.end.count, 0};
+      state.runs[problem.position(op)] = {span.start, span.end, 0};
     }
   }
 
@@ -80,44 +79,45 @@ struct DeltaSimulation::State {
     const std::uint32_t epochs = std::max(1U, (problem.ops + state.spacing - 1) / state.spacing);
     state.snapshots.assign(epochs, {});
     state.new_snapshots.assign(epochs, {});
-    state.snapshots[0].work_done.assign(problem.devices, 0);
-    state.epoch_latest.assign(epochs, 0);
-    state.latest_before.assign(epochs + 1, 0);
+    state.snapshots[0].work_done.assign(problem.devices, {});
+    state.epoch_latest.assign(epochs, {});
+    state.latest_before.assign(epochs + 1, {});
     for (auto& order_on_channel : state.channel_order) order_on_channel.clear();
-    for (auto& transfer : state.transfers) transfer.to = kNone;
+    for (auto& transfer : state.transfers) transfer.to = DeviceId::none();
     state.change = {};
     state.change.first_match = kNone;
-    detail::run_delta(*all, state, kNoLimit.count, true);
-    state.shift = 0;
+    detail::run_delta(*all, state, kNoLimit, true);
+    state.shift = {};
     detail::accept_run(*all, state);
   }
 
-  std::int64_t duration(std::uint32_t op) const { return problem.duration_of(op, state.work.ops[op].device); }
-  std::uint32_t position(OpId op) const { return problem.position(op.index()); }
+  DeviceId device(Position op) const { return state.work.ops[op].device; }
+  Nanoseconds duration(Position op) const { return problem.duration_of(op, device(op)); }
+  bool takes_turns(Position op) const { return duration(op) > Nanoseconds{0}; }
 
   // --- turns ---
 
   /// The op of non-zero duration before this one in the order of its device.
-  std::uint32_t turn_in_order(std::uint32_t op) const {
-    std::uint32_t before = order.before(op);
-    while (before != kNone && duration(before) == 0) before = order.before(before);
+  Position turn_in_order(Position op) const {
+    Position before = order.before(op);
+    while (!before.is_none() && !takes_turns(before)) before = order.before(before);
     return before;
   }
-  void set_turn(std::uint32_t op, std::uint32_t after) {
+  void set_turn(Position op, Position after) {
     state.turn_after[op] = after;
-    if (after != kNone) state.turn_before[after] = op;
+    if (!after.is_none()) state.turn_before[after] = op;
   }
-  void set_pending(std::uint32_t op) {
-    const std::uint32_t waits = problem.pending[op] + (state.turn_after[op] != kNone ? 1 : 0);
+  void set_pending(Position op) {
+    const std::uint32_t waits = problem.pending[op] + (state.turn_after[op].is_none() ? 0 : 1);
     state.reset[op] = waits == 0 ? kNone : waits;
     state.work.ops[op].pending = state.reset[op];
-    state.work.ops[op].ready = 0;
+    state.work.ops[op].ready = {};
   }
 
   const Schedule& written_schedule() {
-    for (std::uint32_t device = 0; device < problem.devices; ++device)
+    for (const DeviceId device : order_changed.ids())
       if (order_changed[device] != 0) {
-        order.write(problem, device, schedule.order[DeviceId{device}]);
+        order.write(problem, device, schedule.order[device]);
         order_changed[device] = 0;
       }
     return schedule;
@@ -125,32 +125,33 @@ struct DeltaSimulation::State {
 
   // --- making a change ---
 
-  Change::Op& change_op(std::uint32_t op) {
+  Change::Op& change_op(Position op) {
     auto& ops = state.change.ops;
     if (state.changed[op] == 0) {
       state.changed[op] = 1;
-      ops.push_back({op, state.work.ops[op].device, state.work.ops[op].device, state.turn_after[op], 0, false, 0, 0});
+      ops.push_back({op, device(op), device(op), state.turn_after[op]});
       return ops.back();
     }
     return *std::ranges::find(ops, op, &Change::Op::op);
   }
-  void move(std::uint32_t op, std::uint32_t to) {
+  void move(Position op, DeviceId to) {
     Change::Op& change = change_op(op);
     state.device_work[change.new_device] -= duration(op);
     change.new_device = to;
     change.moved = to != change.old_device;
     state.work.ops[op].device = to;
     state.device_work[to] += duration(op);
-    schedule.placement[OpId{problem.op_id(op)}] = DeviceId{to};
+    schedule.placement[problem.op_id(op)] = to;
   }
 
   struct Step {
-    std::uint32_t op, old_device, old_place, new_device;
+    Position op, old_place;
+    DeviceId old_device, new_device;
   };
   /// The op goes behind `place` in the order of the device.
-  void put(std::uint32_t op, std::uint32_t to, std::uint32_t place) {
-    const std::uint32_t from = state.work.ops[op].device;
-    steps.push_back({op, from, order.before(op), to});
+  void put(Position op, DeviceId to, Position place) {
+    const DeviceId from = device(op);
+    steps.push_back({op, order.before(op), from, to});
     change_turn_behind(op);
     order.take_out(op, from);
     move(op, to);
@@ -158,9 +159,9 @@ struct DeltaSimulation::State {
     change_turn_behind(op);
     order_changed[from] = order_changed[to] = 1;
   }
-  void change_turn_behind(std::uint32_t op) {
-    for (std::uint32_t next = order.after(op); next != kNone; next = order.after(next))
-      if (duration(next) > 0) {
+  void change_turn_behind(Position op) {
+    for (Position next = order.after(op); !next.is_none(); next = order.after(next))
+      if (takes_turns(next)) {
         change_op(next);
         return;
       }
@@ -169,9 +170,9 @@ struct DeltaSimulation::State {
     if (!state.strict) return;
     auto& ops = state.change.ops;
     for (const Change::Op& op : ops)
-      if (op.old_turn_after != kNone) state.turn_before[op.old_turn_after] = kNone;
-    for (const Change::Op& op : ops) set_turn(op.op, duration(op.op) == 0 ? kNone : turn_in_order(op.op));
-    // Some were only looked at.
+      if (!op.old_turn_after.is_none()) state.turn_before[op.old_turn_after] = Position::none();
+    for (const Change::Op& op : ops) set_turn(op.op, takes_turns(op.op) ? turn_in_order(op.op) : Position::none());
+    // Leave out ops that neither moved nor changed their turn.
     std::erase_if(ops, [&](const Change::Op& op) {
       const bool same = !op.moved && state.turn_after[op.op] == op.old_turn_after;
       if (same) state.changed[op.op] = 0;
@@ -183,7 +184,7 @@ struct DeltaSimulation::State {
     auto& ops = state.change.ops;
     if (state.strict) {
       for (const Change::Op& op : ops)
-        if (const std::uint32_t turn = state.turn_after[op.op]; turn != kNone) state.turn_before[turn] = kNone;
+        if (const Position turn = state.turn_after[op.op]; !turn.is_none()) state.turn_before[turn] = Position::none();
       for (; !steps.empty(); steps.pop_back()) {
         const Step& step = steps.back();
         order.take_out(step.op, step.new_device);
@@ -198,7 +199,7 @@ struct DeltaSimulation::State {
       set_pending(op.op);
     }
     forget();
-    if (changed_priority) schedule.priority[OpId{*changed_priority}] = old_priority;
+    if (changed_priority) schedule.priority[*changed_priority] = old_priority;
     if (changed_priority && had_no_priorities) schedule.priority = {};
     changed_priority.reset();
   }
@@ -213,29 +214,24 @@ struct DeltaSimulation::State {
     using Outcome = DeltaResult::Outcome;
     find_turns();
     pending = true;
-    if (full()) {
-      new_makespan = run_in_full(state.strict).count;
-      if (new_makespan == detail::kDeadlock) return refuse({Outcome::deadlock, Nanoseconds{0}});
-      if (new_makespan <= limit.count) return {Outcome::complete, Nanoseconds{new_makespan}};
-      return refuse({Outcome::above, Nanoseconds{new_makespan}});
-    }
-    if (state.change.ops.empty()) {
-      new_makespan = state.makespan;
-      if (new_makespan <= limit.count) return {Outcome::complete, Nanoseconds{new_makespan}};
-      return refuse({Outcome::above, Nanoseconds{new_makespan}});
+    if (full() || state.change.ops.empty()) {
+      new_makespan = full() ? run_in_full(state.strict) : state.makespan;
+      if (new_makespan == detail::kDeadlock) return refuse({Outcome::deadlock, {}});
+      if (new_makespan <= limit) return {Outcome::complete, new_makespan};
+      return refuse({Outcome::above, new_makespan});
     }
     detail::plan_restart(*all, state);
-    const DeltaEnd end = detail::run_delta(*all, state, limit.count, false);
+    const DeltaEnd end = detail::run_delta(*all, state, limit, false);
     new_makespan = end.makespan;
     switch (end.kind) {
       case DeltaEnd::Kind::complete:
-        return {Outcome::complete, Nanoseconds{end.makespan}};
+        return {Outcome::complete, end.makespan};
       case DeltaEnd::Kind::above:
-        return refuse({Outcome::above, Nanoseconds{end.makespan}});
+        return refuse({Outcome::above, end.makespan});
       case DeltaEnd::Kind::deadlock:
         break;
     }
-    return refuse({Outcome::deadlock, Nanoseconds{0}});
+    return refuse({Outcome::deadlock, {}});
   }
   DeltaResult refuse(DeltaResult result) {
     reject();
@@ -250,7 +246,7 @@ struct DeltaSimulation::State {
     if (full()) {
       keep_times();
     } else if (!state.change.ops.empty()) {
-      detail::run_delta(*all, state, kNoLimit.count, true);
+      detail::run_delta(*all, state, kNoLimit, true);
       detail::accept_run(*all, state);
     }
     state.makespan = new_makespan;
@@ -262,41 +258,39 @@ struct DeltaSimulation::State {
   // --- the default turn of a moved op ---
 
   struct Turn {
-    std::int64_t time;
-    std::uint32_t op;
+    Nanoseconds time;
+    Position op;
   };
-  /// When the op could start there at the earliest, were all else as it is; at most when it ends now. What it depends
-  /// on starts before that, and what depends on it does not.
-  std::int64_t turn_time(std::uint32_t op, std::uint32_t to) const {
-    std::int64_t ready = 0;
-    for (std::uint32_t i = all->first_input[op]; i < all->first_input[op + 1]; ++i) {
-      const std::uint32_t tensor = all->input[i], producer = all->producer[tensor];
-      const std::uint32_t from = state.work.ops[producer].device;
-      const std::int64_t time = from == to ? 0 : problem.transfer_time(tensor, from, to);
+  /// The earliest start of the op there, were all else as it is, but no later than its present end: the ops that it
+  /// depends on start before that time, and those that depend on it do not.
+  Nanoseconds turn_time(Position op, DeviceId to) const {
+    Nanoseconds ready{0};
+    for (const TensorPosition tensor : all->inputs[op]) {
+      const Position producer = all->producer[tensor];
+      const DeviceId from = device(producer);
+      const Nanoseconds time = from == to ? Nanoseconds{0} : problem.transfer_time(tensor, from, to);
       ready = std::max(ready, state.end_of(producer) + time);
     }
-    for (std::uint32_t i = all->first_after[op]; i < all->first_after[op + 1]; ++i)
-      ready = std::max(ready, state.end_of(all->after[i]));
+    for (const Position earlier : all->after[op]) ready = std::max(ready, state.end_of(earlier));
     return std::min(ready, state.end_of(op));
   }
-  bool before_turn(std::uint32_t other, const Turn& turn) const {
+  bool before_turn(Position other, const Turn& turn) const {
     if (taken_turn[other] != kNoTurn) return std::pair{taken_turn[other], other} < std::pair{turn.time, turn.op};
     return state.start_of(other) < turn.time;
   }
-  /// The last op on the device before that turn, not counting ops of zero duration; kNone: none. `previous`: the last
-  /// turn that was taken before it, if any.
-  std::uint32_t place_for(const Turn& turn, std::uint32_t device, const Turn* previous) const {
+  /// The last op on the device before that turn, not counting ops of zero duration; none where there is none.
+  /// `previous`: the last turn that was taken before it, if any.
+  Position place_for(const Turn& turn, DeviceId to, const Turn* previous) const {
     // From where the nearest snapshot saw the device, or from the previous turn where that is later.
     const auto later = std::ranges::upper_bound(state.snapshots, turn.time, {}, &Snapshot::head);
-    std::uint32_t at = kNone;
-    if (later != state.snapshots.begin() && !(later - 1)->last_on_device.empty())
-      at = (later - 1)->last_on_device[device];
-    if (at != kNone && (state.work.ops[at].device != device || taken_turn[at] != kNoTurn)) at = kNone;
-    if (previous && (at == kNone || state.start_of(at) < previous->time)) at = previous->op;
-    while (at != kNone && (duration(at) == 0 || !before_turn(at, turn))) at = order.before(at);
-    std::uint32_t place = at;
-    for (at = at == kNone ? order.first(device) : order.after(at); at != kNone; at = order.after(at)) {
-      if (duration(at) == 0) continue;
+    Position at;
+    if (later != state.snapshots.begin() && !(later - 1)->last_on_device.empty()) at = (later - 1)->last_on_device[to];
+    if (!at.is_none() && (device(at) != to || taken_turn[at] != kNoTurn)) at = Position::none();
+    if (previous && (at.is_none() || state.start_of(at) < previous->time)) at = previous->op;
+    while (!at.is_none() && (!takes_turns(at) || !before_turn(at, turn))) at = order.before(at);
+    Position place = at;
+    for (at = at.is_none() ? order.first(to) : order.after(at); !at.is_none(); at = order.after(at)) {
+      if (!takes_turns(at)) continue;
       if (!before_turn(at, turn)) break;
       place = at;
     }
@@ -308,14 +302,14 @@ struct DeltaSimulation::State {
   Schedule schedule;
   DeltaState state;
   detail::DeltaOrder order;
-  std::vector<std::uint8_t> order_changed;  // by device: the schedule's own copy is behind
+  IdMap<DeviceId, std::uint8_t> order_changed;  // the schedule's own copy is behind
   std::vector<Step> steps;
   std::vector<Turn> turns;
-  static constexpr std::int64_t kNoTurn = -1;
-  std::vector<std::int64_t> taken_turn;  // by op, while turns are taken
+  static constexpr Nanoseconds kNoTurn{-1};
+  IdMap<Position, Nanoseconds> taken_turn;  // while turns are taken
   bool pending = false;
-  std::int64_t new_makespan = 0;
-  std::optional<std::size_t> changed_priority;
+  Nanoseconds new_makespan;
+  std::optional<OpId> changed_priority;
   double old_priority = 0;
   bool had_no_priorities = false;
   detail::Workspace workspace;
@@ -323,8 +317,11 @@ struct DeltaSimulation::State {
   MemoryPeaks peaks;
 };
 
-DeltaSimulation::DeltaSimulation(const Problem& problem, Schedule schedule)
-    : state_(std::make_unique<State>(std::make_shared<const detail::DeltaProblem>(problem), std::move(schedule))) {}
+DeltaSimulation::DeltaSimulation(const Problem& problem, Schedule schedule) {
+  refuse_own_rule(schedule, "a simulation of changes (DeltaSimulation)");
+  check_sizes(problem, schedule);
+  state_ = std::make_unique<State>(std::make_shared<const detail::DeltaProblem>(problem), std::move(schedule));
+}
 DeltaSimulation::DeltaSimulation(const DeltaSimulation& other) : state_(std::make_unique<State>(*other.state_)) {}
 DeltaSimulation& DeltaSimulation::operator=(const DeltaSimulation& other) { return *this = DeltaSimulation{other}; }
 DeltaSimulation::DeltaSimulation(DeltaSimulation&&) noexcept = default;
@@ -334,29 +331,28 @@ DeltaSimulation::~DeltaSimulation() = default;
 const Problem& DeltaSimulation::problem() const { return state_->problem.problem; }
 const Schedule& DeltaSimulation::schedule() { return state_->written_schedule(); }
 Nanoseconds DeltaSimulation::makespan() const {
-  return Nanoseconds{state_->pending ? state_->new_makespan : state_->state.makespan};
+  return state_->pending ? state_->new_makespan : state_->state.makespan;
 }
 
 DeltaResult DeltaSimulation::try_move(std::span<const OpId> ops, DeviceId to, Nanoseconds limit) {
   State& s = *state_;
   assert(!s.pending);
-  const auto device = static_cast<std::uint32_t>(to.index());
+  const auto moves = [&](OpId op) { return s.device(s.problem.position(op)) != to; };
   if (!s.state.strict) {
     for (const OpId op : ops)
-      if (s.state.work.ops[s.position(op)].device != device) s.move(s.position(op), device);
+      if (moves(op)) s.move(s.problem.position(op), to);
     return s.run_change(limit);
   }
   s.turns.clear();
   for (const OpId op : ops)
-    if (const std::uint32_t at = s.position(op); s.state.work.ops[at].device != device)
-      s.turns.push_back({s.turn_time(at, device), at});
+    if (const Position at = s.problem.position(op); moves(op)) s.turns.push_back({s.turn_time(at, to), at});
   std::ranges::sort(s.turns, {}, [](const State::Turn& turn) { return std::pair{turn.time, turn.op}; });
-  s.taken_turn.resize(s.problem.ops, State::kNoTurn);
+  if (s.taken_turn.empty()) s.taken_turn.assign(s.problem.ops, State::kNoTurn);
   const State::Turn* previous = nullptr;
   for (const State::Turn& turn : s.turns) {
-    s.put(turn.op, device, s.place_for(turn, device, previous));
+    s.put(turn.op, to, s.place_for(turn, to, previous));
     s.taken_turn[turn.op] = turn.time;
-    if (s.duration(turn.op) > 0) previous = &turn;
+    if (s.takes_turns(turn.op)) previous = &turn;
   }
   for (const State::Turn& turn : s.turns) s.taken_turn[turn.op] = State::kNoTurn;
   return s.run_change(limit);
@@ -365,19 +361,19 @@ DeltaResult DeltaSimulation::try_move(std::span<const OpId> ops, DeviceId to, Na
 DeltaResult DeltaSimulation::try_move(OpId op, DeviceId to, std::optional<OpId> behind, Nanoseconds limit) {
   State& s = *state_;
   assert(!s.pending && s.state.strict && behind != op);
-  s.put(s.position(op), static_cast<std::uint32_t>(to.index()), behind ? s.position(*behind) : kNone);
+  s.put(s.problem.position(op), to, behind ? s.problem.position(*behind) : Position::none());
   return s.run_change(limit);
 }
 
 DeltaResult DeltaSimulation::try_swap(OpId a, OpId b, Nanoseconds limit) {
   State& s = *state_;
   assert(!s.pending && s.state.strict);
-  std::uint32_t first = s.position(a), second = s.position(b);
-  const std::uint32_t device = s.state.work.ops[first].device;
-  assert(s.state.work.ops[second].device == device);
+  Position first = s.problem.position(a), second = s.problem.position(b);
+  const DeviceId device = s.device(first);
+  assert(s.device(second) == device);
   if (s.order.after(second) == first) std::swap(first, second);
   if (first != second) {
-    const std::uint32_t place = s.order.before(first);
+    const Position place = s.order.before(first);
     if (s.order.before(second) != first) s.put(first, device, s.order.before(second));
     s.put(second, device, place);
   }
@@ -389,7 +385,7 @@ DeltaResult DeltaSimulation::try_priority(OpId op, double priority, Nanoseconds 
   assert(!s.pending);
   s.had_no_priorities = s.schedule.priority.empty();
   if (s.had_no_priorities) s.schedule.priority.assign(s.problem.ops, 0);
-  s.changed_priority = op.index();
+  s.changed_priority = op;
   s.old_priority = s.schedule.priority[op];
   s.schedule.priority[op] = priority;
   return s.run_change(limit);
@@ -403,7 +399,7 @@ const MemoryPeaks& DeltaSimulation::peaks() {
   if (s.pending || s.full()) {
     s.run_in_full(true);
   } else {
-    s.workspace.prepare_record(s.problem);
+    s.workspace.record.prepare(s.problem);
     detail::fill_record(*s.all, s.state, s.workspace.record);
   }
   s.peak_finder.find(s.problem, s.schedule.placement, s.workspace.record, makespan(), s.peaks);
@@ -412,20 +408,7 @@ const MemoryPeaks& DeltaSimulation::peaks() {
 
 Timeline DeltaSimulation::timeline() {
   const MemoryPeaks& found = peaks();
-  const State& s = *state_;
-  Timeline timeline{};
-  timeline.makespan = found.makespan;
-  timeline.ops = s.workspace.record.ops;
-  timeline.transfers = detail::recorded_transfers(s.problem, s.schedule.placement, s.workspace.record);
-  timeline.devices.assign(problem().device_count(), {});
-  timeline.channels.assign(problem().cluster().channel_count(), {});
-  for (const DeviceId device : problem().devices()) {
-    timeline.devices[device].peak = found.peak[device];
-    timeline.devices[device].peak_at = found.peak_at[device];
-  }
-  detail::account_usage(problem(), s.schedule.placement, timeline);
-  if (!found.fits) detail::diagnose_memory(problem(), s.schedule.placement, timeline);
-  return timeline;
+  return detail::recorded_timeline(state_->problem, state_->schedule.placement, state_->workspace.record, found);
 }
 
 }  // namespace trainyard

@@ -13,11 +13,11 @@
 
 namespace trainyard {
 
-/// What a change of the schedule leads to.
+/// The outcome of a change of the schedule.
 struct DeltaResult {
   enum class Outcome : std::uint8_t {
-    complete,  // the makespan is this, and not above the limit
-    above,     // the makespan is above the limit; this is what it is at least
+    complete,  // `makespan` is exact, and not above the limit
+    above,     // the makespan is above the limit; `makespan` is a lower bound of it
     deadlock,  // the strict orders contradict the graph; there is no makespan
   };
   Outcome outcome;
@@ -27,21 +27,20 @@ struct DeltaResult {
   friend bool operator==(const DeltaResult&, const DeltaResult&) = default;
 };
 
-/// A schedule that a search changes a little at a time: it gives the makespan of each change as simulate() would, bit
-/// for bit, for a fraction of the work.
+/// Incremental simulation, for searches that change a schedule a little at a time: each change gives the makespan that
+/// simulate() would give, bit for bit, for a fraction of the work.
 ///
 /// The run of the schedule is kept, with snapshots of the state on the way. A change is simulated from the last
-/// snapshot before it can make a difference (nothing can change before the moved op's producers end; most
-/// often, nothing does before the op itself could start) until the state is the old run's, shifted by a constant:
-/// from there on, so is everything. Under policy `priority`, and on clusters with fair links, every change is a full
-/// simulation.
+/// snapshot before it can make a difference (nothing can change before the moved op's producers end; most often,
+/// nothing does before the op itself could start) until the state is the old run's, shifted by a constant: from there
+/// on, the whole run is. Under policy `priority`, and on clusters with fair links, every change is a full simulation.
 ///
 ///     DeltaSimulation run{problem, schedule};
 ///     const DeltaResult result = run.try_move(ops, device, run.makespan());
 ///     if (result.complete()) run.accept();
 ///
-/// A change that is complete is in force, and must be accepted or rejected before the next one is tried. One that is
-/// not has left no trace.
+/// A complete change is in force, and must be accepted or rejected before the next one is tried. Any other change has
+/// left no trace.
 ///
 /// Measured by bench/delta.cpp, single ops moved at random among 20,000 on 8 devices, under fifo: 1/80 of a full
 /// simulation on a chain of fork-joins, 1/10 on layers of 32 ops, 1/6 on a transformer's step. Where all devices are
@@ -52,6 +51,8 @@ struct DeltaResult {
 /// keep to what it checks: devices that can run the op, groups that move as one.
 class DeltaSimulation {
  public:
+  /// Throws InputError ("own-rule") where the schedule has a rule of the caller's own: only the engines of the three
+  /// policies start again in the middle of a run. And as check_sizes() does.
   DeltaSimulation(const Problem& problem, Schedule schedule);
   DeltaSimulation(const DeltaSimulation& other);
   DeltaSimulation& operator=(const DeltaSimulation& other);
@@ -63,8 +64,8 @@ class DeltaSimulation {
   /// With the change in force, if there is one.
   const Schedule& schedule();
   Nanoseconds makespan() const;
-  /// As Simulation::peaks(): the cost of a pass over the whole run; under a change that is not accepted, also of a full
-  /// simulation. Valid until the next call.
+  /// Simulation::peaks() of schedule(), at the cost of a pass over the whole run, and of a full simulation where a
+  /// change is in force. Valid until the next call.
   const MemoryPeaks& peaks();
   Timeline timeline();
 
@@ -73,12 +74,12 @@ class DeltaSimulation {
   /// Moves the ops to the device. Under policy `strict` each takes its turn behind all that started there before it
   /// could start, which never deadlocks.
   DeltaResult try_move(std::span<const OpId> ops, DeviceId to, Nanoseconds limit = kNoLimit);
-  /// Policy `strict`: puts the op right behind another one of the device in its order; nullopt: first. It may be there
-  /// already.
+  /// Policy `strict`: puts the op right behind another op of the device in its order; nullopt: first. The op may be on
+  /// the device already.
   DeltaResult try_move(OpId op, DeviceId to, std::optional<OpId> behind, Nanoseconds limit = kNoLimit);
   /// Policy `strict`: two ops of one device change places in its order.
   DeltaResult try_swap(OpId a, OpId b, Nanoseconds limit = kNoLimit);
-  /// Makes no difference under policies other than `priority`.
+  /// Policy `priority`: gives the op this priority. No difference under other policies.
   DeltaResult try_priority(OpId op, double priority, Nanoseconds limit = kNoLimit);
 
   /// The change in force becomes part of the schedule.

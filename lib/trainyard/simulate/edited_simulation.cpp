@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/simulate/commit_engine.hpp"
-#include "trainyard/simulate/edited_problem.hpp"
-#include "trainyard/simulate/workspace.hpp"
-#include "trainyard/transform/op_spec.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/simulate/engine/commit_engine.hpp"
+#include "trainyard/simulate/engine/edited_problem.hpp"
+#include "trainyard/simulate/engine/workspace.hpp"
 
 namespace trainyard {
 
@@ -48,7 +48,7 @@ void EditedSimulation::replace(const GraphEdit& edit) {
                       {}});
   state_->dense.replace(edit, piece);
   state_->piece.emplace(std::move(piece));
-  auto& ops = state_->workspace.ops;
+  auto& ops = state_->workspace.walk.ops;
   if (ops.size() < state_->dense.ops) ops.resize(state_->dense.ops);
 }
 
@@ -64,9 +64,7 @@ std::size_t EditedSimulation::op_count() const { return state_->dense.live_ops; 
 Nanoseconds EditedSimulation::makespan(const Placement& placement) {
   assert(placement.size() == op_count());
   state_->schedule.placement = placement;
-  const std::int64_t makespan = detail::run_commits(state_->dense, state_->schedule, nullptr, false, state_->workspace);
-  assert(makespan >= 0);
-  return Nanoseconds{makespan};
+  return detail::run_commits(state_->dense, state_->schedule, nullptr, false, state_->workspace);
 }
 
 }  // namespace trainyard

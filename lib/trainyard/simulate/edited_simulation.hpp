@@ -11,21 +11,21 @@
 
 namespace trainyard {
 
-/// Ops of a graph whose ids follow each other, and those that take their place in the order of ids, as if the graph had
-/// been built so: what the old ones read of others the new ones may read, and what others read of the old ones the new
-/// ones write, by the same names.
+/// Consecutive ops of a graph, and the ops that replace them, as if the graph had been built with these in their place:
+/// the new ops may read the tensors that the old ones read, and write, under their names, the tensors that others read
+/// of the old ones.
 struct GraphEdit {
   OpId first;
   std::size_t count = 1;
   std::vector<OpSpec> by;
-  /// Which of `by` are ordered as the old ones were, by their numbers in it: they come after what those came after, and
-  /// what came after those comes after them. The `after` of `by` is not looked at.
+  /// Indices into `by`: the new ops that inherit the control edges of the old ones, in both directions. The `after` of
+  /// `by` is ignored.
   std::vector<std::size_t> ordered;
 };
 
-/// What schedules under fifo would take were a few ops of a problem replaced by others: a search that splits ops can
-/// try it without a copy of the graph. replace() and restore() write some words for each op of the problem, and rows
-/// for those around the edit; after the first few they allocate only what the new ops' own times take.
+/// Makespans under fifo with a few ops of a problem replaced by others: a search that splits ops can try a split
+/// without a copy of the graph. replace() and restore() write some words for each op of the problem, and rows for the
+/// ops around the edit; after the first few calls they allocate only what the new ops' own times take.
 ///
 /// Not for clusters with fair channels.
 class EditedSimulation {
@@ -40,11 +40,12 @@ class EditedSimulation {
   void replace(const GraphEdit& edit);
   void restore();
 
-  /// The problem of the new ops alone: op i is the i-th of `by`; one more makes what they read of others.
+  /// The problem of the new ops alone: op i is the i-th of `by`; one more op makes the tensors that they read of
+  /// others.
   const Problem& piece() const;
-  /// Ops of the graph as it would be.
+  /// The number of ops of the edited graph.
   std::size_t op_count() const;
-  /// The placement is of the graph as it would be; policy fifo.
+  /// `placement`: of the edited graph. Policy fifo.
   Nanoseconds makespan(const Placement& placement);
 
  private:

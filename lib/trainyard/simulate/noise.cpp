@@ -5,17 +5,18 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <string_view>
-#include <thread>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/core/parallel.hpp"
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/core/random.hpp"
-#include "trainyard/simulate/dense_problem.hpp"
-#include "trainyard/simulate/event_engine.hpp"
-#include "trainyard/simulate/run_engine.hpp"
-#include "trainyard/simulate/workspace.hpp"
+#include "trainyard/core/statistics.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/simulate/engine/choose_engine.hpp"
+#include "trainyard/simulate/engine/dense_problem.hpp"
+#include "trainyard/simulate/engine/event_engine.hpp"
+#include "trainyard/simulate/engine/workspace.hpp"
 
 namespace trainyard {
 namespace {
@@ -93,14 +94,12 @@ class NoisyTimes {
 Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent) {
   assert(!numbers.empty() && percent > 0 && percent <= 100);
   const std::size_t rank = (numbers.size() * percent + 99) / 100;
-  const auto at = numbers.begin() + static_cast<std::ptrdiff_t>(rank - 1);
-  std::nth_element(numbers.begin(), at, numbers.end());
-  return *at;
+  return ranked(std::move(numbers), rank - 1);
 }
 
 namespace {
 
-/// `measure` of every sample, after a run with its op times: of the makespan and, where `record`, what the run left.
+/// Runs every sample and keeps measure(makespan, record); the record is filled in where `record`.
 template <class Measure>
 NoiseResult draw_samples(const Problem& problem, const Schedule& schedule, const NoiseOptions& options, bool record,
                          const Measure& measure) {
@@ -110,21 +109,16 @@ NoiseResult draw_samples(const Problem& problem, const Schedule& schedule, const
   result.samples.assign(options.samples, Nanoseconds{0});
   const detail::DenseProblem dense{problem};
   const std::size_t threads = std::clamp<std::size_t>(options.threads, 1, options.samples);
-  const auto work = [&](std::size_t first) {
+  parallel_for(static_cast<unsigned>(threads), threads, [&](std::size_t first) {
     detail::Workspace workspace{dense};
     IdMap<OpId, Nanoseconds> times(problem.op_count());
     for (std::size_t sample = first; sample < options.samples; sample += threads) {
       noisy.fill(sample, times);
-      const std::int64_t makespan = detail::run_engine(dense, schedule, times.values().data(), record, workspace);
+      const Nanoseconds makespan = detail::run_engine(dense, schedule, times.data(), record, workspace);
       assert(makespan != detail::kDeadlock);
-      result.samples[sample] = measure(Nanoseconds{makespan}, workspace.record);
+      result.samples[sample] = measure(makespan, workspace.record);
     }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(work, i);
-    work(0);
-  }
+  });
 
   const auto count = static_cast<double>(options.samples);
   double sum = 0, squares = 0;  // in the order of the samples
@@ -147,14 +141,14 @@ NoiseResult simulate_noise(const Problem& whole_problem, const Schedule& schedul
   const Problem problem = scheduled_problem(whole_problem, schedule);
   check_schedule(problem, schedule);
   return draw_samples(problem, schedule, options, false,
-                      [](Nanoseconds makespan, const detail::Workspace::Record&) { return makespan; });
+                      [](Nanoseconds makespan, const detail::Record&) { return makespan; });
 }
 
 NoiseResult simulate_steps_noise(const StepTimes& steps, const NoiseOptions& options) {
   const std::size_t count = steps.ends.size(), half = count / 2;
   return draw_samples(steps.problem, steps.schedule, options, true,
-                      [&](Nanoseconds makespan, const detail::Workspace::Record& record) {
-                        // What keeps tensors ends with its step.
+                      [&](Nanoseconds makespan, const detail::Record& record) {
+                        // Ops that only keep tensors end with their step.
                         const auto end_of = [&](std::size_t step) {
                           Nanoseconds end{0};
                           for (std::size_t i = 0; i < steps.ops_per_step; ++i)

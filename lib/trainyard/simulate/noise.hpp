@@ -2,12 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -15,9 +13,9 @@
 
 namespace trainyard {
 
-/// How much op times scatter: the standard deviation of an op's time as a share of its mean, 0.05 for 5 %.
+/// Coefficients of variation of op times: the standard deviation of an op's time as a share of its mean, 0.05 for 5 %.
 struct OpNoise {
-  double usual = 0;                                          // of op types that are not listed
+  double usual = 0;                                          // for op types that are not listed
   std::vector<std::pair<std::string, double>> by_type = {};  // op type, share; each type once
 };
 
@@ -29,9 +27,9 @@ struct OpNoise {
 /// with p(i) the op's time on its device, c the deviation for its type and z standard normal, all independent: a
 /// log-normal time with mean p(i) and standard deviation c p(i). A time of zero stays zero; transfers do not scatter.
 ///
-/// Sample n has the random stream (seed, n), from which every op takes one number by its id: the same for every
-/// schedule of one graph, so that schedules are compared under the same noise, and for any number of threads. The same
-/// bits on every machine (core/portable_math.hpp).
+/// Sample n has the random stream (seed, n), from which every op takes one number by its id: schedules of one graph are
+/// compared under the same noise (common random numbers), and the number of threads makes no difference. All bits are
+/// the same on every machine (core/portable_math.hpp).
 struct NoiseOptions {
   OpNoise noise;
   std::size_t samples = 1000;
@@ -43,7 +41,7 @@ struct NoiseOptions {
 struct NoiseResult {
   std::vector<Nanoseconds> samples;  // by sample
   double mean_ns = 0;
-  double deviation = 0;  // standard deviation (of a sample: n - 1) over the mean
+  double deviation = 0;  // sample standard deviation (n - 1) over the mean
   Nanoseconds p50, p95, p99;
 
   friend bool operator==(const NoiseResult&, const NoiseResult&) = default;
@@ -56,25 +54,25 @@ Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent);
 /// that is not one of the graph's ("unknown-type", with the nearest), noise that could pass 2^62 ns ("too-large").
 NoiseResult simulate_noise(const Problem& problem, const Schedule& schedule, const NoiseOptions& options);
 
-/// The time per step under noise: of simulate_steps() with k steps, whose op copies scatter each on its own. A sample
+/// The time per step of simulate_steps() with k steps under noise, each copy of an op with a time of its own. A sample
 /// is
 ///
 ///     (end(k) - end(h)) / (k - h),    h = k / 2 rounded down, end(0) = 0,
 ///
-/// to the nearest nanosecond, halves up: under noise no steps repeat, so that it is always the mean over the second
-/// half (SteadyState::From::average), or the one step. Throws as simulate_noise() does.
+/// to the nearest nanosecond, halves up: no steps repeat under noise, so that a sample is always the mean over the
+/// second half (SteadyState::From::average), or the one step. Throws as simulate_noise() does.
 NoiseResult simulate_steps_noise(const StepTimes& steps, const NoiseOptions& options);
 
-/// How often one schedule is shorter than another under the same noise.
+/// Frequency with which the first of two schedules is shorter under the same noise.
 struct NoiseComparison {
   std::size_t wins = 0, ties = 0, losses = 0;
   double probability = 0;    // (wins + ties / 2) / samples
-  double low = 0, high = 0;  // 95 % interval of the probability (Wilson 1927); with ties it is too wide, not too narrow
+  double low = 0, high = 0;  // its 95 % interval (Wilson 1927); with ties too wide, not too narrow
 
   friend bool operator==(const NoiseComparison&, const NoiseComparison&) = default;
 };
 
-/// Of two results with the same options for schedules of one problem: whether the first is shorter.
+/// Both results must be of the same options, for schedules of one problem.
 NoiseComparison compare_noise(const NoiseResult& first, const NoiseResult& second);
 NoiseComparison compare_noise(const Problem& problem, const Schedule& first, const Schedule& second,
                               const NoiseOptions& options);

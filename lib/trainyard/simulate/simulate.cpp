@@ -1,5 +1,6 @@
 #include "trainyard/simulate/simulate.hpp"
 
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulation.hpp"
 
 namespace trainyard {

@@ -7,8 +7,8 @@
 namespace trainyard {
 
 /// Runs the schedule: a pure function, safe to call from many threads at once.
-/// Throws InputError where check_schedule would. Where the schedule splits ops, all results are of the graph with them
-/// split (scheduled_problem).
+/// Throws InputError where check_schedule would. Where the schedule has rewrites, all results are of the rewritten
+/// graph (scheduled_problem).
 ///
 /// The model. A task is an op or a transfer. Task x has a duration p(x), a ready time r(x) and an id, and holds
 /// resources: an op its device, a transfer every channel of its route at once.
@@ -22,7 +22,8 @@ namespace trainyard {
 /// under `priority`, the priority of a transfer being that of its most urgent consumer at its destinations. A transfer
 /// starts when it is first on all its channels and all are idle. The id of an op is its index, that of a transfer is
 /// (producer, tensor, lowest destination). Under `strict` each device runs its given order, waiting where the next op
-/// is not ready; links are fifo.
+/// is not ready; links are fifo. A rule of the caller's own orders devices, and links if it wants to, as
+/// simulate/model/dispatch_rule.hpp says.
 ///
 /// At each instant everything that ends then completes, with all that this makes ready; then what is idle is
 /// dispatched. A resource with a gap is idle only that long after the end of the task it carried.
@@ -34,15 +35,32 @@ namespace trainyard {
 /// Fair channels (Sharing::fair). No transfer waits for one. A transfer whose route has some first waits for and takes
 /// the serial channels of its route, if any, as above; then its latency passes; then its bytes flow, sharing the fair
 /// channels with all others that flow there, whatever their priorities; and it holds the serial ones until it ends.
-/// simulate/fair_flows.hpp has the rates.
+/// simulate/model/fair_flows.hpp has the rates.
 ///
 /// On an egress that broadcasts, one transfer serves all destinations whose route is that egress alone.
 ///
-/// Memory: the rules are in simulate/memory.hpp; busy and exposed times: simulate/usage.hpp.
+/// Memory. Every holding is a half-open interval [from, until); one of length zero holds nothing. A device holds
+///
+///     parameters and state    the whole step, [0, makespan]: also where the step takes no time
+///     a tensor made there     from the start of its op until the latest of: the op's end, the ends of its consumers on
+///                             that device, the ends of its outgoing transfers; a kept one until the makespan
+///     a tensor that arrived   from the start of its transfer until the end of its last consumer there
+///     an op's workspace       while the op runs
+///
+/// At one instant, first everything that ends lets go, then ops take what they hold (by id), then transfers (by
+/// index): in that order the one that crossed a device's capacity is named (OutOfMemory).
+///
+/// Use.
+///
+///     busy(device)    = sum of the durations of its ops
+///     exposed(device) = length of (union of the transfers to or from it) without (union of its ops)
+///     busy(channel)   = sum of the durations of the transfers that held it, without gaps; of a fair channel, the
+///                       length of the union of its transfers, latencies included
+///     bytes(channel)  = sum of their bytes, those of transfers too short for a nanosecond included; at most
+///                       2^63 - 1
 Timeline simulate(const Problem& problem, const Schedule& schedule);
 
-/// `simulate(problem, schedule).makespan` without accounting for memory and use, which takes over half of the time: for
-/// searches that try many schedules.
+/// `simulate(problem, schedule).makespan` in less than half of the time: memory and use are not accounted for.
 Nanoseconds simulated_makespan(const Problem& problem, const Schedule& schedule);
 
 }  // namespace trainyard

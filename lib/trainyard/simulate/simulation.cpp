@@ -1,16 +1,16 @@
 #include "trainyard/simulate/simulation.hpp"
 
 #include <cassert>
+#include <string>
 #include <utility>
 
-#include "trainyard/simulate/dense_problem.hpp"
-#include "trainyard/simulate/event_engine.hpp"
-#include "trainyard/simulate/memory.hpp"
-#include "trainyard/simulate/peaks.hpp"
-#include "trainyard/simulate/record.hpp"
-#include "trainyard/simulate/run_engine.hpp"
-#include "trainyard/simulate/usage.hpp"
-#include "trainyard/simulate/workspace.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/simulate/account/peaks.hpp"
+#include "trainyard/simulate/account/timeline.hpp"
+#include "trainyard/simulate/engine/choose_engine.hpp"
+#include "trainyard/simulate/engine/dense_problem.hpp"
+#include "trainyard/simulate/engine/event_engine.hpp"
+#include "trainyard/simulate/engine/workspace.hpp"
 
 namespace trainyard {
 
@@ -34,40 +34,39 @@ Simulation::~Simulation() = default;
 const Problem& Simulation::problem() const { return problem_->problem; }
 
 Nanoseconds Simulation::run(const Schedule& schedule, const Nanoseconds* durations, bool record) {
-  const std::int64_t makespan = detail::run_engine(*problem_, schedule, durations, record, state_->workspace);
+  check_sizes(problem(), schedule);
+  const Nanoseconds makespan = detail::run_engine(*problem_, schedule, durations, record, state_->workspace);
   assert(makespan != detail::kDeadlock);
-  return Nanoseconds{makespan};
+  return makespan;
 }
 
 Nanoseconds Simulation::makespan(const Schedule& schedule) { return run(schedule, nullptr, false); }
 Nanoseconds Simulation::makespan(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations) {
-  return run(schedule, durations.values().data(), false);
+  if (durations.size() != problem().op_count())
+    throw InputError({.code = "size",
+                      .message = "there are " + std::to_string(durations.size()) + " op times, and the problem has " +
+                                 std::to_string(problem().op_count()) + " ops",
+                      .help = "give one for each op, by its id"});
+  return run(schedule, durations.data(), false);
 }
 
-const MemoryPeaks& Simulation::peaks(const Schedule& schedule) {
-  const Nanoseconds makespan = run(schedule, nullptr, true);
+const MemoryPeaks& Simulation::recorded_peaks(const Schedule& schedule, const Nanoseconds* durations) {
+  const Nanoseconds makespan = run(schedule, durations, true);
   state_->peak_finder.find(*problem_, schedule.placement, state_->workspace.record, makespan, state_->peaks);
   return state_->peaks;
 }
 
+const MemoryPeaks& Simulation::peaks(const Schedule& schedule) { return recorded_peaks(schedule, nullptr); }
+
 const IdMap<OpId, Span>& Simulation::spans() const { return state_->workspace.record.ops; }
 
 Timeline Simulation::timeline(const Schedule& schedule) {
-  const MemoryPeaks& peaks = this->peaks(schedule);
-  const auto& record = state_->workspace.record;
-  Timeline timeline{};
-  timeline.makespan = peaks.makespan;
-  timeline.ops = record.ops;
-  timeline.transfers = detail::recorded_transfers(*problem_, schedule.placement, record);
-  timeline.devices.assign(problem().device_count(), {});
-  timeline.channels.assign(problem().cluster().channel_count(), {});
-  for (const DeviceId device : problem().devices()) {
-    timeline.devices[device].peak = peaks.peak[device];
-    timeline.devices[device].peak_at = peaks.peak_at[device];
-  }
-  detail::account_usage(problem(), schedule.placement, timeline);
-  if (!peaks.fits) detail::diagnose_memory(problem(), schedule.placement, timeline);
-  return timeline;
+  const MemoryPeaks& found = recorded_peaks(schedule, nullptr);
+  return detail::recorded_timeline(*problem_, schedule.placement, state_->workspace.record, found);
+}
+Timeline Simulation::timeline(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations) {
+  const MemoryPeaks& found = recorded_peaks(schedule, durations.data());
+  return detail::recorded_timeline(*problem_, schedule.placement, state_->workspace.record, found);
 }
 
 }  // namespace trainyard

@@ -14,7 +14,7 @@ namespace detail {
 struct DenseProblem;
 }
 
-/// What simulate() says of one schedule, without the timeline.
+/// The makespan and the memory peaks that simulate() gives, without the timeline.
 struct MemoryPeaks {
   Nanoseconds makespan;
   IdMap<DeviceId, Bytes> peak;
@@ -22,12 +22,12 @@ struct MemoryPeaks {
   bool fits = true;                      // no peak is above its device's capacity
 };
 
-/// simulate() for searches that try many schedules of one problem: it prepares the problem once, and after the first
-/// run of a kind it allocates nothing more (it does where the cluster has fair channels). Same rules, same results. One
-/// per thread; a copy shares the prepared problem and has a workspace of its own.
+/// simulate() for searches that try many schedules of one problem: the same rules and results, but the problem is
+/// prepared once, and after the first run of a kind nothing more is allocated (except where the cluster has fair
+/// channels). One per thread; a copy shares the prepared problem and has a workspace of its own.
 ///
-/// Schedules must have passed check_schedule, and have the problem's splits (scheduled_problem): nothing is checked
-/// again here.
+/// Schedules must have passed check_schedule, and have the problem's rewrites (scheduled_problem): nothing but their
+/// sizes is checked again here (check_sizes: InputError "size").
 class Simulation {
  public:
   explicit Simulation(const Problem& problem);
@@ -40,17 +40,19 @@ class Simulation {
   const Problem& problem() const;
 
   Nanoseconds makespan(const Schedule& schedule);
-  /// With these op times in place of the problem's, by op id: what a run with other op times would take.
+  /// The makespan with these op times, by op id, in place of the problem's.
   Nanoseconds makespan(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations);
   /// Valid until the next call.
   const MemoryPeaks& peaks(const Schedule& schedule);
-  /// When each op ran, of the last peaks() or timeline(); valid until the next call.
+  /// The start and end of each op in the run of the last peaks() or timeline(); valid until the next call.
   const IdMap<OpId, Span>& spans() const;
   Timeline timeline(const Schedule& schedule);
+  Timeline timeline(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations);
 
  private:
   struct State;
   Nanoseconds run(const Schedule& schedule, const Nanoseconds* durations, bool record);
+  const MemoryPeaks& recorded_peaks(const Schedule& schedule, const Nanoseconds* durations);
 
   std::shared_ptr<const detail::DenseProblem> problem_;
   std::unique_ptr<State> state_;

@@ -4,13 +4,14 @@
 #include <cassert>
 #include <utility>
 
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/steps.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/steps.hpp"
 
 namespace trainyard {
 namespace {
 
-/// Every op's place in the policy of one step, from 0 up: higher is more urgent.
+/// The rank of every op in the policy of one step, from 0 up: higher is more urgent.
 struct Urgency {
   IdMap<OpId, std::size_t> rank;
   std::size_t ranks = 1;
@@ -18,7 +19,7 @@ struct Urgency {
 
 Urgency urgency_of(const Problem& problem, const Schedule& schedule) {
   Urgency urgency{IdMap<OpId, std::size_t>(problem.op_count(), 0)};
-  if (schedule.policy != Policy::priority || schedule.priority.empty()) return urgency;
+  if (!schedule.by_priority()) return urgency;
   std::vector<double> levels = schedule.priority.values();
   std::ranges::sort(levels);
   levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
@@ -49,7 +50,7 @@ Schedule unroll_schedule(const UnrolledGraph& unrolled, const Problem& problem, 
       for (const DeviceId device : problem.devices())
         for (const OpId op : schedule.order[device])
           result.order[device].push_back(OpId{step * unrolled.ops_per_step + op.index()});
-    // What keeps tensors takes no time, so that its place in the order does not matter.
+    // Ops that only keep tensors take no time, so that their place in the order does not matter.
     for (std::size_t i = unrolled.steps * unrolled.ops_per_step; i < unrolled.graph.op_count(); ++i)
       result.order[result.placement[OpId{i}]].push_back(OpId{i});
   }
@@ -102,6 +103,7 @@ SteadyState steady_state(std::span<const Nanoseconds> ends, Nanoseconds busiest_
 StepTimes simulate_steps(const Problem& whole_problem, const Schedule& schedule, std::size_t steps) {
   const Problem problem = scheduled_problem(whole_problem, schedule);
   check_schedule(problem, schedule);
+  if (steps > 1) refuse_own_rule(schedule, "a simulation of several steps");
   UnrolledGraph unrolled = unroll_steps(problem.graph(), steps);
   Schedule whole = steps == 1 ? schedule : unroll_schedule(unrolled, problem, schedule);
   Problem copies = steps == 1 ? problem : Problem{unrolled.graph, problem, unrolled.original};

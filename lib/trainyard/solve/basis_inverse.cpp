@@ -1,7 +1,6 @@
 #include "trainyard/solve/basis_inverse.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <numeric>
 

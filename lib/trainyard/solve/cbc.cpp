@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "trainyard/solve/integer_program.hpp"
@@ -47,7 +46,10 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
   Cbc_setParameter(model.get(), "slog", "0");
   Cbc_setParameter(model.get(), "threads", "0");
   Cbc_setAllowableFractionGap(model.get(), options.gap);
-  if (options.seconds) Cbc_setMaximumSeconds(model.get(), *options.seconds);
+  if (options.seconds) {
+    Cbc_setMaximumSeconds(model.get(), *options.seconds);
+    Cbc_setParameter(model.get(), "timeMode", "elapsed");  // not those of the processor
+  }
   if (options.nodes)
     Cbc_setMaximumNodes(model.get(), static_cast<int>(std::min<std::int64_t>(*options.nodes, 1 << 30)));
   if (!options.start.empty()) {

@@ -9,7 +9,7 @@ namespace trainyard {
 
 bool has_clp() { return true; }
 
-LinearSolution solve_by_clp(const LinearProgram& program) {
+LinearSolution solve_by_clp(const LinearProgram& program, std::optional<double> seconds) {
   std::vector<double> cost, lower, upper, row_lower, row_upper, values;
   for (std::size_t j = 0; j < program.columns(); ++j) {
     cost.push_back(program.cost(j));
@@ -38,6 +38,7 @@ LinearSolution solve_by_clp(const LinearProgram& program) {
   Clp_loadProblem(model.get(), static_cast<int>(program.columns()), static_cast<int>(program.rows()), starts.data(),
                   rows.data(), values.data(), lower.data(), upper.data(), cost.data(), row_lower.data(),
                   row_upper.data());
+  if (seconds) Clp_setMaximumSeconds(model.get(), *seconds);
   Clp_initialSolve(model.get());
   LinearSolution solution;
   const int status = Clp_status(model.get());

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -70,7 +71,7 @@ LinearSolution solve_by_simplex(const LinearProgram& program, const SimplexOptio
 
 /// Whether this build has CBC's linear solver Clp.
 bool has_clp();
-/// Throws MissingError where it has not.
-LinearSolution solve_by_clp(const LinearProgram& program);
+/// Stopped after so many seconds. Throws MissingError where it has not.
+LinearSolution solve_by_clp(const LinearProgram& program, std::optional<double> seconds = {});
 
 }  // namespace trainyard

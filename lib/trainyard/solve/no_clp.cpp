@@ -6,7 +6,7 @@ namespace trainyard {
 
 bool has_clp() { return false; }
 
-LinearSolution solve_by_clp(const LinearProgram&) {
+LinearSolution solve_by_clp(const LinearProgram&, std::optional<double>) {
   throw MissingError("this build has no Clp", "install coinor-libclp-dev, and build again with -Dclp=enabled");
 }
 

@@ -22,12 +22,7 @@ constexpr std::size_t kPatience = 200;
 class Simplex {
  public:
   explicit Simplex(const LinearProgram& program)
-      : rows_(program.rows()),
-        columns_(program.columns()),
-        inverse_(rows_),
-        basis_(rows_),
-        work_(rows_),
-        prices_(rows_) {
+      : rows_(program.rows()), columns_(program.columns()), basis_(rows_), work_(rows_), prices_(rows_) {
     const std::size_t all = columns_ + rows_;
     std::vector<std::size_t> count(all + 1, 0);
     for (std::size_t i = 0; i < rows_; ++i)
@@ -255,7 +250,7 @@ class Simplex {
   std::vector<std::size_t> first_;  // of each variable's column
   std::vector<BasisInverse::Entry> entries_;
   std::vector<double> cost_, lower_, upper_, value_, length_;
-  BasisInverse inverse_;
+  BasisInverse inverse_{rows_};
   std::vector<std::size_t> basis_;  // by row
   std::vector<char> in_basis_;
   std::vector<double> work_, prices_;

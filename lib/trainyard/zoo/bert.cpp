@@ -7,16 +7,16 @@ namespace trainyard::zoo {
 
 namespace {
 
-constexpr double kDropout = 0.1;
+constexpr double kBertDropout = 0.1;
 constexpr double kEpsilon = 1e-12;
 
 ValueId encoder(LayerBuilder& net, ValueId x, std::int64_t heads, std::int64_t inner) {
   const std::int64_t width = net.shape(x).back();
   const ValueId query = net.linear(x, width), key = net.linear(x, width), value = net.linear(x, width);
-  const ValueId attended = net.linear(net.attention(query, key, value, heads, kDropout), width);
-  x = net.layer_norm(net.add(x, net.dropout(attended, kDropout)), kEpsilon);
+  const ValueId attended = net.linear(net.attention(query, key, value, heads, kBertDropout), width);
+  x = net.layer_norm(net.add(x, net.dropout(attended, kBertDropout)), kEpsilon);
   const ValueId wide = net.gelu(net.linear(x, inner));
-  return net.layer_norm(net.add(x, net.dropout(net.linear(wide, width), kDropout)), kEpsilon);
+  return net.layer_norm(net.add(x, net.dropout(net.linear(wide, width), kBertDropout)), kEpsilon);
 }
 
 Model bert(const NetworkArguments& given) {
@@ -31,15 +31,14 @@ Model bert(const NetworkArguments& given) {
   const ValueId words = net.parameter("words", {given["vocabulary"], width});
   ValueId x = net.add(net.embedding(words, ids), net.embedding(net.parameter("positions", {positions, width}), places));
   x = net.add(x, net.embedding(net.parameter("types", {2, width}), types));
-  x = net.dropout(net.layer_norm(x, kEpsilon), kDropout);
+  x = net.dropout(net.layer_norm(x, kEpsilon), kBertDropout);
   for (std::int64_t layer = 0; layer < given["layers"]; ++layer) {
     net.at("encoder." + std::to_string(layer));
     x = encoder(net, x, given["heads"], given["inner"]);
   }
   net.at("head");
-  if (given["head"] == 0) {  // the pooler: the first token through a dense layer
+  if (given["head"] == 0)  // the pooler: the first token through a dense layer
     return std::move(net).finish({net.tanh(net.gemm(net.select(x, 1, 0), width))});
-  }
   x = net.layer_norm(net.gelu(net.linear(x, width)), kEpsilon);
   if (given["head"] == 2) return std::move(net).finish({net.linear(x, given["vocabulary"])});
   const ValueId bias = net.parameter("bias", {given["vocabulary"]});
@@ -47,7 +46,8 @@ Model bert(const NetworkArguments& given) {
   return std::move(net).finish({net.append("Linear", {x, weight, bias})});
 }
 
-Network preset(const char* name, const char* summary, std::int64_t layers, std::int64_t width, std::int64_t heads) {
+Network bert_preset(const char* name, const char* summary, std::int64_t layers, std::int64_t width,
+                    std::int64_t heads) {
   return {
       name,
       summary,
@@ -68,8 +68,8 @@ Network preset(const char* name, const char* summary, std::int64_t layers, std::
 
 std::vector<Network> bert_networks() {
   return {
-      preset("bert_base", "BERT-base: 12 layers of width 768, with the masked-language head", 12, 768, 12),
-      preset("bert_large", "BERT-large: 24 layers of width 1024, with the masked-language head", 24, 1024, 16),
+      bert_preset("bert_base", "BERT-base: 12 layers of width 768, with the masked-language head", 12, 768, 12),
+      bert_preset("bert_large", "BERT-large: 24 layers of width 1024, with the masked-language head", 24, 1024, 16),
   };
 }
 

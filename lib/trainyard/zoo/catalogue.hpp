@@ -8,7 +8,7 @@
 
 namespace trainyard::zoo {
 
-// What each file of networks adds to the catalogue.
+// Catalogue entries of each file of networks.
 std::vector<Network> classic_networks();    // LeNet, AlexNet, VGG
 std::vector<Network> squeeze_networks();    // SqueezeNet
 std::vector<Network> resnet_networks();     // ResNet

@@ -7,15 +7,15 @@ namespace trainyard::zoo {
 
 namespace {
 
-constexpr double kDropout = 0.1;
+constexpr double kGptDropout = 0.1;
 
 ValueId block(LayerBuilder& net, ValueId x, std::int64_t heads) {
   const std::int64_t width = net.shape(x).back();
   const auto qkv = net.split(net.linear(net.layer_norm(x), 3 * width), 2, 3);
-  const ValueId mixed = net.attention(qkv[0], qkv[1], qkv[2], heads, kDropout, true);
-  x = net.add(x, net.dropout(net.linear(mixed, width), kDropout));
+  const ValueId mixed = net.attention(qkv[0], qkv[1], qkv[2], heads, kGptDropout, true);
+  x = net.add(x, net.dropout(net.linear(mixed, width), kGptDropout));
   const ValueId wide = net.gelu(net.linear(net.layer_norm(x), 4 * width), true);
-  return net.add(x, net.dropout(net.linear(wide, width), kDropout));
+  return net.add(x, net.dropout(net.linear(wide, width), kGptDropout));
 }
 
 Model gpt2(const NetworkArguments& given) {
@@ -27,7 +27,7 @@ Model gpt2(const NetworkArguments& given) {
   net.at("embedding");
   const ValueId words = net.parameter("wte", {given["vocabulary"], width});
   const ValueId places = net.parameter("wpe", {given["positions"], width});
-  ValueId x = net.dropout(net.add(net.embedding(words, ids), net.embedding(places, positions)), kDropout);
+  ValueId x = net.dropout(net.add(net.embedding(words, ids), net.embedding(places, positions)), kGptDropout);
   for (std::int64_t i = 0; i < given["layers"]; ++i) {
     net.at("h." + std::to_string(i));
     x = block(net, x, given["heads"]);
@@ -37,7 +37,8 @@ Model gpt2(const NetworkArguments& given) {
   return std::move(net).finish({net.matmul(x, net.transpose(words, {1, 0}))});  // the embedding's weights again
 }
 
-Network preset(const char* name, const char* summary, std::int64_t layers, std::int64_t width, std::int64_t heads) {
+Network gpt2_preset(const char* name, const char* summary, std::int64_t layers, std::int64_t width,
+                    std::int64_t heads) {
   return {name,
           summary,
           "Radford et al., Language Models are Unsupervised Multitask Learners, 2019",
@@ -50,10 +51,10 @@ Network preset(const char* name, const char* summary, std::int64_t layers, std::
 
 std::vector<Network> gpt2_networks() {
   return {
-      preset("gpt2", "GPT-2 small: 12 layers of width 768, tied output weights", 12, 768, 12),
-      preset("gpt2_medium", "GPT-2 medium: 24 layers of width 1024, tied output weights", 24, 1024, 16),
-      preset("gpt2_large", "GPT-2 large: 36 layers of width 1280, tied output weights", 36, 1280, 20),
-      preset("gpt2_xl", "GPT-2 XL: 48 layers of width 1600, tied output weights", 48, 1600, 25),
+      gpt2_preset("gpt2", "GPT-2 small: 12 layers of width 768, tied output weights", 12, 768, 12),
+      gpt2_preset("gpt2_medium", "GPT-2 medium: 24 layers of width 1024, tied output weights", 24, 1024, 16),
+      gpt2_preset("gpt2_large", "GPT-2 large: 36 layers of width 1280, tied output weights", 36, 1280, 20),
+      gpt2_preset("gpt2_xl", "GPT-2 XL: 48 layers of width 1600, tied output weights", 48, 1600, 25),
   };
 }
 

@@ -4,23 +4,24 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cctype>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/text.hpp"
 #include "trainyard/model/shape_inference.hpp"
 
 namespace trainyard::zoo {
 
 namespace {
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 std::vector<std::int64_t> pads(const std::array<std::int64_t, 2>& padding) {
   return {padding[0], padding[1], padding[0], padding[1]};
+}
+
+std::map<std::string, Attribute> attributes_of(const Pooling& how) {
+  return {{"kernel_shape", std::vector<std::int64_t>{how.kernel, how.kernel}},
+          {"strides", std::vector<std::int64_t>{how.stride, how.stride}},
+          {"pads", pads({how.padding, how.padding})},
+          {"ceil_mode", std::int64_t{how.ceil}}};
 }
 
 /// 64 TiB of float32: beyond any machine, and far enough from 2^63 that sums of sizes stay exact.
@@ -61,7 +62,11 @@ ValueId LayerBuilder::input(const std::string& name, Shape shape, DataType type)
 }
 
 ValueId LayerBuilder::parameter(const std::string& name, Shape shape) {
-  return add_value({.name = prefix_ + name, .shape = std::move(shape), .role = Value::Role::parameter});
+  return weights(prefix_ + name, std::move(shape));
+}
+
+ValueId LayerBuilder::weights(std::string name, Shape shape) {
+  return add_value({.name = std::move(name), .shape = std::move(shape), .role = Value::Role::parameter});
 }
 
 ValueId LayerBuilder::constant(std::vector<std::int64_t> contents) {
@@ -100,7 +105,7 @@ ValueId LayerBuilder::opaque_constant(Shape shape, DataType type) {
 ValueId LayerBuilder::append(const std::string& type, std::vector<ValueId> inputs,
                              std::map<std::string, Attribute> attributes, std::size_t outputs,
                              const std::string& name) {
-  const std::string node_name = name.empty() ? next_name(lower(type)) : name;
+  const std::string node_name = name.empty() ? next_name(trainyard::detail::lower_case(type)) : name;
   const ValueId first{model_.values.size()};
   std::vector<ValueId> produced;
   for (std::size_t i = 0; i < outputs; ++i) {
@@ -133,12 +138,8 @@ ValueId LayerBuilder::conv(ValueId x, const Convolution& how) {
   assert(shape(x)[1] % how.groups == 0 && how.channels % how.groups == 0);
   const std::string name = next_name("conv");
   std::vector<ValueId> inputs = {
-      x, add_value({.name = name + ".weight",
-                    .shape = {how.channels, shape(x)[1] / how.groups, how.kernel[0], how.kernel[1]},
-                    .role = Value::Role::parameter})};
-  if (how.bias) {
-    inputs.push_back(add_value({.name = name + ".bias", .shape = {how.channels}, .role = Value::Role::parameter}));
-  }
+      x, weights(name + ".weight", {how.channels, shape(x)[1] / how.groups, how.kernel[0], how.kernel[1]})};
+  if (how.bias) inputs.push_back(weights(name + ".bias", {how.channels}));
   return append("Conv", std::move(inputs),
                 {{"kernel_shape", std::vector<std::int64_t>{how.kernel[0], how.kernel[1]}},
                  {"strides", std::vector<std::int64_t>{how.stride, how.stride}},
@@ -152,12 +153,9 @@ ValueId LayerBuilder::batch_norm(ValueId x, double epsilon) {
   const std::string name = next_name("batch_norm");
   const Shape per_channel = {shape(x)[1]};
   std::vector<ValueId> inputs = {x};
-  for (const char* parameter : {".weight", ".bias"}) {
-    inputs.push_back(add_value({.name = name + parameter, .shape = per_channel, .role = Value::Role::parameter}));
-  }
-  for (const char* statistic : {".running_mean", ".running_var"}) {
+  for (const char* parameter : {".weight", ".bias"}) inputs.push_back(weights(name + parameter, per_channel));
+  for (const char* statistic : {".running_mean", ".running_var"})
     inputs.push_back(add_value({.name = name + statistic, .shape = per_channel, .role = Value::Role::buffer}));
-  }
   return append("BatchNormalization", std::move(inputs), {{"epsilon", epsilon}, {"training_mode", std::int64_t{1}}}, 3,
                 name);
 }
@@ -177,22 +175,13 @@ ValueId LayerBuilder::dropout(ValueId x, double ratio) {
 }
 
 ValueId LayerBuilder::max_pool(ValueId x, const Pooling& how) {
-  return append("MaxPool", {x},
-                {{"kernel_shape", std::vector<std::int64_t>{how.kernel, how.kernel}},
-                 {"strides", std::vector<std::int64_t>{how.stride, how.stride}},
-                 {"pads", pads({how.padding, how.padding})},
-                 {"ceil_mode", std::int64_t{how.ceil}}},
-                1, next_name("max_pool"));
+  return append("MaxPool", {x}, attributes_of(how), 1, next_name("max_pool"));
 }
 
 ValueId LayerBuilder::average_pool(ValueId x, const Pooling& how) {
-  return append("AveragePool", {x},
-                {{"kernel_shape", std::vector<std::int64_t>{how.kernel, how.kernel}},
-                 {"strides", std::vector<std::int64_t>{how.stride, how.stride}},
-                 {"pads", pads({how.padding, how.padding})},
-                 {"ceil_mode", std::int64_t{how.ceil}},
-                 {"count_include_pad", std::int64_t{how.count_padding}}},
-                1, next_name("average_pool"));
+  auto attributes = attributes_of(how);
+  attributes.emplace("count_include_pad", std::int64_t{how.count_padding});
+  return append("AveragePool", {x}, std::move(attributes), 1, next_name("average_pool"));
 }
 
 ValueId LayerBuilder::adaptive_average_pool(ValueId x, std::int64_t size) {
@@ -206,27 +195,23 @@ ValueId LayerBuilder::flatten(ValueId x) { return append("Flatten", {x}, {{"axis
 
 ValueId LayerBuilder::gemm(ValueId x, std::int64_t outputs) {
   const std::string name = next_name("gemm");
-  const ValueId weight =
-      add_value({.name = name + ".weight", .shape = {outputs, shape(x)[1]}, .role = Value::Role::parameter});
-  const ValueId bias = add_value({.name = name + ".bias", .shape = {outputs}, .role = Value::Role::parameter});
+  const ValueId weight = weights(name + ".weight", {outputs, shape(x)[1]});
+  const ValueId bias = weights(name + ".bias", {outputs});
   return append("Gemm", {x, weight, bias}, {{"transB", std::int64_t{1}}}, 1, name);
 }
 
 ValueId LayerBuilder::linear(ValueId x, std::int64_t outputs, bool bias) {
   const std::string name = next_name("linear");
-  std::vector<ValueId> inputs = {
-      x, add_value({.name = name + ".weight", .shape = {shape(x).back(), outputs}, .role = Value::Role::parameter})};
-  if (bias) {
-    inputs.push_back(add_value({.name = name + ".bias", .shape = {outputs}, .role = Value::Role::parameter}));
-  }
+  std::vector<ValueId> inputs = {x, weights(name + ".weight", {shape(x).back(), outputs})};
+  if (bias) inputs.push_back(weights(name + ".bias", {outputs}));
   return append("Linear", std::move(inputs), {}, 1, name);
 }
 
 ValueId LayerBuilder::layer_norm(ValueId x, double epsilon) {
   const std::string name = next_name("layer_norm");
   const std::int64_t width = shape(x).back();
-  const ValueId weight = add_value({.name = name + ".weight", .shape = {width}, .role = Value::Role::parameter});
-  const ValueId bias = add_value({.name = name + ".bias", .shape = {width}, .role = Value::Role::parameter});
+  const ValueId weight = weights(name + ".weight", {width});
+  const ValueId bias = weights(name + ".bias", {width});
   return append("LayerNormalization", {x, weight, bias}, {{"axis", std::int64_t{-1}}, {"epsilon", epsilon}}, 1, name);
 }
 

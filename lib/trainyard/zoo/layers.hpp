@@ -125,6 +125,7 @@ class LayerBuilder {
 
  private:
   ValueId add_value(Value value);
+  ValueId weights(std::string name, Shape shape);
 
   Model model_;
   std::string layer_, prefix_;

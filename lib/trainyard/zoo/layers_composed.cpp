@@ -25,9 +25,8 @@ ValueId LayerBuilder::attention(ValueId q, ValueId k, ValueId v, std::int64_t he
   k = transpose(reshape(k, {batch, keys, heads, depth}), {0, 2, 3, 1});
   v = transpose(reshape(v, {batch, keys, heads, depth}), {0, 2, 1, 3});
   ValueId scores = div(matmul(q, k), opaque_constant({}));
-  if (causal) {
+  if (causal)
     scores = append("Where", {opaque_constant({1, 1, queries, keys}, DataType::boolean), scores, opaque_constant({})});
-  }
   const ValueId weights = dropout(softmax(scores), ratio);
   return reshape(transpose(matmul(weights, v), {0, 2, 1, 3}), {batch, queries, width});
 }

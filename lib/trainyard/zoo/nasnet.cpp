@@ -79,8 +79,8 @@ Model nasnet(const NetworkArguments& given) {
   return std::move(net).finish({net.gemm(net.dropout(features, 0.5), given["classes"])});
 }
 
-Network preset(const char* name, const char* summary, std::int64_t batch, std::int64_t image, std::int64_t cells,
-               std::int64_t filters, std::int64_t stem) {
+Network nasnet_preset(const char* name, const char* summary, std::int64_t batch, std::int64_t image, std::int64_t cells,
+                      std::int64_t filters, std::int64_t stem) {
   return {name,
           summary,
           "Zoph et al., Learning Transferable Architectures, 2018",
@@ -97,10 +97,12 @@ Network preset(const char* name, const char* summary, std::int64_t batch, std::i
 
 std::vector<Network> nasnet_networks() {
   return {
-      preset("nasnet_mobile", "NASNet-A (4 @ 1056), no auxiliary head; paddings symmetric where the original crops", 32,
-             224, 4, 44, 32),
-      preset("nasnet_large", "NASNet-A (6 @ 4032), no auxiliary head; paddings symmetric where the original crops", 16,
-             331, 6, 168, 96),
+      nasnet_preset("nasnet_mobile",
+                    "NASNet-A (4 @ 1056), no auxiliary head; paddings symmetric where the original crops", 32, 224, 4,
+                    44, 32),
+      nasnet_preset("nasnet_large",
+                    "NASNet-A (6 @ 4032), no auxiliary head; paddings symmetric where the original crops", 16, 331, 6,
+                    168, 96),
   };
 }
 

@@ -14,14 +14,7 @@ std::string numbered(const char* name, std::int64_t number) { return name + std:
 /// Encoder and decoder LSTMs with attention over the encoder's outputs; everything but a fused encoder is unrolled.
 class Translator {
  public:
-  Translator(const NetworkArguments& given, bool gnmt)
-      : given_(given),
-        gnmt_(gnmt),
-        batch_(given["batch"]),
-        steps_(given["steps"]),
-        width_(given["hidden"]),
-        layers_(given["layers"]),
-        net_(given.network()) {
+  Translator(const NetworkArguments& given, bool gnmt) : given_(given), gnmt_(gnmt) {
     require_unrollable(2 * layers_ + 1, steps_);
     if (gnmt) require_multiple("hidden", width_, 2);
   }
@@ -147,8 +140,9 @@ class Translator {
 
   const NetworkArguments& given_;
   bool gnmt_;
-  std::int64_t batch_, steps_, width_, layers_;
-  LayerBuilder net_;
+  std::int64_t batch_ = given_["batch"], steps_ = given_["steps"], width_ = given_["hidden"],
+               layers_ = given_["layers"];
+  LayerBuilder net_{given_.network()};
   ValueId target_, hidden_, memory_, encoded_, keys_;
 };
 

@@ -49,6 +49,11 @@ Model resnet(const NetworkArguments& given, Block block, const std::array<int, 4
   return std::move(net).finish({net.gemm(x, given["classes"])});
 }
 
+template <Block block, int... Repeats>
+Model resnet_of(const NetworkArguments& given) {
+  return resnet(given, block, {Repeats...});
+}
+
 }  // namespace
 
 std::vector<Network> resnet_networks() {
@@ -57,31 +62,16 @@ std::vector<Network> resnet_networks() {
                                                     classes_parameter(1000)};
   const std::string stride = " (stride in the 3x3 convolution, as in torchvision)";
   return {
-      {"resnet18", "ResNet-18: basic blocks 2, 2, 2, 2", source, parameters,
-       [](const NetworkArguments& given) {
-         return resnet(given, basic_block, {2, 2, 2, 2});
-       }},
-      {"resnet34", "ResNet-34: basic blocks 3, 4, 6, 3", source, parameters,
-       [](const NetworkArguments& given) {
-         return resnet(given, basic_block, {3, 4, 6, 3});
-       }},
+      {"resnet18", "ResNet-18: basic blocks 2, 2, 2, 2", source, parameters, &resnet_of<basic_block, 2, 2, 2, 2>},
+      {"resnet34", "ResNet-34: basic blocks 3, 4, 6, 3", source, parameters, &resnet_of<basic_block, 3, 4, 6, 3>},
       {"resnet50", "ResNet-50: bottlenecks 3, 4, 6, 3" + stride, source, parameters,
-       [](const NetworkArguments& given) {
-         return resnet(given, bottleneck, {3, 4, 6, 3});
-       }},
+       &resnet_of<bottleneck, 3, 4, 6, 3>},
       {"resnet101", "ResNet-101: bottlenecks 3, 4, 23, 3" + stride, source, parameters,
-       [](const NetworkArguments& given) {
-         return resnet(given, bottleneck, {3, 4, 23, 3});
-       }},
+       &resnet_of<bottleneck, 3, 4, 23, 3>},
       {"resnet152", "ResNet-152: bottlenecks 3, 8, 36, 3" + stride, source, parameters,
-       [](const NetworkArguments& given) {
-         return resnet(given, bottleneck, {3, 8, 36, 3});
-       }},
+       &resnet_of<bottleneck, 3, 8, 36, 3>},
       {"resnet200", "ResNet-200: bottlenecks 3, 24, 36, 3, not pre-activated" + stride,
-       "He et al., Identity Mappings, 2016 (depths); " + source, parameters,
-       [](const NetworkArguments& given) {
-         return resnet(given, bottleneck, {3, 24, 36, 3});
-       }},
+       "He et al., Identity Mappings, 2016 (depths); " + source, parameters, &resnet_of<bottleneck, 3, 24, 36, 3>},
   };
 }
 

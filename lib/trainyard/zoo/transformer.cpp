@@ -11,8 +11,7 @@ constexpr double kDropout = 0.1;
 
 class Transformer {
  public:
-  explicit Transformer(const NetworkArguments& given)
-      : given_(given), seq_(given["seq"]), width_(given["hidden"]), net_(given.network()) {}
+  explicit Transformer(const NetworkArguments& given) : given_(given) {}
 
   Model build() {
     const ValueId source = net_.input("src", {given_["batch"], seq_}, DataType::int64);
@@ -64,8 +63,8 @@ class Transformer {
   }
 
   const NetworkArguments& given_;
-  std::int64_t seq_, width_;
-  LayerBuilder net_;
+  std::int64_t seq_ = given_["seq"], width_ = given_["hidden"];
+  LayerBuilder net_{given_.network()};
 };
 
 Model transformer(const NetworkArguments& given) { return Transformer{given}.build(); }

@@ -8,8 +8,8 @@
 
 namespace trainyard::zoo {
 
-/// Cells of a recurrent network after unrolling; each is 13 nodes or so.
-inline constexpr std::int64_t kMostUnrolledCells = 65'536;
+/// Cells of a recurrent network after unrolling; each is 13 nodes or so, 30 ops of a step.
+inline constexpr std::int64_t kMostUnrolledCells = 8'192;
 
 inline void require_unrollable(std::int64_t layers, std::int64_t steps) {
   if (layers <= kMostUnrolledCells / steps) return;

@@ -57,9 +57,8 @@ std::vector<Network> all_networks() {
            zoo::transformer_networks(),
            zoo::bert_networks(),
            zoo::gpt2_networks(),
-       }) {
+       })
     all.insert(all.end(), some.begin(), some.end());
-  }
   return all;
 }
 
@@ -97,9 +96,8 @@ class SpecReader {
   /// One "name=number" pair.
   void read(std::string_view pair) {
     const auto equals = pair.find('=');
-    if (equals == std::string_view::npos || equals == 0) {
+    if (equals == std::string_view::npos || equals == 0)
       return wrong("spec", fmt::format("'{}' is not of the form name=number", pair), example());
-    }
     const std::string name{pair.substr(0, equals)};
     const auto parameter = std::find_if(network_.parameters.begin(), network_.parameters.end(),
                                         [&](const auto& candidate) { return candidate.name == name; });
@@ -107,9 +105,8 @@ class SpecReader {
       return wrong("unknown-parameter", fmt::format("{} has no parameter '{}'", network_.name, name),
                    suggestion(name, names_of(network_.parameters), network_.name + " takes"));
     }
-    if (std::find(given_.begin(), given_.end(), name) != given_.end()) {
+    if (std::find(given_.begin(), given_.end(), name) != given_.end())
       return wrong("repeated-parameter", fmt::format("'{}' is given twice", name), "give it once");
-    }
     given_.push_back(name);
     read_number(*parameter, pair.substr(equals + 1));
   }
@@ -125,12 +122,10 @@ class SpecReader {
     const std::string range =
         fmt::format("{} ({}) is a whole number from {} to {}, and {} where left out", parameter.name, parameter.meaning,
                     parameter.least, parameter.most, parameter.value);
-    if (error == std::errc::invalid_argument || end != text.data() + text.size() || text.empty()) {
+    if (error == std::errc::invalid_argument || end != text.data() + text.size() || text.empty())
       return wrong("spec", fmt::format("{}={}: '{}' is not a whole number", parameter.name, text, text), range);
-    }
-    if (error == std::errc::result_out_of_range || value < parameter.least || value > parameter.most) {
+    if (error == std::errc::result_out_of_range || value < parameter.least || value > parameter.most)
       return wrong("range", fmt::format("{}={} is out of range", parameter.name, text), range);
-    }
     arguments_.set(parameter.name, value);
   }
 

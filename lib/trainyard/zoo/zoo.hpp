@@ -10,8 +10,8 @@ namespace trainyard {
 
 /// Every network that can be built by name, grouped by kind: convolutional, recurrent, transformers.
 ///
-/// All are the forward networks that are trained: dropout is there and batch norms use the batch's statistics. The
-/// loss is not: the training graph adds it. Their layers are named for reports and layer-wise placers:
+/// They are forward networks as trained: dropout is there and batch norms use the batch's statistics. The loss is not:
+/// the training graph adds it. Their layers are named for reports and layer-wise placers:
 ///
 ///     "layer1.0", "conv3.1", "encoder.5", "lstm0"      a block of the chain, in its order in the network
 ///     "mixed_5b/branch3x3", "fire3/expand1x1"          one of the parallel branches of a block; what joins them, and

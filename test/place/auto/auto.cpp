@@ -10,17 +10,20 @@
 #include <vector>
 
 #include "place/instances.hpp"
-#include "simulate/naive.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/place/auto/members.hpp"
 #include "trainyard/place/auto/split_moves.hpp"
-#include "trainyard/place/evaluator.hpp"
-#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/judge/plan_order.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard {
@@ -67,7 +70,7 @@ TEST_CASE("auto finds the optimum of small problems: no placement and no order o
         if (random.chance(0.4)) instance.edges.push_back({j, i, random.between(0, 6)});
     }
     const Problem problem = test::make_problem(instance);
-    const Schedule schedule = auto_place(problem, {.budget = {.evaluations = 1'500}});
+    const Schedule schedule = auto_place(problem, auto_members(), {.budget = {.evaluations = 1'500}});
     CHECK(test::naive_simulate(problem, schedule).makespan <= least_makespan(problem));
   }
 }
@@ -78,17 +81,17 @@ TEST_CASE("auto is no worse than any placer that does not search, and the same o
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 40});
     const PlaceOptions options{.seed = 9, .budget = {.evaluations = 600}, .threads = 1};
-    const Schedule schedule = auto_place(problem, options);
+    const Schedule schedule = auto_place(problem, auto_members(), options);
     REQUIRE_NOTHROW(check_schedule(problem, schedule));
-    const Outcome outcome = simulated_outcome(problem, schedule);
+    const Outcome outcome = test::outcome_of(problem, schedule);
     CHECK(outcome.makespan == test::naive_simulate(problem, schedule).makespan);
     if (outcome.excess.count == 0) CHECK(outcome.makespan >= best_lower_bound(problem).value);
-    for (const Placer& placer : placers()) {
-      if (!is_member(placer, problem)) continue;
+    for (const Placer& placer : auto_members()) {
+      if (!is_asked(placer, problem, Objective::makespan)) continue;
       CAPTURE(placer.name);
       std::optional<Outcome> member;
       try {
-        member = simulated_outcome(problem, placer.place(problem, {.seed = 9}));
+        member = test::outcome_of(problem, placer.place(problem, {.seed = 9}));
       } catch (const InputError&) {    // has no answer
       } catch (const MissingError&) {  // needs what this build lacks
       }
@@ -97,7 +100,7 @@ TEST_CASE("auto is no worse than any placer that does not search, and the same o
     for (const unsigned threads : {2U, 5U}) {
       PlaceOptions others = options;
       others.threads = threads;
-      CHECK(auto_place(problem, others) == schedule);
+      CHECK(auto_place(problem, auto_members(), others) == schedule);
     }
   }
 }
@@ -115,16 +118,16 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
     ClusterSpec spec = roomy.cluster().spec();
     for (Device& device : spec.devices) device.memory = most;
     const Problem problem{roomy.graph(), make_cluster(std::move(spec))};
-    const bool member_fits = std::ranges::any_of(placers(), [&](const Placer& placer) {
+    const bool member_fits = std::ranges::any_of(auto_members(), [&](const Placer& placer) {
       try {
-        return is_member(placer, problem) && simulate(problem, placer.place(problem, {})).fits();
+        return is_asked(placer, problem, Objective::makespan) && simulate(problem, placer.place(problem, {})).fits();
       } catch (const InputError&) {  // has no answer
         return false;
       } catch (const MissingError&) {  // needs what this build lacks
         return false;
       }
     });
-    const Schedule schedule = auto_place(problem, {.budget = {.evaluations = 400}});
+    const Schedule schedule = auto_place(problem, auto_members(), {.budget = {.evaluations = 400}});
     if (member_fits) CHECK(simulate(problem, schedule).fits());
     tight += memory_may_bind(problem) ? 1 : 0;
     REQUIRE(schedule.search);
@@ -133,12 +136,32 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
   CHECK(tight > 10);
 }
 
+TEST_CASE("a placer of one's own is a member of auto") {
+  // Two ops of 5 and 5 without a transfer worth its time: 10 on one device, which is what the members of the catalogue
+  // find.
+  const Problem problem = test::make_problem({{{5, 5}, {5, 5}}, {{0, 1, 9}}});
+  int asked = 0;
+  const Placer mine{.name = "mine", .place = [&](const Problem& given, const PlaceOptions& options) {
+                      ++asked;
+                      CHECK(options.seed == 7);
+                      return Schedule{.placement = Placement(given.op_count(), DeviceId{1})};
+                    }};
+  const Schedule schedule = auto_with({mine}).place(problem, {.seed = 7, .budget = {.evaluations = 100}});
+  CHECK(asked == 1);
+  CHECK(schedule.placer == "auto");
+  CHECK(simulate(problem, schedule).makespan == Nanoseconds{10});
+  // Alone, it is the only start: budgets of no evaluations leave its placement as it is.
+  const Schedule alone = auto_place(problem, {&mine, 1}, {.seed = 7, .budget = {.evaluations = 0}});
+  CHECK(alone.placement == Placement(2, DeviceId{1}));
+  CHECK(simulate(problem, auto_place(problem, {}, {.budget = {.evaluations = 0}})).makespan == Nanoseconds{10});
+}
+
 TEST_CASE("a search that is stopped, or has no time, returns the best of the members") {
   Random random{4};
   const Problem problem = test::random_problem(random, {.most_ops = 40});
-  const Schedule stopped = auto_place(problem, {.stop = [] { return true; }});
+  const Schedule stopped = auto_place(problem, auto_members(), {.stop = [] { return true; }});
   REQUIRE_NOTHROW(check_schedule(problem, stopped));
-  const Schedule hasty = auto_place(problem, {.budget = {.seconds = 0}});
+  const Schedule hasty = auto_place(problem, auto_members(), {.budget = {.seconds = 0}});
   REQUIRE_NOTHROW(check_schedule(problem, hasty));
 }
 
@@ -146,9 +169,10 @@ TEST_CASE("progress never gets worse, and ends at the result") {
   Random random{6};
   const Problem problem = test::random_problem(random, {.most_ops = 40});
   std::vector<SearchProgress> seen;
-  const Schedule schedule =
-      auto_place(problem, {.budget = {.evaluations = 2'000},
-                           .on_progress = [&](const SearchProgress& progress) { seen.push_back(progress); }});
+  const Schedule schedule = auto_place(
+      problem, auto_members(), {.budget = {.evaluations = 2'000}, .on_progress = [&](const SearchProgress& progress) {
+                                  seen.push_back(progress);
+                                }});
   REQUIRE(!seen.empty());
   for (std::size_t i = 1; i < seen.size(); ++i) {
     CHECK(seen[i].best <= seen[i - 1].best);
@@ -161,12 +185,22 @@ TEST_CASE("progress never gets worse, and ends at the result") {
 
 TEST_CASE("auto proves small optima, and passes the proof on") {
   const Problem problem = test::make_problem(test::topcuoglu(), Sharing::none);
-  const Schedule schedule = auto_place(problem, {});
+  const Schedule schedule = auto_place(problem, auto_members(), {});
   CHECK(simulate(problem, schedule).makespan == Nanoseconds{73});  // the paper's 80 is heft's
   REQUIRE(schedule.search);
   REQUIRE(schedule.search->lower_bound);
   CHECK(*schedule.search->lower_bound == Nanoseconds{73});
   CHECK(best_lower_bound(problem).value < Nanoseconds{73});
+}
+
+TEST_CASE(
+    "a quick search is the same on any number of threads, and evaluates 1.5 million ops at most beside its starts") {
+  const Problem problem{training_graph(make_network("resnet18:batch=8")), make_cluster(preset_cluster("2xV100"))};
+  const Placer& placer = find_placer("auto");
+  const Schedule one = placer.place(problem, {.budget = kQuickBudget, .threads = 1});
+  CHECK(one == placer.place(problem, {.budget = kQuickBudget, .threads = 3}));
+  // 202 ops, or about twice as many of 2 replicas: 1.5 million / 202 = 7,425; starts take a few hundred.
+  CHECK(one.search->evaluations < 8'500);
 }
 
 TEST_CASE("auto splits an op of the critical path where that helps") {
@@ -188,10 +222,11 @@ TEST_CASE("auto splits an op of the critical path where that helps") {
   const auto split = split_critical_ops(problem, whole, 10, evaluations, {});
   REQUIRE(split);
   CHECK(split->outcome.makespan <= Nanoseconds{14});
-  CHECK(split->schedule.splits.front().op == "b");
+  CHECK(std::get<SplitOp>(split->schedule.rewrites.front()).op == "b");
   CHECK(simulate(scheduled_problem(problem, split->schedule), split->schedule).makespan == split->outcome.makespan);
   CHECK(evaluations > 0);
-  CHECK(simulated_outcome(problem, auto_place(problem, {.budget = {.evaluations = 500}})) <= split->outcome);
+  CHECK(test::outcome_of(problem, auto_place(problem, auto_members(), {.budget = {.evaluations = 500}})) <=
+        split->outcome);
 }
 
 TEST_CASE("auto is no worse than its members on networks, with the smallest budgets") {
@@ -199,13 +234,13 @@ TEST_CASE("auto is no worse than its members on networks, with the smallest budg
     CAPTURE(network);
     const Problem problem{training_graph(make_network(network)), make_cluster(preset_cluster("4xV100"))};
     const Outcome outcome =
-        simulated_outcome(problem, auto_place(problem, {.budget = {.evaluations = 50}, .threads = 2}));
-    for (const Placer& placer : placers()) {
-      if (!is_member(placer, problem)) continue;
+        test::outcome_of(problem, auto_place(problem, auto_members(), {.budget = {.evaluations = 50}, .threads = 2}));
+    for (const Placer& placer : auto_members()) {
+      if (!is_asked(placer, problem, Objective::makespan)) continue;
       CAPTURE(placer.name);
       try {
         const Schedule schedule = placer.place(problem, {});
-        CHECK(outcome <= simulated_outcome(problem, schedule));
+        CHECK(outcome <= test::outcome_of(problem, schedule));
       } catch (const InputError&) {    // has no answer
       } catch (const MissingError&) {  // needs what this build lacks
       }

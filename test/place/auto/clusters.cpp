@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "place/instances.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
 
 namespace trainyard {
 namespace {
@@ -47,9 +47,9 @@ TEST_CASE("every level holds each op once, keeps colocation groups whole, and na
                 std::ranges::all_of(level.ops[cluster], [&](OpId op) { return problem.can_run(op, device); }));
       }
       CHECK(ops == problem.op_count());
-      for (std::size_t g = 0; g < problem.group_count(); ++g)
-        for (const OpId op : problem.group_ops(GroupId{g}))
-          CHECK(level.of[op] == level.of[problem.group_ops(GroupId{g}).front()]);
+      for (const GroupId group : problem.groups())
+        for (const OpId op : problem.group_ops(group))
+          CHECK(level.of[op] == level.of[problem.group_ops(group).front()]);
     }
   }
 }

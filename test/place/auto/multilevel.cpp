@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "place/instances.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard {
@@ -44,7 +44,7 @@ TEST_CASE("a multilevel search keeps to what devices can run and to groups, or h
     if (!found) continue;
     ++answers;
     REQUIRE_NOTHROW(check_schedule(problem, found->schedule));
-    CHECK(found->outcome == simulated_outcome(problem, found->schedule));
+    CHECK(found->outcome == test::outcome_of(problem, found->schedule));
   }
   CHECK(answers > 0);
 }

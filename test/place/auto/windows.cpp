@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "place/instances.hpp"
-#include "simulate/naive.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/place/exact/branch_and_bound.hpp"
 #include "trainyard/place/exact/window_search.hpp"
-#include "trainyard/place/orders.hpp"
+#include "trainyard/place/judge/orders.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard {
@@ -88,7 +88,7 @@ TEST_CASE("windows never make a schedule worse, keep to the problem's rules, and
     Outcome outcome = evaluator.outcome(schedule);
     const Outcome before = outcome;
     WindowSearch windows{problem, Random{static_cast<std::uint64_t>(round)}};
-    const bool improved = windows.run(schedule, outcome, {.evaluations = 300});
+    const bool improved = windows.run(schedule, outcome, Effort{{.evaluations = 300}});
     CHECK(improved == (outcome < before));
     CHECK(outcome <= before);
     better += improved;

@@ -11,6 +11,7 @@
 
 #include "place/instances.hpp"
 #include "support/support.hpp"
+#include "trainyard/graph/builder.hpp"
 
 /// Answers of Baechi's own program (see the README beside them); a microsecond of theirs is a nanosecond here.
 namespace trainyard::test {

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "place/baechi/m_answers.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;

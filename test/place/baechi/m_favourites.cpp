@@ -8,7 +8,7 @@
 
 #include "place/baechi/m_answers.hpp"
 #include "trainyard/core/random.hpp"
-#include "trainyard/place/ranks.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/solve/linear_program.hpp"
 
 using namespace trainyard;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "place/baechi/m_answers.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/place/baechi/m_etf.hpp"
 #include "trainyard/simulate/simulate.hpp"
 

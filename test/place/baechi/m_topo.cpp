@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "place/baechi/m_answers.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;

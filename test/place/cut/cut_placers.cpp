@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "place/instances.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/cut/partitioners.hpp"
 #include "trainyard/place/cut/recursive_bisection.hpp"
-#include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;

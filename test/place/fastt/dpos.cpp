@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "place/instances.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;

@@ -9,8 +9,9 @@
 
 #include "place/instances.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
@@ -76,7 +77,7 @@ TEST_CASE("what was never measured takes no time; what was takes what it took, p
   const TensorId image = *graph.outputs(*graph.find_op("image")).begin();
   CHECK(believed.transfer_time(image, DeviceId{0}, DeviceId{1}) == Nanoseconds{100 + 200704 / 2});
   CHECK(believed.transfer_time(image, DeviceId{1}, DeviceId{0}) == Nanoseconds{0});
-  const Problem split = believed.with_splits({{"conv2/conv", SplitDimension::batch, 2}});
+  const Problem split = apply_rewrites(believed, {SplitOp{"conv2/conv", SplitDimension::batch, 2}});
   CHECK(split.duration(*split.graph().find_op("conv2/conv/part0"), DeviceId{0}) == Nanoseconds{0});
   CHECK(split.duration(*split.graph().find_op("conv2/conv/part1"), DeviceId{0}) == Nanoseconds{5});
 }
@@ -98,7 +99,8 @@ TEST_CASE("exploration ends no slower than it started, knows what it ran, and re
     REQUIRE(found.rounds.size() >= 2);
     CHECK(found.rounds.front().kept);
     CHECK(found.measured <= found.rounds.front().measured);
-    REQUIRE_NOTHROW(check_schedule(problem, found.best));
+    const Problem whole = scheduled_problem(problem, found.best);
+    REQUIRE_NOTHROW(check_schedule(whole, found.best));
     CHECK(simulate(problem, found.best).fits());
     Nanoseconds in_force = found.rounds.front().measured;
     for (const ExplorationRound& round : found.rounds) {
@@ -106,7 +108,6 @@ TEST_CASE("exploration ends no slower than it started, knows what it ran, and re
       if (!round.kept) CHECK(round.measured > in_force);
     }
     CHECK(in_force == found.measured);
-    const Problem whole = scheduled_problem(problem, found.best);
     for (const OpId op : whole.ops()) {
       const DeviceId device = found.best.placement[op];
       const auto known = found.costs.op_time(std::string{whole.graph().name(op)}, device);
@@ -136,5 +137,6 @@ TEST_CASE("where no replica fits, exploration does not try replicas, though ops 
   for (Device& device : cluster.devices) device.memory = Bytes{2'000'000};
   const Problem small{problem.graph(), make_cluster(std::move(cluster))};
   const Exploration found = explore(small, SimulatedMachine{small, 0.05, 3});
-  for (const GraphSplit& split : found.best.splits) CHECK((!split.op.empty() || split.parts == 1));
+  for (const Rewrite& rewrite : found.best.rewrites)
+    if (const auto* replicate = std::get_if<Replicate>(&rewrite)) CHECK(replicate->replicas == 1);
 }

@@ -7,8 +7,11 @@
 
 #include "place/instances.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/split_op.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
@@ -41,7 +44,7 @@ TEST_CASE("OS-DPOS splits the long op of a chain in two, and stops where a split
   const Problem problem = chain({2, 16, 2}, 2);
   CHECK(dpos(problem).plan->makespan == Nanoseconds{20});
   const Schedule schedule = os_dpos(problem);
-  CHECK(schedule.splits == std::vector<GraphSplit>{{.op = "b", .dimension = SplitDimension::batch, .parts = 2}});
+  CHECK(schedule.rewrites == std::vector<Rewrite>{SplitOp{.op = "b", .dimension = SplitDimension::batch, .parts = 2}});
   CHECK(schedule.plan->makespan == Nanoseconds{14});
   const Problem split = scheduled_problem(problem, schedule);
   const auto start = [&](const char* op) { return schedule.plan->start[*split.graph().find_op(op)]; };
@@ -53,13 +56,13 @@ TEST_CASE("OS-DPOS splits the long op of a chain in two, and stops where a split
 }
 
 TEST_CASE("nothing is split on one device, and what cannot be split is placed by DPOS") {
-  CHECK(os_dpos(chain({2, 16, 2}, 1)).splits.empty());
+  CHECK(os_dpos(chain({2, 16, 2}, 1)).rewrites.empty());
   const Problem problem = test::make_problem(test::topcuoglu());
   CHECK(os_dpos(problem) == dpos(problem));
 }
 
 TEST_CASE("a split tried in place is planned as the split graph is") {
-  const Problem base = lenet(4).with_splits({{.op = "", .parts = 2}});
+  const Problem base = apply_rewrites(lenet(4), {Replicate{.replicas = 2}});
   const Graph& graph = base.graph();
   detail::DposEngine engine{base, {}};
   const Nanoseconds before = engine.plan();
@@ -72,7 +75,7 @@ TEST_CASE("a split tried in place is planned as the split graph is") {
         CAPTURE(graph.name(op));
         CAPTURE(parts);
         const Problem split = base.with_graph(
-            split_graph(graph, std::vector<GraphSplit>{{std::string{graph.name(op)}, dimension, parts}}));
+            apply_rewrites(graph, std::vector<Rewrite>{SplitOp{std::string{graph.name(op)}, dimension, parts}}));
         engine.replace(op, specs);
         CHECK(engine.plan() == (detail::DposEngine{split, {}}.plan()));
         engine.restore();
@@ -82,16 +85,16 @@ TEST_CASE("a split tried in place is planned as the split graph is") {
   CHECK(engine.plan() == before);
 }
 
-TEST_CASE("OS-DPOS starts from data parallelism where a replica fits, and says so in its splits") {
+TEST_CASE("OS-DPOS starts from data parallelism where a replica fits, and says so in its rewrites") {
   const Problem problem = lenet(4);
   const Schedule schedule = os_dpos(problem);
-  REQUIRE(!schedule.splits.empty());
-  CHECK(schedule.splits.front() == GraphSplit{.op = "", .parts = 4});
+  REQUIRE(!schedule.rewrites.empty());
+  CHECK(schedule.rewrites.front() == Rewrite{Replicate{.replicas = 4}});
   const Problem whole = scheduled_problem(problem, schedule);
-  REQUIRE_NOTHROW(check_schedule(problem, schedule));
+  REQUIRE_NOTHROW(check_schedule(whole, schedule));
   CHECK(simulate(problem, schedule).makespan == simulate(whole, schedule).makespan);
   CHECK(schedule == os_dpos(problem));
-  CHECK(os_dpos(problem, {.input = OsDposOptions::Input::graph}).splits.empty());
+  CHECK(os_dpos(problem, {.input = OsDposOptions::Input::graph}).rewrites.empty());
 }
 
 TEST_CASE("where no replica fits the graph keeps one") {
@@ -99,12 +102,12 @@ TEST_CASE("where no replica fits the graph keeps one") {
   ClusterSpec cluster = problem.cluster().spec();
   for (Device& device : cluster.devices) device.memory = Bytes{1'500'000};
   const Problem small{problem.graph(), make_cluster(std::move(cluster))};
-  CHECK(fastt_input(small, OsDposOptions::Input::fitting) == std::vector<GraphSplit>{{.op = "", .parts = 1}});
-  CHECK(fastt_input(problem, OsDposOptions::Input::fitting) == std::vector<GraphSplit>{{.op = "", .parts = 2}});
+  CHECK(fastt_input(small, OsDposOptions::Input::fitting) == Replicate{.replicas = 1});
+  CHECK(fastt_input(problem, OsDposOptions::Input::fitting) == Replicate{.replicas = 2});
 }
 
 TEST_CASE("data parallel: each replica on its device, what they share spread by bytes") {
-  const Problem problem = lenet(4).with_splits({{.op = "", .parts = 4}});
+  const Problem problem = apply_rewrites(lenet(4), {Replicate{.replicas = 4}});
   const Schedule schedule = data_parallel_schedule(problem, 4);
   REQUIRE_NOTHROW(check_schedule(problem, schedule));
   for (const OpId op : problem.ops()) {

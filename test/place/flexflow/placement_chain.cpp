@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "place/instances.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/cluster/presets.hpp"
-#include "trainyard/place/evaluator.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/flexflow/flexflow.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/placer.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
@@ -99,11 +101,11 @@ TEST_CASE("the chain's costs are those of a full simulation, and moves keep grou
       chain.step();
       const Schedule schedule{.placement = chain.placement()};
       REQUIRE_NOTHROW(check_schedule(problem, schedule));
-      CHECK(simulated_outcome(problem, schedule) == chain.outcome());
+      CHECK(test::outcome_of(problem, schedule) == chain.outcome());
     }
     const Schedule best{.placement = chain.best()};
-    CHECK(simulated_outcome(problem, best) == chain.best_outcome());
-    CHECK(chain.best_outcome() <= simulated_outcome(problem, Schedule{.placement = start}));
+    CHECK(test::outcome_of(problem, best) == chain.best_outcome());
+    CHECK(chain.best_outcome() <= test::outcome_of(problem, Schedule{.placement = start}));
   }
 }
 
@@ -136,6 +138,6 @@ TEST_CASE("FlexFlow repeats, uses its budget, and is no worse than where it star
     CHECK(schedule.search->evaluations >= 600);
     CHECK(schedule.search->evaluations <= 810);  // 100 samples for each of two starts
     CHECK(makespan(schedule) <= makespan(run(start, 0)));
-    CHECK(run(start, 300, "no").splits.size() <= 1);  // replicas alone
+    CHECK(run(start, 300, "no").rewrites.size() <= 1);  // replicas alone
   }
 }

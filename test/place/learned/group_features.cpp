@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "place/instances.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;

@@ -5,13 +5,14 @@
 #include <functional>
 #include <numeric>
 
+#include "place/learned/placeto_by_tape.hpp"
 #include "place/learned/tasks.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/learn/policy_gradient.hpp"
-#include "trainyard/place/learned/hierarchical_network.hpp"
-#include "trainyard/place/learned/placeto_network.hpp"
-#include "trainyard/place/learned/rnn_network.hpp"
-#include "trainyard/place/learned/walk.hpp"
+#include "trainyard/place/learned/hierarchical_definitions.hpp"
+#include "trainyard/place/learned/placement_walk.hpp"
+#include "trainyard/place/learned/rnn_definitions.hpp"
 
 using namespace trainyard;
 using namespace trainyard::learned;
@@ -113,7 +114,10 @@ TEST_CASE("Placeto's gradients are those of the tape") {
       for (std::size_t i = 0; i < trial->actions.size(); ++i) weights.push_back(random.normal());
       auto own = learn::zero_gradients(network.parameters), tape = own;
       network.add_gradients(*trial, task, weights, 0.1, own);
-      network.add_gradients_by_tape(*trial, weights, 0.1, tape);
+      learn::Tape<double> whole{network.parameters};
+      const learn::Variable logits = placeto_logits(whole, network, *trial);
+      whole.backward(logits, trainyard::learned::detail::choice_gradients<double>(*trial, weights, 0.1, task.devices()),
+                     tape);
       for (std::size_t p = 0; p < own.size(); ++p) {
         CAPTURE(network.parameters.name(p));
         CHECK((own[p] - tape[p]).cwiseAbs().maxCoeff() <= 1e-10 * (1 + tape[p].cwiseAbs().maxCoeff()));
@@ -128,7 +132,8 @@ TEST_CASE("what is computed anew from step to step is what one pass over the who
     const PlacementTask task{test::random_problem(random, {.most_ops = 30})};
     PlacetoNetwork<double> network{{.devices = task.devices()}, static_cast<std::uint64_t>(round)};
     const auto trial = network.run(task, &random);
-    const auto logits = network.logits(*trial);
+    learn::Tape<double> tape{network.parameters};
+    const learn::Matrix<double> logits = tape.value(placeto_logits(tape, network, *trial));
     for (std::size_t step = 0; step < trial->actions.size(); ++step) {
       const auto p = learn::probabilities<double>(logits.row(learn::index(step)), task.allowed(trial->order[step]));
       for (std::size_t device = 0; device < p.size(); ++device)
@@ -147,7 +152,7 @@ TEST_CASE("a new policy of Placeto keeps most of the start placement; one that l
     const PlacetoNetwork<float> network{{.devices = task.devices()}, seed};
     const auto trial = network.run(task, nullptr);
     CHECK(trial->costs.back() <= 1.01 * task.start_cost);
-    Walk walk{task, task.start};
+    PlacementWalk walk{task, task.start};
     for (std::size_t step = 0; step < trial->order.size(); ++step) {
       const std::uint32_t group = trial->order[step];
       double most = 0;
@@ -194,8 +199,8 @@ TEST_CASE("the gain that a policy sees is what the move saves") {
   Random random{32};
   for (int round = 0; round < 30; ++round) {
     const PlacementTask task{test::random_problem(random, {.most_ops = 20})};
-    Evaluator evaluator{task};
-    Walk walk{task, task.start};
+    PlacementCosts evaluator{task};
+    PlacementWalk walk{task, task.start};
     Devices now = task.start;
     for (std::uint32_t group = 0; group < task.size(); ++group) {
       const double before = evaluator.cost(now);
@@ -206,7 +211,7 @@ TEST_CASE("the gain that a policy sees is what the move saves") {
         const double saved = 1 - evaluator.cost(moved) / before;
         if (saved > 0 || !task.may_exceed)
           CHECK(walk.gain(group, device) ==
-                doctest::Approx(std::max(saved, -Walk::kMostLoss)).epsilon(1e-3).scale(1e-3));
+                doctest::Approx(std::max(saved, -PlacementWalk::kMostLoss)).epsilon(1e-3).scale(1e-3));
         else
           CHECK(walk.gain(group, device) <= 0);
       }
@@ -224,7 +229,7 @@ TEST_CASE("the rewards of the steps add up to what the episode saved") {
     const PlacementTask task{test::random_problem(random, {.most_ops = 20})};
     const PlacetoNetwork<float> network{{.devices = task.devices()}, 1};
     const auto trial = network.run(task, &random);
-    Evaluator evaluator{task};
+    PlacementCosts evaluator{task};
     const std::vector<double> costs = evaluator.costs_on_the_way(task.start, trial->devices, trial->order);
     CHECK(costs.size() == trial->order.size() + 1);
     CHECK(costs.front() == task.start_cost);

@@ -7,11 +7,11 @@
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/policy_file.hpp"
+#include "trainyard/io/formats/policy_file.hpp"
 #include "trainyard/place/learned/placement_task.hpp"
 #include "trainyard/place/learned/policy.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/families.hpp"
 #include "trainyard/zoo/zoo.hpp"
 

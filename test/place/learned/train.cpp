@@ -6,7 +6,7 @@
 #include <string>
 
 #include "place/learned/tasks.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/learned/policy.hpp"
 #include "trainyard/place/learned/post.hpp"
@@ -21,7 +21,7 @@ namespace {
 PlacementTask chains_task(std::size_t length) {
   PlacementTask task{test::independent_chains(2, length, 2)};
   task.start.assign(task.size(), 0);
-  task.start_cost = Evaluator{task}.cost(task.start);
+  task.start_cost = PlacementCosts{task}.cost(task.start);
   return task;
 }
 
@@ -41,7 +41,7 @@ TEST_CASE("Placeto learns within 100 updates to put two equal chains on two devi
       CHECK(result.best_cost[0] == 6'000);  // 6 x 1000, nothing crosses
       CHECK(result.curve.front() > 0.6);
       // And not by luck: the policy itself has it now.
-      CHECK(Evaluator{task}.cost(network->run(task, nullptr)->devices) == 6'000);
+      CHECK(PlacementCosts{task}.cost(network->run(task, nullptr)->devices) == 6'000);
       CHECK(result.curve.back() < 0.6);
     }
   }
@@ -54,7 +54,7 @@ TEST_CASE("with a look ahead, Placeto has the two chains apart sooner") {
     const auto network = make_policy_network("placeto", 2, seed);
     const TrainResult result = train(*network, {&task, 1}, {.updates = 30, .seed = seed, .intermediate = true});
     CHECK(result.best_cost[0] == 6'000);
-    Evaluator evaluator{task};
+    PlacementCosts evaluator{task};
     CHECK(evaluator.cost(decide_in_passes(*network, task, evaluator)) == 6'000);
     CHECK(result.curve.back() < 0.6);
   }

@@ -7,7 +7,8 @@
 
 #include "place/instances.hpp"
 #include "place/reference_answers.hpp"
-#include "trainyard/place/ranks.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;

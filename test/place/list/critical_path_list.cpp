@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "place/instances.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/list/heft.hpp"
-#include "trainyard/place/ranks.hpp"
 
 using namespace trainyard;
 using test::Row;

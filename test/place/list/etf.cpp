@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "place/instances.hpp"
-#include "simulate/random_problem.hpp"
-#include "trainyard/place/analytic_plan.hpp"
-#include "trainyard/place/ranks.hpp"
+#include "support/random_problem.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/kit/analytic_plan.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 
 using namespace trainyard;
 using test::Row;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "trainyard/load/contraction.hpp"
-#include "trainyard/load/evaluate.hpp"
+#include "trainyard/throughput/contraction.hpp"
+#include "trainyard/throughput/evaluate.hpp"
 
 namespace trainyard::test {
 

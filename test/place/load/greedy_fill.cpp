@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "load/sketch.hpp"
+#include "throughput/sketch.hpp"
 #include "trainyard/core/error.hpp"
 
 using namespace trainyard;

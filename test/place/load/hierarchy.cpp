@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "load/sketch.hpp"
+#include "throughput/sketch.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"

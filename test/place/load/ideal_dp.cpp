@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "load/sketch.hpp"
 #include "place/load/brute_force.hpp"
+#include "throughput/sketch.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/load/dpl.hpp"
 

@@ -7,9 +7,10 @@
 #include "place/instances.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/dnn_load.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/io/foreign/dnn_load.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
-#include "trainyard/place/placer.hpp"
 #include "trainyard/solve/integer_program.hpp"
 
 using namespace trainyard;

@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include "load/sketch.hpp"
 #include "place/load/brute_force.hpp"
 #include "support/support.hpp"
+#include "throughput/sketch.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/solve/integer_program.hpp"

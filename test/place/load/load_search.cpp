@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "load/sketch.hpp"
 #include "place/load/brute_force.hpp"
+#include "throughput/sketch.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/load_state.hpp"

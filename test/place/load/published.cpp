@@ -9,14 +9,14 @@
 #include <string>
 
 #include "support/support.hpp"
-#include "trainyard/io/dnn_load.hpp"
-#include "trainyard/load/latency.hpp"
+#include "trainyard/io/foreign/dnn_load.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/greedy_fill.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
 #include "trainyard/place/load/load_program.hpp"
 #include "trainyard/place/load/load_search.hpp"
 #include "trainyard/solve/integer_program.hpp"
+#include "trainyard/throughput/latency.hpp"
 
 using namespace trainyard;
 using nlohmann::json;

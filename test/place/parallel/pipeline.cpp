@@ -10,9 +10,11 @@
 #include "place/instances.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/place/placer.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
@@ -57,7 +59,7 @@ Problem layers(const std::vector<Stage>& stages, std::size_t microbatches, std::
 
 Timeline run(const Problem& problem, const PipelineOptions& options) {
   const Schedule schedule = place_pipeline(problem, options);
-  check_schedule(problem, schedule);
+  check_schedule(scheduled_problem(problem, schedule), schedule);
   return simulate(problem, schedule);
 }
 
@@ -89,6 +91,18 @@ TEST_CASE("interleaved 1F1B with v chunks a device takes m (f + b) + (p - 1)(f +
   // 4 and 8 in four chunks: 32 x 12 + 7 x 3
   CHECK(step(8, 32, {1, 2}, kInterleaved, 4) == Nanoseconds{405});
   CHECK_THROWS_AS(step(4, 6, {1, 2}, kInterleaved, 2), InputError);
+}
+
+TEST_CASE("interleaved over fewer devices, for want of layers, says so") {
+  // 5 layers in 2 chunks each are enough for 2 of 4 devices.
+  const Schedule schedule =
+      place_pipeline(layers(std::vector<Stage>(5, {1, 2}), 4, 4), {.schedule = kInterleaved, .microbatches = 4});
+  REQUIRE(schedule.notes.size() == 1);
+  CHECK(
+      schedule.notes.front() ==
+      "interleaved with 2 stages a device, the 5 layers of 'layers' are enough for 2 of 4 devices: schedule=1f1b takes "
+      "one stage a device");
+  CHECK(place_pipeline(layers(std::vector<Stage>(8, {1, 2}), 4, 4), {.schedule = kInterleaved}).notes.empty());
 }
 
 TEST_CASE("the idle share of each device is (p - 1) / (m + p - 1)") {
@@ -178,7 +192,9 @@ TEST_CASE("any network runs in a pipeline, whatever its layers hand back and for
       continue;  // of other parameters
     }
     const Problem problem{training_graph(*model), make_cluster(preset_cluster("3xV100"))};
-    for (const PipelineSchedule each : {kGpipe, kInTurn, kInterleaved})
-      CHECK_NOTHROW(check_schedule(problem, place_pipeline(problem, {.schedule = each, .microbatches = 3})));
+    for (const PipelineSchedule each : {kGpipe, kInTurn, kInterleaved}) {
+      const Schedule schedule = place_pipeline(problem, {.schedule = each, .microbatches = 3});
+      CHECK_NOTHROW(check_schedule(scheduled_problem(problem, schedule), schedule));
+    }
   }
 }

@@ -7,9 +7,11 @@
 
 #include "place/instances.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/placer.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/training.hpp"
+#include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
@@ -22,7 +24,7 @@ Problem problem_of(const std::string& network, const std::string& cluster) {
 
 Timeline run(const Problem& problem, const ReplicasOptions& options) {
   const Schedule schedule = place_replicas(problem, options);
-  check_schedule(problem, schedule);
+  check_schedule(scheduled_problem(problem, schedule), schedule);
   return simulate(problem, schedule);
 }
 
@@ -44,8 +46,8 @@ TEST_CASE("the least ZeRO stage that fits is taken, and the last where none does
       training_graph(make_network("bert_large:batch=4,layers=2,seq=64"), {.optimizer = Optimizer::adam}),
       make_cluster(preset_cluster("4xV100"))};
   const Schedule schedule = place_replicas(roomy);
-  REQUIRE(schedule.splits.size() == 1);
-  CHECK(schedule.splits.front() == GraphSplit{.parts = 4, .collective = Collective::ring});
+  REQUIRE(schedule.rewrites.size() == 1);
+  CHECK(schedule.rewrites.front() == Rewrite{Replicate{.replicas = 4, .collective = Collective::ring}});
 
   std::vector<Bytes> peaks;
   for (const std::size_t zero : {0u, 1u, 2u, 3u}) {
@@ -59,7 +61,7 @@ TEST_CASE("the least ZeRO stage that fits is taken, and the last where none does
     for (Device& device : cluster.devices) device.memory = peaks[zero];
     const Problem tight{roomy.graph(), make_cluster(std::move(cluster))};
     const Schedule found = place_replicas(tight);
-    CHECK(found.splits.front().zero <= zero);
+    CHECK(std::get<Replicate>(found.rewrites.front()).zero <= zero);
     CHECK(simulate(tight, found).fits());
   }
 }
@@ -72,7 +74,7 @@ TEST_CASE("nodes are told by their faster links") {
   CHECK(nodes_of(fabric, devices) == 4);
   const Timeline flat = run(fabric, {.collective = Collective::ring});
   const Schedule schedule = place_replicas(fabric, {.collective = Collective::hierarchical});
-  CHECK(schedule.splits.front().per_node == 4);
+  CHECK(std::get<Replicate>(schedule.rewrites.front()).per_node == 4);
   CHECK(simulate(fabric, schedule).makespan > Nanoseconds{0});
   CHECK(flat.fits());
 }

@@ -6,14 +6,15 @@
 
 #include "place/exact/layered.hpp"
 #include "simulate/best_schedule.hpp"
-#include "simulate/random_problem.hpp"
 #include "simulate/small_instance.hpp"
+#include "support/random_problem.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/exact/branch_and_bound.hpp"
 #include "trainyard/place/exact/exact.hpp"
 #include "trainyard/place/pesto/makespan_program.hpp"
-#include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/solve/integer_program.hpp"
 

@@ -8,6 +8,8 @@
 
 #include "place/instances.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/placer.hpp"
 
 using namespace trainyard;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "place/instances.hpp"
+#include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;
 

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "place/instances.hpp"
+#include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;
 
 namespace {
 
-std::vector<std::size_t> devices_of(const Schedule& schedule) {
+std::vector<std::size_t> placed_on(const Schedule& schedule) {
   std::vector<std::size_t> devices;
   for (const DeviceId device : schedule.placement) devices.push_back(device.index());
   return devices;
@@ -32,13 +33,13 @@ Problem three_ops(std::int64_t bytes, std::vector<std::int64_t> capacities) {
 
 TEST_CASE("single takes the fastest device, and the lower id of equals") {
   // sums 12, 9, 9
-  CHECK(devices_of(place_single(test::make_problem({{{6, 4, 5}, {6, 5, 4}}, {}}))) == std::vector<std::size_t>{1, 1});
+  CHECK(placed_on(place_single(test::make_problem({{{6, 4, 5}, {6, 5, 4}}, {}}))) == std::vector<std::size_t>{1, 1});
 }
 
 TEST_CASE("single takes a device that has the memory before a faster one that has not") {
-  CHECK(devices_of(place_single(three_ops(10, {29, 30}))) == std::vector<std::size_t>{1, 1, 1});
+  CHECK(placed_on(place_single(three_ops(10, {29, 30}))) == std::vector<std::size_t>{1, 1, 1});
   // nowhere: 30 - 20 = 10 too many against 30 - 25 = 5
-  CHECK(devices_of(place_single(three_ops(10, {20, 25}))) == std::vector<std::size_t>{1, 1, 1});
+  CHECK(placed_on(place_single(three_ops(10, {20, 25}))) == std::vector<std::size_t>{1, 1, 1});
 }
 
 TEST_CASE("single puts what the device cannot run where it runs fastest") {
@@ -48,27 +49,27 @@ TEST_CASE("single puts what the device cannot run where it runs fastest") {
   builder.add({.name = "c", .device_kinds = {"p0"}, .times = {{"cpu", Nanoseconds{100}}}});
   const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(3))};
   // p0: a + c = 105, b beside it: 105. p1: a + b = 14, c on p0: 100. p2: 12, 100: as good as p1, and later
-  CHECK(devices_of(place_single(problem)) == std::vector<std::size_t>{1, 1, 0});
+  CHECK(placed_on(place_single(problem)) == std::vector<std::size_t>{1, 1, 0});
 }
 
 TEST_CASE("round-robin deals ops in topological order and passes over what has no room or cannot run them") {
-  CHECK(devices_of(place_round_robin(three_ops(10, {100, 100}))) == std::vector<std::size_t>{0, 1, 0});
+  CHECK(placed_on(place_round_robin(three_ops(10, {100, 100}))) == std::vector<std::size_t>{0, 1, 0});
   // p1 holds one: a 0, b 1, c 0 again; p1 none: all on 0
-  CHECK(devices_of(place_round_robin(three_ops(10, {100, 5}))) == std::vector<std::size_t>{0, 0, 0});
+  CHECK(placed_on(place_round_robin(three_ops(10, {100, 5}))) == std::vector<std::size_t>{0, 0, 0});
   GraphBuilder builder;
   builder.add({.name = "a", .device_kinds = {"p1"}, .times = {{"cpu", Nanoseconds{1}}}});
   builder.add({.name = "b", .colocate = "g", .times = {{"cpu", Nanoseconds{1}}}});
   builder.add({.name = "c", .times = {{"cpu", Nanoseconds{1}}}});
   builder.add({.name = "d", .colocate = "g", .times = {{"cpu", Nanoseconds{1}}}});
   const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(3))};
-  CHECK(devices_of(place_round_robin(problem)) == std::vector<std::size_t>{1, 2, 0, 2});
+  CHECK(placed_on(place_round_robin(problem)) == std::vector<std::size_t>{1, 2, 0, 2});
 }
 
 TEST_CASE("random repeats for a seed, differs between seeds and reaches every device") {
   std::vector<std::vector<std::int64_t>> times(60, {1, 1, 1});
   const Problem problem = test::make_problem({times, {}});
-  const auto one = devices_of(place_random(problem, 1));
-  CHECK(one == devices_of(place_random(problem, 1)));
-  CHECK(one != devices_of(place_random(problem, 2)));
+  const auto one = placed_on(place_random(problem, 1));
+  CHECK(one == placed_on(place_random(problem, 1)));
+  CHECK(one != placed_on(place_random(problem, 2)));
   for (std::size_t device = 0; device < 3; ++device) CHECK(std::ranges::count(one, device) > 5);
 }

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "place/instances.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/random_problem.hpp"
+#include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;
 

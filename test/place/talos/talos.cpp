@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "place/instances.hpp"
-#include "simulate/naive.hpp"
-#include "simulate/random_problem.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
 #include "trainyard/bound/completion.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/judge/completion_evaluator.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/completion.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -20,7 +23,7 @@ using namespace trainyard;
 
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kMillisecond = 1'000'000;
 
 struct Row {
   std::string name;
@@ -30,7 +33,7 @@ struct Row {
 
 Graph graph_of(const std::vector<Row>& rows) {
   GraphBuilder builder{"m"};
-  const auto ns = [](double ms) { return Nanoseconds{static_cast<std::int64_t>(ms * kMs)}; };
+  const auto ns = [](double ms) { return Nanoseconds{static_cast<std::int64_t>(ms * kMillisecond)}; };
   for (const Row& row : rows) {
     OpSpec op{.name = row.name,
               .times = {{"cpu", ns(row.cpu)}, {"gpu", ns(row.gpu)}},
@@ -41,22 +44,32 @@ Graph graph_of(const std::vector<Row>& rows) {
   return std::move(builder).build();
 }
 
-/// Fig. 1 of the paper.
-Problem figure_1() {
-  const Graph a = graph_of({{"op1", 5, 1}, {"op2", 1, 3, {"op1"}}, {"op3", 3, 2, {"op2"}}});
-  const Graph b = graph_of({{"op4", 1.5, 1.5}, {"op5", 3, 1}, {"op6", 2, 4, {"op4", "op5"}}});
+/// Two models on a GPU and a CPU.
+Problem together(const Graph& a, const Graph& b) {
   const std::array<NamedGraph, 2> models{{{"A", &a}, {"B", &b}}};
   ClusterSpec cluster = test::full_mesh(2);
   cluster.devices[0].device_class = "gpu";
   return Problem{union_graph(models), make_cluster(std::move(cluster))};
 }
 
+/// Fig. 1 of the paper.
+Problem figure_1() {
+  return together(graph_of({{"op1", 5, 1}, {"op2", 1, 3, {"op1"}}, {"op3", 3, 2, {"op2"}}}),
+                  graph_of({{"op4", 1.5, 1.5}, {"op5", 3, 1}, {"op6", 2, 4, {"op4", "op5"}}}));
+}
+
 double total_ms(const Problem& problem, const Schedule& schedule) {
   const Models models = find_models(problem.graph());
-  return static_cast<double>(completion_outcome(problem, models, schedule).total.count) / kMs;
+  return static_cast<double>(completion_outcome(problem, models, schedule).total.count) / kMillisecond;
 }
 
 }  // namespace
+
+TEST_CASE("whole models: the GPU is for the larger speedup, also where it is the slower device in total") {
+  // Speedups 2 / 1 and 10 / 20; all ops together take 12 on the CPU, 21 on the GPU.
+  const Problem problem = together(graph_of({{"small", 2, 1}}), graph_of({{"large", 10, 20}}));
+  CHECK(find_placer("aswm").place(problem, {}).placement.values() == std::vector{DeviceId{0}, DeviceId{1}});
+}
 
 TEST_CASE("Fig. 1: whole models take 12.5, first come first served 11.5, and Talos 9.0") {
   const Problem problem = figure_1();
@@ -71,7 +84,7 @@ TEST_CASE("Fig. 1: whole models take 12.5, first come first served 11.5, and Tal
   CHECK(talos.placement.values() == std::vector{gpu, cpu, gpu, cpu, gpu, cpu});
   const std::vector<double> starts{0, 1.5, 2.5, 0, 1, 2.5};
   for (std::size_t i = 0; i < starts.size(); ++i)
-    CHECK(static_cast<double>(talos.plan->start[OpId{i}].count) / kMs == starts[i]);
+    CHECK(static_cast<double>(talos.plan->start[OpId{i}].count) / kMillisecond == starts[i]);
 }
 
 TEST_CASE("Fig. 1: no placement and order has less than 9.0") {
@@ -91,7 +104,8 @@ TEST_CASE("Fig. 1: no placement and order has less than 9.0") {
   } while (std::ranges::next_permutation(priority).found);
   CHECK(least == 9.0);
   // A: 1 + 1 + 2 = 4; B: 1.5 + 2 = 3.5; work 4 and 4.5 on two devices.
-  CHECK(completion_bound(problem, find_models(problem.graph())) == Nanoseconds{static_cast<std::int64_t>(7.75 * kMs)});
+  CHECK(completion_bound(problem, find_models(problem.graph())) ==
+        Nanoseconds{static_cast<std::int64_t>(7.75 * kMillisecond)});
 }
 
 TEST_CASE("a union of models names everything by its model, and is taken apart by these names") {

@@ -1,11 +1,9 @@
 #include "trainyard/place/auto/auto.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <list>
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,17 +16,16 @@
 #include "trainyard/place/auto/members.hpp"
 #include "trainyard/place/auto/multilevel.hpp"
 #include "trainyard/place/auto/split_moves.hpp"
-#include "trainyard/place/evaluator.hpp"
 #include "trainyard/place/exact/branch_and_bound.hpp"
 #include "trainyard/place/fastt/dpos.hpp"
 #include "trainyard/place/fastt/os_dpos.hpp"
-#include "trainyard/place/orders.hpp"
-#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/judge/orders.hpp"
+#include "trainyard/place/kit/effort.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 
 namespace trainyard {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// Branch and bound is asked up to so many ops and devices.
 constexpr std::size_t kProvable = 64, kProvableDevices = 16;
@@ -39,54 +36,60 @@ constexpr double kHot = 0.1, kCold = 0.003;
 /// Schedules that differ in less than this share of the op time are not worth an island each; nor is a graph with other
 /// splits whose schedule is longer than the best by more than this.
 constexpr double kAlike = 0.03, kHopeful = 0.2;
+/// Of a quick search: the ops of all evaluations, and the pairs of an op and a device beyond which there is none.
+constexpr std::uint64_t kQuickOps = 1'500'000;
+constexpr std::size_t kSearchedPairs = 10'000;
 
 class AutoPlacer {
  public:
-  AutoPlacer(const Problem& problem, const PlaceOptions& options, std::span<const Schedule> starts)
-      : options_(options),
-        starts_(starts),
-        budget_(options.budget.given() ? options.budget : usual_budget(problem)),
+  AutoPlacer(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options)
+      : members_(members),
+        options_(options),
+        effort_(options.budget.given() ? options.budget : usual_budget(problem), options.stop),
         threads_(thread_count(options.threads)) {
     grounds_.emplace_back(problem);
-    if (budget_.seconds)
-      deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*budget_.seconds));
   }
 
   Schedule run() {
     if (base().op_count() == 0) return {};
     ask();
+    if (options_.budget.quick && !options_.budget.given()) {
+      if (base().op_count() * base().device_count() > kSearchedPairs) return best();
+      const std::size_t ops = scheduled_problem(base(), found_.front().schedule).op_count();
+      effort_ = Effort{{.evaluations = evaluations_ + std::min(kQuickOps / ops, *usual_budget(base()).evaluations)},
+                       options_.stop};
+    }
     replicate();
     report();
     if (!done()) prove();
-    if (!done() && !stopped()) {
+    if (!done() && !effort_.over(evaluations_)) {
       split_ops();
-      if (base().op_count() > kMultilevelOps && !late(0.8)) search_levels();
-      if (!stopped()) improve();
+      if (base().op_count() > kMultilevelOps && !effort_.late(0.8)) search_levels();
+      if (!effort_.over(evaluations_)) improve();
     }
-    Ordered& best = found_.front();
-    best.schedule.search = Search{evaluations_, std::nullopt};
-    if (best.schedule.splits.empty() && proven_ > Nanoseconds{0}) best.schedule.search->lower_bound = proven_;
-    return std::move(best.schedule);
+    return best();
   }
 
  private:
+  Schedule best() {
+    Schedule schedule = std::move(found_.front().schedule);
+    schedule.search = Search{evaluations_, std::nullopt};
+    if (schedule.rewrites.empty() && proven_ > Nanoseconds{0}) schedule.search->lower_bound = proven_;
+    return schedule;
+  }
   const Problem& base() const { return grounds_.front().problem; }
 
-  /// Steps 2 and 3; what comes of it by outcome, ties in the order of the catalogue.
+  /// Steps 2 and 3; what comes of it by outcome, ties in the order of the members.
   void ask() {
     found_ = ask_members(
-        base(), options_, [&](const Placer& placer) { return is_member(placer, base()); }, [&] { return late(0.5); },
+        base(), members_, options_, [&] { return effort_.late(0.5); },
         [&](const Schedule& schedule) -> std::optional<Ordered> {
-          if (!options_.splits && !schedule.splits.empty()) return std::nullopt;
+          if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
           Evaluator evaluator{scheduled_problem(base(), schedule)};
           std::optional<Ordered> answer = best_order(evaluator, schedule);
-          answer->schedule.splits = schedule.splits;
+          answer->schedule.rewrites = schedule.rewrites;
           return answer;
         });
-    for (const Schedule& start : starts_) {
-      Evaluator evaluator{base()};
-      found_.push_back(best_order(evaluator, start));
-    }
     for (const Ordered& each : found_) evaluations_ += each.evaluations;
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
@@ -94,19 +97,19 @@ class AutoPlacer {
   /// Data parallel on fewer devices than there are, which FastT does not try: 2, 4, ... replicas.
   void replicate() {
     const std::size_t devices = base().device_count();
-    if (!options_.splits || devices < 3 || fastt_input(base(), OsDposOptions::Input::replicas).empty()) return;
+    if (!options_.rewrites || devices < 3 || !fastt_input(base(), OsDposOptions::Input::replicas)) return;
     std::vector<std::size_t> replicas;
     for (std::size_t r = 2; r < devices && r <= 16; r *= 2) replicas.push_back(r);
     std::vector<std::optional<Ordered>> answers(2 * replicas.size());
     parallel_for(threads_, answers.size(), [&](std::size_t i) {
-      if (late(0.5)) return;
+      if (effort_.late(0.5)) return;
       try {
         const std::size_t count = replicas[i / 2];
-        const Problem problem = base().with_splits({{.op = "", .parts = count}});
+        const Problem problem = apply_rewrites(base(), {Replicate{.replicas = count}});
         const Schedule schedule = i % 2 == 0 ? dpos(problem) : data_parallel_schedule(problem, count);
         Evaluator evaluator{problem};
         answers[i] = best_order(evaluator, schedule);
-        answers[i]->schedule.splits = problem.splits();
+        answers[i]->schedule.rewrites = problem.rewrites();
         answers[i]->schedule.placer.clear();
       } catch (const InputError&) {  // no graph to be replicated
       }
@@ -123,18 +126,18 @@ class AutoPlacer {
   void prove() {
     const Problem& problem = base();
     if (problem.op_count() > kProvable || problem.device_count() > kProvableDevices) return;
-    const auto plain = std::ranges::find_if(found_, [](const Ordered& each) { return each.schedule.splits.empty(); });
+    const auto plain = std::ranges::find_if(found_, [](const Ordered& each) { return each.schedule.rewrites.empty(); });
     if (plain == found_.end()) return;
-    const std::uint64_t left = evaluations_left(), part = problem.op_count() <= 32 ? 2 : 8;
-    const BranchAndBoundResult result = branch_and_bound(
-        problem, {.start = &plain->schedule, .most_nodes = left == kNoLimit ? kNoLimit : left / part, .stop = [this] {
-                    return late(problem_is_tiny() ? 0.5 : 0.2);
-                  }});
+    const std::uint64_t left = effort_.left(evaluations_), part = problem.op_count() <= 32 ? 2 : 8;
+    const BranchAndBoundResult result =
+        branch_and_bound(problem, {.start = &plain->schedule,
+                                   .most_nodes = left == Effort::kUnlimited ? left : left / part,
+                                   .stop = [this] { return effort_.late(problem_is_tiny() ? 0.5 : 0.2); }});
     evaluations_ += result.nodes;
     grounds_.front().bound = std::max(grounds_.front().bound, result.bound);
     proven_ = result.bound;
     if (!result.schedule) return;
-    const Outcome outcome = simulated_outcome(problem, *result.schedule);
+    const Outcome outcome = Evaluator{problem}.outcome(*result.schedule);
     if (outcome < plain->outcome) {
       found_.push_back({*result.schedule, outcome});
       std::ranges::stable_sort(found_, {}, &Ordered::outcome);
@@ -145,8 +148,9 @@ class AutoPlacer {
 
   /// Step 5.
   void split_ops() {
-    if (!options_.splits || late(0.4)) return;
-    auto better = split_critical_ops(base(), found_.front(), kSplits, evaluations_, [this] { return late(0.4); });
+    if (!options_.rewrites || effort_.late(0.4)) return;
+    auto better =
+        split_critical_ops(base(), found_.front(), kSplits, evaluations_, [this] { return effort_.late(0.4); });
     if (!better) return;
     found_.insert(found_.begin(), std::move(*better));
     report();
@@ -157,23 +161,19 @@ class AutoPlacer {
     std::vector<const Ordered*> starts;
     for (const Ordered& candidate : found_)
       if (starts.size() < 2 && std::ranges::none_of(starts, [&](const Ordered* other) {
-            return candidate.schedule.splits == other->schedule.splits;
+            return candidate.schedule.rewrites == other->schedule.rewrites;
           }))
         starts.push_back(&candidate);
     std::vector<const SearchGround*> grounds;
     for (const Ordered* each : starts) grounds.push_back(&ground_of(each->schedule));
-    MultilevelOptions options{.stop = options_.stop};
-    const std::uint64_t left = evaluations_left();
-    options.evaluations = left == kNoLimit ? kNoLimit : left / 5 / starts.size();
-    if (deadline_) {
-      const auto rest = std::max(Clock::duration::zero(), *deadline_ - Clock::now());
-      options.time = rest / (threads_ > 1 ? 5 : 5 * static_cast<std::int64_t>(starts.size()));
-    }
+    Budget budget = rest();
+    if (budget.evaluations) *budget.evaluations /= 5 * starts.size();
+    if (budget.seconds) *budget.seconds /= threads_ > 1 ? 5 : 5 * static_cast<double>(starts.size());
     std::vector<std::optional<Ordered>> answers(starts.size());
     parallel_for(threads_, starts.size(), [&](std::size_t i) {
-      answers[i] = multilevel_search(grounds[i]->problem, starts[i]->schedule.placement, options,
-                                     Random::stream(options_.seed, kStreams + i));
-      if (answers[i]) answers[i]->schedule.splits = starts[i]->schedule.splits;
+      answers[i] = multilevel_search(grounds[i]->problem, starts[i]->schedule.placement, budget,
+                                     Random::stream(options_.seed, kStreams + i), options_.stop);
+      if (answers[i]) answers[i]->schedule.rewrites = starts[i]->schedule.rewrites;
     });
     for (auto& answer : answers) {
       if (!answer) continue;
@@ -188,18 +188,16 @@ class AutoPlacer {
   /// Step 7.
   void improve() {
     start_islands();
-    const std::uint64_t before = evaluations_, left = evaluations_left();
-    const auto searched_from = Clock::now();
-    for (std::size_t round = 0; round < kRounds && !done() && !stopped(); ++round) {
-      const double progress = static_cast<double>(round) / (kRounds - 1);
-      const std::uint64_t share = left == kNoLimit ? kNoLimit : share_of(left, round);
+    const std::uint64_t before = evaluations_;
+    const Budget all = rest();
+    for (std::size_t round = 0; round < kRounds && !done() && !effort_.over(evaluations_); ++round) {
+      const double heat = kHot * portable_exp(static_cast<double>(round) / (kRounds - 1) * portable_log(kCold / kHot));
       parallel_for(threads_, islands_.size(), [&](std::size_t i) {
-        SearchSlice slice{.stop = options_.stop, .heat = kHot * portable_exp(progress * portable_log(kCold / kHot))};
-        slice.evaluations = share == kNoLimit ? kNoLimit : share_of(share, i, islands_.size());
+        Budget slice;
+        if (all.evaluations) slice.evaluations = share_of(share_of(*all.evaluations, round), i, islands_.size());
         // Threads take islands one after the other: each has its share of the round's time.
-        std::optional<Clock::duration> time;
-        if (deadline_) time = slice_time(searched_from, round, islands_.size());
-        islands_[i]->run(slice, time);
+        if (all.seconds) slice.seconds = slice_seconds(*all.seconds / kRounds, round, islands_.size());
+        islands_[i]->run(slice, options_.stop, heat);
       });
       evaluations_ = before + retired_;
       for (const auto& island : islands_) evaluations_ += island->evaluations();
@@ -209,11 +207,11 @@ class AutoPlacer {
     }
   }
 
-  static constexpr std::uint64_t kNoLimit = static_cast<std::uint64_t>(-1) / 2;
-
-  std::uint64_t evaluations_left() const {
-    if (!budget_.evaluations) return kNoLimit;
-    return *budget_.evaluations > evaluations_ ? *budget_.evaluations - evaluations_ : 0;
+  /// The rest of the budget.
+  Budget rest() const {
+    Budget budget{.seconds = effort_.seconds_left()};
+    if (const std::uint64_t left = effort_.left(evaluations_); left < Effort::kUnlimited) budget.evaluations = left;
+    return budget;
   }
 
   /// The round's, or the island's, share of what is to be split evenly.
@@ -221,19 +219,17 @@ class AutoPlacer {
     return all * (i + 1) / parts - all * i / parts;
   }
 
-  Clock::duration slice_time(Clock::time_point from, std::size_t round, std::size_t islands) const {
-    const auto round_time = (*deadline_ - from) / static_cast<std::int64_t>(kRounds);
-    // A round that took longer shortens those after it.
-    const auto round_end = from + round_time * static_cast<std::int64_t>(round + 1);
-    const auto left = std::min(round_time, std::max(Clock::duration::zero(), round_end - Clock::now()));
-    const auto turns = (islands + threads_ - 1) / threads_;
-    return std::min(round_time, left) / static_cast<std::int64_t>(islands > threads_ ? turns : 1);
+  /// A round that took longer shortens those after it.
+  double slice_seconds(double round_seconds, std::size_t round, std::size_t islands) const {
+    const double left = *effort_.seconds_left() - round_seconds * static_cast<double>(kRounds - 1 - round);
+    const std::size_t turns = (islands + threads_ - 1) / threads_;
+    return std::clamp(left, 0.0, round_seconds) / static_cast<double>(turns);
   }
 
   /// The problem with these splits, and what is known of it.
   const SearchGround& ground_of(const Schedule& schedule) {
     for (const SearchGround& ground : grounds_)
-      if (ground.problem.splits() == schedule.splits) return ground;
+      if (ground.problem.rewrites() == schedule.rewrites) return ground;
     return grounds_.emplace_back(scheduled_problem(base(), schedule));
   }
 
@@ -246,7 +242,7 @@ class AutoPlacer {
     const auto hopeful = static_cast<double>(found_.front().outcome.makespan.count) * (1 + kHopeful);
     for (const Ordered& candidate : found_) {
       if (chosen.size() + 1 == kIslands) break;
-      const bool splits = !candidate.schedule.splits.empty();
+      const bool splits = !candidate.schedule.rewrites.empty();
       if (splits && static_cast<double>(candidate.outcome.makespan.count) > hopeful) continue;
       if (std::ranges::all_of(chosen, [&](const Ordered* other) { return differ(candidate, *other); }))
         chosen.push_back(&candidate);
@@ -254,7 +250,7 @@ class AutoPlacer {
     for (const Ordered* each : chosen) starts.emplace_back(&ground_of(each->schedule), strict_of(each->schedule));
     while (starts.size() + 1 < kIslands) starts.push_back(starts.front());
     starts.emplace_back(starts.front().first, Schedule{.placement = found_.front().schedule.placement,
-                                                       .splits = found_.front().schedule.splits});
+                                                       .rewrites = found_.front().schedule.rewrites});
     islands_.resize(starts.size());
     parallel_for(threads_, islands_.size(), [&](std::size_t i) {
       islands_[i] = std::make_unique<Island>(*starts[i].first, starts[i].second, Random::stream(options_.seed, i));
@@ -267,13 +263,13 @@ class AutoPlacer {
     if (schedule.policy != Policy::strict)
       strict = in_started_order(problem, schedule.placement, Simulation{problem}.timeline(schedule));
     strict.plan.reset();
-    strict.splits = schedule.splits;
+    strict.rewrites = schedule.rewrites;
     return strict;
   }
 
-  /// Of graphs that are split alike: whether enough op time is elsewhere. Of others: always.
+  /// Whether enough op time is elsewhere, where the graphs are split alike; graphs split otherwise always differ.
   bool differ(const Ordered& one, const Ordered& other) {
-    if (one.schedule.splits != other.schedule.splits) return true;
+    if (one.schedule.rewrites != other.schedule.rewrites) return true;
     const Problem& problem = ground_of(one.schedule).problem;
     double all = 0, elsewhere = 0;
     for (const OpId op : problem.ops()) {
@@ -288,7 +284,7 @@ class AutoPlacer {
     for (const auto& island : islands_) {
       if (island->best_outcome() >= found_.front().outcome) continue;
       found_.front() = {island->best(), island->best_outcome()};
-      found_.front().schedule.splits = island->ground().problem.splits();
+      found_.front().schedule.rewrites = island->ground().problem.rewrites();
     }
   }
 
@@ -307,17 +303,7 @@ class AutoPlacer {
                                       Random::stream(options_.seed, kIslands * (round + 1)));
   }
 
-  bool stopped() const {
-    return (options_.stop && options_.stop()) || late(1) ||
-           (budget_.evaluations && evaluations_ >= *budget_.evaluations);
-  }
-  /// More than this share of the time is over, or the user wants an end.
-  bool late(double share) const {
-    if (options_.stop && options_.stop()) return true;
-    if (!deadline_) return false;
-    return std::chrono::duration<double>(Clock::now() - start_).count() >= share * *budget_.seconds;
-  }
-  /// Of the best schedule's own graph: to split ops otherwise may still be better, but that is not searched.
+  /// The bound of the best schedule's own graph: to split ops otherwise may still be better, but that is not searched.
   Nanoseconds bound() { return ground_of(found_.front().schedule).bound; }
   bool done() { return found_.front().outcome <= Outcome{Bytes{0}, bound()}; }
 
@@ -327,12 +313,10 @@ class AutoPlacer {
     options_.on_progress({best.makespan, best.excess.count == 0, bound(), evaluations_});
   }
 
+  const std::span<const Placer> members_;
   const PlaceOptions& options_;
-  const std::span<const Schedule> starts_;
-  const Budget budget_;
+  Effort effort_;
   const unsigned threads_;
-  const Clock::time_point start_ = Clock::now();
-  std::optional<Clock::time_point> deadline_;
   std::list<SearchGround> grounds_;  // the problem itself first, then with splits
   std::vector<Ordered> found_;       // by outcome; the schedules with their splits
   std::vector<std::unique_ptr<Island>> islands_;
@@ -348,10 +332,10 @@ Budget usual_budget(const Problem& problem) {
   return {.evaluations = std::max<std::uint64_t>(2'000, std::min(20'000'000 / ops, of_each * ops))};
 }
 
-Schedule auto_place(const Problem& problem, const PlaceOptions& options, std::span<const Schedule> starts) {
-  if (options.objective == Objective::max_load) return auto_load(problem, options);
-  if (options.objective == Objective::completion) return auto_completion(problem, options);
-  return AutoPlacer{problem, options, starts}.run();
+Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options) {
+  if (options.objective == Objective::max_load) return auto_load(problem, members, options);
+  if (options.objective == Objective::completion) return auto_completion(problem, members, options);
+  return AutoPlacer{problem, members, options}.run();
 }
 
 }  // namespace trainyard

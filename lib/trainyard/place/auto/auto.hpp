@@ -8,11 +8,12 @@
 
 namespace trainyard {
 
-/// Our own placer: never worse than any other of the catalogue that does not search itself, and most often better.
-/// (On more than 20 ops it leaves out those that may take minutes, Placer::exhaustive.)
+/// Our own placer: never worse than any of its members, and most often better. The catalogue's row `auto` has all of
+/// the catalogue that neither search nor train (auto_members); auto_with() adds one's own. On more than 20 ops it
+/// leaves out members that may take minutes (Placer::exhaustive); without members it starts from place_single().
 ///
 /// 1. Lower bounds, so that every result has its gap.
-/// 2. Every placer of the catalogue that does not search; one that has no answer is left out.
+/// 2. Every member; one that has no answer is left out.
 /// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
 ///    Training graphs also as 2, 4, ... replicas on fewer devices than there are.
 /// 4. Up to 64 ops: branch and bound, which may prove the optimum; its bound is passed on in `Schedule::search`.
@@ -33,14 +34,15 @@ namespace trainyard {
 /// on any number of threads. Steps 2, 3 and 5 are always done, whatever the budget in evaluations; of one in
 /// seconds, members have half (ask_members), so that one too short for them may miss the best of them.
 /// `Schedule::search` says how many schedules and changes were evaluated.
-///
-/// `starts`: schedules of the problem without splits that step 2 takes besides those of the catalogue, for
-/// Objective::makespan: a learned policy's, say. None by default: on nine graphs that it had not seen, the shipped
-/// policy's placements changed auto's result by 0.1 % at most, either way (`trainyard-bench placeto starts`).
-Schedule auto_place(const Problem& problem, const PlaceOptions& options, std::span<const Schedule> starts = {});
+Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options);
 
-/// What auto_place does without a budget: evaluations of 20 million ops altogether, at most 1,000 for each op (4,000 up
-/// to 32 ops), at least 2,000.
+/// The budget of auto_place where none is given: evaluations of 20 million ops altogether, at most 1,000 for each op
+/// (4,000 up to 32 ops), at least 2,000.
 Budget usual_budget(const Problem& problem);
+/// Seconds at most on networks of several thousand ops and 8 devices, and the same result on every machine: without the
+/// slowest members beyond 2,000 pairs of an op and a device; evaluations of 1.5 million ops of the graph that the best
+/// member has made of the problem, altogether; none beyond 10,000 pairs, where the best order of the best member is
+/// all.
+inline constexpr Budget kQuickBudget{.quick = true};
 
 }  // namespace trainyard

@@ -1,7 +1,6 @@
 #include "trainyard/place/auto/auto_completion.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <list>
 #include <optional>
@@ -11,22 +10,21 @@
 #include "trainyard/bound/completion.hpp"
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/graph/topological_order.hpp"
 #include "trainyard/place/auto/auto.hpp"
 #include "trainyard/place/auto/members.hpp"
-#include "trainyard/place/evaluator.hpp"
-#include "trainyard/place/groups.hpp"
+#include "trainyard/place/judge/completion_evaluator.hpp"
+#include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/talos/talos.hpp"
-#include "trainyard/simulate/completion.hpp"
-#include "trainyard/simulate/simulation.hpp"
-#include "trainyard/transform/models.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/models.hpp"
 
 namespace trainyard {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::size_t kWalks = 4, kRounds = 12;
-constexpr std::size_t kMemory = 64;  // of late acceptance, in evaluations
+constexpr std::size_t kWalks = 4, kCompletionRounds = 12;
+constexpr std::size_t kHistory = 64;  // evaluations
 
 struct Completed {
   Schedule schedule;  // with its splits
@@ -47,55 +45,37 @@ struct Ground {
   CompressedRows<GroupId, DeviceId> able;
 };
 
-/// Schedules of one problem by their completions; allocates nothing after the first. One per thread.
-class CompletionEvaluator {
- public:
-  CompletionEvaluator(const Problem& problem, const Models& models) : models_(models), simulation_(problem) {}
-
-  CompletionOutcome outcome(const Schedule& schedule) {
-    const MemoryPeaks& peaks = simulation_.peaks(schedule);
-    completion_times(models_, simulation_.spans(), ends_);
-    Nanoseconds total{0};
-    for (const Nanoseconds end : ends_) total += end;
-    return {peaks.fits ? Bytes{0} : excess_of(simulation_.problem(), peaks), total};
-  }
-  // --- of the last schedule ---
-  const IdMap<ModelId, Nanoseconds>& ends() const { return ends_; }
-  /// All ops by their starts.
-  std::vector<OpId> by_start() const {
-    const IdMap<OpId, Span>& spans = simulation_.spans();
-    std::vector<OpId> order;
-    for (const OpId op : spans.ids()) order.push_back(op);
-    std::ranges::stable_sort(order, {}, [&](OpId op) { return spans[op].start; });
-    return order;
-  }
-
- private:
-  const Models& models_;
-  Simulation simulation_;
-  IdMap<ModelId, Nanoseconds> ends_;
-};
-
 /// Priorities that take the ops in this order.
 void set_priorities(const std::vector<OpId>& order, IdMap<OpId, double>& priority) {
   priority.assign(order.size(), 0);
   for (std::size_t i = 0; i < order.size(); ++i) priority[order[i]] = static_cast<double>(order.size() - i);
 }
 
-/// The same placement.
+/// The ops of each device in this order.
+void set_device_orders(const std::vector<OpId>& order, const Placement& placement,
+                       IdMap<DeviceId, std::vector<OpId>>& orders) {
+  for (std::vector<OpId>& ops : orders) ops.clear();
+  for (const OpId op : order) orders[placement[op]].push_back(op);
+}
+
+/// The schedule's placement, its ops in this order as priorities.
 Schedule in_order(const Schedule& other, const std::vector<OpId>& order) {
-  Schedule schedule{.placement = other.placement, .policy = Policy::priority, .splits = other.splits};
+  Schedule schedule{.placement = other.placement, .policy = Policy::priority, .rewrites = other.rewrites};
   set_priorities(order, schedule.priority);
   return schedule;
 }
 
-/// A walk over placements, and orders as priorities.
-class Walk {
+/// Late acceptance over placements and orders: a change is taken where it is no worse than the present schedule, or
+/// than the one that was present kHistory evaluations ago. Orders are priorities, under which no device idles while an
+/// op is ready, or strict, where it pays to wait for an op that is more urgent; a strict order keeps every op behind
+/// its predecessors.
+class LateAcceptance {
  public:
-  Walk(const Ground& ground, const Completed& start, Random random)
+  LateAcceptance(const Ground& ground, const Completed& start, Policy policy, Random random)
       : problem_(ground.problem),
         models_(ground.models),
         able_(ground.able),
+        policy_(policy),
         evaluator_(problem_, models_),
         random_(random) {
     for (std::size_t g = 0; g < problem_.group_count(); ++g)
@@ -109,21 +89,29 @@ class Walk {
     order_ = evaluator_.by_start();
     // Priorities by the starts are not quite the order that there was.
     now_.schedule = in_order(start.schedule, order_);
+    if (policy_ == Policy::strict) {
+      keep_dependencies(order_);
+      now_.schedule.policy = Policy::strict;
+      now_.schedule.priority = {};
+      now_.schedule.order.assign(problem_.device_count(), {});
+      set_device_orders(order_, now_.schedule.placement, now_.schedule.order);
+    }
     next_.schedule = now_.schedule;
     now_.outcome = evaluator_.outcome(now_.schedule);
     ++evaluations_;
     keep();
-    late_.assign(kMemory, now_.outcome);
+    late_.assign(kHistory, now_.outcome);
   }
 
-  template <class Over>
-  void run(std::uint64_t evaluations, const Over& over) {
-    for (std::uint64_t i = 0; i < evaluations && !over(); ++i) {
+  void run(const Effort& effort) {
+    for (std::uint64_t i = 0; !effort.over(i); ++i) {
       // As much is copied as a simulation reads: of an order only where it changes.
       next_.schedule.placement = now_.schedule.placement;
       const bool ordered = propose(next_.schedule);
+      if (policy_ == Policy::strict)
+        set_device_orders(ordered ? next_order_ : order_, next_.schedule.placement, next_.schedule.order);
       next_.outcome = evaluator_.outcome(next_.schedule);
-      CompletionOutcome& late = late_[evaluations_++ % kMemory];
+      CompletionOutcome& late = late_[evaluations_++ % kHistory];
       if (next_.outcome <= now_.outcome || next_.outcome <= late) {
         std::swap(now_, next_);
         if (ordered) {
@@ -147,14 +135,27 @@ class Walk {
     if (now_.outcome < best_.outcome) best_ = now_;
   }
 
-  /// Whether the order changes: it is in next_order_ then.
+  /// Whether the order changes: it is in next_order_ then. Strict orders now and then take several changes at once: a
+  /// placement and the wait that it pays for are worse than the present schedule each by itself.
   bool propose(Schedule& next) {
+    bool ordered = change(next, false);
+    while (policy_ == Policy::strict && random_.below(4) == 0) ordered = change(next, ordered);
+    if (!ordered) return false;
+    if (policy_ == Policy::strict)
+      keep_dependencies(next_order_);
+    else
+      set_priorities(next_order_, next.priority);
+    return true;
+  }
+
+  /// Changes the placement, or next_order_; whether there is one now.
+  bool change(Schedule& next, bool ordered) {
     const std::size_t what = random_.below(10);
     if (what < 6 && !movable_.empty()) {
       const GroupId group = movable_[random_.below(movable_.size())];
       const auto devices = able_[group];
       move(next, group, devices[random_.below(devices.size())]);
-      return false;
+      return ordered;
     }
     if (what == 6 && !movable_.empty()) {
       const ModelId model{random_.below(models_.size())};
@@ -162,8 +163,9 @@ class Walk {
       for (const GroupId group : movable_)
         if (models_.of[problem_.group_ops(group).front()] == model && std::ranges::binary_search(able_[group], to))
           move(next, group, to);
-      return false;
+      return ordered;
     }
+    if (!ordered) next_order_ = order_;
     if (what <= 8 && models_.size() > 1) {
       const ModelId first{random_.below(models_.size())};
       const ModelId second{random_.below(models_.size())};
@@ -171,7 +173,6 @@ class Walk {
     } else {
       const std::size_t from = random_.below(order_.size());
       const std::size_t to = random_.below(order_.size());
-      next_order_ = order_;
       const auto begin = next_order_.begin();
       const auto offset = [](std::size_t i) { return static_cast<std::ptrdiff_t>(i); };
       if (from < to)
@@ -179,18 +180,27 @@ class Walk {
       else
         std::rotate(begin + offset(to), begin + offset(from), begin + offset(from) + 1);
     }
-    set_priorities(next_order_, next.priority);
     return true;
+  }
+
+  /// The order, each op that stands before a predecessor moved behind the last of them.
+  void keep_dependencies(std::vector<OpId>& order) const {
+    const Graph& graph = problem_.graph();
+    IdMap<OpId, std::size_t> position(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+    const auto each_successor = [&](OpId op, const auto& visit) {
+      for (const TensorId tensor : graph.outputs(op))
+        for (const OpId reader : graph.consumers(tensor)) visit(reader);
+      for (const OpId later : graph.before(op)) visit(later);
+    };
+    order = topological_order<OpId>(order.size(), each_successor,
+                                    [&](OpId a, OpId b) { return position[a] < position[b]; });
   }
 
   /// One model's ops all before those of another, which keep their places.
   void put_before(ModelId first, ModelId second) {
-    const auto at = std::ranges::find(order_, second, [&](OpId op) { return models_.of[op]; });
-    next_order_.assign(order_.begin(), at);
-    for (auto it = at; it != order_.end(); ++it)
-      if (models_.of[*it] == first) next_order_.push_back(*it);
-    for (auto it = at; it != order_.end(); ++it)
-      if (models_.of[*it] != first) next_order_.push_back(*it);
+    const auto at = std::ranges::find(next_order_, second, [&](OpId op) { return models_.of[op]; });
+    std::stable_partition(at, next_order_.end(), [&](OpId op) { return models_.of[op] == first; });
   }
 
   void move(Schedule& schedule, GroupId group, DeviceId to) const {
@@ -200,6 +210,7 @@ class Walk {
   const Problem& problem_;
   const Models& models_;
   const CompressedRows<GroupId, DeviceId>& able_;
+  const Policy policy_;
   CompletionEvaluator evaluator_;
   Random random_;
   std::vector<GroupId> movable_;
@@ -211,16 +222,17 @@ class Walk {
 
 class AutoCompletion {
  public:
-  AutoCompletion(const Problem& problem, const PlaceOptions& options)
+  AutoCompletion(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options)
       : problem_(problem),
+        members_(members),
         options_(options),
-        budget_(options.budget.given() ? options.budget : usual_budget(problem)) {}
+        effort_(options.budget.given() ? options.budget : usual_budget(problem), options.stop) {}
 
   Schedule run() {
     if (problem_.op_count() == 0) return {};
     ask();
     report();
-    if (!over() && !done()) improve();
+    if (!effort_.over(evaluations_) && !done()) improve();
     Completed& best = found_.front();
     best.schedule.plan.reset();
     best.schedule.search = Search{evaluations_, std::nullopt};
@@ -229,11 +241,10 @@ class AutoCompletion {
 
  private:
   void ask() {
-    const auto member = [&](const Placer& placer) { return is_member(placer, problem_); };
     found_ = ask_members(
-        problem_, options_, member, [&] { return over(); },
+        problem_, members_, options_, [&] { return effort_.over(evaluations_); },
         [&](Schedule schedule) -> std::optional<Completed> {
-          if (!options_.splits && !schedule.splits.empty()) return std::nullopt;
+          if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
           const Problem problem = scheduled_problem(problem_, schedule);
           return best_of_orders(problem, std::move(schedule));
         });
@@ -255,30 +266,26 @@ class AutoCompletion {
   }
 
   void improve() {
-    std::vector<std::optional<Walk>> walks(kWalks);
+    std::vector<std::optional<LateAcceptance>> walks(kWalks);
     const std::vector<Completed> starts(found_.begin(),
                                         found_.begin() + static_cast<std::ptrdiff_t>(std::min(kWalks, found_.size())));
     for (const Completed& start : starts) ground_of(start.schedule);  // before threads ask for them
     std::uint64_t retired = 0;
     const unsigned threads = thread_count(options_.threads);
     const std::uint64_t before = evaluations_;
-    const std::uint64_t left = !budget_.evaluations                  ? kNoLimit
-                               : *budget_.evaluations > evaluations_ ? *budget_.evaluations - evaluations_
-                                                                     : 0;
-    for (std::size_t round = 0; round < kRounds && !over() && !done(); ++round) {
-      const std::uint64_t each = left == kNoLimit ? kNoLimit : left / (kWalks * kRounds) + 1;
+    const std::uint64_t left = effort_.left(evaluations_);
+    for (std::size_t round = 0; round < kCompletionRounds && !effort_.over(evaluations_) && !done(); ++round) {
       parallel_for(threads, kWalks, [&](std::size_t i) {
         if (!walks[i]) {
           const Completed& start = starts[i % starts.size()];
-          walks[i].emplace(ground_of(start.schedule), start, Random::stream(options_.seed, i));
+          walks[i].emplace(ground_of(start.schedule), start, policy_of(i), Random::stream(options_.seed, i));
         }
         // Threads take walks one after the other: each has its share of what is left of the time.
-        const auto begin = Clock::now();
-        const double turns = static_cast<double>((kRounds - round) * ((kWalks + threads - 1) / threads));
-        const double mine = budget_.seconds ? std::max(0.0, *budget_.seconds - seconds_since(start_)) / turns : 0;
-        walks[i]->run(each, [&] {
-          return (options_.stop && options_.stop()) || (budget_.seconds && seconds_since(begin) >= mine);
-        });
+        Budget mine{.seconds = effort_.seconds_left()};
+        if (mine.seconds)
+          *mine.seconds /= static_cast<double>((kCompletionRounds - round) * ((kWalks + threads - 1) / threads));
+        if (left < Effort::kUnlimited) mine.evaluations = left / (kWalks * kCompletionRounds) + 1;
+        walks[i]->run(Effort{mine, options_.stop});
       });
       evaluations_ = before;
       evaluations_ += retired;
@@ -294,28 +301,22 @@ class AutoCompletion {
           walks[last]->restart(found_.front());
         } else {
           retired += walks[last]->evaluations();
-          walks[last].emplace(ground, found_.front(), Random::stream(options_.seed, kWalks * (round + 1)));
+          walks[last].emplace(ground, found_.front(), policy_of(last),
+                              Random::stream(options_.seed, kWalks * (round + 1)));
         }
       }
       report();
     }
   }
 
-  static constexpr std::uint64_t kNoLimit = static_cast<std::uint64_t>(-1) / 2;
-
-  static double seconds_since(Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  }
-  bool over() const {
-    return (options_.stop && options_.stop()) || (budget_.seconds && seconds_since(start_) >= *budget_.seconds) ||
-           (budget_.evaluations && evaluations_ >= *budget_.evaluations);
-  }
+  /// The last of the walks searches strict orders.
+  static Policy policy_of(std::size_t walk) { return walk + 1 < kWalks ? Policy::priority : Policy::strict; }
   const Ground& ground_of(const Schedule& schedule) {
     for (const Ground& ground : grounds_)
-      if (ground.problem.splits() == schedule.splits) return ground;
+      if (ground.problem.rewrites() == schedule.rewrites) return ground;
     return grounds_.emplace_back(problem_, schedule);
   }
-  /// Of the best schedule's own graph.
+  /// The bound of the best schedule's own graph.
   Nanoseconds bound() { return ground_of(found_.front().schedule).bound; }
   bool done() { return found_.front().outcome <= CompletionOutcome{Bytes{0}, bound()}; }
 
@@ -326,18 +327,18 @@ class AutoCompletion {
   }
 
   const Problem& problem_;
+  const std::span<const Placer> members_;
   const PlaceOptions& options_;
-  const Budget budget_;
+  const Effort effort_;
   std::list<Ground> grounds_;
-  const Clock::time_point start_ = Clock::now();
   std::vector<Completed> found_;  // by outcome
   std::uint64_t evaluations_ = 0;
 };
 
 }  // namespace
 
-Schedule auto_completion(const Problem& problem, const PlaceOptions& options) {
-  return AutoCompletion{problem, options}.run();
+Schedule auto_completion(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options) {
+  return AutoCompletion{problem, members, options}.run();
 }
 
 }  // namespace trainyard

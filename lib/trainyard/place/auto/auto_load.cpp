@@ -1,24 +1,21 @@
 #include "trainyard/place/auto/auto_load.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/core/random.hpp"
-#include "trainyard/load/from_problem.hpp"
 #include "trainyard/place/auto/members.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/load/load_placers.hpp"
 #include "trainyard/place/load/load_search.hpp"
-#include "trainyard/place/plan_order.hpp"
+#include "trainyard/throughput/from_problem.hpp"
 
 namespace trainyard {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kSearches = 4;            // of a round
 constexpr std::uint64_t kOfOneSearch = 50'000;  // evaluations
@@ -32,8 +29,13 @@ struct Loaded {
 
 class AutoLoad {
  public:
-  AutoLoad(const Problem& problem, const PlaceOptions& options)
-      : problem_(problem), options_(options), load_(load_problem(problem)), threads_(thread_count(options.threads)) {
+  AutoLoad(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options)
+      : problem_(problem),
+        members_(members),
+        options_(options),
+        load_(load_problem(problem)),
+        threads_(thread_count(options.threads)),
+        effort_(options.budget, options.stop) {
     bound_ = Nanoseconds{(load_lower_bound(load_).count + 999) / 1000};  // loads are whole nanoseconds
   }
 
@@ -41,23 +43,23 @@ class AutoLoad {
     if (problem_.op_count() == 0) return {};
     ask();
     report();
-    const std::uint64_t most = options_.budget.given() ? options_.budget.evaluations.value_or(kNoLimit) : kUsual;
+    const std::uint64_t most =
+        options_.budget.given() ? options_.budget.evaluations.value_or(Effort::kUnlimited) : kUsual;
     const std::uint64_t before = evaluations_;
-    for (std::uint64_t round = 0; !done() && evaluations_ - before < most && !late(); ++round) {
+    for (std::uint64_t round = 0; !done() && evaluations_ - before < most && !effort_.late(); ++round) {
       const std::uint64_t each = std::min(kOfOneSearch, (most - (evaluations_ - before) + kSearches - 1) / kSearches);
       improve(round, each);
       report();
     }
     best_->schedule.search = Search{evaluations_, std::nullopt};
-    best_->schedule.splits.clear();
+    best_->schedule.rewrites.clear();
     return std::move(best_->schedule);
   }
 
  private:
-  static constexpr std::uint64_t kNoLimit = static_cast<std::uint64_t>(-1) / 2;
-
   Loaded judged(Schedule schedule) const {
-    const Bytes excess = simulated_outcome(problem_, schedule).excess;
+    const Bytes excess = options_.sizes_alone ? evaluate_load(load_, schedule.placement).excess
+                                              : Evaluator{problem_}.outcome(schedule).excess;
     const Nanoseconds value = max_load(problem_, schedule.placement);
     return {std::move(schedule), {excess, value}};
   }
@@ -66,14 +68,11 @@ class AutoLoad {
   }
 
   void ask() {
-    const auto member = [&](const Placer& placer) {
-      return is_member(placer, problem_) || placer.name == "load-search";
-    };
     auto answers = ask_members(
-        problem_, options_, member, [&] { return late(); },
+        problem_, members_, options_, [&] { return effort_.late(); },
         [&](Schedule schedule) -> std::optional<Loaded> {
           // A split graph does other work per step: its load is not comparable op by op, nor this problem's placement.
-          if (!schedule.splits.empty()) return std::nullopt;
+          if (!schedule.rewrites.empty()) return std::nullopt;
           return judged(std::move(schedule));
         });
     evaluations_ += answers.size();
@@ -86,7 +85,7 @@ class AutoLoad {
     std::vector<std::optional<Loaded>> found(kSearches);
     std::vector<std::uint64_t> used(kSearches, 0);
     parallel_for(threads_, kSearches, [&](std::size_t i) {
-      if (late()) return;
+      if (effort_.late()) return;
       Random random = Random::stream(options_.seed, round * kSearches + i);
       const LoadSearchOptions search{.evaluations = std::max<std::uint64_t>(each, 1'000), .seed = random.next()};
       const LoadSearchResult result = i % 2 == 0 ? improve_load(load_, from, search) : search_load(load_, search);
@@ -99,11 +98,6 @@ class AutoLoad {
     }
   }
 
-  bool late() const {
-    if (options_.stop && options_.stop()) return true;
-    return options_.budget.seconds &&
-           std::chrono::duration<double>(Clock::now() - start_).count() >= *options_.budget.seconds;
-  }
   bool done() const { return best_->outcome <= Outcome{Bytes{0}, bound_}; }
 
   void report() const {
@@ -112,17 +106,20 @@ class AutoLoad {
   }
 
   const Problem& problem_;
+  const std::span<const Placer> members_;
   const PlaceOptions& options_;
   const LoadProblem load_;
   const unsigned threads_;
   Nanoseconds bound_{};
-  const Clock::time_point start_ = Clock::now();
+  const Effort effort_;
   std::optional<Loaded> best_;
   std::uint64_t evaluations_ = 0;
 };
 
 }  // namespace
 
-Schedule auto_load(const Problem& problem, const PlaceOptions& options) { return AutoLoad{problem, options}.run(); }
+Schedule auto_load(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options) {
+  return AutoLoad{problem, members, options}.run();
+}
 
 }  // namespace trainyard

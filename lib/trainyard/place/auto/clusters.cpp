@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "trainyard/place/groups.hpp"
-#include "trainyard/place/layers.hpp"
+#include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/kit/layers.hpp"
 
 namespace trainyard {
 namespace {
@@ -71,13 +71,13 @@ Clusters clusters_by(const Problem& problem, const CompressedRows<GroupId, Devic
   return clusters;
 }
 
-/// Of each group the layer (or block) of its first op.
+/// The layer (or block) of each group's first op.
 std::vector<std::uint32_t> layer_labels(const Problem& problem, bool blocks) {
   const Layers layers = find_layers(problem.graph());
   std::map<std::string, std::uint32_t, std::less<>> block_number;
   std::vector<std::uint32_t> labels;
-  for (std::size_t g = 0; g < problem.group_count(); ++g) {
-    const LayerId layer = layers.of[problem.group_ops(GroupId{g}).front()];
+  for (const GroupId group : problem.groups()) {
+    const LayerId layer = layers.of[problem.group_ops(group).front()];
     if (!blocks) {
       labels.push_back(static_cast<std::uint32_t>(layer.index()));
       continue;
@@ -96,7 +96,7 @@ std::vector<Clusters> cluster_levels(const Problem& problem) {
   std::vector<Clusters> levels;
   const auto add = [&](const std::vector<std::uint32_t>& label) {
     Clusters next = clusters_by(problem, able, label);
-    // Of one cluster there is nothing to move but everything.
+    // With one cluster only everything could move.
     if (levels.empty() || (next.size() > 1 && std::ranges::none_of(levels, [&](const Clusters& known) {
                              return known.size() == next.size() && known.of == next.of;
                            })))

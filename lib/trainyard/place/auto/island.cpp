@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-/// Of a search's effort, what goes to windows: where they are a large part of the graph they are worth more.
+/// The share of a search's budget that goes to windows: where they are a large part of the graph they are worth more.
 double share_of_windows(const Problem& problem) {
   if (problem.op_count() <= 200) return 0.4;
   return problem.op_count() <= 2'000 ? 0.15 : 0.05;
@@ -27,21 +27,19 @@ Island::Island(const SearchGround& ground, const Schedule& start, Random random)
       windows_(ground.problem, Random{random.next()}),
       window_share_(start.policy == Policy::strict ? share_of_windows(ground.problem) : 0) {}
 
-void Island::run(const SearchSlice& slice, std::optional<std::chrono::steady_clock::duration> time) {
-  SearchSlice local = slice, windows = slice;
-  windows.evaluations = static_cast<std::uint64_t>(static_cast<double>(slice.evaluations) * window_share_);
-  local.evaluations = slice.evaluations - windows.evaluations;
-  const auto now = std::chrono::steady_clock::now();
-  if (time) {
-    const std::chrono::duration<double> all = *time;
-    local.deadline = now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(all * (1 - window_share_));
-    windows.deadline = now + *time;
+void Island::run(const Budget& budget, const std::function<bool()>& stop, double heat) {
+  Budget local = budget, windows = budget;
+  if (budget.evaluations) {
+    windows.evaluations = static_cast<std::uint64_t>(static_cast<double>(*budget.evaluations) * window_share_);
+    local.evaluations = *budget.evaluations - *windows.evaluations;
   }
-  local_.run(local);
-  if (window_share_ == 0 || windows.evaluations == 0) return;
+  if (budget.seconds) local.seconds = *budget.seconds * (1 - window_share_);
+  const Effort whole{windows, stop};  // windows go on to the end of the seconds
+  local_.run(Effort{local, stop}, heat);
+  if (window_share_ == 0 || whole.left() == 0) return;
   Schedule schedule = local_.best();
   Outcome outcome = local_.best_outcome();
-  if (windows_.run(schedule, outcome, windows)) local_.restart(std::move(schedule));
+  if (windows_.run(schedule, outcome, whole)) local_.restart(std::move(schedule));
 }
 
 }  // namespace trainyard

@@ -1,22 +1,19 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/auto/clusters.hpp"
 #include "trainyard/place/auto/local_search.hpp"
 #include "trainyard/place/auto/windows.hpp"
-#include "trainyard/place/evaluator.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
 namespace trainyard {
 
-/// What a schedule is of, and what a search on it needs to know.
+/// A problem that is searched, and what the search needs to know of it.
 struct SearchGround {
   explicit SearchGround(Problem of);
 
@@ -37,8 +34,8 @@ class Island {
   const Outcome& best_outcome() const { return local_.best_outcome(); }
   std::uint64_t evaluations() const { return local_.evaluations() + windows_.evaluations(); }
 
-  /// A slice without a deadline is one of evaluations; of either, windows get a share.
-  void run(const SearchSlice& slice, std::optional<std::chrono::steady_clock::duration> time);
+  /// Windows have a share of the budget; `heat` as of LocalSearch.
+  void run(const Budget& budget, const std::function<bool()>& stop, double heat);
   /// Goes on from another schedule of the same ground, on the way from there to its own best one.
   void restart(const Schedule& start) {
     const Placement own = local_.best().placement;

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "trainyard/core/portable_math.hpp"
-#include "trainyard/place/evaluator.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/simulate/critical_path.hpp"
 
 namespace trainyard {
 namespace {
@@ -74,17 +75,14 @@ void LocalSearch::relink(const Placement& target, std::size_t steps) {
   }
 }
 
-void LocalSearch::run(const SearchSlice& slice) {
-  const std::uint64_t end = evaluations_ + slice.evaluations;
+void LocalSearch::run(const Effort& effort, double heat) {
+  const std::uint64_t end = evaluations_ + effort.left();
   std::size_t idle = 0;  // moves in a row that could not be made
   for (std::uint64_t round = 0; evaluations_ < end && idle < 1000; ++round) {
-    if (round % 16 == 0) {
-      if (slice.stop && slice.stop()) return;
-      if (slice.deadline && std::chrono::steady_clock::now() >= *slice.deadline) return;
-    }
+    if (round % 16 == 0 && effort.late()) return;
     if (critical_ops_.empty() || (changed_since_path_ && evaluations_ >= path_read_at_ + path_interval_)) read_path();
-    const double heat = slice.heat / static_cast<double>(critical_ops_.size());
-    const double slack = heat * static_cast<double>(current_.makespan.count) * -portable_log(1 - random_.uniform());
+    const double each = heat / static_cast<double>(critical_ops_.size());
+    const double slack = each * static_cast<double>(current_.makespan.count) * -portable_log(1 - random_.uniform());
     const auto most = static_cast<double>(kLongestTime.count) / 4;
     const Nanoseconds limit = current_.makespan + Nanoseconds{static_cast<std::int64_t>(std::min(slack, most))};
     idle = propose(limit) ? 0 : idle + 1;
@@ -262,7 +260,7 @@ Outcome LocalSearch::outcome_of(const DeltaResult& result) {
 
 Bytes LocalSearch::present_excess() {
   if (!memory_binds_) return Bytes{0};
-  // What a device holds if nothing were ever released is quickly told, and most often enough.
+  // The bytes that a device would hold if nothing were ever released are quickly told, and most often enough.
   const Graph& graph = problem_.graph();
   const auto& placement = delta_.schedule().placement;
   std::ranges::fill(at_most_, Bytes{0});

@@ -1,30 +1,19 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/auto/clusters.hpp"
-#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/judge/outcome.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
-#include "trainyard/simulate/critical_path.hpp"
 #include "trainyard/simulate/delta.hpp"
 
 namespace trainyard {
-
-/// How long a local search goes on before it is asked again.
-struct SearchSlice {
-  std::uint64_t evaluations = 0;
-  std::optional<std::chrono::steady_clock::time_point> deadline = {};
-  std::function<bool()> stop = {};
-  double heat = 0;  // how much worse a change may be that is taken, as a share of the makespan, on average
-};
 
 /// Simulated annealing over placements and orders, every change evaluated by DeltaSimulation.
 ///
@@ -44,7 +33,8 @@ class LocalSearch {
   LocalSearch(const Problem& problem, const std::vector<Clusters>& levels, bool memory_binds, Schedule start,
               Random random);
 
-  void run(const SearchSlice& slice);
+  /// `heat`: how much worse a change may be that is taken, as a share of the makespan, on average.
+  void run(const Effort& effort, double heat);
   /// Goes on from another schedule.
   void restart(Schedule start);
   /// Walks towards another placement, cluster by cluster, as long as no step costs more than a twentieth (path

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -13,15 +14,24 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/place/placer.hpp"
+#include "trainyard/place/simple/simple.hpp"
 
 namespace trainyard {
 
-/// Up to this many ops auto also asks placers that may take long (Placer::exhaustive).
+/// Up to this many ops auto also asks members that may take long (Placer::exhaustive).
 inline constexpr std::size_t kExhaustible = 20;
 
-/// Whether auto asks the placer for a start: those that search have a budget of their own.
-inline bool is_member(const Placer& placer, const Problem& problem) {
-  return !placer.searches && !placer.trains && (!placer.exhaustive || problem.op_count() <= kExhaustible);
+/// Left out of a quick search (Budget::quick) on more than 2,000 pairs of an op and a device.
+inline constexpr std::array<std::string_view, 4> kSlow{"fastt", "exact", "m-sct", "os-dpos"};
+inline constexpr std::size_t kQuickPairs = 2'000;
+
+/// Whether the member is asked: one that may take long on small graphs only, but for the loads' own search.
+inline bool is_asked(const Placer& member, const Problem& problem, Objective objective, bool quick = false) {
+  if (quick && problem.op_count() * problem.device_count() > kQuickPairs &&
+      std::ranges::find(kSlow, member.name) != kSlow.end())
+    return false;
+  return !member.exhaustive || problem.op_count() <= kExhaustible ||
+         (objective == Objective::max_load && member.name == "load-search");
 }
 
 /// Asked before all others, since time may be short: the first is the fastest of all, and one of these is the best
@@ -32,35 +42,36 @@ inline constexpr std::array<std::string_view, 6> kAskedFirst{"single", "data-par
 /// Asked after all others: takes long on large graphs, where it rarely finds anything.
 inline constexpr std::string_view kAskedLast = "exact";
 
-/// What `judge`, from a Schedule to a std::optional, says of the members' schedules, in the catalogue's order. A member
-/// that has no answer is left out, and so are, once late() is true, those that were not asked (and one that is at work
-/// may end early); but the first is always asked, as one answer must be there. Throws InputError, that of the first
-/// member, where there is none.
-template <class Member, class Late, class Judge>
-auto ask_members(const Problem& problem, const PlaceOptions& options, const Member& member, const Late& late,
+/// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order. A
+/// member that has no answer is left out, and so are, once late() is true, those that were not asked (and one that is
+/// at work ends early); but the first is always asked, as one answer must be there. Throws InputError, that of the
+/// first member, where there is none; without members, everything on one device (place_single) is the answer.
+template <class Late, class Judge>
+auto ask_members(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options, const Late& late,
                  const Judge& judge) {
   using Answer = std::invoke_result_t<const Judge&, Schedule>;
-  std::vector<const Placer*> members;
-  for (const Placer& placer : placers())
-    if (member(placer)) members.push_back(&placer);
-  std::vector<std::size_t> turns(members.size());
+  std::vector<const Placer*> asked;
+  for (const Placer& member : members)
+    if (is_asked(member, problem, options.objective, options.budget.quick)) asked.push_back(&member);
+  std::vector<std::size_t> turns(asked.size());
   std::iota(turns.begin(), turns.end(), std::size_t{0});
   std::ranges::stable_sort(turns, {}, [&](std::size_t i) {
-    const auto first = std::ranges::find(kAskedFirst, members[i]->name) - kAskedFirst.begin();
-    return members[i]->name == kAskedLast ? first + 1 : first;
+    const auto first = std::ranges::find(kAskedFirst, asked[i]->name) - kAskedFirst.begin();
+    return asked[i]->name == kAskedLast ? first + 1 : first;
   });
-  std::vector<Answer> answers(members.size());
-  std::vector<std::optional<InputError>> refusals(members.size());
-  parallel_for(thread_count(options.threads), members.size(), [&](std::size_t turn) {
+  std::vector<Answer> answers(asked.size());
+  std::vector<std::optional<InputError>> refusals(asked.size());
+  parallel_for(thread_count(options.threads), asked.size(), [&](std::size_t turn) {
     if (turn > 0 && late()) return;
     const std::size_t i = turns[turn];
     try {
-      answers[i] = judge(members[i]->place(problem, {.seed = options.seed, .splits = options.splits, .stop = late}));
+      answers[i] = judge(asked[i]->place(problem, {.seed = options.seed, .rewrites = options.rewrites, .stop = late}));
     } catch (const InputError& error) {
       refusals[i] = error;
     } catch (const MissingError&) {  // needs what this build lacks
     }
   });
+  if (asked.empty()) answers.push_back(judge(place_single(problem)));
   std::vector<typename Answer::value_type> given;
   for (Answer& answer : answers)
     if (answer) given.push_back(std::move(*answer));

@@ -6,7 +6,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/auto/island.hpp"
-#include "trainyard/place/coarse.hpp"
+#include "trainyard/place/judge/coarse.hpp"
 #include "trainyard/simulate/simulation.hpp"
 
 namespace trainyard {
@@ -19,31 +19,32 @@ constexpr double kHeat = 0.03;
 Placement coarse_placement(const Problem& problem, const Coarsening& coarsening, const Problem& coarse,
                            const Placement& placement) {
   Placement result(coarse.op_count());
-  for (std::size_t g = 0; g < coarse.group_count(); ++g) {
+  for (const GroupId group : coarse.groups()) {
     std::vector<Nanoseconds> time(problem.device_count());
-    for (const OpId cluster : coarse.group_ops(GroupId{g}))
+    for (const OpId cluster : coarse.group_ops(group))
       for (const OpId op : coarsening.members[ClusterOpId{cluster.index()}])
         time[placement[op].index()] += problem.shortest(op) + Nanoseconds{1};
     std::optional<DeviceId> best;
     for (const DeviceId device : problem.devices()) {
       if (best && time[device.index()] <= time[best->index()]) continue;
-      if (std::ranges::all_of(coarse.group_ops(GroupId{g}), [&](OpId op) { return coarse.can_run(op, device); }))
+      if (std::ranges::all_of(coarse.group_ops(group), [&](OpId op) { return coarse.can_run(op, device); }))
         best = device;
     }
-    for (const OpId cluster : coarse.group_ops(GroupId{g})) result[cluster] = best.value();
+    for (const OpId cluster : coarse.group_ops(group)) result[cluster] = best.value();
   }
   return result;
 }
 
 }  // namespace
 
-std::optional<Ordered> multilevel_search(const Problem& problem, const Placement& start,
-                                         const MultilevelOptions& options, Random random) {
+std::optional<Ordered> multilevel_search(const Problem& problem, const Placement& start, const Budget& budget,
+                                         Random random, const std::function<bool()>& stop) {
+  const double levels = static_cast<double>(std::size(kTargets));
   if (problem.device_count() > kMostDevices) return std::nullopt;
   Placement placement = start;
   double done = 0;
   for (const std::size_t target : kTargets) {
-    if (options.stop && options.stop()) break;
+    if (stop && stop()) break;
     const Coarsening coarsening = coarsen(problem, target);
     const std::size_t count = coarsening.members.rows();
     if (count < 2 || count > problem.op_count() / 2) continue;
@@ -58,12 +59,11 @@ std::optional<Ordered> multilevel_search(const Problem& problem, const Placement
     Island island{*ground, in_started_order(coarse, fifo.placement, Simulation{coarse}.timeline(fifo)),
                   Random{random.next()}};
     const double share = static_cast<double>(count) / static_cast<double>(problem.op_count());
-    SearchSlice slice{.stop = options.stop, .heat = kHeat};
-    slice.evaluations = static_cast<std::uint64_t>(
-        std::min(1e9, static_cast<double>(options.evaluations) / static_cast<double>(std::size(kTargets)) / share));
-    std::optional<std::chrono::steady_clock::duration> time = options.time;
-    if (time) *time /= static_cast<std::int64_t>(std::size(kTargets));
-    island.run(slice, time);
+    Budget level;
+    const auto evaluations = static_cast<double>(budget.evaluations.value_or(Effort::kUnlimited));
+    level.evaluations = static_cast<std::uint64_t>(std::min(1e9, evaluations / levels / share));
+    if (budget.seconds) level.seconds = *budget.seconds / levels;
+    island.run(level, stop, kHeat);
     done += share * static_cast<double>(island.evaluations());
     for (const OpId op : problem.ops()) placement[op] = island.best().placement[OpId{coarsening.cluster[op].index()}];
   }

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/evaluator.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/split_op.hpp"
 #include "trainyard/simulate/critical_path.hpp"
 #include "trainyard/simulate/edited_simulation.hpp"
-#include "trainyard/transform/split_op.hpp"
 
 namespace trainyard {
 namespace {
@@ -41,7 +42,7 @@ class SplitMoves {
   }
 
  private:
-  /// What splits are tried with before the graph is made.
+  /// The run that splits are tried with before the graph is made.
   struct Trial {
     std::optional<EditedSimulation> edited;
     Nanoseconds makespan;  // of the placement as it is, under fifo
@@ -78,7 +79,7 @@ class SplitMoves {
     return false;
   }
 
-  /// Of the devices those on which the second half would shorten the run under fifo: found without a copy of the graph.
+  /// The devices on which the second half would shorten the run under fifo: found without a copy of the graph.
   std::vector<DeviceId> promising(const Problem& problem, OpId op, SplitDimension dimension,
                                   const std::vector<DeviceId>& devices, Trial& trial) const {
     GraphEdit edit{.first = op, .by = split_op_specs(problem.graph(), op, dimension, 2), .ordered = {}};
@@ -120,12 +121,12 @@ class SplitMoves {
       evaluations_ += kDevices;
       if (devices.empty()) return false;
     }
-    std::vector<GraphSplit> splits = best_.schedule.splits;
+    std::vector<Rewrite> splits = best_.schedule.rewrites;
     const std::string name{graph.name(op)};
-    splits.push_back({.op = name, .dimension = dimension, .parts = 2});
+    splits.emplace_back(SplitOp{.op = name, .dimension = dimension, .parts = 2});
     std::optional<Problem> split;
     try {
-      split = base_.with_splits(splits);
+      split = apply_rewrites(base_, splits);
     } catch (const InputError&) {  // cannot be split so after all, or its parts can run nowhere
       return false;
     }
@@ -135,7 +136,7 @@ class SplitMoves {
     Evaluator evaluator{*split};
     bool better = false;
     for (const DeviceId second : devices) {
-      Schedule schedule{.placement = Placement(split->op_count(), home), .splits = splits};
+      Schedule schedule{.placement = Placement(split->op_count(), home), .rewrites = splits};
       bool runs = true;
       for (const OpId each : split->ops()) {
         const std::string_view own = split->graph().name(each);
@@ -150,7 +151,7 @@ class SplitMoves {
       Ordered ordered = best_order(evaluator, schedule);
       evaluations_ += ordered.evaluations;
       if (ordered.outcome >= best_.outcome) continue;
-      ordered.schedule.splits = splits;
+      ordered.schedule.rewrites = splits;
       best_ = std::move(ordered);
       better = true;
     }

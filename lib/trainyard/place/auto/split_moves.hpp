@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "trainyard/place/orders.hpp"
+#include "trainyard/place/judge/orders.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard {

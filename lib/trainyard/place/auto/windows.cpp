@@ -1,8 +1,6 @@
 #include "trainyard/place/auto/windows.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
 #include <utility>
 
 #include "trainyard/place/exact/window_search.hpp"
@@ -24,23 +22,22 @@ WindowSearch::WindowSearch(const Problem& problem, Random random)
   for (const OpId op : problem.graph().topological_order()) topological_[op] = position++;
 }
 
-bool WindowSearch::run(Schedule& schedule, Outcome& outcome, const SearchSlice& slice) {
+bool WindowSearch::run(Schedule& schedule, Outcome& outcome, const Effort& effort) {
   if (schedule.policy != Policy::strict || problem_.op_count() < 2 || problem_.device_count() > kMostDevices)
     return false;
-  const std::uint64_t end = evaluations_ + slice.evaluations;
+  const std::uint64_t end = evaluations_ + effort.left();
   const Outcome before = outcome;
   read(schedule);
   std::size_t in_vain = 0;
   while (evaluations_ < end && in_vain < 2 * critical_.size() + 20) {
-    if (slice.stop && slice.stop()) break;
-    if (slice.deadline && std::chrono::steady_clock::now() >= *slice.deadline) break;
+    if (effort.late()) break;
     const std::size_t most = std::min(kMostOps, by_start_.size());
     const std::size_t least = std::min(kLeastOps, most);
     const std::size_t count = least + random_.below(most - least + 1);
     const std::size_t centre = critical_[random_.below(critical_.size())], back = random_.below(count);
     const std::size_t first = std::min(centre - std::min(centre, back), by_start_.size() - count);
     const Nanoseconds makespan = outcome.makespan;
-    if (try_window(schedule, outcome, first, count, slice)) read(schedule);
+    if (try_window(schedule, outcome, first, count, effort)) read(schedule);
     in_vain = outcome.makespan < makespan ? 0 : in_vain + 1;
   }
   return outcome < before;
@@ -92,7 +89,7 @@ detail::ExactWindow WindowSearch::window_of(const Schedule& schedule, std::size_
   window.ops.assign(by_start_.begin() + static_cast<std::ptrdiff_t>(first),
                     by_start_.begin() + static_cast<std::ptrdiff_t>(last));
 
-  // What runs before, and what is on the links by then.
+  // Ops that run before, and transfers on the links by then.
   window.available.assign(devices + problem_.cluster().channel_count(), 0);
   window.held.assign(devices, 0);
   std::vector<std::int64_t> next(devices, 0);
@@ -175,7 +172,7 @@ detail::ExactWindow WindowSearch::window_of(const Schedule& schedule, std::size_
 Schedule WindowSearch::with_answer(const Schedule& schedule, std::size_t first, const std::vector<OpId>& ops,
                                    const std::vector<std::uint32_t>& device,
                                    const std::vector<std::int64_t>& start) const {
-  Schedule result{.placement = schedule.placement, .policy = Policy::strict, .splits = schedule.splits};
+  Schedule result{.placement = schedule.placement, .policy = Policy::strict, .rewrites = schedule.rewrites};
   std::vector<std::size_t> order(ops.size());
   for (std::size_t i = 0; i < ops.size(); ++i) {
     order[i] = i;
@@ -191,12 +188,14 @@ Schedule WindowSearch::with_answer(const Schedule& schedule, std::size_t first, 
 }
 
 bool WindowSearch::try_window(Schedule& schedule, Outcome& outcome, std::size_t first, std::size_t count,
-                              const SearchSlice& slice) {
+                              const Effort& effort) {
   std::int64_t value = 0;
   const detail::ExactWindow window = window_of(schedule, first, count, value);
   const auto found = detail::search_window(
       problem_, window,
-      {.limit = value, .most_nodes = kMostNodes, .most_per_placement = kMostPerPlacement, .stop = slice.stop});
+      {.limit = value, .most_nodes = kMostNodes, .most_per_placement = kMostPerPlacement, .stop = [&effort] {
+         return effort.late();
+       }});
   // Whole evaluations, with what is left over kept for the next window.
   charged_ += found.nodes * count;
   evaluations_ += charged_ / problem_.op_count();

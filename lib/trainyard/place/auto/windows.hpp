@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "trainyard/core/random.hpp"
-#include "trainyard/place/auto/local_search.hpp"
-#include "trainyard/place/evaluator.hpp"
 #include "trainyard/place/exact/model.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
@@ -27,13 +27,13 @@ class WindowSearch {
   WindowSearch(const Problem& problem, Random random);
 
   /// Improves the schedule, which is strict. Returns whether it did.
-  bool run(Schedule& schedule, Outcome& outcome, const SearchSlice& slice);
+  bool run(Schedule& schedule, Outcome& outcome, const Effort& effort);
   /// A node of a window counts as the share of the ops that the window is.
   std::uint64_t evaluations() const { return evaluations_; }
 
  private:
   void read(const Schedule& schedule);
-  bool try_window(Schedule& schedule, Outcome& outcome, std::size_t first, std::size_t count, const SearchSlice& slice);
+  bool try_window(Schedule& schedule, Outcome& outcome, std::size_t first, std::size_t count, const Effort& effort);
   detail::ExactWindow window_of(const Schedule& schedule, std::size_t first, std::size_t count,
                                 std::int64_t& value) const;
   Schedule with_answer(const Schedule& schedule, std::size_t first, const std::vector<OpId>& ops,
@@ -45,7 +45,7 @@ class WindowSearch {
   std::uint64_t evaluations_ = 0, charged_ = 0;
   IdMap<OpId, std::uint32_t> topological_;  // position
 
-  // Of the schedule that was read last.
+  // The schedule that was read last.
   Timeline timeline_;
   std::vector<OpId> by_start_;
   IdMap<OpId, std::uint32_t> position_;      // in by_start_

@@ -4,12 +4,7 @@
 
 namespace trainyard {
 
-BaechiChannels::BaechiChannels(const Problem& problem, const OpEdges& edges)
-    : problem_(problem),
-      edges_(edges),
-      free_(problem.device_count()),
-      moved_(problem.device_count()),
-      first_arrival_(problem.graph().tensor_count(), kNoArrival) {}
+BaechiChannels::BaechiChannels(const Problem& problem, const OpEdges& edges) : problem_(problem), edges_(edges) {}
 
 Nanoseconds BaechiChannels::arrival(TensorId tensor, DeviceId device) const {
   for (std::uint32_t at = first_arrival_[tensor]; at != kNoArrival; at = arrivals_[at].next)

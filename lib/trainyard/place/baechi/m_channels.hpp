@@ -42,10 +42,10 @@ class BaechiChannels {
 
   const Problem& problem_;
   const OpEdges& edges_;
-  IdMap<DeviceId, Nanoseconds> free_;
-  IdMap<DeviceId, std::int64_t> moved_;  // by sends_
+  IdMap<DeviceId, Nanoseconds> free_{problem_.device_count()};
+  IdMap<DeviceId, std::int64_t> moved_{problem_.device_count()};  // by sends_
   std::int64_t sends_ = 0;
-  IdMap<TensorId, std::uint32_t> first_arrival_;
+  IdMap<TensorId, std::uint32_t> first_arrival_{problem_.graph().tensor_count(), kNoArrival};
   std::vector<Arrival> arrivals_;
 };
 

@@ -8,7 +8,8 @@
 
 #include "trainyard/place/baechi/m_channels.hpp"
 #include "trainyard/place/baechi/m_memory.hpp"
-#include "trainyard/place/groups.hpp"
+#include "trainyard/place/judge/retreat.hpp"
+#include "trainyard/place/kit/groups.hpp"
 
 namespace trainyard {
 namespace {
@@ -17,21 +18,7 @@ namespace {
 class Run {
  public:
   Run(const Problem& problem, const OpEdges& edges, const IdMap<OpId, OpId>& favourite, bool literal, int percent)
-      : problem_(problem),
-        edges_(edges),
-        favourite_(favourite),
-        memory_(problem, literal, percent),
-        channels_(problem, edges),
-        able_(group_devices(problem)),
-        rank_(problem.op_count()),
-        waits_for_(problem.op_count()),
-        unread_(problem.op_count()),
-        group_device_(problem.group_count()),
-        devices_(problem.device_count()),
-        slot_(problem.op_count(), kNoSlot),
-        placement_(problem.op_count()),
-        start_(problem.op_count()),
-        end_(problem.op_count()) {
+      : problem_(problem), edges_(edges), favourite_(favourite), memory_(problem, literal, percent) {
     const std::vector<OpId> order = edges.fifo_order();
     for (std::size_t i = 0; i < order.size(); ++i) rank_[order[i]] = i;
     for (const OpId op : problem.ops()) {
@@ -141,7 +128,7 @@ class Run {
     return sched(child, device) == earliest(child) ? child : OpId::none();
   }
 
-  /// What the free device would start now, if it comes before `limit` in topological order.
+  /// The op that the free device would start now, if it comes before `limit` in topological order.
   OpId nominee(DeviceId device, std::size_t limit) {
     const OpId child = favourite_to_await(device);
     devices_[device].awake = !child.is_none();
@@ -238,17 +225,17 @@ class Run {
   const OpEdges& edges_;
   const IdMap<OpId, OpId>& favourite_;
   BaechiMemory memory_;
-  BaechiChannels channels_;
-  CompressedRows<GroupId, DeviceId> able_;
-  IdMap<OpId, std::size_t> rank_, waits_for_, unread_;
-  IdMap<GroupId, DeviceId> group_device_;
-  IdMap<DeviceId, DeviceState> devices_;
+  BaechiChannels channels_{problem_, edges_};
+  CompressedRows<GroupId, DeviceId> able_{group_devices(problem_)};
+  IdMap<OpId, std::size_t> rank_{problem_.op_count()}, waits_for_{problem_.op_count()}, unread_{problem_.op_count()};
+  IdMap<GroupId, DeviceId> group_device_{problem_.group_count()};
+  IdMap<DeviceId, DeviceState> devices_{problem_.device_count()};
   std::vector<OpId> ready_;  // by rank
-  IdMap<OpId, std::uint32_t> slot_;
+  IdMap<OpId, std::uint32_t> slot_{problem_.op_count(), kNoSlot};
   std::vector<std::uint32_t> free_slots_;
   std::vector<BaechiChannels::Estimate> estimates_;  // slot x device
-  Placement placement_;
-  IdMap<OpId, Nanoseconds> start_, end_;
+  Placement placement_{problem_.op_count()};
+  IdMap<OpId, Nanoseconds> start_{problem_.op_count()}, end_{problem_.op_count()};
   std::vector<OpId> taken_;
   Nanoseconds now_{0};
 };
@@ -259,20 +246,14 @@ BaechiLoop::BaechiLoop(const Problem& problem, const OpEdges& edges, const IdMap
     : problem_(problem), edges_(edges), favourite_(favourite) {}
 
 Schedule BaechiLoop::schedule(const BaechiOptions& options) const {
-  std::optional<Outcome> best;
-  Schedule chosen;
-  for (const int percent : {100, 90, 80, 70, 60, 50}) {
-    Run run{problem_, edges_, favourite_, options.literal, percent};
-    std::vector<OpId> taken = run.run();
+  Evaluator evaluator{problem_};
+  return best_retreat([&](int memory_percent) {
+    Run run{problem_, edges_, favourite_, options.literal, memory_percent};
+    const std::vector<OpId> taken = run.run();
     Schedule schedule = run.schedule();
-    const Outcome outcome = keep_order(problem_, std::move(taken), options.order, schedule);
-    if (!best || outcome < *best) {
-      best = outcome;
-      chosen = std::move(schedule);
-    }
-    if (outcome.excess == Bytes{0} || options.literal) break;
-  }
-  return chosen;
+    const Outcome outcome = keep_order(evaluator, taken, options.order, schedule);
+    return Retreat<Outcome>{std::move(schedule), outcome, outcome.excess == Bytes{0} || options.literal};
+  });
 }
 
 }  // namespace trainyard

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <vector>
-
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/place/baechi/m_edges.hpp"
-#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/judge/plan_order.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 

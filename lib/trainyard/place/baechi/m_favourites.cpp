@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "trainyard/place/ranks.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/solve/linear_program.hpp"
 
 namespace trainyard {
@@ -23,7 +23,7 @@ struct Arc {
   std::uint32_t parent, child;
 };
 
-/// Of our simplex method, over all parts: some seconds.
+/// Limit of the work of our simplex method over all parts: some seconds.
 constexpr std::uint64_t kMostWork = 1'500'000'000;
 
 using Block = std::vector<Arc>;  // by ascending (from, to)
@@ -60,8 +60,14 @@ struct Lengths {
 
 class Relaxation {
  public:
-  Relaxation(const Problem& problem, const OpEdges& edges, LinearSolver solver, std::size_t most_pivots)
-      : edges_(edges), means_(problem), solver_(solver), most_pivots_(most_pivots), cost_(edges.size()) {
+  Relaxation(const Problem& problem, const OpEdges& edges, LinearSolver solver, std::size_t most_pivots,
+             const Effort& effort)
+      : edges_(edges),
+        means_(problem),
+        solver_(solver),
+        most_pivots_(most_pivots),
+        effort_(effort),
+        cost_(edges.size()) {
     for (std::size_t e = 0; e < edges.size(); ++e)
       for (const TensorId tensor : edges.tensors(EdgeId{e})) cost_[EdgeId{e}] += means_.mean(tensor);
     order_ = edges.fifo_order();
@@ -192,6 +198,10 @@ class Relaxation {
     const auto unit = static_cast<double>(std::ranges::max_element(block, {}, &Arc::cost)->cost);
     const auto scaled = [&](ScaledTime time) { return static_cast<double>(time) / unit; };
     const double most = scaled(lengths.full_head.back() - lengths.longest());
+    if (effort_.late()) {
+      missed_ += to_ns(most * unit);
+      return;
+    }
 
     LinearProgram program;
     constexpr double kInfinity = LinearProgram::kInfinity;
@@ -228,7 +238,8 @@ class Relaxation {
 
     const bool clp = solver_ == LinearSolver::clp || (solver_ == LinearSolver::best && has_clp());
     const LinearSolution solution =
-        clp ? solve_by_clp(program) : solve_by_simplex(program, {.most_pivots = most_pivots_, .most_work = work_left_});
+        clp ? solve_by_clp(program, effort_.seconds_left())
+            : solve_by_simplex(program, {.most_pivots = most_pivots_, .most_work = work_left_});
     work_left_ -= std::min(work_left_, solution.work);
     if (solution.status != LinearSolution::Status::optimal) missed_ += to_ns((most + solution.value) * unit);
     if (!solution.feasible) return;
@@ -274,6 +285,7 @@ class Relaxation {
   MeanCosts means_;
   LinearSolver solver_;
   std::size_t most_pivots_;
+  const Effort& effort_;
   IdMap<EdgeId, ScaledTime> cost_;
   std::vector<OpId> order_;
   std::vector<std::uint32_t> children_, parents_;  // by node: edges with a cost
@@ -285,8 +297,8 @@ class Relaxation {
 }  // namespace
 
 RelaxedFavourites relaxed_favourites(const Problem& problem, const OpEdges& edges, LinearSolver solver,
-                                     std::size_t most_pivots) {
-  return Relaxation{problem, edges, solver, most_pivots}.run();
+                                     std::size_t most_pivots, const Effort& effort) {
+  return Relaxation{problem, edges, solver, most_pivots, effort}.run();
 }
 
 IdMap<OpId, OpId> favourite_children(const Problem& problem, const OpEdges& edges, const IdMap<EdgeId, double>& x,

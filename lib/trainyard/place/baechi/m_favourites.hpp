@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/place/baechi/m_edges.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard {
@@ -41,13 +41,15 @@ struct RelaxedFavourites {
 ///    apart; in each part L is what is longest there, and the first rule applies again;
 ///  - an op with one edge in, or out, of x = 0 is one with the op at its other end.
 ///
-/// What is left is solved by a solver, part by part. The optimal x are many. Ours makes of edges whose x does not
+/// The rest is solved by a solver, part by part. The optimal x are many. Ours makes of edges whose x does not
 /// matter favourites as far as the sums leave room, the longest transfers first (ties: the lower edge).
 ///
 /// Our simplex method stops after `most_pivots` in a part, or after some seconds' work in all, counted and not timed:
-/// graphs of many thousand ops reach that. What is not solved then keeps the best x found, and bound < value.
+/// graphs of many thousand ops reach that; and any solver when `effort` is late. What is not solved then keeps the best
+/// x found, and bound < value.
 RelaxedFavourites relaxed_favourites(const Problem& problem, const OpEdges& edges,
-                                     LinearSolver solver = LinearSolver::best, std::size_t most_pivots = 100'000);
+                                     LinearSolver solver = LinearSolver::best, std::size_t most_pivots = 100'000,
+                                     const Effort& effort = Effort{{}});
 
 /// The favourite child of each op, none where it has none: where x < threshold - 1e-9. Beyond 0.5 there may be several:
 /// then that with the least x (ties: the lower edge), one for each child, too.

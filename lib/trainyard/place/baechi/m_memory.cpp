@@ -6,19 +6,11 @@
 namespace trainyard {
 namespace {
 
-constexpr Bytes kUnlimited{std::int64_t{1} << 62};  // more than any sum of sizes
+constexpr Bytes kAnyMemory{std::int64_t{1} << 62};  // more than any sum of sizes
 
 }  // namespace
 
-BaechiMemory::BaechiMemory(const Problem& problem, bool literal, int percent)
-    : problem_(problem),
-      literal_(literal),
-      outputs_(problem.op_count()),
-      passing_(problem.op_count()),
-      need_(problem.op_count()),
-      resident_(problem.group_count()),
-      capacity_(problem.device_count()),
-      used_(problem.device_count()) {
+BaechiMemory::BaechiMemory(const Problem& problem, bool literal, int percent) : problem_(problem), literal_(literal) {
   const Graph& graph = problem.graph();
   for (const OpId op : problem.ops()) {
     Bytes kept{0};
@@ -35,7 +27,7 @@ BaechiMemory::BaechiMemory(const Problem& problem, bool literal, int percent)
   for (const DeviceId device : problem.devices()) {
     const auto memory = problem.cluster().device(device).memory;
     capacity_[device] =
-        memory ? Bytes{memory->count / 100 * percent + memory->count % 100 * percent / 100} : kUnlimited;
+        memory ? Bytes{memory->count / 100 * percent + memory->count % 100 * percent / 100} : kAnyMemory;
   }
 }
 

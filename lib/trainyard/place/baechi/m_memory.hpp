@@ -39,10 +39,11 @@ class BaechiMemory {
   const Problem& problem_;
   bool literal_;
   bool grouped_ = false;
-  IdMap<OpId, Bytes> outputs_, passing_;  // passing: what goes when the last reader has been scheduled
-  IdMap<OpId, Bytes> need_;
-  IdMap<GroupId, Bytes> resident_;
-  IdMap<DeviceId, Bytes> capacity_, used_;
+  IdMap<OpId, Bytes> outputs_{problem_.op_count()},
+      passing_{problem_.op_count()};  // passing: what goes when the last reader has been scheduled
+  IdMap<OpId, Bytes> need_{problem_.op_count()};
+  IdMap<GroupId, Bytes> resident_{problem_.group_count()};
+  IdMap<DeviceId, Bytes> capacity_{problem_.device_count()}, used_{problem_.device_count()};
 };
 
 }  // namespace trainyard

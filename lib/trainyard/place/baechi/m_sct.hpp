@@ -11,6 +11,7 @@ struct MSctOptions {
   LinearSolver solver = LinearSolver::best;
   /// An edge whose x is below this makes a favourite child. The paper rounds at one half; the program's flag is 0.1.
   double threshold = 0.5;
+  Effort effort{{}};  // late: with what the program has found by then
 };
 
 /// Memory-constrained small communication times: m-ETF, but a device that has run an op may wait for the op's favourite
@@ -25,7 +26,7 @@ struct MSctOptions {
 /// communication delays. INRIA/IEEE ETFA 1995. With memory: B. Jeon et al.: Baechi. ACM SoCC 2020.
 Schedule m_sct(const Problem& problem, const MSctOptions& options = {});
 
-/// The same with favourite children of the caller's: none where an op has none.
+/// m_sct() with the caller's favourite children: none where an op has none.
 Schedule m_sct(const Problem& problem, const IdMap<OpId, OpId>& favourite, const BaechiOptions& options);
 
 }  // namespace trainyard

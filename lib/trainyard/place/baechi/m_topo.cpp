@@ -6,23 +6,15 @@
 #include <vector>
 
 #include "trainyard/place/baechi/m_edges.hpp"
-#include "trainyard/place/groups.hpp"
-#include "trainyard/place/memory.hpp"
+#include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
 
 namespace trainyard {
 namespace {
 
 class Walk {
  public:
-  Walk(const Problem& problem, const MTopoOptions& options)
-      : problem_(problem),
-        options_(options),
-        able_(group_devices(problem)),
-        ledger_(problem),
-        need_(problem.group_count()),
-        entry_(problem.group_count()),
-        limit_(problem.device_count()),
-        used_(problem.device_count()) {
+  Walk(const Problem& problem, const MTopoOptions& options) : problem_(problem), options_(options) {
     count_needs();
     set_limits();
   }
@@ -101,13 +93,13 @@ class Walk {
 
   const Problem& problem_;
   MTopoOptions options_;
-  CompressedRows<GroupId, DeviceId> able_;
-  MemoryLedger ledger_;
-  IdMap<GroupId, Bytes> need_;   // what the group adds to a device
-  IdMap<GroupId, Bytes> entry_;  // what it has to have room for
-  bool strict_ = false;          // room is to be left over
+  CompressedRows<GroupId, DeviceId> able_{group_devices(problem_)};
+  MemoryLedger ledger_{problem_};
+  IdMap<GroupId, Bytes> need_{problem_.group_count()};   // what the group adds to a device
+  IdMap<GroupId, Bytes> entry_{problem_.group_count()};  // what it has to have room for
+  bool strict_ = false;                                  // room is to be left over
   Bytes share_;
-  IdMap<DeviceId, Bytes> limit_, used_;
+  IdMap<DeviceId, Bytes> limit_{problem_.device_count()}, used_{problem_.device_count()};
   std::size_t current_ = 0;
   std::vector<DeviceId> candidates_;
 };

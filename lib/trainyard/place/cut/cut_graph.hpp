@@ -23,7 +23,7 @@ struct CutGraph {
   std::size_t size() const { return loads.size(); }
 };
 
-/// What the sides should hold: loads near the targets, bytes never above the limits.
+/// Limits of the sides: loads near the targets, bytes never above the limits.
 struct CutTargets {
   std::array<std::int64_t, 2> loads{};
   std::array<std::int64_t, 2> bytes{};

@@ -1,14 +1,12 @@
 #include "trainyard/place/cut/group_graph.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <tuple>
 #include <utility>
 
-#include "trainyard/place/evaluator.hpp"
-#include "trainyard/place/groups.hpp"
-#include "trainyard/place/plan_order.hpp"
-#include "trainyard/place/ranks.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/judge/retreat.hpp"
+#include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 
 namespace trainyard {
 namespace {
@@ -121,23 +119,15 @@ void settle_groups(const Problem& problem, const GroupGraph& graph, int percent,
 }
 
 Schedule settled_schedule(const Problem& problem, const GroupGraph& graph, const GroupDevices& devices) {
-  const bool memory_binds = memory_may_bind(problem);
-  std::optional<Schedule> best;
-  Outcome least{};
-  for (int percent = 100; percent >= 50; percent -= 10) {
+  Evaluator evaluator{problem};
+  return best_retreat([&](int memory_percent) {
     GroupDevices settled = devices;
-    settle_groups(problem, graph, percent, settled);
+    settle_groups(problem, graph, memory_percent, settled);
     Schedule schedule;
     for (const OpId op : problem.ops()) schedule.placement.push_back(settled[problem.group(op)]);
-    if (!memory_binds) return schedule;
-    const Outcome outcome = simulated_outcome(problem, schedule);
-    if (!best || outcome < least) {
-      best = std::move(schedule);
-      least = outcome;
-    }
-    if (least.excess == Bytes{0}) break;
-  }
-  return std::move(*best);
+    const Outcome outcome = evaluator.memory_binds() ? evaluator.outcome(schedule) : Outcome{};
+    return Retreat<Outcome>{std::move(schedule), outcome, outcome.excess == Bytes{0}};
+  });
 }
 
 }  // namespace trainyard

@@ -2,19 +2,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
-#include "trainyard/place/memory.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
 namespace trainyard {
 
-/// What graph partitioners see of a problem: its colocation groups, and what they send each other.
+/// A problem as graph partitioners see it: its colocation groups, and the times of what they send each other.
 ///
 ///     weight(g, h) = sum over the tensors made in one of them and read in the other of
 ///                    (1 ns + mean transfer time over the ordered pairs of devices)

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
 
 #include "trainyard/place/cut/partitioners.hpp"
 #include "trainyard/place/cut/recursive_bisection.hpp"
-#include "trainyard/place/evaluator.hpp"
-#include "trainyard/place/memory.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
 
 namespace trainyard {
 namespace {
@@ -18,11 +19,30 @@ static_assert(sizeof(idx_t) == sizeof(std::int32_t), "scaled_weights() is for th
 
 std::vector<idx_t> whole(const std::vector<std::uint32_t>& values) { return {values.begin(), values.end()}; }
 
-/// METIS draws from the C library's generator, which the whole process shares.
+/// METIS draws from the C library's generator, and prints on its standard output, which the whole process shares.
 std::mutex& metis_mutex() {
   static std::mutex mutex;
   return mutex;
 }
+
+/// Takes what METIS prints away for as long as it lives: METIS reports parts without vertices on standard output,
+/// amidst the program's own. C++ streams are not concerned.
+class Silence {
+ public:
+  Silence() {
+    if (sink_) stdout = sink_;
+  }
+  ~Silence() {
+    stdout = output_;
+    if (sink_) std::fclose(sink_);
+  }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+ private:
+  std::FILE* const output_ = stdout;
+  std::FILE* const sink_ = std::fopen("/dev/null", "w");
+};
 
 }  // namespace
 
@@ -31,7 +51,7 @@ bool has_metis() { return true; }
 GroupDevices partition_by_metis(const Problem& problem, const GroupGraph& graph, const PartitionerOptions& options) {
   const std::size_t parts = problem.device_count();
   if (parts == 1) return GroupDevices(graph.size(), DeviceId{0});
-  // METIS complains on standard output where it runs out of vertices.
+  // METIS fails where it runs out of vertices.
   if (graph.size() < 4 * parts)
     return bisect_devices(problem, graph, {.imbalance = options.imbalance, .seed = options.seed});
 
@@ -82,6 +102,7 @@ GroupDevices partition_by_metis(const Problem& problem, const GroupGraph& graph,
     neighbours.push_back(0);
     weights.push_back(1);
   }
+  const Silence silence;
   const int result =
       partition(&vertices, &constraints, starts.data(), neighbours.data(), vertex_weights.data(), nullptr,
                 weights.data(), &count, targets.data(), imbalance.data(), settings.data(), &cut, parts_of.data());

@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-/// How good a cut is; less is better.
+/// Cost of a cut, compared in the order of the members; less is better.
 struct CutQuality {
   double beyond = 0;       // bytes above their limits and loads above theirs, as shares of these
   std::int64_t cut = 0;    // weight of the edges between the sides

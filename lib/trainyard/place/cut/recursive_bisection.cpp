@@ -13,19 +13,12 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 
 class Bisection {
  public:
   Bisection(const Problem& problem, const GroupGraph& graph, const BisectionOptions& options)
-      : problem_(problem),
-        graph_(graph),
-        options_(options),
-        memory_(problem),
-        random_(options.seed),
-        vertex_of_(graph.size(), kNone),
-        side_of_(problem.device_count(), kNone),
-        result_(graph.size(), DeviceId::none()) {}
+      : problem_(problem), graph_(graph), options_(options) {}
 
   GroupDevices run() {
     std::vector<DeviceId> devices;
@@ -117,8 +110,8 @@ class Bisection {
     for (std::size_t s = 0; s < 2; ++s)
       for (const DeviceId device : halves[s]) {
         const auto& capacity = problem_.cluster().device(device).memory;
-        if (!capacity || capacity->count > kUnlimited - targets.bytes[s])
-          targets.bytes[s] = kUnlimited;
+        if (!capacity || capacity->count > kMostBytes - targets.bytes[s])
+          targets.bytes[s] = kMostBytes;
         else
           targets.bytes[s] += capacity->count;
       }
@@ -128,11 +121,11 @@ class Bisection {
   const Problem& problem_;
   const GroupGraph& graph_;
   const BisectionOptions& options_;
-  const MemoryLedger memory_;
-  Random random_;
-  IdMap<GroupId, std::uint32_t> vertex_of_;
-  IdMap<DeviceId, std::uint32_t> side_of_;
-  GroupDevices result_;
+  const MemoryLedger memory_{problem_};
+  Random random_{options_.seed};
+  IdMap<GroupId, std::uint32_t> vertex_of_{graph_.size(), kNone};
+  IdMap<DeviceId, std::uint32_t> side_of_{problem_.device_count(), kNone};
+  GroupDevices result_{graph_.size(), DeviceId::none()};
 };
 
 }  // namespace

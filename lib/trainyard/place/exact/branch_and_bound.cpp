@@ -27,9 +27,6 @@ class PlacementSearch {
   PlacementSearch(const ExactModel& model, SearchState& state)
       : model_(model),
         state_(state),
-        realization_(model, state),
-        bound_(model),
-        sequencing_(model, state),
         device_(model.ops, kUnplaced),
         groups_on_(model.devices, 0),
         bytes_(model.devices, 0) {}
@@ -134,9 +131,9 @@ class PlacementSearch {
 
   const ExactModel& model_;
   SearchState& state_;
-  detail::Realization realization_;
-  detail::PlacementBound bound_;
-  detail::Sequencing sequencing_;
+  detail::Realization realization_{model_, state_};
+  detail::PlacementBound bound_{model_};
+  detail::Sequencing sequencing_{model_, state_};
   Tasks tasks_;
   std::vector<std::uint32_t> device_, by_urgency_;
   std::vector<std::uint32_t> groups_on_;

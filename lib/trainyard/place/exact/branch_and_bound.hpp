@@ -57,7 +57,7 @@ struct BranchAndBoundResult {
 /// resources comes next: each is tried. Pruned by heads and tails, by the one-machine bound, and where the same set of
 /// tasks has been scheduled before such that no remaining task could start later.
 ///
-/// What is found is simulated, with the order of the ops as Policy::strict and as Policy::priority: the schedule
+/// Each solution is simulated, with the order of the ops as Policy::strict and as Policy::priority: the schedule
 /// returned is the best of what the simulator confirms. Links in the simulator take transfers in the order in which
 /// they become ready, or by priority without waiting, so a solution of the relaxed problem may be out of reach; then
 /// all strict orders of that placement are tried, and `bound` stays below `value` where none of them is as short.

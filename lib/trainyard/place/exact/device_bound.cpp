@@ -10,7 +10,7 @@ DeviceBound::DeviceBound(const ExactModel& model) : model_(model), group_(model.
     for (const std::uint32_t op : model.group_ops[g]) group_[op] = g;
 }
 
-/// What one device needs for `together_`, which is sorted by descending release; then the header's least k.
+/// The time that one device needs for `together_`, which is sorted by descending release; then the header's least k.
 std::int64_t DeviceBound::join(std::int64_t gap) {
   std::int64_t least = 0;
   for (const Neighbor& n : neighbors_) least = std::max(least, std::min(n.end(), n.remote));

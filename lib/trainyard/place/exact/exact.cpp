@@ -4,29 +4,42 @@
 #include <utility>
 
 #include "trainyard/bound/lower_bounds.hpp"
-#include "trainyard/place/placer.hpp"
+#include "trainyard/place/baechi/m_etf.hpp"
+#include "trainyard/place/list/cpop.hpp"
+#include "trainyard/place/list/critical_path_list.hpp"
+#include "trainyard/place/list/dsc.hpp"
+#include "trainyard/place/list/etf.hpp"
+#include "trainyard/place/list/heft.hpp"
+#include "trainyard/place/list/peft.hpp"
+#include "trainyard/place/simple/simple.hpp"
 #include "trainyard/simulate/simulation.hpp"
 
 namespace trainyard {
 
-std::optional<Schedule> best_quick_schedule(const Problem& problem) {
+std::optional<Schedule> best_quick_schedule(const Problem& problem, const std::function<bool()>& stop) {
   Simulation simulation(problem);
   std::optional<Schedule> best;
   Nanoseconds shortest{};
-  for (const char* name : {"single", "heft", "etf", "critical-path", "cpop", "peft", "dsc", "m-etf"}) {
-    Schedule schedule = find_placer(name).place(problem, {});
+  const auto consider = [&](Schedule schedule) {
     const MemoryPeaks& peaks = simulation.peaks(schedule);
-    if (!peaks.fits || (best && peaks.makespan >= shortest)) continue;
+    if (!peaks.fits || (best && peaks.makespan >= shortest)) return;
     shortest = peaks.makespan;
     best = std::move(schedule);
-  }
+  };
+  consider(place_single(problem));
+  for (Schedule (*place)(const Problem&) :
+       {+[](const Problem& p) { return heft(p); }, +[](const Problem& p) { return etf(p); },
+        +[](const Problem& p) { return critical_path_list(p); }, +[](const Problem& p) { return cpop(p); },
+        +[](const Problem& p) { return peft(p); }, +[](const Problem& p) { return dsc(p); },
+        +[](const Problem& p) { return m_etf(p, {}); }})
+    if (!stop || !stop()) consider(place(problem));
   if (best) best->plan.reset();
   return best;
 }
 
 BranchAndBoundResult exact_schedule(const Problem& problem, std::uint64_t most_nodes,
                                     const std::function<bool()>& stop) {
-  const std::optional<Schedule> start = best_quick_schedule(problem);
+  const std::optional<Schedule> start = best_quick_schedule(problem, stop);
   BranchAndBoundOptions options;
   options.start = start ? &*start : nullptr;
   options.most_nodes = most_nodes > 0 ? most_nodes : 1'000'000 / std::max<std::size_t>(problem.op_count(), 1);
@@ -34,7 +47,7 @@ BranchAndBoundResult exact_schedule(const Problem& problem, std::uint64_t most_n
   // Beyond this the search would only take memory: what is known stays.
   constexpr std::size_t kMostDevices = 128, kMostOps = 20'000;
   BranchAndBoundResult result;
-  if (problem.device_count() <= kMostDevices && problem.op_count() <= kMostOps) {
+  if (problem.device_count() <= kMostDevices && problem.op_count() <= kMostOps && !(stop && stop())) {
     result = branch_and_bound(problem, options);
   } else if (start) {
     result.schedule = *start;
@@ -42,7 +55,7 @@ BranchAndBoundResult exact_schedule(const Problem& problem, std::uint64_t most_n
     result.bound = best_lower_bound(problem).value;
   }
   if (!result.schedule) {
-    result.schedule = find_placer("single").place(problem, {});
+    result.schedule = place_single(problem);
     result.value = Simulation{problem}.makespan(*result.schedule);
     result.bound = best_lower_bound(problem).value;
     result.complete = false;

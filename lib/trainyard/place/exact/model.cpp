@@ -1,10 +1,9 @@
 #include "trainyard/place/exact/model.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "trainyard/bound/chains.hpp"
-#include "trainyard/place/groups.hpp"
+#include "trainyard/place/kit/groups.hpp"
 
 namespace trainyard::detail {
 namespace {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
 
 #include "trainyard/problem/problem.hpp"
@@ -26,7 +25,7 @@ struct ExactWindow {
 /// The problem as branch and bound reads it: plain numbers. Resources are the devices, then the serialized channels.
 struct ExactModel {
   ExactModel(const Problem& problem, const Placement& fixed);
-  /// Of a window: ops are counted within it, and tensors are the problem's.
+  /// The model of a window: ops are counted within it, and tensors are the problem's.
   ExactModel(const Problem& problem, const ExactWindow& window);
 
   static constexpr std::uint32_t kNoTensor = std::numeric_limits<std::uint32_t>::max();
@@ -58,7 +57,7 @@ struct ExactModel {
   std::vector<std::int64_t> group_bytes, capacity;  // resident; of a device (largest number: unlimited)
   std::vector<std::uint32_t> twin;                  // the lowest device that this one is interchangeable with
   bool limited = false;                             // some device has a capacity
-  // Of a window; empty otherwise.
+  // The window's own; empty otherwise.
   std::vector<std::int64_t> arrival, beyond;  // op x device
   std::vector<std::int64_t> available;        // of a resource
   std::vector<std::int64_t> held;             // of a device
@@ -79,7 +78,7 @@ struct ExactModel {
   std::vector<std::uint32_t> add_resources();  // of channels
 };
 
-/// Whether to swap the devices changes nothing: durations, memory, gaps, and the channels of all routes but for their
+/// True if to swap the devices changes nothing: durations, memory, gaps, and the channels of all routes but for their
 /// numbers.
 bool interchangeable(const ExactModel& model, std::size_t a, std::size_t b);
 

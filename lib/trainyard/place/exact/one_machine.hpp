@@ -9,7 +9,7 @@
 
 namespace trainyard::detail {
 
-/// What a unary resource must carry: not before `head`, with `tail` to follow.
+/// A task of a unary resource: not before `head`, with `tail` to follow.
 struct MachineJob {
   std::int64_t head, duration, tail;
 };

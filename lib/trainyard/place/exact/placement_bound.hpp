@@ -11,7 +11,7 @@
 
 namespace trainyard::detail {
 
-/// What no schedule of a placement that is not complete yet can beat: heads and tails with the durations and transfers
+/// Lower bound of all schedules of a partial placement: heads and tails with the durations and transfers
 /// that are decided (DeviceBound where the problem is small enough), Carlier's bound on each resource, and the work
 /// between a head and a tail over all devices.
 class PlacementBound {
@@ -20,7 +20,7 @@ class PlacementBound {
   /// `device` by op, kUnplaced where it is open. Stops early at `limit`.
   std::int64_t operator()(const std::vector<std::uint32_t>& device, std::int64_t limit);
 
-  /// What follows each op at least, of the last call; meaningful where that was below the limit.
+  /// Tails of the ops in the last call; meaningful where that was below the limit.
   const std::vector<std::int64_t>& tails() const { return tail_; }
 
  private:

@@ -14,7 +14,7 @@
 
 namespace trainyard::detail {
 
-/// What the searches of one branch and bound share.
+/// State that the searches of one branch and bound share.
 struct SearchState {
   std::int64_t limit = 0;  // only shorter schedules are of use
   std::uint64_t nodes = 0, most_nodes = 0;

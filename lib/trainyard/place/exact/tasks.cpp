@@ -6,7 +6,7 @@
 namespace trainyard::detail {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNoTask = std::numeric_limits<std::uint32_t>::max();
 
 void link(std::vector<Tasks::Task>& tasks, std::uint32_t from, std::uint32_t to) {
   tasks[from].after.push_back(to);
@@ -28,7 +28,7 @@ void Tasks::build(const ExactModel& model, const std::vector<std::uint32_t>& dev
   }
   std::vector<std::uint32_t> sent(model.devices);  // the transfer of the current tensor to a device
   for (std::uint32_t op = 0; op < ops; ++op) {
-    std::uint32_t tensor = kNone, broadcast = kNone;
+    std::uint32_t tensor = kNoTask, broadcast = kNoTask;
     for (const auto& [of, reader] : model.outputs[op]) {
       if (of == ExactModel::kNoTensor || device[reader] == device[op]) {
         link(tasks, op, reader);
@@ -36,13 +36,13 @@ void Tasks::build(const ExactModel& model, const std::vector<std::uint32_t>& dev
       }
       const std::uint32_t to = device[reader];
       if (of != tensor) {
-        std::ranges::fill(sent, kNone);
+        std::ranges::fill(sent, kNoTask);
         tensor = of;
-        broadcast = kNone;
+        broadcast = kNoTask;
       }
       const auto& route = model.route(device[op], to);
       std::uint32_t& transfer = route.broadcast ? broadcast : sent[to];
-      if (transfer == kNone) {
+      if (transfer == kNoTask) {
         transfer = static_cast<std::uint32_t>(tasks.size());
         tasks.emplace_back().duration = model.transfer(of, device[op], to);
         if (tasks.back().duration > 0) tasks.back().resources = route.resources;

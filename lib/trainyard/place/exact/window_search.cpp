@@ -13,13 +13,7 @@ namespace {
 class WindowPlacements {
  public:
   WindowPlacements(const ExactModel& model, const WindowSearchOptions& options)
-      : model_(model),
-        options_(options),
-        state_{.limit = options.limit, .most_nodes = options.most_nodes, .stop = options.stop},
-        bound_(model),
-        sequencing_(model, state_),
-        device_(model.ops, kUnplaced),
-        bytes_(model.held) {}
+      : model_(model), options_(options), device_(model.ops, kUnplaced), bytes_(model.held) {}
 
   WindowSearchResult run() {
     descend(0, 0);
@@ -76,9 +70,9 @@ class WindowPlacements {
 
   const ExactModel& model_;
   const WindowSearchOptions& options_;
-  SearchState state_;
-  PlacementBound bound_;
-  Sequencing sequencing_;
+  SearchState state_{.limit = options_.limit, .most_nodes = options_.most_nodes, .stop = options_.stop};
+  PlacementBound bound_{model_};
+  Sequencing sequencing_{model_, state_};
   Tasks tasks_;
   std::vector<std::uint32_t> device_;
   std::vector<std::int64_t> bytes_;

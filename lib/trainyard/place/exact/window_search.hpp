@@ -17,7 +17,7 @@ struct WindowSearchOptions {
   std::function<bool()> stop = {};
 };
 
-/// What branch_and_bound's searches say of a window: placements of its ops, and for each the order of ops and
+/// branch_and_bound's searches on a window: placements of its ops, and for each the order of ops and
 /// transfers, so that max over ops of (end + what follows it) is least. Transfers of what is not of the window are not
 /// seen.
 struct WindowAnswer {

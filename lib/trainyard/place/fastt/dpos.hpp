@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
+
 #include "trainyard/place/fastt/dpos_engine.hpp"
-#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/judge/plan_order.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
@@ -10,6 +12,7 @@ namespace trainyard {
 struct DposOptions {
   DposRules rules = {};
   PlanOrder order = PlanOrder::start;
+  std::function<bool()> stop = {};  // asked after each plan: end with the best so far
 };
 
 /// Device placement and operation sequencing, with w(i) the largest time of op i on any device and c(t) the largest

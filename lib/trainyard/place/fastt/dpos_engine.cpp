@@ -1,22 +1,19 @@
 #include "trainyard/place/fastt/dpos_engine.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
-#include <utility>
-
-#include "trainyard/place/groups.hpp"
 
 namespace trainyard::detail {
 namespace {
 
-constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNoLimitBytes = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-DposEngine::DposEngine(const Problem& problem, const DposRules& rules)
+DposEngine::DposEngine(const Problem& problem, const DposRules& rules, Checkpoint checkpoint)
     : problem_(problem),
       rules_(rules),
+      checkpoint_(std::move(checkpoint)),
       devices_(static_cast<std::uint32_t>(problem.device_count())),
       columns_(static_cast<std::uint32_t>(problem.column_count())),
       rates_(static_cast<std::uint32_t>(std::max<std::size_t>(problem.rate_count(), 1))) {
@@ -28,7 +25,7 @@ DposEngine::DposEngine(const Problem& problem, const DposRules& rules)
     const Device& device = problem.cluster().device(from);
     column_.push_back(static_cast<std::uint32_t>(problem.column(from)));
     gap_.push_back(device.gap.count);
-    capacity_.push_back(device.memory ? device.memory->count : kUnlimited);
+    capacity_.push_back(device.memory ? device.memory->count : kNoLimitBytes);
     for (const DeviceId to : problem.devices()) {
       if (from == to) continue;
       const std::size_t pair = from.index() * devices_ + to.index();
@@ -74,7 +71,7 @@ DposEngine::DposEngine(const Problem& problem, const DposRules& rules)
 }
 
 void DposEngine::set_longest(Node node) {
-  std::int64_t longest = 0, shortest = kUnlimited;
+  std::int64_t longest = 0, shortest = kNoLimitBytes;
   for (std::uint32_t column = 0; column < columns_; ++column)
     if (const Nanoseconds time = durations_[node * columns_ + column]; time != Problem::kNever) {
       longest = std::max(longest, time.count);
@@ -148,14 +145,14 @@ void DposEngine::find_path() {
 }
 
 std::int64_t DposEngine::excess(std::uint32_t device, const MemoryLedger::Need& more) const {
-  if (capacity_[device] == kUnlimited) return 0;
+  if (capacity_[device] == kNoLimitBytes) return 0;
   const std::int64_t capacity = capacity_[device] / 100 * percent_ + capacity_[device] % 100 * percent_ / 100;
   MemoryLedger::Need used = used_[device];
   used += more;
   return std::max<std::int64_t>(0, (used.held + used.transient).count - capacity);
 }
 
-/// Of the devices that can take the path's op `from`, the one on which those of the rest of the path that it has room
+/// The device that can take the path's op `from` and on which those of the rest of the path that it has room
 /// for take the least time on average; kNone where none can.
 std::uint32_t DposEngine::critical_device(std::size_t from) {
   __extension__ using Wide = __int128;
@@ -299,6 +296,7 @@ Nanoseconds DposEngine::plan(int memory_percent, Nanoseconds limit) {
   taken_.clear();
   Nanoseconds makespan{0};
   for (const Key& key : keys_) {
+    checkpoint_(devices_);
     find_ready(key.node);
     put(key.node, device_for(key.node));
     taken_.push_back(key.node);

@@ -8,8 +8,9 @@
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/graph/builder.hpp"
-#include "trainyard/place/insertion.hpp"
-#include "trainyard/place/memory.hpp"
+#include "trainyard/place/kit/calendar.hpp"
+#include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard {
@@ -20,7 +21,7 @@ struct DposRules {
   /// The critical path goes on with the successor of the largest rank, as the text says, instead of the largest
   /// transfer time and rank together, which is the longest path.
   bool textual = false;
-  /// Of memory, everything that ops need adds up and is never released; otherwise as in MemoryLedger.
+  /// All memory that ops need adds up and is never released; otherwise as in MemoryLedger.
   bool cumulative = false;
 };
 
@@ -32,7 +33,8 @@ class DposEngine {
  public:
   using Node = std::uint32_t;
 
-  DposEngine(const Problem& problem, const DposRules& rules);
+  /// plan() passes the checkpoint for each op.
+  DposEngine(const Problem& problem, const DposRules& rules, Checkpoint checkpoint = Checkpoint{});
 
   /// Plans on `memory_percent` of each memory. The makespan, or `limit` as soon as it cannot be below; then there is no
   /// plan.
@@ -73,7 +75,6 @@ class DposEngine {
   Nanoseconds duration(Node node, std::uint32_t device) const { return durations_[node * columns_ + column_[device]]; }
   Node add_node(Phase phase, const MemoryLedger::Need& need);
   void add_tensor(Bytes bytes, bool forward, Node producer);
-  MemoryLedger::Need need_of(const OpSpec& spec, Bytes held) const;
   void set_longest(Node node);
 
   void rank_nodes();
@@ -93,6 +94,7 @@ class DposEngine {
 
   const Problem problem_;
   const DposRules rules_;
+  Checkpoint checkpoint_;
   std::uint32_t devices_, columns_, rates_;
   std::vector<std::uint32_t> column_, rate_;                 // by device; by pair
   std::vector<std::int64_t> latency_, gap_, capacity_;       // by pair; by device
@@ -111,7 +113,7 @@ class DposEngine {
   std::vector<MemoryLedger::Need> need_;                     // by group
   std::vector<char> able_;                                   // group x column
 
-  // What replace() did, to be undone.
+  // The last replace(), to be undone.
   struct Undo {
     std::size_t nodes = 0, tensors = 0, inputs = 0, earlier = 0;
     std::vector<Node> order;
@@ -121,7 +123,7 @@ class DposEngine {
     std::vector<Nanoseconds> durations;
   } undo_;
 
-  // Of a plan.
+  // The plan.
   std::int64_t percent_ = 100;
   bool memory_bound_ = false;
   std::vector<Nanoseconds> rank_;

@@ -1,14 +1,13 @@
 #include <algorithm>
 #include <cassert>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "trainyard/place/fastt/dpos_engine.hpp"
-#include "trainyard/transform/op_spec.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 
-// What OS-DPOS changes in a DposEngine.
+// The changes that OS-DPOS makes in a DposEngine.
 namespace trainyard::detail {
 DposEngine::Node DposEngine::add_node(Phase phase, const MemoryLedger::Need& need) {
   const auto node = static_cast<Node>(phase_.size());

@@ -6,6 +6,7 @@
 
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/place/baechi/m_topo.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
 
@@ -13,16 +14,16 @@ namespace trainyard {
 namespace {
 
 Schedule start_of(const Problem& believed, const OsDposOptions& options) {
-  std::vector<GraphSplit> splits = fastt_input(believed, options.input);
-  const Problem input = splits.empty() ? believed : believed.with_splits(splits);
-  if (!splits.empty() && splits.front().parts > 1) return data_parallel_schedule(input, splits.front().parts);
+  const auto replicate = fastt_input(believed, options.input);
+  const Problem input = replicate ? apply_rewrites(believed, {*replicate}) : believed;
+  if (replicate && replicate->replicas > 1) return data_parallel_schedule(input, replicate->replicas);
   Schedule schedule = m_topo(input);
-  schedule.splits = std::move(splits);
+  schedule.rewrites = input.rewrites();
   return schedule;
 }
 
 bool same_strategy(const Schedule& a, const Schedule& b) {
-  return a.placement == b.placement && a.splits == b.splits && a.policy == b.policy && a.priority == b.priority &&
+  return a.placement == b.placement && a.rewrites == b.rewrites && a.policy == b.policy && a.priority == b.priority &&
          a.order == b.order;
 }
 
@@ -46,6 +47,7 @@ StepProfile SimulatedMachine::operator()(const Schedule& schedule) {
   IdMap<OpId, Nanoseconds> times(problem.op_count());
   for (std::size_t step = 0; step < steps_; ++step) {
     for (const OpId op : problem.ops()) {
+      checkpoint_(truth_.device_count());
       const DeviceId device = schedule.placement[op];
       times[op] = noisy(problem.duration(op, device));
       profile.ops.push_back({std::string{problem.graph().name(op)}, device, times[op]});
@@ -75,9 +77,15 @@ Exploration explore(const Problem& problem, const Machine& machine, const Explor
   result.rounds.push_back(start);
   const auto& stop = options.placing.stop;
   while (result.rounds.size() <= options.rounds && !(stop && stop())) {
-    Schedule next = os_dpos(result.costs.believed(problem), options.placing);
+    Schedule next;
+    ExplorationRound round;
+    try {
+      next = os_dpos(result.costs.believed(problem), options.placing);
+      round = run(next, next.plan->makespan);
+    } catch (const OutOfTime&) {  // a strategy that was not measured is none
+      break;
+    }
     const bool same = same_strategy(next, result.best);
-    ExplorationRound round = run(next, next.plan->makespan);
     round.kept = same || round.measured <= result.measured;
     if (round.kept) {
       result.best = std::move(next);

@@ -21,8 +21,10 @@ using Machine = std::function<StepProfile(const Schedule&)>;
 /// times of transfers. Out of memory where the simulation is.
 class SimulatedMachine {
  public:
-  SimulatedMachine(const Problem& truth, double noise, std::uint64_t seed, std::size_t steps = 3)
-      : truth_(truth), noise_(noise), random_(seed), steps_(steps) {}
+  /// Passes the checkpoint for each op of a step.
+  SimulatedMachine(const Problem& truth, double noise, std::uint64_t seed, std::size_t steps = 3,
+                   Checkpoint checkpoint = Checkpoint{})
+      : truth_(truth), noise_(noise), random_(seed), steps_(steps), checkpoint_(std::move(checkpoint)) {}
   StepProfile operator()(const Schedule& schedule);
 
  private:
@@ -32,11 +34,12 @@ class SimulatedMachine {
   double noise_;
   Random random_;
   std::size_t steps_;
+  Checkpoint checkpoint_;
 };
 
 struct ExplorationOptions {
   OsDposOptions placing = {};
-  std::size_t rounds = 10;  // fewer where placing.stop() says so
+  std::size_t rounds = 10;  // fewer where placing.stop() says so, or the machine throws OutOfTime
   double stable = 0.05;     // relative change of the mean of an op time
   bool by_kind = true;      // devices of one kind learn together
 };

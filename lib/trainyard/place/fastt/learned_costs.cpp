@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainyard/transform/op_spec.hpp"
+#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 
 namespace trainyard {
 namespace {

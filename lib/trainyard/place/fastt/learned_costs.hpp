@@ -15,7 +15,7 @@
 
 namespace trainyard {
 
-/// What a machine tells of the steps that it ran with one schedule.
+/// Measurements of the steps that a machine ran with one schedule.
 struct StepProfile {
   struct OpTime {
     std::string op;
@@ -44,7 +44,7 @@ class LearnedCosts {
   /// Devices are those of the problem; `by_kind`: devices of one (named) kind learn together.
   explicit LearnedCosts(const Problem& problem, bool by_kind = true);
 
-  /// What was new in a profile.
+  /// The news of a profile.
   struct Change {
     std::size_t entries = 0;  // op times that had never been measured
     double largest = 0;       // relative change of the mean of any other op time

@@ -1,17 +1,17 @@
 #include "trainyard/place/fastt/os_dpos.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "trainyard/place/groups.hpp"
-#include "trainyard/place/memory.hpp"
+#include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/rewrite/split_op.hpp"
 #include "trainyard/simulate/simulate.hpp"
-#include "trainyard/transform/op_spec.hpp"
-#include "trainyard/transform/parameter_use.hpp"
 
 namespace trainyard {
 namespace {
@@ -31,43 +31,46 @@ std::optional<std::size_t> replica_of(std::string_view name) {
 class SplitSearch {
  public:
   SplitSearch(const Problem& problem, const OsDposOptions& options)
-      : problem_(problem), options_(options), engine_(problem, options.dpos.rules) {}
+      : problem_(problem), options_(options), engine_(problem, options.dpos.rules, Checkpoint{options.stop}) {}
 
-  std::vector<GraphSplit> run() {
+  std::vector<SplitOp> run() {
     const Graph& graph = problem_.graph();
     shortest_ = engine_.plan();
     std::vector<std::pair<Nanoseconds, OpId>> by_time;
     for (const auto node : engine_.scheduled_path()) by_time.emplace_back(engine_.duration(node), OpId{node});
     std::ranges::stable_sort(by_time, std::ranges::greater{}, &std::pair<Nanoseconds, OpId>::first);
-    std::vector<GraphSplit> splits;
+    std::vector<SplitOp> splits;
     std::size_t idle = 0;
-    for (const auto& [time, op] : by_time) {
-      if (idle >= options_.patience || (options_.stop && options_.stop())) break;
-      if (!graph.colocation_group(op).empty() || time == Nanoseconds{0}) continue;
-      const auto split = best_split(op);
-      if (!split) continue;
-      if (split->parts == 0) {
-        ++idle;
-        continue;
+    try {
+      for (const auto& [time, op] : by_time) {
+        if (idle >= options_.patience) break;
+        if (!graph.colocation_group(op).empty() || time == Nanoseconds{0}) continue;
+        const auto split = best_split(op);
+        if (!split) continue;
+        if (split->parts == 0) {
+          ++idle;
+          continue;
+        }
+        idle = 0;
+        engine_.replace(op, split_op_specs(graph, op, split->dimension, split->parts));
+        splits.push_back(*split);
       }
-      idle = 0;
-      engine_.replace(op, split_op_specs(graph, op, split->dimension, split->parts));
-      splits.push_back(*split);
+    } catch (const OutOfTime&) {  // in the middle of an op: what was found before it stays
     }
     return splits;
   }
 
  private:
   /// None where it cannot be split, 0 parts where no split gains.
-  std::optional<GraphSplit> best_split(OpId op) {
+  std::optional<SplitOp> best_split(OpId op) {
     const Graph& graph = problem_.graph();
-    std::optional<GraphSplit> best;
+    std::optional<SplitOp> best;
     for (const SplitDimension dimension : {SplitDimension::batch, SplitDimension::channel}) {
       const std::size_t most = std::min(most_parts(graph, op, dimension), problem_.device_count());
       for (std::size_t parts = 2; parts <= most; ++parts) {
         const std::vector<OpSpec> specs = split_op_specs(graph, op, dimension, parts);
         if (specs.empty()) continue;
-        if (!best) best = GraphSplit{.op = std::string{graph.name(op)}, .parts = 0};
+        if (!best) best = SplitOp{.op = std::string{graph.name(op)}, .parts = 0};
         engine_.replace(op, specs);
         const Nanoseconds makespan = engine_.plan(100, shortest_);
         engine_.restore();
@@ -93,8 +96,7 @@ Schedule data_parallel_schedule(const Problem& problem, std::size_t replicas) {
   const auto able = group_devices(problem);
   IdMap<GroupId, DeviceId> device(problem.group_count());
   IdMap<DeviceId, Bytes> held(problem.device_count());
-  for (std::size_t g = 0; g < problem.group_count(); ++g) {
-    const GroupId group{g};
+  for (const GroupId group : problem.groups()) {
     const auto ops = problem.group_ops(group);
     const auto devices = able[group];
     const auto replica = replica_of(graph.name(ops.front()));
@@ -108,35 +110,36 @@ Schedule data_parallel_schedule(const Problem& problem, std::size_t replicas) {
     device[group] = *std::ranges::min_element(devices, {}, [&](DeviceId each) { return held[each]; });
     for (const OpId op : ops) held[device[group]] += problem.resident_bytes(op);
   }
-  Schedule schedule{.placement = Placement(problem.op_count()), .splits = problem.splits()};
+  Schedule schedule{.placement = Placement(problem.op_count()), .rewrites = problem.rewrites()};
   for (const OpId op : problem.ops()) schedule.placement[op] = device[problem.group(op)];
   return schedule;
 }
 
-std::vector<GraphSplit> fastt_input(const Problem& problem, OsDposOptions::Input input) {
-  if (input == OsDposOptions::Input::graph || !problem.splits().empty() || !trains_parameters(problem.graph()))
-    return {};
-  const std::vector<GraphSplit> replicated{{.op = "", .parts = problem.device_count()}};
+std::optional<Replicate> fastt_input(const Problem& problem, OsDposOptions::Input input) {
+  if (input == OsDposOptions::Input::graph || !problem.rewrites().empty() || !trains_parameters(problem.graph()))
+    return std::nullopt;
+  const Replicate replicated{.replicas = problem.device_count()};
   if (input == OsDposOptions::Input::replicas || problem.device_count() == 1) return replicated;
-  const Problem parallel = problem.with_splits(replicated);
+  const Problem parallel = apply_rewrites(problem, {replicated});
   const Schedule schedule = data_parallel_schedule(parallel, problem.device_count());
   // The ledger too: ops that are believed to take no time hold nothing in simulation.
   MemoryLedger ledger{parallel};
-  for (std::size_t g = 0; g < parallel.group_count(); ++g)
-    ledger.take(GroupId{g}, schedule.placement[parallel.group_ops(GroupId{g}).front()]);
+  for (const GroupId group : parallel.groups())
+    ledger.take(group, schedule.placement[parallel.group_ops(group).front()]);
   if (ledger.total_excess().count == 0 && simulate(parallel, schedule).fits()) return replicated;
-  return {{.op = "", .parts = 1}};
+  return Replicate{.replicas = 1};
 }
 
 Schedule os_dpos(const Problem& problem, const OsDposOptions& options) {
-  std::vector<GraphSplit> splits = fastt_input(problem, options.input);
-  const Problem input = splits.empty() ? problem : problem.with_splits(splits);
+  std::vector<Rewrite> rewrites;
+  if (const auto replicate = fastt_input(problem, options.input)) rewrites.emplace_back(*replicate);
   if (options.split_ops) {
-    const std::vector<GraphSplit> found = SplitSearch{input, options}.run();
-    splits.insert(splits.end(), found.begin(), found.end());
+    const std::vector<SplitOp> found = SplitSearch{apply_rewrites(problem, rewrites), options}.run();
+    rewrites.insert(rewrites.end(), found.begin(), found.end());
   }
-  if (splits.empty()) return dpos(problem, options.dpos);
-  return dpos(problem.with_splits(std::move(splits)), options.dpos);
+  DposOptions plan = options.dpos;
+  plan.stop = options.stop;
+  return dpos(apply_rewrites(problem, rewrites), plan);
 }
 
 }  // namespace trainyard

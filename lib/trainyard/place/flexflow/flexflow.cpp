@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,22 +12,22 @@
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/portable_math.hpp"
-#include "trainyard/place/evaluator.hpp"
 #include "trainyard/place/fastt/os_dpos.hpp"
 #include "trainyard/place/flexflow/placement_chain.hpp"
-#include "trainyard/place/groups.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/simple/expert.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/split_op.hpp"
 #include "trainyard/simulate/edited_simulation.hpp"
-#include "trainyard/transform/op_spec.hpp"
-#include "trainyard/transform/split_op.hpp"
 
 namespace trainyard {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t kCalibrationSamples = 100;
-constexpr std::uint64_t kLongestRound = 1'000, kUnlimited = static_cast<std::uint64_t>(-1);
+constexpr std::uint64_t kLongestRound = 1'000;
 
 /// How an op of the input graph may be split.
 struct Splittable {
@@ -56,15 +54,10 @@ std::vector<Splittable> splittable_ops(const Problem& problem) {
 /// One chain, and the graph that it is on now.
 class StrategySearch {
  public:
-  StrategySearch(const Problem& problem, std::vector<GraphSplit> input, const Placement& start,
+  StrategySearch(const Problem& problem, const std::optional<Replicate>& input, const Placement& start,
                  const FlexFlowOptions& options, const Random& random)
-      : base_(problem),
-        input_splits_(std::move(input)),
-        input_(input_splits_.empty() ? problem : problem.with_splits(input_splits_)),
-        options_(options),
-        random_(random),
-        problem_(std::make_unique<Problem>(input_)) {
-    if (options.splits && problem.splits().empty()) splittable_ = splittable_ops(input_);
+      : input_(input ? apply_rewrites(problem, {*input}) : problem), options_(options), random_(random) {
+    if (options.splits && problem.rewrites().empty()) splittable_ = splittable_ops(input_);
     chain_ = new_chain(*problem_, start);
     find_splittable();
     remember();
@@ -92,7 +85,7 @@ class StrategySearch {
     if (chain_->best_outcome() >= best_outcome_ && !best_.placement.empty()) return;
     best_outcome_ = chain_->best_outcome();
     best_splits_ = splits_;
-    best_ = Schedule{.placement = chain_->best(), .splits = problem_->splits()};
+    best_ = Schedule{.placement = chain_->best(), .rewrites = problem_->rewrites()};
   }
 
   const Schedule& best() const { return best_; }
@@ -100,7 +93,7 @@ class StrategySearch {
   std::uint64_t evaluations() const { return spent_ + chain_->evaluations(); }
 
  private:
-  using Splits = std::map<std::string, GraphSplit>;  // by op
+  using Splits = std::map<std::string, SplitOp>;  // by op
 
   std::unique_ptr<PlacementChain> new_chain(const Problem& problem, const Placement& placement) {
     auto chain = std::make_unique<PlacementChain>(problem, placement, Random{random_.next()});
@@ -110,9 +103,9 @@ class StrategySearch {
   }
 
   std::unique_ptr<Problem> with(const Splits& splits) const {
-    std::vector<GraphSplit> all = input_splits_;
-    for (const auto& [op, split] : splits) all.push_back(split);
-    return std::make_unique<Problem>(all.empty() ? base_ : base_.with_splits(std::move(all)));
+    std::vector<Rewrite> all;
+    for (const auto& [op, split] : splits) all.emplace_back(split);
+    return std::make_unique<Problem>(apply_rewrites(input_, all));
   }
 
   void replace(Splits splits, std::unique_ptr<Problem> problem, const Placement& placement) {
@@ -177,7 +170,8 @@ class StrategySearch {
     replace(std::move(splits), std::move(next), placement_);
   }
 
-  /// What the present placement takes on the graph with the edit made, the new ops placed; none where they cannot be.
+  /// The makespan of the present placement on the graph with the edit made, the new ops placed; none where they cannot
+  /// be.
   std::optional<Nanoseconds> tried(const std::string& op, GraphEdit& edit) {
     if (!edited_) edited_.emplace(*problem_);
     const std::string part = op + "/part";
@@ -234,8 +228,6 @@ class StrategySearch {
                                                                    : kLongestTime;
   }
 
-  const Problem& base_;
-  const std::vector<GraphSplit> input_splits_;
   const Problem input_;
   const FlexFlowOptions& options_;
   Random random_;
@@ -243,7 +235,7 @@ class StrategySearch {
   std::vector<Splittable> splittable_;  // by id
   std::vector<OpId> first_;             // by its number: of what stands for it in the graph as it is
   Splits splits_;
-  std::unique_ptr<Problem> problem_;
+  std::unique_ptr<Problem> problem_{std::make_unique<Problem>(input_)};
   std::unique_ptr<PlacementChain> chain_;   // refers to the problem
   std::uint64_t spent_ = 0;                 // evaluations of chains before, and of splits
   std::optional<EditedSimulation> edited_;  // of the problem
@@ -271,7 +263,7 @@ std::vector<DeviceId> alike_devices(const Problem& problem) {
 }
 
 struct Start {
-  std::vector<GraphSplit> input;
+  std::optional<Replicate> input;
   Placement placement;
 };
 
@@ -280,19 +272,19 @@ struct Start {
 Start data_parallel_start(const Problem& problem, bool splits) {
   const std::vector<DeviceId> devices = alike_devices(problem);
   const auto kind = splits ? OsDposOptions::Input::fitting : OsDposOptions::Input::graph;
-  const std::vector<GraphSplit> input = fastt_input(problem, kind);
-  if (devices.size() < 2 || input.empty() || input.front().parts < 2) return {{}, place_expert(problem).placement};
-  Start start{{{.op = "", .parts = devices.size()}}, {}};
-  const Problem parallel = problem.with_splits(start.input);
+  const auto input = fastt_input(problem, kind);
+  if (devices.size() < 2 || !input || input->replicas < 2) return {{}, place_expert(problem).placement};
+  Start start{Replicate{.replicas = devices.size()}, {}};
+  const Problem parallel = apply_rewrites(problem, {*start.input});
   start.placement = data_parallel_schedule(parallel, devices.size()).placement;
   if (devices.size() == problem.device_count()) return start;
   // Replica r is on device r, and what all share anywhere: the alike devices take their places.
   const auto able = group_devices(parallel);
-  for (std::size_t g = 0; g < parallel.group_count(); ++g) {
-    const auto ops = parallel.group_ops(GroupId{g});
+  for (const GroupId group : parallel.groups()) {
+    const auto ops = parallel.group_ops(group);
     const DeviceId wanted = devices[start.placement[ops.front()].index() % devices.size()];
-    const bool there = std::ranges::binary_search(able[GroupId{g}], wanted);
-    for (const OpId op : ops) start.placement[op] = there ? wanted : able[GroupId{g}].front();
+    const bool there = std::ranges::binary_search(able[group], wanted);
+    for (const OpId op : ops) start.placement[op] = there ? wanted : able[group].front();
   }
   return start;
 }
@@ -300,10 +292,10 @@ Start data_parallel_start(const Problem& problem, bool splits) {
 Placement random_placement(const Problem& problem, Random& random) {
   const auto able = group_devices(problem);
   Placement placement(problem.op_count());
-  for (std::size_t g = 0; g < problem.group_count(); ++g) {
-    const auto devices = able[GroupId{g}];
+  for (const GroupId group : problem.groups()) {
+    const auto devices = able[group];
     const DeviceId device = devices[random.below(devices.size())];
-    for (const OpId op : problem.group_ops(GroupId{g})) placement[op] = device;
+    for (const OpId op : problem.group_ops(group)) placement[op] = device;
   }
   return placement;
 }
@@ -318,10 +310,8 @@ std::uint64_t flexflow_budget(const Problem& problem) {
 Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const PlaceOptions& run) {
   using From = FlexFlowOptions::Start;
   if (problem.op_count() == 0) return {};
-  const auto begin = Clock::now();
-  const std::uint64_t budget = run.budget.evaluations ? *run.budget.evaluations
-                               : run.budget.seconds   ? kUnlimited
-                                                      : flexflow_budget(problem);
+  const Effort effort{run.budget.given() ? run.budget : Budget{.evaluations = flexflow_budget(problem)}, run.stop};
+  const std::uint64_t budget = effort.left();
   std::vector<From> starts{options.start};
   if (options.start == From::both) starts = {From::data_parallel, From::random};
   const Nanoseconds bound = best_lower_bound(problem).value;
@@ -330,18 +320,14 @@ Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const 
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const double part = static_cast<double>(i + 1) / static_cast<double>(starts.size());
-    const std::uint64_t end = budget == kUnlimited ? kUnlimited : budget * (i + 1) / starts.size();
+    const std::uint64_t end = budget == Effort::kUnlimited ? budget : budget * (i + 1) / starts.size();
     const std::uint64_t round = std::clamp<std::uint64_t>(
-        (budget == kUnlimited ? kLongestRound * 100 : budget) / starts.size() / 100, 1, kLongestRound);
-    const auto over = [&](std::uint64_t evaluations) {
-      if (evaluations >= end || (run.stop && run.stop())) return true;
-      return run.budget.seconds &&
-             std::chrono::duration<double>(Clock::now() - begin).count() >= part * *run.budget.seconds;
-    };
+        (budget == Effort::kUnlimited ? kLongestRound * 100 : budget) / starts.size() / 100, 1, kLongestRound);
+    const auto over = [&](std::uint64_t evaluations) { return evaluations >= end || effort.late(part); };
     Random random = Random::stream(run.seed, i);
-    Start start = starts[i] == From::data_parallel ? data_parallel_start(problem, run.splits)
+    Start start = starts[i] == From::data_parallel ? data_parallel_start(problem, run.rewrites)
                                                    : Start{{}, random_placement(problem, random)};
-    StrategySearch search{problem, std::move(start.input), start.placement, options, random};
+    StrategySearch search{problem, start.input, start.placement, options, random};
     if (!over(before)) search.calibrate();
     for (std::uint64_t next = search.evaluations() + round; !over(before + search.evaluations());) {
       search.step();

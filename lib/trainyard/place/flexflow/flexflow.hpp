@@ -10,11 +10,11 @@
 namespace trainyard {
 
 struct FlexFlowOptions {
-  /// What the chain starts from: data parallelism, one replica for each device of the fastest kind (where the graph is
+  /// The chain's first state: data parallelism, one replica for each device of the fastest kind (where the graph is
   /// not one of training, or replicas do not fit, the placement that an expert would make of the graph as it is); a
   /// random placement of the graph as it is; or both, each with half of the budget.
   enum class Start : std::uint8_t { both, data_parallel, random } start = Start::both;
-  /// How little a worse state is liked (PlacementChain); none: such that 3 of 10 worse ones are taken at first.
+  /// Inverse temperature (PlacementChain); none: calibrated such that 3 of 10 worse states are taken at first.
   std::optional<double> beta = {};
   /// Whether proposals split convolutions and products, in as many parts as there are devices at most, along their
   /// batch or their channel dimension, and take splits back: one in 100.
@@ -38,7 +38,8 @@ struct FlexFlowOptions {
 /// Z. Jia, M. Zaharia, A. Aiken: Beyond data and model parallelism for deep neural networks. MLSys 2019.
 Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const PlaceOptions& run);
 
-/// What flexflow does without a budget: 100 proposals for each op, of 2 million ops altogether at most; at least 1,000.
+/// The budget of flexflow where none is given: 100 proposals for each op, of 2 million ops altogether at most; at least
+/// 1,000.
 std::uint64_t flexflow_budget(const Problem& problem);
 
 }  // namespace trainyard

@@ -4,13 +4,14 @@
 #include <cmath>
 
 #include "trainyard/core/portable_math.hpp"
-#include "trainyard/place/evaluator.hpp"
-#include "trainyard/place/groups.hpp"
+#include "trainyard/core/statistics.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/groups.hpp"
 
 namespace trainyard {
 namespace {
 
-constexpr double kPropagate = 0.25;
+constexpr double kSpreadChance = 0.25;
 
 }  // namespace
 
@@ -21,8 +22,8 @@ PlacementChain::PlacementChain(const Problem& problem, const Placement& start, R
       random_(random),
       delta_(problem, Schedule{.placement = start}),
       best_(start) {
-  for (std::size_t g = 0; g < problem.group_count(); ++g)
-    if (able_[GroupId{g}].size() > 1) movable_.push_back(GroupId{g});
+  for (const GroupId group : problem.groups())
+    if (able_[group].size() > 1) movable_.push_back(group);
   current_ = {excess(), delta_.makespan()};
   best_outcome_ = current_;
 }
@@ -46,9 +47,7 @@ double PlacementChain::calibrated_beta(std::size_t samples) {
     delta_.reject();
   }
   if (harms.empty()) return kGreedy;
-  const auto middle = harms.begin() + static_cast<std::ptrdiff_t>(harms.size() / 2);
-  std::ranges::nth_element(harms, middle);
-  return -portable_log(kTaken) / *middle;
+  return -portable_log(kTaken) / upper_quantile_of(std::move(harms));
 }
 
 GroupId PlacementChain::random_neighbour(GroupId group) {
@@ -73,13 +72,13 @@ bool PlacementChain::propose() {
     for (const OpId op : problem_.group_ops(each))
       if (std::ranges::find(moving_, op) == moving_.end()) moving_.push_back(op);
   };
-  if (propagation_ && random_.chance(kPropagate)) {  // the group's device spreads from neighbour to neighbour
+  if (propagation_ && random_.chance(kSpreadChance)) {  // the group's device spreads from neighbour to neighbour
     target_ = placement[problem_.group_ops(group).front()];
     do {
       group = random_neighbour(group);
       if (!std::ranges::binary_search(able_[group], target_)) break;
       if (placement[problem_.group_ops(group).front()] != target_) add(group);
-    } while (random_.chance(kPropagate));
+    } while (random_.chance(kSpreadChance));
     std::ranges::sort(moving_);
     return !moving_.empty();
   }

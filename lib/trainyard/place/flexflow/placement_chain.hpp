@@ -7,7 +7,7 @@
 
 #include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/random.hpp"
-#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/judge/outcome.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/simulate/delta.hpp"
@@ -28,7 +28,7 @@ namespace trainyard {
 /// Ours: where memory may bind, a state with more bytes beyond the capacities is never taken, one with fewer always.
 class PlacementChain {
  public:
-  /// What `beta` may be besides a number.
+  /// The inverse temperature without end.
   static constexpr double kGreedy = -1;  // no worse state is ever taken
 
   PlacementChain(const Problem& problem, const Placement& start, Random random);
@@ -37,7 +37,7 @@ class PlacementChain {
   /// taken at first.
   double calibrated_beta(std::size_t samples);
   void set_beta(double beta) { beta_ = beta; }
-  /// Whether a step may give the group's neighbours its device: at each with the probability 1/4, again and again.
+  /// True if a step may give the group's neighbours its device: at each with the probability 1/4, again and again.
   void set_propagation(bool yes) { propagation_ = yes; }
   /// Keeps the scale of costs at this value.
   void fix_scale(Nanoseconds scale) { fixed_scale_ = scale; }

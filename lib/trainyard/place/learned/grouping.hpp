@@ -4,7 +4,7 @@
 
 namespace trainyard::learned {
 
-/// How ops are merged before they are placed (transform/merge_colocate.hpp).
+/// Limits of the groups that ops are merged into before they are placed (rewrite/merge_colocate.hpp).
 struct Grouping {
   std::size_t most = 128;  // groups
   /// A group's run time, at most this many times an even share of all; 0: no limit, as published, which leaves most of

@@ -34,6 +34,5 @@ class HierarchicalNetwork : public PolicyNetwork<Scalar> {
 };
 
 extern template class HierarchicalNetwork<float>;
-extern template class HierarchicalNetwork<double>;
 
 }  // namespace trainyard::learned

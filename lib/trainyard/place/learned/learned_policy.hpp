@@ -14,7 +14,7 @@
 
 namespace trainyard {
 
-/// What a learned placer has learned, and from what: what a policy file holds.
+/// The weights of a learned placer and their training, as a policy file holds them.
 struct LearnedPolicy {
   struct Weights {
     std::string name;

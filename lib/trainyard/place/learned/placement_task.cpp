@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "trainyard/place/learned/walk.hpp"
+#include "trainyard/place/learned/placement_walk.hpp"
 #include "trainyard/place/simple/expert.hpp"
 #include "trainyard/place/simple/simple.hpp"
 
@@ -55,7 +55,7 @@ Devices devices_of(const PlacementTask& task, const Schedule& schedule) {
   return devices;
 }
 
-/// What no device can exceed, with everything on it and every tensor there twice, needs no look at the memory.
+/// Memory needs no look where no device can exceed it with everything on it and every tensor there twice.
 bool may_exceed_memory(const Problem& problem) {
   const Graph& graph = problem.graph();
   double most = 0;
@@ -120,7 +120,7 @@ PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& groupin
   for (double& time : load) time *= all > 0 ? static_cast<double>(devices()) / all : 0;
   sets = learn::Reachability{children};
   if (size() == 0) return;
-  Evaluator evaluator{*this};
+  PlacementCosts evaluator{*this};
   for (auto* place : {place_single, place_round_robin, place_expert}) {
     Devices candidate = devices_of(*this, place(problem));
     const double cost = evaluator.cost(candidate);
@@ -147,18 +147,18 @@ double memory_penalty(const PlacementTask& task, const MemoryPeaks& peaks) {
   return kPenaltyPerByte * excess;
 }
 
-Evaluator::Evaluator(const PlacementTask& task) : task_(&task), simulation_(task.problem) {}
+PlacementCosts::PlacementCosts(const PlacementTask& task) : task_(&task), simulation_(task.problem) {}
 
-double Evaluator::cost(const Devices& devices) {
+double PlacementCosts::cost(const Devices& devices) {
   const Schedule schedule{.placement = task_->placement(devices)};
   if (!task_->may_exceed) return static_cast<double>(simulation_.makespan(schedule).count);
   const MemoryPeaks& peaks = simulation_.peaks(schedule);
   return static_cast<double>(peaks.makespan.count) + memory_penalty(*task_, peaks);
 }
 
-std::vector<double> Evaluator::costs_on_the_way(const Devices& start, const Devices& devices,
-                                                std::span<const std::uint32_t> order) {
-  Walk walk{*task_, start};
+std::vector<double> PlacementCosts::costs_on_the_way(const Devices& start, const Devices& devices,
+                                                     std::span<const std::uint32_t> order) {
+  PlacementWalk walk{*task_, start};
   std::vector<double> costs{walk.cost()};
   for (const std::uint32_t group : order) {
     const bool moves = devices[group] != start[group];

@@ -5,21 +5,20 @@
 #include <span>
 #include <vector>
 
-#include "trainyard/core/id.hpp"
 #include "trainyard/learn/reachability.hpp"
 #include "trainyard/place/learned/group_features.hpp"
 #include "trainyard/place/learned/grouping.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
+#include "trainyard/rewrite/merge_colocate.hpp"
 #include "trainyard/simulate/simulation.hpp"
-#include "trainyard/transform/merge_colocate.hpp"
 
 namespace trainyard::learned {
 
 /// A device for each group, by number.
 using Devices = std::vector<std::uint32_t>;
 
-/// A problem as a learned placer sees it: ops merged into groups (transform/merge_colocate.hpp), which are visited in
+/// A problem as a learned placer sees it: ops merged into groups (rewrite/merge_colocate.hpp), which are visited in
 /// topological order of their first ops.
 struct PlacementTask {
   explicit PlacementTask(const Problem& problem, const Grouping& grouping = {});
@@ -34,7 +33,7 @@ struct PlacementTask {
   Problem problem;
   OpGroups groups;
   learn::RowLists parents, children;  // groups that send to, and receive from, each group
-  /// Of each group and each of its parents and children the time that their transfers take, over that of all its
+  /// The time of the transfers between each group and each of its parents and children, over that of all its
   /// transfers and its run time.
   std::vector<std::vector<double>> from_parents, to_children;
   std::vector<double> load;   // run time of each group over what each device has of an even split
@@ -43,7 +42,7 @@ struct PlacementTask {
   learn::Matrix<double> features;     // group_features()
   std::vector<std::uint8_t> may_run;  // group x device
   bool may_exceed = false;            // there may be placements that do not fit
-  /// What an episode starts from, and the least that a placer returns: the best of everything on one device, ops
+  /// The start of an episode, and the least that a placer returns: the best of everything on one device, ops
   /// dealt in turn, and the expert's, as far as groups allow.
   Devices start;
   double start_cost = 0;
@@ -53,9 +52,9 @@ struct PlacementTask {
 double memory_penalty(const PlacementTask& task, const MemoryPeaks& peaks);
 
 /// Simulated step time in ns, and the penalty for memory. One per thread.
-class Evaluator {
+class PlacementCosts {
  public:
-  explicit Evaluator(const PlacementTask& task);
+  explicit PlacementCosts(const PlacementTask& task);
 
   double cost(const Devices& devices);
   /// Costs on the way from `start` to `devices`, one group after the other in `order`: order.size() + 1 numbers, the

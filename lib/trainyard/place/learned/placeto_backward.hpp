@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "trainyard/learn/policy_gradient.hpp"
 #include "trainyard/place/learned/placeto_layers.hpp"
 

@@ -11,7 +11,7 @@
 
 namespace trainyard::learned {
 
-/// What the policy knows of the graph around the group that it places.
+/// Variants of the embedding of the graph around the group that the policy places.
 enum class Embedding : std::uint8_t {
   messages,     // rounds of messages, then pooling of ancestors, descendants and parallel groups: Placeto
   aggregator,   // ablation: the features of all groups pooled into one vector
@@ -32,13 +32,13 @@ struct PlacetoSizes {
   std::size_t device_features() const;
 };
 
-/// What is known of a device where a group is to go to: its load with what is on it now, without the group, and that of
+/// Features of a device where a group is to go to: its load with what is on it now, without the group, and that of
 /// the groups parallel to it alone, over the sum of all; of the group's transfers those
 /// with it, from parents and to children; whether the group is there; and the group's static features.
 inline constexpr std::size_t kDeviceFeatures = 5 + kStaticFeatures;
-/// With look_ahead besides: what a move of the group there would save (Walk::gain), all others staying where they are
-/// now, on two scales, and how far that is from the most that any device saves, each squashed to -1 to 1; and what the
-/// groups on it would hold, this one too, over its memory, at most 1.
+/// With look_ahead besides: what a move of the group there would save (PlacementWalk::gain), all others staying where
+/// they are now, on two scales, and how far that is from the most that any device saves, each squashed to -1 to 1; and
+/// what the groups on it would hold, this one too, over its memory, at most 1.
 inline constexpr std::size_t kLookFeatures = 4;
 
 inline std::size_t PlacetoSizes::device_features() const { return kDeviceFeatures + (look_ahead ? kLookFeatures : 0); }

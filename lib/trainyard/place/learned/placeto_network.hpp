@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include "trainyard/place/learned/placeto_layers.hpp"
 
 namespace trainyard::learned {
@@ -45,23 +43,16 @@ class PlacetoNetwork : public PolicyNetwork<Scalar> {
   void add_gradients(const Trial& trial, const PlacementTask& task, std::span<const double> weights, double bonus,
                      learn::Gradients<Scalar>& gradients) const override;
 
-  // The same over again on a tape, for tests.
-  /// The logits of every decision: steps x devices.
-  learn::Matrix<Scalar> logits(const Trial& trial) const;
-  void add_gradients_by_tape(const Trial& trial, std::span<const double> weights, double bonus,
-                             learn::Gradients<Scalar>& gradients) const;
-
   const PlacetoSizes& sizes() const { return sizes_; }
+  const PlacetoLayers& layers() const { return layers_; }
 
  private:
   using Record = PlacetoRecord<Scalar>;
-  learn::Variable logits(learn::Tape<Scalar>& tape, const Record& record) const;
 
   PlacetoSizes sizes_;
   PlacetoLayers layers_;
 };
 
 extern template class PlacetoNetwork<float>;
-extern template class PlacetoNetwork<double>;
 
 }  // namespace trainyard::learned

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "trainyard/learn/policy_gradient.hpp"
+#include "trainyard/place/learned/placement_walk.hpp"
 #include "trainyard/place/learned/placeto_layers.hpp"
-#include "trainyard/place/learned/walk.hpp"
 
 namespace trainyard::learned {
 
@@ -24,8 +24,6 @@ class PlacetoRollout {
         parameters_(parameters),
         task_(task),
         record_(record),
-        nodes_(task.size()),
-        width_(kStaticFeatures + 1 + 2 * sizes.devices),
         values_(nodes_ * width_, Scalar{0}),
         version_x_(nodes_),
         version_e_(nodes_),
@@ -168,7 +166,7 @@ class PlacetoRollout {
     if (!walk_) return;
     const auto allowed = task_.allowed(node);
     for (std::uint32_t device = 0; device < sizes_.devices; ++device)
-      gains_[device] = allowed[device] ? walk_->gain(node, device) : -Walk::kMostLoss;
+      gains_[device] = allowed[device] ? walk_->gain(node, device) : -PlacementWalk::kMostLoss;
     const double most_gain = *std::ranges::max_element(gains_);
     const auto squash = [](double x) { return x / (1 + std::abs(x)); };
     for (std::uint32_t device = 0; device < sizes_.devices; ++device) {
@@ -262,7 +260,7 @@ class PlacetoRollout {
   const learn::Parameters<Scalar>& parameters_;
   const PlacementTask& task_;
   PlacetoRecord<Scalar>& record_;
-  std::size_t nodes_, width_;
+  std::size_t nodes_ = task_.size(), width_ = kStaticFeatures + 1 + 2 * sizes_.devices;
   std::vector<Scalar> values_;  // features now: node x width
   std::vector<std::uint32_t> version_x_, version_e_;
   std::vector<std::vector<std::uint32_t>> version_[2];  // of each round, the row of each node
@@ -270,7 +268,7 @@ class PlacetoRollout {
   std::vector<std::uint8_t> stale_;
   std::vector<double> loads_, bytes_;  // of each device now
   std::vector<double> gains_;          // of the current group on each device
-  std::optional<Walk> walk_;
+  std::optional<PlacementWalk> walk_;
   GrowingRows<Scalar> whole_;
 };
 

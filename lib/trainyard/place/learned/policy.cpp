@@ -119,7 +119,7 @@ Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy) {
   const auto network = network_of(policy);
   const learned::PlacementTask task{problem, policy.grouping};
   if (task.size() == 0) return {.placement = Placement(0), .placer = policy.placer};
-  learned::Evaluator evaluator{task};
+  learned::PlacementCosts evaluator{task};
   return {.placement = task.placement(learned::decide_in_passes(*network, task, evaluator)), .placer = policy.placer};
 }
 

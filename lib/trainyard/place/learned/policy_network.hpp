@@ -36,7 +36,7 @@ class PolicyNetwork {
   virtual std::unique_ptr<Trial> run(const PlacementTask& task, Random* random,
                                      std::span<const std::uint32_t> order = {},
                                      std::span<const std::uint32_t> start = {}) const = 0;
-  /// Whether decisions depend on the start.
+  /// True if decisions depend on the start.
   virtual bool improves_a_start() const { return false; }
   /// Adds to `gradients` the derivative by the parameters of sum over the decisions of
   ///     -weight log p(action) - bonus entropy(p)

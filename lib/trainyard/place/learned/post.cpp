@@ -20,7 +20,7 @@ struct Sample {
 class Post {
  public:
   Post(const PlacementTask& task, const PostOptions& options)
-      : task_(task), options_(options), evaluator_(task), random_(Random::stream(options.seed, 0x73)) {
+      : task_(task), options_(options), costs_(task), random_(Random::stream(options.seed, 0x73)) {
     logits_.add_zero("logits", task.size(), task.devices());
     result_.best.push_back(task.start);
     result_.best_cost.push_back(task.start_cost);
@@ -29,7 +29,7 @@ class Post {
   TrainResult run() {
     learn::Adam<double> adam{logits_};
     std::vector<Sample> period;
-    for (std::size_t update = 0; update < options_.updates; ++update) {
+    for (std::size_t update = 0; update < options_.updates && !(options_.stop && options_.stop()); ++update) {
       std::vector<Sample> samples = draw();
       const auto then = all_probabilities();
       for (std::size_t i = 0; i < options_.proximal; ++i) {
@@ -63,7 +63,7 @@ class Post {
     for (Sample& sample : samples) {
       for (std::size_t group = 0; group < task_.size(); ++group)
         sample.devices.push_back(static_cast<std::uint32_t>(learn::draw(p[group], random_)));
-      sample.cost = evaluator_.cost(sample.devices);
+      sample.cost = costs_.cost(sample.devices);
       mean += sample.cost / static_cast<double>(samples.size());
       ++result_.episodes;
       ++result_.evaluations;
@@ -115,7 +115,7 @@ class Post {
 
   const PlacementTask& task_;
   const PostOptions& options_;
-  Evaluator evaluator_;
+  PlacementCosts costs_;
   Random random_;
   learn::Parameters<double> logits_;
   TrainResult result_;

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "trainyard/place/learned/train.hpp"
 
@@ -27,6 +26,7 @@ struct PostOptions {
   double rate = 0.02;        // Adam
   double least = 0.002;      // no device's probability falls below it by a cross-entropy step
   std::uint64_t seed = 1;
+  std::function<bool()> stop = {};  // asked before each update: end with the best so far
 };
 
 /// The best placement seen; at worst the task's start.

@@ -42,6 +42,5 @@ class RnnNetwork : public PolicyNetwork<Scalar> {
 };
 
 extern template class RnnNetwork<float>;
-extern template class RnnNetwork<double>;
 
 }  // namespace trainyard::learned

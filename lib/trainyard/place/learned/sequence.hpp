@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "trainyard/place/learned/rnn_network.hpp"
@@ -14,7 +13,7 @@ SequenceToSequence SequenceToSequence::make(learn::Parameters<Scalar>& parameter
   made.choices = choices;
   made.embedding = learn::Dense::make(parameters, "embedding", in, width, random);
   made.encoder = learn::LstmCell::make(parameters, "encoder", width, width, random);
-  // What the decoder reads: the row, and the last choice (one more for the first step).
+  // Input of the decoder: the row, and the last choice (one more for the first step).
   made.decoder = learn::LstmCell::make(parameters, "decoder", width + choices + 1, width, random);
   made.attention = learn::Attention::make(parameters, "attention", width, width, width, random);
   made.output = learn::Dense::make(parameters, "output", 2 * width, choices, random);

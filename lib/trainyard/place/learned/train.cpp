@@ -6,24 +6,13 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <thread>
 #include <utility>
 
+#include "trainyard/core/parallel.hpp"
 #include "trainyard/learn/adam.hpp"
 
 namespace trainyard::learned {
 namespace {
-
-/// Calls work(i, thread) for i < count, thread t taking i = t, t + threads, ...
-template <class Work>
-void for_each(std::size_t count, unsigned threads, const Work& work) {
-  const auto share = [&](unsigned thread) {
-    for (std::size_t i = thread; i < count; i += threads) work(i, thread);
-  };
-  std::vector<std::jthread> others;
-  for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(share, thread);
-  share(0);
-}
 
 struct Episode {
   std::size_t task = 0;
@@ -46,13 +35,7 @@ struct Episode {
 class Trainer {
  public:
   Trainer(PolicyNetwork<float>& policy, std::span<const PlacementTask> tasks, const TrainOptions& options)
-      : policy_(policy),
-        tasks_(tasks),
-        options_(options),
-        threads_(std::max(1U, options.threads ? options.threads : std::thread::hardware_concurrency())),
-        evaluators_(threads_ * tasks.size()),
-        past_(2 * tasks.size()),
-        adam_(policy.parameters) {
+      : policy_(policy), tasks_(tasks), options_(options), costs_(threads_ * tasks.size()), past_(2 * tasks.size()) {
     for (const PlacementTask& task : tasks) {
       result_.best.push_back(task.start);
       result_.best_cost.push_back(task.start_cost);
@@ -79,7 +62,7 @@ class Trainer {
   void decide_once() {
     if (result_.updates == 0) return;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      Evaluator evaluator{tasks_[i]};
+      PlacementCosts evaluator{tasks_[i]};
       const Devices devices = decide_in_passes(policy_, tasks_[i], evaluator);
       ++result_.episodes;
       ++result_.evaluations;
@@ -113,7 +96,7 @@ class Trainer {
     // A few tasks at a time, so that each has episodes to be compared with.
     const std::size_t several = std::min(tasks_.size(), std::max<std::size_t>(1, options_.episodes / 4));
     std::vector<Episode> episodes(options_.episodes);
-    for_each(episodes.size(), threads_, [&](std::size_t i, unsigned thread) {
+    parallel_for(threads_, episodes.size(), [&](std::size_t i, unsigned thread) {
       episodes[i].task = (update * several + i % several) % tasks_.size();
       episodes[i].from_best = options_.from_best && policy_.improves_a_start() && i / several % 2 == 1;
       run_episode(episodes[i], update * options_.episodes + i, thread);
@@ -122,7 +105,7 @@ class Trainer {
     keep_policy();
     set_weights(episodes);
     const double bonus = between(options_.first_bonus, options_.last_bonus, share);
-    for_each(episodes.size(), threads_, [&](std::size_t i, unsigned) {
+    parallel_for(threads_, episodes.size(), [&](std::size_t i) {
       Episode& episode = episodes[i];
       episode.gradients = learn::zero_gradients(policy_.parameters);
       policy_.add_gradients(*episode.trial, tasks_[episode.task], episode.weights, bonus, episode.gradients);
@@ -143,7 +126,7 @@ class Trainer {
 
   void run_episode(Episode& episode, std::size_t number, unsigned thread) {
     const PlacementTask& task = tasks_[episode.task];
-    auto& evaluator = evaluators_[thread * tasks_.size() + episode.task];
+    auto& evaluator = costs_[thread * tasks_.size() + episode.task];
     if (!evaluator) evaluator.emplace(task);
     Random random = Random::stream(options_.seed, number);
     const Devices& start = episode.from_best ? result_.best[episode.task] : task.start;
@@ -235,10 +218,10 @@ class Trainer {
   PolicyNetwork<float>& policy_;
   std::span<const PlacementTask> tasks_;
   const TrainOptions& options_;
-  unsigned threads_;
-  std::vector<std::optional<Evaluator>> evaluators_;   // thread x task
+  unsigned threads_ = thread_count(options_.threads);
+  std::vector<std::optional<PlacementCosts>> costs_;   // thread x task
   std::vector<std::deque<std::vector<double>>> past_;  // returns of each task's last episodes, by start
-  learn::Adam<float> adam_;
+  learn::Adam<float> adam_{policy_.parameters};
   std::optional<learn::Parameters<float>> kept_;
   double kept_sum_ = 0;
   TrainResult result_;
@@ -246,7 +229,7 @@ class Trainer {
 
 }  // namespace
 
-Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask& task, Evaluator& evaluator,
+Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask& task, PlacementCosts& evaluator,
                          std::span<const std::uint32_t> order) {
   Devices best = task.start, now = task.start;
   double least = task.start_cost;

@@ -20,11 +20,11 @@ namespace trainyard::learned {
 /// each task counts as a placement seen.
 TrainResult train(PolicyNetwork<float>& policy, std::span<const PlacementTask> tasks, const TrainOptions& options);
 
-/// What a policy makes of a task without chance and without a search: passes from the start on, each from where the
+/// The placement that a policy makes without chance and without a search: passes from the start on, each from where the
 /// last one ended, until one changes nothing, at most kPasses; then the best of the start and of what passes ended
 /// with. One pass of a network that does not improve a start.
 inline constexpr int kPasses = 4;
-Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask& task, Evaluator& evaluator,
+Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask& task, PlacementCosts& evaluator,
                          std::span<const std::uint32_t> order = {});
 
 }  // namespace trainyard::learned

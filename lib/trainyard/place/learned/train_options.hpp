@@ -16,7 +16,7 @@ struct TrainOptions {
       false;  // a reward after each decision, their sum the same; needs decisions that each place a group
   /// With intermediate rewards: what one that comes a decision later counts.
   double discount = 0.8;
-  /// Of each task every second episode goes on from the best placement seen, and visits the groups in any order, where
+  /// Every second episode of each task goes on from the best placement seen, and visits the groups in any order, where
   /// the network improves a start. The curve and what is kept look at the others alone.
   bool from_best = true;
   double first_rate = 1e-2, last_rate = 1e-3;
@@ -29,14 +29,14 @@ struct TrainOptions {
   std::function<void(std::size_t update, double mean_cost)> progress = {};
 };
 
-/// Of a task: what the start costs and the best placement seen, in ns with the penalty for memory.
+/// Costs of a task: those of the start and the best placement seen, in ns with the penalty for memory.
 struct TaskCosts {
   double start = 0, best = 0;
 };
 
 struct TrainResult {
   std::vector<TaskCosts> costs;
-  /// Of each task the best placement seen, and its cost; at worst the task's start.
+  /// The best placement seen of each task, and its cost; at worst the task's start.
   std::vector<std::vector<std::uint32_t>> best;  // device by group, as PlacementTask numbers them
   std::vector<double> best_cost;
   std::vector<double> curve;              // of each update, the mean over its episodes of cost / the start's
@@ -45,7 +45,7 @@ struct TrainResult {
   /// at.
   std::size_t evaluations = 0;
   std::size_t evaluations_to_best = 0;  // when the last improvement was found
-  /// The same without looks ahead, as Placeto's paper counts: a placement for each decision that changed one.
+  /// Evaluations without looks ahead, as Placeto's paper counts: a placement for each decision that changed one.
   std::size_t passed = 0, passed_to_best = 0;
 };
 

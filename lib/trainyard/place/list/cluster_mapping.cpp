@@ -1,7 +1,6 @@
 #include "trainyard/place/list/cluster_mapping.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -12,16 +11,7 @@ namespace {
 class Mapper {
  public:
   Mapper(const Problem& problem, const CompressedRows<ClusterId, GroupId>& clusters, AnalyticPlan& plan)
-      : problem_(problem),
-        clusters_(clusters),
-        plan_(plan),
-        columns_(problem.column_count()),
-        times_(clusters.rows() * columns_),
-        cluster_(problem.group_count()),
-        device_(clusters.rows()),
-        tried_(clusters.rows(), false),
-        load_(problem.device_count()),
-        crossing_(problem.device_count()) {
+      : problem_(problem), clusters_(clusters), plan_(plan), times_(clusters.rows() * columns_) {
     std::vector<DeviceId> of_column(columns_);
     for (const DeviceId device : problem.devices()) of_column[problem.column(device)] = device;
     for (std::size_t c = 0; c < clusters.rows(); ++c)
@@ -87,7 +77,7 @@ class Mapper {
     for (const GroupId group : clusters_[cluster]) plan_.assign(group, where);
   }
 
-  /// Of each device the transfer times between the cluster there and clusters assigned elsewhere, each reader counting.
+  /// Transfer times, for each device, between the cluster there and clusters assigned elsewhere, each reader counting.
   void count(ClusterId cluster) {
     const Graph& graph = problem_.graph();
     crossing_.assign(problem_.device_count(), Nanoseconds{0});
@@ -110,13 +100,13 @@ class Mapper {
   const Problem& problem_;
   const CompressedRows<ClusterId, GroupId>& clusters_;
   AnalyticPlan& plan_;
-  std::size_t columns_;
+  std::size_t columns_ = problem_.column_count();
   std::vector<Nanoseconds> times_;  // cluster x class of devices
-  IdMap<GroupId, ClusterId> cluster_;
-  IdMap<ClusterId, DeviceId> device_;  // none: not assigned
-  IdMap<ClusterId, bool> tried_;
-  IdMap<DeviceId, Nanoseconds> load_;  // of clusters assigned there, what has not been placed
-  IdMap<DeviceId, Nanoseconds> crossing_;
+  IdMap<GroupId, ClusterId> cluster_{problem_.group_count()};
+  IdMap<ClusterId, DeviceId> device_{clusters_.rows()};  // none: not assigned
+  IdMap<ClusterId, bool> tried_{clusters_.rows(), false};
+  IdMap<DeviceId, Nanoseconds> load_{problem_.device_count()};  // of clusters assigned there, what has not been placed
+  IdMap<DeviceId, Nanoseconds> crossing_{problem_.device_count()};
 };
 
 }  // namespace
@@ -124,8 +114,7 @@ class Mapper {
 CompressedRows<ClusterId, GroupId> groups_by_cluster(const Problem& problem, std::size_t count,
                                                      const IdMap<OpId, ClusterId>& clusters) {
   std::vector<std::pair<ClusterId, GroupId>> rows;
-  for (std::size_t g = 0; g < problem.group_count(); ++g)
-    rows.emplace_back(clusters[problem.group_ops(GroupId{g}).front()], GroupId{g});
+  for (const GroupId group : problem.groups()) rows.emplace_back(clusters[problem.group_ops(group).front()], group);
   return {count, rows};
 }
 

@@ -7,14 +7,14 @@
 #include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
-#include "trainyard/place/analytic_plan.hpp"
+#include "trainyard/place/kit/analytic_plan.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard {
 
 using ClusterId = Id<struct ClusterTag>;
 
-/// How clusters of ops get their devices. Symbols: load(d) the time of what is on device d, t(c, d) that of cluster c
+/// Mapping of clusters of ops to devices. Symbols: load(d) the time of what is on device d, t(c, d) that of cluster c
 /// there. Ties go to the lower device.
 enum class ClusterMapping : std::uint8_t {
   load,    // by descending time, each to the device of least load(d) + t(c, d): longest processing time first

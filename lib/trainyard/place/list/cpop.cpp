@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/place/ranks.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 
 namespace trainyard {
 namespace {
 
-/// Of the successors with this priority the one with the lowest id; none: the path ends here.
+/// The successor with this priority, the lowest id of several; none: the path ends here.
 OpId next_of_priority(const Graph& graph, OpId op, const IdMap<OpId, ScaledTime>& priority, ScaledTime wanted) {
   OpId next;  // none is beyond all ids
   const auto consider = [&](OpId successor) {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trainyard/place/ranks.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 
 namespace trainyard {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "trainyard/place/list/list_schedule.hpp"
+#include "trainyard/place/kit/list_schedule.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 

@@ -2,33 +2,18 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <queue>
 #include <vector>
 
-#include "trainyard/place/list/list_schedule.hpp"
-#include "trainyard/place/predecessors.hpp"
+#include "trainyard/place/kit/list_schedule.hpp"
+#include "trainyard/place/kit/predecessors.hpp"
 
 namespace trainyard {
 namespace {
 
 class DominantSequence {
  public:
-  DominantSequence(const Problem& problem, const MeanCosts& means)
-      : problem_(problem),
-        graph_(problem.graph()),
-        means_(means),
-        blevel_(upward_ranks(problem, means)),
-        predecessors_(graph_),
-        only_successor_(problem.op_count()),
-        latest_(problem.op_count()),
-        seen_by_(problem.op_count()),
-        cluster_(problem.op_count(), kNoCluster),
-        group_cluster_(problem.group_count(), kNoCluster),
-        start_(problem.op_count()),
-        finish_(problem.op_count()),
-        before_(problem.op_count()),
-        after_(problem.op_count()) {
+  DominantSequence(const Problem& problem, const MeanCosts& means) : problem_(problem), means_(means) {
     for (const OpId op : problem.ops()) find_only_successor(op);
   }
 
@@ -108,7 +93,7 @@ class DominantSequence {
     release(op);
   }
 
-  /// Of each predecessor the last tensor to arrive, by descending arrival.
+  /// The last tensor to arrive of each predecessor, by descending arrival.
   void find_arrivals(OpId op) {
     arrivals_.clear();
     for_predecessors(op, [&](OpId from, ScaledTime crossing) {
@@ -239,19 +224,19 @@ class DominantSequence {
   }
 
   const Problem& problem_;
-  const Graph& graph_;
+  const Graph& graph_ = problem_.graph();
   const MeanCosts& means_;
-  IdMap<OpId, ScaledTime> blevel_;
-  Predecessors predecessors_;
-  IdMap<OpId, OpId> only_successor_;  // none: several, or no successor
-  IdMap<OpId, Arrival> latest_;       // of the predecessors taken so far
-  IdMap<OpId, OpId> seen_by_;
+  IdMap<OpId, ScaledTime> blevel_{upward_ranks(problem_, means_)};
+  Predecessors predecessors_{graph_};
+  IdMap<OpId, OpId> only_successor_{problem_.op_count()};  // none: several, or no successor
+  IdMap<OpId, Arrival> latest_{problem_.op_count()};       // of the predecessors taken so far
+  IdMap<OpId, OpId> seen_by_{problem_.op_count()};
   std::priority_queue<Entry> free_, partly_free_;
-  IdMap<OpId, Cluster> cluster_;
-  IdMap<GroupId, Cluster> group_cluster_;
+  IdMap<OpId, Cluster> cluster_{problem_.op_count(), kNoCluster};
+  IdMap<GroupId, Cluster> group_cluster_{problem_.group_count(), kNoCluster};
   std::vector<OpId> last_;  // by cluster
-  IdMap<OpId, ScaledTime> start_, finish_;
-  IdMap<OpId, OpId> before_, after_;  // its neighbours in its cluster
+  IdMap<OpId, ScaledTime> start_{problem_.op_count()}, finish_{problem_.op_count()};
+  IdMap<OpId, OpId> before_{problem_.op_count()}, after_{problem_.op_count()};  // its neighbours in its cluster
   std::vector<Arrival> arrivals_, moves_, sorted_;
 };
 

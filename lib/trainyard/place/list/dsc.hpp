@@ -1,16 +1,14 @@
 #pragma once
 
-#include <cstdint>
-
+#include "trainyard/place/judge/plan_order.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/list/cluster_mapping.hpp"
-#include "trainyard/place/plan_order.hpp"
-#include "trainyard/place/ranks.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
 namespace trainyard {
 
-/// What dominant sequence clustering finds: a cluster of each op (numbered by their first ops), and when the op starts
+/// Result of dominant sequence clustering: a cluster of each op (numbered by their first ops), and when the op starts
 /// if every cluster has a device of its own, in the scale of the means.
 struct DscClusters {
   IdMap<OpId, ClusterId> of;

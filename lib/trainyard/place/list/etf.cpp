@@ -1,6 +1,5 @@
 #include "trainyard/place/list/etf.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -8,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/place/list/list_schedule.hpp"
-#include "trainyard/place/predecessors.hpp"
-#include "trainyard/place/ranks.hpp"
+#include "trainyard/place/kit/list_schedule.hpp"
+#include "trainyard/place/kit/predecessors.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 
 namespace trainyard {
 namespace {
@@ -19,14 +18,7 @@ namespace {
 class EarliestTaskFirst {
  public:
   EarliestTaskFirst(const Problem& problem, const PriorityOrder& level, EtfOptions::By by, AnalyticPlan& plan)
-      : problem_(problem),
-        level_(level),
-        by_finish_(by == EtfOptions::By::finish),
-        plan_(plan),
-        queues_(problem.device_count()),
-        open_(problem.op_count(), 0),
-        taken_(problem.op_count(), false),
-        predecessors_(problem.graph()) {}
+      : problem_(problem), level_(level), by_finish_(by == EtfOptions::By::finish), plan_(plan) {}
 
   std::vector<OpId> run() {
     order_.reserve(problem_.op_count());
@@ -50,7 +42,7 @@ class EarliestTaskFirst {
     Heap not_ready, waiting;
   };
 
-  /// What counts beyond the start.
+  /// Added to start times: the duration, where the earliest finish counts.
   Nanoseconds weight(OpId op, DeviceId device) const {
     return by_finish_ ? problem_.duration(op, device) : Nanoseconds{0};
   }
@@ -82,7 +74,8 @@ class EarliestTaskFirst {
       const Offer first = not_ready.top();
       const OpId op = level_.ops[first.at];
       const Nanoseconds extra = weight(op, device);
-      // What takes no time waits for no device. Those further down that are ready too only look better than they are.
+      // An op that takes no time waits for no device. Those further down that are ready too only look better than they
+      // are.
       if (first.key - extra > free || problem_.duration(op, device) == Nanoseconds{0}) break;
       waiting.push({extra, first.at});
       not_ready.pop();
@@ -125,11 +118,11 @@ class EarliestTaskFirst {
   const PriorityOrder& level_;
   bool by_finish_;
   AnalyticPlan& plan_;
-  IdMap<DeviceId, Queues> queues_;
-  IdMap<OpId, std::uint32_t> open_;  // offers not yet dropped
-  IdMap<OpId, bool> taken_;
+  IdMap<DeviceId, Queues> queues_{problem_.device_count()};
+  IdMap<OpId, std::uint32_t> open_{problem_.op_count(), 0};  // offers not yet dropped
+  IdMap<OpId, bool> taken_{problem_.op_count(), false};
   std::vector<OpId> order_, forced_;
-  Predecessors predecessors_;
+  Predecessors predecessors_{problem_.graph()};
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/judge/plan_order.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 

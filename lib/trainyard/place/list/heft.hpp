@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trainyard/place/list/list_schedule.hpp"
+#include "trainyard/place/kit/list_schedule.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "trainyard/place/ranks.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 
 namespace trainyard {
 namespace {

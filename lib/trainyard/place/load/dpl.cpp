@@ -1,17 +1,17 @@
 #include "trainyard/place/load/dpl.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "trainyard/core/random.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
 #include "trainyard/place/load/ideals.hpp"
 
 namespace trainyard {
 namespace {
 
-/// Of each block the longest time from its start to the end, on the fastest kind.
+/// The longest time from each block's start to the end, on the fastest kind.
 std::vector<std::int64_t> heights(const LoadProblem& problem, const Contraction& blocks) {
   const std::size_t kinds = problem.kind_count();
   std::vector<std::int64_t> height(blocks.size(), 0);
@@ -74,9 +74,14 @@ Split dpl(const LoadProblem& problem, const Contraction& blocks, const SplitOpti
     if (std::ranges::find(tried, order) != tried.end()) continue;
     tried.push_back(order);
     if (best.found()) within.limit = std::min(within.limit, best.value - Picoseconds{1});
-    Split split = best_split(problem, blocks, IdealLattice::chain(std::move(order)), within);
-    pairs += split.pairs;
-    if (split.value < best.value) best = std::move(split);
+    try {
+      Split split = best_split(problem, blocks, IdealLattice::chain(std::move(order)), within);
+      pairs += split.pairs;
+      if (split.value < best.value) best = std::move(split);
+    } catch (const OutOfTime&) {
+      if (!best.found()) throw;
+      break;
+    }
   }
   best.ideals = blocks.size() + 1;
   best.pairs = pairs;

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainyard/load/contraction.hpp"
 #include "trainyard/place/load/split.hpp"
+#include "trainyard/throughput/contraction.hpp"
 
 namespace trainyard {
 

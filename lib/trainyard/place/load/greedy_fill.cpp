@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/load/contraction.hpp"
+#include "trainyard/throughput/contraction.hpp"
 
 namespace trainyard {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "trainyard/load/evaluate.hpp"
-#include "trainyard/load/load_problem.hpp"
+#include "trainyard/throughput/evaluate.hpp"
+#include "trainyard/throughput/load_problem.hpp"
 
 namespace trainyard {
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -17,7 +16,8 @@ namespace {
 
 constexpr std::size_t kMostBlocks = 600;
 
-/// What a run of the chain receives and sends, by the side where the others are: in training both passes cross a cut.
+/// The bytes that a run of the chain receives and sends, by the side where the others are: in training both passes
+/// cross a cut.
 struct Traffic {
   std::int64_t in_left = 0, in_right = 0;
   std::int64_t out_left = 0, out_right = 0, out_both = 0;  // to the left alone, to the right alone, to both
@@ -32,7 +32,7 @@ struct Traffic {
   }
 };
 
-/// Of a run of the chain, on one device.
+/// Load of a run of the chain on one device.
 struct Run {
   Picoseconds time{};
   Traffic traffic;

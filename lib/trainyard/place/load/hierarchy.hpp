@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "trainyard/load/contraction.hpp"
-#include "trainyard/load/evaluate.hpp"
-#include "trainyard/load/load_problem.hpp"
 #include "trainyard/place/load/split.hpp"
+#include "trainyard/throughput/contraction.hpp"
+#include "trainyard/throughput/evaluate.hpp"
+#include "trainyard/throughput/load_problem.hpp"
 
 namespace trainyard {
 

@@ -1,9 +1,9 @@
 #include "trainyard/place/load/ideal_dp.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
 
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/interval_load.hpp"
 
@@ -59,7 +59,11 @@ class IdealDp {
   Split run() {
     entries_.push_back({.state = 0, .value = Picoseconds{0}});
     first_entry_[1] = 1;
-    for (std::uint32_t ideal = 1; ideal < lattice_.size(); ++ideal) solve(ideal);
+    Checkpoint checkpoint{options_.stop};
+    for (std::uint32_t ideal = 1; ideal < lattice_.size(); ++ideal) {
+      checkpoint();
+      solve(ideal);
+    }
     return result();
   }
 
@@ -79,7 +83,7 @@ class IdealDp {
     std::uint32_t ideal, step, rank;
   };
 
-  /// Of every ideal the least work in it, in time of the first kind's devices: with any weight for each kind, what
+  /// The least work in every ideal, in time of the first kind's devices: with any weight for each kind, what
   /// devices can do within a time is no more than their weights together, times it.
   void measure_work(const Contraction& blocks) {
     const std::size_t kinds = problem_.kind_count();

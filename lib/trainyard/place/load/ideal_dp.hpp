@@ -1,9 +1,9 @@
 #pragma once
 
-#include "trainyard/load/contraction.hpp"
-#include "trainyard/load/load_problem.hpp"
 #include "trainyard/place/load/ideals.hpp"
 #include "trainyard/place/load/split.hpp"
+#include "trainyard/throughput/contraction.hpp"
+#include "trainyard/throughput/load_problem.hpp"
 
 namespace trainyard {
 

@@ -3,10 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
-#include "trainyard/load/contraction.hpp"
+#include "trainyard/throughput/contraction.hpp"
 
 namespace trainyard {
 

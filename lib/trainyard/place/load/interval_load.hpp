@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainyard/load/contraction.hpp"
-#include "trainyard/load/evaluate.hpp"
 #include "trainyard/place/load/ideals.hpp"
+#include "trainyard/throughput/contraction.hpp"
+#include "trainyard/throughput/evaluate.hpp"
 
 namespace trainyard {
 
@@ -22,7 +22,7 @@ class IntervalLoad {
 
   /// Kinds on which even the time of the blocks alone is not below `cap`, shared by `replicas`, are out.
   void set_cap(Picoseconds cap, std::size_t replicas);
-  /// Whether a device of the kind can run the blocks, holds them, and their time is below the cap.
+  /// True if a device of the kind can run the blocks and hold them, and their time is below the cap.
   bool fits(std::size_t kind) const {
     const Kind& state = kinds_[kind];
     return state.never == 0 && size_ <= state.memory && state.time < state.cap;
@@ -74,7 +74,7 @@ class IntervalLoad {
   std::int64_t size_ = 0;
 };
 
-/// What Replication says, to the nearest picosecond.
+/// The load that Replication gives, to the nearest picosecond.
 Picoseconds replicated_load(Picoseconds whole, Bytes size, std::size_t replicas, BytesPerSecond bandwidth);
 
 }  // namespace trainyard

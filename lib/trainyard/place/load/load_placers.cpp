@@ -2,22 +2,25 @@
 
 #include <utility>
 
-#include "trainyard/core/error.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/greedy_fill.hpp"
 #include "trainyard/place/load/ideal_dp.hpp"
 #include "trainyard/place/load/load_program.hpp"
 #include "trainyard/place/load/load_search.hpp"
-#include "trainyard/place/plan_order.hpp"
-#include "trainyard/place/ranks.hpp"
 #include "trainyard/solve/integer_program.hpp"
 
 namespace trainyard {
 namespace {
 
+std::function<bool()> stop_of(const LoadPlacerOptions& options, double share = 1) {
+  return [&options, share] { return options.effort.late(share); };
+}
+
 Schedule schedule_of(const Problem& problem, const LoadProblem& load, const Contraction& blocks, const Split& split) {
   if (!split.found())
-    throw InputError(
+    throw NoPlacementError(
         {.code = "no-split",
          .message = "the model does not fit: no contiguous split keeps the memory, the device kinds and the groups",
          .help = "placer 'load-search' also tries splits that are not contiguous"});
@@ -30,8 +33,9 @@ Schedule place_ideals(const Problem& problem, const LoadPlacerOptions& options) 
   const LoadProblem load = load_problem(problem, options.model);
   const Contraction blocks = contract(load);
   try {
-    return schedule_of(problem, load, blocks,
-                       ideal_split(load, blocks, {.sum = options.sum, .most_ideals = options.most_ideals}));
+    return schedule_of(
+        problem, load, blocks,
+        ideal_split(load, blocks, {.sum = options.sum, .most_ideals = options.most_ideals, .stop = stop_of(options)}));
   } catch (const InputError& error) {
     if (error.findings().front().code != "too-many-ideals") throw;
     return place_linear(problem, options);
@@ -41,16 +45,18 @@ Schedule place_ideals(const Problem& problem, const LoadPlacerOptions& options) 
 Schedule place_linear(const Problem& problem, const LoadPlacerOptions& options) {
   const LoadProblem load = load_problem(problem, options.model);
   const Contraction blocks = contract(load);
-  return schedule_of(problem, load, blocks,
-                     dpl(load, blocks, {.sum = options.sum}, options.drawn_orders, options.seed));
+  return schedule_of(
+      problem, load, blocks,
+      dpl(load, blocks, {.sum = options.sum, .stop = stop_of(options)}, options.drawn_orders, options.seed));
 }
 
 Schedule place_load_search(const Problem& problem, const LoadPlacerOptions& options) {
   const LoadProblem load = load_problem(problem, options.model);
-  return ordered_schedule(
-      problem,
-      search_load(load, {.goal = {options.sum, options.goal}, .evaluations = options.evaluations, .seed = options.seed})
-          .placement);
+  return ordered_schedule(problem, search_load(load, {.goal = {options.sum, options.goal},
+                                                      .evaluations = options.evaluations,
+                                                      .seed = options.seed,
+                                                      .stop = stop_of(options)})
+                                       .placement);
 }
 
 Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_t nodes,
@@ -61,20 +67,27 @@ Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_
       .goal = {options.sum, options.goal}, .contiguous = contiguous, .nodes = nodes, .most_columns = 3'000};
   if (contiguous) {
     const Contraction blocks = contract(load);
-    const Split split = dpl(load, blocks, {.sum = options.sum});
+    const Split split = dpl(load, blocks, {.sum = options.sum, .stop = stop_of(options)});
     if (split.found()) program.start = placement_of(split, blocks, load);
   } else {
-    program.start =
-        search_load(load, {.goal = program.goal, .evaluations = options.evaluations, .seed = options.seed}).placement;
+    program.start = search_load(load, {.goal = program.goal,
+                                       .evaluations = options.evaluations,
+                                       .seed = options.seed,
+                                       .stop = stop_of(options, 0.5)})  // half is for the program
+                        .placement;
   }
-  if (program.start && load_program_columns(load, program) > program.most_columns)
+  const bool late = options.effort.late();
+  if (program.start && (late || load_program_columns(load, program) > program.most_columns))
     return ordered_schedule(problem, *program.start);
+  if (late) throw OutOfTime{};
+  program.seconds = options.effort.seconds_left();
   const LoadProgramResult result = solve_load_program(load, program);
   if (!result.placement)
-    throw InputError({.code = "no-split",
-                      .message = result.infeasible ? "no placement keeps the memory, the device kinds and the groups"
-                                                   : "the integer program found no placement",
-                      .help = "placer 'load-search' finds the one that is beyond the memory least"});
+    throw NoPlacementError({.code = "no-split",
+                            .message = result.infeasible
+                                           ? "no placement keeps the memory, the device kinds and the groups"
+                                           : "the integer program found no placement",
+                            .help = "placer 'load-search' finds the one that is beyond the memory least"});
   return ordered_schedule(problem, *result.placement);
 }
 
@@ -90,7 +103,8 @@ Schedule ordered_schedule(const Problem& problem, Placement placement) {
   double priority = 0;
   for (const OpId op : by_descending_rank(problem, upward_ranks(problem, MeanCosts{problem})))
     ranked.priority[op] = priority--;
-  return simulated_outcome(problem, ranked) < simulated_outcome(problem, fifo) ? ranked : fifo;
+  Evaluator evaluator{problem};
+  return evaluator.outcome(ranked) < evaluator.outcome(fifo) ? ranked : fifo;
 }
 
 }  // namespace trainyard

@@ -9,7 +9,6 @@
 #include <numeric>
 #include <set>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "trainyard/core/error.hpp"
@@ -22,7 +21,7 @@ constexpr std::uint32_t kNoColumn = static_cast<std::uint32_t>(-1);
 constexpr double kInfinity = LinearProgram::kInfinity;
 using Terms = std::vector<LinearProgram::Term>;
 
-/// What colors hand to each other; tensors with the same producer, readers and pass are one.
+/// Transfers between colors; tensors with the same producer, readers and pass are one.
 struct ColorTensor {
   std::uint32_t producer;
   std::vector<std::uint32_t> readers;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "trainyard/load/evaluate.hpp"
-#include "trainyard/load/load_problem.hpp"
+#include "trainyard/throughput/evaluate.hpp"
+#include "trainyard/throughput/load_problem.hpp"
 
 namespace trainyard {
 
@@ -45,7 +45,7 @@ struct LoadProgramResult {
 ///
 /// J. Tarnawski et al., NeurIPS 2020, section 5 and the authors' program.
 LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgramOptions& options = {});
-/// How many columns the program has.
+/// Number of columns of the program.
 std::size_t load_program_columns(const LoadProblem& problem, const LoadProgramOptions& options = {});
 
 }  // namespace trainyard

@@ -12,15 +12,15 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/core/random.hpp"
-#include "trainyard/load/contraction.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/load_state.hpp"
+#include "trainyard/throughput/contraction.hpp"
 
 namespace trainyard {
 namespace {
 
 // Tried on the published workloads: larger swaps and colder ends find less.
-constexpr std::uint64_t kRounds = 8;
+constexpr std::uint64_t kLoadRounds = 8;
 constexpr std::uint64_t kMostWork = 50'000'000;  // seconds
 constexpr double kSpread = 0.1, kCold = 1e-3;
 
@@ -126,7 +126,7 @@ class Annealer {
   void anneal(std::uint64_t steps, double hot, double cold) {
     const double scale = static_cast<double>(std::max<std::int64_t>(state_->value(options_.goal).count, 1));
     double energy = energy_now();
-    for (std::uint64_t step = 0; step < steps; ++step) {
+    for (std::uint64_t step = 0; step < steps && !stopped(); ++step) {
       if (step % 256 == 0)
         temperature_ = scale * hot *
                        portable_exp(portable_log(cold / hot) * static_cast<double>(step) / static_cast<double>(steps));
@@ -148,7 +148,7 @@ class Annealer {
     const std::uint64_t last = evaluations_ + most;
     Devices base = best_devices_;
     double base_energy = 0;
-    for (bool first = true; evaluations_ < last; first = false) {
+    for (bool first = true; evaluations_ < last && !stopped(); first = false) {
       ++evaluations_;  // also where there is nothing to move, so that it ends
       start(base);
       for (std::uint64_t i = 0; !first && i < 1 + random_.below(3); ++i)
@@ -161,7 +161,7 @@ class Annealer {
     }
   }
 
-  /// What was asked for, or enough for the size of the problem.
+  /// The evaluations asked for, or enough for the size of the problem.
   std::uint64_t budget() const {
     if (options_.evaluations > 0) return options_.evaluations;
     const std::uint64_t colors = able_.size();
@@ -174,6 +174,11 @@ class Annealer {
     std::uint64_t edges = 0;
     for (const TensorId tensor : problem_.tensors()) edges += 1 + problem_.tensor(tensor).consumers.size();
     return 1 + edges / able_.size();
+  }
+  /// Whether the search is to end; asked every so many times, as that may read a clock.
+  bool stopped() {
+    if (!stopped_ && options_.stop && ++asked_ % 256 == 0) stopped_ = options_.stop();
+    return stopped_;
   }
   const Devices& best_devices() const { return best_devices_; }
   const Worth& best() const { return best_; }
@@ -233,7 +238,7 @@ class Annealer {
 
   void descend(std::uint64_t last) {
     double energy = energy_now();
-    for (bool better = true; better && evaluations_ < last;) {
+    for (bool better = true; better && evaluations_ < last && !stopped();) {
       better = false;
       const DeviceId from = busiest();
       const std::vector<std::uint32_t> colors = on_[from.index()];
@@ -243,7 +248,7 @@ class Annealer {
           if (state_->device(other) != from && state_->can_run(color, state_->device(other)) &&
               state_->can_run(other, from))
             better = helps(color, state_->device(other), &other, energy);
-        if (better || evaluations_ >= last) break;
+        if (better || evaluations_ >= last || stopped()) break;
       }
     }
   }
@@ -338,7 +343,8 @@ class Annealer {
   double temperature_ = 0;
   Worth best_{Bytes{INT64_MAX}, kInfiniteLoad};
   Devices best_devices_;
-  std::uint64_t evaluations_ = 0;
+  std::uint64_t evaluations_ = 0, asked_ = 0;
+  bool stopped_ = false;
   mutable std::int64_t total_size_ = 0;
 };
 
@@ -362,17 +368,17 @@ LoadSearchResult search_load(const LoadProblem& problem, const LoadSearchOptions
   Annealer search{problem, options};
   std::vector<Devices> starts{search.dealt()};
   const Contraction blocks = contract(problem);
-  const Split split = dpl(problem, blocks, {.sum = options.goal.sum});
+  const Split split = dpl(problem, blocks, {.sum = options.goal.sum, .stop = options.stop});
   if (split.found()) starts.push_back(devices_of(problem, placement_of(split, blocks, problem)));
   for (const Devices& from : starts) search.start(from);
-  const std::uint64_t steps = search.budget() / (kRounds + 1);
+  const std::uint64_t steps = search.budget() / (kLoadRounds + 1);
   // Hot rounds from both starts, then cooler ones from the best.
-  for (std::uint64_t round = 0; round < kRounds; ++round) {
+  for (std::uint64_t round = 0; round < kLoadRounds; ++round) {
     if (round < 4)
       search.start(starts[round % starts.size()]);
     else
       search.start(search.best_devices());
-    const double hot[kRounds] = {0.1, 0.1, 0.03, 0.03, 0.02, 0.01, 0.005, 0.002};
+    const double hot[kLoadRounds] = {0.1, 0.1, 0.03, 0.03, 0.02, 0.01, 0.005, 0.002};
     search.anneal(steps, hot[round], kCold);
   }
   search.polish(steps);
@@ -383,8 +389,8 @@ LoadSearchResult improve_load(const LoadProblem& problem, const LoadPlacement& f
   Annealer search{problem, options};
   const Devices start = devices_of(problem, from);
   search.start(start);
-  const std::uint64_t steps = search.budget() / (kRounds + 1);
-  for (std::uint64_t round = 0; round < kRounds; ++round) {
+  const std::uint64_t steps = search.budget() / (kLoadRounds + 1);
+  for (std::uint64_t round = 0; round < kLoadRounds; ++round) {
     search.start(round % 2 == 0 ? start : search.best_devices());
     search.anneal(steps, 0.02, kCold);
   }

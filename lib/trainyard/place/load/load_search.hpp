@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
-#include "trainyard/load/evaluate.hpp"
-#include "trainyard/load/load_problem.hpp"
+#include "trainyard/throughput/evaluate.hpp"
+#include "trainyard/throughput/load_problem.hpp"
 
 namespace trainyard {
 
@@ -12,6 +13,7 @@ struct LoadSearchOptions {
   LoadOptions goal = {};
   std::uint64_t evaluations = 0;  // 0: by the size of the problem, 20 thousand to 5 million
   std::uint64_t seed = 1;
+  std::function<bool()> stop = {};  // asked all the time: end with the best so far
 };
 
 struct LoadSearchResult {
@@ -29,7 +31,7 @@ struct LoadSearchResult {
 /// where a color cannot run anywhere.
 LoadSearchResult search_load(const LoadProblem& problem, const LoadSearchOptions& options = {});
 
-/// The same from a placement that is known; never worse than it.
+/// search_load() from a warm start; never worse than it.
 LoadSearchResult improve_load(const LoadProblem& problem, const LoadPlacement& from, const LoadSearchOptions& options);
 
 }  // namespace trainyard

@@ -4,8 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "trainyard/core/error.hpp"
-
 namespace trainyard {
 
 LoadState::LoadState(const LoadProblem& problem, std::vector<DeviceId> placement)

@@ -2,11 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "trainyard/load/evaluate.hpp"
-#include "trainyard/load/load_problem.hpp"
+#include "trainyard/throughput/evaluate.hpp"
+#include "trainyard/throughput/load_problem.hpp"
 
 namespace trainyard {
 

@@ -2,16 +2,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "trainyard/core/quantity.hpp"
-#include "trainyard/load/contraction.hpp"
-#include "trainyard/load/evaluate.hpp"
+#include "trainyard/throughput/contraction.hpp"
+#include "trainyard/throughput/evaluate.hpp"
 
 namespace trainyard {
 
-/// What one device of a contiguous split takes, or several devices of a kind that share its samples.
+/// The part of one device in a contiguous split, or several devices of a kind that share its samples.
 struct SplitPart {
   KindId kind;
   std::size_t replicas = 1;
@@ -27,8 +28,8 @@ struct Split {
   std::vector<SplitPart> parts = {};  // in the order of the chain
   std::size_t ideals = 0;
   std::uint64_t pairs = 0;  // nested pairs of ideals that were looked at
-  /// What the best split has with at most so many devices of each kind, where it was asked for: by the number of the
-  /// first kind, then of the second, ... (the last changes fastest); kInfiniteLoad where there is none.
+  /// The value of the best split with at most so many devices of each kind, where it was asked for: by the number of
+  /// the first kind, then of the second, ... (the last changes fastest); kInfiniteLoad where there is none.
   std::vector<Picoseconds> table = {};
 
   bool found() const { return value != kInfiniteLoad; }
@@ -50,6 +51,7 @@ struct SplitOptions {
   Picoseconds limit = kInfiniteLoad;  // splits above it are not looked for
   bool table = false;                 // Split::table; slow for large graphs: nothing can be pruned
   std::size_t most_ideals = 60'000;
+  std::function<bool()> stop = {};  // asked all the time: throws OutOfTime; dpl() keeps what it found before
 };
 
 /// The placement of a split without replicas: the parts of a kind go to its devices in their order.

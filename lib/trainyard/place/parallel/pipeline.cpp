@@ -10,21 +10,23 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/groups.hpp"
-#include "trainyard/place/layer_devices.hpp"
-#include "trainyard/place/layers.hpp"
-#include "trainyard/place/memory.hpp"
-#include "trainyard/place/partition.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/kit/layer_devices.hpp"
+#include "trainyard/place/kit/layers.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
+#include "trainyard/place/kit/partition.hpp"
 #include "trainyard/place/pipedream/pipedream_placer.hpp"
-#include "trainyard/place/plan_order.hpp"
-#include "trainyard/transform/microbatches.hpp"
-#include "trainyard/transform/parameter_use.hpp"
-#include "trainyard/transform/recompute.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/microbatches.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/rewrite/recompute.hpp"
 
 namespace trainyard {
 namespace {
 
-using Recompute = PipelineOptions::Recompute;
+using Again = PipelineOptions::Recompute;
 using LayerStages = IdMap<LayerId, std::size_t>;  // numbered along the pipeline
 
 class Pipelining {
@@ -54,12 +56,18 @@ class Pipelining {
         LayerStages cut = stages_by_time(held);
         if (std::ranges::find(cuts, cut) == cuts.end()) cuts.push_back(std::move(cut));
       }
-    const bool fitting = options_.recompute == Recompute::fitting;
-    for (const Recompute each : {Recompute::no, Recompute::blocks, Recompute::stages}) {
+    const bool fitting = options_.recompute == Again::fitting;
+    for (const Again each : {Again::no, Again::blocks, Again::stages}) {
       if (!fitting && options_.recompute != each) continue;
-      for (const LayerStages& cut : cuts) offer(cut, each);
+      try {
+        for (const LayerStages& cut : cuts) offer(cut, each);
+      } catch (const OutOfTime&) {
+        if (!best_) throw;
+        break;
+      }
       if (fitting && best_->second.excess == Bytes{0}) break;
     }
+    note_idle_devices();
     return std::move(best_->first);
   }
 
@@ -69,6 +77,15 @@ class Pipelining {
     std::vector<DeviceId> devices = worthy_devices(problem_);
     devices.resize(std::min(devices.size(), std::max<std::size_t>(layers_.size() / chunks_, 1)));
     return devices;
+  }
+  void note_idle_devices() {
+    const std::size_t worthy = worthy_devices(problem_).size();
+    if (chunks_ > 1 && devices_.size() < worthy)
+      best_->first.notes.push_back(
+          fmt::format("interleaved with {} stages a device, the {} layers of '{}' are enough for {} of {} devices: "
+                      "schedule=1f1b takes "
+                      "one stage a device",
+                      chunks_, layers_.size(), graph_.name(), devices_.size(), worthy));
   }
   std::size_t chosen_microbatches() const {
     constexpr std::size_t kManyOps = std::size_t{1} << 20;
@@ -90,11 +107,11 @@ class Pipelining {
     const auto held_share = [&](Bytes bytes) {
       return Bytes{bytes.count / static_cast<std::int64_t>(microbatches_) * static_cast<std::int64_t>(held)};
     };
-    for (std::size_t g = 0; g < problem_.group_count(); ++g) {
-      const auto ops = problem_.group_ops(GroupId{g});
+    for (const GroupId group : problem_.groups()) {
+      const auto ops = problem_.group_ops(group);
       Bytes resident{0};
       for (const OpId op : ops) resident += problem_.resident_bytes(op);
-      const MemoryLedger::Need& need = memory.need(GroupId{g});
+      const MemoryLedger::Need& need = memory.need(group);
       PartitionItem& item = items[layers_.of[ops.front()].index()];
       item.held += resident + held_share(need.held - resident);
       item.transient = std::max(item.transient, Bytes{need.transient.count / static_cast<std::int64_t>(microbatches_)});
@@ -121,14 +138,14 @@ class Pipelining {
   }
 
   /// The ops that run again, by segment.
-  std::vector<std::vector<OpId>> segments(const LayerStages& stages, Recompute what) const {
+  std::vector<std::vector<OpId>> segments(const LayerStages& stages, Again what) const {
     std::map<std::pair<std::size_t, std::string>, std::size_t> number;
     std::vector<std::vector<OpId>> found;
-    if (what == Recompute::no) return found;
+    if (what == Again::no) return found;
     for (const OpId op : problem_.ops()) {
       if (graph_.phase(op) != Phase::forward || graph_.type(op) == "Input") continue;  // data is kept
       const LayerId layer = layers_.of[op];
-      const std::string block = what == Recompute::blocks ? std::string{block_of(layers_.names[layer.index()])} : "";
+      const std::string block = what == Again::blocks ? std::string{block_of(layers_.names[layer.index()])} : "";
       const auto at = number.try_emplace({stages[layer], block}, found.size()).first->second;
       if (at == found.size()) found.emplace_back();
       found[at].push_back(op);
@@ -136,19 +153,22 @@ class Pipelining {
     return found;
   }
 
-  void offer(const LayerStages& stages, Recompute what) {
-    std::vector<GraphSplit> splits;
+  void offer(const LayerStages& stages, Again what) {
+    std::vector<Rewrite> rewrites;
     const auto again = segments(stages, what);
     for (const auto& segment : again) {
-      GraphSplit split{.parts = 1, .whole = GraphSplit::Whole::recompute};
-      for (const OpId op : segment) split.again.emplace_back(graph_.name(op));
-      splits.push_back(std::move(split));
+      Recompute named;
+      for (const OpId op : segment) named.ops.emplace_back(graph_.name(op));
+      rewrites.emplace_back(std::move(named));
     }
-    if (microbatches_ > 1) splits.push_back({.parts = microbatches_, .whole = GraphSplit::Whole::microbatches});
-    const Problem whole = splits.empty() ? problem_ : problem_.with_splits(splits);
+    if (microbatches_ > 1) rewrites.emplace_back(Microbatch{microbatches_});
+    Checkpoint checkpoint{options_.stop};
+    const Problem whole = apply_rewrites(problem_, rewrites);
+    checkpoint();
     // The same graph again, with where each op comes from.
     const RecomputingGraph recomputing = recompute(graph_, again);
     const MicrobatchGraph batched = split_batch(recomputing.graph, microbatches_);
+    checkpoint();
 
     PipelineWork work{.home = IdMap<OpId, DeviceId>(whole.op_count()),
                       .task = IdMap<OpId, std::size_t>(whole.op_count()),
@@ -170,16 +190,16 @@ class Pipelining {
     }
     const auto able = group_devices(whole);
     Placement placement(whole.op_count());
-    for (std::size_t g = 0; g < whole.group_count(); ++g) {
-      const GroupId group{g};
+    for (const GroupId group : whole.groups()) {
       const auto ops = whole.group_ops(group);
       DeviceId device = work.home[ops.front()];
       if (!std::ranges::binary_search(able[group], device)) device = fastest_device(whole, group, able[group]);
       for (const OpId op : ops) placement[op] = device;
     }
     Schedule schedule = in_task_order(whole, placement, work);
-    schedule.splits = std::move(splits);
-    const Outcome outcome = simulated_outcome(whole, schedule);
+    schedule.rewrites = std::move(rewrites);
+    checkpoint();
+    const Outcome outcome = Evaluator{whole}.outcome(schedule);
     if (!best_ || outcome < best_->second) best_.emplace(std::move(schedule), outcome);
   }
 

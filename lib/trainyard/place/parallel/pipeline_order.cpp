@@ -24,14 +24,7 @@ std::vector<PipelineTask> pass(bool backward, std::size_t stages, std::size_t mi
 class TaskRun {
  public:
   TaskRun(const Problem& problem, const Placement& placement, const PipelineWork& work)
-      : problem_(problem),
-        graph_(problem.graph()),
-        placement_(placement),
-        work_(work),
-        position_(problem.op_count()),
-        pending_(problem.op_count()),
-        ready_(problem.op_count()),
-        devices_(problem.device_count()) {
+      : problem_(problem), placement_(placement), work_(work) {
     for (std::size_t i = 0; i < problem.op_count(); ++i) position_[graph_.topological_order()[i]] = i;
     for (auto& device : devices_) device.left.assign(work.tasks + 1, 0);
     for (const OpId op : problem.ops()) {
@@ -128,12 +121,12 @@ class TaskRun {
   }
 
   const Problem& problem_;
-  const Graph& graph_;
+  const Graph& graph_ = problem_.graph();
   const Placement& placement_;
   const PipelineWork& work_;
-  IdMap<OpId, std::size_t> position_, pending_;
-  IdMap<OpId, Nanoseconds> ready_;
-  IdMap<DeviceId, Device> devices_;
+  IdMap<OpId, std::size_t> position_{problem_.op_count()}, pending_{problem_.op_count()};
+  IdMap<OpId, Nanoseconds> ready_{problem_.op_count()};
+  IdMap<DeviceId, Device> devices_{problem_.device_count()};
   std::priority_queue<Queued, std::vector<Queued>, std::greater<>> events_;
   Nanoseconds now_{0};
   Schedule schedule_;

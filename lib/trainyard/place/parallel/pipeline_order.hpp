@@ -13,7 +13,7 @@ namespace trainyard {
 /// In which order a device takes the microbatches of its stages.
 enum class PipelineSchedule : std::uint8_t { gpipe, one_f_one_b, interleaved };
 
-/// What a device does at once: the forward or the backward pass of one of its chunks of layers on one microbatch.
+/// One task of a device: the forward or the backward pass of one of its chunks of layers on one microbatch.
 struct PipelineTask {
   bool backward;
   std::size_t chunk;  // of the device, from 0

@@ -7,28 +7,26 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/groups.hpp"
-#include "trainyard/place/layer_devices.hpp"
-#include "trainyard/place/plan_order.hpp"
-#include "trainyard/transform/data_parallel.hpp"
-#include "trainyard/transform/parameter_use.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/kit/layer_devices.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/data_parallel.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard {
 namespace {
 
-Schedule placed(const Problem& problem, const GraphSplit& split, const std::vector<DeviceId>& devices) {
-  const Problem parallel = problem.with_splits({split});
+/// `parallel` is the problem with that rewrite.
+Schedule placed(const Problem& problem, const Problem& parallel, const Replicate& replicate,
+                const std::vector<DeviceId>& devices) {
   // The same graph again, with whose each op is.
-  const DataParallelGraph replicas = data_parallel(problem.graph(), {.replicas = split.parts,
-                                                                     .collective = split.collective,
-                                                                     .per_node = split.per_node,
-                                                                     .zero = split.zero,
-                                                                     .bucket = split.bucket});
+  const DataParallelGraph replicas = data_parallel(problem.graph(), replicate);
   const auto able = group_devices(parallel);
-  Schedule schedule{.placement = Placement(parallel.op_count()), .splits = {split}};
+  Schedule schedule{.placement = Placement(parallel.op_count()), .rewrites = {replicate}};
   IdMap<DeviceId, Bytes> held(problem.device_count());
-  for (std::size_t g = 0; g < parallel.group_count(); ++g) {
-    const GroupId group{g};
+  for (const GroupId group : parallel.groups()) {
     const auto ops = parallel.group_ops(group);
     const std::size_t replica = replicas.replica[ops.front()];
     DeviceId device = devices.front();
@@ -129,19 +127,13 @@ std::size_t nodes_of(const Problem& problem, const std::vector<DeviceId>& device
 
 namespace {
 
-/// So many ops that planning and simulating them takes minutes and gigabytes.
-void check_size(const Problem& problem, const ReplicasOptions& options, std::size_t replicas) {
-  constexpr std::size_t kMostOps = 4'000'000;
-  Bytes parameters{0};
-  for (const OpId op : problem.ops()) parameters += problem.graph().parameter_bytes(op);
-  const bool rings = options.collective == Collective::ring || options.collective == Collective::hierarchical;
-  const std::size_t buckets = static_cast<std::size_t>(parameters.count >> 20) / options.bucket_mebibytes + 1;
-  const std::size_t each = problem.op_count() + (rings ? 3 * buckets * replicas : 0);
-  if (each > kMostOps / replicas)
-    throw InputError({.code = "too-large",
-                      .message = fmt::format("{} replicas of graph '{}' and their rings are more than {} ops", replicas,
-                                             problem.graph().name(), kMostOps),
-                      .help = "take a tree, larger buckets, or fewer devices"});
+bool is_too_large(const Graph& graph, const Replicate& replicate) {
+  try {
+    check_size(graph, replicate);
+    return false;
+  } catch (const InputError&) {
+    return true;
+  }
 }
 
 }  // namespace
@@ -153,21 +145,24 @@ Schedule place_replicas(const Problem& problem, const ReplicasOptions& options) 
          .message = fmt::format("graph '{}' trains no parameters: it has no batch to divide", problem.graph().name()),
          .help = "data parallelism is of training steps"});
   std::vector<DeviceId> devices = worthy_devices(problem);
+  Replicate replicate{.replicas = devices.size(),
+                      .collective = options.collective,
+                      .zero = options.zero,
+                      .bucket = Bytes{static_cast<std::int64_t>(options.bucket_mebibytes) << 20}};
+  check_size(problem.graph(), replicate);
   if (options.collective == Collective::ring) devices = ring_order(problem, devices);
-  check_size(problem, options, devices.size());
-  GraphSplit split{.parts = devices.size(),
-                   .collective = options.collective,
-                   .zero = options.zero,
-                   .bucket = Bytes{static_cast<std::int64_t>(options.bucket_mebibytes) << 20}};
   if (options.collective == Collective::hierarchical)
-    split.per_node = options.per_node.value_or(nodes_of(problem, devices));
+    replicate.per_node = options.per_node.value_or(nodes_of(problem, devices));
   std::optional<std::pair<Schedule, Outcome>> best;
-  for (; split.zero <= 3; ++split.zero) {
-    Schedule schedule = placed(problem, split, devices);
-    const Outcome outcome = simulated_outcome(problem.with_splits({split}), schedule);
+  for (; replicate.zero <= 3; ++replicate.zero) {
+    if (best && is_too_large(problem.graph(), replicate)) continue;  // of the stages that share more
+    const Problem parallel = apply_rewrites(problem, {replicate});
+    Schedule schedule = placed(problem, parallel, replicate, devices);
+    if (!best && options.stop && options.stop()) throw OutOfTime{};
+    const Outcome outcome = Evaluator{parallel}.outcome(schedule);
     if (!best || outcome.excess < best->second.excess) best.emplace(std::move(schedule), outcome);
     const bool may_shard = options.fitting && options.collective == Collective::ring && devices.size() > 1;
-    if (best->second.excess == Bytes{0} || !may_shard) break;
+    if (best->second.excess == Bytes{0} || !may_shard || (options.stop && options.stop())) break;
   }
   return std::move(best->first);
 }

@@ -2,12 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
-#include "trainyard/transform/collective.hpp"
+#include "trainyard/rewrite/collective.hpp"
 
 namespace trainyard {
 
@@ -17,9 +18,10 @@ struct ReplicasOptions {
   bool fitting = true;  // the least stage from `zero` on with which the schedule fits; else the last
   std::optional<std::size_t> per_node = {};  // none: nodes_of()
   std::size_t bucket_mebibytes = 25;
+  std::function<bool()> stop = {};  // asked after each stage: end with the best so far, or throw OutOfTime
 };
 
-/// Data parallelism: one replica on each of the devices worth using (transform/data_parallel.hpp). Of a parameter
+/// Data parallelism: one replica on each of the devices worth using (rewrite/data_parallel.hpp). Of a parameter
 /// server what is shared goes to the device with the least parameters so far; otherwise every replica has its own. The
 /// ring goes through the devices in ring_order(), the other algorithms in their own. Ops that the replica's device
 /// cannot run go to the first that can. Policy fifo: gradients are added as they are made. Throws InputError

@@ -9,7 +9,6 @@
 #include "trainyard/bound/chains.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/exact/model.hpp"
-#include "trainyard/place/groups.hpp"
 
 namespace trainyard {
 namespace {

@@ -53,13 +53,13 @@ class MakespanProgram {
   MakespanProgram(const Problem& problem, const MakespanProgramOptions& options);
 
   const IntegerProgram& program() const { return program_; }
-  /// Of the columns, for files that people read: "C", "S_conv1", "x_conv1_gpu0".
+  /// Names of the columns, for files that people read: "C", "S_conv1", "x_conv1_gpu0".
   const std::vector<std::string>& names() const { return names_; }
-  /// What times are multiples of.
+  /// The unit of all times.
   double unit_ns() const { return unit_; }
   /// A value for each column from a simulated schedule; empty where it breaks the symmetry that the program excludes.
   std::vector<double> columns_of(const Schedule& schedule, const Timeline& timeline) const;
-  /// Where the solution has the ops, and when they start.
+  /// Placement and start times of the solution.
   Placement placement_of(const std::vector<double>& x) const;
   IdMap<OpId, double> starts_of(const std::vector<double>& x) const;
 

@@ -1,18 +1,18 @@
 #include "trainyard/place/pesto/pesto.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/place/auto/auto.hpp"
-#include "trainyard/place/coarse.hpp"
 #include "trainyard/place/exact/exact.hpp"
+#include "trainyard/place/judge/coarse.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/pesto/makespan_program.hpp"
-#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/simple/simple.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
 #include "trainyard/solve/integer_program.hpp"
@@ -42,31 +42,28 @@ std::vector<Schedule> replays(const Problem& problem, const Placement& placement
 double slack(Nanoseconds limit) { return 1 + 1e-6 * static_cast<double>(limit.count); }
 
 PestoResult solve_by_search(const Problem& problem, const PestoOptions& options) {
-  PlaceOptions search{.seed = options.seed, .splits = false, .threads = options.threads, .stop = options.stop};
+  PlaceOptions search{.seed = options.seed, .rewrites = false, .threads = options.threads, .stop = options.stop};
   search.budget.seconds = options.seconds;
   if (!options.seconds) search.budget.evaluations = options.evaluations;
-  PestoResult result{.schedule = auto_place(problem, search)};
-  result.value = result.objective = simulated_makespan(problem, result.schedule);
+  PestoResult result{.schedule = auto_place(problem, options.members, search)};
+  const Outcome outcome = Evaluator{problem}.outcome(result.schedule);
+  result.value = result.objective = outcome.makespan;
   result.bound =
       std::max(best_lower_bound(problem).value, result.schedule.search->lower_bound.value_or(Nanoseconds{0}));
   result.nodes = result.schedule.search->evaluations;
   result.confirmed = true;
-  result.optimal = result.bound >= result.value && simulated_outcome(problem, result.schedule).excess == Bytes{0};
+  result.optimal = result.bound >= result.value && outcome.excess == Bytes{0};
   return result;
 }
 
 PestoResult solve_by_own(const Problem& problem, const std::optional<Schedule>& start, const PestoOptions& options) {
-  std::function<bool()> stop = options.stop;
-  if (options.seconds) {
-    const std::chrono::duration<double> time{*options.seconds};
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(time);
-    stop = [end, also = options.stop] { return std::chrono::steady_clock::now() >= end || (also && also()); };
-  }
-  BranchAndBoundOptions search{
-      .start = start ? &*start : nullptr, .most_nodes = static_cast<std::uint64_t>(options.nodes) * 100, .stop = stop};
+  const Effort effort{{.seconds = options.seconds}, options.stop};
+  BranchAndBoundOptions search{.start = start ? &*start : nullptr,
+                               .most_nodes = static_cast<std::uint64_t>(options.nodes) * 100,
+                               .stop = [&effort] { return effort.late(); }};
   BranchAndBoundResult found = branch_and_bound(problem, search);
   if (!found.schedule) {
-    found.schedule = find_placer("single").place(problem, {});
+    found.schedule = place_single(problem);
     found.value = simulated_makespan(problem, *found.schedule);
     found.bound = best_lower_bound(problem).value;
   }
@@ -101,7 +98,7 @@ PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
 
   PestoResult result;
   const bool has_start = start.has_value();
-  if (!start) start = find_placer("single").place(problem, {});
+  if (!start) start = place_single(problem);
   const Timeline timeline = simulate(problem, *start);
   result.schedule = *start;
   result.value = result.objective = timeline.makespan;
@@ -159,7 +156,7 @@ Schedule pesto(const Problem& problem, std::size_t target, const PestoOptions& o
   const Problem coarse = coarse_problem(problem, coarsening);
   const PestoResult result = solve_pesto(coarse, options);
   Schedule schedule = expand(problem, coarsening, coarse, result.schedule);
-  if (simulated_outcome(problem, schedule).excess > Bytes{0})
+  if (Evaluator{problem}.outcome(schedule).excess > Bytes{0})
     if (auto quick = best_quick_schedule(problem)) schedule = std::move(*quick);
   schedule.search = {.evaluations = result.nodes};
   return schedule;

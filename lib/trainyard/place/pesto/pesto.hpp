@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "trainyard/core/quantity.hpp"
+#include "trainyard/place/placer.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
@@ -20,13 +22,14 @@ inline constexpr std::size_t kPestoProgramOps = 30, kPestoExactOps = 64;
 
 struct PestoOptions {
   PestoSolver solver = PestoSolver::automatic;
-  std::int64_t nodes = 500;            // of CBC's search tree; branch and bound has a hundred times as many
-  std::uint64_t evaluations = 50'000;  // of auto_place()
-  std::optional<double> seconds = {};  // of the search; with it the result depends on the machine
-  std::size_t most_columns = 20'000;   // of the program
-  std::function<bool()> stop = {};     // asked now and then, but by CBC
-  std::uint64_t seed = 1;              // of auto_place()
-  unsigned threads = 0;                // of auto_place()
+  std::int64_t nodes = 500;              // of CBC's search tree; branch and bound has a hundred times as many
+  std::uint64_t evaluations = 50'000;    // of auto_place()
+  std::optional<double> seconds = {};    // of the search; with it the result depends on the machine
+  std::size_t most_columns = 20'000;     // of the program
+  std::function<bool()> stop = {};       // asked now and then, but by CBC
+  std::uint64_t seed = 1;                // of auto_place()
+  unsigned threads = 0;                  // of auto_place()
+  std::span<const Placer> members = {};  // of auto_place()
 };
 
 struct PestoResult {
@@ -48,9 +51,9 @@ struct PestoResult {
 /// program is too large ("too-large").
 PestoResult solve_pesto(const Problem& problem, const PestoOptions& options = {});
 
-/// Pesto: coarsens to `target` ops, solves, expands with merged ops in order (place/coarse.hpp). Coarse ops hold all
-/// that their ops keep at once: where the result does not fit in memory, and some quick placer's schedule of the graph
-/// itself does, that one.
+/// Pesto: coarsens to `target` ops, solves, expands with merged ops in order (place/judge/coarse.hpp). Coarse ops hold
+/// all that their ops keep at once: where the result does not fit in memory, and some quick placer's schedule of the
+/// graph itself does, that one.
 Schedule pesto(const Problem& problem, std::size_t target, const PestoOptions& options = {});
 
 }  // namespace trainyard

@@ -48,7 +48,7 @@ class StateSums {
   double held(std::size_t i, std::size_t j) const {
     return parameters(i, j) + static_cast<double>((sums_[j].activations - before(i).activations).count);
   }
-  /// What crosses behind the state.
+  /// Bytes that cross behind the state.
   double crossing(std::size_t state) const { return static_cast<double>(sums_[state].crossing.count); }
 
  private:
@@ -113,7 +113,7 @@ class LevelSearch {
     return inner_ ? inner_->time(first, last) : sums_.compute(first, last);
   }
 
-  /// What a stage on `machines` of the `used` machines so far must keep for batches in flight.
+  /// Memory that a stage on `machines` of the `used` machines so far must keep for batches in flight.
   bool fits(std::size_t first, std::size_t last, std::size_t machines, std::size_t used) const {
     if (!options_.memory) return true;
     const auto batches = static_cast<double>((machines_ - used + machines - 1) / machines);

@@ -1,15 +1,13 @@
 #include "trainyard/place/pipedream/pipedream_placer.hpp"
 
 #include <algorithm>
-#include <cstddef>
-#include <functional>
 #include <limits>
-#include <queue>
 #include <utility>
-#include <vector>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/layer_devices.hpp"
+#include "trainyard/graph/strong_components.hpp"
+#include "trainyard/graph/topological_order.hpp"
+#include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/pipedream/pipedream.hpp"
 
 namespace trainyard {
@@ -17,65 +15,17 @@ namespace {
 
 constexpr std::size_t kMostStates = 2'000;
 
-using Edges = std::vector<std::pair<std::size_t, std::size_t>>;
-
-/// Of each of `count` nodes the number of its strongly connected component, components in topological order (Tarjan's
-/// algorithm, without recursion).
-std::vector<std::size_t> components(std::size_t count, const Edges& edges) {
-  std::vector<std::vector<std::size_t>> after(count);
-  for (const auto& [from, to] : edges) after[from].push_back(to);
-  constexpr std::size_t kNew = static_cast<std::size_t>(-1);
-  std::vector<std::size_t> index(count, kNew), low(count), next(count), component(count, kNew), open, path;
-  std::size_t visited = 0, found = 0;
-  for (std::size_t root = 0; root < count; ++root) {
-    if (index[root] != kNew) continue;
-    path.push_back(root);
-    while (!path.empty()) {
-      const std::size_t at = path.back();
-      if (index[at] == kNew) {
-        index[at] = low[at] = visited++;
-        open.push_back(at);
-      }
-      if (next[at] < after[at].size()) {
-        const std::size_t to = after[at][next[at]++];
-        if (index[to] == kNew)
-          path.push_back(to);
-        else if (component[to] == kNew)
-          low[at] = std::min(low[at], index[to]);
-        continue;
-      }
-      path.pop_back();
-      if (!path.empty()) low[path.back()] = std::min(low[path.back()], low[at]);
-      if (low[at] != index[at]) continue;
-      for (std::size_t member = kNew; member != at; open.pop_back()) component[member = open.back()] = found;
-      ++found;
-    }
-  }
-  for (std::size_t& each : component) each = found - 1 - each;  // they are found last first
-  return component;
-}
-
 /// The layers one behind the other, in a topological order that keeps to theirs: of each its place in the chain.
 std::vector<std::size_t> as_chain(LayerProfile& profile) {
   const std::size_t count = profile.layers.size();
   std::vector<std::vector<std::size_t>> after(count);
-  std::vector<std::size_t> awaited(count), place(count);
-  for (const auto& [from, to] : profile.edges) {
-    after[from].push_back(to);
-    ++awaited[to];
-  }
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> free;
-  for (std::size_t i = 0; i < count; ++i)
-    if (awaited[i] == 0) free.push(i);
+  std::vector<std::size_t> place(count);
+  for (const auto& [from, to] : profile.edges) after[from].push_back(to);
   LayerProfile chain{.name = profile.name, .layers = {}};
-  while (!free.empty()) {
-    const std::size_t layer = free.top();
-    free.pop();
+  for (const std::size_t layer : topological_order<std::size_t>(count, successors_in(after))) {
     place[layer] = chain.layers.size();
     if (!chain.layers.empty()) chain.edges.emplace_back(place[layer] - 1, place[layer]);
     chain.layers.push_back(profile.layers[layer]);
-    for (const std::size_t reader : after[layer])
-      if (--awaited[reader] == 0) free.push(reader);
   }
   profile = std::move(chain);
   return place;
@@ -93,7 +43,7 @@ BytesPerSecond slowest_step(const Cluster& cluster, const std::vector<DeviceId>&
 ProfiledProblem profile_of(const Problem& problem, const Layers& layers, DeviceId device) {
   const Graph& graph = problem.graph();
   const auto is_forward = [&](OpId op) { return graph.phase(op) == Phase::forward; };
-  Edges edges;
+  std::vector<std::pair<std::size_t, std::size_t>> edges;
   const auto add_edge = [&](OpId from, OpId to) {
     if (is_forward(from) && is_forward(to) && layers.of[from] != layers.of[to])
       edges.emplace_back(layers.of[from].index(), layers.of[to].index());
@@ -102,7 +52,7 @@ ProfiledProblem profile_of(const Problem& problem, const Layers& layers, DeviceI
     for (const TensorId tensor : graph.inputs(op)) add_edge(graph.producer(tensor), op);
     for (const OpId earlier : graph.after(op)) add_edge(earlier, op);
   }
-  const std::vector<std::size_t> component = components(layers.size(), edges);
+  const std::vector<std::size_t> component = strong_components(layers.size(), edges);
 
   ProfiledProblem found{.profile = {.name = graph.name(), .layers = {}},
                         .member = IdMap<LayerId, std::size_t>(layers.size())};

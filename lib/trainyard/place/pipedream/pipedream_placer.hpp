@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "trainyard/place/layers.hpp"
+#include "trainyard/place/kit/layers.hpp"
 #include "trainyard/place/pipedream/layer_profile.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/place/layer_devices.hpp"
-#include "trainyard/place/layers.hpp"
-#include "trainyard/place/memory.hpp"
-#include "trainyard/place/partition.hpp"
+#include "trainyard/place/kit/layer_devices.hpp"
+#include "trainyard/place/kit/layers.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
+#include "trainyard/place/kit/partition.hpp"
 
 namespace trainyard {
 namespace {
@@ -141,9 +141,9 @@ LayerDevices by_runs(const Problem& problem, const Layers& layers, const std::ve
                      const MemoryLedger& memory) {
   // A group's bytes count in the layer of its first op, where the group will be.
   IdMap<LayerId, MemoryLedger::Need> needs(layers.size());
-  for (std::size_t g = 0; g < problem.group_count(); ++g) {
-    const OpId first = problem.group_ops(GroupId{g}).front();
-    needs[layers.of[first]] += memory.need(GroupId{g});
+  for (const GroupId group : problem.groups()) {
+    const OpId first = problem.group_ops(group).front();
+    needs[layers.of[first]] += memory.need(group);
   }
   std::vector<PartitionBin> bins;
   for (const DeviceId device : devices) {

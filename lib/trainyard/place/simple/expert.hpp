@@ -5,7 +5,7 @@
 
 namespace trainyard {
 
-/// What a person would do by hand from the names of the layers (see find_layers):
+/// The placement that a person would make by hand from the names of the layers (see find_layers):
 ///
 ///     recurrent networks          each LSTM layer on a device of its own; with more layers than devices, those of an
 ///                                 encoder and of a decoder are dealt out apart. What comes before them, and

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "trainyard/core/random.hpp"
-#include "trainyard/place/groups.hpp"
-#include "trainyard/place/memory.hpp"
-#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
 
 namespace trainyard {
 namespace {
@@ -67,6 +67,7 @@ Schedule place_single(const Problem& problem) {
     return false;
   };
 
+  Evaluator evaluator{problem};
   std::optional<Outcome> best;
   Schedule chosen;
   for (const DeviceId device : problem.devices()) {
@@ -75,7 +76,7 @@ Schedule place_single(const Problem& problem) {
     for (const GroupId group : devices.ids())
       devices[group] = std::ranges::binary_search(able[group], device) ? device : elsewhere[group];
     Schedule schedule{.placement = from_groups(problem, devices)};
-    const Outcome outcome = simulated_outcome(problem, schedule);
+    const Outcome outcome = evaluator.outcome(schedule);
     if (!best || outcome < *best) {
       best = outcome;
       chosen = std::move(schedule);

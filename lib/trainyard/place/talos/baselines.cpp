@@ -1,21 +1,22 @@
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <queue>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "trainyard/place/analytic_plan.hpp"
-#include "trainyard/place/plan_order.hpp"
-#include "trainyard/place/predecessors.hpp"
+#include "trainyard/place/judge/plan_order.hpp"
+#include "trainyard/place/kit/analytic_plan.hpp"
+#include "trainyard/place/kit/predecessors.hpp"
 #include "trainyard/place/talos/talos.hpp"
 
 namespace trainyard {
 namespace {
 
-/// By descending speed: by how long the ops take that can run everywhere; ties: no CPU, then the lower id.
+/// By descending speed: first those that speedups are of, then by how long the ops take that can run everywhere; ties:
+/// no CPU, then the lower id.
 std::vector<DeviceId> fastest_first(const Problem& problem) {
+  const std::vector<bool> reference = reference_columns(problem);
   IdMap<DeviceId, double> time(problem.device_count(), 0);
   for (const OpId op : problem.ops()) {
     if (!std::ranges::all_of(problem.devices(), [&](DeviceId device) { return problem.can_run(op, device); })) continue;
@@ -25,14 +26,15 @@ std::vector<DeviceId> fastest_first(const Problem& problem) {
   std::vector<DeviceId> devices;
   for (const DeviceId device : problem.devices()) devices.push_back(device);
   std::ranges::stable_sort(devices, {}, [&](DeviceId device) {
-    return std::pair{time[device], problem.cluster().device(device).device_class == "cpu"};
+    return std::tuple{bool{reference[problem.column(device)]}, time[device],
+                      problem.cluster().device(device).device_class == "cpu"};
   });
   return devices;
 }
 
-Schedule in_plan_order(const Problem& problem, const AnalyticPlan& plan, std::vector<OpId> taken) {
+Schedule by_planned_start(const Problem& problem, const AnalyticPlan& plan, std::vector<OpId> taken) {
   Schedule schedule = plan.schedule();
-  keep_order(problem, std::move(taken), PlanOrder::start, schedule);
+  set_order(problem, std::move(taken), PlanOrder::start, schedule);
   return schedule;
 }
 
@@ -58,7 +60,7 @@ Schedule place_whole_models(const Problem& problem) {
     const bool there = std::ranges::find(able, device) != able.end();
     plan.place(op, there ? plan.earliest_slot(op, device) : plan.earliest_finish(op));
   }
-  return in_plan_order(problem, plan, taken);
+  return by_planned_start(problem, plan, taken);
 }
 
 Schedule place_first_come(const Problem& problem) {
@@ -117,7 +119,7 @@ Schedule place_first_come(const Problem& problem) {
       predecessors.taken(op, add);
     }
   }
-  return in_plan_order(problem, plan, std::move(taken));
+  return by_planned_start(problem, plan, std::move(taken));
 }
 
 }  // namespace trainyard

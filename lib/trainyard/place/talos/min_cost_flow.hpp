@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -27,7 +26,6 @@ class MinCostFlow {
 
   std::int64_t flow(Arc arc) const { return arcs_[2 * arc + 1].room; }
   std::int64_t cost() const { return cost_; }
-  std::size_t node_count() const { return first_.size(); }
 
  private:
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);

@@ -14,12 +14,8 @@ PackRun::PackRun(const Problem& problem, const Models& models, const Packs& pack
       turn_(turn),
       cost_(cost),
       plan_(plan),
-      awaited_(packs.size(), 0),
-      behind_(packs.size(), Nanoseconds{0}),
       unit_device_(packs.unit_groups.size(), DeviceId::none()),
-      scattered_(packs.unit_groups.size(), 0),
-      ready_(models.size()),
-      decided_(problem.device_count(), 0) {
+      scattered_(packs.unit_groups.size(), 0) {
   const Graph& graph = problem.graph();
   const std::size_t columns = problem.column_count();
   times_.assign(packs.size() * columns, Nanoseconds{0});
@@ -213,7 +209,7 @@ void PackRun::decide() {
     }
     flow_.send(node, sink, 1);
   }
-  // Of those that got a device, the one that goes next.
+  // The next of those that got a device.
   IdMap<DeviceId, PackId> next(problem_.device_count());
   for (std::size_t a = 0; a < arcs.size(); ++a) {
     const DeviceId device = arc_device[a];

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "trainyard/place/analytic_plan.hpp"
+#include "trainyard/place/kit/analytic_plan.hpp"
 #include "trainyard/place/talos/min_cost_flow.hpp"
 #include "trainyard/place/talos/packs.hpp"
 #include "trainyard/place/talos/talos.hpp"
@@ -25,7 +25,7 @@ class PackRun {
 
  private:
   static constexpr std::uint32_t kUndecided = static_cast<std::uint32_t>(-1);
-  /// What one flow is asked about.
+  /// The packs and devices of one flow.
   static constexpr std::size_t kMostAsked = 32;
 
   struct Ending {
@@ -49,7 +49,7 @@ class PackRun {
   }
   Nanoseconds place(OpId op, AnalyticPlan::Slot slot);
   void commit(PackId pack, DeviceId device);
-  /// Where no device has room for all that must be on one: each op where it would finish first.
+  /// Fallback where no device has room for all that must be on one: each op where it would finish first.
   void scatter(PackId pack);
 
   const Problem& problem_;
@@ -61,15 +61,16 @@ class PackRun {
   std::vector<Nanoseconds> times_;  // pack x column
   CompressedRows<PackId, PackId> later_;
   CompressedRows<PackId, TensorId> read_;  // what each pack reads from others
-  IdMap<PackId, std::uint32_t> awaited_;
-  IdMap<PackId, Nanoseconds> behind_;      // the longest chain from the pack on, by least times
-  std::vector<DeviceId> unit_device_;      // none: not decided
-  std::vector<std::uint8_t> scattered_;    // units that no device had room for
-  std::vector<std::size_t> left_of_turn_;  // packs not ended
+  IdMap<PackId, std::uint32_t> awaited_{packs_.size(), 0};
+  IdMap<PackId, Nanoseconds> behind_{packs_.size(),
+                                     Nanoseconds{0}};  // the longest chain from the pack on, by least times
+  std::vector<DeviceId> unit_device_;                  // none: not decided
+  std::vector<std::uint8_t> scattered_;                // units that no device had room for
+  std::vector<std::size_t> left_of_turn_;              // packs not ended
   std::size_t now_turn_ = 0;
-  std::vector<std::vector<PackId>> held_back_;  // ready packs of later turns
-  IdMap<ModelId, std::vector<PackId>> ready_;   // ascending
-  IdMap<DeviceId, std::uint32_t> decided_;      // packs on the device that have not ended
+  std::vector<std::vector<PackId>> held_back_;                          // ready packs of later turns
+  IdMap<ModelId, std::vector<PackId>> ready_{models_.size()};           // ascending
+  IdMap<DeviceId, std::uint32_t> decided_{problem_.device_count(), 0};  // packs on the device that have not ended
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings_;
   Nanoseconds now_{0};
   std::vector<OpId> taken_;

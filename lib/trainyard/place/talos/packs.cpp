@@ -11,32 +11,12 @@
 #include <string>
 #include <utility>
 
-#include "trainyard/place/groups.hpp"
+#include "trainyard/place/kit/groups.hpp"
 
 namespace trainyard {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-/// Which columns of the problem's durations are the slow reference, and which the others.
-std::vector<bool> reference_columns(const Problem& problem) {
-  const std::size_t columns = problem.column_count();
-  std::vector<bool> is_cpu(columns, false);
-  for (const DeviceId device : problem.devices())
-    if (problem.cluster().device(device).device_class == "cpu") is_cpu[problem.column(device)] = true;
-  const auto cpus = static_cast<std::size_t>(std::ranges::count(is_cpu, true));
-  if (cpus > 0 && cpus < columns) return is_cpu;
-  // The slowest kind by the ops that every kind can run.
-  std::vector<double> sum(columns, 0);
-  for (const OpId op : problem.ops()) {
-    const auto row = problem.durations().subspan(op.index() * columns, columns);
-    if (std::ranges::find(row, Problem::kNever) != row.end()) continue;
-    for (std::size_t c = 0; c < columns; ++c) sum[c] += static_cast<double>(row[c].count);
-  }
-  std::vector<bool> slow(columns, false);
-  slow[static_cast<std::size_t>(std::ranges::max_element(sum) - sum.begin())] = true;
-  return slow;
-}
 
 /// The op's least time on the reference and elsewhere; kNever where it cannot run there.
 std::pair<Nanoseconds, Nanoseconds> times_of(const Problem& problem, const std::vector<bool>& reference, OpId op) {
@@ -63,8 +43,7 @@ class Units {
   explicit Units(const Problem& problem) : root_(problem.group_count()), packs_(problem.group_count(), 0) {
     std::iota(root_.begin(), root_.end(), std::uint32_t{0});
     const auto able = group_devices(problem);
-    for (std::size_t g = 0; g < problem.group_count(); ++g)
-      devices_.emplace_back(able[GroupId{g}].begin(), able[GroupId{g}].end());
+    for (const GroupId group : problem.groups()) devices_.emplace_back(able[group].begin(), able[group].end());
   }
 
   std::uint32_t find(GroupId group) {
@@ -187,8 +166,7 @@ class Packing {
       packs_.unit.push_back(number[root]);
     }
     packs_.unit_groups.resize(packs_.unit_devices.size());
-    for (std::size_t g = 0; g < problem_.group_count(); ++g)
-      packs_.unit_groups[number[units_.find(GroupId{g})]].push_back(GroupId{g});
+    for (const GroupId group : problem_.groups()) packs_.unit_groups[number[units_.find(group)]].push_back(group);
   }
 
   const Problem& problem_;
@@ -201,6 +179,25 @@ class Packing {
 };
 
 }  // namespace
+
+std::vector<bool> reference_columns(const Problem& problem) {
+  const std::size_t columns = problem.column_count();
+  std::vector<bool> is_cpu(columns, false);
+  for (const DeviceId device : problem.devices())
+    if (problem.cluster().device(device).device_class == "cpu") is_cpu[problem.column(device)] = true;
+  const auto cpus = static_cast<std::size_t>(std::ranges::count(is_cpu, true));
+  if (cpus > 0 && cpus < columns) return is_cpu;
+  // The slowest kind by the ops that every kind can run.
+  std::vector<double> sum(columns, 0);
+  for (const OpId op : problem.ops()) {
+    const auto row = problem.durations().subspan(op.index() * columns, columns);
+    if (std::ranges::find(row, Problem::kNever) != row.end()) continue;
+    for (std::size_t c = 0; c < columns; ++c) sum[c] += static_cast<double>(row[c].count);
+  }
+  std::vector<bool> slow(columns, false);
+  slow[static_cast<std::size_t>(std::ranges::max_element(sum) - sum.begin())] = true;
+  return slow;
+}
 
 IdMap<OpId, double> op_speedups(const Problem& problem) {
   const std::vector<bool> reference = reference_columns(problem);

@@ -8,9 +8,13 @@
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
-#include "trainyard/transform/models.hpp"
+#include "trainyard/rewrite/models.hpp"
 
 namespace trainyard {
+
+/// The columns of the problem's durations that speedups are relative to, by column: CPUs; where the cluster has none,
+/// or nothing else, its slowest kind of device by the ops that every kind can run.
+std::vector<bool> reference_columns(const Problem& problem);
 
 /// How much sooner each op is done than on a CPU: its time there over its least time on any other kind of device. Where
 /// the cluster has no CPU, or nothing else, its time on the slowest kind of device over that on the fastest, slow and

@@ -1,17 +1,15 @@
 #include "trainyard/place/talos/talos.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <tuple>
 #include <utility>
 
-#include "trainyard/place/analytic_plan.hpp"
-#include "trainyard/place/evaluator.hpp"
-#include "trainyard/place/plan_order.hpp"
+#include "trainyard/place/judge/completion_evaluator.hpp"
+#include "trainyard/place/judge/plan_order.hpp"
+#include "trainyard/place/judge/retreat.hpp"
+#include "trainyard/place/kit/analytic_plan.hpp"
 #include "trainyard/place/talos/pack_run.hpp"
-#include "trainyard/simulate/completion.hpp"
-#include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard {
 namespace {
@@ -58,30 +56,22 @@ Packs single_packs(const Problem& problem, const Models& models, const IdMap<OpI
 }
 
 /// The plan's schedule with the order of the three that is best for the sum of completion times.
-std::pair<Schedule, CompletionOutcome> best_by_completion(const Problem& problem, const Models& models,
-                                                          const AnalyticPlan& plan, const std::vector<OpId>& taken) {
+Retreat<CompletionOutcome> best_by_completion(CompletionEvaluator& evaluator, const AnalyticPlan& plan,
+                                              const std::vector<OpId>& taken) {
   std::optional<CompletionOutcome> best;
   Schedule chosen;
   for (const PlanOrder order : {PlanOrder::rank, PlanOrder::start, PlanOrder::strict}) {
     Schedule schedule = plan.schedule();
-    keep_order(problem, taken, order, schedule);
-    const CompletionOutcome outcome = completion_outcome(problem, models, schedule);
+    set_order(evaluator.problem(), taken, order, schedule);
+    const CompletionOutcome outcome = evaluator.outcome(schedule);
     if (best && outcome >= *best) continue;
     best = outcome;
     chosen = std::move(schedule);
   }
-  return {std::move(chosen), *best};
+  return {std::move(chosen), *best, best->excess == Bytes{0} && !plan.memory_bound()};
 }
 
 }  // namespace
-
-CompletionOutcome completion_outcome(const Problem& problem, const Models& models, const Schedule& schedule) {
-  const Timeline timeline = simulate(problem, schedule);
-  Bytes excess{0};
-  for (const DeviceUse& use : timeline.devices)
-    if (use.out_of_memory) excess += use.out_of_memory->over;
-  return {excess, total_completion(models, timeline)};
-}
 
 Schedule talos(const Problem& problem, const TalosOptions& options) {
   if (problem.op_count() == 0) return {};
@@ -90,19 +80,12 @@ Schedule talos(const Problem& problem, const TalosOptions& options) {
   const Packs packs =
       options.packing ? pack_ops(problem, models, speedups, options.packs) : single_packs(problem, models, speedups);
   const auto turn = turns(problem, models, speedups, options.together);
-  std::optional<CompletionOutcome> best;
-  Schedule chosen;
-  for (const int memory_percent : {100, 90, 80, 70, 60, 50}) {
+  CompletionEvaluator evaluator{problem, models};
+  return best_retreat([&](int memory_percent) {
     AnalyticPlan plan{problem, false, memory_percent};
     const std::vector<OpId> taken = PackRun{problem, models, packs, turn, options.cost, plan}.run();
-    auto [schedule, outcome] = best_by_completion(problem, models, plan, taken);
-    if (!best || outcome < *best) {
-      best = outcome;
-      chosen = std::move(schedule);
-    }
-    if (outcome.excess == Bytes{0} && !plan.memory_bound()) break;
-  }
-  return chosen;
+    return best_by_completion(evaluator, plan, taken);
+  });
 }
 
 }  // namespace trainyard

@@ -1,17 +1,13 @@
 #pragma once
 
-#include <cstddef>
-#include <vector>
-
 #include "trainyard/place/talos/packs.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
-#include "trainyard/transform/models.hpp"
 
 namespace trainyard {
 
 struct TalosOptions {
-  /// What a pack costs on a device. With wt = how long the device is still busy with what was decided before, ct = the
+  /// The cost of a pack on a device. With wt = how long the device is still busy with what was decided before, ct = the
   /// longest transfer of what it reads from other devices, et = its own time there:
   ///
   ///     added    wt + ct + et, what it adds to the completion of its model
@@ -44,21 +40,13 @@ inline constexpr double kCoPlacedAffinity = 0.4;
 Schedule talos(const Problem& problem, const TalosOptions& options = {});
 
 /// Average-speedup-based whole-model scheduling: models by descending average speedup (model_speedups) take devices by
-/// descending speed, contiguously; each model as a whole on one device, one op after the other in topological order.
-/// Ops that cannot run there, or whose memory is not there, go where they would finish first.
+/// descending speed, contiguously, those that speedups are of before those that they are relative to; each model as a
+/// whole on one device, one op after the other in topological order. Ops that cannot run there, or whose memory is not
+/// there, go where they would finish first.
 Schedule place_whole_models(const Problem& problem);
 
 /// Throughput-first sharing, as in the paper's example: ready ops first come, first served; an op starts as soon as any
 /// device is idle, of the idle ones on that where it is fastest (ties: a device that is no CPU, then the lower id).
 Schedule place_first_come(const Problem& problem);
-
-/// Sum of completion times in simulation, beyond-capacity bytes first.
-struct CompletionOutcome {
-  Bytes excess;
-  Nanoseconds total;
-
-  friend auto operator<=>(const CompletionOutcome&, const CompletionOutcome&) = default;
-};
-CompletionOutcome completion_outcome(const Problem& problem, const Models& models, const Schedule& schedule);
 
 }  // namespace trainyard

@@ -1,11 +1,12 @@
-"""Puts the page's source files into a C++ file: embed.py OUTPUT HTML CSS JS..."""
+"""Puts a page's source files into a C++ file, as strings named PREFIXHtml, PREFIXStyle, PREFIXScript and
+PREFIXScriptHash that HEADER declares: embed.py OUTPUT HEADER PREFIX FILE.{html,css,js}..."""
 
 import base64
 import hashlib
 import pathlib
 import sys
 
-output, html, css, *scripts = sys.argv[1:]
+output, header, prefix, *sources = sys.argv[1:]
 
 
 def read(*names):
@@ -25,11 +26,11 @@ def literal(text):
     return "\n".join(f'    R"~~~({chunk})~~~"' for chunk in chunks)
 
 
-script = read(*scripts)
+html, css, script = (read(*(name for name in sources if name.endswith(end))) for end in (".html", ".css", ".js"))
 assert "</script" not in script.lower() and "<!--" not in script
 digest = "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-lines = ['#include "trainyard/report/page_parts.hpp"', "", "namespace trainyard::detail {", ""]
-for name, text in (("Html", read(html)), ("Style", read(css)), ("Script", script), ("ScriptHash", digest)):
-    lines.append(f"const std::string_view kPage{name} =\n{literal(text)};\n")
+lines = [f'#include "{header}"', "", "namespace trainyard::detail {", ""]
+for name, text in (("Html", html), ("Style", css), ("Script", script), ("ScriptHash", digest)):
+    lines.append(f"const std::string_view {prefix}{name} =\n{literal(text)};\n")
 lines.append("}  // namespace trainyard::detail\n")
 pathlib.Path(output).write_text("\n".join(lines), encoding="utf-8")

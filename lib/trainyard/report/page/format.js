@@ -23,16 +23,12 @@ function formatMoment(ns) {
 const formatBytes = (bytes) => scaled(bytes, byteUnits);
 const formatCount = (count) => count.toLocaleString('en-US');
 const formatOps = (count) => `${formatCount(count)} op${count === 1 ? '' : 's'}`;
-const formatPercent = (share) => (100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0) + thin + '%';
-function formatSeconds(s) {
-  if (s < 0.001) return '<' + thin + '1' + thin + 'ms';
-  return formatTime(s * 1e9);
-}
+const formatPercent = (share) => (100 * share).toFixed(Math.abs(100 * share) < 9.995 ? 2 : 1) + thin + '%';
 
 const transferNames = ['activation transfer', 'gradient transfer', 'update transfer'];
 const palettes = {
   phase: ['#4477aa', '#ee6677', '#ccbb44', '#66ccee', '#aa3377', '#999999'],
-  type: ['#44aa99', '#cc6677', '#ddcc77', '#88ccee', '#117733', '#aa4499', '#999933', '#882255', '#6655bb', '#a0a8b2', '#228833'],
+  type: ['#44aa99', '#cc6677', '#ddcc77', '#88ccee', '#117733', '#aa4499', '#999933', '#882255', '#6655bb', '#a0a8b2', '#ee7733'],
   layer: ['#ddecbf', '#c2e3d2', '#a8d8dc', '#8dcbe4', '#7bbce7', '#7eb2e4', '#88a5dd', '#9398d2', '#9b8ac4', '#9d7db2', '#9a709e',
     '#906388', '#805770', '#684957'],
 };
@@ -45,6 +41,9 @@ function inkOn(colour) {
   };
   return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5) > 0.32 ? '#10151c' : '#ffffff';
 }
+
+// Forward types whose gradients have another name.
+const forwardNames = { BatchNorm: 'BatchNormalization', Embedding: 'Gather' };
 
 // For one way of colouring: names, colours, and which colour each op has, and each transfer by its producer.
 function colouring(run, by) {
@@ -61,7 +60,10 @@ function colouring(run, by) {
     return { ramp: graph.layers, colours, names: [], op: bin, transfer: bin };
   }
   // A gradient counts as its forward type. The types that take the most time have colours of their own.
-  const base = graph.types.map((type) => type.replace(/[._]?(grad|gradient|backward|bwd)$/i, '') || type);
+  const base = graph.types.map((type) => {
+    const forward = type.replace(/Grad[ABCWX]$/, 'Grad').replace(/[._]?(grad|gradient|backward|bwd)$/i, '') || type;
+    return forward !== type && forwardNames[forward] || forward;
+  });
   const time = new Map();
   for (const lane of run.lanes) {
     if (lane.kind !== 'device') continue;

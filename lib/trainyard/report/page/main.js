@@ -114,7 +114,6 @@ class Page {
       const names = scheme.ramp.filter(Boolean);
       legend.append(element('span', { class: 'note' }, names[0] || 'no layers', ramp, names.length > 1 ? names[names.length - 1] : '',
         `· ${formatCount(names.length)} layers in the order of the graph`));
-      return;
     }
     scheme.names.forEach((name, colour) => {
       if (!name || !used.has(colour)) return;
@@ -124,6 +123,7 @@ class Page {
       button.addEventListener('click', () => this.isolate(colour));
       legend.append(button);
     });
+    if (run.lanes.some((lane) => lane.instants.item.length)) legend.append(element('span', { class: 'note' }, '▲ takes no time'));
   }
 
   facts([index, j]) {

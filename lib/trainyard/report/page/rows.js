@@ -47,22 +47,23 @@ Object.assign(View.prototype, {
     c.textAlign = 'left';
     for (let i = 0; i < texts.length; i += 3) {
       const j = texts[i], left = Math.max(texts[i + 1], this.left) + 4, room = texts[i + 2] - left - 3;
-      const fits = Math.floor(room / this.letter);
-      if (fits < 3) continue;
+      const fits = Math.floor(room / this.letter), text = fits < 3 ? '…' : shortened(nameOf(this.run, lane, lane.item[j]), fits);
+      if (text.endsWith('…') && text.length < 8) continue;  // a few letters of a name say nothing
       c.fillStyle = this.inks[colour[j]];
-      c.fillText(shortened(nameOf(this.run, lane, lane.item[j]), fits), left, y + height / 2 + 0.5);
+      c.fillText(text, left, y + height / 2 + 0.5, room);
     }
   },
 
+  // A triangle for what takes no time, and one for several that stand close.
   drawInstants(row, alpha) {
     const c = this.context, { at } = row.lane.instants;
     if (!at.length || alpha < 1) return;
-    c.fillStyle = this.theme.ink;
+    c.fillStyle = this.theme.soft;
     for (let i = upperBound(at, this.from) - 1, last = -9; i < at.length; ++i) {
       if (i < 0) continue;
       const x = this.x(at[i]);
       if (x > this.right) break;
-      if (x < this.left - 2 || x - last < 1.5) continue;
+      if (x < this.left - 2 || x - last < 16) continue;
       last = x;
       c.beginPath();
       c.moveTo(x - 2.5, row.y + row.height);
@@ -141,7 +142,8 @@ Object.assign(View.prototype, {
     c.fill();
   },
 
-  // Curves from the end of one span to the start of another, for pairs of [lane, span].
+  // Curves from the end of one span to the start of another, for pairs of [lane, span]: the closer they stand, the
+  // fainter, so that what lies beneath stays to be seen.
   drawCurves(pairs, colour, width) {
     const c = this.context, { lanes } = this.run;
     c.save();
@@ -149,15 +151,18 @@ Object.assign(View.prototype, {
     c.rect(this.left, this.scroll, this.right - this.left, this.height);
     c.clip();
     c.beginPath();
+    let count = 0;
     for (const [[l, j], [m, k]] of pairs) {
       const a = this.rowOfLane.get(l), b = this.rowOfLane.get(m), from = lanes[l].end[j], to = lanes[m].start[k];
       if (!a || !b || Math.max(from, to) < this.from || Math.min(from, to) > this.to) continue;
       const x0 = this.x(from), x1 = this.x(to), same = a === b;
       const y0 = same ? a.y + 1 : a.y + a.height / 2, y1 = same ? y0 : b.y + b.height / 2;
       const bend = Math.max(6, Math.min(60, (x1 - x0) / 2)), lift = same ? 9 : 0;
+      ++count;
       c.moveTo(x0, y0);
       c.bezierCurveTo(x0 + bend, y0 - lift, x1 - bend, y1 - lift, x1, y1);
     }
+    c.globalAlpha = Math.max(0.12, Math.min(1, (this.right - this.left) / (8 * count)));
     c.strokeStyle = colour;
     c.lineWidth = width;
     c.stroke();

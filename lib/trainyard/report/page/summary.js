@@ -27,9 +27,8 @@ function card(what, number, share, more, bad = false) {
 function showCards(source) {
   const devices = source.devices, step = source.makespan_ns, cards = [];
   const bound = source.lower_bound_ns;
-  let more = source.optimal ? 'proven optimal' : '';
-  if (bound > 0 && !source.optimal) more = `at most ${formatPercent(step / bound - 1)} above the best possible`;
-  cards.push(card('Step time', formatTime(step), bound > 0 ? bound / step : null, more));
+  cards.push(card(source.value, formatTime(source.value_ns), bound > 0 ? bound / source.value_ns : null,
+    bound === 0 ? '' : source.gap === 'optimal' ? 'optimal' : `gap ${source.gap}`));
   const busy = devices.map((d) => d.busy_ns / Math.max(1, step)), mean = busy.reduce((a, b) => a + b, 0) / devices.length;
   const busiest = busy.indexOf(Math.max(...busy));
   cards.push(card('Devices busy', formatPercent(mean), mean, devices.length > 1 ? `most: ${devices[busiest].name}, ${formatPercent(busy[busiest])}` : devices[0].name));
@@ -44,6 +43,8 @@ function showCards(source) {
       (fullest.capacity_bytes ? `${fullest.name}, of ${formatBytes(fullest.capacity_bytes)}` : `${fullest.name}, no limit given`), over > 0));
   cards.push(card('Bytes moved', formatBytes(source.moved_bytes), null,
     `${formatCount(source.transfers)} transfer${source.transfers === 1 ? '' : 's'}`));
+  byId('chosen').textContent = source.label;
+  byId('bound').textContent = source.bound;
   byId('cards').replaceChildren(...cards);
 }
 

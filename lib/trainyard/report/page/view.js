@@ -33,7 +33,7 @@ class View {
     const section = (title, kind, height, lanes) => {
       if (!lanes.length) return;
       if (title) add({ head: title, height: headHeight });
-      lanes.forEach((lane) => add({ lane, index: run.lanes.indexOf(lane), kind, height }));
+      lanes.forEach((lane) => add({ lane, index: run.lanes.indexOf(lane), kind, height, source: lane.beneath ? run.beneath : run.source }));
     };
     for (const beneath of run.beneath ? [false, true] : [false]) {
       const own = run.lanes.filter((l) => Boolean(l.beneath) === beneath);
@@ -41,8 +41,8 @@ class View {
       section(title, 'device', deviceHeight, own.filter((l) => l.kind === 'device'));
       section('Links', 'link', linkHeight, own.filter((l) => l.kind !== 'device' && (showIdle || l.item.length || l.instants.item.length)));
     }
-    add({ head: 'Memory', height: headHeight });
-    run.memory.forEach((curve, device) => add({ curve, device, kind: 'memory', height: memoryHeight }));
+    add({ head: run.beneath ? `Memory, ${run.source.label}` : 'Memory', height: headHeight });
+    run.memory.forEach((curve, device) => add({ curve, device, kind: 'memory', height: memoryHeight, source: run.source }));
     this.tall = y;
     // One scale for all devices: up to the largest capacity, or to the largest peak where capacities are far above.
     const devices = run.source.devices, peak = Math.max(1, ...devices.map((d) => d.peak_bytes));
@@ -170,13 +170,11 @@ class View {
   }
 
   drawHead(row) {
-    const c = this.context;
-    c.font = `600 12px ${this.font}`;
-    c.textAlign = 'left';
-    c.fillStyle = this.theme.soft;
-    c.fillText(row.head, 16, row.y + row.height / 2 + 2);
+    const c = this.context, middle = row.y + row.height / 2 + 2;
+    this.label(row.head, middle, 'left', this.theme.soft, '600 12', this.right - 16);
     c.fillStyle = this.theme.line;
-    c.fillRect(this.left, row.y + row.height / 2 + 2, this.right - this.left, 1);
+    const from = Math.max(this.left, 16 + c.measureText(row.head).width + 10);
+    if (from < this.right) c.fillRect(from, middle, this.right - from, 1);
   }
 
   label(text, y, align, colour, size, room) {
@@ -213,9 +211,9 @@ class View {
       this.drawSpans(row, 1);
     } else this.drawSpans(row, 1);
     c.restore();
-    const middle = y + height / 2, device = this.run.source.devices[row.kind === 'memory' ? row.device : row.lane.device];
+    const middle = y + height / 2, device = row.source.devices[row.kind === 'memory' ? row.device : row.lane.device];
     if (row.kind === 'device') {
-      const busy = this.width < 700 ? '' : formatPercent(device.busy_ns / this.end);
+      const busy = this.width < 700 ? '' : formatPercent(device.busy_ns / Math.max(1, row.source.makespan_ns));
       this.label(row.lane.name, middle, 'left', theme.ink, 12.5, this.left - (busy ? 74 : 24));
       if (busy) this.label(busy, middle, 'right', theme.soft, 11.5, 60);
     } else if (row.kind === 'link') this.label(row.lane.name, middle, 'left', theme.soft, 11, this.left - 24);

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace trainyard {
+
+// Statistics of values in any order, of which there is at least one. A quantile is always one of the values, never
+// interpolated between two; only median_of takes the mean of the two in the middle.
+
+inline double mean_of(std::span<const double> values) {
+  assert(!values.empty());
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// Standard error of the mean; 0 for one value.
+inline double standard_error(std::span<const double> values) {
+  if (values.size() < 2) return 0;
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const auto n = static_cast<double>(values.size());
+  return std::sqrt(squares / (n - 1) / n);
+}
+
+/// The value at a position, from 0, of the ascending order.
+template <class T>
+T ranked(std::vector<T> values, std::size_t position) {
+  assert(position < values.size());
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(position);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+/// Quantile by nearest rank: the smallest value that at least `share` of all n do not exceed, at position
+/// ceil(share n) - 1.
+inline double quantile_of(std::vector<double> values, double share) {
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
+  const std::size_t position = std::clamp<std::size_t>(rank, 1, values.size()) - 1;
+  return ranked(std::move(values), position);
+}
+
+/// Quantile at position floor(share n): by default the median, of an even count the upper one of the two in the middle.
+template <class T>
+T upper_quantile_of(std::vector<T> values, double share = 0.5) {
+  const auto rank = static_cast<std::size_t>(share * static_cast<double>(values.size()));
+  const std::size_t position = std::min(values.size() - 1, rank);
+  return ranked(std::move(values), position);
+}
+
+/// The value in the middle; of an even count the mean of the two there.
+inline double median_of(std::vector<double> values) {
+  assert(!values.empty());
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace trainyard::detail {
+
+/// ASCII alone, whatever the locale.
+constexpr char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+inline std::string lower_case(std::string_view text) {
+  std::string result{text};
+  for (char& c : result) c = lower_case(c);
+  return result;
+}
+
+/// Whether the byte continues a character of UTF-8: it is not its first.
+constexpr bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+}  // namespace trainyard::detail

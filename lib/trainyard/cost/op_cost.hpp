@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/cost/evidence.hpp"
+
+namespace trainyard {
+
+/// Provenance of a duration: the key of `cost_sources` in results, and how well such a time is known. A name stands for
+/// one evidence.
+struct CostSource {
+  std::string_view name = "own";  // of costs that name no source
+  Evidence evidence = Evidence::given;
+
+  /// The sources of the standard costs. `fit_outside` is a fit of the op's type beyond the FLOPs or bytes that it was
+  /// fitted to; `calibrated_roofline` a roofline with efficiencies that were fitted to ops of the type;
+  /// `unknown_operator` a roofline of made-up FLOPs (is_unknown_operator()).
+  static const CostSource graph, calibrated_op, calibrated_signature, fit, fit_outside, calibrated_roofline, roofline,
+      unknown_operator;
+
+  friend bool operator==(const CostSource&, const CostSource&) = default;
+};
+
+inline constexpr CostSource CostSource::graph{"graph", Evidence::given};
+inline constexpr CostSource CostSource::calibrated_op{"calibrated-op", Evidence::measured};
+inline constexpr CostSource CostSource::calibrated_signature{"calibrated-signature", Evidence::measured};
+inline constexpr CostSource CostSource::fit{"fit", Evidence::interpolated};
+inline constexpr CostSource CostSource::fit_outside{"fit-outside", Evidence::transferred};
+inline constexpr CostSource CostSource::calibrated_roofline{"calibrated-roofline", Evidence::estimated};
+inline constexpr CostSource CostSource::roofline{"roofline", Evidence::estimated};
+inline constexpr CostSource CostSource::unknown_operator{"unknown-operator", Evidence::estimated};
+
+/// In the order in which they are asked, which is the order of results.
+inline constexpr std::array kStandardSources{
+    CostSource::graph,    CostSource::calibrated_op,   CostSource::calibrated_signature,
+    CostSource::fit,      CostSource::fit_outside,     CostSource::calibrated_roofline,
+    CostSource::roofline, CostSource::unknown_operator};
+
+/// Whether the op type is an operator that nothing is known of but the shapes that its file gives: the ONNX reader
+/// writes its domain before it, "com.acme::MyOp", "onnx::FlashAttn", and the backward ops are called after it.
+inline bool is_unknown_operator(std::string_view type) { return type.find("::") != std::string_view::npos; }
+
+/// The time of an op on a device. A plain Nanoseconds converts to one.
+struct OpCost {
+  Nanoseconds time;
+  CostSource source;
+
+  OpCost(Nanoseconds op_time, CostSource op_source = {}) : time(op_time), source(op_source) {}
+
+  friend bool operator==(const OpCost&, const OpCost&) = default;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "trainyard/core/quantity.hpp"
+
+namespace trainyard {
+
+enum class SplitDimension : std::uint8_t {
+  batch,    // samples
+  channel,  // output channels of a convolution, output features of a product
+};
+
+/// One op in parts (rewrite/split_op.hpp).
+struct SplitOp {
+  std::string op;
+  SplitDimension dimension = SplitDimension::batch;
+  std::size_t parts = 2;
+
+  friend bool operator==(const SplitOp&, const SplitOp&) = default;
+};
+
+/// How ranks that each have an array come to have the sum of all (rewrite/collective.hpp).
+enum class Collective : std::uint8_t { parameter_server, ring, halving_doubling, tree, hierarchical };
+
+/// Data parallelism: replicas of the whole graph, each with its share of the batch (rewrite/data_parallel.hpp).
+struct Replicate {
+  std::size_t replicas = 2;
+  /// How gradients are added. By a parameter server, weights are shared; by the others, every replica has its own.
+  Collective collective = Collective::parameter_server;
+  std::size_t per_node = 1;  // hierarchical: consecutive replicas that form a node
+  std::size_t zero = 0;      // ZeRO stage, 0 to 3; above 0 with the ring only
+  Bytes bucket = kBucket;    // gradients of a model are added in buckets of at least this, but for the last
+
+  static constexpr Bytes kBucket{25 * 1024 * 1024};
+
+  friend bool operator==(const Replicate&, const Replicate&) = default;
+};
+
+/// The batch in equal parts, one after the other, with gradients accumulated (rewrite/microbatches.hpp).
+struct Microbatch {
+  std::size_t parts = 2;
+
+  friend bool operator==(const Microbatch&, const Microbatch&) = default;
+};
+
+/// A segment of forward ops, by name, that run again for the backward pass (rewrite/recompute.hpp).
+struct Recompute {
+  std::vector<std::string> ops;
+
+  friend bool operator==(const Recompute&, const Recompute&) = default;
+};
+
+/// A change of a graph, as a schedule records it: plain data. apply_rewrites (rewrite/apply_rewrites.hpp) makes it.
+using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute>;
+
+}  // namespace trainyard

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+
+#include "trainyard/cost/profile.hpp"
+
+namespace trainyard {
+
+/// Reads a `trainyard-profile/1` file ("-" is standard input). Throws InputError with positions: those of every JSON
+/// file (read_graph), "duplicate-name" for two devices of one name, and "unknown-device" for a measurement on a device
+/// that "devices" does not list ("host" is always known as an end of a link).
+Profile read_profile(const std::filesystem::path& path);
+/// Reads a text; `name` is the file in messages.
+Profile parse_profile(std::string_view text, const std::string& name);
+
+/// Writes the profile so that reading it gives an equal one.
+void write_profile(const Profile& profile, std::ostream& out);
+
+}  // namespace trainyard

@@ -1,0 +1,374 @@
+#include "trainyard/io/formats/schedule_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "trainyard/io/formats/problem_names.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/io/json/json_object.hpp"
+#include "trainyard/io/json/json_write.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/split_op.hpp"
+
+namespace trainyard {
+namespace {
+
+using namespace detail;
+
+constexpr std::string_view kScheduleFormat = "trainyard-schedule/1";
+const std::vector<std::string> kPolicies{"fifo", "priority", "strict"};
+
+/// Calls `take(op, member)` for each member of {op: ...}.
+template <class Take>
+void for_each_op(const JsonValue& object, ProblemNames& names, const Take& take) {
+  for (const JsonValue member : object.children())
+    if (const auto op = names.op(member.key(), member.key_offset())) take(*op, member);
+}
+
+/// Ops that `given` leaves out, as one finding.
+void find_missing(const Problem& problem, const IdMap<OpId, std::uint8_t>& given, const JsonValue& object,
+                  const char* what, FindingList& findings) {
+  std::size_t missing = 0;
+  std::string names;
+  constexpr std::size_t kShown = 5;
+  for (const OpId op : problem.ops()) {
+    if (given[op]) continue;
+    if (missing++ < kShown) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", problem.graph().name(op));
+  }
+  if (missing == 0) return;
+  findings.add(object.begin_offset(), "missing-op",
+               fmt::format("the {} leaves out {} of {} ops: {}{}", what, missing, problem.op_count(), names,
+                           missing > kShown ? ", ..." : ""),
+               "every op of the graph needs one");
+}
+
+Placement read_placement(const JsonValue& object, const Problem& problem, ProblemNames& names, FindingList& findings) {
+  Placement placement(problem.op_count());
+  IdMap<OpId, std::uint8_t> given(problem.op_count(), 0);
+  for_each_op(object, names, [&](OpId op, const JsonValue& member) {
+    given[op] = 1;
+    if (const auto device = names.device(member)) placement[op] = *device;
+  });
+  find_missing(problem, given, object, "placement", findings);
+  return placement;
+}
+
+IdMap<DeviceId, std::vector<OpId>> read_order(const JsonValue& object, const Problem& problem, ProblemNames& names,
+                                              FindingList& findings) {
+  IdMap<DeviceId, std::vector<OpId>> order(problem.device_count());
+  for (const JsonValue member : object.children()) {
+    const auto device = names.device(member.key(), member.key_offset());
+    if (!expect(member, JsonKind::array, findings)) continue;
+    for (const JsonValue element : member.children()) {
+      const auto op = names.op(element);
+      if (op && device) order[*device].push_back(*op);
+    }
+  }
+  return order;
+}
+
+Plan read_plan(const JsonValue& value, const Problem& problem, ProblemNames& names, FindingList& findings) {
+  Plan plan;
+  plan.start.assign(problem.op_count(), Nanoseconds{});
+  ObjectReader reader{value, "\"planned\"", findings};
+  plan.makespan = reader.time("makespan_ns");
+  if (const auto starts = reader.required("start_ns", JsonKind::object)) {
+    IdMap<OpId, std::uint8_t> given(problem.op_count(), 0);
+    for_each_op(*starts, names, [&](OpId op, const JsonValue& member) {
+      given[op] = 1;
+      read_count(member, plan.start[op].count, "nanoseconds", "negative-time", findings);
+    });
+    find_missing(problem, given, *starts, "plan", findings);
+  }
+  reader.check_unknown_keys();
+  return plan;
+}
+
+void read_placer(const JsonValue& value, Schedule& schedule, FindingList& findings) {
+  ObjectReader reader{value, "\"placer\"", findings};
+  schedule.placer = reader.text("name");
+  if (const auto seed = reader.get("seed")) read_seed(*seed, schedule.seed, findings);
+  reader.get("options", JsonKind::object);
+  reader.get("seconds", JsonKind::number);
+  reader.check_unknown_keys();
+}
+
+Policy read_policy(const std::optional<JsonValue>& value, const Schedule& schedule, FindingList& findings) {
+  const bool ordered = !schedule.order.empty();
+  if (!value) return ordered ? Policy::strict : schedule.priority.empty() ? Policy::fifo : Policy::priority;
+  if (!expect(*value, JsonKind::string, findings)) return Policy::fifo;
+  const auto at = std::find(kPolicies.begin(), kPolicies.end(), value->text());
+  if (at == kPolicies.end()) {
+    findings.add(value->begin_offset(), "unknown-policy", fmt::format("unknown policy \"{}\"", value->text()),
+                 "a policy is fifo, priority or strict");
+    return Policy::fifo;
+  }
+  const auto policy = static_cast<Policy>(at - kPolicies.begin());
+  if (policy == Policy::strict && !ordered)
+    findings.add(value->begin_offset(), "missing-key", "the policy is strict, but there is no \"order\"",
+                 "give \"order\": {device: [op, ...]}, or another policy");
+  return policy;
+}
+
+/// Unknown names in a file that was made for something else come from that: one finding says so.
+void find_other_problem(const JsonValue& root, const Problem& problem, const ProblemNames& names,
+                        FindingList& findings) {
+  const auto other = [&](const char* key, const char* code, const std::string& name, std::size_t unknown,
+                         const char* thing) {
+    const auto made_for = root.find(key);
+    if (unknown == 0 || !made_for || made_for->kind() != JsonKind::string || made_for->text() == name) return false;
+    findings.replace(
+        made_for->begin_offset(), code,
+        fmt::format("the schedule was made for the {} '{}', not for '{}': it names {} {}{} that '{}' does not have",
+                    key, made_for->text(), name, unknown, thing, unknown == 1 ? "" : "s", name),
+        fmt::format("give the {} that it was made for, or place this one anew", key));
+    return true;
+  };
+  if (!other("graph", "other-graph", problem.graph().name(), names.unknown_ops(), "op"))
+    other("cluster", "other-cluster", problem.cluster().name(), names.unknown_devices(), "device");
+}
+
+/// What a rewrite into replicas says beside their number.
+void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& findings) {
+  if (const auto collective = reader.get("collective", JsonKind::string)) {
+    const auto found = find_collective(collective->text());
+    if (!found)
+      findings.add(collective->begin_offset(), "unknown-collective",
+                   fmt::format("unknown collective \"{}\"", collective->text()),
+                   "parameter-server, ring, halving-doubling, tree or hierarchical");
+    replicate.collective = found.value_or(replicate.collective);
+  }
+  const auto count = [&](const char* key, std::int64_t least, std::int64_t otherwise) {
+    const auto value = reader.get(key);
+    if (!value) return otherwise;
+    std::int64_t number = otherwise;
+    read_count(*value, number, key, "split-parts", findings);
+    if (number < least)
+      findings.add(value->begin_offset(), "split-parts", fmt::format("\"{}\" is at least {}", key, least));
+    return std::max(number, least);
+  };
+  replicate.per_node = static_cast<std::size_t>(count("per_node", 1, 1));
+  replicate.zero = static_cast<std::size_t>(count("zero", 0, 0));
+  replicate.bucket = Bytes{count("bucket_bytes", 1, Replicate::kBucket.count)};
+}
+
+SplitOp read_split(ObjectReader& reader, FindingList& findings) {
+  SplitOp split;
+  if (const auto op = reader.required("op", JsonKind::string)) split.op = op->text();
+  if (const auto dimension = reader.required("dimension", JsonKind::string)) {
+    const auto found = find_split_dimension(dimension->text());
+    if (!found)
+      findings.add(dimension->begin_offset(), "unknown-dimension",
+                   fmt::format("unknown dimension \"{}\"", dimension->text()), "ops split along batch or channel");
+    split.dimension = found.value_or(SplitDimension::batch);
+  }
+  if (const auto count = reader.required("parts")) {
+    std::int64_t parts = 0;
+    read_count(*count, parts, "parts", "split-parts", findings);
+    if (parts < 2) findings.add(count->begin_offset(), "split-parts", "an op is split in 2 parts or more");
+    split.parts = static_cast<std::size_t>(std::max<std::int64_t>(parts, 2));
+  }
+  return split;
+}
+
+std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings) {
+  std::vector<Rewrite> rewrites;
+  const auto copies = [&](const JsonValue& value, const char* one, const char* many) {
+    std::int64_t number = 0;
+    read_count(value, number, many, "split-parts", findings);
+    if (number < 1) findings.add(value.begin_offset(), "split-parts", fmt::format("a graph has at least one {}", one));
+    return static_cast<std::size_t>(std::max<std::int64_t>(number, 1));
+  };
+  for (const JsonValue member : list.children()) {
+    ObjectReader reader{member, "a rewrite", findings};
+    if (!reader.is_object()) continue;
+    if (const auto replicas = reader.get("replicas")) {
+      Replicate replicate{.replicas = copies(*replicas, "replica", "replicas")};
+      read_replicas(reader, replicate, findings);
+      rewrites.emplace_back(replicate);
+    } else if (const auto microbatches = reader.get("microbatches")) {
+      rewrites.emplace_back(Microbatch{copies(*microbatches, "microbatch", "microbatches")});
+    } else if (const auto ops = reader.get("recompute")) {
+      Recompute again;
+      read(*ops, again.ops, findings);
+      rewrites.emplace_back(std::move(again));
+    } else {
+      rewrites.emplace_back(read_split(reader, findings));
+    }
+    reader.check_unknown_keys();
+  }
+  return rewrites;
+}
+
+/// The problem that the schedule places; a fault of a rewrite is found where the list stands.
+Problem rewritten(const Problem& whole, const Schedule& schedule, const std::optional<JsonValue>& list,
+                  FindingList& findings) {
+  try {
+    return scheduled_problem(whole, schedule);
+  } catch (const InputError& error) {
+    const Finding& first = error.findings().front();
+    findings.add(list ? list->begin_offset() : 0, first.code, first.message, first.help);
+    findings.raise_if_any();
+    throw;
+  }
+}
+
+void append_rewrite(std::string& out, const SplitOp& split) {
+  out += fmt::format("{{\"op\": {}, \"dimension\": \"{}\", \"parts\": {}}}", json_string(split.op),
+                     name_of(split.dimension), split.parts);
+}
+
+void append_rewrite(std::string& out, const Replicate& replicate) {
+  out += fmt::format("{{\"replicas\": {}", replicate.replicas);
+  if (replicate.collective != Collective::parameter_server)
+    out += fmt::format(", \"collective\": \"{}\"", name_of(replicate.collective));
+  if (replicate.per_node != 1) out += fmt::format(", \"per_node\": {}", replicate.per_node);
+  if (replicate.zero != 0) out += fmt::format(", \"zero\": {}", replicate.zero);
+  if (replicate.bucket != Replicate::kBucket) out += fmt::format(", \"bucket_bytes\": {}", replicate.bucket.count);
+  out += '}';
+}
+
+void append_rewrite(std::string& out, const Microbatch& batch) {
+  out += fmt::format("{{\"microbatches\": {}}}", batch.parts);
+}
+
+void append_rewrite(std::string& out, const Recompute& again) {
+  out += "{\"recompute\": [";
+  for (const std::string& op : again.ops) {
+    if (&op != again.ops.data()) out += ", ";
+    append_json(out, op);
+  }
+  out += "]}";
+}
+
+void append_rewrites(std::string& out, const std::vector<Rewrite>& rewrites) {
+  out += ",\n \"splits\": [";
+  for (const Rewrite& rewrite : rewrites) {
+    out += &rewrite == rewrites.data() ? "\n  " : ",\n  ";
+    std::visit([&](const auto& each) { append_rewrite(out, each); }, rewrite);
+  }
+  out += ']';
+}
+
+/// {"a": x, "b": y}, one per line, from what `value` appends for each op (nothing: left out).
+template <class AppendValue>
+void append_per_op(std::string& out, const Problem& problem, const AppendValue& append_value) {
+  out += '{';
+  bool first = true;
+  for (const OpId op : problem.ops()) {
+    std::string value;
+    append_value(value, op);
+    if (value.empty()) continue;
+    out += first ? "\n  " : ",\n  ";
+    first = false;
+    append_json(out, problem.graph().name(op));
+    out += ": " + value;
+  }
+  out += '}';
+}
+
+}  // namespace
+
+Schedule read_schedule(const std::filesystem::path& path, const Problem& problem) {
+  return parse_schedule(read_input(path), input_name(path), problem);
+}
+
+Schedule parse_schedule(std::string_view text, const std::string& name, const Problem& whole) {
+  FindingList findings{name, text};
+  JsonTree tree;
+  const auto root = parse_json(text, tree, findings);
+  Schedule schedule;
+  if (root && check_format(*root, kScheduleFormat, findings)) {
+    ObjectReader reader{*root, "a schedule", findings};
+    reader.get("format");
+    reader.get("graph", JsonKind::string);
+    reader.get("cluster", JsonKind::string);
+    const auto list = reader.get("splits", JsonKind::array);
+    if (list) schedule.rewrites = read_rewrites(*list, findings);
+    findings.raise_if_any();
+    const Problem problem = rewritten(whole, schedule, list, findings);
+    ProblemNames names{problem, findings};
+    const auto policy = reader.get("policy");
+    if (const auto placement = reader.required("placement", JsonKind::object))
+      schedule.placement = read_placement(*placement, problem, names, findings);
+    if (const auto priority = reader.get("priority", JsonKind::object)) {
+      schedule.priority.assign(problem.op_count(), 0.0);
+      for_each_op(*priority, names,
+                  [&](OpId op, const JsonValue& member) { read(member, schedule.priority[op], findings); });
+    }
+    if (const auto order = reader.get("order", JsonKind::object))
+      schedule.order = read_order(*order, problem, names, findings);
+    schedule.policy = read_policy(policy, schedule, findings);
+    if (const auto placer = reader.get("placer")) read_placer(*placer, schedule, findings);
+    if (const auto planned = reader.get("planned")) schedule.plan = read_plan(*planned, problem, names, findings);
+    reader.get("predicted", JsonKind::object);
+    reader.check_unknown_keys();
+    find_other_problem(*root, problem, names, findings);
+    findings.raise_if_any();
+    try {
+      check_schedule(problem, schedule);
+    } catch (const InputError& error) {
+      findings.add(error.findings());
+    }
+  }
+  findings.raise_if_any();
+  return schedule;
+}
+
+void write_schedule(const Schedule& schedule, const Problem& whole, const SchedulePrediction* prediction,
+                    std::ostream& out) {
+  refuse_own_rule(schedule, "a schedule file");
+  const Problem problem = scheduled_problem(whole, schedule);
+  std::string text =
+      fmt::format("{{\"format\": \"{}\", \"graph\": {}, \"cluster\": {}, \"policy\": \"{}\",\n", kScheduleFormat,
+                  json_string(problem.graph().name()), json_string(problem.cluster().name()),
+                  kPolicies[static_cast<std::size_t>(schedule.policy)]);
+  text += " \"placement\": ";
+  append_per_op(text, problem, [&](std::string& value, OpId op) {
+    append_json(value, problem.cluster().device(schedule.placement[op]).name);
+  });
+  if (!schedule.priority.empty()) {
+    text += ",\n \"priority\": ";
+    append_per_op(text, problem, [&](std::string& value, OpId op) {
+      if (schedule.priority[op] != 0) append_json(value, schedule.priority[op]);
+    });
+  }
+  if (!schedule.order.empty()) {
+    text += ",\n \"order\": {";
+    for (const DeviceId device : problem.devices()) {
+      text += device.index() ? ",\n  " : "\n  ";
+      append_json(text, problem.cluster().device(device).name);
+      text += ": [";
+      for (const OpId op : schedule.order[device]) {
+        if (text.back() != '[') text += ", ";
+        append_json(text, problem.graph().name(op));
+      }
+      text += ']';
+    }
+    text += '}';
+  }
+  append_rewrites(text, schedule.rewrites);
+  if (!schedule.placer.empty() || schedule.seed != 0)
+    text += fmt::format(",\n \"placer\": {{\"name\": {}, \"seed\": {}}}", json_string(schedule.placer), schedule.seed);
+  if (schedule.plan) {
+    text += fmt::format(",\n \"planned\": {{\"makespan_ns\": {}, \"start_ns\": ", schedule.plan->makespan.count);
+    append_per_op(text, problem,
+                  [&](std::string& value, OpId op) { append_json(value, schedule.plan->start[op].count); });
+    text += '}';
+  }
+  if (prediction) {
+    text += fmt::format(",\n \"predicted\": {{\"makespan_ns\": {}", prediction->makespan.count);
+    if (prediction->lower_bound) text += fmt::format(", \"lower_bound_ns\": {}", prediction->lower_bound->count);
+    if (prediction->fits) text += fmt::format(", \"fits\": {}", *prediction->fits);
+    text += '}';
+  }
+  out << text << "}\n";
+}
+
+}  // namespace trainyard

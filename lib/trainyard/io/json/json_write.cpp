@@ -1,0 +1,46 @@
+#include "trainyard/io/json/json_write.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace trainyard::detail {
+namespace {
+
+template <class Number>
+void append_number(std::string& out, Number number) {
+  std::array<char, 32> text;
+  const auto result = std::to_chars(text.data(), text.data() + text.size(), number);
+  out.append(text.data(), result.ptr);
+}
+
+}  // namespace
+
+void append_json(std::string& out, std::string_view text) {
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  if (plain) {
+    out += '"';
+    out += text;
+    out += '"';
+  } else {
+    out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+}
+
+void append_json(std::string& out, double number) {
+  assert(std::isfinite(number));
+  constexpr double kExact = 0x1p53;  // whole numbers below are written as such
+  if (number == std::floor(number) && std::abs(number) < kExact && !(number == 0 && std::signbit(number)))
+    append_number(out, static_cast<std::int64_t>(number));
+  else
+    append_number(out, number);
+}
+
+void append_json(std::string& out, std::int64_t number) { append_number(out, number); }
+void append_json(std::string& out, std::uint64_t number) { append_number(out, number); }
+
+}  // namespace trainyard::detail

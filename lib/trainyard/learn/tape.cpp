@@ -1,0 +1,3 @@
+#include "trainyard/learn/tape.hpp"
+
+template class trainyard::learn::Tape<float>;

@@ -1,0 +1,20 @@
+#include <utility>
+
+#include "trainyard/place/auto/auto.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/parameters.hpp"
+
+namespace trainyard {
+
+std::vector<Placer> detail::auto_placers(std::vector<Placer> members) {
+  return {make_placer(
+      {.name = "auto",
+       .summary = "the best of all placers here that do not search, improved by search until the budget is used up",
+       .source = "own",
+       .searches = true},
+      [members = std::move(members)](const Problem& problem, const Parameters& given) {
+        return auto_place(problem, members, given.options());
+      })};
+}
+
+}  // namespace trainyard

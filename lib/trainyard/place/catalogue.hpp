@@ -1,0 +1,41 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/place/placer.hpp"
+
+namespace trainyard {
+
+/// All placers, in the order in which they are listed.
+std::span<const Placer> placers();
+/// Throws InputError ("unknown-placer", with the nearest name).
+const Placer& find_placer(std::string_view name);
+
+/// The placers that `auto` starts from: all that neither search (Placer::searches) nor train (Placer::trains).
+std::span<const Placer> auto_members();
+/// `auto`, with placers of one's own behind its members of the catalogue: never worse than any of them.
+Placer auto_with(std::vector<Placer> mine);
+
+namespace detail {
+
+/// Each family's rows, from <family>/placers.cpp.
+std::vector<Placer> simple_placers();
+std::vector<Placer> pipedream_placers();
+std::vector<Placer> list_placers();
+std::vector<Placer> baechi_placers();
+std::vector<Placer> fastt_placers();
+std::vector<Placer> load_placers();
+std::vector<Placer> cut_placers();
+std::vector<Placer> flexflow_placers();
+std::vector<Placer> parallel_placers();
+std::vector<Placer> talos_placers();
+std::vector<Placer> exact_placers();
+std::vector<Placer> learned_placers();
+/// These ask others, which they are given.
+std::vector<Placer> pesto_placers(std::vector<Placer> members);
+std::vector<Placer> auto_placers(std::vector<Placer> members);
+
+}  // namespace detail
+}  // namespace trainyard

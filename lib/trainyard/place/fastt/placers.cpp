@@ -1,0 +1,103 @@
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/fastt/exploration.hpp"
+#include "trainyard/place/fastt/os_dpos.hpp"
+#include "trainyard/place/judge/order_parameter.hpp"
+#include "trainyard/place/parameters.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr auto kFasttPaper = "Yi et al.: FastT, Middleware 2020";
+
+using Input = OsDposOptions::Input;
+
+constexpr auto kPin = yes_or_no("pin", true, "whether the critical path goes to the critical-path device: yes, no");
+
+constexpr Choice kTextualPath{
+    "path",
+    {{"longest", false}, {"rank", true}},
+    false,
+    "the critical path goes on with: longest (transfer and rank together), rank (alone, as the text says)"};
+
+constexpr Choice kCumulative{
+    "memory",
+    {{"held", false}, {"cumulative", true}},
+    false,
+    "held (parameters, state and what outlives the forward pass), cumulative (all that ops ever "
+    "need, as the text says)"};
+
+constexpr auto kDposOrder = kOrder.usually(PlanOrder::start);
+
+constexpr Choice kInput{
+    "input",
+    {{"fitting", Input::fitting}, {"replicas", Input::replicas}, {"graph", Input::graph}},
+    Input::fitting,
+    "fitting (one replica per device where a replica fits, else one), replicas (always), graph (as it is)"};
+
+constexpr Choice<std::size_t, 2> kPatience{
+    "stop",
+    {{"first", 1}, {"never", ~std::size_t{0}}},
+    1,
+    "when an op of the critical path cannot be split with a gain: first (stop), never (go on)"};
+
+constexpr Number<double> kNoise{
+    "noise", 0, 100, 5, "deviation of the op and transfer times that it measures: 0%, 5%, 20%", {}, "%"};
+
+DposOptions dpos_options(const Parameters& given) {
+  return {.rules = {.pin = given[kPin], .textual = given[kTextualPath], .cumulative = given[kCumulative]},
+          .order = given[kDposOrder]};
+}
+
+/// The graph as it is where nothing may be split.
+Input input_of(const Parameters& given) {
+  const Input input = given[kInput];
+  return given.options().rewrites ? input : Input::graph;
+}
+
+}  // namespace
+
+std::vector<Placer> detail::fastt_placers() {
+  std::vector<Placer> list;
+  list.push_back(make_placer(
+      {.name = "dpos",
+       .summary = "by upward rank, the critical path on one device, other ops where they would finish first; the "
+                  "plan's order as priorities",
+       .source = kFasttPaper,
+       .parameters = {kPin, kTextualPath, kCumulative, kDposOrder}},
+      [](const Problem& problem, const Parameters& given) {
+        DposOptions options = dpos_options(given);
+        options.stop = given.stop();
+        return dpos(problem, options);
+      }));
+  list.push_back(make_placer(
+      {.name = "os-dpos",
+       .summary =
+           "dpos on the data-parallel graph, splitting convolutions and products of the critical path while that "
+           "shortens the plan",
+       .source = kFasttPaper,
+       .parameters = {kInput, kPatience, kPin, kTextualPath, kCumulative, kDposOrder}},
+      [](const Problem& problem, const Parameters& given) {
+        return os_dpos(problem, {.input = input_of(given),
+                                 .dpos = dpos_options(given),
+                                 .split_ops = given.options().rewrites,
+                                 .patience = given[kPatience],
+                                 .stop = given.stop(0.6)});  // the splits found are still to be planned
+      }));
+  list.push_back(make_placer(
+      {.name = "fastt",
+       .summary = "os-dpos on costs that it learns from simulated steps with noise, rolling back what measured slower",
+       .source = kFasttPaper,
+       .parameters = {kNoise, kInput.meaning("as of os-dpos")}},
+      [](const Problem& problem, const Parameters& given) {
+        Schedule best =
+            explore(
+                problem, SimulatedMachine{problem, given[kNoise] / 100, given.seed(), 3, Checkpoint{given.stop()}},
+                {.placing = {.input = input_of(given), .split_ops = given.options().rewrites, .stop = given.stop()}})
+                .best;
+        best.plan.reset();  // by the costs that it learned, which are not the problem's
+        return best;
+      }));
+  return list;
+}
+
+}  // namespace trainyard

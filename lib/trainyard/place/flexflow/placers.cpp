@@ -1,0 +1,54 @@
+#include <optional>
+#include <vector>
+
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/flexflow/flexflow.hpp"
+#include "trainyard/place/flexflow/placement_chain.hpp"
+#include "trainyard/place/parameters.hpp"
+
+namespace trainyard {
+namespace {
+
+using Start = FlexFlowOptions::Start;
+
+constexpr Choice kChainStart{
+    "start",
+    {{"both", Start::both}, {"data-parallel", Start::data_parallel}, {"random", Start::random}},
+    Start::both,
+    "data-parallel, random, both (each with half of the budget)"};
+
+constexpr Number<std::optional<double>> kBeta{
+    "beta",
+    0,
+    1e9,
+    std::nullopt,
+    "how little worse ones are liked, by their cost relative to the best: 0, 10, 20, 50, 100, 200, 500, 1000, greedy "
+    "(never taken), calibrated (3 of 10 are taken at first)",
+    {{"calibrated", std::nullopt}, {"greedy", PlacementChain::kGreedy}}};
+
+constexpr auto kSplitOps = yes_or_no("splits", true, "whether convolutions and products are split: yes, no");
+constexpr auto kPropagate =
+    yes_or_no("propagate", false, "whether an op's device may spread to its neighbours: yes, no");
+
+}  // namespace
+
+std::vector<Placer> detail::flexflow_placers() {
+  std::vector<Placer> list;
+  list.push_back(make_placer(
+      {.name = "flexflow",
+       .summary = "a random walk over placements and splits, rarely to worse ones, until the budget is used up",
+       .source = "Jia et al.: Beyond data and model parallelism for deep neural networks (FlexFlow), MLSys 2019",
+       .parameters = {kChainStart, kBeta, kSplitOps, kPropagate},
+       .searches = true},
+      [](const Problem& problem, const Parameters& given) {
+        return flexflow(problem,
+                        {.start = given[kChainStart],
+                         .beta = given[kBeta],
+                         .splits = given[kSplitOps] && given.options().rewrites,
+                         .propagation = given[kPropagate]},
+                        given.options());
+      }));
+  return list;
+}
+
+}  // namespace trainyard

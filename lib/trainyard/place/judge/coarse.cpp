@@ -1,0 +1,305 @@
+#include "trainyard/place/judge/coarse.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/cost/speeds.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/talos/packs.hpp"
+#include "trainyard/rewrite/models.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/simulate/simulation.hpp"
+
+namespace trainyard {
+
+namespace {
+
+/// A number for each set of devices that can run a whole colocation group, by op.
+IdMap<OpId, std::uint32_t> device_sets(const Problem& problem) {
+  IdMap<OpId, std::uint32_t> kind(problem.op_count());
+  std::map<std::vector<bool>, std::uint32_t> kinds;
+  for (const OpId op : problem.ops()) {
+    std::vector<bool> able;
+    for (const DeviceId device : problem.devices())
+      able.push_back(std::ranges::all_of(problem.group_ops(problem.group(op)),
+                                         [&](OpId other) { return problem.can_run(other, device); }));
+    kind[op] = kinds.try_emplace(able, static_cast<std::uint32_t>(kinds.size())).first->second;
+  }
+  return kind;
+}
+
+/// The strongly connected component of each vertex, numbered in a topological order (Kosaraju: depth
+/// first on the graph, then on its reverse).
+std::vector<std::uint32_t> components(const std::vector<std::set<std::uint32_t>>& after) {
+  const std::size_t count = after.size();
+  std::vector<std::vector<std::uint32_t>> before(count);
+  for (std::uint32_t v = 0; v < count; ++v)
+    for (const std::uint32_t next : after[v]) before[next].push_back(v);
+  std::vector<std::uint32_t> finished;
+  std::vector<char> seen(count, 0);
+  using Frame = std::pair<std::uint32_t, std::set<std::uint32_t>::const_iterator>;
+  for (std::uint32_t root = 0; root < count; ++root) {
+    if (seen[root] != 0) continue;
+    seen[root] = 1;
+    std::vector<Frame> path{{root, after[root].begin()}};
+    while (!path.empty()) {
+      auto& [v, next] = path.back();
+      if (next == after[v].end()) {
+        finished.push_back(v);
+        path.pop_back();
+      } else if (const std::uint32_t w = *next++; seen[w] == 0) {
+        seen[w] = 1;
+        path.emplace_back(w, after[w].begin());
+      }
+    }
+  }
+  constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  std::vector<std::uint32_t> component(count, kNone);
+  std::uint32_t number = 0;
+  for (std::size_t i = finished.size(); i-- > 0;) {
+    if (component[finished[i]] != kNone) continue;
+    std::vector<std::uint32_t> open{finished[i]};
+    component[finished[i]] = number;
+    while (!open.empty()) {
+      const std::uint32_t v = open.back();
+      open.pop_back();
+      for (const std::uint32_t u : before[v])
+        if (component[u] == kNone) {
+          component[u] = number;
+          open.push_back(u);
+        }
+    }
+    ++number;
+  }
+  return component;
+}
+
+/// Ops with the same number are one cluster; numbers that depend on each other in a circle are one.
+Coarsening as_clusters(const Problem& problem, std::size_t numbers, const auto& number_of) {
+  const Graph& graph = problem.graph();
+  std::vector<std::set<std::uint32_t>> after(numbers);
+  for (const OpId op : problem.ops()) {
+    const auto add = [&](OpId earlier) {
+      if (number_of(earlier) != number_of(op)) after[number_of(earlier)].insert(number_of(op));
+    };
+    for (const TensorId tensor : graph.inputs(op)) add(graph.producer(tensor));
+    for (const OpId earlier : graph.after(op)) add(earlier);
+  }
+  const std::vector<std::uint32_t> component = components(after);
+  Coarsening coarsening;
+  coarsening.cluster = IdMap<OpId, ClusterOpId>(problem.op_count());
+  std::vector<std::pair<ClusterOpId, OpId>> pairs;
+  std::uint32_t count = 0;
+  for (const OpId op : graph.topological_order()) {
+    const std::uint32_t number = component[number_of(op)];
+    count = std::max(count, number + 1);
+    coarsening.cluster[op] = ClusterOpId{number};
+    pairs.emplace_back(coarsening.cluster[op], op);
+  }
+  coarsening.members = CompressedRows<ClusterOpId, OpId>(count, pairs);
+  return coarsening;
+}
+
+}  // namespace
+
+CoarsenOptions parse_coarsen(std::string_view text) {
+  const auto refuse = [&](const std::string& message) {
+    throw InputError({.code = "coarsen", .message = message, .help = "as in pesto:200, merge:64, talos or groups"});
+  };
+  const std::string_view name = text.substr(0, text.find(':'));
+  CoarsenOptions options;
+  if (name == text && (name == "groups" || name == "talos")) {
+    options.rule = name == "groups" ? CoarsenOptions::Rule::groups : CoarsenOptions::Rule::packs;
+    return options;
+  }
+  if (name == "merge")
+    options.rule = CoarsenOptions::Rule::merge;
+  else if (name != "pesto")
+    refuse(fmt::format("'{}' is no way to coarsen a graph", text));
+  const std::string_view number = name == text ? std::string_view{} : text.substr(name.size() + 1);
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), options.target);
+  if (number.empty() || error != std::errc{} || end != number.data() + number.size() || options.target == 0)
+    refuse(fmt::format("'{}' does not say how many ops are to be left", text));
+  return options;
+}
+
+Coarsening coarsen(const Problem& problem, std::size_t target) {
+  OpWeights weights{IdMap<OpId, Nanoseconds>(problem.op_count()), device_sets(problem)};
+  for (const OpId op : problem.ops()) weights.time[op] = problem.shortest(op);
+  return coarsen(problem.graph(), weights, target);
+}
+
+Coarsening coarsen_groups(const Problem& problem) {
+  return as_clusters(problem, problem.group_count(),
+                     [&](OpId op) { return static_cast<std::uint32_t>(problem.group(op).index()); });
+}
+
+Coarsening coarsen_packs(const Problem& problem) {
+  const Packs packs = pack_ops(problem, find_models(problem.graph()), op_speedups(problem));
+  return as_clusters(problem, packs.size(), [&](OpId op) { return static_cast<std::uint32_t>(packs.of[op].index()); });
+}
+
+Coarsening coarsen(const Problem& problem, const CoarsenOptions& how) {
+  if (how.rule == CoarsenOptions::Rule::groups) return coarsen_groups(problem);
+  if (how.rule == CoarsenOptions::Rule::packs) return coarsen_packs(problem);
+  return coarsen(problem, how.target);
+}
+
+Problem merged_problem(const Problem& problem, std::size_t groups) {
+  const Graph& graph = problem.graph();
+  const OpGroups merged = merge_and_colocate(graph, {.most_groups = groups, .kind = device_sets(problem)});
+  GraphBuilder builder{graph.name()};
+  for (const OpId op : problem.ops()) {
+    OpSpec spec = spec_of(graph, op);
+    spec.colocate = "merged" + std::to_string(merged.of[op]);
+    builder.add(spec);
+  }
+  return problem.with_graph(std::move(builder).build());
+}
+
+Problem coarse_problem(const Problem& problem, const Coarsening& coarsening) {
+  const Graph& graph = problem.graph();
+  const std::size_t count = coarsening.members.rows();
+  // Clusters that hold ops of one group share a device.
+  std::vector<std::size_t> leader(count);
+  std::iota(leader.begin(), leader.end(), std::size_t{0});
+  const auto find = [&](std::size_t at) {
+    while (leader[at] != at) at = leader[at] = leader[leader[at]];
+    return at;
+  };
+  for (const OpId op : problem.ops()) {
+    const OpId first = problem.group_ops(problem.group(op)).front();
+    const std::size_t a = find(coarsening.cluster[op].index()), b = find(coarsening.cluster[first].index());
+    leader[std::max(a, b)] = std::min(a, b);
+  }
+
+  const Speeds& speeds = problem.costs().speeds();
+  const auto cluster_name = [](std::size_t c) { return "c" + std::to_string(c); };
+  GraphBuilder builder{graph.name()};
+  std::vector<OpSpec> specs(count);
+  for (std::size_t c = 0; c < count; ++c) {
+    OpSpec& spec = specs[c];
+    const auto members = coarsening.members[ClusterOpId{c}];
+    spec.name = cluster_name(c);
+    spec.phase = graph.phase(members.front());
+    spec.layer = graph.layer(members.front());
+    spec.colocate = cluster_name(find(c));
+    for (const DeviceId device : problem.devices()) {
+      if (std::ranges::any_of(members, [&](OpId op) { return !problem.can_run(op, device); })) continue;
+      Nanoseconds time{0};
+      for (const OpId op : members) time += problem.duration(op, device);
+      // Costs divide it by the speed again.
+      time = Nanoseconds{std::llround(static_cast<double>(time.count) * speeds.of(problem.cluster().device(device)))};
+      const std::string& name = problem.cluster().device(device).name;
+      spec.times.push_back({name, time});
+      spec.device_kinds.push_back(name);
+    }
+    std::map<std::set<std::size_t>, Bytes> sent;
+    std::set<std::string> after;
+    for (const OpId op : members) {
+      spec.parameter_bytes += graph.parameter_bytes(op);
+      spec.state_bytes += graph.state_bytes(op);
+      spec.workspace_bytes = std::max(spec.workspace_bytes, graph.workspace_bytes(op));
+      for (const TensorId tensor : graph.outputs(op)) {
+        std::set<std::size_t> readers;
+        for (const OpId reader : graph.consumers(tensor))
+          if (coarsening.cluster[reader].index() != c) readers.insert(coarsening.cluster[reader].index());
+        if (!readers.empty())
+          sent[readers] += graph.bytes(tensor);
+        else if (graph.kept(tensor))
+          spec.state_bytes += graph.bytes(tensor);
+      }
+      for (const OpId earlier : graph.after(op))
+        if (coarsening.cluster[earlier].index() != c) after.insert(cluster_name(coarsening.cluster[earlier].index()));
+    }
+    spec.after.assign(after.begin(), after.end());
+    for (const auto& [readers, bytes] : sent) {
+      const std::string name = spec.name + "." + std::to_string(spec.outputs.size());
+      spec.outputs.push_back({name, bytes});
+      for (const std::size_t reader : readers) specs[reader].inputs.push_back(name);
+    }
+  }
+  for (const OpSpec& spec : specs) builder.add(spec);
+  return problem.with_graph(std::move(builder).build());
+}
+
+Schedule expand(const Problem& problem, const Coarsening& coarsening, const Problem& coarse, const Schedule& schedule) {
+  assert(schedule.rewrites.empty());
+  const Timeline timeline = simulate(coarse, schedule);
+  std::vector<std::size_t> clusters(coarsening.members.rows());
+  std::iota(clusters.begin(), clusters.end(), std::size_t{0});  // a topological order
+  std::ranges::stable_sort(clusters, {}, [&](std::size_t c) { return timeline.ops[OpId{c}].start; });
+
+  Schedule strict{.placement = Placement(problem.op_count(), DeviceId{0}), .policy = Policy::strict};
+  strict.order.assign(problem.device_count(), {});
+  Schedule priority{.placement = {}, .policy = Policy::priority};
+  priority.priority.assign(problem.op_count(), 0);
+  double urgency = static_cast<double>(problem.op_count());
+  for (const std::size_t c : clusters) {
+    const DeviceId device = schedule.placement[OpId{c}];
+    for (const OpId op : coarsening.members[ClusterOpId{c}]) {
+      strict.placement[op] = device;
+      strict.order[device].push_back(op);
+      priority.priority[op] = urgency--;
+    }
+  }
+  priority.placement = strict.placement;
+  const Schedule fifo{.placement = strict.placement};
+  Simulation simulation(problem);
+  const Schedule* best = nullptr;
+  std::pair<bool, Nanoseconds> least;
+  for (const Schedule* one : std::initializer_list<const Schedule*>{&strict, &priority, &fifo}) {
+    const MemoryPeaks& peaks = simulation.peaks(*one);
+    const std::pair<bool, Nanoseconds> value{!peaks.fits, peaks.makespan};
+    if (best != nullptr && value >= least) continue;
+    best = one;
+    least = value;
+  }
+  Schedule result = *best;
+  result.placer = schedule.placer;
+  result.seed = schedule.seed;
+  return result;
+}
+
+Schedule place_coarsened(const Problem& problem, const CoarsenOptions& how, const Placer& placer,
+                         const PlaceOptions& options) {
+  using Rule = CoarsenOptions::Rule;
+  if (placer.replicates || (how.target > 0 && problem.op_count() <= how.target)) return placer.place(problem, options);
+  PlaceOptions whole = options;
+  whole.rewrites = false;
+  if (how.rule == Rule::merge) {
+    Schedule schedule = placer.place(merged_problem(problem, how.target), whole);
+    assert(schedule.rewrites.empty());
+    if (schedule.search) schedule.search->lower_bound.reset();
+    return schedule;
+  }
+  const Coarsening coarsening = coarsen(problem, how);
+  const Problem coarse = coarse_problem(problem, coarsening);
+  const Schedule schedule = placer.place(coarse, whole);
+  Schedule expanded = expand(problem, coarsening, coarse, schedule);
+  if (schedule.search) expanded.search = {.evaluations = schedule.search->evaluations};
+  return expanded;
+}
+
+Placer coarsened(const Placer& placer, const CoarsenOptions& how) {
+  Placer wrapped = placer;
+  wrapped.place = [placer, how](const Problem& problem, const PlaceOptions& options) {
+    return place_coarsened(problem, how, placer, options);
+  };
+  return wrapped;
+}
+
+}  // namespace trainyard

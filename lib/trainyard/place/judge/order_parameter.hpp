@@ -1,0 +1,17 @@
+#pragma once
+
+#include "trainyard/place/judge/plan_order.hpp"
+#include "trainyard/place/parameters.hpp"
+
+namespace trainyard {
+
+/// Parameter `order` of placers that plan.
+inline constexpr Choice kOrder{
+    "order",
+    {{"rank", PlanOrder::rank}, {"start", PlanOrder::start}, {"strict", PlanOrder::strict}, {"best", PlanOrder::best}},
+    PlanOrder::best,
+    "what the simulator keeps of the plan: rank (priorities in the order in which ops were taken), "
+    "start (priorities by planned start), strict (each device in the order of planned starts), "
+    "best (the best of the three)"};
+
+}  // namespace trainyard

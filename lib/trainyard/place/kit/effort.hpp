@@ -1,0 +1,74 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "trainyard/place/placer.hpp"
+
+namespace trainyard {
+
+/// Thrown out of an algorithm that has nothing to show when its time is up; make_placer() tells it to the user.
+struct OutOfTime : std::runtime_error {
+  OutOfTime() : std::runtime_error("out of time") {}
+};
+
+/// A budget that is being spent: its seconds run from the construction on, and the user's `stop` ends it at any time.
+/// All questions may come from any thread. Searches count their evaluations themselves.
+class Effort {
+ public:
+  /// More evaluations than any search makes; twice as many are still a number.
+  static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0} / 2;
+
+  explicit Effort(const Budget& budget, std::function<bool()> stop = {}) : budget_(budget), stop_(std::move(stop)) {}
+
+  /// Whether the user stops it, or this share of its seconds is over.
+  bool late(double share = 1) const {
+    return (stop_ && stop_()) || (budget_.seconds && elapsed() >= share * *budget_.seconds);
+  }
+  /// Whether it is late, or all evaluations are spent.
+  bool over(std::uint64_t spent) const { return left(spent) == 0 || late(); }
+  /// Evaluations that are left.
+  std::uint64_t left(std::uint64_t spent = 0) const {
+    return budget_.evaluations ? *budget_.evaluations - std::min(spent, *budget_.evaluations) : kUnlimited;
+  }
+  /// Seconds that are left, at least 0; none where there is no limit.
+  std::optional<double> seconds_left() const {
+    if (!budget_.seconds) return std::nullopt;
+    return std::max(0.0, *budget_.seconds - elapsed());
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  Budget budget_;
+  std::function<bool()> stop_;
+  Clock::time_point start_ = Clock::now();
+};
+
+/// What an algorithm passes that has nothing to show before its end: throws OutOfTime once `stop` says so.
+class Checkpoint {
+ public:
+  explicit Checkpoint(std::function<bool()> stop = {}) : stop_(std::move(stop)) {}
+
+  /// After so many looks at an op on a device; `stop`, which may read a clock, is asked every kLooks of them.
+  void operator()(std::uint64_t looks = kLooks) {
+    looks_ += looks;
+    if (!stop_ || looks_ < kLooks) return;
+    looks_ = 0;
+    if (stop_()) throw OutOfTime{};
+  }
+  static constexpr std::uint64_t kLooks = 512;
+
+ private:
+  std::function<bool()> stop_;
+  std::uint64_t looks_ = 0;
+};
+
+}  // namespace trainyard

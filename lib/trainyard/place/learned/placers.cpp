@@ -1,0 +1,106 @@
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/learned/policy.hpp"
+#include "trainyard/place/learned/post.hpp"
+#include "trainyard/place/parameters.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr Number<std::uint64_t> kUpdates{
+    "updates", 0, 10'000'000, 100, "how often the policy is improved, by the results of 8 placements (post: of 12)"};
+
+constexpr Number<std::uint64_t> kGroups{"groups", 1, 4096, 128,
+                                        "ops are merged into at most this many groups, which are placed"};
+
+constexpr Choice kPublishedGrouping{
+    "grouping",
+    {{"balanced", false}, {"published", true}},
+    false,
+    "balanced (no group has more than twice an even share of the run time), published (no limit)"};
+
+constexpr Choice<std::string_view, 3> kNetwork{
+    "network",
+    {{"placeto", "placeto"}, {"simple-aggregator", "simple-aggregator"}, {"simple-partitioner", "simple-partitioner"}},
+    "placeto",
+    "placeto; ablations: simple-aggregator (all groups in one pool), simple-partitioner (no messages)"};
+
+constexpr Choice kPublishedFeatures{"features",
+                                    {{"look-ahead", false}, {"published", true}},
+                                    false,
+                                    "look-ahead (what each move of the current group would save, simulated), published "
+                                    "(none of that, as the ablations)"};
+
+constexpr Choice kIntermediate{"rewards",
+                               {{"intermediate", true}, {"terminal", false}},
+                               true,
+                               "intermediate (what each decision saved), terminal (the placement's step time)"};
+
+learned::Grouping grouping_of(const Parameters& given) {
+  learned::Grouping grouping{.most = given[kGroups]};
+  if (given[kPublishedGrouping]) grouping.heaviest = 0;
+  return grouping;
+}
+
+Schedule best_of(const learned::PlacementTask& task, const learned::TrainResult& result) {
+  return {.placement = task.placement(result.best.front())};
+}
+
+Schedule place_trained(const Problem& problem, const Parameters& given, std::string_view placer, bool intermediate) {
+  const learned::PlacementTask task{problem, grouping_of(given)};
+  if (task.size() == 0) return {.placement = Placement(0)};
+  const auto network = make_policy_network(placer, task.devices(), given.seed());
+  const learned::TrainOptions options{
+      .updates = given[kUpdates], .threads = 0, .seed = given.seed(), .intermediate = intermediate, .used = [&given] {
+        return given.effort().late() ? 1.0 : 0.0;
+      }};
+  return best_of(task, learned::train(*network, {&task, 1}, options));
+}
+
+}  // namespace
+
+std::vector<Placer> detail::learned_placers() {
+  std::vector<Placer> list;
+  list.push_back(make_placer(
+      {.name = "placeto",
+       .summary = "a policy on graph embeddings, learned by reinforcement on this graph; the best placement seen",
+       .source = "Addanki et al.: Placeto, NeurIPS 2019",
+       .parameters = {kUpdates, kGroups, kPublishedGrouping, kNetwork, kPublishedFeatures, kIntermediate},
+       .trains = true},
+      [](const Problem& problem, const Parameters& given) {
+        const std::string_view network = given[kNetwork];
+        const bool published = given[kPublishedFeatures];
+        return place_trained(problem, given, network == "placeto" && published ? "placeto-no-look-ahead" : network,
+                             given[kIntermediate]);
+      }));
+  list.push_back(make_placer(
+      {.name = "rnn",
+       .summary = "a sequence-to-sequence LSTM with attention, learned on this graph; the best placement seen",
+       .source = "Mirhoseini et al.: Device placement optimization with reinforcement learning, ICML 2017",
+       .parameters = {kUpdates, kGroups, kPublishedGrouping},
+       .trains = true},
+      [](const Problem& problem, const Parameters& given) { return place_trained(problem, given, "rnn", false); }));
+  list.push_back(
+      make_placer({.name = "hierarchical",
+                   .summary = "a grouper and an LSTM placer, learned together on this graph; the best placement seen",
+                   .source = "Mirhoseini et al.: A hierarchical model for device placement, ICLR 2018",
+                   .parameters = {kUpdates, kGroups, kPublishedGrouping},
+                   .trains = true},
+                  [](const Problem& problem, const Parameters& given) {
+                    return place_trained(problem, given, "hierarchical", false);
+                  }));
+  list.push_back(make_placer(
+      {.name = "post",
+       .summary = "a distribution for each group, by proximal steps and the cross-entropy method in turn",
+       .source = "Gao, Chen, Li: Post, NeurIPS 2018",
+       .parameters = {kUpdates, kGroups, kPublishedGrouping},
+       .trains = true},
+      [](const Problem& problem, const Parameters& given) {
+        const learned::PlacementTask task{problem, grouping_of(given)};
+        if (task.size() == 0) return Schedule{.placement = Placement(0)};
+        return best_of(task,
+                       learned::post(task, {.updates = given[kUpdates], .seed = given.seed(), .stop = given.stop()}));
+      }));
+  return list;
+}
+
+}  // namespace trainyard

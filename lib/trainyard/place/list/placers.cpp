@@ -1,0 +1,88 @@
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/judge/order_parameter.hpp"
+#include "trainyard/place/list/cpop.hpp"
+#include "trainyard/place/list/critical_path_list.hpp"
+#include "trainyard/place/list/dsc.hpp"
+#include "trainyard/place/list/etf.hpp"
+#include "trainyard/place/list/heft.hpp"
+#include "trainyard/place/list/peft.hpp"
+#include "trainyard/place/parameters.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr auto kInsertion = yes_or_no("insertion", true, "whether an op may go into a gap before later ops: yes, no");
+
+constexpr Choice kEarliest{"by",
+                           {{"start", EtfOptions::By::start}, {"finish", EtfOptions::By::finish}},
+                           EtfOptions::By::start,
+                           "which pair is the earliest: start (the paper), finish (min-min; for devices that are not "
+                           "alike)"};
+
+constexpr Choice kLevel{
+    "level",
+    {{"static", CriticalPathOptions::Level::statical}, {"bottom", CriticalPathOptions::Level::bottom}},
+    CriticalPathOptions::Level::statical,
+    "what a chain counts: static (ops alone), bottom (mean transfer times too)"};
+
+constexpr Choice kMapping{
+    "mapping",
+    {{"load", ClusterMapping::load}, {"cut", ClusterMapping::cut}, {"finish", ClusterMapping::finish}},
+    ClusterMapping::finish,
+    "of clusters to devices: load (longest first, to the least loaded), cut (the same, with transfer times to "
+    "clusters elsewhere), finish (when its first op is taken, where the cluster would end first)"};
+
+ListOptions list_options(const Parameters& given) { return {.insertion = given[kInsertion], .order = given[kOrder]}; }
+
+}  // namespace
+
+std::vector<Placer> detail::list_placers() {
+  std::vector<Placer> list;
+  list.push_back(
+      make_placer({.name = "heft",
+                   .summary = "list scheduling by upward rank, each op where it would finish first",
+                   .source = "Topcuoglu, Hariri, Wu: IEEE TPDS 13(3), 2002",
+                   .parameters = {kInsertion, kOrder}},
+                  [](const Problem& problem, const Parameters& given) { return heft(problem, list_options(given)); }));
+  list.push_back(make_placer(
+      {.name = "cpop",
+       .summary = "the critical path on the device that is fastest for it, other ops where they would finish first",
+       .source = "Topcuoglu, Hariri, Wu: IEEE TPDS 13(3), 2002",
+       .parameters = {kInsertion, kOrder}},
+      [](const Problem& problem, const Parameters& given) { return cpop(problem, list_options(given)); }));
+  list.push_back(make_placer(
+      {.name = "peft",
+       .summary =
+           "looks ahead: each op where its finish and the least time from there to the end are shortest together",
+       .source = "Arabnejad, Barbosa: IEEE TPDS 25(3), 2014",
+       .parameters = {kInsertion, kOrder}},
+      [](const Problem& problem, const Parameters& given) { return peft(problem, list_options(given)); }));
+  list.push_back(
+      make_placer({.name = "etf",
+                   .summary = "earliest task first: always the op and the device that can start the earliest of all",
+                   .source = "Hwang, Chow, Anger, Lee: SIAM J. Comput. 18(2), 1989",
+                   .parameters = {kEarliest, kOrder}},
+                  [](const Problem& problem, const Parameters& given) {
+                    return etf(problem, {.by = given[kEarliest], .order = given[kOrder]});
+                  }));
+  list.push_back(make_placer(
+      {.name = "critical-path",
+       .summary = "highest levels first: ops by the longest chain to an exit, each where it would finish first",
+       .source = "Adam, Chandy, Dickson: CACM 17(12), 1974",
+       .parameters = {kLevel, kInsertion.usually(false), kOrder}},
+      [](const Problem& problem, const Parameters& given) {
+        return critical_path_list(problem,
+                                  {.level = given[kLevel], .insertion = given[kInsertion], .order = given[kOrder]});
+      }));
+  list.push_back(make_placer(
+      {.name = "dsc",
+       .summary = "clusters the dominant sequence as if devices were unlimited, then gives clusters to devices",
+       .source = "Yang, Gerasoulis: IEEE TPDS 5(9), 1994",
+       .parameters = {kMapping, kInsertion, kOrder}},
+      [](const Problem& problem, const Parameters& given) {
+        return dsc(problem, {.mapping = given[kMapping], .insertion = given[kInsertion], .order = given[kOrder]});
+      }));
+  return list;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,125 @@
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/parallel/pipeline.hpp"
+#include "trainyard/place/parallel/replicas_placer.hpp"
+#include "trainyard/place/parameters.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::uint64_t kMostCount = std::uint64_t{1} << 20;
+
+constexpr Choice kCollective{"collective",
+                             {{"ring", Collective::ring},
+                              {"halving-doubling", Collective::halving_doubling},
+                              {"tree", Collective::tree},
+                              {"hierarchical", Collective::hierarchical},
+                              {"parameter-server", Collective::parameter_server}},
+                             Collective::ring,
+                             "how gradients are added: ring, halving-doubling (a power of two of devices), tree, "
+                             "hierarchical (rings within nodes "
+                             "and between them), parameter-server (weights are shared)"};
+
+constexpr Number<std::optional<std::uint64_t>> kZero{
+    "zero",
+    0,
+    3,
+    std::nullopt,
+    "what replicas share (with the ring): 0 (nothing), 1 (optimizer state), 2 (and gradients), 3 (and parameters), "
+    "fitting (as little as it takes to fit)",
+    {{"fitting", std::nullopt}}};
+
+constexpr Number<std::optional<std::uint64_t>> kPerNode{
+    "per-node",
+    1,
+    kMostCount,
+    std::nullopt,
+    "devices in a row that are one node of hierarchical: auto, or a number",
+    {{"auto", std::nullopt}}};
+
+constexpr Number<std::uint64_t> kBucket{"bucket", 1, kMostCount, 25, "MiB of gradients that are added at a time"};
+
+constexpr Choice kTaskOrder{
+    "schedule",
+    {{"gpipe", PipelineSchedule::gpipe},
+     {"1f1b", PipelineSchedule::one_f_one_b},
+     {"interleaved", PipelineSchedule::interleaved}},
+    PipelineSchedule::one_f_one_b,
+    "the order of microbatches: gpipe (all forward, then all backward), 1f1b (in turn), interleaved (in turn, several "
+    "stages a device)"};
+
+constexpr Number<std::optional<std::uint64_t>> kMicrobatches{
+    "microbatches",
+    1,
+    kMostCount,
+    std::nullopt,
+    "into how many the batch is divided: auto (four for each device; one where nothing is trained), or a number",
+    {{"auto", std::nullopt}}};
+
+constexpr Number<std::uint64_t> kChunks{"chunks", 2, kMostCount, 2, "stages of a device, of interleaved"};
+
+using Recompute = PipelineOptions::Recompute;
+constexpr Choice kRecompute{
+    "recompute",
+    {{"no", Recompute::no},
+     {"stages", Recompute::stages},
+     {"blocks", Recompute::blocks},
+     {"fitting", Recompute::fitting}},
+    Recompute::fitting,
+    "what is computed again for the backward pass: no, stages (all but what comes into a stage), blocks (all but what "
+    "comes into a block of layers), fitting (as little as it takes to fit)"};
+
+using Stages = PipelineOptions::Stages;
+constexpr Choice kStages{"stages",
+                         {{"time", Stages::time}, {"pipedream", Stages::pipedream}},
+                         Stages::time,
+                         "how they are cut: time (the slowest as fast as can be), pipedream (its partitioner)"};
+
+}  // namespace
+
+std::vector<Placer> detail::parallel_placers() {
+  std::vector<Placer> list;
+  list.push_back(make_placer(
+      {.name = "data-parallel",
+       .summary = "one replica of the network on each device, gradients added in buckets while the backward pass runs",
+       .source = "Li et al.: PyTorch distributed, VLDB 2020; Rajbhandari et al.: ZeRO, SC 2020",
+       .parameters = {kCollective, kZero, kPerNode, kBucket},
+       .replicates = true},
+      [](const Problem& problem, const Parameters& given) {
+        if (!given.options().rewrites)
+          throw NoPlacementError(
+              {.code = "no-rewrites",
+               .message = "data-parallel is nothing but copies of the graph, which may not be changed here",
+               .help = "pipeline keeps the graph, and so do the list schedulers"});
+        ReplicasOptions options;
+        options.stop = given.stop();
+        options.collective = given[kCollective];
+        const std::optional<std::uint64_t> zero = given[kZero];
+        options.fitting = !zero;
+        options.zero = zero.value_or(0);
+        options.per_node = given[kPerNode];
+        options.bucket_mebibytes = given[kBucket];
+        return place_replicas(problem, options);
+      }));
+  list.push_back(make_placer(
+      {.name = "pipeline",
+       .summary = "contiguous layers as stages on the devices, the batch in microbatches one behind the other",
+       .source = "Huang et al.: GPipe, NeurIPS 2019; Narayanan et al.: PipeDream, SOSP 2019, and Megatron-LM, SC 2021",
+       .parameters = {kTaskOrder, kMicrobatches, kChunks, kRecompute, kStages}},
+      [](const Problem& problem, const Parameters& given) {
+        PipelineOptions options;
+        options.schedule = given[kTaskOrder];
+        options.microbatches = given[kMicrobatches].value_or(0);
+        options.chunks = given[kChunks];
+        options.recompute = given[kRecompute];
+        options.stages = given[kStages];
+        options.stop = given.stop();
+        if (!given.options().rewrites) {
+          options.microbatches = 1;
+          options.recompute = PipelineOptions::Recompute::no;
+        }
+        return place_pipeline(problem, options);
+      }));
+  return list;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/parameters.hpp"
+#include "trainyard/place/pesto/pesto.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::uint64_t kAllOps = std::numeric_limits<std::uint64_t>::max();
+constexpr Number<std::uint64_t> kCoarseOps{
+    "ops",
+    1,
+    std::uint64_t{1} << 20,
+    700,
+    "coarsened to so many ops first: 10, 15, 20, 30, 50, 100, 200, 400, 700 (as the authors' program), all",
+    {{"all", kAllOps}}};
+
+constexpr Choice kProgramSolver{
+    "solver",
+    {{"automatic", PestoSolver::automatic}, {"cbc", PestoSolver::cbc}, {"own", PestoSolver::own}},
+    PestoSolver::automatic,
+    "cbc, own (branch and bound up to 64 ops, a search beyond), automatic (CBC where the build has it, up to 30 ops)"};
+
+}  // namespace
+
+std::vector<Placer> detail::pesto_placers(std::vector<Placer> members) {
+  return {make_placer(
+      {.name = "pesto",
+       .summary = "an integer program of placement and order with congestion, on a coarse graph: solved by CBC or "
+                  "branch and bound where it is small, searched where it is not",
+       .source = "Hafeez, Sun, Gandhi, Liu: Towards optimal placement and scheduling of DNN operations with Pesto, "
+                 "Middleware 2021",
+       .parameters = {kCoarseOps, kProgramSolver},
+       .searches = true},
+      [members = std::move(members)](const Problem& problem, const Parameters& given) {
+        const Budget& budget = given.options().budget;
+        PestoOptions options;
+        options.solver = given[kProgramSolver];
+        options.seconds = budget.seconds;
+        constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+        if (budget.given())
+          options.nodes =
+              static_cast<std::int64_t>(std::clamp<std::uint64_t>(budget.evaluations.value_or(kMost), 1, kMost));
+        if (budget.evaluations) options.evaluations = *budget.evaluations;
+        options.stop = given.options().stop;
+        options.seed = given.seed();
+        options.threads = given.options().threads;
+        options.members = members;
+        return pesto(problem, given[kCoarseOps], options);
+      })};
+}
+
+}  // namespace trainyard

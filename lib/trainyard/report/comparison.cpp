@@ -1,0 +1,232 @@
+#include "trainyard/report/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/printable.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/report/run_text.hpp"
+
+namespace trainyard {
+namespace {
+
+using Cell = std::function<std::string(const ComparisonRow&)>;
+
+/// One column of the table: its cells, and what stands in it beside the lower bound.
+struct ComparisonColumn {
+  Table::Column head;
+  Cell cell;
+  std::string bound;
+};
+
+std::string slower_text(double ratio) {
+  const double slower = (ratio - 1) * 100;
+  return slower == 0 ? "-" : fmt::format("{:+.1f} %", slower);
+}
+
+/// By how much a time is above or below another one, in percent.
+double percent_beyond(Nanoseconds value, Nanoseconds to) {
+  return to.count > 0 ? (static_cast<double>(value.count) / static_cast<double>(to.count) - 1) * 100 : 0;
+}
+
+/// By how much the best and the worst repeat are off the row.
+std::string spread_text(const ComparisonRow& row) {
+  if (row.repeats.empty()) return "-";
+  const auto [least, most] = std::ranges::minmax(row.repeats, {}, &SeedRun::value);
+  if (least.value == most.value) return "-";
+  return fmt::format("{:+.1f} to {:+.1f} %", percent_beyond(least.value, row.run.value()),
+                     percent_beyond(most.value, row.run.value()));
+}
+
+std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
+  const Run& first = comparison.best();
+  const LowerBound least = comparison.lower_bound();
+  const std::string bound = format_time(least.value);
+  const bool is_makespan = first.objective == Objective::makespan;
+  std::vector<ComparisonColumn> columns;
+  const auto add = [&columns](std::string title, Cell cell, std::string beside_bound = "",
+                              Table::Align align = Table::Align::right) {
+    columns.push_back({{std::move(title), align}, std::move(cell), std::move(beside_bound)});
+  };
+  add(
+      "algorithm", [](const ComparisonRow& row) { return row.run.placer; }, "lower bound", Table::Align::left);
+  if (!is_makespan)
+    add(
+        "completions", [](const ComparisonRow& row) { return format_time(row.run.value()); }, bound);
+  add(
+      "step time", [](const ComparisonRow& row) { return format_time(row.run.summary.makespan); },
+      is_makespan ? bound : "");
+  add(
+      "vs best", [](const ComparisonRow& row) { return slower_text(row.ratio_to_best); },
+      fmt::format("{:+.1f} %", percent_beyond(least.value, first.value())));
+  if (std::ranges::any_of(comparison.rows, [](const ComparisonRow& row) { return !row.repeats.empty(); }))
+    add("spread", spread_text);
+  if (first.noise) {
+    add("p95", [](const ComparisonRow& row) { return format_time(row.run.noise->p95); });
+    add("beats best",
+        [&first](const ComparisonRow& row) { return &row.run == &first ? "-" : percent(row.beats_best->probability); });
+  } else {
+    add("best order", [](const ComparisonRow& row) {
+      return row.best_order.makespan < row.run.summary.makespan ? format_time(row.best_order.makespan) : "-";
+    });
+  }
+  add("busy", [](const ComparisonRow& row) { return percent(row.run.summary.busy); });
+  add("exposed comm", [](const ComparisonRow& row) { return format_time(row.run.summary.exposed_communication); });
+  add("peak memory", [&comparison](const ComparisonRow& row) {
+    return peak_text(comparison.problem, row.run.summary) + (row.run.summary.fits ? "" : " (over)");
+  });
+  // Each row its own bound, where rows are of different graphs.
+  if (std::ranges::any_of(comparison.rows,
+                          [](const ComparisonRow& row) { return !row.run.schedule.rewrites.empty(); })) {
+    add(
+        "graph", [](const ComparisonRow& row) { return graph_text(row.run.schedule); }, "", Table::Align::left);
+    add("its bound", [](const ComparisonRow& row) { return format_time(row.run.bound().value); });
+  }
+  add("gap", [](const ComparisonRow& row) { return gap_text(row.run); });
+  add("search",
+      [](const ComparisonRow& row) { return format_time(nanoseconds_from_seconds(*row.run.search_seconds)); });
+  // On a narrow terminal the last of these go first.
+  const std::array<std::string_view, 10> spared{"peak memory", "gap", "busy",       "its bound",    "search",
+                                                "spread",      "p95", "best order", "exposed comm", "graph"};
+  for (ComparisonColumn& column : columns)
+    if (const auto at = std::ranges::find(spared, column.head.title); at != spared.end())
+      column.head.spare = static_cast<int>(at - spared.begin()) + 1;
+  return columns;
+}
+
+/// The peak of each device, of the first ones where there are many or the terminal is narrow.
+std::string peak_table(const Comparison& comparison, const TextFormat& format, std::size_t top) {
+  constexpr std::size_t kNames = 16, kColumn = 10;
+  const std::size_t most = format.width == 0 ? 8 : (format.width - kNames) / kColumn;
+  const Cluster& cluster = comparison.problem.cluster();
+  std::vector<Table::Column> columns{{"peak memory"}};
+  for (const DeviceId device : cluster.devices())
+    if (device.index() < most) columns.push_back({cluster.device(device).name, Table::Align::right});
+  Table table{columns};
+  table.fit(format);
+  for (std::size_t i = 0; i < std::min(top, comparison.rows.size()); ++i) {
+    const ComparisonRow& row = comparison.rows[i];
+    std::vector<std::string> cells{row.run.placer};
+    for (const DeviceId device : cluster.devices())
+      if (device.index() < most) cells.push_back(format_bytes(row.run.timeline.devices[device].peak));
+    table.add_row(std::move(cells));
+  }
+  std::string text = table.text();
+  if (cluster.device_count() > most) text += fmt::format(" ... and {} more devices\n", cluster.device_count() - most);
+  return text;
+}
+
+std::string skipped_text(const Comparison& comparison, std::string (*shown)(std::string_view) = printable) {
+  std::string text;
+  for (const SkippedPlacer& skipped : comparison.skipped)
+    text += fmt::format("{} gave no schedule for {} on {}: {}\n", shown(skipped.placer), shown(comparison.model),
+                        shown(comparison.problem.cluster().name()), shown(skipped.why));
+  return text;
+}
+
+}  // namespace
+
+Table comparison_table(const Comparison& comparison, std::size_t top) {
+  const std::vector<ComparisonColumn> columns = columns_of(comparison);
+  std::vector<Table::Column> heads;
+  std::vector<std::string> bounds;
+  for (const ComparisonColumn& column : columns) {
+    heads.push_back(column.head);
+    bounds.push_back(column.bound);
+  }
+  Table table{std::move(heads)};
+  for (std::size_t i = 0; i < std::min(top, comparison.rows.size()); ++i) {
+    std::vector<std::string> cells;
+    for (const ComparisonColumn& column : columns) cells.push_back(column.cell(comparison.rows[i]));
+    table.add_row(std::move(cells));
+  }
+  table.add_row(std::move(bounds));
+  return table;
+}
+
+std::string comparison_text(const Comparison& comparison, const TextFormat& format, std::size_t top) {
+  if (comparison.rows.empty()) return skipped_text(comparison);
+  Table table = comparison_table(comparison, top);
+  table.fit(format);
+  std::string text =
+      problem_title(comparison.model, comparison.problem) + "\n\n" + table.text(format.color ? 0 : Table::kNoRow);
+  if (top < comparison.rows.size()) text += fmt::format(" ... and {} more placers\n", comparison.rows.size() - top);
+  text += "\n";
+  if (std::ranges::any_of(comparison.rows, [](const ComparisonRow& row) { return !row.run.summary.fits; }))
+    text += peak_table(comparison, format, top) + "(over): more memory than the device has\n\n";
+  text += wrapped(sentence(comparison.best(), comparison.best().placer), format.paragraph());
+  return text + skipped_text(comparison);
+}
+
+std::ostream& operator<<(std::ostream& out, const Comparison& comparison) { return out << comparison_text(comparison); }
+
+std::string comparison_markdown(const Comparison& comparison) {
+  const std::string skipped = skipped_text(comparison, markdown_text);
+  if (comparison.rows.empty()) return skipped;
+  const std::string best = sentence(comparison.best(), comparison.best().placer);
+  return fmt::format("## {}\n\n{}\n{}\n\n{}", markdown_text(problem_title(comparison.model, comparison.problem)),
+                     comparison_table(comparison).markdown(), markdown_text(best), skipped);
+}
+
+void write_csv(std::span<const Comparison> comparisons, std::ostream& out) {
+  const auto number = [](auto value) { return fmt::format("{}", value); };
+  std::vector<std::pair<std::string, Cell>> fields{
+      {"placer", [](const ComparisonRow& row) { return csv_field(row.run.placer); }},
+      {"makespan_ns", [=](const ComparisonRow& row) { return number(row.run.summary.makespan.count); }},
+      {"lower_bound_ns", [=](const ComparisonRow& row) { return number(row.run.bound().value.count); }},
+      {"ratio_to_best", [=](const ComparisonRow& row) { return number(row.ratio_to_best); }},
+      {"fits", [=](const ComparisonRow& row) { return number(row.run.summary.fits); }},
+      {"peak_bytes", [=](const ComparisonRow& row) { return number(row.run.summary.peak.count); }},
+      {"busy", [=](const ComparisonRow& row) { return number(row.run.summary.busy); }},
+      {"exposed_communication_ns",
+       [=](const ComparisonRow& row) { return number(row.run.summary.exposed_communication.count); }},
+      {"search_seconds", [=](const ComparisonRow& row) { return number(*row.run.search_seconds); }},
+      {"gap", [=](const ComparisonRow& row) { return number(row.gap()); }},
+      {"best_order_makespan_ns", [=](const ComparisonRow& row) { return number(row.best_order.makespan.count); }},
+      {"graph", [](const ComparisonRow& row) { return graph_text(row.run.schedule); }}};
+  const auto some = [&](auto&& has) {
+    return std::ranges::any_of(comparisons,
+                               [&](const Comparison& each) { return std::ranges::any_of(each.rows, has); });
+  };
+  if (some([](const ComparisonRow& row) { return row.run.noise.has_value(); })) {
+    fields.emplace_back("p50_ns", [=](const ComparisonRow& row) { return number(row.run.noise->p50.count); });
+    fields.emplace_back("p95_ns", [=](const ComparisonRow& row) { return number(row.run.noise->p95.count); });
+    fields.emplace_back("p99_ns", [=](const ComparisonRow& row) { return number(row.run.noise->p99.count); });
+    fields.emplace_back("beats_best", [=](const ComparisonRow& row) { return number(row.beats_best->probability); });
+  }
+  if (some([](const ComparisonRow& row) { return row.run.objective == Objective::completion; }))
+    fields.emplace_back("completion_ns", [=](const ComparisonRow& row) { return number(row.run.value().count); });
+  if (some([](const ComparisonRow& row) { return !row.repeats.empty(); })) {
+    const auto bounds = [](const ComparisonRow& row) { return std::ranges::minmax(row.repeats, {}, &SeedRun::value); };
+    fields.emplace_back("repeats", [=](const ComparisonRow& row) { return number(row.repeats.size()); });
+    fields.emplace_back("least_ns", [=](const ComparisonRow& row) { return number(bounds(row).min.value.count); });
+    fields.emplace_back("most_ns", [=](const ComparisonRow& row) { return number(bounds(row).max.value.count); });
+  }
+  out << "model,cluster";
+  for (const auto& [title, cell] : fields) out << "," << title;
+  out << "\n";
+  for (const Comparison& comparison : comparisons)
+    for (const ComparisonRow& row : comparison.rows) {
+      out << csv_field(comparison.model) << "," << csv_field(comparison.problem.cluster().name());
+      for (const auto& [title, cell] : fields) out << "," << cell(row);
+      out << "\n";
+    }
+}
+
+void write_page(std::span<const Comparison> comparisons, std::ostream& out) {
+  PageInput page;
+  for (const Comparison& comparison : comparisons)
+    for (const ComparisonRow& row : comparison.rows) {
+      page.runs.push_back(&row.run);
+      page.models.push_back(comparison.model);
+    }
+  write_page(page, out);
+}
+
+}  // namespace trainyard

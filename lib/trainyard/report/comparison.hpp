@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <iosfwd>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "trainyard/report/page.hpp"
+#include "trainyard/report/table.hpp"
+#include "trainyard/study/compare.hpp"
+
+namespace trainyard {
+
+/// One line for each of the first `top` rows, and one for the lower bound of all. The comparison has rows.
+Table comparison_table(const Comparison& comparison, std::size_t top = std::numeric_limits<std::size_t>::max());
+
+/// Title, table of the first `top` rows, the peak memory of each device where some row does not fit, what bounds the
+/// best run, and which placers were skipped.
+std::string comparison_text(const Comparison& comparison, const TextFormat& format = {},
+                            std::size_t top = std::numeric_limits<std::size_t>::max());
+std::ostream& operator<<(std::ostream& out, const Comparison& comparison);
+std::string comparison_markdown(const Comparison& comparison);
+
+/// One line for each row of all comparisons, below a line of titles; RFC 4180. They are made with the same options.
+void write_csv(std::span<const Comparison> comparisons, std::ostream& out);
+
+/// The page of all rows (report/page.hpp), each drawn where it keeps its run (CompareOptions::keep_runs).
+void write_page(std::span<const Comparison> comparisons, std::ostream& out);
+
+inline void write_csv(const Comparison& comparison, std::ostream& out) { write_csv({&comparison, 1}, out); }
+inline void write_page(const Comparison& comparison, std::ostream& out) { write_page({&comparison, 1}, out); }
+
+}  // namespace trainyard

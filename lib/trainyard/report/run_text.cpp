@@ -1,0 +1,73 @@
+#include "trainyard/report/run_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+#include "trainyard/core/printable.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/report/table.hpp"
+
+namespace trainyard {
+
+std::string problem_title(std::string_view model, const Problem& problem, std::size_t whole) {
+  const auto now = static_cast<std::int64_t>(problem.op_count());
+  return fmt::format(
+      "{} on {}: {}, {}, {}", printable(model), printable(problem.cluster().name()),
+      problem.rewrites().empty() || whole == 0
+          ? counted(now, "op")
+          : fmt::format("{}, rewritten into {}", counted(static_cast<std::int64_t>(whole), "op"), with_separators(now)),
+      counted(static_cast<std::int64_t>(problem.graph().tensor_count()), "tensor"),
+      counted(static_cast<std::int64_t>(problem.device_count()), "device"));
+}
+
+std::string channel_title(const Channel& channel) {
+  if (channel.from.empty()) return channel.name;
+  return fmt::format("{} ({} -> {})", channel.name, channel.from, channel.to.empty() ? "all" : channel.to);
+}
+
+std::string peak_text(const Problem& problem, const RunSummary& run) {
+  const auto& capacity = problem.cluster().device(run.tightest).memory;
+  return capacity ? fmt::format("{} of {}", format_bytes(run.peak), format_bytes(*capacity)) : format_bytes(run.peak);
+}
+
+std::string graph_text(const Schedule& schedule) {
+  constexpr std::array<std::string_view, std::variant_size_v<Rewrite>> kKinds{"split", "replicated", "microbatched",
+                                                                              "recomputed"};
+  std::string text;
+  for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
+    if (std::ranges::find(schedule.rewrites, kind, &Rewrite::index) != schedule.rewrites.end())
+      text += fmt::format("{}{}", text.empty() ? "" : "+", kKinds[kind]);
+  return text.empty() ? "given" : text;
+}
+
+std::string bound_name(const LowerBound& bound, const Schedule& schedule) {
+  return schedule.rewrites.empty() ? bound.name : fmt::format("{}, of the {} graph", bound.name, graph_text(schedule));
+}
+
+std::string gap_text(const Run& run) { return run.optimal() ? "optimal" : percent(run.gap()); }
+
+std::string sentence(const Run& run, const std::string& who) {
+  const RunSummary& summary = run.summary;
+  const std::string graph = run.schedule.rewrites.empty() ? "" : graph_text(run.schedule) + " graph";
+  const bool is_time = run.objective == Objective::makespan;
+  std::string text = fmt::format("{} does not fit in memory.", who);
+  if (run.optimal())
+    text = fmt::format("{} is optimal{}: no schedule{} can be {}.", who, graph.empty() ? "" : " for the " + graph,
+                       graph.empty() ? "" : " of it", is_time ? "faster" : "better");
+  else if (summary.fits)
+    text = fmt::format("{}: no other schedule{} is more than {} {} (bound: {}).", who,
+                       graph.empty() ? "" : " of the " + graph, percent(run.gap()), is_time ? "shorter" : "better",
+                       run.bound().name);
+  text += fmt::format(" The busiest device is {} ({} busy)", run.problem.cluster().device(summary.busiest).name,
+                      percent(summary.busiest_share));
+  if (!summary.fullest) return text + "; nothing crosses a link.";
+  const ChannelUse& use = run.timeline.channels[*summary.fullest];
+  return text + fmt::format("; the most loaded link, {}, carries {} and is busy {} of the step.",
+                            channel_title(run.problem.cluster().channel(*summary.fullest)), format_bytes(use.bytes),
+                            percent(summary.fullest_share));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,282 @@
+#include "trainyard/rewrite/apply_rewrites.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/limits.hpp"
+#include "trainyard/core/nearest_name.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/data_parallel.hpp"
+#include "trainyard/rewrite/microbatches.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/recompute.hpp"
+#include "trainyard/rewrite/split_op.hpp"
+
+namespace trainyard {
+namespace {
+
+[[noreturn]] void refuse(std::size_t number, std::string code, std::string message, std::string help) {
+  throw InputError({std::move(code), std::move(message), std::move(help), fmt::format("/splits/{}", number), {}});
+}
+
+[[noreturn]] void refuse_unknown(const Graph& graph, const std::string& op, std::size_t number) {
+  std::vector<std::string> names;
+  for (const OpId each : graph.ops()) names.emplace_back(graph.name(each));
+  refuse(number, "unknown-op", fmt::format("no op is named '{}'", op), did_you_mean(op, names));
+}
+
+/// Ops, and what they read and wait for; in double, which does not overflow.
+struct Size {
+  double ops = 0, reads = 0;
+};
+
+Size size_of(const Graph& graph) {
+  Size size{.ops = static_cast<double>(graph.op_count())};
+  for (const OpId op : graph.ops()) size.reads += static_cast<double>(graph.inputs(op).size() + graph.after(op).size());
+  return size;
+}
+
+/// Ops of each of n ranks, at most.
+double ops_of_all_reduce(Collective collective, double n, double per_node) {
+  switch (collective) {
+    case Collective::parameter_server:
+      return 0;
+    case Collective::ring:
+      return 2 * n + 2;
+    case Collective::halving_doubling:
+      return 3 * std::log2(n) + 2;
+    case Collective::tree:
+      return 6;
+    case Collective::hierarchical:
+      return 2 * per_node + 2 * n / std::max(1.0, per_node) + 4;
+  }
+  return 0;
+}
+
+/// Of the graph after the rewrite, which splits no op, at most.
+Size size_after(const Graph& graph, const Rewrite& rewrite) {
+  const auto [ops, reads] = size_of(graph);
+  double gradients = 0, bytes = 0;
+  for (const OpId op : graph.ops()) {
+    if (graph.phase(op) != Phase::update) continue;
+    for (const TensorId tensor : graph.inputs(op)) {
+      if (graph.phase(graph.producer(tensor)) == Phase::update) continue;
+      ++gradients;
+      bytes += static_cast<double>(graph.bytes(tensor).count);
+    }
+  }
+  if (const auto* batch = std::get_if<Microbatch>(&rewrite)) {
+    const auto n = static_cast<double>(batch->parts);
+    return {n * (ops + gradients), n * (reads + 2 * gradients)};
+  }
+  const auto* replicate = std::get_if<Replicate>(&rewrite);
+  if (!replicate) return {2 * ops, 3 * reads};
+  const auto n = static_cast<double>(replicate->replicas);
+  if (replicate->collective == Collective::parameter_server)
+    return {(n + 2) * ops, (n + 1) * (reads + gradients + ops)};
+  const double buckets = std::min(gradients, 1 + bytes / std::max(1.0, static_cast<double>(replicate->bucket.count)));
+  const double each = buckets * ops_of_all_reduce(replicate->collective, n, static_cast<double>(replicate->per_node));
+  const double shards = replicate->zero == 1 ? n * gradients : 0;  // which updates hold
+  return {n * (ops + (replicate->zero == 3 ? 1.5 : 1) * each), n * (reads + gradients + shards + 3 * each)};
+}
+
+/// What the rewrites make, all of them together, is told before it is made: no more than the limits for small graphs,
+/// and no more than some times a large one.
+class MadeSoFar {
+ public:
+  explicit MadeSoFar(const Graph& graph) : most_(size_of(graph)) {
+    constexpr double kTimes = 8;
+    most_.ops = kTimes * most_.ops + static_cast<double>(limits::kRewrittenOps);
+    most_.reads = kTimes * most_.reads + static_cast<double>(limits::kRewrittenReads);
+  }
+
+  void add(const Size& size, std::size_t number) {
+    made_.ops += size.ops;
+    made_.reads += size.reads;
+    if (made_.ops <= most_.ops && made_.reads <= most_.reads) return;
+    refuse(
+        number, "too-large",
+        fmt::format("rewrites that make {:.0f} ops, which read {:.0f} tensors, are too many", made_.ops, made_.reads),
+        fmt::format("this graph may become {:.0f} ops and {:.0f} reads: ask for fewer parts, replicas or microbatches, "
+                    "or for larger buckets",
+                    most_.ops, most_.reads));
+  }
+
+ private:
+  Size most_, made_;
+};
+
+/// Splits of different ops of one graph, which do not touch each other: made together.
+class PendingSplits {
+ public:
+  PendingSplits(const Graph& graph, MadeSoFar& made) : graph_(&graph), index_(graph), made_(&made) {}
+
+  bool empty() const { return parts_.empty(); }
+  bool has(const std::string& op) const { return index_.find(op) && !parts_.contains(op); }
+
+  void add(const SplitOp& split, std::size_t number) {
+    const auto op = index_.find(split.op);
+    if (!op) refuse_unknown(*graph_, split.op, number);
+    const double parts = static_cast<double>(split.parts);
+    made_->add({parts, parts * static_cast<double>(graph_->inputs(*op).size() + graph_->outputs(*op).size())}, number);
+    std::vector<OpSpec> specs;
+    if (split.parts >= 2) specs = split_op_specs(*graph_, *op, split.dimension, split.parts);
+    if (specs.empty())
+      refuse(number, "unsplittable",
+             fmt::format("op '{}' of type '{}' cannot be split in {} along its {} dimension", split.op,
+                         graph_->type(*op), split.parts, name_of(split.dimension)),
+             "convolutions, matrix products and their gradients can, in up to as many parts as the dimension is long");
+    parts_.emplace(split.op, split.parts);
+    by_.emplace(*op, std::move(specs));
+  }
+
+  /// `number`: of the last rewrite.
+  Graph made(std::size_t number) const {
+    if (empty()) return *graph_;
+    made_->add({static_cast<double>(graph_->op_count()), reads()}, number);
+    GraphBuilder builder{graph_->name()};
+    for (const OpId op : graph_->ops()) {
+      const auto at = by_.find(op);
+      if (at == by_.end()) {
+        add_after_parts(spec_of(*graph_, op), builder);
+        continue;
+      }
+      for (const OpSpec& spec : at->second) add_after_parts(spec, builder);
+    }
+    return std::move(builder).build();
+  }
+
+ private:
+  /// What the parts and the other ops wait for.
+  double reads() const {
+    double all = 0;
+    for (const OpId op : graph_->ops()) {
+      std::size_t waits = graph_->inputs(op).size();
+      for (const OpId earlier : graph_->after(op)) waits += copies(earlier);
+      all += static_cast<double>(waits) * static_cast<double>(copies(op));
+    }
+    return all;
+  }
+  std::size_t copies(OpId op) const {
+    const auto at = by_.find(op);
+    return at == by_.end() ? 1 : at->second.size();
+  }
+
+  /// An op that came after a split op comes after all its parts.
+  void add_after_parts(OpSpec spec, GraphBuilder& builder) const {
+    std::vector<std::string> after;
+    for (std::string& earlier : spec.after) {
+      const auto at = parts_.find(earlier);
+      if (at == parts_.end()) {
+        after.push_back(std::move(earlier));
+        continue;
+      }
+      for (std::size_t p = 0; p < at->second; ++p) after.push_back(fmt::format("{}/part{}", earlier, p));
+    }
+    spec.after = std::move(after);
+    builder.add(spec);
+  }
+
+  const Graph* graph_;
+  OpIndex index_;
+  MadeSoFar* made_;
+  std::map<std::string, std::size_t> parts_;
+  std::map<OpId, std::vector<OpSpec>> by_;
+};
+
+/// The segments of the Recompute from number `first` on, which is moved to the last of them.
+std::vector<std::vector<OpId>> take_segments(const Graph& graph, std::span<const Rewrite> rewrites,
+                                             std::size_t& number) {
+  const OpIndex index{graph};
+  IdMap<OpId, bool> taken(graph.op_count(), false);
+  std::vector<std::vector<OpId>> segments;
+  for (;; ++number) {
+    segments.emplace_back();
+    for (const std::string& name : std::get<Recompute>(rewrites[number]).ops) {
+      const auto op = index.find(name);
+      if (!op) refuse_unknown(graph, name, number);
+      if (graph.phase(*op) != Phase::forward || taken[*op])
+        refuse(number, "recompute",
+               taken[*op] ? fmt::format("op '{}' is to run again twice", name)
+                          : fmt::format(
+                                "op '{}' is not of the forward pass, and cannot run again for the backward pass", name),
+               "name each forward op once at most");
+      taken[*op] = true;
+      segments.back().push_back(*op);
+    }
+    if (number + 1 == rewrites.size() || !std::holds_alternative<Recompute>(rewrites[number + 1])) return segments;
+  }
+}
+
+void check_copies(std::size_t copies, const char* copy, std::size_t number) {
+  if (copies < 1) refuse(number, "unsplittable", fmt::format("a graph has at least one {}", copy), "give 1 or more");
+}
+
+Graph with_replicas(const Graph& graph, const Replicate& replicate, std::size_t number) {
+  check_copies(replicate.replicas, "replica", number);
+  try {
+    return data_parallel(graph, replicate).graph;
+  } catch (const InputError& error) {
+    const Finding& first = error.findings().front();
+    refuse(number, first.code, first.message, first.help);
+  }
+}
+
+}  // namespace
+
+void check_size(const Graph& graph, const Rewrite& rewrite) { MadeSoFar{graph}.add(size_after(graph, rewrite), 0); }
+
+Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
+  Graph current = graph;
+  MadeSoFar made{graph};
+  PendingSplits pending{current, made};
+  for (std::size_t number = 0; number < rewrites.size(); ++number) {
+    const Rewrite& rewrite = rewrites[number];
+    const auto* split = std::get_if<SplitOp>(&rewrite);
+    if (split && (pending.empty() || pending.has(split->op))) {
+      pending.add(*split, number);
+      continue;
+    }
+    current = pending.made(number);
+    if (!split) made.add(size_after(current, rewrite), number);
+    if (const auto* replicate = std::get_if<Replicate>(&rewrite)) {
+      current = with_replicas(current, *replicate, number);
+    } else if (const auto* batch = std::get_if<Microbatch>(&rewrite)) {
+      check_copies(batch->parts, "microbatch", number);
+      current = split_batch(current, batch->parts).graph;
+    } else if (std::holds_alternative<Recompute>(rewrite)) {
+      const auto segments = take_segments(current, rewrites, number);
+      current = recompute(current, segments).graph;
+    }
+    pending = PendingSplits{current, made};
+    if (split) pending.add(*split, number);  // a part of an op that was split before
+  }
+  return pending.made(rewrites.empty() ? 0 : rewrites.size() - 1);
+}
+
+Problem apply_rewrites(const Problem& problem, const std::vector<Rewrite>& rewrites) {
+  if (rewrites.empty()) return problem;
+  std::vector<Rewrite> all = problem.rewrites();
+  all.insert(all.end(), rewrites.begin(), rewrites.end());
+  return problem.with_graph(apply_rewrites(problem.graph(), std::span{rewrites}), std::move(all));
+}
+
+Problem scheduled_problem(const Problem& problem, const Schedule& schedule) {
+  if (schedule.rewrites == problem.rewrites() || schedule.rewrites.empty()) return problem;
+  if (!problem.rewrites().empty())
+    throw InputError({"other-rewrites",
+                      "the schedule is of a graph with other rewrites (\"splits\") than the problem's",
+                      "give the problem as it is before rewrites",
+                      "/splits",
+                      {}});
+  return apply_rewrites(problem, schedule.rewrites);
+}
+
+}  // namespace trainyard

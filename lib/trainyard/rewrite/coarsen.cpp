@@ -1,0 +1,206 @@
+#include "trainyard/rewrite/coarsen.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <tuple>
+
+#include "trainyard/graph/topological_order.hpp"
+
+namespace trainyard {
+namespace {
+
+using Vertex = std::uint32_t;
+using Edge = std::pair<Vertex, Vertex>;
+constexpr Vertex kNone = ~Vertex{0};
+
+/// The quotient as it is now: distinct edges with the bytes that they carry.
+class Quotient {
+ public:
+  Quotient(std::size_t count, const std::map<Edge, std::int64_t>& edges)
+      : after_(count), before_(count), height_(count, 1), edges_(edges) {
+    for (const auto& [edge, bytes] : edges) {
+      after_[edge.first].push_back(edge.second);
+      before_[edge.second].push_back(edge.first);
+    }
+    for (const Vertex v : topological_order())
+      for (const Vertex next : after_[v]) height_[next] = std::max(height_[next], height_[v] + 1);
+  }
+
+  std::vector<Vertex> topological_order() const {
+    return trainyard::topological_order<Vertex>(after_.size(), successors_in(after_));
+  }
+
+  /// Condition (ii).
+  bool may_merge(Vertex u, Vertex v) const {
+    if (after_[u].size() == 1 || before_[v].size() == 1 || height_[v] == height_[u] + 1) return true;
+    return std::ranges::all_of(after_[u], [&](Vertex w) { return w == v || height_[w] > height_[v]; });
+  }
+  /// Conditions (i) and (iii) against the batch: `tail_of[v]` is the u of v's edge, `head_of[u]` its v.
+  bool goes_with(Vertex u, Vertex v, const std::vector<Vertex>& tail_of, const std::vector<Vertex>& head_of) const {
+    if (tail_of[u] != kNone || head_of[u] != kNone || tail_of[v] != kNone || head_of[v] != kNone) return false;
+    for (const Vertex w : after_[u])
+      if (tail_of[w] != kNone && height_[tail_of[w]] == height_[u]) return false;
+    for (const Vertex w : before_[v])
+      if (head_of[w] != kNone && height_[w] == height_[u]) return false;
+    return true;
+  }
+
+  const std::map<Edge, std::int64_t>& edges() const { return edges_; }
+  bool is_alone(Vertex v) const { return after_[v].empty() && before_[v].empty(); }
+
+ private:
+  std::vector<std::vector<Vertex>> after_, before_;
+  std::vector<std::size_t> height_;
+  std::map<Edge, std::int64_t> edges_;
+};
+
+/// Clusters, round by round.
+class Coarsener {
+ public:
+  Coarsener(const Graph& graph, const OpWeights& weights) : graph_(graph), of_(graph.op_count()) {
+    for (Vertex v = 0; v < of_.size(); ++v) {
+      of_[v] = v;
+      time_.push_back(weights.time[OpId{v}].count);
+      kind_.push_back(weights.kind[OpId{v}]);
+    }
+  }
+
+  void run(std::size_t target) {
+    std::int64_t total = 0;
+    for (const std::int64_t t : time_) total += t;
+    const auto count = static_cast<std::int64_t>(std::max<std::size_t>(target, 1));
+    std::int64_t limit = std::max<std::int64_t>(3 * total / count, 1);
+    while (time_.size() > target) {
+      if (merge_round(target, limit)) continue;
+      if (limit > total) break;
+      limit += limit / 2 + 1;
+    }
+    merge_alone(target);
+  }
+
+  Coarsening result() const {
+    const Quotient quotient(time_.size(), quotient_edges());
+    std::vector<Vertex> number(time_.size());
+    Vertex next = 0;
+    for (const Vertex v : quotient.topological_order()) number[v] = next++;
+    Coarsening coarsening;
+    coarsening.cluster = IdMap<OpId, ClusterOpId>(of_.size());
+    std::vector<std::pair<ClusterOpId, OpId>> pairs;
+    for (const OpId op : graph_.topological_order()) {
+      const ClusterOpId cluster{number[of_[op.index()]]};
+      coarsening.cluster[op] = cluster;
+      pairs.emplace_back(cluster, op);
+    }
+    coarsening.members = CompressedRows<ClusterOpId, OpId>(time_.size(), pairs);
+    return coarsening;
+  }
+
+ private:
+  std::map<Edge, std::int64_t> quotient_edges() const {
+    std::map<Edge, std::int64_t> edges;
+    const auto at = [&](OpId op) { return of_[op.index()]; };
+    for (const OpId op : graph_.ops()) {
+      for (const TensorId tensor : graph_.inputs(op))
+        if (at(graph_.producer(tensor)) != at(op))
+          edges[{at(graph_.producer(tensor)), at(op)}] += graph_.bytes(tensor).count;
+      for (const OpId earlier : graph_.after(op))
+        if (at(earlier) != at(op)) edges[{at(earlier), at(op)}] += 0;
+    }
+    return edges;
+  }
+
+  bool merge_round(std::size_t target, std::int64_t limit) {
+    const Quotient quotient(time_.size(), quotient_edges());
+    std::vector<std::tuple<std::int64_t, Vertex, Vertex>> by_bytes;
+    for (const auto& [edge, bytes] : quotient.edges()) by_bytes.emplace_back(-bytes, edge.first, edge.second);
+    std::ranges::sort(by_bytes);
+    std::vector<Vertex> tail_of(time_.size(), kNone), head_of(time_.size(), kNone);
+    std::size_t left = time_.size();
+    for (const auto& [bytes, u, v] : by_bytes) {
+      if (left <= target) break;
+      if (kind_[u] != kind_[v] || time_[u] + time_[v] > limit) continue;
+      if (!quotient.may_merge(u, v) || !quotient.goes_with(u, v, tail_of, head_of)) continue;
+      tail_of[v] = u;
+      head_of[u] = v;
+      --left;
+    }
+    if (left == time_.size()) return false;
+    merge(tail_of);
+    return true;
+  }
+
+  /// Merges every vertex into the one that `into` names.
+  void merge(const std::vector<Vertex>& into) {
+    std::vector<Vertex> number(time_.size(), kNone), kind;
+    std::vector<std::int64_t> time;
+    for (Vertex v = 0; v < time_.size(); ++v) {
+      if (into[v] != kNone) continue;
+      number[v] = static_cast<Vertex>(time.size());
+      time.push_back(time_[v]);
+      kind.push_back(kind_[v]);
+    }
+    for (Vertex v = 0; v < time_.size(); ++v) {
+      if (into[v] == kNone) continue;
+      number[v] = number[into[v]];
+      time[number[v]] += time_[v];
+    }
+    for (Vertex& at : of_) at = number[at];
+    time_ = std::move(time);
+    kind_ = std::move(kind);
+  }
+
+  /// Merges clusters that no edge joins: again and again the two of the least time of a kind.
+  void merge_alone(std::size_t target) {
+    if (time_.size() <= target) return;
+    const Quotient quotient(time_.size(), quotient_edges());
+    using Entry = std::pair<std::int64_t, Vertex>;
+    std::map<Vertex, std::priority_queue<Entry, std::vector<Entry>, std::greater<>>> alone;
+    for (Vertex v = 0; v < time_.size(); ++v)
+      if (quotient.is_alone(v)) alone[kind_[v]].emplace(time_[v], v);
+    std::vector<Vertex> into(time_.size(), kNone);
+    std::size_t left = time_.size();
+    for (auto& [kind, queue] : alone)
+      while (left > target && queue.size() > 1) {
+        const auto [a_time, a] = queue.top();
+        queue.pop();
+        const auto [b_time, b] = queue.top();
+        queue.pop();
+        into[a] = b;
+        queue.emplace(a_time + b_time, b);
+        --left;
+      }
+    for (Vertex v = 0; v < into.size(); ++v)  // to the end of each chain
+      while (into[v] != kNone && into[into[v]] != kNone) into[v] = into[into[v]];
+    merge(into);
+  }
+
+  const Graph& graph_;
+  std::vector<Vertex> of_;  // op to vertex
+  std::vector<std::int64_t> time_;
+  std::vector<Vertex> kind_;
+};
+
+}  // namespace
+
+Coarsening coarsen(const Graph& graph, const OpWeights& weights, std::size_t target) {
+  Coarsener coarsener(graph, weights);
+  coarsener.run(target);
+  return coarsener.result();
+}
+
+bool is_safe_batch(std::size_t count, const std::vector<Edge>& edges, const std::vector<Edge>& batch) {
+  std::map<Edge, std::int64_t> set;
+  for (const Edge& edge : edges) set[edge] = 0;
+  const Quotient quotient(count, set);
+  std::vector<Vertex> tail_of(count, kNone), head_of(count, kNone);
+  for (const auto& [u, v] : batch) {
+    if (!set.contains({u, v}) || !quotient.may_merge(u, v) || !quotient.goes_with(u, v, tail_of, head_of)) return false;
+    tail_of[v] = u;
+    head_of[u] = v;
+  }
+  return true;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/graph.hpp"
+#include "trainyard/graph/rewrite.hpp"
+
+namespace trainyard {
+
+/// In-graph data parallelism with shared weights: a parameter server, and what FastT starts from. With n replicas,
+///
+///     an op of the forward or backward pass   n copies "conv@1", "conv@2", ...
+///     an op that holds parameters             besides an op "conv/weights" of type "Variable" that holds them with the
+///                                             optimizer state, and whose one output all replicas read
+///     a gradient of parameters                its n copies are summed by one op "GRADIENT/aggregate" (n > 1): reads n
+///                                             times its bytes, writes them once
+///     an update                               once, of the sum
+///
+/// Variables, aggregations and updates of one colocation group stay one group; the copies of its other ops go free, for
+/// now weights are sent. Who reads a variable is known by group: the op that held the parameters; of the other ops of
+/// the group, except those that make weight gradients alone (types ending in "GradW", "GradB"), those of its layer, or
+/// all where the layers tell none apart. Groups without parameters are copied with their ops.
+///
+/// A share of the batch is 1/n of FLOPs, traffic, workspace, given times and tensors, but for weights and their
+/// gradients, and tensors of at most 8 bytes. With one replica only the variables are new.
+struct DataParallelGraph {
+  Graph graph;
+  std::size_t replicas = 1;
+  /// The replica of each op, from 0; `replicas` for ops that all share.
+  IdMap<OpId, std::size_t> replica{};
+};
+/// With any collective but the parameter server every replica has weights of its own (rewrite/replicated.hpp). Without
+/// `divide_batch` each replica computes the whole batch of the graph. Throws InputError as check_collective() does, and
+/// "zero": a stage above 3, or without the ring.
+DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch = true);
+
+}  // namespace trainyard

@@ -1,0 +1,180 @@
+#include "trainyard/rewrite/merge_colocate.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+using Node = std::uint32_t;
+
+class Merger {
+ public:
+  Merger(const Graph& graph, const MergeOptions& options)
+      : graph_(graph),
+        options_(options),
+        owner_(graph.op_count()),
+        sends_(graph.op_count(), 0),
+        weight_(graph.op_count(), 0),
+        out_(graph.op_count()),
+        in_(graph.op_count()) {
+    std::iota(owner_.begin(), owner_.end(), Node{0});
+    for (const OpId op : graph.ops()) {
+      const auto from = static_cast<Node>(op.index());
+      if (!options.weight.empty()) weight_[from] = options.weight[op];
+      for (const TensorId tensor : graph.outputs(op)) {
+        sends_[from] += graph.bytes(tensor).count;
+        for (const OpId reader : graph.consumers(tensor)) connect(from, reader, graph.bytes(tensor).count);
+      }
+      for (const OpId later : graph.before(op)) connect(from, later, 0);
+    }
+  }
+
+  OpGroups run() {
+    std::map<std::string, Node> colocated;
+    alive_ = owner_.size();
+    for (const OpId op : graph_.ops()) {
+      const std::string& name = graph_.colocation_group(op);
+      if (name.empty()) continue;
+      const auto node = static_cast<Node>(op.index());
+      const auto [at, is_first] = colocated.emplace(name, node);
+      if (!is_first) merge(node, at->second);
+    }
+    while (true) {
+      for (Node node = 0; node < owner_.size(); ++node)
+        if (owner_[node] == node) waiting_.emplace(sends_[node], node);
+      merge_waiting();
+      // More passes change nothing once no limit stood in the way, or each group sends enough.
+      if (alive_ <= options_.most_groups || !hindered_) break;
+      hindered_ = false;
+      heaviest_ = heaviest_ > kNoLimit / 2 ? kNoLimit : std::max<std::int64_t>(1, 2 * heaviest_);
+    }
+    return groups();
+  }
+
+ private:
+  static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+  void merge_waiting() {
+    std::map<std::uint32_t, Node> lonely;  // by kind
+    while (alive_ > options_.most_groups && !waiting_.empty()) {
+      const auto [bytes, node] = *waiting_.begin();
+      if (bytes >= options_.enough.count) break;
+      waiting_.erase(waiting_.begin());
+      if (const auto to = partner(node)) {
+        waiting_.erase({sends_[*to], *to});
+        merge(node, *to);
+        waiting_.emplace(sends_[*to], *to);
+        continue;
+      }
+      if (has_neighbour(node)) continue;
+      const auto [at, is_first] = lonely.emplace(kind(node), node);
+      if (is_first || find(at->second) == node) continue;
+      if (fits(node, find(at->second)))
+        merge(node, find(at->second));
+      else
+        at->second = node;
+    }
+  }
+
+  void connect(Node from, OpId reader, std::int64_t bytes) {
+    const auto to = static_cast<Node>(reader.index());
+    out_[from][to] += bytes;
+    in_[to][from] += bytes;
+  }
+
+  std::uint32_t kind(Node node) const { return options_.kind.empty() ? 0 : options_.kind[OpId{node}]; }
+
+  Node find(Node node) {
+    while (owner_[node] != node) node = owner_[node] = owner_[owner_[node]];
+    return node;
+  }
+
+  bool fits(Node a, Node b) {
+    if (weight_[a] <= heaviest_ - weight_[b]) return true;
+    hindered_ = true;
+    return false;
+  }
+
+  /// The neighbour with the largest edge among those of the same kind that are not too heavy.
+  std::optional<Node> largest(const std::map<Node, std::int64_t>& edges, Node of) {
+    std::optional<Node> best;
+    std::int64_t most = 0;
+    for (const auto& [node, bytes] : edges)
+      if (kind(node) == kind(of) && (!best || bytes > most) && fits(node, of)) {
+        best = node;
+        most = bytes;
+      }
+    return best;
+  }
+  std::optional<Node> partner(Node node) {
+    const auto consumer = largest(out_[node], node);
+    return consumer ? consumer : largest(in_[node], node);
+  }
+  bool has_neighbour(Node node) const {
+    const auto same_kind = [&](const auto& edge) { return kind(edge.first) == kind(node); };
+    return std::ranges::any_of(out_[node], same_kind) || std::ranges::any_of(in_[node], same_kind);
+  }
+
+  /// `gone` becomes part of `into`.
+  void merge(Node gone, Node into) {
+    const auto edge = [&](Node from, Node to) {
+      const auto at = out_[from].find(to);
+      return at == out_[from].end() ? std::int64_t{0} : at->second;
+    };
+    const std::int64_t inside = edge(gone, into) + edge(into, gone);
+    sends_[into] = std::max(std::int64_t{0}, sends_[into] + sends_[gone] - inside);
+    for (const auto& [to, bytes] : out_[gone]) {
+      in_[to].erase(gone);
+      if (to == into) continue;
+      out_[into][to] += bytes;
+      in_[to][into] += bytes;
+    }
+    for (const auto& [from, bytes] : in_[gone]) {
+      out_[from].erase(gone);
+      if (from == into) continue;
+      in_[into][from] += bytes;
+      out_[from][into] += bytes;
+    }
+    out_[gone].clear();
+    in_[gone].clear();
+    owner_[gone] = into;
+    weight_[into] += weight_[gone];
+    --alive_;
+  }
+
+  OpGroups groups() {
+    OpGroups result{.of = IdMap<OpId, std::uint32_t>(graph_.op_count()), .ops = {}};
+    std::map<Node, std::uint32_t> number;
+    for (const OpId op : graph_.topological_order()) {
+      const Node node = find(static_cast<Node>(op.index()));
+      const auto [at, is_new] = number.emplace(node, static_cast<std::uint32_t>(result.ops.size()));
+      if (is_new) result.ops.emplace_back();
+      result.of[op] = at->second;
+      result.ops[at->second].push_back(op);
+    }
+    return result;
+  }
+
+  const Graph& graph_;
+  const MergeOptions& options_;
+  std::vector<Node> owner_;          // itself, or on the way to what it was merged into
+  std::vector<std::int64_t> sends_;  // bytes to others
+  std::vector<std::int64_t> weight_;
+  std::vector<std::map<Node, std::int64_t>> out_, in_;
+  std::set<std::pair<std::int64_t, Node>> waiting_;
+  std::size_t alive_ = 0;
+  std::int64_t heaviest_ = options_.weight.empty() ? kNoLimit : options_.heaviest;
+  bool hindered_ = false;  // a merge was left out because of its weight
+};
+
+}  // namespace
+
+OpGroups merge_and_colocate(const Graph& graph, const MergeOptions& options) { return Merger{graph, options}.run(); }
+
+}  // namespace trainyard

@@ -1,0 +1,122 @@
+#include "trainyard/rewrite/microbatches.hpp"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+
+namespace trainyard {
+namespace {
+
+class Batching {
+ public:
+  Batching(const Graph& graph, std::size_t parts) : graph_(graph), parts_(parts) {}
+
+  MicrobatchGraph run() {
+    for (const OpId op : graph_.ops())
+      if (graph_.phase(op) == Phase::update)
+        for (const TensorId tensor : graph_.inputs(op))
+          if (graph_.phase(graph_.producer(tensor)) != Phase::update)
+            sum_[tensor] = copy_of(accumulation_of(tensor), parts_ - 1);
+    for (std::size_t part = 0; part < parts_; ++part)
+      for (const OpId op : graph_.ops()) {
+        if (graph_.phase(op) == Phase::update) continue;
+        add_copy(op, part);
+        for (const TensorId tensor : graph_.outputs(op))
+          if (part > 0 && !sum_[tensor].empty()) accumulate(op, tensor, part);
+      }
+    for (const OpId op : graph_.ops())
+      if (graph_.phase(op) == Phase::update) add_update(op);
+    result_.microbatches = parts_;
+    result_.graph = std::move(builder_).build();
+    return std::move(result_);
+  }
+
+ private:
+  static std::string copy_of(std::string_view name, std::size_t part) { return fmt::format("{}~{}", name, part + 1); }
+  std::string accumulation_of(TensorId tensor) const { return fmt::format("{}/accumulate", graph_.name(tensor)); }
+
+  void add(OpSpec spec, OpId original, std::size_t part) {
+    builder_.add(spec);
+    result_.original.push_back(original);
+    result_.microbatch.push_back(part);
+  }
+
+  void add_copy(OpId op, std::size_t part) {
+    OpSpec spec = spec_of(graph_, op);
+    take_share(spec, graph_, op, use_, part, parts_);
+    spec.name = copy_of(spec.name, part);
+    for (std::string& input : spec.inputs) input = copy_of(input, part);
+    for (OutputSpec& output : spec.outputs) output.name = copy_of(output.name, part);
+    for (std::string& earlier : spec.after) earlier = copy_of(earlier, part);
+    if (holds_parameters(graph_, op)) {
+      if (part > 0) spec.parameter_bytes = spec.state_bytes = Bytes{0};
+      if (spec.colocate.empty()) spec.colocate = graph_.name(op);
+    } else if (!use_.in_group[op] && !spec.colocate.empty()) {
+      spec.colocate = copy_of(spec.colocate, part);
+    }
+    add(std::move(spec), op, part);
+  }
+
+  void accumulate(OpId maker, TensorId tensor, std::size_t part) {
+    const std::string name = accumulation_of(tensor);
+    const Bytes bytes = graph_.bytes(tensor);
+    OpSpec spec{.name = copy_of(name, part),
+                .type = "AddGrad",
+                .phase = Phase::backward,
+                .layer = graph_.layer(maker),
+                .colocate = use_.in_group[maker] || holds_parameters(graph_, maker) ? graph_.colocation_group(maker)
+                                                                                    : std::string{},
+                .flops = Flops{static_cast<double>(bytes.count / 4)},
+                .bytes_accessed = 3 * bytes,
+                .inputs = {part == 1 ? copy_of(graph_.name(tensor), 0) : copy_of(name, part - 1),
+                           copy_of(graph_.name(tensor), part)},
+                .outputs = {{copy_of(name, part), bytes}}};
+    const auto kinds = graph_.device_kinds(maker);
+    spec.device_kinds.assign(kinds.begin(), kinds.end());
+    for (const GivenTime& given : graph_.given_times(maker)) spec.times.push_back({given.on, Nanoseconds{0}});
+    add(std::move(spec), maker, part);
+  }
+
+  void add_update(OpId op) {
+    OpSpec spec = spec_of(graph_, op);
+    for (std::size_t i = 0; i < spec.inputs.size(); ++i)
+      if (const std::string& sum = sum_[graph_.inputs(op)[i]]; !sum.empty()) spec.inputs[i] = sum;
+    std::vector<std::string> after;
+    for (const OpId earlier : graph_.after(op))
+      if (graph_.phase(earlier) == Phase::update)
+        after.emplace_back(graph_.name(earlier));
+      else
+        for (std::size_t part = 0; part < parts_; ++part) after.push_back(copy_of(graph_.name(earlier), part));
+    spec.after = std::move(after);
+    add(std::move(spec), op, parts_);
+  }
+
+  const Graph& graph_;
+  const std::size_t parts_;
+  const ParameterUse use_{graph_};
+  IdMap<TensorId, std::string> sum_{graph_.tensor_count()};  // over all parts, of what updates read
+  MicrobatchGraph result_;
+  GraphBuilder builder_{graph_.name()};
+};
+
+}  // namespace
+
+MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches) {
+  assert(microbatches >= 1);
+  if (microbatches > 1) return Batching{graph, microbatches}.run();
+  MicrobatchGraph same{.graph = graph, .microbatches = 1};
+  for (const OpId op : graph.ops()) {
+    same.original.push_back(op);
+    same.microbatch.push_back(graph.phase(op) == Phase::update ? 1 : 0);
+  }
+  return same;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,59 @@
+#include "trainyard/rewrite/op_spec.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace trainyard {
+
+OpSpec spec_of(const Graph& graph, OpId op) {
+  const auto kinds = graph.device_kinds(op);
+  const auto times = graph.given_times(op);
+  OpSpec spec{.name = std::string{graph.name(op)},
+              .type = graph.type(op),
+              .phase = graph.phase(op),
+              .layer = graph.layer(op),
+              .signature = graph.signature(op),
+              .colocate = graph.colocation_group(op),
+              .flops = graph.flops(op),
+              .bytes_accessed = graph.bytes_accessed(op),
+              .parameter_bytes = graph.parameter_bytes(op),
+              .state_bytes = graph.state_bytes(op),
+              .workspace_bytes = graph.workspace_bytes(op),
+              .device_kinds = {kinds.begin(), kinds.end()},
+              .times = {times.begin(), times.end()}};
+  for (const TensorId tensor : graph.inputs(op)) spec.inputs.emplace_back(graph.name(tensor));
+  for (const TensorId tensor : graph.outputs(op))
+    spec.outputs.push_back({std::string{graph.name(tensor)}, graph.bytes(tensor), graph.kept(tensor)});
+  for (const OpId earlier : graph.after(op)) spec.after.emplace_back(graph.name(earlier));
+  return spec;
+}
+
+Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std::vector<OpSpec>& ops) {
+  GraphBuilder builder{"piece"};
+  OpSpec rest{.name = "/rest"};
+  if (!ops.empty()) {  // it can run, and its time is known, where those of the first op are
+    rest.device_kinds = ops.front().device_kinds;
+    rest.times = ops.front().times;
+  }
+  for (OpSpec spec : ops) {
+    spec.after.clear();
+    builder.add(spec);
+  }
+  for (const TensorId tensor : reads) rest.outputs.push_back({std::string{graph.name(tensor)}, graph.bytes(tensor)});
+  builder.add(rest);
+  return std::move(builder).build();
+}
+
+bool is_parameter_gradient(const Graph& graph, TensorId tensor) {
+  const auto readers = graph.consumers(tensor);
+  return !readers.empty() && std::ranges::all_of(readers, [&](OpId reader) {
+    if (graph.phase(reader) == Phase::update) return true;
+    const std::string& type = graph.type(reader);
+    if (type != "AddGrad" && type != kSumType && type != kConcatType && type != kAggregateType) return false;
+    const auto sums = graph.outputs(reader);
+    return std::all_of(sums.begin(), sums.end(), [&](TensorId sum) { return is_parameter_gradient(graph, sum); });
+  });
+}
+
+}  // namespace trainyard

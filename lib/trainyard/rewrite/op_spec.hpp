@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/graph/graph.hpp"
+
+namespace trainyard {
+
+/// The op as its author declared it, from which rewrites start.
+OpSpec spec_of(const Graph& graph, OpId op);
+
+/// A graph of these ops alone, in this order and without their `after`, and one more, "/rest", that makes the tensors
+/// of `graph` that they read.
+Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std::vector<OpSpec>& ops);
+
+/// The tensor is a gradient of parameters: all that read it are updates, aggregations of replicas' gradients, or sums
+/// of such gradients ("AddGrad").
+bool is_parameter_gradient(const Graph& graph, TensorId tensor);
+
+/// Types of the ops that rewrites add.
+inline constexpr const char* kVariableType = "Variable";    // holds parameters, its output is what ops read of them
+inline constexpr const char* kAggregateType = "Aggregate";  // sums the gradients of replicas
+inline constexpr const char* kSplitType = "Split";
+inline constexpr const char* kConcatType = "Concat";
+inline constexpr const char* kSumType = "Sum";
+
+}  // namespace trainyard

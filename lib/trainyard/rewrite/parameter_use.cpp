@@ -1,0 +1,88 @@
+#include "trainyard/rewrite/parameter_use.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "trainyard/rewrite/op_spec.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::int64_t kScalar = 8;  // bytes
+
+bool makes_weight_gradients(const std::string& type) { return type.ends_with("GradW") || type.ends_with("GradB"); }
+
+}  // namespace
+
+ParameterUse::ParameterUse(const Graph& graph)
+    : reads(graph.op_count()),
+      in_group(graph.op_count(), false),
+      is_gradient(graph.tensor_count(), false),
+      adds_gradients(graph.op_count(), false) {
+  for (const TensorId tensor : graph.tensors()) is_gradient[tensor] = is_parameter_gradient(graph, tensor);
+  std::map<std::string_view, std::vector<OpId>> holders;
+  for (const OpId op : graph.ops()) {
+    const auto outputs = graph.outputs(op);
+    adds_gradients[op] = graph.type(op) == "AddGrad" && std::all_of(outputs.begin(), outputs.end(), [&](TensorId t) {
+                           return static_cast<bool>(is_gradient[t]);
+                         });
+    if (!holds_parameters(graph, op)) continue;
+    reads[op].push_back(op);
+    if (!graph.colocation_group(op).empty()) holders[graph.colocation_group(op)].push_back(op);
+  }
+  for (const OpId op : graph.ops()) {
+    const auto found = holders.find(graph.colocation_group(op));
+    if (found == holders.end() || holds_parameters(graph, op) || graph.phase(op) == Phase::update) continue;
+    in_group[op] = true;
+    if (adds_gradients[op] || makes_weight_gradients(graph.type(op))) continue;
+    for (const OpId holder : found->second)
+      if (graph.layer(holder) == graph.layer(op)) reads[op].push_back(holder);
+    if (reads[op].empty()) reads[op] = found->second;
+  }
+}
+
+bool holds_parameters(const Graph& graph, OpId op) {
+  return graph.phase(op) != Phase::update && (graph.parameter_bytes(op).count > 0 || graph.state_bytes(op).count > 0);
+}
+
+bool trains_parameters(const Graph& graph) {
+  const auto ops = graph.ops();
+  return std::any_of(ops.begin(), ops.end(), [&](OpId op) { return graph.phase(op) == Phase::update; }) &&
+         std::any_of(ops.begin(), ops.end(),
+                     [&](OpId op) { return graph.parameter_bytes(op).count > 0 && graph.type(op) != kVariableType; });
+}
+
+std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts) {
+  __extension__ using Wide = __int128;
+  const auto until = [&](std::size_t end) {
+    return static_cast<std::int64_t>(static_cast<Wide>(whole) * static_cast<Wide>(end) / static_cast<Wide>(parts));
+  };
+  return until(part + 1) - until(part);
+}
+
+void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
+                std::size_t parts) {
+  if (parts == 1) return;
+  std::int64_t whole = 0;  // bytes of traffic that are not divided
+  for (const OpId holder : use.reads[op]) whole += graph.parameter_bytes(holder).count;
+  std::size_t number = 0;
+  for (const TensorId tensor : graph.outputs(op)) {
+    OutputSpec& output = spec.outputs[number++];
+    if (use.is_gradient[tensor])
+      whole += graph.bytes(tensor).count;
+    else if (output.bytes.count > kScalar)
+      output.bytes = Bytes{share_of(output.bytes.count, part, parts)};
+  }
+  if (use.adds_gradients[op]) return;
+  const std::int64_t traffic = spec.bytes_accessed.count;
+  whole = std::min(whole, traffic);
+  spec.bytes_accessed = Bytes{whole + share_of(traffic - whole, part, parts)};
+  spec.workspace_bytes = Bytes{share_of(spec.workspace_bytes.count, part, parts)};
+  spec.flops.value /= static_cast<double>(parts);
+  for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of(given.time.count, part, parts)};
+  spec.signature.clear();  // of other shapes
+}
+
+}  // namespace trainyard

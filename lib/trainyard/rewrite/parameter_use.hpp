@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/graph/graph.hpp"
+
+namespace trainyard {
+
+/// Ops that hold, read and differentiate each parameter, as far as the colocation groups of a training graph tell.
+/// The op that holds parameters reads them; so do, among the other ops of its group except those that make weight
+/// gradients alone (types ending in "GradW", "GradB") and updates, those of its layer, or all where the layers tell
+/// none apart.
+struct ParameterUse {
+  explicit ParameterUse(const Graph& graph);
+
+  IdMap<OpId, std::vector<OpId>> reads;  // the ops whose parameters it reads, itself included
+  IdMap<OpId, bool> in_group;            // of a group with parameters; not the one that holds them, nor an update
+  IdMap<TensorId, bool> is_gradient;     // of parameters (is_parameter_gradient)
+  IdMap<OpId, bool> adds_gradients;      // of parameters, and does nothing else
+};
+
+/// True if the op holds parameters or state, and is no update.
+bool holds_parameters(const Graph& graph, OpId op);
+
+/// True for a training step, whose batch can be divided: it has updates, and parameters that no "Variable" holds.
+bool trains_parameters(const Graph& graph);
+
+/// Share `part` of `parts` of the whole; all shares make it up, and differ by one at most.
+std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts);
+
+/// Makes the op one of `parts` that each have their share of the batch: of FLOPs, workspace, given times and what it
+/// writes, and of the traffic but for parameters and their gradients. Not divided are gradients of parameters, what
+/// adds them, and tensors of at most 8 bytes.
+void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
+                std::size_t parts);
+
+}  // namespace trainyard

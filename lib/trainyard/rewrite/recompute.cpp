@@ -1,0 +1,140 @@
+#include "trainyard/rewrite/recompute.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <string>
+#include <utility>
+
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+class Recomputation {
+ public:
+  Recomputation(const Graph& graph, std::span<const std::vector<OpId>> segments)
+      : graph_(graph), triggers_(segments.size()), readers_(segments.size()) {
+    for (std::size_t s = 0; s < segments.size(); ++s)
+      for (const OpId op : segments[s]) {
+        assert(segment_[op] == kNone && graph.phase(op) == Phase::forward);
+        segment_[op] = s;
+      }
+    find_copied();
+    for (std::size_t s = 0; s < segments.size(); ++s) find_triggers(s);
+  }
+
+  RecomputingGraph run() {
+    for (const OpId op : graph_.ops()) {
+      OpSpec spec = spec_of(graph_, op);
+      if (graph_.phase(op) == Phase::backward)
+        for (std::size_t i = 0; i < spec.inputs.size(); ++i)
+          if (again_[graph_.producer(graph_.inputs(op)[i])]) spec.inputs[i] = copy_of(spec.inputs[i]);
+      builder_.add(spec);
+      result_.original.push_back(op);
+    }
+    for (const OpId op : graph_.ops())
+      if (again_[op]) add_copy(op);
+    result_.graph = std::move(builder_).build();
+    return std::move(result_);
+  }
+
+ private:
+  template <class Text>
+  static std::string copy_of(const Text& name) {
+    return std::string{name} + "/again";
+  }
+
+  /// Marks, in reverse topological order, the ops read by the backward pass or by a copy of their own segment.
+  void find_copied() {
+    const auto& order = graph_.topological_order();
+    for (auto at = order.rbegin(); at != order.rend(); ++at) {
+      const OpId op = *at;
+      if (segment_[op] == kNone) continue;
+      for (const TensorId tensor : graph_.outputs(op))
+        for (const OpId reader : graph_.consumers(tensor)) {
+          if (graph_.phase(reader) == Phase::backward) {
+            again_[op] = true;
+            readers_[segment_[op]].push_back(reader);
+          } else if (again_[reader] && segment_[reader] == segment_[op]) {
+            again_[op] = true;
+          }
+        }
+    }
+  }
+
+  /// The backward ops that hand gradients to the segment's, and need nothing of it themselves.
+  void find_triggers(std::size_t segment) {
+    IdMap<OpId, bool> behind(graph_.op_count(), false);
+    for (const OpId reader : readers_[segment]) behind[reader] = true;
+    for (const OpId op : graph_.topological_order()) {
+      if (behind[op]) continue;
+      const auto reads = graph_.inputs(op);
+      const auto after = graph_.after(op);
+      behind[op] = std::ranges::any_of(reads, [&](TensorId t) { return behind[graph_.producer(t)]; }) ||
+                   std::ranges::any_of(after, [&](OpId earlier) { return behind[earlier]; });
+    }
+    std::vector<OpId>& triggers = triggers_[segment];
+    for (const OpId reader : readers_[segment])
+      for (const TensorId tensor : graph_.inputs(reader))
+        if (const OpId maker = graph_.producer(tensor); graph_.phase(maker) == Phase::backward && !behind[maker])
+          triggers.push_back(maker);
+    if (triggers.empty())
+      for (const OpId op : graph_.ops())
+        if (segment_[op] == segment && is_last(op)) triggers.push_back(op);
+    std::ranges::sort(triggers);
+    triggers.erase(std::unique(triggers.begin(), triggers.end()), triggers.end());
+  }
+
+  bool is_last(OpId op) const {
+    for (const TensorId tensor : graph_.outputs(op))
+      for (const OpId reader : graph_.consumers(tensor))
+        if (segment_[reader] == segment_[op]) return false;
+    return true;
+  }
+
+  void add_copy(OpId op) {
+    OpSpec spec = spec_of(graph_, op);
+    spec.name = copy_of(spec.name);
+    spec.phase = Phase::backward;
+    spec.parameter_bytes = spec.state_bytes = Bytes{0};
+    bool first = true;  // of the segment's copies
+    for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+      const OpId maker = graph_.producer(graph_.inputs(op)[i]);
+      if (!again_[maker] || segment_[maker] != segment_[op]) continue;
+      spec.inputs[i] = copy_of(spec.inputs[i]);
+      first = false;
+    }
+    std::vector<std::string> after;
+    for (const OpId earlier : graph_.after(op))
+      after.push_back(again_[earlier] && segment_[earlier] == segment_[op] ? copy_of(graph_.name(earlier))
+                                                                           : std::string{graph_.name(earlier)});
+    if (first)
+      for (const OpId trigger : triggers_[segment_[op]]) after.emplace_back(graph_.name(trigger));
+    spec.after = std::move(after);
+    for (OutputSpec& output : spec.outputs) {
+      output.name = copy_of(output.name);
+      output.kept = false;
+    }
+    builder_.add(spec);
+    result_.original.push_back(op);
+  }
+
+  const Graph& graph_;
+  IdMap<OpId, std::size_t> segment_{graph_.op_count(), kNone};
+  IdMap<OpId, bool> again_{graph_.op_count(), false};  // has a copy
+  std::vector<std::vector<OpId>> triggers_;            // by segment
+  std::vector<std::vector<OpId>> readers_;             // backward ops that read what its ops make
+  RecomputingGraph result_;
+  GraphBuilder builder_{graph_.name()};
+};
+
+}  // namespace
+
+RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments) {
+  return Recomputation{graph, segments}.run();
+}
+
+}  // namespace trainyard

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/graph.hpp"
+
+namespace trainyard {
+
+/// A training step that keeps less of the forward pass for the backward pass, and computes it again.
+///
+/// Each segment, a set of forward ops, runs in the forward pass as before; but backward ops that read what one of them
+/// made read it from a copy of that op, "conv/again" in the backward pass. The copy reads the op's inputs: from copies
+/// where the same segment makes them, else (the checkpoint, which stays) as they are. Ops of which the backward pass
+/// reads nothing, not even through others, have no copy. The copies wait for the gradients that come into
+/// the segment from the rest of the backward pass; where none do, for the segment's last forward ops.
+///
+/// T. Chen, B. Xu, C. Zhang, C. Guestrin: Training deep nets with sublinear memory cost. arXiv 1604.06174, 2016.
+struct RecomputingGraph {
+  Graph graph;
+  IdMap<OpId, OpId> original{};
+};
+/// Segments are disjoint, their ops of phase forward.
+RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments);
+
+}  // namespace trainyard

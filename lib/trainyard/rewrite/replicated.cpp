@@ -1,0 +1,369 @@
+#include "trainyard/rewrite/replicated.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/models.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+
+namespace trainyard::detail {
+namespace {
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+class Replicas {
+ public:
+  Replicas(const Graph& graph, const Replicate& options, bool divide_batch)
+      : graph_(graph),
+        options_(options),
+        n_(options.replicas),
+        parts_(divide_batch ? n_ : 1),
+        // One replica shards nothing.
+        zero_(options.replicas > 1 ? options.zero : 0),
+        use_(graph),
+        unit_(graph.op_count(), kNone),
+        gradient_of_(graph.tensor_count(), kNone),
+        position_(graph.op_count()) {
+    for (std::size_t i = 0; i < graph.op_count(); ++i) position_[graph.topological_order()[i]] = i;
+    find_units();
+    fill_buckets();
+    if (zero_ == 3) find_fetches();
+  }
+
+  DataParallelGraph run() {
+    for (const OpId op : graph_.ops()) {
+      const std::size_t bucket = n_ > 1 && graph_.phase(op) == Phase::update ? bucket_of(op) : kNone;
+      if (bucket != kNone && !std::exchange(buckets_[bucket].added, true)) add_gradients(bucket);
+      for (std::size_t r = 0; r < n_; ++r) add_copy(op, r);
+    }
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      if (zero_ == 1 || zero_ == 2) gather_weights(b);
+      if (zero_ == 3) fetch_weights(b);
+    }
+    result_.replicas = n_;
+    result_.graph = std::move(builder_).build();
+    return std::move(result_);
+  }
+
+ private:
+  /// Parameters and gradients of one update, or of the updates of one colocation group.
+  struct Unit {
+    std::string group;
+    OpId first;                       // of its ops
+    std::vector<OpId> updates;        // ascending
+    std::vector<TensorId> gradients;  // inputs of the updates that no other update makes
+    std::size_t made = 0;             // the last of these, as a topological position
+    Bytes parameters{0}, bytes{0};    // of gradients
+    std::size_t bucket = kNone;
+  };
+  struct Bucket {
+    std::string model;  // what the names of its ops start with: "resnet50::"
+    std::vector<std::size_t> units;
+    Bytes parameters{0}, bytes{0};
+    bool added = false;
+    std::vector<OpId> readers[2];  // forward, backward: by position
+    std::vector<OpId> before[2];   // must have ended before it is fetched
+  };
+
+  static std::string copy_of(std::string_view name, std::size_t replica) {
+    return fmt::format("{}@{}", name, replica + 1);
+  }
+  /// The model's name with its mark, where the graph is of several (rewrite/models.hpp).
+  std::string model_of(OpId op) const {
+    const std::string_view name = graph_.name(op);
+    const std::size_t at = name.find(kModelMark);
+    return std::string{at == std::string_view::npos ? std::string_view{} : name.substr(0, at + kModelMark.size())};
+  }
+  std::string name_in(std::size_t bucket, std::string_view what) const {
+    return fmt::format("{}{}/{}", buckets_[bucket].model, what, bucket);
+  }
+  std::string fetch_name(Phase phase, std::size_t bucket) const {
+    return name_in(bucket, fmt::format("fetch/{}", name_of(phase)));
+  }
+  std::size_t bucket_of(OpId op) const { return unit_[op] == kNone ? kNone : units_[unit_[op]].bucket; }
+
+  void find_units() {
+    std::map<std::string_view, std::size_t> by_group;
+    for (const OpId op : graph_.ops()) {
+      const bool update = graph_.phase(op) == Phase::update;
+      if (!update && !holds_parameters(graph_, op) && !use_.in_group[op]) continue;
+      const std::string& group = graph_.colocation_group(op);
+      const std::size_t fresh = units_.size();
+      unit_[op] = group.empty() ? fresh : by_group.try_emplace(group, fresh).first->second;
+      if (unit_[op] == fresh)
+        units_.push_back({.group = group.empty() ? std::string{graph_.name(op)} : group, .first = op});
+      Unit& unit = units_[unit_[op]];
+      if (!update) {
+        unit.parameters += graph_.parameter_bytes(op);
+        continue;
+      }
+      unit.updates.push_back(op);
+      for (const TensorId tensor : graph_.inputs(op)) {
+        if (graph_.phase(graph_.producer(tensor)) == Phase::update) continue;
+        if (gradient_of_[tensor] != kNone) continue;
+        gradient_of_[tensor] = unit_[op];
+        unit.gradients.push_back(tensor);
+        unit.bytes += graph_.bytes(tensor);
+        unit.made = std::max(unit.made, position_[graph_.producer(tensor)]);
+      }
+    }
+  }
+
+  void fill_buckets() {
+    std::vector<std::size_t> order;
+    for (std::size_t u = 0; u < units_.size(); ++u)
+      if (!units_[u].gradients.empty()) order.push_back(u);
+    std::ranges::stable_sort(order, {}, [&](std::size_t u) { return units_[u].made; });
+    std::map<std::string, std::size_t> open;  // of each model
+    for (const std::size_t u : order) {
+      const std::string model = model_of(units_[u].first);
+      const auto [at, added] = open.try_emplace(model, buckets_.size());
+      if (!added && buckets_[at->second].bytes >= options_.bucket) at->second = buckets_.size();
+      if (at->second == buckets_.size()) buckets_.push_back({.model = model});
+      Bucket& bucket = buckets_[at->second];
+      bucket.units.push_back(u);
+      bucket.parameters += units_[u].parameters;
+      bucket.bytes += units_[u].bytes;
+      units_[u].bucket = at->second;
+    }
+  }
+
+  bool is_sharded(OpId holder) const { return zero_ == 3 && bucket_of(holder) != kNone; }
+
+  /// Finds the readers of each bucket in each pass, and the ops that have to end before it is fetched.
+  void find_fetches() {
+    for (const OpId op : graph_.topological_order()) {
+      if (graph_.phase(op) == Phase::update) continue;
+      std::vector<std::size_t> read;
+      for (const OpId holder : use_.reads[op])
+        if (is_sharded(holder)) read.push_back(bucket_of(holder));
+      std::ranges::sort(read);
+      read.erase(std::unique(read.begin(), read.end()), read.end());
+      for (const std::size_t b : read) buckets_[b].readers[graph_.phase(op) == Phase::forward ? 0 : 1].push_back(op);
+    }
+    std::vector<std::vector<OpId>*> sequence;  // of readers, by first use
+    std::vector<std::pair<std::size_t, int>> of;
+    for (const int pass : {0, 1}) {
+      std::vector<std::size_t> order;
+      for (std::size_t b = 0; b < buckets_.size(); ++b)
+        if (!buckets_[b].readers[pass].empty()) order.push_back(b);
+      std::ranges::sort(order, {}, [&](std::size_t b) { return position_[buckets_[b].readers[pass].front()]; });
+      for (const std::size_t b : order) {
+        sequence.push_back(&buckets_[b].readers[pass]);
+        of.emplace_back(b, pass);
+      }
+    }
+    for (std::size_t i = 2; i < sequence.size(); ++i) {
+      const auto [b, pass] = of[i];
+      const std::size_t first = position_[sequence[i]->front()];
+      // Readers beyond the first use of this one (of tied weights) may need it themselves.
+      for (const OpId reader : *sequence[i - 2])
+        if (position_[reader] < first) buckets_[b].before[pass].push_back(reader);
+    }
+  }
+
+  void add(OpSpec spec, std::size_t replica) {
+    builder_.add(spec);
+    result_.replica.push_back(replica);
+  }
+  void add(const CollectiveOps& collective) {
+    for (const OpSpec& op : collective.ops()) {
+      const std::size_t at = op.name.rfind('@');
+      add(op, static_cast<std::size_t>(std::stoul(op.name.substr(at + 1))) - 1);
+    }
+  }
+
+  void add_copy(OpId op, std::size_t replica) {
+    OpSpec spec = spec_of(graph_, op);
+    const bool update = graph_.phase(op) == Phase::update;
+    if (!update) take_share(spec, graph_, op, use_, parts_ == 1 ? 0 : replica, parts_);
+    std::vector<std::string> inputs;
+    const auto read = [&](std::string tensor) {
+      if (std::ranges::find(inputs, tensor) == inputs.end()) inputs.push_back(std::move(tensor));
+    };
+    bool shared = false;  // with the other replicas' copies: each does its part
+    for (const TensorId tensor : graph_.inputs(op)) {
+      const std::string name{graph_.name(tensor)};
+      const std::size_t bucket =
+          n_ > 1 && update && gradient_of_[tensor] != kNone ? units_[gradient_of_[tensor]].bucket : kNone;
+      if (bucket == kNone || zero_ == 0) {
+        read(copy_of(bucket == kNone ? name : name + "/sum", replica));
+        continue;
+      }
+      read(copy_of(name_in(bucket, "reduce-scatter") + "/sum", replica));
+      // The others' shares are there until the update, though it does not read them.
+      for (std::size_t part = 0; zero_ == 1 && part < n_; ++part)
+        if (part != replica)
+          read(fmt::format("{}:{}", copy_of(name_in(bucket, "reduce-scatter") + "/gather", replica), part));
+      shared = true;
+    }
+    spec.inputs = std::move(inputs);
+    if (shared) {
+      spec.flops.value /= static_cast<double>(n_);
+      spec.bytes_accessed = Bytes{share_of(spec.bytes_accessed.count, replica, n_)};
+      for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of(given.time.count, replica, n_)};
+      spec.signature.clear();
+    }
+    for (const OpId holder : use_.reads[op])
+      if (is_sharded(holder)) {
+        const std::string whole = copy_of(fetch_name(graph_.phase(op), bucket_of(holder)), replica);
+        if (std::ranges::find(spec.inputs, whole) == spec.inputs.end()) spec.inputs.push_back(whole);
+      }
+    if (is_sharded(op)) spec.parameter_bytes = Bytes{0};
+    if (zero_ > 0 && bucket_of(op) != kNone) spec.state_bytes = Bytes{share_of(spec.state_bytes.count, replica, n_)};
+    for (OutputSpec& output : spec.outputs) output.name = copy_of(output.name, replica);
+    for (std::string& earlier : spec.after) earlier = copy_of(earlier, replica);
+    if (unit_[op] != kNone)
+      spec.colocate = copy_of(units_[unit_[op]].group, replica);
+    else if (!spec.colocate.empty())
+      spec.colocate = copy_of(spec.colocate, replica);
+    spec.name = copy_of(spec.name, replica);
+    add(std::move(spec), replica);
+  }
+
+  static const char* name_of(Phase phase) { return phase == Phase::forward ? "forward" : "backward"; }
+
+  /// Prototypes of the ops of a bucket's collective, one per rank.
+  std::vector<OpSpec> ranks(std::size_t bucket, Phase phase) const {
+    const Unit& unit = units_[buckets_[bucket].units.front()];
+    const OpSpec update = spec_of(graph_, unit.updates.front());
+    std::vector<OpSpec> list;
+    for (std::size_t r = 0; r < n_; ++r)
+      list.push_back({.phase = phase,
+                      .layer = update.layer,
+                      .colocate = copy_of(unit.group, r),
+                      .device_kinds = update.device_kinds,
+                      .times = update.times});
+    return list;
+  }
+
+  void add_gradients(std::size_t b) {
+    const Bucket& bucket = buckets_[b];
+    std::vector<std::vector<std::string>> inputs(n_);
+    for (std::size_t r = 0; r < n_; ++r)
+      for (const std::size_t unit : bucket.units)
+        for (const TensorId tensor : units_[unit].gradients) inputs[r].push_back(copy_of(graph_.name(tensor), r));
+    if (zero_ == 0) {
+      CollectiveOps ops{name_in(b, "all-reduce"), ranks(b, Phase::update)};
+      const auto sums = ops.all_reduce(options_.collective, inputs, bucket.bytes, options_.per_node);
+      for (std::size_t r = 0; r < n_; ++r) {
+        std::vector<OutputSpec> outputs;
+        for (const std::size_t unit : bucket.units)
+          for (const TensorId tensor : units_[unit].gradients)
+            outputs.push_back({copy_of(fmt::format("{}/sum", graph_.name(tensor)), r), graph_.bytes(tensor)});
+        ops.join(r, "scatter", sums[r], std::move(outputs));
+      }
+      return add(ops);
+    }
+    CollectiveOps ops{name_in(b, "reduce-scatter"), ranks(b, Phase::update)};
+    std::vector<std::size_t> members;
+    std::vector<ArrayParts> parts;
+    for (std::size_t r = 0; r < n_; ++r) {
+      members.push_back(r);
+      parts.push_back(ops.divide(r, "gather", inputs[r], bucket.bytes, n_));
+    }
+    const ArrayParts sums = ops.reduce_scatter("step", members, parts);
+    for (std::size_t r = 0; r < n_; ++r) ops.join(r, "sum", {sums[r]});
+    add(ops);
+  }
+
+  /// All-gather of each replica's share of a bucket's weights; `fill` says what the op that sends a share waits for.
+  template <class Fill>
+  auto gather_shares(CollectiveOps& ops, const Bucket& bucket, const Fill& fill) {
+    ArrayParts parts;
+    std::vector<std::size_t> members;
+    for (std::size_t r = 0; r < n_; ++r) {
+      members.push_back(r);
+      OpSpec& own = ops.relay(r, "own");
+      fill(own, r);
+      parts.push_back({own.name, Bytes{share_of(bucket.parameters.count, r, n_)}});
+      own.outputs = {{own.name, parts.back().bytes}};
+    }
+    return ops.all_gather("step", members, parts);
+  }
+
+  /// Stages 1 and 2: the shares of updated weights, once all of a bucket are.
+  void gather_weights(std::size_t b) {
+    const Bucket& bucket = buckets_[b];
+    if (bucket.parameters.count == 0) return;
+    CollectiveOps ops{name_in(b, "all-gather"), ranks(b, Phase::update)};
+    const auto all = gather_shares(ops, bucket, [&](OpSpec& own, std::size_t r) {
+      for (const std::size_t unit : bucket.units)
+        for (const OpId update : units_[unit].updates) own.after.push_back(copy_of(graph_.name(update), r));
+    });
+    // Gathered weights belong to every group, so that the next step waits for them.
+    for (std::size_t r = 0; r < n_; ++r)
+      for (const std::size_t unit : bucket.units) {
+        OpSpec& done = ops.relay(r, fmt::format("whole/{}", units_[unit].group));
+        done.colocate = copy_of(units_[unit].group, r);
+        for (std::size_t i = 0; i < n_; ++i)
+          if (i != r) done.after.push_back(all[r][i].tensor);  // what hands it on has its name
+      }
+    add(ops);
+  }
+
+  /// Stage 3: the shares of weights, and the all-gathers that make them whole for each pass.
+  void fetch_weights(std::size_t b) {
+    const Bucket& bucket = buckets_[b];
+    std::vector<std::string> shares;
+    CollectiveOps held{name_in(b, "fetch/share"), ranks(b, Phase::forward)};
+    for (std::size_t r = 0; r < n_; ++r) {
+      OpSpec& share = held.relay(r, "weights");
+      share.type = kVariableType;
+      // Counted as a tensor that is kept, and not as parameters besides.
+      share.outputs = {{share.name, Bytes{share_of(bucket.parameters.count, r, n_)}, true}};
+      shares.push_back(share.name);
+    }
+    add(held);
+    for (const int pass : {0, 1}) {
+      if (bucket.readers[pass].empty()) continue;
+      const Phase phase = pass == 0 ? Phase::forward : Phase::backward;
+      CollectiveOps ops{fetch_name(phase, b), ranks(b, phase)};
+      const auto all = gather_shares(ops, bucket, [&](OpSpec& own, std::size_t r) {
+        own.inputs = {shares[r]};
+        for (const OpId earlier : bucket.before[pass]) own.after.push_back(copy_of(graph_.name(earlier), r));
+      });
+      for (std::size_t r = 0; r < n_; ++r)
+        ops.join(r, "whole", all[r], {{copy_of(fetch_name(phase, b), r), bucket.parameters}});
+      add(ops);
+    }
+  }
+
+  const Graph& graph_;
+  const Replicate& options_;
+  const std::size_t n_, parts_, zero_;
+  const ParameterUse use_;
+  IdMap<OpId, std::size_t> unit_;             // kNone: it touches no parameters
+  IdMap<TensorId, std::size_t> gradient_of_;  // kNone: not read by an update
+  IdMap<OpId, std::size_t> position_;
+  std::vector<Unit> units_;
+  std::vector<Bucket> buckets_;
+  DataParallelGraph result_;
+  GraphBuilder builder_{graph_.name()};
+};
+
+}  // namespace
+
+DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch) {
+  check_collective(options.collective, options.replicas, options.per_node);
+  if (options.zero > 3)
+    throw InputError(
+        {.code = "zero", .message = fmt::format("ZeRO has no stage {}", options.zero), .help = "stages are 0 to 3"});
+  if (options.zero > 0 && options.collective != Collective::ring)
+    throw InputError({.code = "zero",
+                      .message = fmt::format("ZeRO adds gradients by a ring, not by {}", name_of(options.collective)),
+                      .help = "take the ring, or stage 0"});
+  return Replicas{graph, options, divide_batch}.run();
+}
+
+}  // namespace trainyard::detail

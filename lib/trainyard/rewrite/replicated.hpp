@@ -1,0 +1,32 @@
+#pragma once
+
+#include "trainyard/graph/graph.hpp"
+#include "trainyard/rewrite/data_parallel.hpp"
+
+namespace trainyard::detail {
+
+/// Data parallelism in which every replica has weights of its own: n copies of every op, updates too, and what their
+/// gradients go through before. With P, G, O the bytes of parameters, gradients and optimizer state:
+///
+///     zero   held by each of n replicas          sent by each, times (n - 1)/n
+///     0      P + G + O                           2 G           all-reduce
+///     1      P + G + O/n                         G + P         reduce-scatter; all-gather of updated weights
+///     2      P + (G + O)/n                       G + P         the same; gradients go as soon as they are added
+///     3      (P + G + O)/n                       G + 2 P       weights are gathered before they are read, in the
+///                                                              forward and in the backward pass
+///
+/// Gradients are added in buckets of at least `bucket` bytes, filled in the order in which the backward pass makes
+/// them; all parameters of a colocation group go into one. Stage 3 gathers weights by these buckets too: before the ops
+/// that read one, all that read the last but one (in their order of first use) have ended, so that two at most are
+/// there at a time. From stage 1 on, each replica updates its share, at 1/n of the cost.
+///
+/// A copy of a colocation group with parameters is one group "GROUP@2", and the ops of a bucket are in that of its
+/// first parameters; what adds and sends them is named "all-reduce/BUCKET/...", "reduce-scatter/", "all-gather/",
+/// "fetch/". Parameters without an update are held by every replica in any stage; state is divided whole, running
+/// statistics too.
+///
+/// S. Rajbhandari, J. Rasley, O. Ruwase, Y. He: ZeRO: memory optimizations toward training trillion parameter models.
+/// SC 2020. S. Li et al.: PyTorch distributed: experiences on accelerating data parallel training. VLDB 2020.
+DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch);
+
+}  // namespace trainyard::detail

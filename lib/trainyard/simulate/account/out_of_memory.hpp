@@ -1,0 +1,13 @@
+#pragma once
+
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/problem/timeline.hpp"
+
+namespace trainyard::detail {
+
+/// Fills in out_of_memory of every device whose peak is above its capacity, from the ops, transfers and peaks of the
+/// timeline.
+void diagnose_memory(const Problem& problem, const Placement& placement, Timeline& timeline);
+
+}  // namespace trainyard::detail

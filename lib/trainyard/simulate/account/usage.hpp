@@ -1,0 +1,13 @@
+#pragma once
+
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/problem/timeline.hpp"
+
+namespace trainyard::detail {
+
+/// Fills in `busy` and `exposed_communication` of every device and all of every channel, from the spans and transfers
+/// of the timeline, as simulate() defines them.
+void account_usage(const Problem& problem, const Placement& placement, Timeline& timeline);
+
+}  // namespace trainyard::detail

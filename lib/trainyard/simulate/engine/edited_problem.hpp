@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "trainyard/simulate/edited_simulation.hpp"
+#include "trainyard/simulate/engine/dense_problem.hpp"
+
+namespace trainyard::detail {
+
+/// A dense problem in which ops can be replaced by others and put back. Appended are the new ops and the *movers*, the
+/// ops that the old ones read from or come after, whose rows change; the old ops stay where they are and never become
+/// ready. Op ids are those of the edited graph, so that ties are broken as there; tensors keep the ids of the original
+/// graph, and new tensors follow.
+class EditedProblem : public DenseProblem {
+ public:
+  explicit EditedProblem(const Problem& problem);
+
+  /// `piece`: the problem of piece_graph(). Not twice without restore().
+  void replace(const GraphEdit& edit, const Problem& piece);
+  void restore();
+
+  std::size_t live_ops = 0;
+
+ private:
+  void point_to_rows();
+  void find_around(const GraphEdit& edit);
+  void number_ops(const GraphEdit& edit);
+  void point_at(const GraphEdit& edit, OpId mover);
+  void add_op(const GraphEdit& edit, const Problem& piece, std::size_t number);
+  void move_op(const GraphEdit& edit, const Problem& piece, OpId op);
+  /// Its row of consumers has been written.
+  void add_tensor(TensorId id);
+  static bool replaced(const GraphEdit& edit, OpId op) {
+    return op >= edit.first && op.index() < edit.first.index() + edit.count;
+  }
+  /// The op's position, as rows hold positions.
+  OpId row_entry(OpId op) const { return OpId{position_now_[op].index()}; }
+  OpId row_entry_of_new(std::size_t number) const { return OpId{base_ops_ + number}; }
+
+  const std::size_t base_ops_, base_tensors_, base_edges_;
+  IdMap<Position, OpId> base_op_at_;
+  IdMap<OpId, Position> base_position_;
+  std::vector<Position> base_sources_;
+  Nanoseconds base_horizon_;
+  bool base_zeros_;
+  std::vector<std::uint8_t> base_pair_flags_;
+  std::vector<Nanoseconds> own_byte_time_;
+
+  // The edit.
+  IdMap<OpId, Position> position_now_;  // by id in the original graph
+  std::vector<OpId> movers_;
+  std::vector<OpId> earlier_, later_;    // the ops that the old ones come after, and those that come after them
+  IdMap<TensorId, TensorId> tensor_of_;  // by tensor of the piece
+  bool zero_added_ = false;              // some new op takes no time somewhere
+  // The entries of the rows that stay, before the edit.
+  std::vector<std::pair<std::size_t, OpId>> old_consumers_, old_before_;
+  std::vector<std::pair<Position, std::uint32_t>> old_pending_;
+};
+
+}  // namespace trainyard::detail

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/simulate/engine/dense_problem.hpp"
+#include "trainyard/simulate/engine/workspace.hpp"
+
+namespace trainyard::detail {
+
+/// The rules of simulate() for `priority`: tasks are committed in order of their starts.
+///
+/// A device that is free at time f starts next at
+///
+///     t = max(f, the least ready time among its ops that are known),
+///
+/// and takes the most urgent op that is ready by then. The device with the least t goes first: an op that is not known
+/// yet depends on an uncommitted task that starts at t or later and takes time, so it becomes ready after t. A device
+/// is visited once per op, at its start.
+///
+/// Transfers wait in the line of every channel of their route, and one starts where it is first on all of them and all
+/// are free. A channel is looked at when it becomes free while someone waits, and when a transfer becomes ready; all
+/// channels of one instant before time goes on. A transfer that is alone on a free channel that nobody else feeds is
+/// committed with its producer. Tasks of zero duration are committed where their ready time becomes known.
+///
+/// Arguments and result are those of run_commits(); the policy must be priority, with a priority per op.
+Nanoseconds run_priorities(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
+                           bool record, Workspace& workspace);
+
+}  // namespace trainyard::detail

@@ -1,0 +1,244 @@
+#pragma once
+
+#include <bit>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "trainyard/simulate/engine/dense_problem.hpp"
+
+namespace trainyard::detail {
+
+/// A number that orders as the priority does, most urgent first: ascending where the priority descends.
+inline std::uint64_t urgency_key(double priority) {
+  const auto bits = std::bit_cast<std::uint64_t>(priority == 0 ? 0.0 : priority);  // -0 is 0
+  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+  // A positive double's bits ascend with its value; a negative one's descend.
+  return bits & kSign ? bits : ~bits & ~kSign;
+}
+
+/// A waiting task's place in line: the smallest is first. Tasks are ops or transfers, by their ids or slots.
+template <class Task>
+struct PlaceInLine {
+  std::uint64_t urgency = 0;  // urgency_key
+  Nanoseconds ready;
+  Task task;
+
+  friend auto operator<=>(const PlaceInLine&, const PlaceInLine&) = default;
+};
+using OpInLine = PlaceInLine<OpId>;
+using TransferInLine = PlaceInLine<Slot>;
+
+/// A time at which something may be able to start; the order within one instant is immaterial.
+struct Wake {
+  Nanoseconds time;
+  std::uint32_t what;  // devices are counted first, then channels, then the slots of transfers that are ready
+};
+
+/// An op that becomes ready at a time.
+struct FutureOp {
+  Nanoseconds time;
+  Position op;
+};
+struct Earlier {
+  bool operator()(const FutureOp& a, const FutureOp& b) const { return a.time < b.time; }
+};
+
+/// A binary heap in a slice of a shared array.
+template <class Entry, class Before>
+class SliceHeap {
+ public:
+  void place(Entry* begin) {
+    begin_ = begin;
+    size_ = 0;
+  }
+  bool empty() const { return size_ == 0; }
+  const Entry& first() const { return *begin_; }
+  void push(const Entry& entry) {
+    std::size_t at = size_++;
+    while (at > 0) {
+      const std::size_t parent = (at - 1) / 2;
+      if (!Before{}(entry, begin_[parent])) break;
+      begin_[at] = begin_[parent];
+      at = parent;
+    }
+    begin_[at] = entry;
+  }
+  void pop() {
+    const Entry entry = begin_[--size_];
+    std::size_t at = 0;
+    for (;;) {
+      std::size_t child = 2 * at + 1;
+      if (child >= size_) break;
+      if (child + 1 < size_ && Before{}(begin_[child + 1], begin_[child])) ++child;
+      if (!Before{}(begin_[child], entry)) break;
+      begin_[at] = begin_[child];
+      at = child;
+    }
+    begin_[at] = entry;
+  }
+
+ private:
+  Entry* begin_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// The queue of wakes: a heap of four children per node. As in PackedHeap, the wake that is taken leaves a hole at the
+/// root, which the next push fills: most wakes of a device lead to its next one.
+class WakeHeap {
+ public:
+  void clear() {
+    wakes_.assign(1, kNothing);
+    size_ = 0;
+    hole_ = false;
+  }
+  void push(const Wake& wake) {
+    if (hole_) {
+      hole_ = false;
+      sink(wake);
+      return;
+    }
+    std::size_t at = size_++;
+    if (wakes_.size() < size_ + 4) wakes_.resize(size_ + 4, kNothing);  // sink() looks at four children
+    while (at > 0) {
+      const std::size_t parent = (at - 1) / 4;
+      if (wakes_[parent].time <= wake.time) break;
+      wakes_[at] = wakes_[parent];
+      at = parent;
+    }
+    wakes_[at] = wake;
+  }
+  /// The time of the first wake; the end of time where there is none.
+  Nanoseconds first_time() {
+    fill_hole();
+    return wakes_[0].time;
+  }
+  /// False where there is none.
+  bool take(Wake& wake) {
+    fill_hole();
+    if (size_ == 0) return false;
+    wake = wakes_[0];
+    hole_ = true;
+    return true;
+  }
+
+ private:
+  static constexpr Wake kNothing{Nanoseconds{std::numeric_limits<std::int64_t>::max()}, 0};
+
+  void fill_hole() {
+    if (!hole_) return;
+    hole_ = false;
+    const Wake last = wakes_[--size_];
+    wakes_[size_] = kNothing;
+    if (size_ > 0) sink(last);
+  }
+  void sink(const Wake& wake) {
+    Wake* const wakes = wakes_.data();
+    std::size_t at = 0;
+    for (;;) {
+      const std::size_t child = 4 * at + 1;
+      if (child >= size_) break;
+      const std::size_t ab = child + (wakes[child + 1].time < wakes[child].time ? 1U : 0U);
+      const std::size_t cd = child + 2 + (wakes[child + 3].time < wakes[child + 2].time ? 1U : 0U);
+      const std::size_t least = wakes[cd].time < wakes[ab].time ? cd : ab;
+      if (wakes[least].time >= wake.time) break;
+      wakes[at] = wakes[least];
+      at = least;
+    }
+    wakes[at] = wake;
+  }
+
+  std::vector<Wake> wakes_;  // and four that are nothing
+  std::size_t size_ = 0;
+  bool hole_ = false;
+};
+
+/// The queues of policy priority. Devices: a line of ops that are ready by the time the device is free, and one of
+/// those known to become ready later; in slices of two shared arrays, whose lengths the placement gives. Channels:
+/// pairing heaps (Fredman et al. 1986) over a pool of nodes, since a transfer may stand in several lines, nobody knows
+/// beforehand how many will, and most lines are empty.
+///
+/// Own heaps rather than Boost.Heap: thousands of mostly empty lines must not allocate, nor be freed one by one after a
+/// run.
+struct PriorityLines {
+  struct Device {
+    SliceHeap<OpInLine, std::less<>> ready;
+    SliceHeap<FutureOp, Earlier> future;
+    Nanoseconds wake;       // when it is to be looked at; kNever: not at all
+    std::uint32_t ops = 0;  // placed there
+  };
+  IdMap<DeviceId, Device> devices;
+  std::vector<OpInLine> ready_slots;
+  std::vector<FutureOp> future_slots;
+  IdMap<Position, std::uint64_t> urgency;
+
+  using NodeId = Id<struct NodeTag>;
+  struct Node {
+    TransferInLine waiting;
+    NodeId child, sibling;
+  };
+  IdMap<NodeId, Node> nodes;
+  std::vector<NodeId> free_nodes;
+  struct Channel {
+    NodeId first_in_line;      // the root; none: nobody waits
+    Nanoseconds wake;          // when it is to be looked at; kNever: not at all
+    std::uint32_t coming = 0;  // transfers that will stand in line when they are ready
+    bool touched = false;      // it is in `touched`
+  };
+  IdMap<ChannelId, Channel> channels;
+  std::vector<ChannelId> touched;  // to look at before time goes on
+  WakeHeap wakes;
+
+  static constexpr Nanoseconds kNever{std::numeric_limits<std::int64_t>::max()};
+
+  NodeId merge(NodeId a, NodeId b) {
+    if (a.is_none()) return b;
+    if (b.is_none()) return a;
+    if (nodes[b].waiting < nodes[a].waiting) std::swap(a, b);
+    nodes[b].sibling = nodes[a].child;
+    nodes[a].child = b;
+    return a;
+  }
+  void enter(ChannelId channel, const TransferInLine& waiting) {
+    NodeId node{nodes.size()};
+    if (free_nodes.empty()) {
+      nodes.push_back({});
+    } else {
+      node = free_nodes.back();
+      free_nodes.pop_back();
+    }
+    nodes[node] = {waiting, {}, {}};
+    channels[channel].first_in_line = merge(channels[channel].first_in_line, node);
+  }
+  const TransferInLine& first(ChannelId channel) const { return nodes[channels[channel].first_in_line].waiting; }
+  bool nobody(ChannelId channel) const { return channels[channel].first_in_line.is_none(); }
+  /// Takes the first one out: its children are merged in pairs, then the pairs from the last to the first.
+  void leave(ChannelId channel) {
+    const NodeId root = channels[channel].first_in_line;
+    free_nodes.push_back(root);
+    NodeId pairs;
+    for (NodeId child = nodes[root].child; !child.is_none();) {
+      const NodeId a = child, b = nodes[a].sibling;
+      child = b.is_none() ? b : nodes[b].sibling;
+      nodes[a].sibling = NodeId::none();
+      if (!b.is_none()) nodes[b].sibling = NodeId::none();
+      const NodeId pair = merge(a, b);
+      nodes[pair].sibling = pairs;
+      pairs = pair;
+    }
+    NodeId line;
+    while (!pairs.is_none()) {
+      const NodeId next = nodes[pairs].sibling;
+      nodes[pairs].sibling = NodeId::none();
+      line = merge(line, pairs);
+      pairs = next;
+    }
+    channels[channel].first_in_line = line;
+  }
+};
+
+}  // namespace trainyard::detail

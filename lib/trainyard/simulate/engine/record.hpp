@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/problem/timeline.hpp"
+#include "trainyard/simulate/engine/dense_problem.hpp"
+
+namespace trainyard::detail {
+
+/// When each task of a run ran, as the engines write it.
+struct Record {
+  struct Transfer {
+    Nanoseconds ready, start, end;
+    DeviceId to;
+  };
+  IdMap<OpId, Span> ops;
+  std::vector<OpId> started;  // ops that take time: those of one device by their starts
+  bool in_order = false;      // `started` is filled in
+  IdMap<TensorId, std::uint32_t> transfer_count;
+  IdMap<Slot, Transfer> transfers;  // a tensor's from DenseProblem::slot() on, not sorted by destination
+
+  void prepare(const DenseProblem& problem) {
+    started.clear();
+    in_order = false;
+    if (ops.size() == problem.ops) return;
+    started.reserve(problem.ops);
+    ops.resize(problem.ops);
+    transfer_count.resize(problem.tensors);
+    transfers.resize(problem.edges);
+  }
+};
+
+}  // namespace trainyard::detail

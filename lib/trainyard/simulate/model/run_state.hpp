@@ -1,0 +1,91 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/problem/timeline.hpp"
+#include "trainyard/simulate/model/transfers.hpp"
+
+namespace trainyard {
+
+namespace detail {
+
+inline constexpr Nanoseconds kNotYet{-1};
+
+/// When each task runs: kNotYet where it has not started, kLongestTime where a flow's end is open. `ready` of a
+/// transfer is the end of its producer.
+struct TaskTimes {
+  IdMap<OpId, Span> ops;
+  IdMap<TransferId, Nanoseconds> transfer_ready;
+  IdMap<TransferId, Span> transfers;
+  bool complete = true;  // false: some tasks never ran, held back by strict orders against the graph or by a rule
+};
+
+template <class Rule>
+class EventLoop;
+
+}  // namespace detail
+
+/// State that a dispatch rule may look at: the problem, the placement, and what has run until now.
+class RunState {
+ public:
+  RunState(const Problem& problem, const Placement& placement, const detail::PlannedTransfers& transfers)
+      : problem_(problem), placement_(placement), transfers_(transfers) {
+    constexpr Span kNever{detail::kNotYet, detail::kNotYet};
+    times_.ops.assign(problem.op_count(), kNever);
+    times_.transfers.assign(transfers.size(), kNever);
+    times_.transfer_ready.assign(transfers.size(), detail::kNotYet);
+  }
+
+  const Problem& problem() const { return problem_; }
+  const Placement& placement() const { return placement_; }
+  Nanoseconds now() const { return now_; }
+  /// On the op's device.
+  Nanoseconds duration(OpId op) const { return duration_[op]; }
+
+  bool has_ended(OpId op) const { return ended(times_.ops[op]); }
+  /// Number of ops that the device has started, those of zero duration aside: they take no device.
+  std::size_t started(DeviceId device) const { return started_[device]; }
+  /// The last of these; none where there is none.
+  OpId last(DeviceId device) const { return last_[device]; }
+
+  /// What the op's end lets go on its device, by the rules of memory: the bytes of its inputs that no other op there is
+  /// still to read, and, of those made there, that no transfer is still to send and that are not kept.
+  Bytes frees(OpId op) const {
+    const Graph& graph = problem_.graph();
+    const DeviceId home = placement_[op];
+    const auto needs = [&](OpId other) { return other != op && placement_[other] == home && !has_ended(other); };
+    const auto leaves = [&](detail::TransferId transfer) { return !ended(times_.transfers[transfer]); };
+    Bytes freed{0};
+    for (const TensorId tensor : graph.inputs(op)) {
+      if (std::ranges::any_of(graph.consumers(tensor), needs)) continue;
+      const auto transfers = transfers_.of(tensor);
+      if (placement_[graph.producer(tensor)] == home &&
+          (graph.kept(tensor) || std::any_of(transfers.begin(), transfers.end(), leaves)))
+        continue;
+      freed += graph.bytes(tensor);
+    }
+    return freed;
+  }
+
+ private:
+  template <class Rule>
+  friend class detail::EventLoop;
+
+  bool ended(const Span& span) const { return span.start != detail::kNotYet && span.end <= now_; }
+
+  const Problem& problem_;
+  const Placement& placement_;
+  const detail::PlannedTransfers& transfers_;
+  IdMap<OpId, Nanoseconds> duration_{problem_.op_count()};
+  Nanoseconds now_{0};
+  IdMap<DeviceId, std::uint32_t> started_{problem_.device_count(), 0};
+  IdMap<DeviceId, OpId> last_{problem_.device_count(), OpId::none()};
+  detail::TaskTimes times_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,76 @@
+#include "trainyard/simulate/model/transfers.hpp"
+
+#include <algorithm>
+
+namespace trainyard::detail {
+namespace {
+
+/// The route is one broadcasting egress and nothing else.
+bool broadcasts(const Cluster& cluster, const Route& route) {
+  return route.links.size() == 1 && route.channels.size() == 1 && cluster.channel(route.channels.front()).broadcast;
+}
+
+}  // namespace
+
+PlannedTransfers::PlannedTransfers(const Problem& problem, const Placement& placement) {
+  const Graph& graph = problem.graph();
+  const Cluster& cluster = problem.cluster();
+  first_of_tensor.reserve(graph.tensor_count() + 1);
+  first_consumer.push_back(0);
+  first_other.push_back(0);
+
+  // Of the tensor at hand: its consumers away from home, by (device, id).
+  std::vector<std::pair<DeviceId, OpId>> away;
+  std::vector<std::pair<DeviceId, OpId>> broadcast;
+  for (const TensorId t : graph.tensors()) {
+    first_of_tensor.push_back(static_cast<std::uint32_t>(size()));
+    const DeviceId home = placement[graph.producer(t)];
+    away.clear();
+    for (const OpId op : graph.consumers(t))
+      if (placement[op] != home) away.emplace_back(placement[op], op);
+    if (away.empty()) continue;
+    std::ranges::sort(away);
+
+    const auto add = [&](DeviceId destination, const Route& route) {
+      tensor.push_back(t);
+      from.push_back(home);
+      to.push_back(destination);
+      duration.push_back(problem.transfer_time(t, home, destination));
+      channels.push_back(route.channels);
+    };
+    const auto finish = [&] {
+      first_consumer.push_back(static_cast<std::uint32_t>(consumer.size()));
+      first_other.push_back(static_cast<std::uint32_t>(other.size()));
+    };
+    // All that one broadcast serves, taken out of the list at its lowest destination.
+    broadcast.clear();
+    for (const auto& at : away)
+      if (broadcasts(cluster, cluster.route(home, at.first))) broadcast.push_back(at);
+
+    for (std::size_t i = 0; i < away.size();) {
+      const DeviceId destination = away[i].first;
+      const Route route = cluster.route(home, destination);
+      std::size_t last = i;
+      while (last < away.size() && away[last].first == destination) ++last;
+      if (broadcasts(cluster, route)) {
+        if (destination == broadcast.front().first) {
+          add(destination, route);
+          for (const auto& [device, op] : broadcast) {
+            if (device != destination && (other.size() == first_other.back() || other.back() != device))
+              other.push_back(device);
+            consumer.push_back(op);
+          }
+          finish();
+        }
+      } else {
+        add(destination, route);
+        for (std::size_t k = i; k < last; ++k) consumer.push_back(away[k].second);
+        finish();
+      }
+      i = last;
+    }
+  }
+  first_of_tensor.push_back(static_cast<std::uint32_t>(size()));
+}
+
+}  // namespace trainyard::detail

@@ -1,0 +1,124 @@
+#include "trainyard/study/compare.hpp"
+
+#include <algorithm>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/judge/orders.hpp"
+
+namespace trainyard {
+namespace {
+
+double relative(Nanoseconds value, Nanoseconds to) {
+  return to.count > 0 ? static_cast<double>(value.count) / static_cast<double>(to.count) : 1;
+}
+
+bool is_better(const Run& a, const Run& b) {
+  return a.summary.fits != b.summary.fits ? a.summary.fits : a.value() < b.value();
+}
+
+bool is_stopped(const CompareOptions& options) { return options.place.stop && options.place.stop(); }
+
+/// The runs of one placer with all its seeds: the middle one, as a row.
+ComparisonRow run_repeats(const Problem& problem, const Placer& placer, const CompareOptions& options,
+                          const LowerBound& bound) {
+  std::vector<Run> runs;
+  std::vector<SeedRun> seeds;
+  double search_seconds = 0;
+  for (std::uint64_t i = 0; i == 0 || (i < options.repeats && !is_stopped(options)); ++i) {
+    PlaceOptions place = options.place;
+    place.seed += i;
+    const Run& run = runs.emplace_back(run_placer(problem, placer, place, bound));
+    seeds.push_back({place.seed, run.value(), run.summary.fits, !run.schedule.rewrites.empty(), *run.search_seconds});
+  }
+  for (const SeedRun& seed : seeds) search_seconds += seed.search_seconds / static_cast<double>(seeds.size());
+  std::ranges::stable_sort(runs, is_better);
+  Run& middle = runs[(runs.size() - 1) / 2];
+  for (const Run& each : runs) {  // seeds may lead to different graphs
+    if (each.summary.bound.value < middle.summary.bound.value) set_bound(middle.summary, each.summary.bound);
+    if (middle.completions) middle.completions->bound = std::min(middle.completions->bound, each.completions->bound);
+  }
+  ComparisonRow row{.run = std::move(middle)};
+  row.run.search_seconds = search_seconds;
+  if (options.repeats > 1) row.repeats = std::move(seeds);
+  return row;
+}
+
+void keep_numbers(Run& run, const Problem& problem) {
+  run.problem = problem;
+  run.schedule = Schedule{.placement = {}, .rewrites = std::move(run.schedule.rewrites)};
+  run.timeline.ops = {};
+  run.timeline.transfers = {};
+}
+
+/// Whether the bound of the problem's own graph holds for all runs of the row.
+bool is_bounded(const ComparisonRow& row, Nanoseconds bound) {
+  return row.run.schedule.rewrites.empty() &&
+         std::ranges::all_of(row.repeats, [&](const SeedRun& seed) { return !seed.rewritten && seed.value >= bound; });
+}
+
+/// Puts the rows in their order, shares the bounds and relates each row to the best.
+void rank(std::vector<ComparisonRow>& rows, LowerBound highest) {
+  std::ranges::stable_sort(rows, is_better, &ComparisonRow::run);
+  for (const ComparisonRow& row : rows)
+    if (row.run.schedule.rewrites.empty() && row.run.summary.bound.value > highest.value)
+      highest = row.run.summary.bound;
+  for (ComparisonRow& row : rows) {
+    if (is_bounded(row, highest.value)) raise_bound(row.run.summary, highest);
+    const Run& best = rows.front().run;
+    row.ratio_to_best = relative(row.run.value(), best.value());
+    if (row.run.noise) row.beats_best = compare_noise(*row.run.noise, *best.noise);
+  }
+}
+
+}  // namespace
+
+std::vector<PlacerChoice> usual_placers() {
+  std::vector<PlacerChoice> usual;
+  for (const Placer& placer : placers())
+    if (!placer.trains) usual.emplace_back(placer);
+  return usual;
+}
+
+LowerBound Comparison::lower_bound() const {
+  const auto value = [](const ComparisonRow& row) { return row.run.bound().value; };
+  return std::ranges::min_element(rows, {}, value)->run.bound();
+}
+
+Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& placers, const CompareOptions& options) {
+  if (options.place.objective == Objective::max_load)
+    throw InputError(Finding{.code = "objective", .message = "a comparison ranks by makespan or completion"});
+  Comparison comparison{.model = problem.graph().name(), .problem = problem};
+  const LowerBound bound = best_lower_bound(problem);
+  Evaluator evaluator{problem};
+  std::size_t best = 0;  // of the rows
+  for (std::size_t i = 0; i < placers.size() && !is_stopped(options); ++i) {
+    if (options.on_placer) options.on_placer(placers[i], i, placers.size());
+    std::vector<ComparisonRow>& rows = comparison.rows;
+    try {
+      rows.push_back(run_repeats(problem, placers[i], options, bound));
+    } catch (const InputError& error) {  // this placer has no answer to this problem; the others may
+      comparison.skipped.push_back({placers[i].name, error.what()});
+      continue;
+    } catch (const MissingError& error) {
+      comparison.skipped.push_back({placers[i].name, error.what()});
+      continue;
+    }
+    Run& run = rows.back().run;
+    if (run.schedule.rewrites.empty()) {
+      rows.back().best_order = best_order(evaluator, run.schedule).outcome;
+    } else {
+      Evaluator of_rewritten{run.problem};
+      rows.back().best_order = best_order(of_rewritten, run.schedule).outcome;
+    }
+    if (options.noise) run.noise = simulate_noise(run.problem, run.schedule, *options.noise);
+    if (rows.size() == 1) continue;
+    const bool leads = is_better(run, rows[best].run);
+    if (!options.keep_runs) keep_numbers(leads ? rows[best].run : run, problem);
+    if (leads) best = rows.size() - 1;
+  }
+  rank(comparison.rows, bound);
+  return comparison;
+}
+
+}  // namespace trainyard

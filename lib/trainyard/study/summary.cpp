@@ -1,0 +1,120 @@
+#include "trainyard/study/summary.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "trainyard/throughput/from_problem.hpp"
+
+namespace trainyard {
+namespace {
+
+double share_of(Nanoseconds part, Nanoseconds whole) {
+  return whole.count > 0 ? static_cast<double>(part.count) / static_cast<double>(whole.count) : 0;
+}
+
+/// Share of the capacity that the device's peak is; 0 where it has none.
+double fullness(const Device& device, Bytes peak) {
+  if (!device.memory || device.memory->count <= 0) return 0;
+  return static_cast<double>(peak.count) / static_cast<double>(device.memory->count);
+}
+
+std::vector<SourceUse> source_uses(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
+  std::vector<SourceUse> uses;
+  for (const CostSource& source : kStandardSources) uses.push_back({std::string{source.name}, source.evidence});
+  Nanoseconds total{};
+  for (const OpId op : problem.ops()) {
+    const CostSource source = problem.cost_source(op, schedule.placement[op]);
+    auto use = std::ranges::find(uses, source.name, &SourceUse::source);
+    if (use == uses.end()) use = uses.insert(use, SourceUse{std::string{source.name}, source.evidence});
+    const Nanoseconds time = timeline.ops[op].end - timeline.ops[op].start;
+    ++use->ops;
+    use->time += time;
+    total += time;
+  }
+  std::erase_if(uses, [](const SourceUse& use) { return use.ops == 0; });
+  for (SourceUse& use : uses) use.time_share = share_of(use.time, total);
+  return uses;
+}
+
+std::vector<EvidenceUse> evidence_uses(const Problem& problem, const std::vector<SourceUse>& sources,
+                                       const Timeline& timeline) {
+  std::array<EvidenceUse, kEvidences> uses;
+  Nanoseconds ops{}, transfers{};
+  for (const SourceUse& source : sources) {
+    EvidenceUse& use = uses[static_cast<std::size_t>(source.evidence)];
+    use.ops += source.ops;
+    use.op_time += source.time;
+    ops += source.time;
+  }
+  for (const Transfer& transfer : timeline.transfers) {
+    EvidenceUse& use =
+        uses[static_cast<std::size_t>(problem.transfer_evidence(transfer.tensor, transfer.from, transfer.to))];
+    ++use.transfers;
+    use.transfer_time += transfer.end - transfer.start;
+    transfers += transfer.end - transfer.start;
+  }
+  std::vector<EvidenceUse> occurring;
+  for (std::size_t evidence = 0; evidence < uses.size(); ++evidence) {
+    EvidenceUse use = uses[evidence];
+    use.evidence = static_cast<Evidence>(evidence);
+    use.op_share = share_of(use.op_time, ops);
+    use.transfer_share = share_of(use.transfer_time, transfers);
+    if (use.ops > 0 || use.transfers > 0) occurring.push_back(use);
+  }
+  return occurring;
+}
+
+}  // namespace
+
+void set_bound(RunSummary& run, const LowerBound& bound) {
+  run.bound = bound;
+  run.gap = relative_gap(run.makespan, bound.value);
+  run.optimal = run.fits && run.makespan == bound.value;
+}
+
+void raise_bound(RunSummary& run, const LowerBound& bound) {
+  if (bound.value > run.bound.value && bound.value <= run.makespan) set_bound(run, bound);
+}
+
+RunSummary summarize(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
+                     const LowerBound& bound) {
+  RunSummary run;
+  run.makespan = timeline.makespan;
+  run.fits = timeline.fits();
+  set_bound(run, bound);
+  run.max_load = max_load(problem, schedule.placement);
+  run.sources = source_uses(problem, schedule, timeline);
+  run.evidence = evidence_uses(problem, run.sources, timeline);
+
+  run.busiest = run.tightest = DeviceId{0};
+  Nanoseconds busy{};
+  const Cluster& cluster = problem.cluster();
+  for (const DeviceId device : problem.devices()) {
+    const DeviceUse& use = timeline.devices[device];
+    busy += use.busy;
+    run.exposed_communication = std::max(run.exposed_communication, use.exposed_communication);
+    if (use.busy > timeline.devices[run.busiest].busy) run.busiest = device;
+    const double full = fullness(cluster.device(device), use.peak);
+    const double fullest = fullness(cluster.device(run.tightest), timeline.devices[run.tightest].peak);
+    if (full > fullest || (full == fullest && use.peak > timeline.devices[run.tightest].peak)) run.tightest = device;
+  }
+  run.peak = timeline.devices[run.tightest].peak;
+  run.busy = share_of(busy, timeline.makespan) / static_cast<double>(problem.device_count());
+  run.busiest_share = share_of(timeline.devices[run.busiest].busy, timeline.makespan);
+
+  for (const ChannelId channel : cluster.channels()) {
+    const Nanoseconds carried = timeline.channels[channel].busy;
+    if (carried.count > 0 && (!run.fullest || carried > timeline.channels[*run.fullest].busy)) run.fullest = channel;
+  }
+  if (run.fullest) run.fullest_share = share_of(timeline.channels[*run.fullest].busy, timeline.makespan);
+  run.transfers = timeline.transfers.size();
+  for (const Transfer& transfer : timeline.transfers) run.transferred += transfer.bytes;
+
+  IdMap<DeviceId, std::uint8_t> used(problem.device_count(), 0);
+  for (const OpId op : problem.ops()) used[schedule.placement[op]] = 1;
+  for (const DeviceId device : problem.devices())
+    if (used[device] == 0) run.unused.push_back(device);
+  return run;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,295 @@
+#include "trainyard/sweep/sweep_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/printable.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/io/json/json_write.hpp"
+#include "trainyard/io/mapped_file.hpp"
+#include "trainyard/io/output_file.hpp"
+#include "trainyard/sweep/sweep_page.hpp"
+
+namespace trainyard {
+namespace fs = std::filesystem;
+namespace detail {
+
+/// Which study a folder holds.
+struct StudyId {
+  std::string name;
+  std::uint64_t rows = 0;
+  std::string digest;
+};
+
+/// A line of a journal: "row TAB seconds TAB result".
+struct Entry {
+  std::string_view seconds, result;
+};
+
+/// The entries of journals by row; they point into the journals, which stay mapped.
+class Entries {
+ public:
+  void read(const fs::path& journal, std::uint64_t rows) {
+    std::error_code ignored;
+    if (fs::file_size(journal, ignored) == 0) return;
+    std::string_view text = files_.emplace_back(std::make_unique<MappedFile>(journal))->bytes();
+    for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+      const std::string_view line = text.substr(0, end);
+      text.remove_prefix(end + 1);
+      std::uint64_t row = 0;
+      const auto number = std::from_chars(line.data(), line.data() + line.size(), row);
+      const std::size_t first = line.find('\t'), second = line.find('\t', first + 1);
+      if (number.ec != std::errc{} || row >= rows || second == std::string_view::npos)
+        throw InputError(Finding{.code = "no-sweep",
+                                 .message = fmt::format("'{}' is no journal of this study", journal.string()),
+                                 .help = "it was changed by hand; remove the file to run its rows again"});
+      if (row >= entries_.size()) entries_.resize(row + 1);
+      Entry& entry = entries_[row];
+      const Entry found{line.substr(first + 1, second - first - 1), line.substr(second + 1)};
+      if (!entry.result.empty() && entry.result != found.result)
+        throw InputError(
+            Finding{.code = "two-results",
+                    .message = fmt::format("row {} has two results, the second in '{}'", row, journal.string()),
+                    .help = "both were run with the same study: with other files, or another version?"});
+      if (entry.result.empty()) ++count_;
+      entry = found;
+    }
+  }
+
+  std::uint64_t count() const { return count_; }
+  bool has(std::uint64_t row) const { return row < entries_.size() && !entries_[row].result.empty(); }
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (std::size_t row = 0; row < entries_.size(); ++row)
+      if (!entries_[row].result.empty()) visit(row, entries_[row]);
+  }
+
+ private:
+  std::vector<std::unique_ptr<MappedFile>> files_;
+  std::vector<Entry> entries_;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace detail
+namespace {
+
+using detail::Entries;
+using detail::Entry;
+using detail::StudyId;
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "trainyard-sweep/1";
+
+[[noreturn]] void fail(const fs::path& path, int error, const std::string& help = "") {
+  throw InputError(Finding{.code = "file",
+                           .message = fmt::format("cannot write '{}': {}", path.string(), std::strerror(error)),
+                           .help = help});
+}
+
+StudyId id_of(const Study& study) { return {study.name(), study.size(), study.digest()}; }
+
+std::optional<StudyId> read_id(const fs::path& folder) {
+  const fs::path path = folder / "sweep.json";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  const Json object = Json::parse(read_input(path, 1 << 20), nullptr, false);
+  if (!object.is_object() || object.value("format", "") != kFormat || !object.contains("digest"))
+    throw InputError(Finding{.code = "no-sweep",
+                             .message = fmt::format("'{}' is not the sweep.json of a sweep", path.string()),
+                             .help = "name a folder that `trainyard sweep` wrote"});
+  return StudyId{object.value("study", ""), object.value("rows", std::uint64_t{0}), object.value("digest", "")};
+}
+
+void write_id(const fs::path& folder, const StudyId& id) {
+  OutputFile file{folder / "sweep.json"};
+  file.stream() << fmt::format("{{\"format\": \"{}\", \"study\": {}, \"rows\": {}, \"digest\": \"{}\"}}\n", kFormat,
+                               detail::json_string(id.name), id.rows, id.digest);
+  file.commit();
+}
+
+void check_same(const StudyId& found, const StudyId& wanted, const fs::path& folder) {
+  if (found.digest == wanted.digest && found.rows == wanted.rows) return;
+  throw InputError(
+      Finding{.code = "other-study",
+              .message = fmt::format("'{}' holds results of another study ('{}', {} rows) than '{}' ({} rows)",
+                                     folder.string(), found.name, found.rows, wanted.name, wanted.rows),
+              .help = "name another folder, or the study that it is of"});
+}
+
+std::vector<fs::path> journals_of(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("journal-") && name.ends_with(".log")) paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+std::string csv_text(const Json& value) {
+  return value.is_null() ? "" : value.is_string() ? csv_field(value.get_ref<const std::string&>()) : value.dump();
+}
+
+void write_results(const Entries& entries, const StudyId& id, const fs::path& folder) {
+  OutputFile lines{folder / "results.jsonl"}, table{folder / "results.csv"}, times{folder / "times.csv"},
+      page{folder / "index.html"};
+  std::vector<std::string> columns;  // rows of different grids, and failed ones, have different keys
+  entries.for_each([&](std::uint64_t, const Entry& entry) {
+    lines.stream() << entry.result << '\n';
+    const Json object = Json::parse(entry.result);
+    for (auto member = object.begin(); member != object.end(); ++member)
+      if (std::ranges::find(columns, member.key()) == columns.end()) columns.push_back(member.key());
+  });
+  // What failed comes last, whichever row was the first to have it.
+  std::stable_partition(columns.begin(), columns.end(),
+                        [](const std::string& column) { return column != "error" && column != "code"; });
+  table.stream() << fmt::format("{}\n", fmt::join(columns, ","));
+  times.stream() << "row,seconds\n";
+  SweepPage curves{id.name, id.rows};
+  entries.for_each([&](std::uint64_t row, const Entry& entry) {
+    const Json object = Json::parse(entry.result);
+    std::string line;
+    for (const std::string& column : columns) {
+      if (&column != &columns.front()) line += ',';
+      if (const auto member = object.find(column); member != object.end()) line += csv_text(*member);
+    }
+    table.stream() << line << '\n';
+    times.stream() << row << ',' << entry.seconds << '\n';
+    curves.add(object);
+  });
+  curves.write(page.stream());
+  for (OutputFile* file : {&lines, &table, &times, &page}) file->commit();
+}
+
+}  // namespace
+
+struct SweepFolder::State {
+  fs::path folder, journal;
+  detail::StudyId id;
+  detail::Entries before;
+  int lock = -1, out = -1;
+  std::mutex mutex;
+
+  ~State() {
+    for (const int file : {lock, out})
+      if (file >= 0) ::close(file);
+  }
+
+  void take_lock() {
+    const fs::path path = folder / "lock";
+    lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock < 0) fail(path, errno);
+    if (::flock(lock, LOCK_EX | LOCK_NB) != 0)
+      throw InputError(Finding{.code = "sweep-runs",
+                               .message = fmt::format("another sweep writes into '{}'", folder.string()),
+                               .help = "wait for it, or name another folder"});
+  }
+
+  /// Without a last line that was cut short.
+  void open_journal() {
+    out = ::open(journal.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (out < 0) fail(journal, errno);
+    const off_t size = ::lseek(out, 0, SEEK_END);
+    off_t end = size;
+    for (char last = 0; end > 0; --end) {
+      if (::pread(out, &last, 1, end - 1) != 1) fail(journal, errno);
+      if (last == '\n') break;
+    }
+    if (end < size && ::ftruncate(out, end) != 0) fail(journal, errno);
+    if (::lseek(out, 0, SEEK_END) < 0) fail(journal, errno);
+  }
+};
+
+SweepFolder::SweepFolder(const fs::path& folder, const Study& study, Open open, std::size_t writer)
+    : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.folder = folder;
+  state.id = id_of(study);
+  state.journal = folder / fmt::format("journal-{}.log", writer);
+  if (writer == 0) {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error) fail(folder, error.value());
+    const auto known = read_id(folder);
+    if (known) check_same(*known, state.id, folder);
+    state.take_lock();
+    if (known && open == Open::fresh)
+      throw InputError(Finding{.code = "sweep-exists",
+                               .message = fmt::format("'{}' holds results of this study already", folder.string()),
+                               .help = "give --resume to run the rows that are missing, or name another folder"});
+    if (!known) write_id(folder, state.id);
+  }
+  for (const fs::path& journal : journals_of(folder)) state.before.read(journal, state.id.rows);
+  state.open_journal();
+}
+
+SweepFolder::~SweepFolder() = default;
+
+bool SweepFolder::done(std::uint64_t row) const { return state_->before.has(row); }
+std::uint64_t SweepFolder::done_count() const { return state_->before.count(); }
+
+void SweepFolder::append(std::uint64_t row, double seconds, std::string_view result) {
+  const std::string line = fmt::format("{}\t{:.6f}\t{}\n", row, seconds, result);
+  const std::lock_guard guard{state_->mutex};
+  for (std::size_t at = 0; at < line.size();) {
+    const ssize_t written = ::write(state_->out, line.data() + at, line.size() - at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0)
+      fail(state_->journal, errno, "rows that were finished before are kept; --resume goes on with the others");
+    at += static_cast<std::size_t>(written);
+  }
+}
+
+std::uint64_t SweepFolder::finish() {
+  Entries entries;
+  for (const fs::path& journal : journals_of(state_->folder)) entries.read(journal, state_->id.rows);
+  write_results(entries, state_->id, state_->folder);
+  return entries.count();
+}
+
+std::uint64_t merge_sweeps(const std::vector<fs::path>& folders, const fs::path& to) {
+  std::optional<StudyId> id;
+  Entries entries;
+  for (const fs::path& folder : folders) {
+    const auto found = read_id(folder);
+    if (!found)
+      throw InputError(Finding{.code = "no-sweep",
+                               .message = fmt::format("'{}' holds no sweep", folder.string()),
+                               .help = "name folders that `trainyard sweep` wrote"});
+    if (id) check_same(*found, *id, folder);
+    id = found;
+    for (const fs::path& journal : journals_of(folder)) entries.read(journal, id->rows);
+  }
+  std::error_code error;
+  fs::create_directories(to, error);
+  if (error) fail(to, error.value());
+  if (read_id(to))
+    throw InputError(Finding{.code = "sweep-exists",
+                             .message = fmt::format("'{}' holds a sweep already", to.string()),
+                             .help = "name another folder"});
+  write_id(to, *id);
+  OutputFile journal{to / "journal-0.log"};
+  entries.for_each([&](std::uint64_t row, const Entry& entry) {
+    journal.stream() << row << '\t' << entry.seconds << '\t' << entry.result << '\n';
+  });
+  journal.commit();
+  write_results(entries, *id, to);
+  return entries.count();
+}
+
+}  // namespace trainyard

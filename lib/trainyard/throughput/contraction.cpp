@@ -1,0 +1,263 @@
+#include "trainyard/throughput/contraction.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "trainyard/graph/topological_order.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr Picoseconds kNoTime{1000};  // 10^-6 ms, as in the authors' program
+
+/// Sets that only ever grow together; the representative is the lowest member.
+class Merger {
+ public:
+  explicit Merger(std::size_t count) : parent_(count) {
+    for (std::size_t i = 0; i < count; ++i) parent_[i] = i;
+  }
+  std::size_t find(std::size_t of) {
+    while (parent_[of] != of) of = parent_[of] = parent_[parent_[of]];
+    return of;
+  }
+  void join(std::size_t a, std::size_t b) {
+    a = find(a);
+    b = find(b);
+    parent_[std::max(a, b)] = std::min(a, b);
+  }
+
+ private:
+  std::vector<std::size_t> parent_;
+};
+
+using Edges = std::vector<std::set<std::size_t>>;
+
+/// Strongly connected components (Tarjan), without recursion: graphs are thousands of ops deep.
+void join_cycles(const Edges& successors, Merger& merger) {
+  constexpr std::size_t kUnseen = static_cast<std::size_t>(-1);
+  const std::size_t count = successors.size();
+  std::vector<std::size_t> index(count, kUnseen), low(count, 0), stack;
+  std::vector<bool> on_stack(count, false);
+  std::size_t next = 0;
+  struct Frame {
+    std::size_t node;
+    std::set<std::size_t>::const_iterator edge;
+  };
+  std::vector<Frame> frames;
+  const auto enter = [&](std::size_t node) {
+    index[node] = low[node] = next++;
+    stack.push_back(node);
+    on_stack[node] = true;
+    frames.push_back({node, successors[node].begin()});
+  };
+  for (std::size_t root = 0; root < count; ++root) {
+    if (index[root] != kUnseen) continue;
+    enter(root);
+    while (!frames.empty()) {
+      Frame& frame = frames.back();
+      const std::size_t node = frame.node;
+      if (frame.edge != successors[node].end()) {
+        const std::size_t to = *frame.edge++;
+        if (index[to] == kUnseen)
+          enter(to);
+        else if (on_stack[to])
+          low[node] = std::min(low[node], index[to]);
+        continue;
+      }
+      frames.pop_back();
+      if (!frames.empty()) low[frames.back().node] = std::min(low[frames.back().node], low[node]);
+      if (low[node] != index[node]) continue;
+      std::size_t member = kUnseen;
+      do {
+        member = stack.back();
+        stack.pop_back();
+        on_stack[member] = false;
+        merger.join(member, node);
+      } while (member != node);
+    }
+  }
+}
+
+/// The forward nodes of the contraction while it is under way; node i starts as color i.
+class Contractor {
+ public:
+  explicit Contractor(const LoadProblem& problem) : problem_(problem) {}
+
+  Contraction run(bool merging) {
+    collect_edges();
+    join_cycles(successors_, merger_);
+    if (merging) merge_idle();
+    return finish();
+  }
+
+ private:
+  std::size_t color(OpId op) const { return problem_.op(op).color; }
+
+  void collect_edges() {
+    const std::size_t count = problem_.color_count();
+    orphan_.assign(count, true);
+    reads_backward_.assign(count, false);
+    for (const OpId op : problem_.ops())
+      if (!problem_.op(op).backward) orphan_[color(op)] = false;
+    for (const TensorId id : problem_.tensors()) {
+      const LoadTensor& tensor = problem_.tensor(id);
+      const std::size_t from = color(tensor.producer);
+      const bool from_backward = problem_.op(tensor.producer).backward;
+      for (const OpId reader : tensor.consumers) {
+        const std::size_t to = color(reader);
+        const bool to_backward = problem_.op(reader).backward;
+        if (from_backward != to_backward) reads_backward_[from_backward ? to : from] = true;
+        if (from == to) continue;
+        if (!from_backward && !to_backward) successors_[from].insert(to);
+        if (from_backward && to_backward && (orphan_[from] || orphan_[to])) successors_[to].insert(from);
+      }
+    }
+  }
+
+  /// The forward graph over what is one by now.
+  std::pair<Edges, Edges> merged_edges() {
+    Edges before(successors_.size()), after(successors_.size());
+    for (std::size_t from = 0; from < successors_.size(); ++from)
+      for (const std::size_t to : successors_[from])
+        if (merger_.find(from) != merger_.find(to)) {
+          after[merger_.find(from)].insert(merger_.find(to));
+          before[merger_.find(to)].insert(merger_.find(from));
+        }
+    return {before, after};
+  }
+
+  void merge_idle() {
+    auto [before, after] = merged_edges();
+    const std::size_t count = successors_.size();
+    std::vector<bool> idle(count, true);
+    for (std::size_t node = 0; node < count; ++node)
+      if (reads_backward_[node]) idle[merger_.find(node)] = false;
+    std::vector<Picoseconds> forward(count * problem_.kind_count()), backward = forward;
+    for (const OpId op : problem_.ops())
+      for (const KindId kind : problem_.kinds()) {
+        const std::size_t node = merger_.find(color(op)), at = node * problem_.kind_count() + kind.index();
+        const Picoseconds time = problem_.time(op, kind);
+        (problem_.op(op).backward ? backward : forward)[at] += time == kNeverLoad ? kNoTime : time;
+      }
+    for (std::size_t node = 0; node < count; ++node)
+      for (const KindId kind : problem_.kinds()) {
+        const std::size_t at = node * problem_.kind_count() + kind.index();
+        if (forward[at] >= kNoTime || backward[at] >= kNoTime) idle[node] = false;
+      }
+    // Nothing that merges makes another node's time larger than it was, so one queue of candidates is enough.
+    std::set<std::size_t> candidates;
+    for (std::size_t node = 0; node < count; ++node)
+      if (merger_.find(node) == node) candidates.insert(node);
+    while (!candidates.empty()) {
+      const std::size_t node = *candidates.begin();
+      candidates.erase(candidates.begin());
+      std::set<std::size_t> around = before[node];
+      around.insert(after[node].begin(), after[node].end());
+      if (!idle[node] || around.size() != 1) continue;
+      const std::size_t into = *around.begin();
+      const std::size_t kept = std::min(node, into), gone = std::max(node, into);
+      merger_.join(node, into);
+      idle[kept] = idle[into];
+      for (Edges* edges : {&before, &after}) {
+        (*edges)[into].erase(node);
+        if (kept == into) continue;
+        (*edges)[kept] = std::move((*edges)[into]);
+        for (const std::size_t other : (*edges)[kept]) {
+          auto& back = (edges == &before ? after : before)[other];
+          back.erase(gone);
+          back.insert(kept);
+        }
+      }
+      candidates.erase(gone);
+      candidates.insert(kept);
+    }
+  }
+
+  Contraction finish() {
+    auto [before, after] = merged_edges();
+    const std::size_t count = successors_.size(), kinds = problem_.kind_count();
+    std::vector<std::size_t> order = topological_order<std::size_t>(count, successors_in(after)), number(count, 0);
+    std::erase_if(order, [&](std::size_t node) { return merger_.find(node) != node; });
+    const std::size_t blocks = order.size();
+    for (std::size_t block = 0; block < blocks; ++block) number[order[block]] = block;
+
+    Contraction result{.ops = std::vector<std::vector<OpId>>(blocks)};
+    std::vector<std::pair<BlockId, BlockId>> predecessors, successors;
+    for (const std::size_t node : order) {
+      std::vector<std::size_t> from, to;
+      for (const std::size_t other : before[node]) from.push_back(number[other]);
+      for (const std::size_t other : after[node]) to.push_back(number[other]);
+      std::ranges::sort(from);
+      std::ranges::sort(to);
+      for (const std::size_t other : from) predecessors.emplace_back(BlockId{number[node]}, BlockId{other});
+      for (const std::size_t other : to) successors.emplace_back(BlockId{number[node]}, BlockId{other});
+    }
+    result.predecessors = {blocks, predecessors};
+    result.successors = {blocks, successors};
+    result.forward.assign(blocks * kinds, Picoseconds{0});
+    result.backward = result.forward;
+    result.sizes.assign(blocks, Bytes{0});
+    const auto block_of = [&](OpId op) { return number[merger_.find(color(op))]; };
+    for (const OpId op : problem_.ops()) {
+      const std::size_t block = block_of(op);
+      result.ops[block].push_back(op);
+      result.sizes[block] += problem_.op(op).size;
+      for (const KindId kind : problem_.kinds()) {
+        const std::size_t at = block * kinds + kind.index();
+        const Picoseconds time = problem_.time(op, kind);
+        if (result.forward[at] == kNeverLoad) continue;
+        if (time == kNeverLoad)
+          result.forward[at] = result.backward[at] = kNeverLoad;
+        else
+          (problem_.op(op).backward ? result.backward : result.forward)[at] += time;
+      }
+    }
+    std::map<std::tuple<std::size_t, std::vector<std::size_t>, bool>, std::size_t> known;
+    for (const TensorId id : problem_.tensors()) {
+      const LoadTensor& tensor = problem_.tensor(id);
+      const std::size_t from = block_of(tensor.producer);
+      std::set<std::size_t> readers;
+      for (const OpId reader : tensor.consumers) readers.insert(block_of(reader));
+      readers.erase(from);
+      const bool costless =
+          std::ranges::all_of(problem_.kinds(), [&](KindId kind) { return problem_.cost(id, kind).count == 0; });
+      if (readers.empty() || costless) continue;
+      const bool backward = problem_.op(tensor.producer).backward;
+      const std::vector<std::size_t> list(readers.begin(), readers.end());
+      const auto [at, is_new] = known.try_emplace({from, list, backward}, result.tensors.size());
+      if (is_new) {
+        BlockTensor& added = result.tensors.emplace_back(BlockTensor{BlockId{from}, {}, backward});
+        for (const std::size_t reader : list) added.consumers.emplace_back(reader);
+        result.costs.resize(result.costs.size() + kinds);
+      }
+      for (const KindId kind : problem_.kinds())
+        result.costs[at->second * kinds + kind.index()] += problem_.cost(id, kind);
+    }
+    return result;
+  }
+
+  const LoadProblem& problem_;
+  Merger merger_{problem_.color_count()};
+  Edges successors_{problem_.color_count()};  // of colors, in the forward graph
+  std::vector<bool> orphan_;                  // no forward op has the color
+  std::vector<bool> reads_backward_;          // an edge joins a forward op of the color and a backward op
+};
+
+}  // namespace
+
+Contraction contract(const LoadProblem& problem, const ContractionOptions& options) {
+  return Contractor{problem}.run(options.merge_idle);
+}
+
+LoadPlacement expand(const Contraction& contraction, const LoadProblem& problem,
+                     const std::vector<DeviceId>& block_devices) {
+  LoadPlacement placement(problem.op_count());
+  for (std::size_t block = 0; block < contraction.size(); ++block)
+    for (const OpId op : contraction.ops[block]) placement[op] = block_devices[block];
+  return placement;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,93 @@
+#include "trainyard/throughput/load_problem.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/graph/topological_order.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr double kLargestTotal = 0x1p60;
+
+/// Drops what no device ever pays for.
+void tidy_tensors(LoadParts& parts) {
+  const std::size_t kinds = parts.kinds.size();
+  std::vector<LoadTensor> tensors;
+  std::vector<Picoseconds> costs;
+  for (std::size_t i = 0; i < parts.tensors.size(); ++i) {
+    LoadTensor& tensor = parts.tensors[i];
+    std::erase(tensor.consumers, tensor.producer);
+    std::ranges::sort(tensor.consumers);
+    tensor.consumers.erase(std::unique(tensor.consumers.begin(), tensor.consumers.end()), tensor.consumers.end());
+    if (tensor.consumers.empty()) continue;
+    for (std::size_t k = 0; k < kinds; ++k)
+      costs.push_back(parts.kinds[k].pays ? parts.costs[i * kinds + k] : Picoseconds{0});
+    tensors.push_back(std::move(tensor));
+  }
+  parts.tensors = std::move(tensors);
+  parts.costs = std::move(costs);
+}
+
+void check_total(const LoadParts& parts) {
+  double total = 0;
+  for (const Picoseconds time : parts.times) total += static_cast<double>(std::max<std::int64_t>(time.count, 0));
+  const double devices = static_cast<double>(parts.devices.size());
+  for (const Picoseconds cost : parts.costs) total += devices * static_cast<double>(cost.count);
+  if (total > kLargestTotal)
+    throw InputError({.code = "too-large",
+                      .message = "all times together are more than thirteen days: loads would overflow",
+                      .help = "give times in a smaller unit"});
+}
+
+}  // namespace
+
+LoadProblem::LoadProblem(LoadParts parts) : parts_(std::move(parts)) {
+  assert(parts_.times.size() == parts_.ops.size() * parts_.kinds.size());
+  assert(parts_.costs.size() == parts_.tensors.size() * parts_.kinds.size());
+  tidy_tensors(parts_);
+  check_total(parts_);
+
+  std::vector<std::pair<OpId, TensorId>> outputs, inputs;
+  for (const TensorId id : tensors()) {
+    outputs.emplace_back(tensor(id).producer, id);
+    for (const OpId reader : tensor(id).consumers) inputs.emplace_back(reader, id);
+  }
+  outputs_ = {op_count(), outputs};
+  inputs_ = {op_count(), inputs};
+
+  std::vector<std::pair<OpId, OpId>> members;
+  std::size_t colors = 0;
+  for (const OpId id : ops()) {
+    members.emplace_back(OpId{op(id).color}, id);
+    colors = std::max<std::size_t>(colors, op(id).color + std::size_t{1});
+    training_ = training_ || op(id).backward;
+  }
+  color_ops_ = {colors, members};
+  std::vector<std::pair<KindId, DeviceId>> devices_by_kind;
+  for (const DeviceId device : devices()) devices_by_kind.emplace_back(kind_of(device), device);
+  kind_devices_ = {kind_count(), devices_by_kind};
+
+  order_ = trainyard::topological_order<OpId>(op_count(), [&](OpId id, const auto& visit) {
+    for (const TensorId out : this->outputs(id))
+      for (const OpId reader : tensor(out).consumers) visit(reader);
+  });
+  if (order_.size() != op_count()) {
+    IdMap<OpId, bool> ordered(op_count(), false);
+    for (const OpId id : order_) ordered[id] = true;
+    OpId stuck{0};
+    while (ordered[stuck]) stuck = OpId{stuck.index() + 1};
+    throw InputError({.code = "cycle",
+                      .message = "the graph has a cycle: '" + op(stuck).name + "' waits for itself",
+                      .help = "an op cannot read what depends on it"});
+  }
+}
+
+Picoseconds picoseconds_from_milliseconds(double milliseconds) {
+  return Picoseconds{static_cast<std::int64_t>(std::floor(milliseconds * 1e9 + 0.5))};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+
+namespace trainyard {
+
+/// Times of the throughput model: published costs have more than six decimals of a millisecond, and sums of thousands
+/// of them must come out exactly.
+using Picoseconds = Count<struct PicosecondUnit>;
+
+/// A time that is none: the op cannot run there.
+inline constexpr Picoseconds kNeverLoad{-1};
+/// More than any load.
+inline constexpr Picoseconds kInfiniteLoad{std::numeric_limits<std::int64_t>::max()};
+
+/// Devices that are alike in everything that the model sees.
+using KindId = Id<struct LoadKindTag>;
+
+struct LoadKind {
+  std::string name;                  // "gpu", "cpu"
+  std::optional<Bytes> memory = {};  // capacity; none: unlimited
+  bool pays = true;                  // for what it sends and receives; CPUs do not: it is in their memory anyway
+  friend bool operator==(const LoadKind&, const LoadKind&) = default;
+};
+
+struct LoadOp {
+  std::string name;
+  bool backward = false;
+  std::uint32_t color = 0;  // ops of one color share a device; colors are numbered from 0 without gaps
+  Bytes size{};             // held by its device
+};
+
+/// What an op hands to others: sent and received at most once by each device, at a cost that depends on the device's
+/// kind alone. The producer is not among the consumers.
+struct LoadTensor {
+  OpId producer;
+  std::vector<OpId> consumers;
+};
+
+/// The pieces of a LoadProblem. `times` are ops x kinds, `costs` tensors x kinds.
+struct LoadParts {
+  std::vector<LoadKind> kinds;
+  IdMap<DeviceId, KindId> devices;
+  IdMap<OpId, LoadOp> ops;
+  std::vector<Picoseconds> times;
+  std::vector<LoadTensor> tensors = {};
+  std::vector<Picoseconds> costs = {};
+};
+
+/// The throughput problem of J. Tarnawski et al., "Efficient algorithms for device placement of DNN graph operators",
+/// NeurIPS 2020: samples follow one another through the devices without gaps, so that the time per sample is the load
+/// of the busiest device (evaluate.hpp). Everything that moves goes through the host's memory: a tensor between two
+/// accelerators is paid by both, once by each, however many consumers wait there.
+class LoadProblem {
+ public:
+  /// Throws InputError ("cycle"; "too-large" where all times together pass 2^60 ps, thirteen days). Tensors without
+  /// consumers, and repeated consumers, are dropped.
+  explicit LoadProblem(LoadParts parts);
+
+  std::size_t op_count() const { return parts_.ops.size(); }
+  std::size_t tensor_count() const { return parts_.tensors.size(); }
+  std::size_t device_count() const { return parts_.devices.size(); }
+  std::size_t kind_count() const { return parts_.kinds.size(); }
+  std::size_t color_count() const { return color_ops_.rows(); }
+  IdRange<OpId> ops() const { return IdRange<OpId>{op_count()}; }
+  IdRange<TensorId> tensors() const { return IdRange<TensorId>{tensor_count()}; }
+  IdRange<DeviceId> devices() const { return IdRange<DeviceId>{device_count()}; }
+  IdRange<KindId> kinds() const { return IdRange<KindId>{kind_count()}; }
+
+  const LoadOp& op(OpId op) const { return parts_.ops[op]; }
+  const LoadKind& kind(KindId kind) const { return parts_.kinds[kind.index()]; }
+  KindId kind_of(DeviceId device) const { return parts_.devices[device]; }
+  /// By ascending id.
+  std::span<const DeviceId> devices_of(KindId kind) const { return kind_devices_[kind]; }
+
+  /// kNeverLoad where it cannot run there.
+  Picoseconds time(OpId op, KindId kind) const { return parts_.times[op.index() * kind_count() + kind.index()]; }
+  /// What a device of the kind pays to send the tensor, or to receive it; 0 for kinds that do not pay.
+  Picoseconds cost(TensorId tensor, KindId kind) const {
+    return parts_.costs[tensor.index() * kind_count() + kind.index()];
+  }
+  const LoadTensor& tensor(TensorId tensor) const { return parts_.tensors[tensor.index()]; }
+  std::span<const TensorId> outputs(OpId op) const { return outputs_[op]; }
+  std::span<const TensorId> inputs(OpId op) const { return inputs_[op]; }
+  /// The ops of a color, ascending; the key is the color.
+  std::span<const OpId> color_ops(std::uint32_t color) const { return color_ops_[OpId{color}]; }
+  /// Every op after its producers; among those free to go, the lowest id first.
+  const std::vector<OpId>& topological_order() const { return order_; }
+  /// Whether any op is of the backward pass.
+  bool training() const { return training_; }
+
+ private:
+  LoadParts parts_;
+  CompressedRows<OpId, TensorId> outputs_, inputs_;
+  CompressedRows<OpId, OpId> color_ops_;
+  CompressedRows<KindId, DeviceId> kind_devices_;
+  std::vector<OpId> order_;
+  bool training_ = false;
+};
+
+/// Milliseconds as the files have them, to the nearest picosecond.
+Picoseconds picoseconds_from_milliseconds(double milliseconds);
+inline double milliseconds(Picoseconds time) { return static_cast<double>(time.count) * 1e-9; }
+
+}  // namespace trainyard

@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "profiler/kernels/cpu/kernel_tables.hpp"
+#include "profiler/kernels/cpu/matrix.hpp"
+
+namespace trainyard::cpu {
+namespace {
+
+/// ONNX Attention without past keys: Y = softmax(scale Q K^T + mask) V by head, [B, heads, length, size] or
+/// [B, length, heads size]; several query heads may share one of keys and values.
+struct Heads {
+  std::int64_t batch, heads, shared, queries, keys, size, value_size;
+  bool split;  // rank 4
+  float scale;
+  bool causal;
+
+  explicit Heads(const OpArrays& c) {
+    const Shape &q = c.value(c.node.inputs[0]).shape, &k = c.value(c.node.inputs[1]).shape,
+                &v = c.value(c.node.inputs[2]).shape;
+    split = q.size() == 4;
+    batch = q[0];
+    heads = split ? q[1] : c.node.integer("q_num_heads", 1);
+    shared = split ? k[1] : c.node.integer("kv_num_heads", 1);
+    queries = split ? q[2] : q[1], keys = split ? k[2] : k[1];
+    size = q.back() / (split ? 1 : heads), value_size = v.back() / (split ? 1 : shared);
+    scale = static_cast<float>(c.node.real("scale", 1 / std::sqrt(static_cast<double>(size))));
+    causal = c.node.integer("is_causal", 0) != 0;
+  }
+  using Strided = Eigen::Map<Matrix, 0, Eigen::OuterStride<>>;
+  /// [length, size] of one head of an array with `count` heads.
+  Strided head(float* data, std::int64_t b, std::int64_t h, std::int64_t count, std::int64_t length,
+               std::int64_t width) const {
+    if (split) return {data + (b * count + h) * length * width, length, width, Eigen::OuterStride<>(width)};
+    return {data + b * length * count * width + h * width, length, width, Eigen::OuterStride<>(count * width)};
+  }
+  std::int64_t partner(std::int64_t h) const { return h / (heads / shared); }
+
+  /// The weights of one head.
+  void weights(const OpArrays& c, std::int64_t b, std::int64_t h, MatrixMap p) const {
+    p.noalias() = head(c.in[0].data, b, h, heads, queries, size) *
+                  head(c.in[1].data, b, partner(h), shared, keys, size).transpose() * scale;
+    if (const Array mask = c.input(3)) add_mask(c, mask, b, h, p);
+    for (std::int64_t i = 0; i < queries; ++i) {
+      if (causal)
+        for (std::int64_t j = i + 1; j < keys; ++j) p(i, j) = -std::numeric_limits<float>::infinity();
+      const float most = p.row(i).maxCoeff();
+      if (!std::isfinite(most)) {
+        p.row(i).setZero();
+        continue;
+      }
+      p.row(i) = (p.row(i).array() - most).exp();
+      p.row(i) /= p.row(i).sum();
+    }
+  }
+
+ private:
+  /// A mask is broadcast to [B, heads, queries, keys]; one of truth values says what is seen.
+  void add_mask(const OpArrays& c, const Array& mask, std::int64_t b, std::int64_t h, MatrixMap p) const {
+    const Shape& s = *mask.shape;
+    const bool truth = c.value(c.node.inputs[3]).type == DataType::boolean;
+    const auto step = [&](std::size_t from_end) {
+      if (from_end > s.size() || s[s.size() - from_end] == 1) return std::int64_t{0};
+      std::int64_t product = 1;
+      for (std::size_t i = s.size() - from_end + 1; i < s.size(); ++i) product *= s[i];
+      return product;
+    };
+    const float* at = mask.data + b * step(4) + h * step(3);
+    for (std::int64_t i = 0; i < queries; ++i)
+      for (std::int64_t j = 0; j < keys; ++j) {
+        const float m = at[i * step(2) + j * step(1)];
+        if (!truth)
+          p(i, j) += m;
+        else if (m == 0)
+          p(i, j) = -std::numeric_limits<float>::infinity();
+      }
+  }
+};
+
+MatrixMap scratch(std::int64_t rows, std::int64_t columns) {
+  return matrix(Scratch::floats(static_cast<std::size_t>(rows * columns)), rows, columns);
+}
+
+void attention(OpArrays& c) {
+  const Heads a{c};
+  const MatrixMap p = scratch(a.queries, a.keys);
+  for (std::int64_t b = 0; b < a.batch; ++b)
+    for (std::int64_t h = 0; h < a.heads; ++h) {
+      a.weights(c, b, h, p);
+      a.head(c.out[0].data, b, h, a.heads, a.queries, a.value_size).noalias() =
+          p * a.head(c.in[2].data, b, a.partner(h), a.shared, a.keys, a.value_size);
+    }
+}
+
+void attention_backward(OpArrays& c) {
+  const Heads a{c};
+  const MatrixMap p = scratch(a.queries, a.keys);
+  MatrixMap dp = scratch(a.queries, a.keys);
+  for (std::size_t i = 0; i < c.dx.size(); ++i)
+    if (c.wants(i)) std::fill(c.dx[i].data, c.dx[i].data + c.dx[i].size(), 0.0F);
+  for (std::int64_t b = 0; b < a.batch; ++b)
+    for (std::int64_t h = 0; h < a.heads; ++h) {
+      a.weights(c, b, h, p);
+      const auto dy = a.head(c.dy[0].data, b, h, a.heads, a.queries, a.value_size);
+      if (c.wants(2))
+        a.head(c.dx[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).noalias() += p.transpose() * dy;
+      dp.noalias() = dy * a.head(c.in[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).transpose();
+      for (std::int64_t i = 0; i < a.queries; ++i) {
+        const float dot = dp.row(i).dot(p.row(i));
+        dp.row(i) = p.row(i).array() * (dp.row(i).array() - dot) * a.scale;
+      }
+      if (c.wants(0))
+        a.head(c.dx[0].data, b, h, a.heads, a.queries, a.size).noalias() +=
+            dp * a.head(c.in[1].data, b, a.partner(h), a.shared, a.keys, a.size);
+      if (c.wants(1))
+        a.head(c.dx[1].data, b, a.partner(h), a.shared, a.keys, a.size).noalias() +=
+            dp.transpose() * a.head(c.in[0].data, b, h, a.heads, a.queries, a.size);
+    }
+}
+
+constexpr OpKernels kAttention[] = {{"Attention", attention, attention_backward}};
+
+}  // namespace
+
+std::span<const OpKernels> attention_kernels() { return kAttention; }
+
+}  // namespace trainyard::cpu

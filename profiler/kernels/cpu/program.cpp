@@ -1,0 +1,137 @@
+#include "profiler/kernels/cpu/program.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "profiler/kernels/cpu/broadcast.hpp"
+#include "profiler/kernels/cpu/matrix.hpp"
+#include "trainyard/core/error.hpp"
+
+namespace trainyard::cpu {
+namespace {
+
+constexpr float kEpsilon = 1e-8F;
+
+Kernel find_kernel(const std::string& type, bool backward) {
+  const OpKernels* kernels = find_kernels(type);
+  return !kernels ? nullptr : backward ? kernels->backward : kernels->forward;
+}
+
+}  // namespace
+
+/// The device of a StepProgram on a CPU: arrays are in the memory that each tensor has in this run.
+class Program::Device {
+ public:
+  Device(Program& program, std::byte* const* tensors) : program_(program), tensors_(tensors) {}
+
+  float* tensor(TensorId id) const { return reinterpret_cast<float*>(extra(id)); }
+  std::byte* extra(TensorId id) const { return tensors_[id.index()]; }
+  float* held(ValueId id) const { return program_.held_[id].data(); }
+  template <class Like>
+  Array scratch(const Shape& shape, const Like&) const {
+    return {Scratch::floats(static_cast<std::size_t>(elements(shape))), &shape};
+  }
+  void fill(const Array& to, float x) const { std::fill_n(to.data, to.size(), x); }
+  void copy(const Array& to, const Array& from) const { std::copy_n(from.data, from.size(), to.data); }
+  void add(const Array& to, const Array& a, const Array& b) const {
+    for (std::size_t i = 0, n = to.size(); i < n; ++i) to.data[i] = a.data[i] + b.data[i];
+  }
+  void sum_to_shape(const Array& to, const Array& from) const { cpu::sum_to_shape(from.data, *from.shape, to); }
+  void gather(const Array& to, const Array& from, const Shape& shape, const Strided& view) const {
+    std::size_t i = 0;
+    walk<1>(shape, {view.strides},
+            [&](const std::array<std::int64_t, 1>& at) { to.data[i++] = from.data[view.offset + at[0]]; });
+  }
+  void scatter(const Array& to, const Array& from, const Shape& shape, const Strided& view, bool add) const {
+    std::size_t i = 0;
+    walk<1>(shape, {view.strides}, [&](const std::array<std::int64_t, 1>& at) {
+      float& element = to.data[view.offset + at[0]];
+      element = add ? element + from.data[i] : from.data[i];
+      ++i;
+    });
+  }
+  void input(ValueId id, const Array& to) const { std::copy_n(program_.inputs_[id].data(), to.size(), to.data); }
+  void update(ValueId id, const Array& gradient) const { program_.update(id, gradient); }
+  void run(Kernel kernel, OpArrays& arrays) const { kernel(arrays); }
+  void loss(const Array& loss) const { program_.loss_ = static_cast<double>(loss.data[0]); }
+
+ private:
+  Program& program_;
+  std::byte* const* tensors_;
+};
+
+Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t seed)
+    : recipe_(recipe), model_(recipe.model), seed_(seed), ops_(graph, recipe, seed, find_kernel) {
+  auto missing =
+      ops_.missing_kernels("cpu", "`trainyard simulate` predicts it all the same", [](OpId) { return true; });
+  if (!missing.empty()) throw InputError{std::move(missing)};
+  bytes_.assign(graph.tensor_count(), 0);
+  for (const TensorId tensor : graph.tensors())
+    if (const Shape* shape = ops_.shape(tensor))
+      bytes_[tensor] = static_cast<std::size_t>(elements(*shape)) * sizeof(float);
+  for (const TensorId tensor : graph.tensors())
+    bytes_[tensor] = std::max(bytes_[tensor], static_cast<std::size_t>(graph.bytes(tensor).count));
+  for (const OpId op : graph.ops()) {  // what is kept for a gradient may count its elements in those of the values
+    const OpRecipe& how = recipe.ops[op];
+    if (how.kind != OpRecipe::Kind::forward) continue;
+    const std::int64_t element = bytes_per_element(model_.values[model_.nodes[how.node].outputs[0]].type);
+    for (const TensorId extra : how.extras)
+      if (element < 4) bytes_[extra] *= static_cast<std::size_t>(4 / std::max<std::int64_t>(1, element));
+  }
+  const std::size_t values = model_.values.size();
+  held_.assign(values, {});
+  inputs_.assign(values, {});
+  momentum_.assign(values, {});
+  updated_.assign(values, {});
+  variance_.assign(values, {});
+  steps_.assign(values, 0);
+  reset();
+}
+
+void Program::run(OpId op, std::byte* const* tensors) {
+  Scratch::reset();
+  Device device{*this, tensors};
+  ops_.run(op, device);
+}
+
+void Program::update(ValueId id, const Array& gradient) {
+  // Ops of this step may still read the weights, whatever the order: the new ones come into force at its end.
+  std::vector<float>& weights = held_[id];
+  std::vector<float>& next = updated_[id];
+  next.resize(weights.size());
+  const auto n = static_cast<std::int64_t>(weights.size());
+  const auto w = column(weights.data(), n).array();
+  const auto g = column(gradient.data, n).array();
+  auto weight = column(next.data(), n);
+  if (recipe_.optimizer == Optimizer::sgd) {
+    weight.array() = w - kLearningRate * g;
+    return;
+  }
+  auto first = column(momentum_[id].data(), n);
+  if (recipe_.optimizer == Optimizer::momentum) {
+    first.array() = kMomentum * first.array() + g;
+    weight.array() = w - kLearningRate * first.array();
+    return;
+  }
+  auto second = column(variance_[id].data(), n);
+  const AdamCorrection correction{++steps_[id]};
+  first.array() = kFirstDecay * first.array() + (1 - kFirstDecay) * g;
+  second.array() = kSecondDecay * second.array() + (1 - kSecondDecay) * g * g;
+  weight.array() =
+      w - kLearningRate / correction.first * first.array() / ((second.array() / correction.second).sqrt() + kEpsilon);
+}
+
+void Program::end_step() {
+  for (const ValueId id : updated_.ids()) {
+    if (updated_[id].empty()) continue;
+    std::ranges::copy(updated_[id], held_[id].begin());
+    updated_[id].clear();
+  }
+}
+
+std::uint64_t Program::parameter_checksum() const {
+  return kernels::parameter_checksum(model_, [&](ValueId id) -> const std::vector<float>& { return held_[id]; });
+}
+
+}  // namespace trainyard::cpu

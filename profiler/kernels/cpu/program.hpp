@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "profiler/kernels/cpu/arrays.hpp"
+#include "profiler/kernels/step_program.hpp"
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/graph.hpp"
+#include "trainyard/training/recipe.hpp"
+
+namespace trainyard::cpu {
+
+/// A training graph on a CPU: parameters, optimizer state and inputs, and its ops over the memory of tensors.
+class Program {
+ public:
+  /// Throws InputError ("unsupported-op") naming the operators that have no kernel.
+  Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t seed);
+
+  /// Bytes that the tensor takes here: its own, or 4 for each element where that is more.
+  std::size_t tensor_bytes(TensorId tensor) const { return bytes_[tensor]; }
+  /// Runs an op; `tensors` has the memory of each tensor that it reads and writes. Ops that touch one parameter must
+  /// not run at once.
+  void run(OpId op, std::byte* const* tensors);
+
+  /// Call when all ops of a step have run: updated parameters come into force.
+  void end_step();
+
+  /// Parameters, state and inputs as at the start; the same for the same seed.
+  void reset();
+  std::uint64_t parameter_checksum() const;
+  std::vector<float>& held(ValueId value) { return held_[value]; }
+  const std::vector<float>& input(ValueId value) const { return inputs_[value]; }
+  const TrainingRecipe& recipe() const { return recipe_; }
+  /// Loss of the last step; 0 where there is none.
+  double loss() const { return loss_; }
+
+ private:
+  class Device;
+
+  void update(ValueId parameter, const Array& gradient);
+  void fill_held(ValueId id);
+  void fill_input(ValueId id);
+
+  const TrainingRecipe& recipe_;
+  const Model& model_;
+  std::uint64_t seed_;
+  kernels::StepProgram<Array, Kernel> ops_;
+  IdMap<TensorId, std::size_t> bytes_;
+  IdMap<ValueId, std::vector<float>> held_, inputs_, momentum_, variance_, updated_;
+  IdMap<ValueId, std::int64_t> steps_;
+  double loss_ = 0;
+};
+
+}  // namespace trainyard::cpu

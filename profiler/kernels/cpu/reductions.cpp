@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "profiler/kernels/cpu/broadcast.hpp"
+#include "profiler/kernels/cpu/kernel_tables.hpp"
+#include "trainyard/model/op_kind.hpp"
+
+namespace trainyard::cpu {
+namespace {
+
+struct Reduction {
+  Shape in, out;
+
+  explicit Reduction(const OpArrays& c) : in(c.value(c.node.inputs[0]).shape), out(reduced_shape(c)) {}
+  /// f(element of the input, element of the result).
+  template <class F>
+  void each(F&& f) const {
+    std::size_t i = 0;
+    walk<1>(in, {broadcast_strides(out, in)},
+            [&](const std::array<std::int64_t, 1>& at) { f(i++, static_cast<std::size_t>(at[0])); });
+  }
+  float count() const {
+    return static_cast<float>(elements(in)) / static_cast<float>(std::max<std::int64_t>(1, elements(out)));
+  }
+};
+
+enum class How { sum, mean, max, min, product, squares, log_sum, log_sum_exp, l1, l2 };
+
+template <How Kind>
+void reduce(OpArrays& c) {
+  const Reduction r{c};
+  const float* x = c.in[0].data;
+  float* y = c.out[0].data;
+  const std::size_t n = c.out[0].size();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::fill(y, y + n,
+            Kind == How::max       ? -kInfinity
+            : Kind == How::min     ? kInfinity
+            : Kind == How::product ? 1.0F
+                                   : 0.0F);
+  r.each([&](std::size_t i, std::size_t o) {
+    if constexpr (Kind == How::max)
+      y[o] = std::max(y[o], x[i]);
+    else if constexpr (Kind == How::min)
+      y[o] = std::min(y[o], x[i]);
+    else if constexpr (Kind == How::product)
+      y[o] *= x[i];
+    else if constexpr (Kind == How::squares || Kind == How::l2)
+      y[o] += x[i] * x[i];
+    else if constexpr (Kind == How::log_sum_exp)
+      y[o] += std::exp(x[i]);
+    else if constexpr (Kind == How::l1)
+      y[o] += std::fabs(x[i]);
+    else
+      y[o] += x[i];
+  });
+  for (std::size_t o = 0; o < n; ++o) {
+    if constexpr (Kind == How::mean) y[o] /= r.count();
+    if constexpr (Kind == How::log_sum || Kind == How::log_sum_exp) y[o] = std::log(y[o]);
+    if constexpr (Kind == How::l2) y[o] = std::sqrt(y[o]);
+  }
+}
+
+template <How Kind>
+void reduce_backward(OpArrays& c) {
+  const Reduction r{c};
+  const float* dy = c.dy[0].data;
+  float* dx = c.dx[0].data;
+  const float* x = c.input(0).data;
+  const auto results = static_cast<std::size_t>(elements(r.out));
+  if constexpr (Kind == How::sum || Kind == How::mean) {
+    const float scale = Kind == How::mean ? 1 / r.count() : 1;
+    r.each([&](std::size_t i, std::size_t o) { dx[i] = dy[o] * scale; });
+  } else if constexpr (Kind == How::max || Kind == How::min) {  // to the first that is the result
+    const float* y = c.out[0].data;
+    std::vector<bool> given(results, false);
+    r.each([&](std::size_t i, std::size_t o) {
+      const bool here = !given[o] && x[i] == y[o];
+      dx[i] = here ? dy[o] : 0;
+      if (here) given[o] = true;
+    });
+  } else {
+    std::vector<float> sum(results, Kind == How::product ? 1.0F : 0.0F);
+    r.each([&](std::size_t i, std::size_t o) {
+      if constexpr (Kind == How::product)
+        sum[o] *= x[i];
+      else if constexpr (Kind == How::log_sum_exp)
+        sum[o] += std::exp(x[i]);
+      else if constexpr (Kind == How::l2)
+        sum[o] += x[i] * x[i];
+      else
+        sum[o] += x[i];
+    });
+    r.each([&](std::size_t i, std::size_t o) {
+      if constexpr (Kind == How::product)
+        dx[i] = dy[o] * sum[o] / x[i];
+      else if constexpr (Kind == How::squares)
+        dx[i] = dy[o] * 2 * x[i];
+      else if constexpr (Kind == How::log_sum_exp)
+        dx[i] = dy[o] * std::exp(x[i]) / sum[o];
+      else if constexpr (Kind == How::log_sum)
+        dx[i] = dy[o] / sum[o];
+      else if constexpr (Kind == How::l1)
+        dx[i] = x[i] > 0 ? dy[o] : x[i] < 0 ? -dy[o] : 0;
+      else
+        dx[i] = dy[o] * x[i] / std::sqrt(sum[o]);
+    });
+  }
+}
+
+template <bool Largest>
+void arg(OpArrays& c) {
+  const Lines lines = lines_along_axis(c, 0);
+  lines.each([&](std::size_t number, std::size_t first) {
+    const float* line = c.in[0].data + first;
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < lines.length; ++i)
+      if (Largest ? line[i * lines.step] > line[best * lines.step] : line[i * lines.step] < line[best * lines.step])
+        best = i;
+    c.out[0].data[number] = static_cast<float>(best);
+  });
+}
+
+/// Sums up to each element along an axis, in either direction, with it or without.
+void sums(const OpArrays& c, const float* from, float* to, const Shape& shape, bool backwards) {
+  const ValueId id = input_at(c.node, 1);
+  const std::int64_t given = id.is_none() || c.value(id).integers.empty() ? 0 : c.value(id).integers[0];
+  const Lines lines{shape, axis_at(given, shape.size())};
+  const bool exclusive = c.node.integer("exclusive", 0) != 0;
+  lines.each([&](std::size_t, std::size_t first) {
+    float sum = 0;
+    for (std::size_t k = 0; k < lines.length; ++k) {
+      const std::size_t i = first + (backwards ? lines.length - 1 - k : k) * lines.step;
+      const float x = from[i];
+      to[i] = exclusive ? sum : sum + x;
+      sum += x;
+    }
+  });
+}
+void cumulative(OpArrays& c) {
+  sums(c, c.in[0].data, c.out[0].data, *c.out[0].shape, c.node.integer("reverse", 0) != 0);
+}
+void cumulative_backward(OpArrays& c) {
+  sums(c, c.dy[0].data, c.dx[0].data, *c.dx[0].shape, c.node.integer("reverse", 0) == 0);
+}
+
+constexpr OpKernels kReductions[] = {
+    {"ReduceSum", reduce<How::sum>, reduce_backward<How::sum>},
+    {"ReduceMean", reduce<How::mean>, reduce_backward<How::mean>},
+    {"ReduceMax", reduce<How::max>, reduce_backward<How::max>},
+    {"ReduceMin", reduce<How::min>, reduce_backward<How::min>},
+    {"ReduceProd", reduce<How::product>, reduce_backward<How::product>},
+    {"ReduceSumSquare", reduce<How::squares>, reduce_backward<How::squares>},
+    {"ReduceLogSum", reduce<How::log_sum>, reduce_backward<How::log_sum>},
+    {"ReduceLogSumExp", reduce<How::log_sum_exp>, reduce_backward<How::log_sum_exp>},
+    {"ReduceL1", reduce<How::l1>, reduce_backward<How::l1>},
+    {"ReduceL2", reduce<How::l2>, reduce_backward<How::l2>},
+    {"ArgMax", arg<true>, nullptr},
+    {"ArgMin", arg<false>, nullptr},
+    {"CumSum", cumulative, cumulative_backward},
+};
+
+}  // namespace
+
+std::span<const OpKernels> reduction_kernels() { return kReductions; }
+
+}  // namespace trainyard::cpu

@@ -1,0 +1,106 @@
+#include "profiler/kernels/cuda/dnn_convolution.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace trainyard::cuda {
+
+std::unique_ptr<DnnConvolution> DnnConvolution::make(const Tables& tables, Workspace workspace) {
+  if (!tables.dnn.cudnnConvolutionBackwardFilter) return nullptr;  // the last one that is looked up
+  std::unique_ptr<DnnConvolution> made{new DnnConvolution(tables, std::move(workspace))};
+  void* handle = nullptr;
+  made->check(tables.dnn.cudnnCreate(&handle), "cudnnCreate");
+  made->handle_ = Owned{handle, {tables.dnn.cudnnDestroy}};
+  return made;
+}
+
+void DnnConvolution::check(Status status, const char* call) const {
+  if (status != 0) throw CudaError{call, status, tables_.dnn.cudnnGetErrorString(status)};
+}
+
+void DnnConvolution::use(Stream stream) { check(tables_.dnn.cudnnSetStream(handle_.get(), stream), "cudnnSetStream"); }
+
+DnnConvolution::Prepared& DnnConvolution::prepared(const ImageConvolution& s) {
+  const auto [entry, added] = prepared_.try_emplace(s);
+  Prepared& made = entry->second;
+  if (!added && made.convolution) return made;
+  const Dnn& dnn = tables_.dnn;
+  const int type = s.short_ones ? kDnnShort : kDnnFloat;
+  const auto create = [&](Owned& to, Status (*call)(void**), Status (*destroy)(void*), const char* name) {
+    void* descriptor = nullptr;
+    check(call(&descriptor), name);
+    to = Owned{descriptor, {destroy}};
+  };
+  for (Owned* tensor : {&made.x, &made.y})
+    create(*tensor, dnn.cudnnCreateTensorDescriptor, dnn.cudnnDestroyTensorDescriptor, "cudnnCreateTensorDescriptor");
+  create(made.w, dnn.cudnnCreateFilterDescriptor, dnn.cudnnDestroyFilterDescriptor, "cudnnCreateFilterDescriptor");
+  create(made.convolution, dnn.cudnnCreateConvolutionDescriptor, dnn.cudnnDestroyConvolutionDescriptor,
+         "cudnnCreateConvolutionDescriptor");
+  check(dnn.cudnnSetTensor4dDescriptor(made.x.get(), kDnnChannelsFirst, type, s.n, s.c, s.h, s.w),
+        "cudnnSetTensor4dDescriptor");
+  check(dnn.cudnnSetTensor4dDescriptor(made.y.get(), kDnnChannelsFirst, type, s.n, s.k, s.out_h, s.out_w),
+        "cudnnSetTensor4dDescriptor");
+  check(dnn.cudnnSetFilter4dDescriptor(made.w.get(), type, kDnnChannelsFirst, s.k, s.c / s.groups, s.r, s.s),
+        "cudnnSetFilter4dDescriptor");
+  check(dnn.cudnnSetConvolution2dDescriptor(made.convolution.get(), s.pad_h, s.pad_w, s.stride_h, s.stride_w,
+                                            s.dilation_h, s.dilation_w, kDnnCrossCorrelation, kDnnFloat),
+        "cudnnSetConvolution2dDescriptor");
+  check(dnn.cudnnSetConvolutionGroupCount(made.convolution.get(), s.groups), "cudnnSetConvolutionGroupCount");
+  check(dnn.cudnnSetConvolutionMathType(made.convolution.get(), s.short_ones ? kDnnTensorMath : kDnnFloatMath),
+        "cudnnSetConvolutionMathType");
+  return made;
+}
+
+bool DnnConvolution::run(Pass pass, const ImageConvolution& shape, const void* a, const void* b, void* result) {
+  if (!shape.symmetric()) return false;
+  const Dnn& dnn = tables_.dnn;
+  Prepared& made = prepared(shape);
+  void *first = made.x.get(), *second = made.w.get(), *third = made.y.get();
+  auto choose = dnn.cudnnGetConvolutionForwardAlgorithm_v7;
+  auto convolve = dnn.cudnnConvolutionForward;
+  if (pass == Pass::data) {
+    first = made.w.get(), second = made.y.get(), third = made.x.get();
+    choose = dnn.cudnnGetConvolutionBackwardDataAlgorithm_v7;
+    convolve = dnn.cudnnConvolutionBackwardData;
+  } else if (pass == Pass::filter) {
+    second = made.y.get(), third = made.w.get();
+    choose = dnn.cudnnGetConvolutionBackwardFilterAlgorithm_v7;
+    convolve = dnn.cudnnConvolutionBackwardFilter;
+  }
+  Prepared::Choice& choice = made.choices[static_cast<int>(pass)];
+  if (!choice.known) {
+    std::array<DnnAlgorithm, 16> algorithms{};  // by expected speed
+    int count = 0;
+    check(choose(handle_.get(), first, second, made.convolution.get(), third, static_cast<int>(algorithms.size()),
+                 &count, algorithms.data()),
+          "cudnnGetConvolutionAlgorithm_v7");
+    const auto end = algorithms.begin() + count;
+    const auto best = std::find_if(algorithms.begin(), end, [](const DnnAlgorithm& each) {
+      return each.status == 0 && each.determinism == kDnnDeterministic;
+    });
+    choice.known = true;
+    choice.any = best != end;
+    if (choice.any) choice.algorithm = best->algorithm, choice.workspace = best->memory;
+  }
+  if (!choice.any) return false;
+  const float one = 1, zero = 0;
+  void* const workspace = choice.workspace > 0 ? workspace_(choice.workspace) : nullptr;
+  check(convolve(handle_.get(), &one, first, a, second, b, made.convolution.get(), choice.algorithm, workspace,
+                 choice.workspace, &zero, third, result),
+        pass == Pass::forward ? "cudnnConvolutionForward"
+        : pass == Pass::data  ? "cudnnConvolutionBackwardData"
+                              : "cudnnConvolutionBackwardFilter");
+  return true;
+}
+
+bool DnnConvolution::forward(const ImageConvolution& shape, const void* x, const void* w, void* y) {
+  return run(Pass::forward, shape, x, w, y);
+}
+bool DnnConvolution::data_gradient(const ImageConvolution& shape, const void* w, const void* dy, void* dx) {
+  return run(Pass::data, shape, w, dy, dx);
+}
+bool DnnConvolution::filter_gradient(const ImageConvolution& shape, const void* x, const void* dy, void* dw) {
+  return run(Pass::filter, shape, x, dy, dw);
+}
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "profiler/run/cuda/owned.hpp"
+
+namespace trainyard::cuda {
+
+/// A convolution over images: [n, c, h, w] by [k, c / groups, r, s] to [n, k, out_h, out_w].
+struct ImageConvolution {
+  int n = 0, c = 0, h = 0, w = 0, k = 0, r = 0, s = 0, out_h = 0, out_w = 0;
+  int pad_h = 0, pad_w = 0, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, groups = 1;
+  bool short_ones = false;  // bfloat16, with sums of floats
+
+  friend auto operator<=>(const ImageConvolution&, const ImageConvolution&) = default;
+  /// Whether so much padding on both sides gives this output: cuDNN knows no other.
+  bool symmetric() const {
+    const auto out = [](int in, int pad, int kernel, int dilation, int stride) {
+      return (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
+    };
+    return out(h, pad_h, r, dilation_h, stride_h) == out_h && out(w, pad_w, s, dilation_w, stride_w) == out_w;
+  }
+};
+
+/// Convolutions of 32-bit floats or bfloat16 by cuDNN, in its deterministic algorithms alone: outputs are to be the
+/// same on every placement, bit for bit. Where it has none for a shape, it says so and the caller computes otherwise.
+class DnnConvolution {
+ public:
+  /// Memory for the length of one call.
+  using Workspace = std::function<void*(std::size_t bytes)>;
+
+  /// Null where cuDNN is not there. Throws CudaError.
+  static std::unique_ptr<DnnConvolution> make(const Tables& tables, Workspace workspace);
+  DnnConvolution(DnnConvolution&&) = delete;
+
+  void use(Stream stream);
+  // False: nothing was done.
+  bool forward(const ImageConvolution& shape, const void* x, const void* w, void* y);
+  bool data_gradient(const ImageConvolution& shape, const void* w, const void* dy, void* dx);
+  bool filter_gradient(const ImageConvolution& shape, const void* x, const void* dy, void* dw);
+
+ private:
+  enum class Pass { forward, data, filter };
+  struct Prepared {
+    Owned x, w, y, convolution;  // descriptors
+    struct Choice {
+      bool known = false, any = false;
+      int algorithm = 0;
+      std::size_t workspace = 0;
+    };
+    Choice choices[3];
+  };
+
+  DnnConvolution(const Tables& tables, Workspace workspace) : tables_(tables), workspace_(std::move(workspace)) {}
+  void check(Status status, const char* call) const;
+  Prepared& prepared(const ImageConvolution& shape);
+  bool run(Pass pass, const ImageConvolution& shape, const void* a, const void* b, void* result);
+
+  const Tables& tables_;
+  Workspace workspace_;
+  Owned handle_;
+  std::map<ImageConvolution, Prepared> prepared_;
+};
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,157 @@
+#include "profiler/kernels/cuda/gpu.hpp"
+
+#include <algorithm>
+
+#include "profiler/kernels/cuda/kernels.hpp"
+#include "profiler/kernels/strides.hpp"
+#include "trainyard/core/error.hpp"
+
+namespace trainyard::cuda {
+
+Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
+                     const std::vector<std::int64_t>& c) {
+  if (shape.size() > 8)
+    throw InputError(
+        Finding{.code = "unsupported-op", .message = "the cuda backend has arrays of at most 8 dimensions"});
+  Strides strides;
+  strides.rank = shape.size();
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    strides.size[i] = static_cast<std::uint64_t>(shape[i]);
+    strides.a[i] = i < a.size() ? a[i] : 0;
+    strides.b[i] = i < b.size() ? b[i] : 0;
+    strides.c[i] = i < c.size() ? c[i] : 0;
+  }
+  return strides;
+}
+
+Gpu::Gpu(const Tables& tables, int gpu) : tables_(tables), gpu_(gpu) {
+  if (!tables.blas.cublasCreate_v2) throw MissingError("cuBLAS is not there", "install the CUDA 13 toolkit");
+  void* const module = load_kernels(tables, gpu);
+  for (const char* name : kernel_names())
+    check(tables.driver.cuModuleGetFunction(&functions_[name], module, name), "cuModuleGetFunction");
+  void* blas = nullptr;
+  check(tables.blas.cublasCreate_v2(&blas), "cublasCreate");
+  blas_ = Owned{blas, {tables.blas.cublasDestroy_v2}};
+  own_ = make_stream(tables.runtime);
+  stream_ = own_.get();
+  dnn_ = DnnConvolution::make(
+      tables, [this](std::size_t bytes) { return static_cast<void*>(scratch((bytes + 3) / sizeof(float))); });
+}
+
+Gpu::~Gpu() { tables_.runtime.cudaSetDevice(gpu_); }
+
+void Gpu::check(Status status, const char* call) const { cuda::check(tables_.runtime, status, call); }
+
+void Gpu::begin(Stream stream) {
+  if (stream != stream_) {
+    check(tables_.blas.cublasSetStream_v2(blas_.get(), stream), "cublasSetStream");
+    if (dnn_) dnn_->use(stream);
+  }
+  stream_ = stream;
+  used_ = 0;
+}
+
+void Gpu::launch(const char* kernel, std::uint64_t blocks, void** arguments) {
+  constexpr unsigned kThreads = 256;
+  const auto grid = static_cast<unsigned>(std::min<std::uint64_t>(blocks, 0x7fffffff));
+  check(tables_.driver.cuLaunchKernel(functions_.at(kernel), grid, 1, 1, kThreads, 1, 1,
+                                      kThreads * static_cast<unsigned>(sizeof(float)), stream_, arguments, nullptr),
+        kernel);
+}
+
+void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, Reals a,
+                   Reals b, float beta, Reals c) {
+  if (m == 0 || n == 0) return;
+  const auto small = [](std::int64_t x) { return static_cast<int>(x); };
+  // cuBLAS counts columns first: it sees the transposes, and (A B)^T is B^T A^T.
+  const int ld_b = small(turn_b ? k : n), ld_a = small(turn_a ? m : k);
+  if (!a.is_short && !b.is_short && !c.is_short) {
+    check(tables_.blas.cublasSgemm_v2(blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m), small(k), &alpha,
+                                      b.floats(), ld_b, a.floats(), ld_a, &beta, c.floats(), small(n)),
+          "cublasSgemm");
+    return;
+  }
+  // Both of one type; a product of floats goes to floats.
+  const auto shortened = [&](Reals& x, std::int64_t count) {
+    const Reals to = scratch(static_cast<std::size_t>(count), Reals{nullptr, true});
+    scale_add(to, x, 1, 0, static_cast<std::size_t>(count));
+    x = to;
+  };
+  if (!a.is_short) shortened(a, m * k);
+  if (!b.is_short) shortened(b, k * n);
+  const auto type = [](const Reals& x) { return x.is_short ? kBlasShort : kBlasFloat; };
+  check(tables_.blas.cublasGemmEx(blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m), small(k), &alpha,
+                                  b.at, type(b), ld_b, a.at, type(a), ld_a, &beta, c.at, type(c), small(n),
+                                  kBlasFloatSums, kBlasDefault),
+        "cublasGemmEx");
+}
+
+float* Gpu::scratch(std::size_t floats) {
+  if (used_ == blocks_.size()) blocks_.emplace_back();
+  Block& block = blocks_[used_++];
+  if (block.floats < floats) {  // in the first steps alone: frees wait for what runs
+    if (block.data) check(tables_.runtime.cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    block = {};
+    block = {allocate(floats), floats};
+  }
+  return static_cast<float*>(block.data.get());
+}
+
+float* Gpu::keep(std::size_t floats) {
+  check(tables_.runtime.cudaSetDevice(gpu_), "cudaSetDevice");
+  kept_.push_back(allocate(std::max<std::size_t>(1, floats)));
+  return static_cast<float*>(kept_.back().get());
+}
+
+Owned Gpu::allocate(std::size_t floats) const {
+  try {
+    return device_memory(tables_.runtime, floats * sizeof(float));
+  } catch (const CudaError& error) {
+    if (error.status() != kOutOfMemory) throw;
+    throw MissingError("GPU " + std::to_string(gpu_) + " has too little memory left", "run a smaller batch");
+  }
+}
+
+void Gpu::sum_to_shape(const Reals& from, const Shape& large, const Array& to) {
+  if (*to.shape == large) return scale_add(to.data, from, 1.0F, 0.0F, to.size());
+  // Kept dimensions step through both; the others are summed over.
+  const std::vector<std::int64_t> small = broadcast_strides(*to.shape, large);
+  Shape kept, over;
+  std::vector<std::int64_t> kept_strides, over_strides;
+  std::int64_t step = 1;
+  for (std::size_t i = large.size(); i-- > 0;) {
+    const bool is_kept = small[i] != 0;
+    (is_kept ? kept : over).insert((is_kept ? kept : over).begin(), large[i]);
+    (is_kept ? kept_strides : over_strides).insert((is_kept ? kept_strides : over_strides).begin(), step);
+    step *= large[i];
+  }
+  each("reduce", to.size(), to.data, from, strides_over(kept, kept_strides), strides_over(over, over_strides),
+       static_cast<std::uint64_t>(elements(over)), std::uint64_t{0});
+}
+
+void Gpu::gather(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,
+                 std::int64_t offset) {
+  each("gather_strided", static_cast<std::uint64_t>(elements(shape)), to, from, strides_over(shape, strides), offset);
+}
+
+void Gpu::scatter(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,
+                  std::int64_t offset, float keep) {
+  each("scatter_strided", static_cast<std::uint64_t>(elements(shape)), to, from, strides_over(shape, strides), offset,
+       keep);
+}
+
+void Gpu::copy_in(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  check(tables_.runtime.cudaSetDevice(gpu_), "cudaSetDevice");
+  check(tables_.runtime.cudaMemcpyAsync(to, from, bytes, host_to_device, own_.get()), "cudaMemcpyAsync");
+  check(tables_.runtime.cudaStreamSynchronize(own_.get()), "cudaStreamSynchronize");
+}
+
+void Gpu::copy_out(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  check(tables_.runtime.cudaSetDevice(gpu_), "cudaSetDevice");
+  check(tables_.runtime.cudaMemcpyAsync(to, from, bytes, device_to_host, own_.get()), "cudaMemcpyAsync");
+  check(tables_.runtime.cudaStreamSynchronize(own_.get()), "cudaStreamSynchronize");
+}
+
+}  // namespace trainyard::cuda

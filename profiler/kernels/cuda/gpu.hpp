@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "profiler/kernels/arrays.hpp"
+#include "profiler/kernels/cuda/dnn_convolution.hpp"
+#include "profiler/run/cuda/owned.hpp"
+
+namespace trainyard::cuda {
+
+using namespace kernels;
+
+/// Numbers in a GPU's memory: of 32 bits, or bfloat16. As the kernels take them (In, Out).
+struct Reals {
+  void* at = nullptr;
+  std::uint64_t is_short = 0;
+
+  Reals() = default;
+  Reals(float* whole) : at(whole) {}  // NOLINT: such a pointer is such an array
+  Reals(void* where, bool short_ones) : at(where), is_short(short_ones ? 1 : 0) {}
+  explicit operator bool() const { return at != nullptr; }
+  std::size_t width() const { return is_short ? 2 : sizeof(float); }
+  float* floats() const { return static_cast<float*>(at); }  // of 32 bits
+  friend Reals operator+(const Reals& from, std::int64_t elements) {
+    return {static_cast<std::byte*>(from.at) + elements * static_cast<std::int64_t>(from.width()), from.is_short != 0};
+  }
+};
+using Array = ArrayOf<Reals>;
+using OpArrays = OpArraysOf<Array>;
+
+/// Strides of up to three operands over the elements of an array, as the kernels take them.
+struct Strides {
+  std::uint64_t rank = 0;
+  std::uint64_t size[8] = {};
+  std::int64_t a[8] = {}, b[8] = {}, c[8] = {};
+};
+/// Throws InputError ("unsupported-op") beyond 8 dimensions.
+Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b = {},
+                     const std::vector<std::int64_t>& c = {});
+
+/// A device ready to launch ops: the kernels, a cuBLAS handle, and memory for arrays that live as long as one
+/// op. All work of a device goes to one stream, so that the memory of one op is free for the next one without waiting.
+class Gpu {
+ public:
+  /// Compiles the kernels for the GPU. Throws MissingError without NVRTC or cuBLAS, CudaError.
+  Gpu(const Tables& tables, int gpu);
+  ~Gpu();
+  Gpu(Gpu&&) = delete;
+
+  /// The next op, on this stream.
+  void begin(Stream stream);
+
+  /// One of the kernels that loop over `count` elements; the count goes last.
+  template <class... Arguments>
+  void each(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
+    if (count > 0) start(kernel, (count + 255) / 256, as_argument(arguments)..., count);
+  }
+  /// One whose count is among its arguments.
+  template <class... Arguments>
+  void channels(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
+    if (count > 0) start(kernel, (count + 255) / 256, as_argument(arguments)...);
+  }
+  /// One of the kernels with a block for each row.
+  template <class... Arguments>
+  void rows(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
+    if (count > 0) start(kernel, count, as_argument(arguments)...);
+  }
+
+  /// c = alpha a b + beta c, row-major, [m, k] [k, n], each transposed first where asked for.
+  /// Sums of bfloat16 are 32-bit floats; where only one of a and b is bfloat16, the other is rounded to it first.
+  void multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, Reals a, Reals b,
+                float beta, Reals c);
+
+  /// cuDNN's convolutions, on this op's stream; null where cuDNN is not there.
+  DnnConvolution* dnn() { return dnn_.get(); }
+
+  float* scratch(std::size_t floats);
+  /// `count` elements of the type of `like`.
+  Reals scratch(std::size_t count, const Reals& like) {
+    return {scratch(like.is_short ? (count + 1) / 2 : count), like.is_short != 0};
+  }
+  void fill(const Reals& to, float value, std::size_t count) { each("fill", count, to, value); }
+  /// y = alpha x + beta y.
+  void scale_add(const Reals& y, const Reals& x, float alpha, float beta, std::size_t count) {
+    each("scale_add", count, y, x, alpha, beta);
+  }
+  /// Sums what `to` was broadcast to.
+  void sum_to_shape(const Reals& from, const Shape& large, const Array& to);
+  /// Elements of `from` over `shape` at these strides.
+  void gather(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,
+              std::int64_t offset);
+  /// Elements of `from` to these places in `to`, in place of what is there (keep 0) or added to it (keep 1).
+  void scatter(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,
+               std::int64_t offset, float keep);
+
+  void copy_in(void* to, const void* from, std::size_t bytes);   // from the host
+  void copy_out(void* to, const void* from, std::size_t bytes);  // to the host; waits
+  /// Memory that stays until the end.
+  float* keep(std::size_t floats);
+  Reals keep(std::size_t count, bool short_ones) { return {keep(short_ones ? (count + 1) / 2 : count), short_ones}; }
+
+ private:
+  static Reals as_argument(float* x) { return x; }
+  static Reals as_argument(const float* x) { return const_cast<float*>(x); }
+  template <class Argument>
+  static const Argument& as_argument(const Argument& x) {
+    return x;
+  }
+  template <class... Arguments>
+  void start(const char* kernel, std::uint64_t blocks, const Arguments&... arguments) {
+    void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
+    launch(kernel, blocks, list);
+  }
+  Owned allocate(std::size_t floats) const;
+  void launch(const char* kernel, std::uint64_t blocks, void** arguments);
+  void check(Status status, const char* call) const;
+
+  struct Block {
+    Owned data;
+    std::size_t floats = 0;
+  };
+  const Tables& tables_;
+  int gpu_;
+  std::map<std::string, void*> functions_;
+  std::vector<Owned> kept_;
+  std::vector<Block> blocks_;
+  std::size_t used_ = 0;
+  Owned blas_;
+  std::unique_ptr<DnnConvolution> dnn_;
+  Owned own_;                // this object's stream
+  Stream stream_ = nullptr;  // of the op that runs
+};
+
+}  // namespace trainyard::cuda

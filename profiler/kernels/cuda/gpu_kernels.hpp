@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "profiler/kernels/cuda/gpu.hpp"
+
+namespace trainyard::cuda {
+
+using GpuKernel = void (*)(OpArrays&, Gpu&);
+
+/// Kernels of one operator on a GPU: as cpu::OpKernels, on arrays in the GPU's memory.
+struct GpuOp {
+  std::string_view type;
+  GpuKernel forward = nullptr, backward = nullptr;
+};
+
+/// Null where the operator has none.
+const GpuOp* find_gpu_op(std::string_view type);
+
+/// A whole number as the kernels take it.
+inline std::uint64_t whole(std::int64_t x) { return static_cast<std::uint64_t>(x); }
+
+// One table per family.
+std::span<const GpuOp> elementwise_gpu_ops();
+std::span<const GpuOp> product_gpu_ops();  // products, convolutions, pools, LSTM
+std::span<const GpuOp> row_gpu_ops();      // softmax, losses, normalization, reductions, lookups
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,163 @@
+#include <algorithm>
+
+#include "profiler/kernels/cuda/gpu_kernels.hpp"
+#include "profiler/kernels/normalization.hpp"
+#include "profiler/kernels/strides.hpp"
+#include "trainyard/model/op_kind.hpp"
+
+namespace trainyard::cuda {
+namespace {
+
+std::uint64_t logs(const OpArrays& c) { return c.node.type == "LogSoftmax" ? 1 : 0; }
+
+void softmax(OpArrays& c, Gpu& gpu) {
+  const Lines l = lines_along_axis(c, -1);
+  gpu.rows("softmax", l.count(), c.out[0].data, c.in[0].data, l.length, l.step, logs(c));
+}
+void softmax_d(OpArrays& c, Gpu& gpu) {
+  const Lines l = lines_along_axis(c, -1);
+  gpu.rows("softmax_d", l.count(), c.dx[0].data, c.dy[0].data, c.out[0].data, l.length, l.step, logs(c));
+}
+
+/// Lines of classes, and how losses are joined: as on the CPU.
+struct Loss {
+  Lines lines;
+  std::string reduction;
+
+  explicit Loss(const OpArrays& c) : lines(class_lines(c)), reduction(c.node.text("reduction", "mean")) {}
+  bool each() const { return reduction != "mean" && reduction != "sum"; }
+  float share() const { return reduction == "mean" ? 1 / static_cast<float>(lines.count()) : 1.0F; }
+};
+
+void cross_entropy(OpArrays& c, Gpu& gpu) {
+  const Loss loss{c};
+  float* log = c.kept() ? c.kept() : gpu.scratch(c.in[0].size());  // 32 bits, as the graph has them
+  gpu.rows("softmax", loss.lines.count(), log, c.in[0].data, loss.lines.length, loss.lines.step, std::uint64_t{1});
+  if (c.out.size() > 1 && c.out[1]) gpu.scale_add(c.out[1].data, log, 1, 0, c.out[1].size());
+  const Reals lines = loss.each() ? c.out[0].data : Reals{gpu.scratch(loss.lines.count())};
+  gpu.each("pick_labels", loss.lines.count(), lines, log, c.in[1].data, loss.lines.length, loss.lines.step);
+  if (loss.each()) return;
+  const Shape many{static_cast<std::int64_t>(loss.lines.count())}, one{1};
+  gpu.sum_to_shape(lines, many, {c.out[0].data, &one});
+  if (loss.share() != 1) gpu.scale_add(c.out[0].data, c.out[0].data, loss.share(), 0, 1);
+}
+void cross_entropy_d(OpArrays& c, Gpu& gpu) {
+  const Loss loss{c};
+  gpu.each("cross_entropy_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, c.kept(), c.in[1].data, loss.lines.length,
+           loss.lines.step, loss.share(), std::uint64_t{loss.each() ? 1U : 0U});
+}
+
+void normalize(OpArrays& c, Gpu& gpu) {
+  const Sets s{c};
+  const bool given = fixed_statistics(c.model, c.node);
+  gpu.rows("normalize", s.sets, c.out[0].data, c.kept(), c.in[0].data, c.input(1).data, c.input(2).data,
+           given ? c.in[3].data : Reals{}, given ? c.in[4].data : Reals{}, s, epsilon(c.node),
+           std::uint64_t{centred(c.node)});
+}
+void normalize_d(OpArrays& c, Gpu& gpu) {
+  const Sets s{c};
+  const bool given = fixed_statistics(c.model, c.node);
+  const Reals mean = given ? c.in[3].data : Reals{}, variance = given ? c.in[4].data : Reals{};
+  float* stats = c.kept();
+  const bool stored = stats && (c.node.type == "BatchNormalization" || c.node.type == "LayerNormalization");
+  if (!given && !stored) {  // they are found again
+    stats = gpu.scratch(2 * s.sets);
+    float* ignored = gpu.scratch(c.in[0].size());
+    const Reals none;
+    gpu.rows("normalize", s.sets, ignored, stats, c.in[0].data, none, none, none, none, s, epsilon(c.node),
+             std::uint64_t{centred(c.node)});
+  }
+  Reals x = c.input(0).data;
+  if (!x && c.wants(0)) {  // statistics that are given: x plays no part in its own gradient
+    float* zero = gpu.scratch(c.dx[0].size());
+    gpu.fill(zero, 0, c.dx[0].size());
+    x = zero;
+  }
+  if (c.wants(0))
+    gpu.rows("normalize_d", s.sets, c.dx[0].data, c.dy[0].data, x, c.input(1).data, stats, mean, variance, s,
+             epsilon(c.node), std::uint64_t{centred(c.node)});
+  if (!c.wants(1) && !c.wants(2)) return;
+  if (!x) {
+    float* zero = gpu.scratch(c.dy[0].size());
+    gpu.fill(zero, 0, c.dy[0].size());
+    x = zero;
+  }
+  gpu.channels("normalize_gain_d", s.channels, c.wants(1) ? c.dx[1].data : Reals{}, c.wants(2) ? c.dx[2].data : Reals{},
+               c.dy[0].data, x, stats, mean, variance, s, epsilon(c.node));
+}
+
+enum Kind : std::uint64_t { sum, mean, largest, smallest, product, squares };
+
+Kind kind_of(const std::string& type) {
+  return type == "ReduceMean" || type == "GlobalAveragePool" ? mean
+         : type == "ReduceMax" || type == "GlobalMaxPool"    ? largest
+         : type == "ReduceMin"                               ? smallest
+         : type == "ReduceSumSquare"                         ? squares
+                                                             : sum;
+}
+
+/// The shape of the result with its reduced dimensions kept as 1.
+Shape kept_shape(const OpArrays& c) {
+  if (!c.node.type.starts_with("Global")) return reduced_shape(c);
+  Shape shape = c.value(c.node.inputs[0]).shape;
+  std::fill(shape.begin() + 2, shape.end(), 1);
+  return shape;
+}
+
+void reduce(OpArrays& c, Gpu& gpu) {
+  const Shape &in = c.value(c.node.inputs[0]).shape, out = kept_shape(c);
+  Shape kept, over;
+  std::vector<std::int64_t> kept_strides, over_strides;
+  std::int64_t step = 1;
+  for (std::size_t i = in.size(); i-- > 0;) {
+    const bool is_over = out[i] == 1;
+    (is_over ? over : kept).insert((is_over ? over : kept).begin(), in[i]);
+    (is_over ? over_strides : kept_strides).insert((is_over ? over_strides : kept_strides).begin(), step);
+    step *= in[i];
+  }
+  gpu.each("reduce", c.out[0].size(), c.out[0].data, c.in[0].data, strides_over(kept, kept_strides),
+           strides_over(over, over_strides), whole(elements(over)), static_cast<std::uint64_t>(kind_of(c.node.type)));
+}
+void reduce_d(OpArrays& c, Gpu& gpu) {
+  const Shape &in = c.value(c.node.inputs[0]).shape, out = kept_shape(c);
+  const auto many = static_cast<float>(elements(in)) / static_cast<float>(std::max<std::int64_t>(1, elements(out)));
+  gpu.each("reduce_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, c.input(0).data, c.out[0].data,
+           strides_over(in, broadcast_strides(in, in), broadcast_strides(out, in)),
+           static_cast<std::uint64_t>(kind_of(c.node.type)), 1 / many);
+}
+
+void gather(OpArrays& c, Gpu& gpu) {
+  const Lines t = lines_along_axis(c, 0);
+  gpu.each("gather", c.out[0].size(), c.out[0].data, c.in[0].data, c.in[1].data, t.length, c.in[1].size(), t.step);
+}
+void gather_d(OpArrays& c, Gpu& gpu) {
+  const Lines t = lines_along_axis(c, 0);
+  gpu.each("gather_d", t.outer * t.step, c.dx[0].data, c.dy[0].data, c.in[1].data, t.length, c.in[1].size(), t.step);
+}
+
+constexpr GpuOp kRows[] = {
+    {"Softmax", softmax, softmax_d},
+    {"LogSoftmax", softmax, softmax_d},
+    {"SoftmaxCrossEntropy", cross_entropy, cross_entropy_d},
+    {"SoftmaxCrossEntropyLoss", cross_entropy, cross_entropy_d},
+    {"BatchNormalization", normalize, normalize_d},
+    {"LayerNormalization", normalize, normalize_d},
+    {"InstanceNormalization", normalize, normalize_d},
+    {"GroupNormalization", normalize, normalize_d},
+    {"RMSNormalization", normalize, normalize_d},
+    {"SimplifiedLayerNormalization", normalize, normalize_d},
+    {"ReduceSum", reduce, reduce_d},
+    {"ReduceMean", reduce, reduce_d},
+    {"ReduceMax", reduce, reduce_d},
+    {"ReduceMin", reduce, reduce_d},
+    {"ReduceSumSquare", reduce, reduce_d},
+    {"GlobalAveragePool", reduce, reduce_d},
+    {"GlobalMaxPool", reduce, reduce_d},
+    {"Gather", gather, gather_d},
+};
+
+}  // namespace
+
+std::span<const GpuOp> row_gpu_ops() { return kRows; }
+
+}  // namespace trainyard::cuda

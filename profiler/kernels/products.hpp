@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "profiler/kernels/arrays.hpp"
+#include "profiler/kernels/strides.hpp"
+
+/// Shapes of matrix products, whatever the device.
+namespace trainyard::kernels {
+
+/// Rows of the last dimension of `shape`.
+inline std::int64_t rows_of(const Shape& shape) {
+  return shape.empty() ? 1 : elements(shape) / std::max<std::int64_t>(1, shape.back());
+}
+
+/// The matrices [m, k] x [k, n] of a MatMul: as NumPy's, the leading dimensions broadcast.
+struct BatchedShape {
+  Shape batch;
+  std::int64_t m, n, k;
+
+  BatchedShape(Shape a, Shape b) {
+    if (a.size() == 1) a.insert(a.begin(), 1);
+    if (b.size() == 1) b.push_back(1);
+    m = a[a.size() - 2], k = a.back(), n = b.back();
+    const Shape left(a.begin(), a.end() - 2), right(b.begin(), b.end() - 2);
+    batch.assign(std::max(left.size(), right.size()), 1);
+    for (const Shape* own : {&left, &right})
+      for (std::size_t i = 0; i < own->size(); ++i)
+        if ((*own)[i] != 1) batch[batch.size() - own->size() + i] = (*own)[i];
+    a_strides_ = broadcast_strides(left, batch), b_strides_ = broadcast_strides(right, batch);
+  }
+  /// f(index in the batch, first element of A's matrix, of B's).
+  template <class F>
+  void each(F&& f) const {
+    std::int64_t i = 0;
+    walk<2>(batch, {a_strides_, b_strides_},
+            [&](const std::array<std::int64_t, 2>& at) { f(i++, at[0] * m * k, at[1] * k * n); });
+  }
+
+ private:
+  std::vector<std::int64_t> a_strides_, b_strides_;  // in matrices
+};
+
+/// LSTM: X [S, B, I], W [D, 4H, I], R [D, 4H, H], b [D, 8H], gates in ONNX's order i, o, f, c; no peepholes, no
+/// clipping, full sequences. Kept for each direction, step, row and unit: i, o, f, c~, c, tanh c, h.
+struct Lstm {
+  std::int64_t steps, batch, inputs, hidden, directions;
+  bool reverse;
+
+  template <class Array>
+  explicit Lstm(const OpArraysOf<Array>& c) {
+    const Shape &x = c.value(c.node.inputs[0]).shape, &r = c.value(c.node.inputs[2]).shape;
+    steps = x[0], batch = x[1], inputs = x[2], directions = r[0], hidden = r[2];
+    reverse = c.node.text("direction", "forward") == "reverse";
+  }
+  std::int64_t cell() const { return batch * hidden; }
+  std::int64_t time(std::int64_t d, std::int64_t step) const { return d == 1 || reverse ? steps - 1 - step : step; }
+  /// Slot `which` of 7 of a direction and a step in the order of the run.
+  template <class Data>
+  Data kept(const Data& all, std::int64_t d, std::int64_t step, std::int64_t which) const {
+    return all + ((d * steps + step) * 7 + which) * cell();
+  }
+};
+
+}  // namespace trainyard::kernels

@@ -1,0 +1,55 @@
+#include <array>
+
+#include "profiler/kernels/arrays.hpp"
+#include "trainyard/model/op_kind.hpp"
+
+namespace trainyard::kernels {
+namespace {
+
+std::string recurrent(const Node& node) {
+  if (node.integer("layout", 0) != 0) return "with layout 1";
+  if (!input_at(node, 4).is_none()) return "with sequence lengths";
+  if (node.type == "LSTM" && !input_at(node, 7).is_none()) return "with peepholes";
+  if (node.has_attribute("clip") && node.real("clip", 0) > 0) return "with clipping";
+  if (node.integer("input_forget", 0) != 0) return "with input_forget";
+  const auto given = node.attributes.find("activations");
+  if (given == node.attributes.end()) return "";
+  const auto* names = std::get_if<std::vector<std::string>>(&given->second);
+  if (!names) return "";
+  static constexpr std::array kLstm{"Sigmoid", "Tanh", "Tanh"}, kGru{"Sigmoid", "Tanh", "Sigmoid"};
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    const std::string& name = (*names)[i];
+    const bool known = node.type == "RNN"    ? (name == "Tanh" || name == "Relu") && name == names->front()
+                       : node.type == "LSTM" ? name == kLstm[i % 3]
+                                             : name == kGru[i % 2];
+    if (!known) return "with the activation " + name;
+  }
+  return "";
+}
+
+std::string resize(const Node& node) {
+  if (node.integer("antialias", 0) != 0) return "with antialias";
+  if (node.integer("exclude_outside", 0) != 0) return "with exclude_outside";
+  const std::string place = node.text("coordinate_transformation_mode", "half_pixel");
+  return place == "tf_crop_and_resize" || place == "tf_half_pixel_for_nn"
+             ? "with coordinate_transformation_mode " + place
+             : "";
+}
+
+std::string attention(const Node& node) {
+  for (const std::size_t i : {std::size_t{4}, std::size_t{5}})
+    if (!input_at(node, i).is_none()) return "with past keys";
+  if (node.real("softcap", 0) != 0) return "with softcap";
+  return "";
+}
+
+}  // namespace
+
+std::string why_not(const Node& node) {
+  if (node.type == "LSTM" || node.type == "GRU" || node.type == "RNN") return recurrent(node);
+  if (node.type == "Resize") return resize(node);
+  if (node.type == "Attention") return attention(node);
+  return "";
+}
+
+}  // namespace trainyard::kernels

@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <utility>
+
+#include "profiler/clock.hpp"
+#include "profiler/measure/measure.hpp"
+#include "profiler/measure/op_samples.hpp"
+
+namespace trainyard {
+
+Schedule serial_schedule(const Problem& problem, DeviceId device) {
+  Schedule schedule;
+  schedule.placement = Placement(problem.op_count(), device);
+  schedule.policy = Policy::strict;
+  schedule.order = IdMap<DeviceId, std::vector<OpId>>(problem.device_count());
+  schedule.order[device] = problem.graph().topological_order();
+  return schedule;
+}
+
+void measure_steps(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
+                   const ProfileOptions& options, Profile& profile) {
+  const Graph& graph = problem.graph();
+  const auto run = backend.prepare(problem, workload, schedule);
+  IdMap<OpId, OpSamples> ops(graph.op_count());
+  IdMap<DeviceId, std::int64_t> counts(problem.device_count(), 0);
+  for (const OpId op : graph.ops()) ++counts[schedule.placement[op]];
+  const auto busy_devices = std::count_if(counts.begin(), counts.end(), [](std::int64_t n) { return n > 0; });
+  IdMap<DeviceId, Samples> gaps(problem.device_count());
+  Samples steps;
+  // Where steps take seconds, the first one is warm-up enough.
+  const bool slow = run->step().makespan.count > options.most_ns / (4 * (options.warm + options.measured));
+  const int warm = slow ? 0 : options.warm, measured = slow ? 1 : options.measured;
+  constexpr std::size_t kLeastClean = 6;
+  std::size_t fewest = 0;
+  const std::int64_t until = now_ns() + options.most_ns;
+  for (int round = 0; (round < options.rounds || (fewest < kLeastClean && round < 20 * options.rounds)) &&
+                      (round == 0 || now_ns() < until);
+       ++round) {
+    for (int i = 0; i < warm; ++i) run->step();
+    for (int i = 0; i < measured; ++i) {
+      const StepTrace& trace = run->step();
+      // Time that one op lost to other work says nothing against the others.
+      for (const OpId op : graph.ops()) {
+        const Nanoseconds time = trace.ops[op].end - trace.ops[op].start;
+        ops[op].put(time, trace.lost.empty() ? Nanoseconds{0} : trace.lost[op]);
+      }
+      put(steps, trace.makespan, trace.contaminated);
+      for (const DeviceId device : problem.devices())
+        if (!trace.gaps.empty() && trace.gaps[device].count > 0)
+          put(gaps[device], Nanoseconds{trace.gaps[device].sum.count / trace.gaps[device].count}, "");
+    }
+    fewest = static_cast<std::size_t>(-1);
+    for (const OpSamples& samples : ops) fewest = std::min(fewest, samples.undisturbed());
+  }
+  std::int64_t timed = 0;
+  for (const OpId op : graph.ops()) {
+    if (graph.type(op) == "Input") continue;  // outside of the step, for the simulator
+    ++timed;
+    const DeviceId device = schedule.placement[op];
+    profile.ops.push_back(op_measurement(problem, op, device, MeasureMode::step,
+                                         backend.clock(problem.cluster().device(device)), ops[op]));
+    profile.ops.back().busy_devices = busy_devices;
+  }
+  for (const DeviceId device : problem.devices())
+    if (!gaps[device].kept.empty())
+      profile.overheads.push_back(
+          {.device = problem.cluster().device(device).name, .what = "gap", .samples = std::move(gaps[device])});
+  if (busy_devices == 1)
+    profile.steps.push_back({.graph = graph.name(),
+                             .device = problem.cluster().device(schedule.placement[OpId{0}]).name,
+                             .ops = timed,
+                             .samples = std::move(steps)});
+}
+
+}  // namespace trainyard

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "profiler/backend.hpp"
+#include "profiler/run/cpu/cpu_backend.hpp"
+
+namespace trainyard {
+
+/// A schedule on worker threads; what the backend refuses has been refused.
+std::unique_ptr<PreparedRun> make_cpu_run(const Problem& problem, const Workload& workload, const Schedule& schedule,
+                                          const CpuOptions& options);
+
+}  // namespace trainyard

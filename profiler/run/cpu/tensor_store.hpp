@@ -1,0 +1,105 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <vector>
+
+#include "profiler/run/cpu/memory_pool.hpp"
+#include "profiler/run/recording/action_log.hpp"
+#include "trainyard/graph/graph.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard::cpu {
+
+/// Addresses of tensors on each device of a schedule: in memory of its own where it was made, borrowed from there where
+/// it arrived. Memory is given back when nobody needs it any more.
+class TensorStore {
+ public:
+  /// `log`: what is allocated and freed; may be null.
+  TensorStore(const Graph& graph, const Placement& placement, std::size_t devices, ActionLog* log)
+      : graph_(graph),
+        placement_(placement),
+        devices_(devices),
+        log_(log),
+        slots_(graph.tensor_count() * devices),
+        tables_(devices, std::vector<std::byte*>(graph.tensor_count(), nullptr)) {}
+  TensorStore(const TensorStore&) = delete;
+  ~TensorStore() {
+    for (Slot& slot : slots_)
+      if (slot.owned) pool_.give_back(slot.data, slot.size);
+  }
+
+  void begin_step() {
+    pool_.forget_most();
+    for (const TensorId tensor : graph_.tensors()) {
+      const std::size_t home = home_of(tensor);
+      for (std::size_t d = 0; d < devices_; ++d) slot(tensor, d).users.store(0);
+      for (const OpId consumer : graph_.consumers(tensor))
+        slot(tensor, placement_[consumer].index()).users.fetch_add(1);
+      for (std::size_t d = 0; d < devices_; ++d)
+        if (d != home && slot(tensor, d).users.load() > 0) slot(tensor, home).users.fetch_add(1);
+      slot(tensor, home).users.fetch_add(graph_.kept(tensor) ? 2 : 1);  // its producer; the end of the step
+    }
+  }
+  void end_step() {
+    for (const TensorId tensor : graph_.tensors())
+      if (graph_.kept(tensor)) release(tensor, home_of(tensor));
+  }
+
+  /// Memory of its producer.
+  void take(TensorId tensor, std::size_t d, std::size_t size) {
+    Slot& here = slot(tensor, d);
+    here.size = size;
+    here.data = tables_[d][tensor.index()] = pool_.take(size);
+    here.owned = true;
+    note(Action::Kind::allocate, tensor, d);
+  }
+  /// It arrived.
+  void borrow(TensorId tensor, std::size_t from, std::size_t to) {
+    slot(tensor, to).data = tables_[to][tensor.index()] = slot(tensor, from).data;
+    note(Action::Kind::allocate, tensor, to);
+  }
+  /// One of its users on the device is done.
+  void release(TensorId tensor, std::size_t d) {
+    Slot& here = slot(tensor, d);
+    if (here.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    note(Action::Kind::free, tensor, d);
+    const std::size_t home = home_of(tensor);
+    if (d != home) return release(tensor, home);
+    pool_.give_back(here.data, here.size);
+    here.owned = false;
+  }
+
+  /// Some op of the device still needs it.
+  bool wanted(TensorId tensor, std::size_t d) const {
+    return slots_[tensor.index() * devices_ + d].users.load(std::memory_order_relaxed) > 0;
+  }
+  /// Address of each tensor on the device.
+  std::byte* const* table(std::size_t d) const { return tables_[d].data(); }
+  /// The most that was taken at once in this step.
+  std::size_t most() const { return pool_.most(); }
+
+ private:
+  struct Slot {
+    std::byte* data = nullptr;
+    std::size_t size = 0;
+    bool owned = false;
+    std::atomic<int> users{0};  // ops on the device that still need it, and copies that borrow it
+  };
+
+  std::size_t home_of(TensorId tensor) const { return placement_[graph_.producer(tensor)].index(); }
+  Slot& slot(TensorId tensor, std::size_t d) { return slots_[tensor.index() * devices_ + d]; }
+  void note(Action::Kind kind, TensorId tensor, std::size_t d) {
+    if (log_) log_->add({.kind = kind, .op = OpId::none(), .tensor = tensor, .device = DeviceId{d}});
+  }
+
+  const Graph& graph_;
+  const Placement& placement_;
+  const std::size_t devices_;
+  ActionLog* const log_;
+  MemoryPool pool_;
+  std::vector<Slot> slots_;
+  std::vector<std::vector<std::byte*>> tables_;
+};
+
+}  // namespace trainyard::cpu

@@ -1,0 +1,84 @@
+// Built only where CUDA's headers are installed: api.hpp and activity_records.hpp say the same as they do.
+#include <cublas_v2.h>
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <cupti.h>
+#include <nvrtc.h>
+
+#include <cstddef>
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#define TRAINYARD_HAS_CUDNN 1
+#endif
+
+#include "profiler/run/cuda/activity_records.hpp"
+#include "profiler/run/cuda/api.hpp"
+
+namespace trainyard::cuda {
+
+template <class A, class B>
+constexpr bool same(A ours, B theirs) {
+  return static_cast<long long>(ours) == static_cast<long long>(theirs);
+}
+
+static_assert(sizeof(DeviceResource) == sizeof(CUdevResource));
+static_assert(offsetof(DeviceResource, sm) == offsetof(CUdevResource, sm));
+static_assert(offsetof(DeviceResource, sm.alignment) == offsetof(CUdevResource, sm.smCoscheduledAlignment));
+static_assert(sizeof(DevicePointer) == sizeof(CUdeviceptr));
+static_assert(same(kOutOfMemory, cudaErrorMemoryAllocation) && same(kStubDriver, cudaErrorStubLibrary));
+static_assert(same(kOldDriver, cudaErrorInsufficientDriver) && same(kNoDevice, cudaErrorNoDevice));
+static_assert(same(kPeerAlreadyEnabled, cudaErrorPeerAccessAlreadyEnabled));
+static_assert(same(host_to_device, cudaMemcpyHostToDevice) && same(device_to_device, cudaMemcpyDeviceToDevice));
+static_assert(same(sm_count, cudaDevAttrMultiProcessorCount) && same(l2_bytes, cudaDevAttrL2CacheSize) &&
+              same(copy_engines, cudaDevAttrAsyncEngineCount));
+static_assert(same(kNonBlocking, cudaStreamNonBlocking) && same(kNonBlocking, CU_STREAM_NON_BLOCKING));
+static_assert(same(kNoTiming, cudaEventDisableTiming) && same(kMappedHostMemory, cudaHostAllocMapped));
+static_assert(same(kGreenDefaultStream, CU_GREEN_CTX_DEFAULT_STREAM) && same(kResourceOfSms, CU_DEV_RESOURCE_TYPE_SM));
+static_assert(same(kWaitGreaterOrEqual, CU_STREAM_WAIT_VALUE_GEQ));
+static_assert(same(kWriteInOrder, CU_STREAM_WRITE_VALUE_DEFAULT) && same(host_to_host, cudaMemcpyHostToHost));
+static_assert(same(kRelaxedCapture, cudaStreamCaptureModeRelaxed) && same(kExternalEvent, cudaEventRecordExternal));
+
+using RealKernel = CUpti_ActivityKernel10;
+static_assert(offsetof(KernelRecord, start) == offsetof(RealKernel, start));
+static_assert(offsetof(KernelRecord, device) == offsetof(RealKernel, deviceId));
+static_assert(offsetof(KernelRecord, correlation) == offsetof(RealKernel, correlationId));
+static_assert(offsetof(KernelRecord, name) == offsetof(RealKernel, name));
+static_assert(sizeof(KernelRecord) <= sizeof(RealKernel));
+using RealCopy = CUpti_ActivityMemcpy6;
+static_assert(offsetof(MemcpyRecord, bytes) == offsetof(RealCopy, bytes));
+static_assert(offsetof(MemcpyRecord, correlation) == offsetof(RealCopy, correlationId));
+static_assert(sizeof(MemcpyRecord) <= sizeof(RealCopy));
+using RealPeerCopy = CUpti_ActivityMemcpyPtoP4;
+static_assert(offsetof(PeerCopyRecord, from_device) == offsetof(RealPeerCopy, srcDeviceId));
+static_assert(offsetof(PeerCopyRecord, to_device) == offsetof(RealPeerCopy, dstDeviceId));
+static_assert(offsetof(PeerCopyRecord, correlation) == offsetof(RealPeerCopy, correlationId));
+static_assert(sizeof(PeerCopyRecord) <= sizeof(RealPeerCopy));
+using RealCorrelation = CUpti_ActivityExternalCorrelation;
+static_assert(offsetof(ExternalCorrelationRecord, external_id) == offsetof(RealCorrelation, externalId));
+static_assert(offsetof(ExternalCorrelationRecord, correlation) == offsetof(RealCorrelation, correlationId));
+static_assert(offsetof(OverheadRecord, start) == offsetof(CUpti_ActivityOverhead3, start));
+static_assert(sizeof(OverheadRecord) <= sizeof(CUpti_ActivityOverhead3));
+static_assert(same(kConcurrentKernelRecord, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+static_assert(same(kPeerCopyRecord, CUPTI_ACTIVITY_KIND_MEMCPY2) &&
+              same(kOverheadRecord, CUPTI_ACTIVITY_KIND_OVERHEAD));
+static_assert(same(kExternalCorrelationRecord, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION));
+static_assert(same(kCustomCorrelation, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0));
+static_assert(CUPTI_API_VERSION / 10000 == 13);
+
+static_assert(same(kBlasFloat, CUDA_R_32F) && same(kBlasShort, CUDA_R_16BF));
+static_assert(same(kBlasFloatSums, CUBLAS_COMPUTE_32F) && same(kBlasDefault, CUBLAS_GEMM_DEFAULT));
+
+#ifdef TRAINYARD_HAS_CUDNN
+static_assert(same(kDnnShort, CUDNN_DATA_BFLOAT16) && same(kDnnTensorMath, CUDNN_TENSOR_OP_MATH));
+static_assert(CUDNN_MAJOR == 9);
+static_assert(sizeof(DnnAlgorithm) == sizeof(cudnnConvolutionFwdAlgoPerf_t));
+static_assert(sizeof(DnnAlgorithm) == sizeof(cudnnConvolutionBwdDataAlgoPerf_t));
+static_assert(sizeof(DnnAlgorithm) == sizeof(cudnnConvolutionBwdFilterAlgoPerf_t));
+static_assert(offsetof(DnnAlgorithm, memory) == offsetof(cudnnConvolutionFwdAlgoPerf_t, memory));
+static_assert(offsetof(DnnAlgorithm, determinism) == offsetof(cudnnConvolutionFwdAlgoPerf_t, determinism));
+static_assert(same(kDnnFloat, CUDNN_DATA_FLOAT) && same(kDnnChannelsFirst, CUDNN_TENSOR_NCHW));
+static_assert(same(kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION) && same(kDnnFloatMath, CUDNN_FMA_MATH));
+static_assert(same(kDnnDeterministic, CUDNN_DETERMINISTIC));
+#endif
+
+}  // namespace trainyard::cuda

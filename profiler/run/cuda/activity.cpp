@@ -1,0 +1,102 @@
+#include "profiler/run/cuda/activity.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "profiler/run/cuda/activity_records.hpp"
+
+namespace trainyard::cuda {
+namespace {
+
+/// A copy of the record: fields of packed records must not be bound to.
+template <class Record>
+Record copy_of(const void* record) {
+  Record copy;
+  std::memcpy(&copy, record, sizeof copy);
+  return copy;
+}
+
+}  // namespace
+
+std::span<const int> activity_kinds() {
+  // External correlation records come with API calls: the driver's and the runtime's must be on too.
+  static constexpr std::array<int, 7> kinds{kConcurrentKernelRecord, kMemcpyRecord,  kPeerCopyRecord,
+                                            kDriverRecord,           kRuntimeRecord, kExternalCorrelationRecord,
+                                            kOverheadRecord};
+  return {kinds.data(), kinds.size()};
+}
+
+void take_record(const void* record, std::uint32_t version, ActivityTrace& trace) {
+  switch (copy_of<int>(record)) {
+    case kConcurrentKernelRecord:
+    case kKernelRecord: {
+      const auto kernel = copy_of<KernelRecord>(record);
+      const char* name = kernel.name;
+      trace.kernels.push_back(
+          {name ? name : "", kernel.start, kernel.end, kernel.device, kernel.stream, kernel.correlation});
+      return;
+    }
+    case kMemcpyRecord: {
+      const auto copy = copy_of<MemcpyRecord>(record);
+      trace.copies.push_back({copy.bytes, copy.start, copy.end, copy.device, copy.device, copy.stream, copy.correlation,
+                              copy.copy_kind, false});
+      return;
+    }
+    case kPeerCopyRecord: {
+      const auto copy = copy_of<PeerCopyRecord>(record);
+      trace.copies.push_back({copy.bytes, copy.start, copy.end, copy.from_device, copy.to_device, copy.stream,
+                              copy.correlation, copy.copy_kind, true});
+      return;
+    }
+    case kExternalCorrelationRecord: {
+      const auto link = copy_of<ExternalCorrelationRecord>(record);
+      if (link.external_kind == kCustomCorrelation) {
+        const std::uint32_t correlation = link.correlation;
+        trace.op_of_correlation[correlation] = link.external_id;
+      }
+      return;
+    }
+    case kOverheadRecord: {
+      // Its layout changed with minor versions: the times are only where 13.0 has them.
+      if (version / 100 != 1300) return;
+      const auto overhead = copy_of<OverheadRecord>(record);
+      trace.overhead_ns += overhead.end - overhead.start;
+      return;
+    }
+    case kDriverRecord:
+    case kRuntimeRecord:
+      return;
+    default:
+      ++trace.unknown;
+  }
+}
+
+std::vector<OpActivity> attribute(const ActivityTrace& trace, std::size_t* unattributed) {
+  struct Sum {
+    std::uint64_t first = ~std::uint64_t{0}, last = 0, kernels = 0;
+    std::vector<std::string> names;
+  };
+  std::map<std::uint64_t, Sum> ops;
+  std::size_t without = 0;
+  for (const KernelActivity& kernel : trace.kernels) {
+    const auto op = trace.op_of_correlation.find(kernel.correlation);
+    if (op == trace.op_of_correlation.end()) {
+      ++without;
+      continue;
+    }
+    Sum& sum = ops[op->second];
+    sum.first = std::min(sum.first, kernel.start_ns);
+    sum.last = std::max(sum.last, kernel.end_ns);
+    sum.kernels += kernel.end_ns - kernel.start_ns;
+    sum.names.push_back(kernel.name);
+  }
+  if (unattributed) *unattributed = without;
+  std::vector<OpActivity> result;
+  for (auto& [op, sum] : ops)
+    result.push_back({op, Nanoseconds{static_cast<std::int64_t>(sum.last - sum.first)},
+                      Nanoseconds{static_cast<std::int64_t>(sum.kernels)}, std::move(sum.names)});
+  return result;
+}
+
+}  // namespace trainyard::cuda

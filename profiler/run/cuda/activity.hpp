@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainyard/core/quantity.hpp"
+
+namespace trainyard::cuda {
+
+/// A kernel, and a copy, as CUPTI saw them; times on the GPU's clock.
+struct KernelActivity {
+  std::string name;
+  std::uint64_t start_ns = 0, end_ns = 0;
+  std::uint32_t device = 0, stream = 0, correlation = 0;
+
+  friend bool operator==(const KernelActivity&, const KernelActivity&) = default;
+};
+struct CopyActivity {
+  std::uint64_t bytes = 0, start_ns = 0, end_ns = 0;
+  std::uint32_t from_device = 0, to_device = 0, stream = 0, correlation = 0;
+  std::uint8_t kind = 0;  // CUpti_ActivityMemcpyKind
+  bool peer = false;
+
+  friend bool operator==(const CopyActivity&, const CopyActivity&) = default;
+};
+
+/// Contents of the records of one traced pass.
+struct ActivityTrace {
+  std::vector<KernelActivity> kernels;
+  std::vector<CopyActivity> copies;
+  std::map<std::uint32_t, std::uint64_t> op_of_correlation;  // by external correlation: the id that was pushed
+  std::uint64_t overhead_ns = 0;                             // of CUPTI itself
+  std::size_t dropped = 0, unknown = 0;
+};
+
+/// Adds one record, as cuptiActivityGetNextRecord hands it out, of a library of this version (cuptiGetVersion). Of
+/// another minor version than 13.0 only the fields are read that all of 13 have in common. Records are packed: nothing
+/// is bound to a field.
+void take_record(const void* record, std::uint32_t version, ActivityTrace& trace);
+
+/// The time of one op in the trace: from the start of its first kernel to the end of its last, gaps included.
+struct OpActivity {
+  std::uint64_t op = 0;
+  Nanoseconds span;     // from its first kernel's start to its last kernel's end
+  Nanoseconds kernels;  // the sum over its kernels
+  std::vector<std::string> names;
+
+  friend bool operator==(const OpActivity&, const OpActivity&) = default;
+};
+/// Kernels by op, ascending. `unattributed` counts kernels whose launch no pushed id covers.
+std::vector<OpActivity> attribute(const ActivityTrace& trace, std::size_t* unattributed = nullptr);
+
+/// The kinds of records to enable, concurrent kernels first: it must be on before modules are loaded. KIND_KERNEL is
+/// never used, it serializes all kernels.
+std::span<const int> activity_kinds();
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "profiler/backend.hpp"
+#include "profiler/run/cuda/api.hpp"
+
+namespace trainyard::cuda {
+
+/// Times each op of the workload `samples` times by itself on the GPU, by events: hot, again and again after two runs
+/// that do not count, or cold, after a sweep through four times the memory that its L2 cache holds. A wait of the GPU
+/// stands before the first event, so that what is timed has been launched by then. The ops before it have run. All
+/// tensors of a step are held at once. Throws MissingError, CudaError, InputError as the backend does.
+std::vector<AloneSample> time_alone(const Tables& tables, int gpu, const Problem& problem, const Workload& workload,
+                                    DeviceId device, MeasureMode mode, int samples);
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,213 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// The used part of NVIDIA's libraries, in declarations of our own: nothing of them is needed to build, and each
+// function is looked up when the program runs. abi_check.cpp compares with the real headers where these are installed.
+// The tables are also where a fake stands in for GPUs in tests.
+namespace trainyard::cuda {
+
+using Status = int;  // 0: success, in every library
+using Stream = void*;
+using Event = void*;
+using DevicePointer = std::uint64_t;
+
+inline constexpr Status kOutOfMemory = 2, kStubDriver = 34, kOldDriver = 35, kNoDevice = 100, kPeerAlreadyEnabled = 704;
+enum CopyKind : int { host_to_host = 0, host_to_device = 1, device_to_host = 2, device_to_device = 3 };
+enum Attribute : int { sm_count = 16, l2_bytes = 38, copy_engines = 40, capability_major = 75, capability_minor = 76 };
+inline constexpr unsigned kNonBlocking = 1;         // of streams
+inline constexpr unsigned kNoTiming = 2;            // of events
+inline constexpr unsigned kGreenDefaultStream = 1;  // of green contexts: required
+inline constexpr unsigned kMappedHostMemory = 2;
+inline constexpr unsigned kWaitGreaterOrEqual = 0, kWriteInOrder = 0;
+inline constexpr int kRelaxedCapture = 2;      // other threads may call what they like meanwhile
+inline constexpr unsigned kExternalEvent = 1;  // a record in a captured stream that is made whenever the graph runs
+inline constexpr int kResourceOfSms = 1;
+
+/// CUdevSmResource, and CUdevResource, version 1.
+struct SmResource {
+  unsigned sm_count, least_partition, alignment;
+};
+struct DeviceResource {
+  int type;
+  unsigned char padding[92];
+  union {
+    SmResource sm;
+    unsigned char oversize[48];
+  };
+};
+
+/// libcuda.so.1: comes with the driver.
+struct Driver {
+  Status (*cuInit)(unsigned);
+  Status (*cuDriverGetVersion)(int*);
+  Status (*cuGetErrorString)(Status, const char**);
+  Status (*cuDeviceGet)(int* device, int ordinal);
+  Status (*cuDeviceGetName)(char*, int length, int device);
+  Status (*cuDeviceGetDevResource)(int device, DeviceResource*, int type);
+  Status (*cuDevSmResourceSplitByCount)(DeviceResource* result, unsigned* groups, const DeviceResource* input,
+                                        DeviceResource* rest, unsigned flags, unsigned least);
+  Status (*cuDevResourceGenerateDesc)(void** description, DeviceResource*, unsigned count);
+  Status (*cuGreenCtxCreate)(void** context, void* description, int device, unsigned flags);
+  Status (*cuGreenCtxDestroy)(void* context);
+  Status (*cuGreenCtxStreamCreate)(Stream*, void* context, unsigned flags, int priority);
+  Status (*cuModuleLoadData)(void** module, const void* image);
+  Status (*cuModuleGetFunction)(void** function, void* module, const char* name);
+  Status (*cuLaunchKernel)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                           unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** arguments,
+                           void** extra);
+  Status (*cuStreamWaitValue32_v2)(Stream, DevicePointer, std::uint32_t value, unsigned flags);
+  Status (*cuStreamWriteValue32_v2)(Stream, DevicePointer, std::uint32_t value, unsigned flags);
+};
+
+/// libcudart.so.13.
+struct Runtime {
+  Status (*cudaRuntimeGetVersion)(int*);
+  Status (*cudaGetDeviceCount)(int*);
+  const char* (*cudaGetErrorString)(Status);
+  Status (*cudaSetDevice)(int);
+  Status (*cudaDeviceGetAttribute)(int*, int attribute, int device);
+  Status (*cudaDeviceSynchronize)();
+  Status (*cudaStreamCreateWithFlags)(Stream*, unsigned flags);
+  Status (*cudaStreamDestroy)(Stream);
+  Status (*cudaStreamSynchronize)(Stream);
+  Status (*cudaStreamWaitEvent)(Stream, Event, unsigned flags);
+  Status (*cudaEventCreateWithFlags)(Event*, unsigned flags);
+  Status (*cudaEventDestroy)(Event);
+  Status (*cudaEventRecord)(Event, Stream);
+  Status (*cudaEventRecordWithFlags)(Event, Stream, unsigned flags);
+  Status (*cudaEventElapsedTime)(float* milliseconds, Event from, Event to);
+  Status (*cudaStreamBeginCapture)(Stream, int mode);
+  Status (*cudaStreamEndCapture)(Stream, void** graph);
+  Status (*cudaGraphInstantiate)(void** executable, void* graph, unsigned long long flags);
+  Status (*cudaGraphLaunch)(void* executable, Stream);
+  Status (*cudaGraphExecDestroy)(void* executable);
+  Status (*cudaGraphDestroy)(void* graph);
+  Status (*cudaMalloc)(void**, std::size_t);
+  Status (*cudaFree)(void*);
+  Status (*cudaHostAlloc)(void**, std::size_t, unsigned flags);
+  Status (*cudaFreeHost)(void*);
+  Status (*cudaHostGetDevicePointer)(void** device, void* host, unsigned flags);
+  Status (*cudaMemGetInfo)(std::size_t* free, std::size_t* total);
+  Status (*cudaMemsetAsync)(void*, int value, std::size_t, Stream);
+  Status (*cudaMemcpyAsync)(void* to, const void* from, std::size_t, int kind, Stream);
+  Status (*cudaMemcpyPeerAsync)(void* to, int to_device, const void* from, int from_device, std::size_t, Stream);
+  Status (*cudaDeviceCanAccessPeer)(int* can, int device, int peer);
+  Status (*cudaDeviceEnablePeerAccess)(int peer, unsigned flags);
+};
+
+inline constexpr int kBlasFloat = 0, kBlasShort = 14;         // CUDA_R_32F, CUDA_R_16BF
+inline constexpr int kBlasFloatSums = 68, kBlasDefault = -1;  // CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT
+
+/// libcublas.so.13.
+struct Blas {
+  Status (*cublasCreate_v2)(void** handle);
+  Status (*cublasDestroy_v2)(void* handle);
+  Status (*cublasSetStream_v2)(void* handle, Stream);
+  Status (*cublasGetVersion_v2)(void* handle, int*);
+  Status (*cublasSetSmCountTarget)(void* handle, int);
+  Status (*cublasSgemm_v2)(void* handle, int transpose_a, int transpose_b, int m, int n, int k, const float* alpha,
+                           const float* a, int lda, const float* b, int ldb, const float* beta, float* c, int ldc);
+  Status (*cublasGemmEx)(void* handle, int transpose_a, int transpose_b, int m, int n, int k, const void* alpha,
+                         const void* a, int type_a, int lda, const void* b, int type_b, int ldb, const void* beta,
+                         void* c, int type_c, int ldc, int compute, int algorithm);
+};
+
+/// cudnnConvolutionFwdAlgoPerf_t, and those of the gradients: all alike.
+struct DnnAlgorithm {
+  int algorithm, status;
+  float time;
+  std::size_t memory;
+  int determinism, math;  // 1: the same bits every time
+  int reserved[3];
+};
+inline constexpr int kDnnFloat = 0, kDnnChannelsFirst = 0, kDnnCrossCorrelation = 1;
+inline constexpr int kDnnShort = 9;                          // bfloat16
+inline constexpr int kDnnFloatMath = 3, kDnnTensorMath = 1;  // without tensor cores 32-bit floats stay that
+inline constexpr int kDnnDeterministic = 1;
+
+/// libcudnn.so.9. Convolutions are those of the older API, which cuDNN 9 (9.19's headers were read) deprecates and has.
+struct Dnn {
+  using ChooseAlgorithm = Status (*)(void* handle, void* a, void* b, void* convolution, void* result, int most,
+                                     int* count, DnnAlgorithm*);
+  using Convolve = Status (*)(void* handle, const void* alpha, void* a, const void* a_data, void* b, const void* b_data,
+                              void* convolution, int algorithm, void* workspace, std::size_t workspace_bytes,
+                              const void* beta, void* result, void* result_data);
+  std::size_t (*cudnnGetVersion)();
+  Status (*cudnnCreate)(void** handle);
+  Status (*cudnnDestroy)(void* handle);
+  Status (*cudnnSetStream)(void* handle, Stream);
+  const char* (*cudnnGetErrorString)(Status);
+  Status (*cudnnCreateTensorDescriptor)(void** tensor);
+  Status (*cudnnDestroyTensorDescriptor)(void* tensor);
+  Status (*cudnnSetTensor4dDescriptor)(void* tensor, int format, int type, int n, int c, int h, int w);
+  Status (*cudnnCreateFilterDescriptor)(void** filter);
+  Status (*cudnnDestroyFilterDescriptor)(void* filter);
+  Status (*cudnnSetFilter4dDescriptor)(void* filter, int type, int format, int k, int c, int h, int w);
+  Status (*cudnnCreateConvolutionDescriptor)(void** convolution);
+  Status (*cudnnDestroyConvolutionDescriptor)(void* convolution);
+  Status (*cudnnSetConvolution2dDescriptor)(void* convolution, int pad_h, int pad_w, int stride_h, int stride_w,
+                                            int dilation_h, int dilation_w, int mode, int type);
+  Status (*cudnnSetConvolutionGroupCount)(void* convolution, int groups);
+  Status (*cudnnSetConvolutionMathType)(void* convolution, int math);
+  ChooseAlgorithm cudnnGetConvolutionForwardAlgorithm_v7;         // x, w -> y
+  ChooseAlgorithm cudnnGetConvolutionBackwardDataAlgorithm_v7;    // w, dy -> dx
+  ChooseAlgorithm cudnnGetConvolutionBackwardFilterAlgorithm_v7;  // x, dy -> dw
+  Convolve cudnnConvolutionForward, cudnnConvolutionBackwardData, cudnnConvolutionBackwardFilter;
+};
+
+/// libcupti.so.13.
+struct Cupti {
+  using Request = void (*)(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records);
+  using Complete = void (*)(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t size,
+                            std::size_t valid);
+  Status (*cuptiGetVersion)(std::uint32_t*);
+  Status (*cuptiGetResultString)(Status, const char**);
+  Status (*cuptiActivityEnable)(int kind);
+  Status (*cuptiActivityDisable)(int kind);
+  Status (*cuptiActivityRegisterCallbacks)(Request, Complete);
+  Status (*cuptiActivityGetNextRecord)(std::uint8_t* buffer, std::size_t valid, void** record);
+  Status (*cuptiActivityGetNumDroppedRecords)(void* context, std::uint32_t stream, std::size_t* dropped);
+  Status (*cuptiActivityFlushAll)(std::uint32_t flags);
+  Status (*cuptiActivityPushExternalCorrelationId)(int kind, std::uint64_t id);
+  Status (*cuptiActivityPopExternalCorrelationId)(int kind, std::uint64_t* last);
+};
+
+/// libnvrtc.so.13.
+struct Nvrtc {
+  Status (*nvrtcVersion)(int* major, int* minor);
+  const char* (*nvrtcGetErrorString)(Status);
+  Status (*nvrtcCreateProgram)(void** program, const char* source, const char* name, int headers,
+                               const char* const* header_texts, const char* const* header_names);
+  Status (*nvrtcDestroyProgram)(void** program);
+  Status (*nvrtcCompileProgram)(void* program, int options, const char* const* texts);
+  Status (*nvrtcGetProgramLogSize)(void* program, std::size_t*);
+  Status (*nvrtcGetProgramLog)(void* program, char*);
+  Status (*nvrtcGetCUBINSize)(void* program, std::size_t*);
+  Status (*nvrtcGetCUBIN)(void* program, char*);
+};
+
+/// libnvidia-ml.so.1: clocks, power, and why a GPU was throttled.
+struct Nvml {
+  Status (*nvmlInit_v2)();
+  Status (*nvmlShutdown)();
+  Status (*nvmlDeviceGetHandleByIndex_v2)(unsigned, void** device);
+  Status (*nvmlDeviceGetClockInfo)(void* device, int type, unsigned* megahertz);
+  Status (*nvmlDeviceGetPowerUsage)(void* device, unsigned* milliwatts);
+  Status (*nvmlDeviceGetCurrentClocksThrottleReasons)(void* device, unsigned long long*);
+  Status (*nvmlSystemGetDriverVersion)(char*, unsigned length);
+};
+
+/// All tables. A table whose library is not there holds null pointers.
+struct Tables {
+  Driver driver{};
+  Runtime runtime{};
+  Blas blas{};
+  Dnn dnn{};
+  Cupti cupti{};
+  Nvrtc nvrtc{};
+  Nvml nvml{};
+};
+
+}  // namespace trainyard::cuda

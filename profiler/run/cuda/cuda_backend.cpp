@@ -1,0 +1,320 @@
+#include "profiler/run/cuda/cuda_backend.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "profiler/clock.hpp"
+#include "profiler/host.hpp"
+#include "profiler/kernels/cuda/gpu_program.hpp"
+#include "profiler/run/cuda/alone.hpp"
+#include "profiler/run/cuda/delay_kernels.hpp"
+#include "profiler/run/cuda/executor.hpp"
+#include "profiler/run/cuda/gpu_state.hpp"
+#include "profiler/run/cuda/green_contexts.hpp"
+#include "profiler/run/cuda/link_ladder.hpp"
+#include "profiler/run/cuda/plan.hpp"
+#include "profiler/run/cuda/tracer.hpp"
+#include "profiler/run/memory_of_trace.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/statistics.hpp"
+#include "trainyard/simulate/simulate.hpp"
+
+namespace trainyard::cuda {
+namespace {
+
+Nanoseconds rounded(double ns) { return Nanoseconds{std::llround(std::max(0.0, ns))}; }
+
+bool is_gpu(const Cluster& cluster, DeviceId device) { return cluster.device(device).device_class == "gpu"; }
+
+class CudaRun : public PreparedRun {
+ public:
+  /// `tracer`: records what each op launches; may be null.
+  CudaRun(const Tables& tables, int gpus, const Problem& problem, const Workload& workload, const Schedule& schedule,
+          const CudaOptions& options, Tracer* tracer = nullptr)
+      : problem_(problem), schedule_(schedule), gate_(options.gate), graph_(options.graph), tracer_(tracer) {
+    std::vector<Target> targets = choose_targets(tables, gpus);
+    if (workload.recipe) {
+      std::vector<Gpu*> list;
+      for (const Target& target : targets) {
+        if (!target.host) gpus_.push_back(std::make_unique<Gpu>(tables, target.gpu));
+        list.push_back(target.host ? nullptr : gpus_.back().get());
+      }
+      program_ = std::make_unique<GpuProgram>(problem, *workload.recipe, workload.seed, schedule, std::move(list));
+    } else {
+      delays_.resize(targets.size());
+      for (std::size_t i = 0; i < targets.size(); ++i)
+        if (!targets[i].host) delays_[i] = std::make_unique<DelayKernels>(tables, targets[i].gpu);
+    }
+    const IdMap<TensorId, Bytes> sizes = program_ ? program_->tensor_bytes() : IdMap<TensorId, Bytes>{};
+    plan_ = make_plan(problem, schedule, simulate(problem, schedule), sizes);
+    // One clock for all: only where everything runs on one GPU.
+    one_clock_ = std::all_of(targets.begin(), targets.end(),
+                             [&](const Target& target) { return !target.host && target.gpu == targets[0].gpu; });
+    executor_ = std::make_unique<CudaExecutor>(tables, plan_, std::move(targets));
+  }
+
+  const StepTrace& step() override {
+    const Launch launch = [this](const PlanItem& item, std::span<void* const> reads, std::span<void* const> writes,
+                                 Stream stream) {
+      if (!stream) return run_on_host(item, reads, writes);
+      std::optional<OpScope> scope;
+      if (tracer_) scope.emplace(*tracer_, item.op.index());
+      if (program_)
+        program_->run(item.op, reads, writes, stream);
+      else
+        delays_[item.from.index()]->launch(static_cast<double>(problem_.duration(item.op, item.from).count), stream);
+    };
+    // The first step takes memory, which may wait for the GPU: behind a closed gate it would wait for ever.
+    const bool first = !std::exchange(ran_, true);
+    const ExecutionResult result =
+        executor_->run(launch, {.warm = 0, .measured = 1, .gate = !first && gate_, .graph = !first && graph_});
+    if (program_) program_->end_step();
+    take(result);
+    return trace_;
+  }
+  void reset() override {
+    if (program_) program_->reset();
+  }
+  std::uint64_t parameter_checksum() const override { return program_ ? program_->parameter_checksum() : 0; }
+  std::vector<float> parameter(ValueId id) const override {
+    return program_ ? program_->parameter(id) : std::vector<float>{};
+  }
+
+ private:
+  std::vector<Target> choose_targets(const Tables& tables, int gpus) {
+    const Cluster& cluster = problem_.cluster();
+    const auto wanted = static_cast<unsigned>(std::count_if(problem_.devices().begin(), problem_.devices().end(),
+                                                            [&](DeviceId id) { return is_gpu(cluster, id); }));
+    std::vector<Target> parts;
+    if (wanted > static_cast<unsigned>(gpus)) {
+      parts_ = std::make_unique<GreenContexts>(tables, 0, wanted);
+      parts = parts_->targets();
+    } else {
+      for (unsigned i = 0; i < wanted; ++i) parts.push_back({static_cast<int>(i), {}});
+    }
+    // The last core first: the first one launches.
+    const std::vector<int> cores = usable_cores();
+    std::vector<Target> targets;
+    std::size_t next_gpu = 0, next_core = 0;
+    for (const DeviceId id : problem_.devices()) {
+      if (is_gpu(cluster, id))
+        targets.push_back(parts[next_gpu++]);
+      else
+        targets.push_back({.host = true, .core = cores[cores.size() - 1 - next_core++ % cores.size()]});
+    }
+    return targets;
+  }
+
+  void run_on_host(const PlanItem& item, std::span<void* const> reads, std::span<void* const> writes) {
+    if (program_) return program_->run_on_host(item.op, reads, writes);
+    const std::int64_t until = now_ns() + problem_.duration(item.op, item.from).count;
+    while (now_ns() < until) {
+    }
+  }
+
+  void take(const ExecutionResult& result) {
+    const StepRun& run = result.steps.front();
+    trace_ = {};
+    trace_.makespan = rounded(run.makespan_ns);
+    trace_.ops = IdMap<OpId, Span>(problem_.op_count());
+    trace_.order = IdMap<DeviceId, std::vector<OpId>>(problem_.device_count());
+    for (std::size_t at = 0; at < plan_.items.size(); ++at) {
+      const PlanItem& item = plan_.items[at];
+      const Span span{rounded(run.items[at].start_ns), rounded(run.items[at].end_ns)};
+      if (item.is_transfer) {
+        Nanoseconds ready = span.start;
+        trace_.transfers.push_back({.tensor = item.tensor,
+                                    .from = item.from,
+                                    .to = item.to,
+                                    .bytes = problem_.graph().bytes(item.tensor),
+                                    .ready = ready,
+                                    .start = span.start,
+                                    .end = span.end});
+      } else {
+        trace_.ops[item.op] = span;
+        if (span.start != span.end) trace_.order[item.from].push_back(item.op);
+      }
+    }
+    for (const Bytes bytes : result.allocated) trace_.allocated += bytes;
+    trace_.peak = peaks_of(problem_, schedule_.placement, trace_.ops, trace_.transfers);
+    constexpr Nanoseconds kClocksDiffer{20'000};
+    if (!one_clock_) trace_.clock_skew = kClocksDiffer;
+    if (!result.gated && (gate_ || graph_)) trace_.contaminated = "launches";  // the host's launch times are in it
+    trace_.loss = program_ ? program_->loss() : 0;
+  }
+
+  const Problem& problem_;
+  const Schedule& schedule_;
+  const bool gate_, graph_;
+  Tracer* const tracer_;
+  bool one_clock_ = true;
+  std::unique_ptr<GreenContexts> parts_;
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+  std::unique_ptr<GpuProgram> program_;
+  std::vector<std::unique_ptr<DelayKernels>> delays_;
+  ExecutionPlan plan_;
+  std::unique_ptr<CudaExecutor> executor_;
+  bool ran_ = false;
+  StepTrace trace_;
+};
+
+class CudaBackend : public Backend {
+ public:
+  explicit CudaBackend(const CudaOptions& options) : options_(options) {
+    if (!options_.libraries) {
+      own_ = system_libraries();
+      options_.libraries = own_.get();
+    }
+    states_ = load(tables_, *options_.libraries);
+    gpus_ = require_gpus(tables_, states_);
+    require(states_, "nvrtc");
+    require(states_, "cublas");
+  }
+  std::string name() const override { return "cuda"; }
+  std::unique_ptr<PreparedRun> prepare(const Problem& problem, const Workload& workload,
+                                       const Schedule& schedule) override {
+    std::vector<Finding> findings;
+    bool any_gpu = false;
+    for (const DeviceId id : problem.devices()) {
+      const Device& device = problem.cluster().device(id);
+      any_gpu = any_gpu || is_gpu(problem.cluster(), id);
+      if (device.device_class != "gpu" && device.device_class != "cpu")
+        findings.push_back(
+            {.code = "unsupported-device",
+             .message = "the cuda backend cannot run ops on '" + device.name + "', a " + device.device_class,
+             .help = "give a cluster of GPUs and CPUs"});
+    }
+    if (!any_gpu)
+      findings.push_back({.code = "unsupported-device",
+                          .message = "the cluster '" + problem.cluster().name() + "' has no GPU",
+                          .help = "--backend cpu runs on CPUs alone"});
+    if (any_gpu && options_.graph)
+      for (const DeviceId id : problem.devices())
+        if (!is_gpu(problem.cluster(), id)) {
+          findings.push_back({.code = "graph-launch",
+                              .message = "a step on GPUs and CPUs cannot be one CUDA graph",
+                              .help = "launch it behind a gate (--backend cuda)"});
+          break;
+        }
+    if (problem.cluster().has_fair_channels())
+      findings.push_back({.code = "fair-links",
+                          .message = "links of '" + problem.cluster().name() +
+                                     "' share their bandwidth among transfers: streams carry one at a time",
+                          .help = "give a cluster whose links carry one transfer at a time (sharing = \"serial\")"});
+    if (schedule.rewrites != problem.rewrites())
+      findings.push_back(
+          {.code = "splits",
+           .message = "the schedule rewrites the graph (\"splits\"), which the cuda backend runs as it is",
+           .help = "place it with --no-splits"});
+    if (!findings.empty()) throw InputError{std::move(findings)};
+    return std::make_unique<CudaRun>(tables_, gpus_, problem, workload, schedule, options_);
+  }
+  std::string clock(const Device& device) const override { return device.device_class == "gpu" ? "event" : "host"; }
+  Details device_details(const Cluster& cluster, DeviceId id) const override {
+    if (!is_gpu(cluster, id)) return {};
+    Details details = gpu_state(tables_, gpu_of(cluster, id));
+    for (const LibraryState& state : states_)
+      if (state.usable() && !state.version.empty()) details[state.name] = state.version;
+    const auto dnn = std::ranges::find(states_, "cudnn", &LibraryState::name);
+    details["convolutions"] = dnn != states_.end() && dnn->usable()
+                                  ? "cudnn"
+                                  : "columns and cublas: " + (dnn == states_.end() ? "" : dnn->problem);
+    return details;
+  }
+  std::vector<AloneSample> time_alone(const Problem& problem, const Workload& workload, DeviceId device,
+                                      MeasureMode mode, int samples) override {
+    if (!is_gpu(problem.cluster(), device)) return {};
+    return cuda::time_alone(tables_, gpu_of(problem.cluster(), device), problem, workload, device, mode, samples);
+  }
+  std::optional<TracedOps> trace_ops(const Problem& problem, const Workload& workload, const Schedule& schedule,
+                                     int steps) override {
+    constexpr int kWarm = 2;
+    TracedOps result;
+    const auto median_step = [&](PreparedRun& run, const auto& after) {
+      std::vector<Nanoseconds> times;
+      for (int i = -kWarm; i < steps; ++i) {
+        const Nanoseconds time = run.step().makespan;
+        after(i >= 0);
+        if (i >= 0) times.push_back(time);
+      }
+      return static_cast<double>(upper_quantile_of(std::move(times)).count);
+    };
+    double plain = 0;
+    {
+      CudaRun run{tables_, gpus_, problem, workload, schedule, options_};
+      plain = median_step(run, [](bool) {});
+    }
+    try {
+      Tracer tracer{tables_};
+      CudaRun run{tables_, gpus_, problem, workload, schedule, options_, &tracer};
+      IdMap<OpId, TracedOps::Op> ops(problem.op_count());
+      const double traced = median_step(run, [&](bool counts) {
+        const ActivityTrace trace = tracer.take();
+        if (!counts) return;
+        result.dropped += trace.dropped;
+        if (trace.dropped > 0) return;  // some op may have lost a kernel
+        std::size_t unattributed = 0;
+        for (const OpActivity& activity : attribute(trace, &unattributed)) {
+          TracedOps::Op& op = ops[OpId{activity.op}];
+          op.spans.push_back(activity.span);
+          op.kernels = activity.kernels;
+          op.names = activity.names;
+        }
+        result.unattributed += unattributed;
+      });
+      result.ratio = tracing_ratio(traced, plain);
+      for (const OpId id : problem.ops()) {
+        if (ops[id].spans.empty()) continue;
+        ops[id].op = id;
+        result.ops.push_back(std::move(ops[id]));
+      }
+    } catch (const MissingError& error) {  // ops are timed by events all the same
+      result.missing = error.what();
+    }
+    return result;
+  }
+  std::vector<LinkMeasurement> measure_links(const Cluster& cluster, std::int64_t) override {
+    std::vector<LinkMeasurement> links;
+    std::vector<int> ends;  // of devices
+    int count = 0;
+    for (const DeviceId id : cluster.devices()) ends.push_back(is_gpu(cluster, id) ? count++ : kHost);
+    for (const DeviceId from : cluster.devices())
+      for (const DeviceId to : cluster.devices()) {
+        const int a = ends[from.index()], b = ends[to.index()];
+        if (a == b || a >= gpus_ || b >= gpus_) continue;
+        links.push_back(link_ladder(tables_, a, b));
+        links.back().from = cluster.device(from).name;
+        links.back().to = cluster.device(to).name;
+      }
+    return links;
+  }
+
+ private:
+  /// The machine's GPU on which the device runs, as a whole or as a part of it.
+  int gpu_of(const Cluster& cluster, DeviceId id) const {
+    int gpu = 0, wanted = 0;
+    for (const DeviceId other : cluster.devices()) {
+      if (!is_gpu(cluster, other)) continue;
+      if (other < id) ++gpu;
+      ++wanted;
+    }
+    return wanted > gpus_ ? 0 : gpu;
+  }
+
+  CudaOptions options_;
+  std::unique_ptr<LibrarySource> own_;
+  Tables tables_;
+  std::vector<LibraryState> states_;
+  int gpus_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
+  return std::make_unique<CudaBackend>(options);
+}
+
+}  // namespace trainyard::cuda

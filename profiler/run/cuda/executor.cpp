@@ -1,0 +1,315 @@
+#include "profiler/run/cuda/executor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "profiler/clock.hpp"
+#include "profiler/run/cuda/executor_state.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/units.hpp"
+
+namespace trainyard::cuda {
+namespace {
+
+/// Calls `late` from a thread of its own unless it is ended in time.
+class Watch {
+ public:
+  template <class Late>
+  Watch(double seconds, Late late)
+      : thread_([this, seconds, late] {
+          std::unique_lock lock{mutex_};
+          if (ended_.wait_for(lock, std::chrono::duration<double>{seconds}, [this] { return over_; })) return;
+          fired_ = true;
+          late();
+        }) {}
+  ~Watch() { end(); }
+  Watch(Watch&&) = delete;
+
+  /// Ends the watch; true where it was late.
+  bool end() {
+    {
+      const std::scoped_lock lock{mutex_};
+      over_ = true;
+    }
+    ended_.notify_all();
+    if (thread_.joinable()) thread_.join();
+    return fired_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool over_ = false, fired_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void CudaExecutor::State::allocate() {
+  arenas = IdMap<DeviceId, Owned>{std::vector<Owned>(plan.arena.size())};
+  for (std::size_t i = 0; i < plan.arena.size(); ++i) {
+    const DeviceId device{i};
+    if (plan.arena[device].count == 0) continue;
+    const auto size = static_cast<std::size_t>(plan.arena[device].count);
+    if (!on_host(device)) use(device);
+    try {
+      arenas[device] = on_host(device) ? pinned_memory(cuda(), size) : device_memory(cuda(), size);
+    } catch (const CudaError& error) {
+      if (error.status() != kOutOfMemory) throw;
+      const std::string wanted = format_bytes(plan.arena[device]);
+      if (on_host(device))
+        throw MissingError("this machine cannot pin " + wanted + " of memory",
+                           "end what else runs here, or run a smaller batch");
+      std::size_t free = 0, total = 0;
+      const bool known = cuda().cudaMemGetInfo(&free, &total) == 0;
+      throw MissingError("GPU " + std::to_string(gpu(device)) + " cannot give " + wanted +
+                             (known ? ", of " + format_bytes(Bytes{static_cast<std::int64_t>(total)}) + " it has " +
+                                          format_bytes(Bytes{static_cast<std::int64_t>(free)}) + " left"
+                                    : ""),
+                         "end what else runs there, or run a smaller batch");
+    }
+  }
+}
+
+void CudaExecutor::State::enable_peers() {
+  for (const PlanItem& item : plan.items) {
+    if (!item.is_transfer || on_host(item.from) || on_host(item.to) || gpu(item.from) == gpu(item.to)) continue;
+    int can = 0;
+    check(cuda().cudaDeviceCanAccessPeer(&can, gpu(item.from), gpu(item.to)), "cudaDeviceCanAccessPeer");
+    if (!can) continue;  // cudaMemcpyPeerAsync then goes through the host
+    use(item.from);
+    const Status status = cuda().cudaDeviceEnablePeerAccess(gpu(item.to), 0);
+    if (status != kPeerAlreadyEnabled) check(status, "cudaDeviceEnablePeerAccess");
+  }
+}
+
+void CudaExecutor::State::make_streams() {
+  homes = plan.stream_device;
+  for (const PlanItem& item : plan.items)  // a stream needs a GPU at one end
+    if (item.is_transfer && on_host(homes[item.stream])) homes[item.stream] = on_host(item.from) ? item.to : item.from;
+  for (const DeviceId device : homes) {
+    streams.emplace_back();
+    bases.emplace_back();
+    if (on_host(device)) continue;
+    use(device);
+    const Target& target = targets[device.index()];
+    streams.back() = target.make_stream ? target.make_stream() : make_stream(cuda());
+    bases.back() = make_event(cuda());
+  }
+  for (const PlanItem& item : plan.items) {
+    starts.emplace_back();
+    ends.emplace_back();
+    if (on_host(item)) continue;
+    use(home(item));
+    starts.back() = make_event(cuda());
+    ends.back() = make_event(cuda());
+  }
+}
+
+void CudaExecutor::State::make_gate() {
+  const auto mapped = [&](Owned& host, std::size_t size, DevicePointer& device) {
+    host = pinned_memory(cuda(), size, kMappedHostMemory);
+    std::memset(host.get(), 0, size);
+    void* address = nullptr;
+    check(cuda().cudaHostGetDevicePointer(&address, host.get(), 0), "cudaHostGetDevicePointer");
+    device = reinterpret_cast<DevicePointer>(address);
+  };
+  mapped(gate_word, sizeof(std::uint32_t), gate_address);
+  if (std::ranges::all_of(streams, [](const Owned& stream) { return stream != nullptr; })) return;
+  constexpr std::size_t kLeast = 64;  // a line of its own
+  mapped(words, std::max(kLeast, plan.items.size() * sizeof(std::uint32_t)), words_address);
+}
+
+void CudaExecutor::State::make_workers() {
+  host_waits.assign(plan.items.size(), 0);
+  if (!words) return;
+  std::vector<std::vector<std::uint32_t>> lanes;
+  std::vector<std::size_t> lane_of(streams.size());
+  std::vector<int> cores;
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (streams[i]) continue;
+    lane_of[i] = lanes.size();
+    lanes.emplace_back();
+    cores.push_back(targets[homes[i].index()].core);
+  }
+  for (std::uint32_t at = 0; at < plan.items.size(); ++at) {
+    if (!on_host(plan.items[at])) continue;
+    lanes[lane_of[plan.items[at].stream]].push_back(at);
+    for (const std::uint32_t other : plan.items[at].waits) host_waits[other] = 1;
+  }
+  workers = std::make_unique<HostWorkers>(plan, std::move(lanes), cores, static_cast<std::uint32_t*>(words.get()));
+}
+
+void CudaExecutor::State::open_gate() {
+  std::int64_t closed = 0;
+  opened_ns.compare_exchange_strong(closed, now_ns());
+  __atomic_store_n(static_cast<std::uint32_t*>(gate_word.get()), gate_value, __ATOMIC_SEQ_CST);
+}
+
+void CudaExecutor::State::synchronize() const {
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (!streams[i]) continue;
+    use(homes[i]);
+    check(cuda().cudaStreamSynchronize(streams[i].get()), "cudaStreamSynchronize");
+  }
+}
+
+void CudaExecutor::State::close_gate_and_mark_bases(bool gated) {
+  ++gate_value;
+  opened_ns.store(0);
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (!streams[i]) continue;
+    use(homes[i]);
+    if (gated)
+      check_driver(
+          tables.driver.cuStreamWaitValue32_v2(streams[i].get(), gate_address, gate_value, kWaitGreaterOrEqual),
+          "cuStreamWaitValue32");
+    check(cuda().cudaEventRecord(bases[i].get(), streams[i].get()), "cudaEventRecord");
+  }
+}
+
+void CudaExecutor::State::issue(std::size_t at, const Launch& launch, const CudaExecutor& executor) {
+  const PlanItem& item = plan.items[at];
+  use(home(item));
+  const Stream stream = streams[item.stream].get();
+  const auto word = [&](std::size_t of) { return words_address + of * sizeof(std::uint32_t); };
+  for (const std::uint32_t other : item.waits) {
+    if (on_host(plan.items[other]))
+      check_driver(tables.driver.cuStreamWaitValue32_v2(stream, word(other), gate_value, kWaitGreaterOrEqual),
+                   "cuStreamWaitValue32");
+    else
+      check(cuda().cudaStreamWaitEvent(stream, ends[other].get(), 0), "cudaStreamWaitEvent");
+  }
+  check(cuda().cudaEventRecord(starts[at].get(), stream), "cudaEventRecord");
+  start_work(item, launch, executor);
+  check(cuda().cudaEventRecord(ends[at].get(), stream), "cudaEventRecord");
+  if (host_waits[at])
+    check_driver(tables.driver.cuStreamWriteValue32_v2(stream, word(at), gate_value, kWriteInOrder),
+                 "cuStreamWriteValue32");
+}
+
+void CudaExecutor::State::start_work(const PlanItem& item, const Launch& launch, const CudaExecutor& executor) const {
+  if (item.is_transfer) return copy(item, streams[item.stream].get(), executor);
+  std::vector<void*> reads, writes;
+  for (const BufferPlace& place : item.reads) reads.push_back(executor.address(place));
+  for (const BufferPlace& place : item.writes) writes.push_back(executor.address(place));
+  launch(item, reads, writes, streams[item.stream].get());
+}
+
+void CudaExecutor::State::run_on_host(std::uint32_t at, const Launch& launch, const CudaExecutor& executor) const {
+  const PlanItem& item = plan.items[at];
+  if (!item.is_transfer) return start_work(item, launch, executor);
+  std::memcpy(executor.address(item.writes.front()), executor.address(item.reads.front()),
+              static_cast<std::size_t>(item.reads.front().bytes.count));
+}
+
+void CudaExecutor::State::copy(const PlanItem& item, Stream stream, const CudaExecutor& executor) const {
+  const auto bytes = static_cast<std::size_t>(item.reads.front().bytes.count);
+  if (bytes == 0) return;
+  void* to = executor.address(item.writes.front());
+  const void* from = executor.address(item.reads.front());
+  const bool from_host = on_host(item.from), to_host = on_host(item.to);
+  if (!from_host && !to_host && gpu(item.from) != gpu(item.to))
+    return check(cuda().cudaMemcpyPeerAsync(to, gpu(item.to), from, gpu(item.from), bytes, stream),
+                 "cudaMemcpyPeerAsync");
+  const int kind = from_host ? (to_host ? host_to_host : host_to_device) : to_host ? device_to_host : device_to_device;
+  check(cuda().cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");
+}
+
+ItemRun CudaExecutor::State::times_of(std::size_t at) const {
+  const PlanItem& item = plan.items[at];
+  if (on_host(item)) {
+    const HostWorkers::Times& times = workers->times()[at];
+    const std::int64_t opened = opened_ns.load();
+    return {static_cast<double>(times.start - opened), static_cast<double>(times.end - opened)};
+  }
+  use(home(item));
+  const auto since_base = [&](const Owned& event) {  // on the same GPU; the gate lets all streams go at once
+    float milliseconds = 0;
+    check(cuda().cudaEventElapsedTime(&milliseconds, bases[item.stream].get(), event.get()), "cudaEventElapsedTime");
+    return static_cast<double>(milliseconds) * 1e6;
+  };
+  return {since_base(starts[at]), since_base(ends[at])};
+}
+
+CudaExecutor::CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std::vector<Target> targets)
+    : state_(std::make_unique<State>(tables, plan, std::move(targets))) {
+  state_->allocate();
+  state_->enable_peers();
+  state_->make_streams();
+  state_->make_gate();
+  state_->make_workers();
+}
+
+CudaExecutor::~CudaExecutor() {
+  // A closed gate, or a word that no worker writes any more, would keep the streams waiting for ever.
+  state_->gate_value = ~std::uint32_t{0} >> 1;
+  state_->workers.reset();
+  if (state_->words)
+    for (std::size_t at = 0; at < state_->plan.items.size(); ++at)
+      __atomic_store_n(static_cast<std::uint32_t*>(state_->words.get()) + at, state_->gate_value, __ATOMIC_SEQ_CST);
+  state_->open_gate();
+}
+
+void* CudaExecutor::address(const BufferPlace& place) const {
+  return static_cast<unsigned char*>(state_->arenas[place.device].get()) + place.offset.count;
+}
+
+ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& options) {
+  State& state = *state_;
+  const std::size_t items = state.plan.items.size();
+  ExecutionResult result{
+      .gated = options.graph || (options.gate && state.gate_works && items <= options.most_gated_items),
+      .allocated = state.plan.arena};
+  if (options.graph && state.workers)
+    throw InputError(Finding{.code = "graph-launch",
+                             .message = "a step on GPUs and CPUs cannot be one CUDA graph",
+                             .help = "launch it behind a gate (--backend cuda)"});
+  for (int step = 0; step < options.warm + options.measured; ++step) {
+    if (options.graph) {
+      state.run_graph(launch, *this);
+    } else {
+      state.close_gate_and_mark_bases(result.gated);
+      if (!result.gated) state.open_gate();
+      try {
+        if (state.workers)
+          state.workers->begin(state.gate_value, static_cast<const std::uint32_t*>(state.gate_word.get()),
+                               [&](std::uint32_t at) { state.run_on_host(at, launch, *this); });
+        {
+          Watch watch{options.most_issue_seconds, [&state] { state.open_gate(); }};
+          for (std::size_t at = 0; at < items; ++at)
+            if (!state.on_host(state.plan.items[at])) state.issue(at, launch, *this);
+          if (watch.end() && result.gated) result.gated = state.gate_works = false;
+        }
+        state.open_gate();
+        state.synchronize();
+      } catch (...) {
+        if (state.workers) {
+          state.workers->give_up();
+          try {
+            state.workers->end();
+          } catch (...) {  // the first failure is the one to tell
+          }
+        }
+        throw;
+      }
+      if (state.workers) state.workers->end();
+    }
+    if (step < options.warm) continue;
+    StepRun run;
+    for (std::size_t at = 0; at < items; ++at) {
+      run.items.push_back(state.times_of(at));
+      run.makespan_ns = std::max(run.makespan_ns, run.items.back().end_ns);
+    }
+    result.steps.push_back(std::move(run));
+  }
+  return result;
+}
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "profiler/run/cuda/owned.hpp"
+#include "profiler/run/cuda/plan.hpp"
+
+namespace trainyard::cuda {
+
+/// Place where a device of the cluster runs: on a GPU, in streams of its own where it is a part of one
+/// (green_contexts.hpp); or on a core of the host.
+struct Target {
+  int gpu = 0;
+  std::function<Owned()> make_stream = {};  // empty: an ordinary stream of the GPU
+  bool host = false;
+  int core = 0;  // of the host
+};
+
+/// Launches one op's work on the stream. `reads` and `writes` are addresses in device memory, inputs in the graph's
+/// order; they are ready by the stream's order. Of an op on the host the stream is null: the call does the work, on a
+/// thread of the op's device.
+using Launch = std::function<void(const PlanItem& item, std::span<void* const> reads, std::span<void* const> writes,
+                                  Stream stream)>;
+
+struct ExecuteOptions {
+  int warm = 2, measured = 3;
+  bool gate = true;                    // issue everything, then let it go: launch times stay out
+  bool graph = false;                  // in place of the gate: each step is captured as a CUDA graph, of any size
+  std::size_t most_gated_items = 500;  // of more, the launches would fill the GPU's queue before the gate opens
+  double most_issue_seconds = 2;       // a full queue blocks the host: the gate then opens by itself, and for good
+};
+
+/// One item's run, from the moment the gate opened on its GPU.
+struct ItemRun {
+  double start_ns = 0, end_ns = 0;
+};
+struct StepRun {
+  std::vector<ItemRun> items;  // as in the plan
+  double makespan_ns = 0;
+};
+struct ExecutionResult {
+  std::vector<StepRun> steps;  // the measured ones
+  bool gated = false;          // all of them, or launched as graphs: no launch times are in them
+  IdMap<DeviceId, Bytes> allocated;
+};
+
+/// Runs a plan: allocates each device's memory once, one compute stream per device, one stream per link, an event after
+/// each item that another stream waits for. Transfers are peer copies, copies within one GPU, and copies from and to
+/// pinned memory of the host, all asynchronous. Devices of the host have threads in place of streams
+/// (host_workers.hpp).
+///
+/// Times come from events, relative to the event after the gate on the same GPU; GPUs are let go by one word in host
+/// memory, so that their clocks, and the host's, start together up to a few microseconds. Throws CudaError for any call
+/// that fails, after everything that was made is given back; MissingError where the memory is not enough.
+class CudaExecutor {
+ public:
+  /// `targets` by device of the plan's cluster.
+  CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std::vector<Target> targets);
+  ~CudaExecutor();
+  CudaExecutor(CudaExecutor&&) = delete;
+
+  ExecutionResult run(const Launch& launch, const ExecuteOptions& options = {});
+  /// A place's address.
+  void* address(const BufferPlace& place) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trainyard::cuda

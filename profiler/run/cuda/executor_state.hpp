@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "profiler/run/cuda/executor.hpp"
+#include "profiler/run/cuda/host_workers.hpp"
+
+namespace trainyard::cuda {
+
+/// Memory, the gate, events, streams and workers of a plan, made once; each works on those declared before it.
+struct CudaExecutor::State {
+  const Tables& tables;
+  const ExecutionPlan& plan;
+  std::vector<Target> targets;
+  IdMap<DeviceId, Owned> arenas;
+  Owned gate_word;
+  DevicePointer gate_address = 0;
+  std::uint32_t gate_value = 0;
+  bool gate_works = true;
+  std::atomic<std::int64_t> opened_ns{0};  // when, by the host's clock
+  Owned words;                             // of items: the step in which each last ended, for the workers
+  DevicePointer words_address = 0;
+  std::vector<char> host_waits;          // of items: one of the host waits for it
+  std::vector<Owned> starts, ends;       // events of items; null: of the host
+  std::vector<Owned> bases;              // of streams: after the gate
+  std::vector<Owned> marks, joins;       // of items and of streams, within a captured graph
+  std::vector<DeviceId> homes;           // of streams: the GPU that each lives on; of a host's stream, the host
+  std::vector<Owned> streams;            // null: of the host
+  std::unique_ptr<HostWorkers> workers;  // null: all devices are GPUs
+
+  State(const Tables& t, const ExecutionPlan& p, std::vector<Target> where)
+      : tables(t), plan(p), targets(std::move(where)) {}
+
+  const Runtime& cuda() const { return tables.runtime; }
+  bool on_host(DeviceId device) const { return targets[device.index()].host; }
+  bool on_host(const PlanItem& item) const { return !streams[item.stream]; }
+  DeviceId home(const PlanItem& item) const { return homes[item.stream]; }
+  int gpu(DeviceId device) const { return targets[device.index()].gpu; }
+  void check(Status status, const char* call) const { cuda::check(tables.runtime, status, call); }
+  void check_driver(Status status, const char* call) const { cuda::check(tables.driver, status, call); }
+  void use(DeviceId device) const { check(cuda().cudaSetDevice(gpu(device)), "cudaSetDevice"); }
+
+  void allocate();
+  void enable_peers();
+  void make_streams();
+  void make_gate();
+  void make_workers();
+
+  void open_gate();
+  void synchronize() const;
+  void close_gate_and_mark_bases(bool gated);
+  void issue(std::size_t at, const Launch& launch, const CudaExecutor& executor);
+  /// The item's own work, without what it waits for.
+  void start_work(const PlanItem& item, const Launch& launch, const CudaExecutor& executor) const;
+  void run_on_host(std::uint32_t at, const Launch& launch, const CudaExecutor& executor) const;
+  /// Nanoseconds since the gate opened.
+  ItemRun times_of(std::size_t at) const;
+
+  /// One step: captured, and launched as one graph (graph_step.cpp).
+  void run_graph(const Launch& launch, const CudaExecutor& executor);
+
+ private:
+  void copy(const PlanItem& item, Stream stream, const CudaExecutor& executor) const;
+  void capture(const Launch& launch, const CudaExecutor& executor);
+};
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "profiler/run/cuda/plan.hpp"
+
+namespace trainyard::cuda {
+
+/// Streams of the host, as those of a GPU: a pinned thread for each CPU device, and one for each link between two of
+/// them. A thread runs its items in the plan's order, each once those that it waits for have ended.
+///
+/// Host and GPUs tell each other of the end of an item by a word of memory that both see: it holds the number of the
+/// step in which the item last ended. GPUs write it by cuStreamWriteValue32, and wait for it by cuStreamWaitValue32.
+class HostWorkers {
+ public:
+  /// `lanes`: the items of each thread, ascending; `cores`: where each runs. `words`: one for each item of the plan.
+  HostWorkers(const ExecutionPlan& plan, std::vector<std::vector<std::uint32_t>> lanes, const std::vector<int>& cores,
+              std::uint32_t* words);
+  ~HostWorkers();
+  HostWorkers(HostWorkers&&) = delete;
+
+  /// Step `step` (each greater than the last one): it begins for all when the word `gate` reaches it.
+  void begin(std::uint32_t step, const std::uint32_t* gate, std::function<void(std::uint32_t)> run);
+  /// Waits until all have run theirs; throws what one of them threw. After give_up() they end soon, whatever they wait
+  /// for.
+  void end();
+  void give_up() { given_up_.store(true); }
+
+  struct Times {
+    std::int64_t start = 0, end = 0;  // of the clock of now_ns
+  };
+  /// Times of each item in the last step.
+  const std::vector<Times>& times() const { return times_; }
+
+ private:
+  void work(std::size_t lane, int core);
+  void run_lane(std::size_t lane);
+  bool wait_for(const std::uint32_t* word) const;
+
+  const ExecutionPlan& plan_;
+  const std::vector<std::vector<std::uint32_t>> lanes_;
+  std::uint32_t* const words_;
+  std::function<void(std::uint32_t)> run_;
+  const std::uint32_t* gate_ = nullptr;
+  std::uint32_t step_ = 0;
+  std::vector<Times> times_;
+  std::vector<std::thread> threads_;
+  std::atomic<int> epoch_{0}, busy_{0};
+  std::atomic<bool> given_up_{false}, stop_{false};
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace trainyard::cuda

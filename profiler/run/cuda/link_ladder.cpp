@@ -1,0 +1,132 @@
+#include "profiler/run/cuda/link_ladder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "profiler/run/cuda/owned.hpp"
+#include "trainyard/core/error.hpp"
+
+namespace trainyard::cuda {
+namespace {
+
+void check(const Tables& tables, Status status, const char* call) { cuda::check(tables.runtime, status, call); }
+
+/// Memory at one end: of a GPU, or of the host, pinned or not.
+class EndMemory {
+ public:
+  EndMemory(const Tables& tables, int gpu, bool pinned, std::size_t size) {
+    if (gpu == kHost && !pinned) {
+      pageable_.resize(size);
+      return;
+    }
+    if (gpu != kHost) check(tables, tables.runtime.cudaSetDevice(gpu), "cudaSetDevice");
+    owned_ = gpu == kHost ? pinned_memory(tables.runtime, size) : device_memory(tables.runtime, size);
+  }
+  void* at() { return owned_ ? owned_.get() : pageable_.data(); }
+
+ private:
+  Owned owned_;
+  std::vector<unsigned char> pageable_;
+};
+
+/// A stream and two events on one GPU.
+class Timer {
+ public:
+  Timer(const Tables& tables, int gpu) : tables_(tables) {
+    check(tables, tables.runtime.cudaSetDevice(gpu), "cudaSetDevice");
+    begin_ = make_event(tables.runtime);
+    end_ = make_event(tables.runtime);
+    stream_ = make_stream(tables.runtime);
+  }
+  Stream stream() const { return stream_.get(); }
+
+  /// Nanoseconds of the work that `issue` puts on the stream.
+  template <class Issue>
+  double time(const Issue& issue) {
+    check(tables_, tables_.runtime.cudaEventRecord(begin_.get(), stream()), "cudaEventRecord");
+    issue();
+    check(tables_, tables_.runtime.cudaEventRecord(end_.get(), stream()), "cudaEventRecord");
+    check(tables_, tables_.runtime.cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    float milliseconds = 0;
+    check(tables_, tables_.runtime.cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()),
+          "cudaEventElapsedTime");
+    return static_cast<double>(milliseconds) * 1e6;
+  }
+
+ private:
+  const Tables& tables_;
+  Owned begin_, end_, stream_;
+};
+
+std::size_t free_bytes(const Tables& tables, int gpu) {
+  std::size_t free = 0, total = 0;
+  check(tables, tables.runtime.cudaSetDevice(gpu), "cudaSetDevice");
+  check(tables, tables.runtime.cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return free;
+}
+
+/// One copy, whichever ends it has.
+void copy(const Tables& tables, void* to, int to_gpu, const void* from, int from_gpu, std::size_t size, Stream stream) {
+  if (from_gpu != kHost && to_gpu != kHost && from_gpu != to_gpu)
+    return check(tables, tables.runtime.cudaMemcpyPeerAsync(to, to_gpu, from, from_gpu, size, stream),
+                 "cudaMemcpyPeerAsync");
+  const int kind = from_gpu == kHost ? host_to_device : to_gpu == kHost ? device_to_host : device_to_device;
+  check(tables, tables.runtime.cudaMemcpyAsync(to, from, size, kind, stream), "cudaMemcpyAsync");
+}
+
+}  // namespace
+
+std::string end_name(int gpu) { return gpu == kHost ? "host" : "gpu" + std::to_string(gpu); }
+
+LinkMeasurement link_ladder(const Tables& tables, int from, int to, const LadderOptions& options) {
+  const int home = from == kHost ? to : from;
+  std::size_t room = free_bytes(tables, home) / 4;
+  if (to != kHost) room = std::min(room, free_bytes(tables, to) / 4);
+  std::vector<Bytes> sizes = options.sizes;
+  if (sizes.empty())
+    for (std::int64_t bytes = 256; bytes <= std::int64_t{1} << 30; bytes *= 4) sizes.push_back(Bytes{bytes});
+  std::erase_if(sizes, [&](Bytes bytes) { return static_cast<std::size_t>(bytes.count) > room; });
+  if (sizes.empty()) throw MissingError("there is no room on " + end_name(home) + " for a copy", "end what runs there");
+  const auto largest = static_cast<std::size_t>(std::ranges::max(sizes).count);
+
+  EndMemory source{tables, from, options.pinned, largest}, target{tables, to, options.pinned, largest};
+  std::vector<unsigned char> pattern(largest), arrived(largest);
+  for (std::size_t i = 0; i < largest; ++i) pattern[i] = static_cast<unsigned char>(i * 131 + i / 251);
+  Timer timer{tables, home};
+  LinkMeasurement link{.from = end_name(from),
+                       .to = end_name(to),
+                       .path = from == kHost || to == kHost ? "pcie"
+                               : from == to                 ? "d2d"
+                                                            : "peer",
+                       .engine = "ce",
+                       .pinned = options.pinned};
+  if (from == kHost)
+    std::memcpy(source.at(), pattern.data(), largest);
+  else
+    timer.time([&] { copy(tables, source.at(), from, pattern.data(), kHost, largest, timer.stream()); });
+  for (const Bytes bytes : sizes) {
+    const auto size = static_cast<std::size_t>(bytes.count);
+    SizeMeasurement measured{bytes, {}};
+    for (int sample = -options.warm; sample < options.samples; ++sample) {
+      const double ns = timer.time([&] {
+        for (int i = 0; i < options.together; ++i)
+          copy(tables, target.at(), to, source.at(), from, size, timer.stream());
+      });
+      if (sample >= 0)
+        measured.samples.kept.push_back(
+            Nanoseconds{static_cast<std::int64_t>(std::floor(ns / options.together + 0.5))});
+    }
+    link.sizes.push_back(std::move(measured));
+  }
+  if (to == kHost)
+    std::memcpy(arrived.data(), target.at(), largest);
+  else
+    timer.time([&] { copy(tables, arrived.data(), kHost, target.at(), to, largest, timer.stream()); });
+  if (arrived != pattern)
+    throw std::runtime_error("what arrived from " + end_name(from) + " at " + end_name(to) + " is not what left");
+  return link;
+}
+
+}  // namespace trainyard::cuda

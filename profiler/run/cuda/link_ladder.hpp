@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "profiler/run/cuda/errors.hpp"
+#include "trainyard/cost/profile.hpp"
+
+namespace trainyard::cuda {
+
+/// One end of a link: a GPU, or the host (-1).
+inline constexpr int kHost = -1;
+
+struct LadderOptions {
+  std::vector<Bytes> sizes = {};  // empty: 256 B to 1 GiB, each four times the last, as far as memory allows
+  int warm = 4, samples = 8;
+  int together = 16;  // copies between two events: one alone is as long as the events are exact
+  bool pinned = true;
+};
+
+/// Times copies of each size from one end to the other, `together` at a time by events on one stream; a sample is the
+/// mean of one. What arrives is compared with what left: a difference throws std::runtime_error. Throws CudaError.
+LinkMeasurement link_ladder(const Tables& tables, int from, int to, const LadderOptions& options = {});
+
+/// "gpu0", "host".
+std::string end_name(int gpu);
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,233 @@
+#include "profiler/run/cuda/loader.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "trainyard/core/error.hpp"
+
+namespace trainyard::cuda {
+namespace {
+
+class SystemLibraries : public LibrarySource {
+ public:
+  void* open(const std::vector<std::string>& files, std::string& path) override {
+    std::vector<std::string> folders{""};
+    const auto add = [&](const char* variable, const char* below) {
+      if (const char* value = std::getenv(variable); value && *value)
+        folders.push_back(std::string{value} + below + "/");
+    };
+    add("TRAINYARD_CUDA_LIBRARIES", "");
+    add("CUDA_HOME", "/lib64");
+    add("CUDA_PATH", "/lib64");
+    folders.emplace_back("/usr/local/cuda/lib64/");
+    for (const std::string& folder : folders)
+      for (const std::string& file : files)
+        if (void* handle = dlopen((folder + file).c_str(), RTLD_NOW | RTLD_LOCAL)) {
+          path = folder + file;
+          return handle;
+        }
+    return nullptr;
+  }
+  void* symbol(void* library, const char* name) override { return dlsym(library, name); }
+};
+
+/// Looks up functions, each with its name behind it, and remembers the first that is not there.
+class Lookup {
+ public:
+  Lookup(LibrarySource& source, void* library) : source_(source), library_(library) {}
+
+  template <class Function, class... Others>
+  void operator()(Function& function, const char* name, Others&... others) {
+    function = reinterpret_cast<Function>(source_.symbol(library_, name));
+    if (!function && missing_.empty()) missing_ = name;
+    if constexpr (sizeof...(others) > 0) (*this)(others...);
+  }
+  const std::string& missing() const { return missing_; }
+
+ private:
+  LibrarySource& source_;
+  void* library_;
+  std::string missing_;
+};
+
+/// A function of a table, by its own name.
+#define SYMBOL(function) table.function, #function
+
+void fill(Driver& table, Lookup& get) {
+  get(SYMBOL(cuInit), SYMBOL(cuDriverGetVersion), SYMBOL(cuGetErrorString), SYMBOL(cuDeviceGet),
+      SYMBOL(cuDeviceGetName), SYMBOL(cuDeviceGetDevResource), SYMBOL(cuDevSmResourceSplitByCount),
+      SYMBOL(cuDevResourceGenerateDesc), SYMBOL(cuGreenCtxCreate), SYMBOL(cuGreenCtxDestroy),
+      SYMBOL(cuGreenCtxStreamCreate), SYMBOL(cuModuleLoadData), SYMBOL(cuModuleGetFunction), SYMBOL(cuLaunchKernel),
+      SYMBOL(cuStreamWaitValue32_v2), SYMBOL(cuStreamWriteValue32_v2));
+}
+
+void fill(Runtime& table, Lookup& get) {
+  get(SYMBOL(cudaRuntimeGetVersion), SYMBOL(cudaGetDeviceCount), SYMBOL(cudaGetErrorString), SYMBOL(cudaSetDevice),
+      SYMBOL(cudaDeviceGetAttribute), SYMBOL(cudaDeviceSynchronize), SYMBOL(cudaStreamCreateWithFlags),
+      SYMBOL(cudaStreamDestroy), SYMBOL(cudaStreamSynchronize), SYMBOL(cudaStreamWaitEvent),
+      SYMBOL(cudaEventCreateWithFlags), SYMBOL(cudaEventDestroy), SYMBOL(cudaEventRecord),
+      SYMBOL(cudaEventRecordWithFlags), SYMBOL(cudaEventElapsedTime), SYMBOL(cudaStreamBeginCapture),
+      SYMBOL(cudaStreamEndCapture), SYMBOL(cudaGraphInstantiate), SYMBOL(cudaGraphLaunch), SYMBOL(cudaGraphExecDestroy),
+      SYMBOL(cudaGraphDestroy), SYMBOL(cudaMalloc), SYMBOL(cudaFree), SYMBOL(cudaHostAlloc), SYMBOL(cudaFreeHost),
+      SYMBOL(cudaHostGetDevicePointer), SYMBOL(cudaMemGetInfo), SYMBOL(cudaMemsetAsync), SYMBOL(cudaMemcpyAsync),
+      SYMBOL(cudaMemcpyPeerAsync), SYMBOL(cudaDeviceCanAccessPeer), SYMBOL(cudaDeviceEnablePeerAccess));
+}
+
+void fill(Blas& table, Lookup& get) {
+  get(SYMBOL(cublasCreate_v2), SYMBOL(cublasDestroy_v2), SYMBOL(cublasSetStream_v2), SYMBOL(cublasGetVersion_v2),
+      SYMBOL(cublasSetSmCountTarget), SYMBOL(cublasSgemm_v2), SYMBOL(cublasGemmEx));
+}
+
+void fill(Dnn& table, Lookup& get) {
+  get(SYMBOL(cudnnGetVersion), SYMBOL(cudnnCreate), SYMBOL(cudnnDestroy), SYMBOL(cudnnSetStream),
+      SYMBOL(cudnnGetErrorString), SYMBOL(cudnnCreateTensorDescriptor), SYMBOL(cudnnDestroyTensorDescriptor),
+      SYMBOL(cudnnSetTensor4dDescriptor), SYMBOL(cudnnCreateFilterDescriptor), SYMBOL(cudnnDestroyFilterDescriptor),
+      SYMBOL(cudnnSetFilter4dDescriptor), SYMBOL(cudnnCreateConvolutionDescriptor),
+      SYMBOL(cudnnDestroyConvolutionDescriptor), SYMBOL(cudnnSetConvolution2dDescriptor),
+      SYMBOL(cudnnSetConvolutionGroupCount), SYMBOL(cudnnSetConvolutionMathType),
+      SYMBOL(cudnnGetConvolutionForwardAlgorithm_v7), SYMBOL(cudnnGetConvolutionBackwardDataAlgorithm_v7),
+      SYMBOL(cudnnGetConvolutionBackwardFilterAlgorithm_v7), SYMBOL(cudnnConvolutionForward),
+      SYMBOL(cudnnConvolutionBackwardData), SYMBOL(cudnnConvolutionBackwardFilter));
+}
+
+void fill(Cupti& table, Lookup& get) {
+  get(SYMBOL(cuptiGetVersion), SYMBOL(cuptiGetResultString), SYMBOL(cuptiActivityEnable), SYMBOL(cuptiActivityDisable),
+      SYMBOL(cuptiActivityRegisterCallbacks), SYMBOL(cuptiActivityGetNextRecord),
+      SYMBOL(cuptiActivityGetNumDroppedRecords), SYMBOL(cuptiActivityFlushAll),
+      SYMBOL(cuptiActivityPushExternalCorrelationId), SYMBOL(cuptiActivityPopExternalCorrelationId));
+}
+
+void fill(Nvrtc& table, Lookup& get) {
+  get(SYMBOL(nvrtcVersion), SYMBOL(nvrtcGetErrorString), SYMBOL(nvrtcCreateProgram), SYMBOL(nvrtcDestroyProgram),
+      SYMBOL(nvrtcCompileProgram), SYMBOL(nvrtcGetProgramLogSize), SYMBOL(nvrtcGetProgramLog),
+      SYMBOL(nvrtcGetCUBINSize), SYMBOL(nvrtcGetCUBIN));
+}
+
+void fill(Nvml& table, Lookup& get) {
+  get(SYMBOL(nvmlInit_v2), SYMBOL(nvmlShutdown), SYMBOL(nvmlDeviceGetHandleByIndex_v2), SYMBOL(nvmlDeviceGetClockInfo),
+      SYMBOL(nvmlDeviceGetPowerUsage), SYMBOL(nvmlDeviceGetCurrentClocksThrottleReasons),
+      SYMBOL(nvmlSystemGetDriverVersion));
+}
+
+#undef SYMBOL
+
+/// What is known of one library beforehand.
+struct Wanted {
+  const char* name;
+  std::vector<std::string> files;
+  const char* missing;
+  const char* help;
+  bool required;
+};
+
+/// "13.0" of 13000, the form of cudart and the driver.
+std::string dotted(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+
+/// Loads one library into its table. `check` sets the state's version, and its problem where the version is wrong.
+template <class Table, class Check>
+LibraryState load_one(const Wanted& wanted, Table& table, LibrarySource& source, const Check& check) {
+  LibraryState state{.name = wanted.name, .required = wanted.required};
+  void* library = source.open(wanted.files, state.file);
+  if (!library) {
+    state.problem = std::string{wanted.missing} + " (" + wanted.files.front() + ") was not found";
+    state.help = wanted.help;
+    return state;
+  }
+  Lookup lookup{source, library};
+  fill(table, lookup);
+  if (lookup.missing().empty()) {
+    check(state);
+  } else {
+    state.problem = state.file + " lacks the function " + lookup.missing() + ": it is too old or damaged";
+    state.help = wanted.help;
+  }
+  if (!state.usable()) table = Table{};
+  return state;
+}
+
+void want_version(LibraryState& state, bool asked, bool right, std::string version, const char* wanted) {
+  state.version = std::move(version);
+  if (!asked)
+    state.problem = state.file + " does not say its version";
+  else if (!right)
+    state.problem = state.file + " has the version " + state.version + ", this program was written for " + wanted;
+  if (!state.problem.empty()) state.help = std::string{"install version "} + wanted;
+}
+
+}  // namespace
+
+std::unique_ptr<LibrarySource> system_libraries() { return std::make_unique<SystemLibraries>(); }
+
+std::vector<LibraryState> load(Tables& tables, LibrarySource& source) {
+  const char* toolkit = "install the CUDA 13 toolkit, or name the folder of its libraries in TRAINYARD_CUDA_LIBRARIES";
+  std::vector<LibraryState> states;
+  states.push_back(
+      load_one({"driver", {"libcuda.so.1"}, "the NVIDIA driver", "install the NVIDIA driver (580 or later)", true},
+               tables.driver, source, [&](LibraryState& state) {
+                 int version = 0;
+                 const Status status = tables.driver.cuDriverGetVersion(&version);
+                 want_version(state, status == 0, version >= 13000, dotted(version), "CUDA 13.0 or later");
+                 if (status == kStubDriver || status == 34)
+                   state.problem = state.file + " is the toolkit's stub, not a driver";
+               }));
+  states.push_back(load_one({"cudart", {"libcudart.so.13", "libcudart.so"}, "the CUDA runtime", toolkit, true},
+                            tables.runtime, source, [&](LibraryState& state) {
+                              int version = 0;
+                              const bool asked = tables.runtime.cudaRuntimeGetVersion(&version) == 0;
+                              want_version(state, asked, version / 1000 == 13, dotted(version), "13");
+                            }));
+  states.push_back(load_one({"cublas", {"libcublas.so.13", "libcublas.so"}, "cuBLAS", toolkit, false}, tables.blas,
+                            source, [&](LibraryState& state) { state.version = "13"; }));
+  states.push_back(load_one({"cudnn", {"libcudnn.so.9"}, "cuDNN", "install cuDNN 9 for CUDA 13", false}, tables.dnn,
+                            source, [&](LibraryState& state) {
+                              const std::size_t version = tables.dnn.cudnnGetVersion();
+                              const std::string text = std::to_string(version / 10000) + "." +
+                                                       std::to_string(version % 10000 / 100) + "." +
+                                                       std::to_string(version % 100);
+                              want_version(state, true, version / 10000 == 9, text, "9");
+                            }));
+  states.push_back(load_one({"cupti", {"libcupti.so.13", "libcupti.so"}, "CUPTI", toolkit, false}, tables.cupti, source,
+                            [&](LibraryState& state) {
+                              std::uint32_t version = 0;
+                              const bool asked = tables.cupti.cuptiGetVersion(&version) == 0;
+                              want_version(state, asked, version / 10000 == 13, std::to_string(version), "13");
+                            }));
+  states.push_back(load_one({"nvrtc", {"libnvrtc.so.13", "libnvrtc.so"}, "NVRTC", toolkit, false}, tables.nvrtc, source,
+                            [&](LibraryState& state) {
+                              int major = 0, minor = 0;
+                              const bool asked = tables.nvrtc.nvrtcVersion(&major, &minor) == 0;
+                              want_version(state, asked, major == 13,
+                                           std::to_string(major) + "." + std::to_string(minor), "13");
+                            }));
+  states.push_back(load_one({"nvml", {"libnvidia-ml.so.1"}, "NVML", "it comes with the NVIDIA driver", false},
+                            tables.nvml, source, [](LibraryState&) {}));
+  return states;
+}
+
+void require(const std::vector<LibraryState>& states, const std::string& name) {
+  const auto state = std::ranges::find(states, name, &LibraryState::name);
+  if (state != states.end() && !state->usable()) throw MissingError(state->problem, state->help);
+}
+
+int require_gpus(const Tables& tables, const std::vector<LibraryState>& states) {
+  for (const LibraryState& state : states)
+    if (state.required) require(states, state.name);
+  int count = 0;
+  const Status status = tables.runtime.cudaGetDeviceCount(&count);
+  if (status == kStubDriver)
+    throw MissingError("libcuda.so.1 is the toolkit's stub, not a driver",
+                       "take the folder lib64/stubs out of LD_LIBRARY_PATH");
+  if (status == kOldDriver)
+    throw MissingError("the NVIDIA driver is older than the CUDA runtime", "install the NVIDIA driver 580 or later");
+  if (status == kNoDevice || (status == 0 && count == 0))
+    throw MissingError("this machine has no NVIDIA GPU that may be used",
+                       "look at nvidia-smi and at CUDA_VISIBLE_DEVICES; --backend cpu runs everywhere");
+  if (status != 0)
+    throw MissingError(std::string{"the GPUs cannot be used: "} + tables.runtime.cudaGetErrorString(status),
+                       "look at nvidia-smi");
+  return count;
+}
+
+}  // namespace trainyard::cuda

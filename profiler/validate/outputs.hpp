@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiler/backend.hpp"
+
+namespace trainyard {
+
+/// Outputs of a first step on a schedule, compared with those of the step on one device.
+///
+/// Devices of one class compute the same bits wherever an op runs: loss and all parameters must be equal. A CPU and a
+/// GPU round differently. Of a schedule on both, the loss must be within 1 %, and each parameter's change by plain
+/// gradient descent within 5 % of the largest change in it (the optimizers' own rules make much of gradients that are
+/// nothing but rounding).
+class OutputCheck {
+ public:
+  OutputCheck(Backend& backend, const Problem& problem, const Workload& workload);
+
+  /// `run` has made its first step, with that loss. May prepare and run schedules of its own.
+  bool agrees(const Schedule& schedule, const PreparedRun& run, double loss);
+
+ private:
+  struct Outcome {
+    double loss = 0;
+    std::uint64_t checksum = 0;
+    std::vector<std::vector<float>> changes;  // by parameter
+    std::vector<double> sizes;                // of parameters: the largest number in each
+  };
+  bool agrees_but_for_rounding(const Schedule& schedule, const std::string& device_class);
+  Outcome run(const Schedule& schedule, const TrainingRecipe& recipe) const;
+  const Outcome& alone(const std::string& device_class, bool plain);
+
+  Backend& backend_;
+  const Problem& problem_;
+  const Workload& workload_;
+  TrainingRecipe plain_;                                   // the same by gradient descent
+  std::map<std::pair<std::string, bool>, Outcome> alone_;  // by device class; of plain_ or of the workload
+};
+
+}  // namespace trainyard

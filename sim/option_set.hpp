@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "outputs.hpp"
+#include "usage.hpp"
+
+namespace trainyard::program {
+
+/// An option, as completion knows it. `value` says what its value is: empty for a flag, "FILE", "MODEL",
+/// "CLUSTER", "PLACER", a list "a|b|c", or any other word.
+struct OptionInfo {
+  std::vector<std::string> names;  // "--output", "-o"
+  std::string value;
+};
+
+/// What an optional value holds; else the value itself.
+template <class T>
+struct ValueOf {
+  using type = T;
+};
+template <class T>
+struct ValueOf<std::optional<T>> {
+  using type = T;
+};
+
+/// The options and operands of one verb. Each is declared beside the variable that it sets, in the order of the help;
+/// parse() reads the command line into these variables. `names` is "--output" or "-o,--output", `kind` what help and
+/// completion call the value. option_set.cpp alone sees CLI11.
+class OptionSet {
+ public:
+  OptionSet(const std::string& verb, const std::string& summary, const std::string& example);
+  ~OptionSet();
+
+  std::string verb() const;
+
+  /// Reads the text of a value; throws UsageError or InputError.
+  using Reader = std::function<void(const std::string& text, const std::string& option)>;
+  void option(const std::string& names, const std::string& kind, const std::string& help, Reader read,
+              bool repeatable = false);
+
+  template <class T, class Convert>
+  void value(const std::string& names, T& to, const std::string& kind, const std::string& help, Convert convert) {
+    option(names, kind, help,
+           [&to, convert](const std::string& text, const std::string& option) { to = convert(text, option); });
+  }
+  template <class T, class Convert>
+  void values(const std::string& names, std::vector<T>& to, const std::string& kind, const std::string& help,
+              Convert convert) {
+    option(
+        names, kind, help,
+        [&to, convert](const std::string& text, const std::string& option) { to.push_back(convert(text, option)); },
+        true);
+  }
+  void text(const std::string& names, std::string& to, const std::string& kind, const std::string& help);
+  void flag(const std::string& names, bool& to, const std::string& help);
+
+  /// A whole number of at least `least`, in a number or an optional one.
+  template <class T>
+  void number(const std::string& names, T& to, const std::string& help, std::int64_t least = 1) {
+    option(names, "N", help, [&to, least](const std::string& text, const std::string& option) {
+      to = static_cast<typename ValueOf<T>::type>(whole_number(text, option, least));
+    });
+  }
+
+  /// One of several names; `kind` is "a|b|c" unless help says it otherwise.
+  template <class T>
+  void choice(const std::string& names, T& to,
+              const std::vector<std::pair<std::string, typename ValueOf<T>::type>>& choices, const std::string& help,
+              const std::string& kind = "") {
+    std::vector<std::string> words;
+    std::string all;
+    for (const auto& choice : choices) {
+      words.push_back(choice.first);
+      all += (all.empty() ? "" : "|") + choice.first;
+    }
+    option(names, kind.empty() ? all : kind, help,
+           [&to, words, choices](const std::string& text, const std::string& option) {
+             to = choices[one_of(text, words, option)].second;
+           });
+  }
+
+  // Files. What the run reads may not be what it writes, nor two outputs be one file; parse() sees to that, whatever
+  // the verb does. `reads` is for what names files without being an option of its own.
+  void input(const std::string& names, std::string& path, const std::string& help);
+  /// `extension` is that of the format, "json"; none: the verb goes by the file's. A name that has the extension of
+  /// another format is refused.
+  void output(const std::string& names, Output& to, const std::string& help, const std::string& extension = "");
+  void reads(const std::string& path);
+  void reads(const std::vector<std::string>& paths);
+
+  /// What stands without an option; the run reads what is a file. `kind` is "THING", or "THING..." where there may be
+  /// several; one is needed where there is an example of it. Messages say `called` for it.
+  void operands(std::vector<std::string>& to, const std::string& kind, const std::string& help,
+                const std::string& example = "", const std::string& called = "");
+
+  /// What options that do not go together are told by; called in the order of declaration, once all values are set.
+  void check(std::function<void()> check);
+
+  /// Reads the words after the verb. Throws UsageError: an unknown option with the nearest one, a value that is missing
+  /// or wrong, an operand that is missing or not expected, an output that is an input; InputError where an output
+  /// cannot be written. False where help is asked for.
+  bool parse(const std::vector<std::string>& words);
+  /// Whether an output is "-".
+  bool takes_standard_output() const;
+
+  std::string help() const;
+  /// For completion; an operand has no names.
+  std::vector<OptionInfo> infos() const;
+
+ private:
+  void refuse_unknown() const;
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The help of the whole program; a verb is its name and what it does.
+std::string root_help(const std::vector<std::pair<std::string, std::string>>& verbs);
+
+}  // namespace trainyard::program

@@ -1,0 +1,248 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "inputs.hpp"
+#include "interrupt.hpp"
+#include "noise.hpp"
+#include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/io/formats/policy_file.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/report/table.hpp"
+
+namespace trainyard::program {
+namespace {
+
+/// "compute=2,link=0.1"
+void read_scale(MachineOptions& to, const std::string& text) {
+  static const std::vector<std::string> names{"compute", "link"};
+  for (const std::string& part : between_commas(text)) {
+    const auto [name, number] = key_and_value(part, "--scale", "compute=2,link=0.1");
+    double factor = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), factor);
+    if (error != std::errc{} || end != number.data() + number.size() || !std::isfinite(factor) || factor <= 0)
+      throw UsageError(fmt::format("--scale: '{}' is not a number above 0", number), "2 is twice as fast, 0.1 a tenth");
+    (one_of(name, names, "--scale") == 0 ? to.speeds.compute : to.speeds.link) = factor;
+  }
+}
+
+/// The policy as a placer of its own, or as one more member of `auto`.
+Placer policy_placer(const std::string& name, const std::string& file) {
+  LearnedPolicy policy = read_policy(file);
+  if (!name.empty() && name != "auto" && name != policy.placer)
+    throw UsageError(fmt::format("--placer {}: the policy '{}' is one of {}", name, file, policy.placer),
+                     fmt::format("--placer {}, or none; auto takes its placement as one more start", policy.placer));
+  Placer placer{.name = policy.placer, .summary = "a policy learned before", .source = file, .parameters = {}};
+  placer.place = [learned = std::move(policy)](const Problem& problem, const PlaceOptions& options) {
+    Schedule schedule = place_by_policy(problem, learned);
+    schedule.seed = options.seed;
+    return schedule;
+  };
+  return name == "auto" ? auto_with({placer}) : placer;
+}
+
+}  // namespace
+
+void ModelOptions::declare(OptionSet& set) {
+  set.choice("--training", training,
+             {{"sgd", Optimizer::sgd},
+              {"momentum", Optimizer::momentum},
+              {"adam", Optimizer::adam},
+              {"none", Optimizer::none}},
+             "the optimizer of the training step; none: forward only (default: adam)");
+  set.choice("--granularity", granularity, {{"op", Granularity::op}, {"fine", Granularity::fine}},
+             "one op per operator, or each as the kernels it runs (default: op)");
+  set.number("--batch", batch, "samples per step");
+  set.choice("--precision", precision, {{"float32", DataType::float32}, {"bfloat16", DataType::bfloat16}},
+             "of parameters and activations that the model has in float32 (default: as the model has them)");
+  set.option(
+      "--bind", "NAME=N", "the size of a dimension that an ONNX file leaves open; repeatable",
+      [this](const std::string& text, const std::string& option) {
+        const auto [name, size] = key_and_value(text, option, "NAME=N, as in --bind N=16");
+        bind[name] = whole_number(size, "--bind " + name, 1);
+      },
+      true);
+}
+
+void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several) {
+  set.text("--cluster", cluster, several ? "CLUSTER,..." : "CLUSTER",
+           several ? "the devices: built-in names (trainyard clusters) or TOML files"
+                   : "the devices: a built-in name (trainyard clusters) or a TOML file");
+  if (!several) set.reads(cluster);
+  set.value("--memory", memory, "SIZE", "what if every device held this much, as in 16GiB", parse_bytes);
+  set.input("--costs", costs, "a calibration: op and transfer times as measured (trainyard calibrate)");
+  set.number("--co-run", co_run, "what if ops ran on N devices with one memory at once (with --costs)");
+  set.option("--scale", "compute=X,link=Y", "what if devices or links were X or Y times as fast",
+             [this](const std::string& text, const std::string&) { read_scale(*this, text); });
+  set.choice("--sharing", sharing, {{"serial", Sharing::serial}, {"fair", Sharing::fair}, {"none", Sharing::none}},
+             "what if transfers took turns on links, shared them fairly, or never met");
+  set.check([this] {
+    if (co_run && costs.empty())
+      throw UsageError("--co-run takes its factors from a calibration", "give --costs CALIBRATION.json too");
+  });
+}
+
+void ProblemOptions::declare_machine(OptionSet& set, bool several) {
+  machine.declare(set, cluster, several);
+  set.check([this, &set] {
+    if (!cluster.empty()) return;
+    if (models.size() != 1 || !is_workload(models.front()))
+      throw UsageError(fmt::format("{} needs --cluster", set.verb()),
+                       "for example --cluster 4xV100; `trainyard clusters` lists the built-in ones");
+    cluster = models.front();
+  });
+}
+
+void PlacerOptions::declare(OptionSet& set, const std::string& usual) {
+  set.text("--placer", name, "PLACER", fmt::format("the algorithm that makes the schedule (default: {})", usual));
+  set.option(
+      "--parameter", "KEY=VALUE", "of the placer (trainyard placers NAME); repeatable",
+      [this](const std::string& text, const std::string& option) {
+        const auto [key, value] = key_and_value(text, option, "KEY=VALUE");
+        if (!parameters.emplace(key, value).second) throw UsageError(fmt::format("--parameter {} is given twice", key));
+      },
+      true);
+  declare_no_splits(set, no_splits);
+}
+
+void declare_no_splits(OptionSet& set, bool& no_splits) {
+  set.flag("--no-splits", no_splits, "keeps ops whole, and one copy of the network: what a backend can run");
+}
+
+void PlacerOptions::declare_policy(OptionSet& set) {
+  set.input("--policy", policy, "what the placer learned before (trainyard train): no search");
+}
+
+Placer PlacerOptions::placer(const std::string& usual) const {
+  if (!policy.empty()) return policy_placer(name, policy);
+  try {
+    return find_placer(name.empty() ? usual : name);
+  } catch (const InputError& error) {
+    throw UsageError(error, "--placer");
+  }
+}
+
+PlaceOptions PlacerOptions::options(const Placer& placer, const std::optional<std::uint64_t>& seed) const {
+  std::vector<std::string> known;
+  for (const PlacerParameter& parameter : placer.parameters) known.push_back(parameter.name);
+  for (const auto& [key, value] : parameters) {
+    if (known.empty())
+      throw UsageError(fmt::format("--parameter {}: {} has no parameters", key, placer.name),
+                       name.empty() ? "name the placer that has it: --placer NAME" : "");
+    one_of(key, known, "--parameter of " + placer.name);
+  }
+  return {.seed = seed.value_or(1), .parameters = parameters, .rewrites = !no_splits};
+}
+
+Nanoseconds long_time(const std::string& text, const std::string& option) {
+  if (text.find_first_not_of("0123456789.") == std::string::npos)
+    throw UsageError(fmt::format("{}: '{}' has no unit", option, text), fmt::format("as in {}s, or {}m", text, text));
+  const bool minutes = text.size() > 1 && text.back() == 'm';
+  return parse_time(minutes ? text + "in" : text, option);
+}
+
+double long_seconds(const std::string& text, const std::string& option) { return seconds(long_time(text, option)); }
+
+unsigned thread_count(const std::string& text, const std::string& option) {
+  return static_cast<unsigned>(std::min<std::int64_t>(whole_number(text, option, 1), 1024));
+}
+
+void SearchOptions::declare(OptionSet& set, const std::string& threads_for) {
+  set.value("--time", seconds, "TIME", "how long a placer may take, and one that searches does, as in 10s",
+            long_seconds);
+  set.number("--evaluations", evaluations, "of placers that search, in schedules: always the same result", 0);
+  set.value("--threads", threads, "N", threads_for + "; the result is the same (default: one per core)", thread_count);
+}
+
+void SearchOptions::apply(PlaceOptions& options, bool searches, const std::string& who, bool noise,
+                          Console& console) const {
+  options.budget = {.seconds = seconds, .evaluations = evaluations};
+  if (!searches) {
+    if (evaluations) console.warn(fmt::format("--evaluations counts what searches do: {}", who));
+    if (threads && !noise) console.warn(fmt::format("--threads are those of searches and of runs with noise: {}", who));
+    return;
+  }
+  options.threads = threads.value_or(0);
+  options.stop = interrupted;
+  if (!console.shows_progress()) return;
+  options.on_progress = [&console, start = std::chrono::steady_clock::now()](const SearchProgress& progress) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    console.progress(fmt::format("best {}{}, bound {}, gap {} ({} evaluations, {:.0f} s)", format_time(progress.best),
+                                 progress.fits ? "" : " (does not fit)", format_time(progress.lower_bound),
+                                 percent(relative_gap(progress.best, progress.lower_bound)),
+                                 with_separators(static_cast<std::int64_t>(progress.evaluations)), elapsed.count()));
+  };
+}
+
+void NoiseChoice::declare(OptionSet& set) {
+  set.value("--noise", noise, "SHARE", "what if op times scattered, as in 5%, or by op type as in Conv=10%,default=3%",
+            [](const std::string& text, const std::string&) { return parse_noise(text); });
+  set.number("--samples", samples, "how many runs with noise (default: 1000)");
+  set.check([this] {
+    if (samples && !noise) throw UsageError("--samples is for --noise", "give --noise too, as in --noise 5%");
+    if (samples && *samples > 100'000'000)
+      throw UsageError(fmt::format("--samples: {} is more than 100,000,000", *samples));
+  });
+}
+
+std::optional<NoiseOptions> NoiseChoice::options(const std::optional<std::uint64_t>& seed,
+                                                 const SearchOptions& search) const {
+  if (!noise) return std::nullopt;
+  return NoiseOptions{.noise = *noise,
+                      .samples = samples.value_or(NoiseOptions{}.samples),
+                      .seed = seed.value_or(1),
+                      .threads = search.threads.value_or(std::max(1U, std::thread::hardware_concurrency()))};
+}
+
+void PictureOptions::declare(OptionSet& set) {
+  set.output("--trace", trace, "writes the timeline for ui.perfetto.dev; .gz compresses", "json");
+  set.choice("--flows", flows,
+             {{"critical", TraceOptions::Flows::critical},
+              {"all", TraceOptions::Flows::all},
+              {"none", TraceOptions::Flows::none}},
+             "which dependencies the trace draws (default: critical)");
+  set.output("--report", report, "writes the result as one HTML page", "html");
+  set.check([this] {
+    if (flows && !trace) throw UsageError("--flows is for --trace", "give --trace FILE too");
+  });
+}
+
+TraceOptions PictureOptions::trace_options() const { return {.flows = flows.value_or(TraceOptions{}.flows)}; }
+
+void declare_seed(OptionSet& set, std::optional<std::uint64_t>& seed, const std::string& help) {
+  set.number("--seed", seed, help, 0);
+}
+
+void declare_objective(OptionSet& set, Objective& objective, const std::string& help, const std::string& kind) {
+  static const std::vector<std::pair<std::string, Objective>> objectives{
+      {"makespan", Objective::makespan}, {"max-load", Objective::max_load}, {"completion", Objective::completion}};
+  const auto read = [&objective](const std::string& text, const std::string& option) {
+    if (text == "throughput")
+      throw UsageError(fmt::format("{}: throughput is that of a full pipeline, the largest load of a device", option),
+                       fmt::format("{} max-load", option));
+    std::vector<std::string> names;
+    for (const auto& [name, value] : objectives) names.push_back(name);
+    objective = objectives[one_of(text, names, option)].second;
+  };
+  set.option("--objective", kind.empty() ? "makespan|max-load|completion" : kind, help, read);
+}
+
+void declare_coarsen(OptionSet& set, std::optional<CoarsenOptions>& coarsen) {
+  set.option("--coarsen", "RULE", "makes the graph smaller first: pesto:N, merge:N, talos or groups",
+             [&coarsen](const std::string& text, const std::string& option) {
+               try {
+                 coarsen = parse_coarsen(text);
+               } catch (const InputError& error) {
+                 throw UsageError(error, option);
+               }
+             });
+}
+
+}  // namespace trainyard::program

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "console.hpp"
+#include "option_set.hpp"
+#include "trainyard/cluster/cluster.hpp"
+#include "trainyard/cost/speeds.hpp"
+#include "trainyard/io/foreign/trace.hpp"
+#include "trainyard/model/model.hpp"
+#include "trainyard/place/judge/coarse.hpp"
+#include "trainyard/place/placer.hpp"
+#include "trainyard/simulate/noise.hpp"
+#include "trainyard/training/training.hpp"
+
+// Options that several verbs have, as values; `declare` puts them on the command line of a verb.
+namespace trainyard::program {
+
+/// How a MODEL becomes the graph of a training step.
+struct ModelOptions {
+  std::optional<Optimizer> training = {};
+  std::optional<Granularity> granularity = {};
+  std::optional<std::int64_t> batch = {};
+  std::optional<DataType> precision = {};
+  std::map<std::string, std::int64_t> bind = {};  // dimensions that an ONNX file leaves open
+
+  void declare(OptionSet& set);
+};
+
+/// What is changed of the devices of a CLUSTER, and what their times are.
+struct MachineOptions {
+  std::optional<Bytes> memory = {};
+  std::string costs = {};  // a calibration
+  std::optional<std::int64_t> co_run = {};
+  Speeds speeds = {};
+  std::optional<Sharing> sharing = {};
+
+  /// --cluster, which takes several words with commas where `several`, and these.
+  void declare(OptionSet& set, std::string& cluster, bool several = false);
+};
+
+/// What a run is of.
+struct ProblemOptions {
+  std::vector<std::string> models = {};  // MODEL, as typed
+  std::string cluster = {};              // CLUSTER, as typed; the only model where that names devices itself
+  ModelOptions training = {};
+  MachineOptions machine = {};
+
+  /// --cluster, without which there is an error, and the options of the machine.
+  void declare_machine(OptionSet& set, bool several = false);
+};
+
+/// Which algorithm, with what.
+struct PlacerOptions {
+  std::string name = {};
+  std::map<std::string, std::string> parameters = {};
+  std::string policy = {};  // what it learned before
+  bool no_splits = false;
+
+  /// `usual`: which one is asked where none is named.
+  void declare(OptionSet& set, const std::string& usual = "auto, within a few seconds");
+  void declare_policy(OptionSet& set);
+  /// Whether the user leaves the choice to us.
+  bool is_open() const { return name.empty() && policy.empty(); }
+  bool given() const { return !name.empty() || !parameters.empty() || !policy.empty() || no_splits; }
+
+  /// The one that is asked for, else `usual`. With a policy, it places by that: alone, or as one more start of `auto`.
+  /// Throws UsageError, and InputError where the policy is no good.
+  Placer placer(const std::string& usual = "auto") const;
+  /// The parameters, the seed, and whether ops may be split. Throws UsageError where the placer has no such parameter.
+  PlaceOptions options(const Placer& placer, const std::optional<std::uint64_t>& seed) const;
+};
+
+void declare_no_splits(OptionSet& set, bool& no_splits);
+
+/// How long placers go on.
+struct SearchOptions {
+  std::optional<double> seconds = {};
+  std::optional<std::uint64_t> evaluations = {};
+  std::optional<unsigned> threads = {};
+
+  void declare(OptionSet& set, const std::string& threads_for = "of placers that search");
+  bool given() const { return seconds || evaluations || threads; }
+  /// Onto `options`, with progress on the console and an interrupt as the end. Warns of what is for searches where
+  /// nothing searches (`who` does not), and of threads that are not for noise either.
+  void apply(PlaceOptions& options, bool searches, const std::string& who, bool noise, Console& console) const;
+};
+
+/// How op times scatter.
+struct NoiseChoice {
+  std::optional<OpNoise> noise = {};
+  std::optional<std::size_t> samples = {};
+
+  void declare(OptionSet& set);
+  /// Nothing without noise.
+  std::optional<NoiseOptions> options(const std::optional<std::uint64_t>& seed, const SearchOptions& search) const;
+};
+
+/// Pictures of a run.
+struct PictureOptions {
+  Output trace = {}, report = {};
+  std::optional<TraceOptions::Flows> flows = {};
+
+  void declare(OptionSet& set);
+  TraceOptions trace_options() const;
+};
+
+void declare_seed(OptionSet& set, std::optional<std::uint64_t>& seed, const std::string& help);
+void declare_objective(OptionSet& set, Objective& objective, const std::string& help, const std::string& kind = "");
+void declare_coarsen(OptionSet& set, std::optional<CoarsenOptions>& coarsen);
+
+/// --time, of what takes seconds: "10s", and here "2m" is two minutes.
+Nanoseconds long_time(const std::string& text, const std::string& option);
+double long_seconds(const std::string& text, const std::string& option);
+/// --threads: at most 1,024.
+unsigned thread_count(const std::string& text, const std::string& option);
+
+}  // namespace trainyard::program

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainyard/cluster/cluster.hpp"
+#include "trainyard/place/placer.hpp"
+#include "trainyard/zoo/network.hpp"
+
+namespace trainyard::program {
+
+/// A built-in network with what its training step comes to.
+struct NetworkFacts {
+  const Network* network = nullptr;
+  std::string shown;    // the name, or the spec that was asked for
+  std::size_t ops = 0;  // of the training step
+  std::int64_t batch = 0;
+  std::int64_t parameters = 0;
+  double forward_flops = 0;
+};
+
+struct ClusterFacts {
+  std::string name, summary, source;
+  ClusterSpec spec;
+};
+
+/// One feature of this build.
+struct Feature {
+  std::string name;
+  bool there = true;
+  std::string what;  // what it is, or what would add it
+};
+
+// One JSON object each.
+std::string models_json(const std::vector<NetworkFacts>& networks);
+std::string clusters_json(const std::vector<ClusterFacts>& clusters);
+std::string placers_json(const std::vector<Placer>& placers);
+std::string doctor_json(const std::vector<Feature>& features);
+
+}  // namespace trainyard::program

@@ -1,0 +1,253 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "print/results.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/report/run_text.hpp"
+#include "trainyard/report/table.hpp"
+
+namespace trainyard::program {
+namespace {
+
+constexpr std::size_t kMostDevices = 32;  // lines of the device table; --json lists all
+
+std::string sources_text(const RunSummary& run) {
+  std::vector<std::string> parts;
+  for (const SourceUse& use : run.sources)
+    parts.push_back(fmt::format("{} {} ({})", percent(use.time_share), use.source,
+                                counted(static_cast<std::int64_t>(use.ops), "op")));
+  std::string text = fmt::format("op times rest on: {}", fmt::join(parts, ", "));
+  parts.clear();
+  bool measured = false;
+  for (const EvidenceUse& use : run.evidence) {
+    if (use.transfers == 0) continue;
+    parts.push_back(fmt::format("{} {} ({})", percent(use.transfer_share), name_of(use.evidence),
+                                counted(static_cast<std::int64_t>(use.transfers), "transfer")));
+    measured = measured || use.evidence != Evidence::estimated;
+  }
+  return measured ? text + fmt::format("; transfer times are {}", fmt::join(parts, ", ")) : text;
+}
+
+std::string device_table(const Run& run, const TextFormat& format) {
+  using Align = Table::Align;
+  Table table{{{"device"},
+               {"ops", Align::right, 1},
+               {"busy", Align::right, 3},
+               {"of step", Align::right},
+               {"exposed comm", Align::right, 2},
+               {"peak memory", Align::right},
+               {"at", Align::right, 4}}};
+  table.fit(format);
+  IdMap<DeviceId, std::int64_t> ops(run.problem.device_count(), 0);
+  for (const OpId op : run.problem.ops()) ++ops[run.schedule.placement[op]];
+  for (const DeviceId device : run.problem.devices()) {
+    if (device.index() == kMostDevices) break;
+    const DeviceUse& use = run.timeline.devices[device];
+    const auto& capacity = run.problem.cluster().device(device).memory;
+    const double share = run.timeline.makespan.count > 0 ? seconds(use.busy) / seconds(run.timeline.makespan) : 0;
+    table.add_row({run.problem.cluster().device(device).name, with_separators(ops[device]), format_time(use.busy),
+                   percent(share), format_time(use.exposed_communication),
+                   format_bytes(use.peak) + (capacity ? " of " + format_bytes(*capacity) : "") +
+                       (use.out_of_memory ? " (over)" : ""),
+                   format_time(use.peak_at)});
+  }
+  std::string text = table.text();
+  if (run.problem.device_count() > kMostDevices)
+    text += fmt::format(" ... and {} more devices (--json lists all)\n", run.problem.device_count() - kMostDevices);
+  return text;
+}
+
+/// The parts of the device's peak, in words.
+std::string peak_parts(const Run& run, DeviceId device, const OutOfMemory& oom) {
+  Bytes parameters{}, state{};
+  for (const OpId op : run.problem.ops()) {
+    if (run.schedule.placement[op] != device) continue;
+    parameters += run.problem.graph().parameter_bytes(op);
+    state += run.problem.graph().state_bytes(op);
+  }
+  return fmt::format("parameters {}, optimizer state {}, activations {}, transfer buffers {}, workspace {}",
+                     format_bytes(parameters), format_bytes(state), format_bytes(oom.produced),
+                     format_bytes(oom.arrived), format_bytes(oom.workspace));
+}
+
+std::string holding_text(const Graph& graph, const Holding& holding) {
+  const bool is_tensor = holding.kind == Holding::Kind::produced || holding.kind == Holding::Kind::arrived;
+  return fmt::format("{} {}", is_tensor ? graph.name(holding.tensor) : graph.name(holding.op),
+                     format_bytes(holding.bytes));
+}
+
+Nanoseconds rounded(double ns) { return Nanoseconds{static_cast<std::int64_t>(std::floor(ns + 0.5))}; }
+
+/// What the steady step time is read off.
+std::string steady_reason(const SteadyState& steady) {
+  switch (steady.from) {
+    case SteadyState::From::one_step:
+      return "one step alone";
+    case SteadyState::From::periodic:
+      return steady.period == 1 ? "the last steps take the same time each"
+                                : fmt::format("the last steps repeat every {}", steady.period);
+    case SteadyState::From::average:
+      return "mean of the second half";
+    case SteadyState::From::load:
+      break;
+  }
+  return "load of the busiest device";
+}
+
+void add_noise_rows(Table& table, const NoiseResult& noise) {
+  table.add_row({"with noise",
+                 fmt::format("mean {}, deviation {}", format_time(rounded(noise.mean_ns)), percent(noise.deviation))});
+  table.add_row(
+      {"", fmt::format("p50 {}, p95 {}, p99 {} ({})", format_time(noise.p50), format_time(noise.p95),
+                       format_time(noise.p99), counted(static_cast<std::int64_t>(noise.samples.size()), "sample"))});
+}
+
+void add_step_rows(Table& table, const StepTimes& steps) {
+  const auto count = static_cast<std::int64_t>(steps.ends.size());
+  table.add_row(
+      {"steady step time", fmt::format("{} ({})", format_time(steps.steady.step_time), steady_reason(steps.steady))});
+  std::string tied = fmt::format("{}, tied by {}", format_time(steps.timeline.makespan),
+                                 counted(static_cast<std::int64_t>(steps.ties), "update dependency"));
+  if (steps.ties != 1) tied = tied.substr(0, tied.rfind(' ')) + " dependencies";
+  table.add_row({counted(count, "step"), tied});
+  Bytes peak{};
+  for (const DeviceUse& use : steps.timeline.devices) peak = std::max(peak, use.peak);
+  table.add_row({"", fmt::format("largest peak {}{}", format_bytes(peak), steps.timeline.fits() ? "" : " (over)")});
+}
+
+}  // namespace
+
+GraphFacts facts_of(const LoadedModel& model) {
+  const Graph& graph = model.graph;
+  GraphFacts facts{.name = graph.name(), .ops = graph.op_count(), .tensors = graph.tensor_count()};
+  for (const OpId op : graph.ops()) {
+    const double flops = graph.flops(op).value;
+    (graph.phase(op) == Phase::forward    ? facts.forward_total_flops
+     : graph.phase(op) == Phase::backward ? facts.backward_total_flops
+                                          : facts.update_flops) += flops;
+    facts.parameter_bytes += graph.parameter_bytes(op).count;
+    facts.state_bytes += graph.state_bytes(op).count;
+  }
+  facts.forward_flops = facts.forward_total_flops;
+  facts.backward_flops = facts.backward_total_flops;
+  if (model.summary) {
+    facts.forward_flops = model.summary->forward_matmul_flops.value;
+    facts.backward_flops = model.summary->backward_matmul_flops.value;
+    facts.parameters = model.summary->parameters;
+    facts.saved_bytes = model.summary->saved_bytes.count;
+  }
+  return facts;
+}
+
+std::string run_text(const RunResult& run, const TextFormat& format) {
+  const std::string who = run.placer.empty() ? "The schedule" : run.placer;
+  std::string text = problem_title(run.model, run.problem, run.ops) + "\n\n";
+  Table table{{{""}, {""}}};
+  table.fit(format);
+  if (run.load_bound)
+    table.add_row({"largest load", fmt::format("{} (at least {}: {})", format_time(run.summary.max_load),
+                                               format_time(run.load_bound->value), run.load_bound->name)});
+  if (run.completions) {
+    const Completions& all = *run.completions;
+    table.add_row(
+        {"sum of completions", fmt::format("{} (at least {})", format_time(all.total), format_time(all.bound))});
+    if (all.models.size() > 1)
+      for (const auto& [name, time] : all.models) table.add_row({"", fmt::format("{} {}", format_time(time), name)});
+  }
+  table.add_row({"step time", format_time(run.summary.makespan)});
+  if (run.noise) add_noise_rows(table, *run.noise);
+  if (run.steps) add_step_rows(table, *run.steps);
+  if (run.steps_noise) add_noise_rows(table, *run.steps_noise);
+  table.add_row({"lower bound", fmt::format("{} ({})", format_time(run.summary.bound.value),
+                                            bound_name(run.summary.bound, run.schedule))});
+  table.add_row({"busy", percent(run.summary.busy) + " of device time"});
+  table.add_row({"exposed communication", format_time(run.summary.exposed_communication)});
+  table.add_row({"transfers", fmt::format("{}, {}", with_separators(static_cast<std::int64_t>(run.summary.transfers)),
+                                          format_bytes(run.summary.transferred))});
+  table.add_row({"peak memory", fmt::format("{}, on {}{}", peak_text(run.problem, run.summary),
+                                            run.problem.cluster().device(run.summary.tightest).name,
+                                            run.summary.fits ? "" : " (does not fit)")});
+  if (run.search_seconds)
+    table.add_row(
+        {"search", fmt::format("{} ({})", format_time(nanoseconds_from_seconds(*run.search_seconds)), run.placer)});
+  text += table.text() + "\n" + device_table(run, format) + "\n";
+  text += wrapped(sentence(run, who), format.paragraph());
+  return text + wrapped(sources_text(run.summary), format.paragraph());
+}
+
+std::vector<std::string> unused_warnings(const Run& run) {
+  std::vector<std::string> warnings = run.schedule.notes;
+  const std::vector<DeviceId>& unused = run.summary.unused;
+  if (unused.empty()) return warnings;
+  std::string names;
+  for (const DeviceId device : unused) {
+    if (device != unused.front()) names += ", ";
+    names += run.problem.cluster().device(device).name;
+    if (names.size() > 60 && device != unused.back()) {
+      names += ", ...";
+      break;
+    }
+  }
+  warnings.push_back(fmt::format("{} of {} devices run nothing: {}", unused.size(), run.problem.device_count(), names));
+  return warnings;
+}
+
+std::vector<std::string> share_warnings(const Schedule& schedule, const std::optional<std::int64_t>& batch) {
+  std::int64_t parts = 1;
+  for (const Rewrite& rewrite : schedule.rewrites) {
+    if (const auto* replicate = std::get_if<Replicate>(&rewrite))
+      parts *= static_cast<std::int64_t>(replicate->replicas);
+    if (const auto* microbatch = std::get_if<Microbatch>(&rewrite))
+      parts *= static_cast<std::int64_t>(microbatch->parts);
+  }
+  if (!batch || *batch % parts == 0) return {};
+  return {
+      fmt::format("a batch of {} in {} parts makes {:.3g} samples each, which no framework runs; --batch {} makes {}",
+                  *batch, parts, static_cast<double>(*batch) / static_cast<double>(parts),
+                  (*batch + parts - 1) / parts * parts, (*batch + parts - 1) / parts)};
+}
+
+InputError out_of_memory_error(const Run& run) {
+  std::vector<Finding> findings;
+  const Graph& graph = run.problem.graph();
+  for (const DeviceId id : run.problem.devices()) {
+    const DeviceUse& use = run.timeline.devices[id];
+    if (!use.out_of_memory || findings.size() == kMostFindings) continue;
+    const OutOfMemory& oom = *use.out_of_memory;
+    const Device& device = run.problem.cluster().device(id);
+    std::string message = fmt::format("the placement does not fit: {} needs {} at {}, it has {} ({} over)", device.name,
+                                      format_bytes(use.peak), format_time(use.peak_at), format_bytes(*device.memory),
+                                      format_bytes(oom.over));
+    message += "\n      " + peak_parts(run, id, oom);
+    if (!oom.op.is_none())
+      message += fmt::format("\n      crossed at {} by {}", format_time(oom.at), graph.name(oom.op));
+    else if (oom.transfer)
+      message += fmt::format("\n      crossed at {} by the transfer of {}", format_time(oom.at),
+                             graph.name(run.timeline.transfers[*oom.transfer].tensor));
+    if (!oom.largest.empty()) {
+      std::vector<std::string> largest;
+      for (const Holding& holding : oom.largest) largest.push_back(holding_text(graph, holding));
+      message += fmt::format("\n      largest then held: {}", fmt::join(largest, ", "));
+    }
+    findings.push_back({.code = "out-of-memory", .message = message});
+  }
+  if (!findings.empty())
+    findings.back().help =
+        "`trainyard compare` with the same model and cluster shows which placers find a fit; or a smaller batch, or "
+        "more devices";
+  return InputError{std::move(findings)};
+}
+
+RunResult run_of_steps(const RunResult& run, const LowerBound& bound) {
+  const StepTimes& steps = *run.steps;
+  RunResult all{run_of(steps.problem, steps.schedule, steps.timeline, bound), run.model, run.ops, run.batch};
+  all.placer = fmt::format("{}, {}", run.placer.empty() ? "schedule" : run.placer,
+                           counted(static_cast<std::int64_t>(steps.ends.size()), "step"));
+  all.search_seconds = run.search_seconds;
+  return all;
+}
+
+}  // namespace trainyard::program

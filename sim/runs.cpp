@@ -1,0 +1,69 @@
+#include "runs.hpp"
+
+#include "interrupt.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/place/auto/auto.hpp"
+#include "trainyard/report/page.hpp"
+
+namespace trainyard::program {
+
+void ScheduleOptions::declare(OptionSet& set, const std::string& file_help, bool with_policy) {
+  set.input("--schedule", file, file_help);
+  placing.declare(set);
+  if (with_policy) placing.declare_policy(set);
+}
+
+ScheduleSource ScheduleOptions::source(bool noise, Console& console) const {
+  ScheduleSource source{.file = file};
+  if (file.empty()) {
+    source.placer = placing.placer();
+    source.options = placing.options(*source.placer, seed);
+    source.quick = placing.is_open() && !search.seconds && !search.evaluations;
+  } else if (placing.given() || (seed && !noise)) {
+    throw UsageError("--schedule gives the schedule: no placer is asked", "give either --schedule or --placer");
+  }
+  search.apply(source.options, source.searches(),
+               source.placer ? source.placer->name + " does not search" : "the schedule is there", noise, console);
+  return source;
+}
+
+RunResult make_run(const LoadedProblem& loaded, const ScheduleSource& source, Console& console) {
+  const Problem& problem = loaded.problem;
+  const LowerBound bound = best_lower_bound(problem);
+  if (!source.placer)
+    return {run_schedule(problem, read_schedule(source.file, problem), bound), loaded.name, problem.op_count(),
+            loaded.batch};
+  PlaceOptions options = source.options;
+  if (source.quick) {
+    console.note(
+        "placed by auto with a small budget: --time 1min searches on, --placer heft is one pass, compare asks all");
+    options.budget = kQuickBudget;
+  }
+  try {
+    return {run_placer(problem, *source.placer, options, bound), loaded.name, problem.op_count(), loaded.batch};
+  } catch (const InputError& error) {
+    const std::string& code = error.findings().front().code;
+    if (code == "unknown-parameter" || code == "parameter-value") throw UsageError(error, "--parameter");
+    throw;
+  }
+}
+
+void add_pictures(std::vector<Writing>& writings, const PictureOptions& pictures, const Run& run) {
+  writings.push_back(
+      {pictures.trace,
+       [&](std::ostream& out) { write_trace(run.problem, run.schedule, run.timeline, pictures.trace_options(), out); },
+       "(drop it on https://ui.perfetto.dev)"});
+  writings.push_back({pictures.report, [&](std::ostream& out) { write_page(run, out); }, "(open it in any browser)"});
+}
+
+int finish_run(const RunResult& run, const std::string& verb, const std::vector<Writing>& writings, Console& console) {
+  for (const std::string& warning : unused_warnings(run)) console.warn(warning);
+  for (const std::string& warning : share_warnings(run.schedule, run.batch)) console.warn(warning);
+  write_outputs(writings, console.json() ? run_json(verb, run, console.warnings()) : run_text(run, console.format()),
+                console);
+  if (run.summary.fits) return kDone;
+  console.complain(out_of_memory_error(run));
+  return kAnswerIsNo;
+}
+
+}  // namespace trainyard::program

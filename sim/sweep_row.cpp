@@ -1,0 +1,196 @@
+#include "sweep_row.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "inputs.hpp"
+#include "interrupt.hpp"
+#include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/study/run.hpp"
+
+namespace trainyard::program {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kKeptProblems = 16;
+
+/// What is placed where.
+struct GroundOptions {
+  ProblemOptions inputs;
+
+  void declare(OptionSet& set) {
+    set.operands(inputs.models, "MODEL...", "the network", "model = \"resnet50\"");
+    inputs.declare_machine(set);
+    inputs.training.declare(set);
+  }
+};
+
+/// How it is placed.
+struct HowOptions {
+  PlacerOptions placing;
+  std::optional<CoarsenOptions> coarsening;
+  Objective objective = Objective::makespan;
+  std::optional<std::uint64_t> seed;
+  SearchOptions search;
+
+  void declare(OptionSet& set) {
+    placing.declare(set);
+    placing.declare_policy(set);
+    declare_coarsen(set, coarsening);
+    declare_objective(set, objective, "what is made small");
+    declare_seed(set, seed, "of the placer");
+    search.declare(set);
+  }
+};
+
+template <class Options>
+std::vector<std::string> keys_of() {
+  OptionSet set{"row", "", ""};
+  Options options;
+  options.declare(set);
+  std::vector<std::string> keys;
+  for (const OptionInfo& info : set.infos()) {
+    const std::string key = info.names.empty() ? "model" : info.names.front().substr(2);
+    if (key != "help" && key != "threads") keys.push_back(key);  // a row has one thread
+  }
+  std::stable_partition(keys.begin(), keys.end(), [](const std::string& key) { return key == "model"; });
+  return keys;
+}
+
+const std::vector<std::string>& ground_keys() {
+  static const std::vector<std::string> keys = keys_of<GroundOptions>();
+  return keys;
+}
+
+template <class Options>
+Options parsed(const std::vector<std::string>& words) {
+  OptionSet set{"row", "", ""};
+  Options options;
+  options.declare(set);
+  set.parse(words);
+  return options;
+}
+
+void append_words(const std::string& key, const StudyValue& value, std::vector<std::string>& words) {
+  for (const std::string& text : value) {
+    if (key != "model") words.push_back("--" + key);
+    words.push_back(text);
+  }
+}
+
+/// Several texts of one option with spaces between; whole numbers as numbers.
+Json json_of(const StudyValue& value) {
+  std::string text;
+  for (const std::string& each : value) text += (text.empty() ? "" : " ") + each;
+  std::int64_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  return read.ec == std::errc{} && read.ptr == text.data() + text.size() ? Json(number) : Json(text);
+}
+
+void add_result(const Run& run, Json& object) {
+  const RunSummary& summary = run.summary;
+  const LowerBound bound = run.bound();
+  object["devices"] = run.problem.device_count();
+  object["ops"] = run.problem.op_count();
+  object["makespan_ns"] = summary.makespan.count;
+  if (run.objective != Objective::makespan) object["value_ns"] = run.value().count;
+  object["fits"] = summary.fits;
+  object["lower_bound_ns"] = bound.value.count;
+  object["lower_bound"] = bound.name;
+  object["gap"] = run.gap();
+  object["optimal"] = run.optimal();
+  object["busy"] = summary.busy;
+  object["exposed_communication_ns"] = summary.exposed_communication.count;
+  object["max_load_ns"] = summary.max_load.count;
+  object["peak_bytes"] = summary.peak.count;
+  object["transfers"] = summary.transfers;
+  object["transferred_bytes"] = summary.transferred.count;
+  object["evaluations"] = run.schedule.search ? run.schedule.search->evaluations : 1;
+}
+
+}  // namespace
+
+/// A problem, and what all its rows share.
+struct RowRunner::Ground {
+  Problem problem;
+  LowerBound bound;
+  bool is_workload = false;
+};
+
+std::vector<std::string> study_keys() {
+  std::vector<std::string> keys = ground_keys();
+  for (std::string& key : keys_of<HowOptions>()) keys.push_back(std::move(key));
+  return keys;
+}
+
+std::shared_ptr<const RowRunner::Ground> RowRunner::ground(const Words& words) {
+  std::promise<std::shared_ptr<const Ground>> promise;
+  {
+    std::unique_lock lock{mutex_};
+    const auto known = std::ranges::find(grounds_, words, [](const auto& each) { return each.first; });
+    if (known != grounds_.end()) {
+      grounds_.splice(grounds_.begin(), grounds_, known);
+      const auto future = known->second;
+      lock.unlock();
+      return future.get();
+    }
+    grounds_.emplace_front(words, promise.get_future().share());
+    if (grounds_.size() > kKeptProblems) grounds_.pop_back();
+  }
+  try {
+    const ProblemOptions inputs = parsed<GroundOptions>(words).inputs;
+    Machine machine = load_machine(inputs.cluster, inputs.machine);
+    LoadedModel model = load_models(inputs.models, inputs.training);
+    Problem problem{std::move(model.graph), std::move(machine.cluster), std::move(machine.costs)};
+    LowerBound bound = best_lower_bound(problem);
+    auto made = std::make_shared<const Ground>(
+        Ground{std::move(problem), std::move(bound), is_workload(inputs.models.front())});
+    promise.set_value(made);
+    const std::lock_guard lock{mutex_};
+    notes_.insert(machine.notes.begin(), machine.notes.end());
+    notes_.insert(model.notes.begin(), model.notes.end());
+    return made;
+  } catch (...) {
+    promise.set_exception(std::current_exception());
+    throw;
+  }
+}
+
+std::string RowRunner::run(std::uint64_t index, const StudyRow& row) {
+  Json object{{"row", index}};
+  Words ground_words, how_words;
+  for (const auto& [key, value] : row) {
+    object[key] = json_of(value);
+    append_words(key, value, std::ranges::find(ground_keys(), key) != ground_keys().end() ? ground_words : how_words);
+  }
+  const auto failed = [&](const std::string& message, const std::string& code) {
+    object["error"] = message;
+    object["code"] = code;
+  };
+  try {
+    const HowOptions how = parsed<HowOptions>(how_words);
+    const std::shared_ptr<const Ground> ground = this->ground(ground_words);
+    Placer placer = how.placing.placer();
+    if (how.coarsening) placer = coarsened(placer, *how.coarsening);
+    PlaceOptions options = how.placing.options(placer, how.seed);
+    options.objective = how.objective;
+    options.sizes_alone = how.objective == Objective::max_load && ground->is_workload;
+    options.budget = {how.search.seconds, how.search.evaluations};
+    options.threads = 1;
+    options.stop = interrupted;
+    add_result(run_placer(ground->problem, placer, options, ground->bound), object);
+  } catch (const UsageError& error) {
+    failed(error.what(), "usage");
+  } catch (const InputError& error) {
+    failed(error.what(), error.findings().empty() ? "input" : error.findings().front().code);
+  } catch (const MissingError& error) {
+    failed(error.what(), "missing");
+  } catch (const std::bad_alloc&) {
+    failed("out of memory", "memory");
+  }
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace trainyard::program

@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "inputs.hpp"
+#include "print/catalogue.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/printable.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/report/table.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+constexpr std::size_t kMostRows = 64;  // --json lists all
+
+std::string rate_or_unknown(double value, const std::string& text) { return value > 0 ? text : "unknown"; }
+
+std::string fabric_text(const FabricSpec& fabric, const TextFormat& format) {
+  Table table{{{"fabric"},
+               {"count", Table::Align::right},
+               {"bandwidth", Table::Align::right},
+               {"latency", Table::Align::right},
+               {"what"}}};
+  table.fit(format);
+  const auto count = [](std::size_t number) { return with_separators(static_cast<std::int64_t>(number)); };
+  table.add_row({"host", count(fabric.hosts), "", "", fmt::format("{} devices each", fabric.devices_per_host)});
+  if (fabric.devices_per_host > 1)
+    table.add_row({"port", count(fabric.device_count()), format_rate(fabric.port_bandwidth),
+                   format_time(fabric.port_latency), "a device to its host's switch"});
+  if (fabric.hosts > 1) {
+    const bool rail = fabric.leaf == FabricSpec::Leaf::rail;
+    table.add_row({"network card", count(fabric.hosts * fabric.nics_per_host), format_rate(fabric.nic_bandwidth),
+                   format_time(fabric.nic_latency), fmt::format("{} a host, each to a leaf", fabric.nics_per_host)});
+    table.add_row({"leaf", count(fabric.leaf_count()), "", "",
+                   fmt::format("{} {} hosts", rail ? "one card of each of" : "all cards of",
+                               std::min(fabric.hosts, fabric.hosts_per_leaf))});
+  }
+  if (const std::size_t spines = fabric.spine_count(); spines > 0)
+    table.add_row({"spine", count(spines), format_rate(fabric.nic_bandwidth), format_time(fabric.uplink_latency),
+                   fmt::format("a link to each leaf; oversubscription {}", fabric.oversubscription)});
+  return "\n" + table.text();
+}
+
+std::string one_text(const ClusterFacts& facts, const TextFormat& format) {
+  using Align = Table::Align;
+  std::string text = printable(facts.name) + (facts.summary.empty() ? "" : ": " + facts.summary) + "\n";
+  if (!facts.source.empty()) text += wrapped(facts.source, format.paragraph());
+  Table devices{{{"device"},
+                 {"count", Align::right},
+                 {"kind"},
+                 {"memory", Align::right},
+                 {"peak", Align::right},
+                 {"memory bandwidth", Align::right, 2},
+                 {"launch", Align::right, 1}}};
+  devices.fit(format);
+  // Devices in a row that are alike but for their names are one line.
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::size_t> first;
+  for (std::size_t i = 0; i < facts.spec.devices.size(); ++i) {
+    const Device& device = facts.spec.devices[i];
+    std::vector<std::string> row{device.kind.empty() ? device.device_class : device.kind,
+                                 device.memory ? format_bytes(*device.memory) : "unlimited",
+                                 rate_or_unknown(device.peak.value, format_rate(device.peak)),
+                                 rate_or_unknown(device.memory_bandwidth.value, format_rate(device.memory_bandwidth)),
+                                 format_time(device.launch_overhead)};
+    if (!rows.empty() && rows.back() == row) continue;
+    rows.push_back(std::move(row));
+    first.push_back(i);
+  }
+  first.push_back(facts.spec.devices.size());
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
+    const std::string& name = facts.spec.devices[first[i]].name;
+    const std::size_t count = first[i + 1] - first[i];
+    rows[i].insert(rows[i].begin(), {count == 1 ? name : name + " to " + facts.spec.devices[first[i + 1] - 1].name,
+                                     with_separators(static_cast<std::int64_t>(count))});
+    devices.add_row(std::move(rows[i]));
+  }
+  text += "\n" + devices.text();
+  if (rows.size() > kMostRows)
+    text += fmt::format(" ... and {} more devices (--json lists all)\n", facts.spec.devices.size() - first[kMostRows]);
+  if (facts.spec.fabric) text += fabric_text(*facts.spec.fabric, format);
+  if (!facts.spec.links.empty()) {
+    Table links{{{"link"},
+                 {"from"},
+                 {"to"},
+                 {"bandwidth", Align::right},
+                 {"latency", Align::right},
+                 {"duplex", Align::left, 1}}};
+    links.fit(format);
+    for (const Link& link : facts.spec.links)
+      if (links.row_count() < kMostRows)
+        links.add_row({link.name, link.from, link.to, format_rate(link.bandwidth), format_time(link.latency),
+                       link.duplex == Duplex::full ? "full" : "half"});
+    text += "\n" + links.text();
+    if (facts.spec.links.size() > kMostRows)
+      text += fmt::format(" ... and {} more links (--json lists all)\n", facts.spec.links.size() - kMostRows);
+  }
+  for (const Egress& egress : facts.spec.egresses)
+    text += fmt::format("\negress of {}: {}, {}", printable(egress.device), format_rate(egress.bandwidth),
+                        format_time(egress.latency));
+  return text + (facts.spec.egresses.empty() ? "" : "\n");
+}
+
+std::string list_text(const std::vector<ClusterFacts>& clusters, const TextFormat& format) {
+  Table table{{{"cluster"}, {"devices", Table::Align::right}, {"what"}}};
+  table.fit_paragraphs(format);
+  for (const ClusterFacts& facts : clusters)
+    table.add_row({facts.name, with_separators(static_cast<std::int64_t>(facts.spec.devices.size())), facts.summary});
+  table.add_row({std::string{kClusterPattern}, "N", std::string{kClusterPatternSummary}});
+  table.add_row({std::string{kFabricPattern}, "H x G", std::string{kFabricPatternSummary}});
+  std::string text = table.text() + "\nKinds:\n";
+  std::string kinds;
+  for (const DeviceKind& kind : device_kinds()) kinds += (kinds.empty() ? "" : ", ") + kind.name;
+  return text + wrapped(kinds, format.paragraph(), " ");
+}
+
+struct ClustersVerb {
+  std::vector<std::string> names;
+
+  void declare(OptionSet& set) { set.operands(names, "PRESET", "one of them, with its devices and links", "", "NAME"); }
+
+  int run(Console& console) const {
+    std::vector<ClusterFacts> list;
+    if (names.empty()) {
+      for (const ClusterPreset& preset : cluster_presets())
+        list.push_back({preset.name, preset.summary, preset.source, preset_cluster(preset.name)});
+    } else {
+      ClusterFacts facts{names.front(), "", "", load_cluster(names.front())};
+      for (const ClusterPreset& preset : cluster_presets())
+        if (preset.name == facts.name) facts = {preset.name, preset.summary, preset.source, std::move(facts.spec)};
+      list.push_back(std::move(facts));
+    }
+    console.print(console.json()  ? clusters_json(list)
+                  : names.empty() ? list_text(list, console.format())
+                                  : one_text(list.front(), console.format()));
+    return kDone;
+  }
+};
+
+}  // namespace
+
+const Verb kClusters{"clusters", "lists the built-in clusters", "trainyard clusters 4xV100", declare<ClustersVerb>};
+
+}  // namespace trainyard::program

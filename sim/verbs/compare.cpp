@@ -1,0 +1,199 @@
+#include "trainyard/study/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "inputs.hpp"
+#include "interrupt.hpp"
+#include "print/results.hpp"
+#include "trainyard/report/comparison.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+std::vector<PlacerChoice> parse_placers(const std::string& text, const std::string& option) {
+  if (text == "all") return usual_placers();
+  std::vector<PlacerChoice> chosen;
+  try {
+    for (const std::string& name : between_commas(text))
+      if (std::ranges::find(chosen, name, &Placer::name) == chosen.end()) chosen.emplace_back(name);
+  } catch (const InputError& error) {
+    throw UsageError(error, option);
+  }
+  return chosen;
+}
+
+std::string compare_text(std::span<const Comparison> comparisons, const TextFormat& format, std::size_t top) {
+  std::string text;
+  for (const Comparison& comparison : comparisons)
+    text += (text.empty() ? "" : "\n") + comparison_text(comparison, format, top);
+  return text;
+}
+
+/// --cluster: the names between commas; the whole word where it is a file.
+std::vector<std::string> cluster_words(const std::string& text) {
+  std::error_code ignored;
+  if (std::filesystem::exists(text, ignored)) return {text};
+  std::vector<std::string> words;
+  for (const std::string& word : between_commas(text)) {
+    if (std::ranges::find(words, word) != words.end())
+      throw UsageError(fmt::format("--cluster: '{}' is given twice", word));
+    if (!word.empty()) words.push_back(word);
+  }
+  if (words.empty()) throw UsageError("--cluster: names no cluster", "`trainyard clusters` lists them");
+  return words;
+}
+
+Comparison compared(const Problem& problem, const std::vector<PlacerChoice>& placers, const CompareOptions& options) {
+  try {
+    return compare(problem, placers, options);
+  } catch (const InputError& error) {
+    if (options.noise) throw UsageError(error, "--noise");
+    throw;
+  }
+}
+
+struct CompareVerb {
+  ProblemOptions inputs;
+  std::vector<std::string> clusters;
+  std::vector<PlacerChoice> placers = usual_placers();
+  std::optional<CoarsenOptions> coarsening;
+  Objective objective = Objective::makespan;
+  std::optional<std::uint64_t> seed;
+  std::uint64_t repeats = 1;
+  std::size_t top = std::numeric_limits<std::size_t>::max();
+  bool no_splits = false;
+  SearchOptions search;
+  NoiseChoice noise;
+  Output csv, markdown;
+  PictureOptions pictures;
+
+  void declare(OptionSet& set) {
+    set.operands(inputs.models, "MODEL...", "built-in networks (trainyard models), or files",
+                 "trainyard compare resnet50 --cluster 4xV100");
+    inputs.declare_machine(set, true);
+    set.value("--placers", placers, "PLACER,...", "the algorithms, or all but those that train (default: all)",
+              parse_placers);
+    declare_coarsen(set, coarsening);
+    declare_objective(set, objective,
+                      "ranks by the step time, or, all models at once, by the sum of the times until each ends",
+                      "makespan|completion");
+    declare_seed(set, seed, "of the random numbers of placers and noise (default: 1)");
+    set.number("--repeats", repeats, "runs each placer with N seeds, shows the middle and the spread");
+    set.number("--top", top, "prints the N best rows alone; files and --json have all");
+    declare_no_splits(set, no_splits);
+    search.declare(set, "of searches and of the runs with noise");
+    noise.declare(set);
+    inputs.training.declare(set);
+    set.output("--csv", csv, "writes the table as CSV; - is standard output", "csv");
+    set.output("--markdown", markdown, "writes the tables in Markdown; - is standard output", "md");
+    pictures.declare(set);
+    set.reads(clusters);
+    set.check([this] { check(); });
+  }
+
+  int run(Console& console) const {
+    std::vector<PlacerChoice> asked = placers;
+    if (coarsening)
+      for (PlacerChoice& placer : asked) placer = coarsened(placer, *coarsening);
+    CompareOptions options{.place = {.seed = seed.value_or(1), .rewrites = !no_splits, .objective = objective},
+                           .repeats = repeats,
+                           .noise = noise.options(seed, search),
+                           .keep_runs = static_cast<bool>(pictures.report)};
+    search.apply(options.place, std::ranges::any_of(asked, &Placer::searches), "none of these placers does",
+                 options.noise.has_value(), console);
+    options.place.stop = interrupted;
+
+    for (const std::string& note : precision_notes(inputs)) console.warn(note);
+    std::vector<Machine> machines;
+    for (const std::string& cluster : clusters) {
+      machines.push_back(load_machine(cluster, inputs.machine));
+      for (const std::string& note : machines.back().notes) console.warn(note);
+    }
+    const InterruptGuard guard;  // what is there by then is shown
+    std::vector<Comparison> all;
+    for (std::size_t m = 0; m < cases() && !interrupted(); ++m) {
+      const LoadedModel model =
+          is_union() ? load_models(inputs.models, inputs.training) : load_model(inputs.models[m], inputs.training);
+      for (const std::string& note : model.notes) console.warn(note);
+      options.on_placer = [&](const Placer& placer, std::size_t i, std::size_t count) {
+        console.at_work(fmt::format("[{}/{}] {}: {}", i + 1, count, model.name, placer.name));
+      };
+      for (const Machine& machine : machines) {
+        if (interrupted()) break;
+        all.push_back(compared({model.graph, machine.cluster, machine.costs}, asked, options));
+        all.back().model = model.name;
+        console.at_work("");
+        if (all.back().rows.empty()) continue;
+        const Run& best = all.back().best();
+        for (const std::string& warning : unused_warnings(best))
+          console.warn(fmt::format("{} on {}: {}", best.placer, model.name, warning));
+        for (const ComparisonRow& row : all.back().rows)
+          for (const std::string& warning : share_warnings(row.run.schedule, model.batch))
+            console.warn(fmt::format("{} on {}: {}", row.run.placer, model.name, warning));
+      }
+    }
+    return finish(all, console);
+  }
+
+ private:
+  /// All models are one graph.
+  bool is_union() const { return objective == Objective::completion; }
+  std::size_t cases() const { return is_union() ? 1 : inputs.models.size(); }
+
+  void check() {
+    if (placers.empty()) throw UsageError("--placers: names no placer", "`trainyard placers` lists them");
+    if (objective == Objective::max_load)
+      throw UsageError("--objective max-load: compare ranks by makespan or completion",
+                       "`trainyard place` has max-load");
+    if (is_union() && noise.noise) throw UsageError("--objective completion and --noise do not go together");
+    for (auto word = inputs.models.begin(); word != inputs.models.end() && !is_union(); ++word)
+      if (std::find(inputs.models.begin(), word, *word) != word)
+        throw UsageError(fmt::format("'{}' is given twice", *word));
+    clusters = cluster_words(inputs.cluster);
+    if (pictures.trace && clusters.size() * cases() > 1)
+      throw UsageError("--trace draws the best schedule of one model on one cluster", "compare one at a time");
+  }
+
+  int finish(const std::vector<Comparison>& all, Console& console) const {
+    const auto has_rows = [](const Comparison& comparison) { return !comparison.rows.empty(); };
+    if (std::ranges::none_of(all, has_rows)) {
+      std::vector<Finding> findings;
+      for (const Comparison& comparison : all)
+        for (const SkippedPlacer& skip : comparison.skipped)
+          findings.push_back({.code = "no-schedule", .message = skip.placer + ": " + skip.why});
+      if (!findings.empty()) throw InputError{std::move(findings)};
+      return kDone;
+    }
+    write_outputs({{csv, [&](std::ostream& out) { write_csv(all, out); }},
+                   {markdown,
+                    [&](std::ostream& out) {
+                      for (const Comparison& comparison : all) out << comparison_markdown(comparison);
+                    }},
+                   {pictures.trace,
+                    [&](std::ostream& out) {
+                      const Run& best = all.back().best();
+                      write_trace(best.problem, best.schedule, best.timeline, pictures.trace_options(), out);
+                    },
+                    "(the best schedule; drop it on https://ui.perfetto.dev)"},
+                   {pictures.report, [&](std::ostream& out) { write_page(all, out); }, "(open it in any browser)"}},
+                  console.json() ? compare_json(all, console.warnings()) : compare_text(all, console.format(), top),
+                  console);
+    if (interrupted()) return kDone;
+    // The answer is no where a model on a cluster is left without any schedule that fits.
+    const bool each_fits = std::ranges::all_of(
+        all, [&](const Comparison& comparison) { return has_rows(comparison) && comparison.best().summary.fits; });
+    return each_fits ? kDone : kAnswerIsNo;
+  }
+};
+
+}  // namespace
+
+const Verb kCompare{"compare", "ranks placers by the step time that they reach",
+                    "trainyard compare alexnet --cluster 4xV100 --placers all", declare<CompareVerb>};
+
+}  // namespace trainyard::program

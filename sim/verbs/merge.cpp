@@ -1,0 +1,34 @@
+#include <fmt/format.h>
+
+#include "trainyard/sweep/sweep_folder.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+struct MergeVerb {
+  std::vector<std::string> folders;
+  std::string to;
+
+  void declare(OptionSet& set) {
+    set.operands(folders, "FOLDER...", "results of shards of one study", "trainyard merge shard-1 shard-2 -o results");
+    set.text("-o,--output", to, "FOLDER", "all their rows, as one sweep would have written them");
+    set.check([this] {
+      if (to.empty()) throw UsageError("merge needs -o FOLDER", "for example -o results");
+    });
+  }
+
+  int run(Console& console) const {
+    const std::uint64_t rows = merge_sweeps({folders.begin(), folders.end()}, to);
+    console.note(
+        fmt::format("wrote {0}/results.jsonl, {0}/results.csv, {0}/times.csv, {0}/index.html ({1} rows)", to, rows));
+    return kDone;
+  }
+};
+
+}  // namespace
+
+const Verb kMerge{"merge", "puts the shards of a sweep together", "trainyard merge shard-1 shard-2 -o results",
+                  trainyard::program::declare<MergeVerb>};
+
+}  // namespace trainyard::program

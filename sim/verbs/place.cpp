@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include "interrupt.hpp"
+#include "runs.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+/// The placer that is asked where none is named.
+std::string usual_placer(Objective objective) {
+  return objective == Objective::max_load ? "load-search" : objective == Objective::completion ? "talos" : "auto";
+}
+
+struct PlaceVerb {
+  ProblemOptions inputs;
+  PlacerOptions placing;
+  std::optional<CoarsenOptions> coarsening;
+  Objective objective = Objective::makespan;
+  std::optional<std::uint64_t> seed;
+  SearchOptions search;
+  PictureOptions pictures;
+  Output output;
+
+  void declare(OptionSet& set) {
+    set.operands(inputs.models, "MODEL...", "built-in networks (trainyard models), or files, at once",
+                 "trainyard place resnet50 --cluster 4xV100");
+    inputs.declare_machine(set);
+    placing.declare(set);
+    declare_coarsen(set, coarsening);
+    declare_objective(set, objective,
+                      "the time of one step, per step of a full pipeline, or until each model ends, summed (default: "
+                      "makespan)");
+    placing.declare_policy(set);
+    declare_seed(set, seed, "of the placer's random numbers (default: 1)");
+    search.declare(set);
+    inputs.training.declare(set);
+    pictures.declare(set);
+    set.output("-o,--output", output, "the schedule; .gz compresses, - is standard output", "json");
+    set.check([this] {
+      if (objective == Objective::max_load && inputs.models.size() > 1)
+        throw UsageError(
+            fmt::format("place takes one MODEL under --objective max-load, got also '{}'", inputs.models[1]));
+    });
+  }
+
+  int run(Console& console) const {
+    ScheduleSource source{.placer = placing.placer(usual_placer(objective))};
+    if (coarsening) source.placer = coarsened(*source.placer, *coarsening);
+    source.options = placing.options(*source.placer, seed);
+    source.options.objective = objective;
+    // The memory of a dnn-partitioning workload is the published one.
+    source.options.sizes_alone = objective == Objective::max_load && is_workload(inputs.models.front());
+    search.apply(source.options, source.searches(), source.placer->name + " does not search", false, console);
+    source.quick = placing.is_open() && objective == Objective::makespan && !search.seconds && !search.evaluations;
+
+    const LoadedProblem loaded = make_problem(inputs, console);
+    std::optional<InterruptGuard> guard;
+    if (source.searches()) guard.emplace();  // an interrupt ends the search with what it has
+    RunResult run = make_run(loaded, source, console);
+    console.progress("");
+    if (inputs.models.size() > 1 && !run.completions) run.completions = completions(run.problem, run.timeline);
+    const auto write_output = [&](std::ostream& out) {
+      const SchedulePrediction prediction{run.summary.makespan, run.summary.bound.value, run.summary.fits};
+      write_schedule(run.schedule, run.problem, &prediction, out);
+    };
+    std::vector<Writing> writings{{output, write_output}};
+    add_pictures(writings, pictures, run);
+    return finish_run(run, "place", writings, console);
+  }
+};
+
+}  // namespace
+
+const Verb kPlace{"place", "finds a schedule, and writes it",
+                  "trainyard place resnet50 --cluster 4xV100 -o schedule.json", declare<PlaceVerb>};
+
+}  // namespace trainyard::program

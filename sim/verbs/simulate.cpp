@@ -1,0 +1,74 @@
+#include "trainyard/simulate/simulate.hpp"
+
+#include "interrupt.hpp"
+#include "runs.hpp"
+#include "trainyard/io/formats/timeline_file.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+struct SimulateVerb {
+  ProblemOptions inputs;
+  ScheduleOptions schedule;
+  std::size_t steps = 0;
+  NoiseChoice noise;
+  PictureOptions pictures;
+  Output output;
+
+  void declare(OptionSet& set) {
+    set.operands(inputs.models, "MODEL...", "built-in networks (trainyard models), or files, at once",
+                 "trainyard simulate resnet50 --cluster 4xV100");
+    inputs.declare_machine(set);
+    schedule.declare(set, "the schedule to run, in place of a placer", true);
+    declare_seed(set, schedule.seed, "of the random numbers of placer and noise (default: 1)");
+    set.number("--steps", steps, "runs N steps in sequence, tied by their updates alone");
+    schedule.search.declare(set, "of the search and of the runs with noise");
+    noise.declare(set);
+    inputs.training.declare(set);
+    pictures.declare(set);
+    set.output("-o,--output", output, "the timeline; .gz compresses, - is standard output", "json");
+  }
+
+  int run(Console& console) const {
+    const std::optional<NoiseOptions> scatter = noise.options(schedule.seed, schedule.search);
+    const ScheduleSource source = schedule.source(scatter.has_value(), console);
+    const LoadedProblem loaded = make_problem(inputs, console);
+    std::optional<InterruptGuard> guard;
+    if (source.searches()) guard.emplace();  // an interrupt ends the search with what it has
+    RunResult run = make_run(loaded, source, console);
+    console.progress("");
+    if (inputs.models.size() > 1) run.completions = completions(run.problem, run.timeline);
+    std::optional<RunResult> all_steps;
+    try {
+      if (scatter) run.noise = simulate_noise(run.problem, run.schedule, *scatter);
+      if (steps > 0) {
+        run.steps = simulate_steps(run.problem, run.schedule, steps);
+        if (scatter) run.steps_noise = simulate_steps_noise(*run.steps, *scatter);
+        // The page shows the bound; it takes long on many ops.
+        all_steps = run_of_steps(run, pictures.report ? best_lower_bound(run.steps->problem, run.steps->timeline.fits())
+                                                      : run.summary.bound);
+      }
+    } catch (const InputError& error) {
+      if (scatter) throw UsageError(error, "--noise");
+      throw;
+    }
+    const Run& shown = all_steps ? *all_steps : run;
+    const auto write_output = [&](std::ostream& out) {
+      write_timeline(shown.timeline, shown.problem, shown.schedule.placement, out);
+    };
+    std::vector<Writing> writings{{output, write_output}};
+    add_pictures(writings, pictures, shown);
+    const int exit = finish_run(run, "simulate", writings, console);
+    if (exit != kDone || shown.summary.fits) return exit;
+    console.complain(out_of_memory_error(shown));
+    return kAnswerIsNo;
+  }
+};
+
+}  // namespace
+
+const Verb kSimulate{"simulate", "predicts the time and the memory of one step",
+                     "trainyard simulate resnet50 --cluster 4xV100 --placer heft", declare<SimulateVerb>};
+
+}  // namespace trainyard::program

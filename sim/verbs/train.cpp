@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <limits>
+
+#include "inputs.hpp"
+#include "interrupt.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/io/formats/policy_file.hpp"
+#include "trainyard/io/json/json_write.hpp"
+#include "trainyard/report/table.hpp"
+#include "usage.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+std::string result_json(const TrainedPolicy& trained, std::span<const learned::TaskCosts> costs) {
+  std::string rows;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    rows +=
+        fmt::format("{}{{\"model\": {}, \"start_ns\": ", i ? ", " : "", detail::json_string(trained.policy.graphs[i]));
+    detail::append_json(rows, costs[i].start);
+    rows += ", \"best_ns\": ";
+    detail::append_json(rows, costs[i].best);
+    rows += '}';
+  }
+  return fmt::format(
+      "{{\"placer\": {}, \"updates\": {}, \"episodes\": {}, \"evaluations_to_best\": {}, \"interrupted\": {}, "
+      "\"models\": [{}]}}\n",
+      detail::json_string(trained.policy.placer), trained.policy.updates, trained.policy.episodes,
+      trained.result.evaluations_to_best, interrupted(), rows);
+}
+
+std::string result_text(const TrainedPolicy& trained, std::span<const learned::TaskCosts> costs,
+                        const TextFormat& format) {
+  Table table{{{"model"}, {"start", Table::Align::right}, {"best placement seen", Table::Align::right}}};
+  table.fit(format);
+  const auto time = [](double ns) { return format_time(Nanoseconds{static_cast<std::int64_t>(ns)}); };
+  for (std::size_t i = 0; i < costs.size(); ++i)
+    table.add_row({trained.policy.graphs[i], time(costs[i].start), time(costs[i].best)});
+  return fmt::format("{}: {} updates, {} episodes, {} placements simulated\n\n{}", trained.policy.placer,
+                     trained.policy.updates, trained.policy.episodes, trained.result.evaluations, table.text());
+}
+
+struct TrainVerb {
+  ProblemOptions inputs;
+  std::string placer = PolicyTraining{}.placer;
+  std::optional<double> seconds;
+  std::optional<std::size_t> updates;
+  std::optional<std::uint64_t> seed;
+  Output output;
+
+  void declare(OptionSet& set) {
+    set.operands(inputs.models, "MODEL...", "built-in networks (trainyard models), or files",
+                 "trainyard train resnet18 --cluster 4xV100 -o policy.json");
+    inputs.declare_machine(set);
+    set.text("--placer", placer, "PLACER", "the algorithm that learns (default: placeto)");
+    set.value("--time", seconds, "TIME", "how long it learns, as in 2m", long_seconds);
+    set.number("--updates", updates, "how often the policy is improved (default: 100)");
+    declare_seed(set, seed, "of the random numbers (default: 1)");
+    inputs.training.declare(set);
+    set.output("-o,--output", output, "the policy; .gz compresses, - is standard output", "json");
+    set.check([this] {
+      if (!is_learned_placer(placer))
+        throw UsageError(fmt::format("--placer: '{}' learns no policy", placer),
+                         fmt::format("one of: {}", fmt::join(learned_placer_names(), ", ")));
+    });
+  }
+
+  int run(Console& console) const {
+    const Machine machine = load_machine(inputs.cluster, inputs.machine);
+    std::vector<Problem> problems;
+    for (const std::string& word : inputs.models) {
+      LoadedModel model = load_model(word, inputs.training);
+      for (const std::string& note : model.notes) console.warn(note);
+      problems.emplace_back(std::move(model.graph), machine.cluster, machine.costs);
+    }
+    for (const std::string& note : machine.notes) console.warn(note);
+    const InterruptGuard guard;
+    const TrainedPolicy trained = train_policy(problems, policy_training(console));
+    console.progress("");
+    write_outputs({{output, [&](std::ostream& out) { write_policy(trained.policy, out); }}},
+                  console.json() ? result_json(trained, trained.result.costs)
+                                 : result_text(trained, trained.result.costs, console.format()),
+                  console);
+    return kDone;
+  }
+
+ private:
+  PolicyTraining policy_training(Console& console) const {
+    PolicyTraining training;
+    training.placer = placer;
+    training.options.threads = 0;
+    training.options.intermediate = placer.starts_with("placeto");
+    training.options.seed = seed.value_or(1);
+    if (updates || seconds) training.options.updates = updates.value_or(std::numeric_limits<std::size_t>::max());
+    // The share of --time that is used up; 1 after an interrupt.
+    training.options.used = [limit = seconds.value_or(std::numeric_limits<double>::infinity()),
+                             begin = std::chrono::steady_clock::now()] {
+      if (interrupted()) return 1.0;
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / limit;
+    };
+    training.options.progress = [&console](std::size_t update, double mean) {
+      console.progress(fmt::format("update {}: mean step time {:.1f} % of the start's", update, 100 * mean));
+    };
+    return training;
+  }
+};
+
+}  // namespace
+
+const Verb kTrain{"train", "learns a placement policy, and writes it",
+                  "trainyard train resnet18 --placer placeto --cluster 4xV100 --updates 3 -o policy.json",
+                  declare<TrainVerb>};
+
+}  // namespace trainyard::program

@@ -1,0 +1,234 @@
+#include "profiler/validate/validate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "inputs.hpp"
+#include "measured_run.hpp"
+#include "profiler/host.hpp"
+#include "profiler/validate/judge.hpp"
+#include "profiler/validate/rank.hpp"
+#include "trainyard/core/printable.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/place/placer.hpp"
+#include "trainyard/report/page.hpp"
+#include "usage.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What the schedule names under the key; empty where it does not.
+std::string named(const std::string& text, const char* key) {
+  const Json object = Json::parse(text, nullptr, false);
+  return object.is_object() && object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : "";
+}
+
+/// Whether the operand is a schedule file: by its format tag.
+bool names_schedule(const std::string& operand) {
+  if (operand == "-") return true;
+  std::string_view word = operand;
+  if (word.ends_with(".gz")) word.remove_suffix(3);
+  if (!word.ends_with(".json")) return false;
+  const std::string format = named(read_input(operand), "format");
+  return format.empty() || format.starts_with("trainyard-schedule/");
+}
+
+Json result_json(const Problem& problem, const Schedule& schedule, const Validation& v,
+                 const std::optional<Ranking>& ranking, const std::vector<Validation>& all,
+                 const std::vector<std::string>& warnings) {
+  Json object = {{"format", "trainyard-result/1"}, {"verb", "validate"}};
+  object["verdict"] = std::string{name_of(v.verdict)};
+  object["why"] = v.why;
+  object["predicted_ns"] = v.predicted.count;
+  object["measured_ns"] = {{"p10", v.p10.count}, {"p50", v.p50.count}, {"p90", v.p90.count}};
+  object["undisturbed_ns"] = v.basis == Basis::ops ? Json(v.measured.count) : Json(nullptr);
+  object["total_error"] = v.total_error;
+  object["structural_error"] = v.structural_error;
+  object["op_time_error"] = v.op_time_error;
+  object["link_error"] = v.link_error;
+  object["noise_floor"] = v.noise_floor;
+  object["basis"] = name_of(v.basis);
+  object["net_ops"] = v.net_ops;
+  object["steps"] = v.steps;
+  object["clean_steps"] = v.clean_steps;
+  object["dropped_steps"] = v.dropped_steps();
+  object["dropped"] = v.dropped;
+  object["structural"] = {{"steps", v.structural_steps},
+                          {"p10", v.structural_p10},
+                          {"p90", v.structural_p90},
+                          {"tolerance", v.structural_tolerance},
+                          {"mean_op_ns", v.mean_op.count}};
+  object["order_kept"] = v.order_kept;
+  object["outputs_agree"] = v.outputs_agree;
+  object["devices"] = Json::array();
+  for (const DeviceId device : problem.devices())
+    object["devices"].push_back({{"device", problem.cluster().device(device).name},
+                                 {"gap_ns", v.gap_ns.empty() ? 0.0 : v.gap_ns[device]},
+                                 {"predicted_peak_bytes", v.predicted_peak[device].count},
+                                 {"measured_peak_bytes", v.measured_peak[device].count}});
+  object["allocated_bytes"] = v.allocated.count;
+  object["ops"] = Json::array();
+  for (std::size_t i = 0; i < std::min<std::size_t>(10, v.ops.size()); ++i)
+    object["ops"].push_back({{"op", problem.graph().name(v.ops[i].op)},
+                             {"device", problem.cluster().device(schedule.placement[v.ops[i].op]).name},
+                             {"predicted_ns", v.ops[i].predicted.count},
+                             {"measured_ns", v.ops[i].measured.count},
+                             {"source", problem.cost_source(v.ops[i].op, schedule.placement[v.ops[i].op]).name}});
+  object["links"] = Json::array();
+  for (const LinkError& link : v.links)
+    object["links"].push_back({{"from", problem.cluster().device(link.from).name},
+                               {"to", problem.cluster().device(link.to).name},
+                               {"transfers", link.transfers},
+                               {"predicted_ns", link.predicted.count},
+                               {"measured_ns", link.measured.count}});
+  if (ranking)
+    object["rank"] = {{"pairs", ranking->pairs},
+                      {"agreement", ranking->agreement},
+                      {"regret", ranking->regret},
+                      {"mean_error", ranking->mean_error},
+                      {"worst_error", ranking->worst_error}};
+  if (ranking) {
+    object["placements"] = Json::array();
+    for (const Validation& each : all)
+      object["placements"].push_back({{"name", each.name},
+                                      {"predicted_ns", each.predicted.count},
+                                      {"measured_ns", each.measured.count},
+                                      {"basis", name_of(each.basis)},
+                                      {"total_error", each.total_error},
+                                      {"structural_error", each.structural_error},
+                                      {"clean_steps", each.clean_steps},
+                                      {"steps", each.steps}});
+  }
+  object["warnings"] = warnings;
+  return object;
+}
+
+std::string result_text(const Problem& problem, const Schedule& schedule, const Validation& result,
+                        const std::optional<Ranking>& ranking, std::size_t placements, const TextFormat& format) {
+  std::string text = fmt::format("{}: {}\n", name_of(result.verdict), printable(result.why)) +
+                     validation_text(problem, schedule, result, format);
+  if (ranking)
+    text += fmt::format(
+        "\n{} placements: total error {:.1f} % on average, {:.1f} % at most; {} {} 10 % apart or more, {:.0f} "
+        "% of them predicted in order; the one predicted best is {:.1f} % slower than the best\n",
+        placements, 100 * ranking->mean_error, 100 * ranking->worst_error,
+        counted(static_cast<std::int64_t>(ranking->pairs), "pair"), ranking->pairs == 1 ? "is" : "are",
+        100 * ranking->agreement, 100 * ranking->regret);
+  return text;
+}
+
+struct ValidateVerb {
+  std::vector<std::string> operand;  // SCHEDULE; or MODEL with --schedule, or alone
+  ProblemOptions inputs;
+  std::string model, file;
+  PlacerOptions placing;
+  std::optional<Nanoseconds> time;
+  BackendOptions backend;
+  std::size_t ranked = 0;
+  Output report;
+
+  void declare(OptionSet& set) {
+    set.operands(operand, "SCHEDULE", "the schedule to run; or what --schedule schedules",
+                 "trainyard validate schedule.json --model lenet --cluster 2xcpu-core");
+    set.text("--model", model, "MODEL", "what it schedules (default: the graph that it names)");
+    set.input("--schedule", file, "the schedule to run, where the operand is a MODEL");
+    set.text("--placer", placing.name, "NAME", "makes the schedule of a MODEL without one (default: heft)");
+    set.value("--time", time, "TIME", "no round begins later (default: 20s)", long_time);
+    backend.declare(set);
+    set.number("--rank", ranked, "runs N placements, and says whether they are predicted in order", 2);
+    inputs.machine.declare(set, inputs.cluster);
+    inputs.training.declare(set);
+    set.output("--report", report, "writes both timelines as one HTML page", "html");
+    set.reads(inputs.models);
+    set.check([this] { complete(); });
+  }
+
+  int run(Console& console) const {
+    const auto runner = backend.make();
+    const LoadedProblem loaded = make_problem(inputs, console);
+    const Problem& problem = loaded.problem;
+    if (!loaded.recipe)
+      console.warn(
+          fmt::format("'{}' does not say what its ops compute: each takes the time predicted for it", loaded.name));
+    std::vector<std::pair<std::string, Schedule>> schedules;
+    if (file.empty()) {
+      const Placer placer = placing.placer("heft");
+      PlaceOptions options = placing.options(placer, {});
+      options.rewrites = false;
+      console.note(fmt::format("{} places with --no-splits: backends run ops whole", placer.name));
+      schedules.emplace_back(placer.name, placer.place(problem, options));
+    } else {
+      schedules.emplace_back("schedule", parse_schedule(text_, input_name(file), problem));
+    }
+    if (ranked > 1) {
+      auto more = schedules_to_rank(problem, ranked - 1, schedules.front().first);
+      schedules.insert(schedules.end(), more.begin(), more.end());
+    }
+    const HostInfo host = host_info(600);
+    ValidateOptions options;
+    options.rounds = backend.rounds;
+    if (time) options.most_ns = time->count;
+    options.noise_floor = std::max(host.compute_swing.value_or(0), 0.0);
+    const std::vector<Validation> results =
+        validate(*runner, problem, {.recipe = loaded.recipe ? &*loaded.recipe : nullptr}, schedules, options);
+    const Validation& result = results.front();
+    const std::string& title = schedules.front().first;
+    const Schedule& schedule = schedules.front().second;
+    std::optional<Ranking> ranking;
+    if (ranked > 1) ranking = rank(results);
+    const auto write_report = [&](std::ostream& out) {
+      const std::vector<Run> runs = both_runs(beside_others(problem, schedule), schedule, result, title);
+      write_page({.facts = {{"verdict", std::string{name_of(result.verdict)}},
+                            {"error", fmt::format("{:+.1f} %", 100 * result.total_error)},
+                            {"median by the clock", format_time(result.p50)}},
+                  .runs = {&runs[0], &runs[1]}},
+                 out);
+    };
+    write_outputs({{report, write_report}},
+                  console.json()
+                      ? result_json(problem, schedule, result, ranking, results, console.warnings()).dump(2) + "\n"
+                      : result_text(problem, schedule, result, ranking, results.size(), console.format()),
+                  console);
+    return result.verdict == Verdict::pass ? kDone : result.verdict == Verdict::fail ? kAnswerIsNo : kInconclusive;
+  }
+
+ private:
+  /// Which of the words is the schedule, and the model and the cluster that it names.
+  void complete() {
+    if (file.empty() && names_schedule(operand.front())) {
+      file = operand.front();
+    } else {
+      if (!model.empty() && model != operand.front())
+        throw UsageError("two models: " + operand.front() + " and --model " + model,
+                         "the operand is the schedule, or the model where --schedule is given");
+      model = operand.front();
+    }
+    if (!file.empty()) text_ = read_input(file);
+    if (model.empty()) model = named(text_, "graph");
+    if (inputs.cluster.empty()) inputs.cluster = named(text_, "cluster");
+    if (model.empty() || inputs.cluster.empty())
+      throw UsageError(
+          file.empty() ? "validate needs --cluster" : "validate needs --model and --cluster",
+          file.empty() ? "--cluster 2xcpu-core has two cores of this machine" : "the schedule does not name them");
+    inputs.models = {model};
+  }
+
+  std::string text_;  // of the schedule's file
+};
+
+}  // namespace
+
+const Verb kValidate{"validate", "runs a schedule on this machine, and says how wrong its prediction was",
+                     "trainyard place lenet:batch=8 --cluster 2xcpu-core -o schedule.json &&\n"
+                     "  trainyard validate schedule.json --model lenet:batch=8 --cluster 2xcpu-core",
+                     declare<ValidateVerb>};
+
+}  // namespace trainyard::program

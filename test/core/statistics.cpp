@@ -1,0 +1,21 @@
+#include "trainyard/core/statistics.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace trainyard;
+
+TEST_CASE("quantiles are values, and each rule takes its own") {
+  const std::vector<double> four{4, 1, 3, 2};
+  CHECK(mean_of(four) == 2.5);
+  CHECK(standard_error(four) == doctest::Approx(0.6454972));  // sqrt((2.25 + 0.25 + 0.25 + 2.25) / 3 / 4)
+  CHECK(standard_error(std::vector<double>{7}) == 0);
+  CHECK(median_of(four) == 2.5);
+  CHECK(median_of({5, 1, 9}) == 5);
+  CHECK(quantile_of(four, 0.5) == 2);  // half of the four do not exceed 2
+  CHECK(quantile_of(four, 0.51) == 3);
+  CHECK(quantile_of(four, 0) == 1);
+  CHECK(quantile_of(four, 1) == 4);
+  CHECK(upper_quantile_of(four) == 3);  // position 0.5 x 4 = 2
+  CHECK(upper_quantile_of(four, 0.1) == 1);
+  CHECK(upper_quantile_of(four, 1) == 4);
+}

@@ -1,0 +1,107 @@
+#include "trainyard/cost/costs.hpp"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/cost/speeds.hpp"
+#include "trainyard/graph/builder.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// The least that costs are.
+struct Smallest {
+  Nanoseconds op_cost(const Graph&, OpId, const Device&) const { return Nanoseconds{7}; }
+};
+struct TransfersAlone {
+  Nanoseconds latency(const RouteClass&) const { return Nanoseconds{1}; }
+};
+/// 3 ns, and 2 ns a byte.
+struct OwnTransfers : Smallest {
+  Nanoseconds latency(const RouteClass&) const { return Nanoseconds{3}; }
+  Nanoseconds byte_time(Bytes bytes, const RouteClass&) const { return Nanoseconds{2 * bytes.count}; }
+};
+
+static_assert(OpCosts<Smallest>);
+static_assert(OpCosts<OwnTransfers>);
+static_assert(OpCosts<Nanoseconds (*)(const Graph&, OpId, const Device&)>);
+static_assert(OpCosts<CostModel>);
+static_assert(!OpCosts<TransfersAlone>);
+static_assert(!OpCosts<int>);
+
+const Device kPlainGpu{.name = "gpu0", .kind = "V100", .device_class = "gpu"};
+const RouteClass kRoute{Nanoseconds{5}, BytesPerSecond{1e9}};
+
+Graph graph_of(OpSpec op = {}) {
+  op.name = "op";
+  GraphBuilder builder;
+  builder.add(std::move(op));
+  return std::move(builder).build();
+}
+
+Finding wrong(const Costs& costs) {
+  try {
+    costs.op_cost(graph_of(), OpId{0}, kPlainGpu);
+  } catch (const InputError& error) {
+    return error.findings().front();
+  }
+  FAIL("the costs were accepted");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a plain time is a cost of the source 'own', which is given") {
+  CHECK(Costs{Smallest{}}.op_cost(graph_of(), OpId{0}, kPlainGpu) == OpCost{Nanoseconds{7}, {"own", Evidence::given}});
+}
+
+TEST_CASE("costs without transfers of their own take the route's latency and bandwidth") {
+  const Costs costs = Smallest{};
+  CHECK(costs.latency(kRoute) == Nanoseconds{5});
+  CHECK(costs.byte_time(Bytes{8}, kRoute) == Nanoseconds{8});  // 1 byte a nanosecond
+  CHECK(costs.transfer_evidence(Bytes{8}, kRoute) == Evidence::estimated);
+  const Costs own = OwnTransfers{};
+  CHECK(own.latency(kRoute) == Nanoseconds{3});
+  CHECK(own.byte_time(Bytes{8}, kRoute) == Nanoseconds{16});
+  CHECK(own.transfer_evidence(Bytes{8}, kRoute) == Evidence::given);
+}
+
+TEST_CASE("what the graph says comes first: its times, and the devices that it names") {
+  const Costs costs = Smallest{};
+  CHECK(costs.op_cost(graph_of({.times = {{"V100", Nanoseconds{2}}}}), OpId{0}, kPlainGpu) ==
+        OpCost{Nanoseconds{2}, CostSource::graph});
+  CHECK(costs.op_cost(graph_of({.times = {{"A100", Nanoseconds{2}}}}), OpId{0}, kPlainGpu)->time == Nanoseconds{7});
+  CHECK_FALSE(costs.op_cost(graph_of({.device_kinds = {"cpu"}}), OpId{0}, kPlainGpu));
+}
+
+TEST_CASE("speeds divide the times of any costs") {
+  const Costs costs = Costs{OwnTransfers{}}.at({.compute = 2, .link = 0.5, .devices = {{"gpu0", 3.0}}});
+  Device other = kPlainGpu;
+  other.name = "gpu1";
+  CHECK(costs.op_cost(graph_of(), OpId{0}, other)->time == Nanoseconds{4});      // 3.5
+  CHECK(costs.op_cost(graph_of(), OpId{0}, kPlainGpu)->time == Nanoseconds{1});  // 7 / 6
+  CHECK(costs.latency(kRoute) == Nanoseconds{6});
+  CHECK(costs.byte_time(Bytes{8}, kRoute) == Nanoseconds{32});
+}
+
+TEST_CASE("costs that throw, or answer a negative time, are an input error of the op and the device") {
+  const Finding thrown =
+      wrong([](const Graph&, OpId, const Device&) -> Nanoseconds { throw std::out_of_range("row"); });
+  CHECK(thrown.code == "costs");
+  CHECK(thrown.message == "the costs of op 'op' on device 'gpu0': row");
+  const Finding negative = wrong([](const Graph&, OpId, const Device&) { return Nanoseconds{-2}; });
+  CHECK(negative.message == "the costs of op 'op' on device 'gpu0': a time of -2 ns is negative");
+}
+
+TEST_CASE("costs are known again by their type") {
+  CHECK(Costs{}.target<CostModel>());
+  const Costs own = OwnTransfers{};
+  CHECK(own.at({.compute = 2}).target<OwnTransfers>());
+  CHECK_FALSE(own.target<CostModel>());
+}

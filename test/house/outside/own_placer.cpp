@@ -1,0 +1,38 @@
+// A program of somebody else's, built on the library: a placer of their own beside those of the catalogue.
+#include <fstream>
+#include <iostream>
+#include <trainyard/trainyard.hpp>
+
+using namespace trainyard;
+
+/// Each colocation group to the least loaded device of those that can run all of it.
+Schedule least_loaded(const Problem& problem) {
+  Schedule schedule{.placement = Placement(problem.op_count())};
+  IdMap<DeviceId, Nanoseconds> load(problem.device_count());
+  for (const GroupId group : problem.groups()) {
+    DeviceId best;
+    for (const DeviceId device : problem.devices()) {
+      bool able = true;
+      for (const OpId op : problem.group_ops(group)) able = able && problem.can_run(op, device);
+      if (able && (best.is_none() || load[device] < load[best])) best = device;
+    }
+    for (const OpId op : problem.group_ops(group)) {
+      schedule.placement[op] = best;
+      load[best] += problem.duration(op, best);
+    }
+  }
+  return schedule;
+}
+
+int main() {
+  const Problem problem{training_graph(make_network("lenet:batch=8")), make_cluster(preset_cluster("2xV100"))};
+  const Placer mine{.name = "least-loaded",
+                    .summary = "each group to the least loaded device",
+                    .source = "own",
+                    .place = [](const Problem& p, const PlaceOptions&) { return least_loaded(p); }};
+  const Comparison comparison =
+      compare(problem, {mine, "heft", auto_with({mine})}, {.place = {.budget = {.evaluations = 100}}});
+  std::cout << comparison;
+  std::ofstream page{"report.html"};
+  write_page(comparison, page);
+}

@@ -1,0 +1,92 @@
+#include "trainyard/io/formats/calibration_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+
+#include "support/support.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/formats/profile_file.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+std::string seed(const std::string& name) {
+  return test::read_text(test::source_dir() / "test/fuzz/seeds" / name / "bench.json");
+}
+
+/// The codes of the findings, each with its line.
+template <class Parse>
+std::string findings_of(const Parse& parse, const std::string& text) {
+  try {
+    parse(text, "file.json");
+  } catch (const InputError& error) {
+    std::string codes;
+    for (const Finding& finding : error.findings()) {
+      if (!codes.empty()) codes += ", ";
+      codes += finding.code + ":" + std::to_string(finding.at.line);
+    }
+    return codes;
+  }
+  return "none";
+}
+
+std::string calibration_findings(const std::string& fields) {
+  return findings_of(parse_calibration, "{\"format\": \"trainyard-calibration/1\",\n" + fields + "}");
+}
+std::string profile_findings(const std::string& fields) {
+  return findings_of(parse_profile,
+                     "{\"format\": \"trainyard-profile/1\", \"devices\": [{\"name\": \"a\"}],\n" + fields + "}");
+}
+
+}  // namespace
+
+TEST_CASE("a calibration is written as it was read") {
+  const Calibration calibration = parse_calibration(seed("calibration"), "bench.json");
+  CHECK(calibration.ops[0].drop_reasons.at("context-switch") == 2);
+  CHECK(calibration.ops[1].median == calibration.ops[1].mean);  // left out
+  CHECK(calibration.links[0].quality.max_relative == 0.03);
+  std::ostringstream out;
+  write_calibration(calibration, out);
+  CHECK(parse_calibration(out.str(), "again") == calibration);
+}
+
+TEST_CASE("a profile is written as it was read") {
+  const Profile profile = parse_profile(seed("profile"), "bench.json");
+  CHECK(profile.ops[0].samples.kept.size() == 3);
+  CHECK(profile.ops[0].samples.dropped[0].reason == "context-switch");
+  CHECK(profile.links[0].sizes[1].bytes == Bytes{1'048'576});
+  std::ostringstream out;
+  write_profile(profile, out);
+  CHECK(parse_profile(out.str(), "again") == profile);
+}
+
+TEST_CASE("what is wrong with a calibration is said with its place") {
+  CHECK(calibration_findings("\"ops\": [{\"device_kind\": \"k\", \"signature\": \"s\"}]") == "missing-key:2");
+  CHECK(calibration_findings("\"ops\": [{\"device_kind\": \"k\", \"mean_ns\": 1}]") == "missing-key:2");
+  CHECK(calibration_findings("\"ops\": [{\"device_kind\": \"k\", \"op\": \"o\", \"mean_ns\": -1}]") ==
+        "negative-time:2");
+  CHECK(calibration_findings("\"efficiencies\": [{\"device_kind\": \"k\", \"type\": \"t\", \"compute\": 1.5,\n"
+                             "\"memory\": 0}]") == "efficiency:2, efficiency:3");
+  CHECK(calibration_findings("\"links\": [{\"from\": \"a\", \"to\": \"b\",\n\"segments\": []}]") == "segments:3");
+  const std::string line = "\"latency_ns\": 1, \"ns_per_byte\": 1}";
+  CHECK(calibration_findings("\"links\": [{\"from\": \"a\", \"to\": \"b\", \"segments\": [\n{\"from_bytes\": 0, "
+                             "\"to_bytes\": 9, " +
+                             line + ",\n{\"from_bytes\": 9, \"to_bytes\": 10, " + line + "]}]") == "segments:4");
+  CHECK(calibration_findings("\"co_run\": [{\"device_kind\": \"k\", \"type\": \"t\", \"factor\": 0}]") ==
+        "not-positive:2");
+  CHECK(calibration_findings("\"device\": []") == "unknown-key:2");
+  CHECK(findings_of(parse_calibration, seed("profile")) == "format:1");
+}
+
+TEST_CASE("what is wrong with a profile is said with its place") {
+  CHECK(profile_findings("\"ops\": [{\"op\": \"o\", \"device\": \"b\", \"samples_ns\": []}]") == "unknown-device:2");
+  CHECK(profile_findings("\"ops\": [{\"op\": \"o\", \"device\": \"a\"}]") == "missing-key:2");
+  CHECK(profile_findings("\"ops\": [{\"op\": \"o\", \"device\": \"a\", \"mode\": \"warm\", \"samples_ns\": [-1]}]") ==
+        "unknown-word:2, negative-time:2");
+  CHECK(profile_findings("\"links\": [{\"from\": \"host\", \"to\": \"a\", \"sizes\": []}]") == "none");
+  CHECK(profile_findings("\"overheads\": [{\"device\": \"a\", \"what\": \"lunch\", \"samples_ns\": []}]") ==
+        "unknown-word:2");
+}

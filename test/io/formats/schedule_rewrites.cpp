@@ -1,0 +1,103 @@
+#include <doctest/doctest.h>
+
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/placer.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+Problem lenet() { return {training_graph(make_network("lenet:batch=64")), make_cluster(preset_cluster("4xV100"))}; }
+
+std::string written(const Schedule& schedule, const Problem& problem) {
+  std::ostringstream out;
+  write_schedule(schedule, problem, nullptr, out);
+  return out.str();
+}
+
+std::string code_of(const std::string& splits) {
+  try {
+    parse_schedule(R"({"format": "trainyard-schedule/1", "splits": [)" + splits + R"(], "placement": {}})", "s.json",
+                   lenet());
+  } catch (const InputError& error) {
+    return error.findings().front().code;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a schedule that changes the graph comes back from its file, and takes as long") {
+  const Problem problem = lenet();
+  struct Case {
+    const char* placer;
+    std::map<std::string, std::string> parameters;
+  };
+  for (const Case& each : {Case{"pipeline", {{"microbatches", "4"}, {"recompute", "blocks"}}},
+                           Case{"pipeline", {{"schedule", "interleaved"}, {"recompute", "stages"}}},
+                           Case{"data-parallel", {{"zero", "3"}, {"bucket", "1"}}},
+                           Case{"data-parallel", {{"collective", "hierarchical"}, {"per-node", "2"}}},
+                           Case{"data-parallel", {{"collective", "parameter-server"}}}, Case{"os-dpos", {}}}) {
+    CAPTURE(each.placer);
+    Schedule schedule = find_placer(each.placer).place(problem, {.parameters = each.parameters});
+    schedule.notes.clear();  // they are for whoever asked, not for the file
+    REQUIRE_FALSE(schedule.rewrites.empty());
+    const Schedule read = parse_schedule(written(schedule, problem), "schedule.json", problem);
+    CHECK(read == schedule);
+    CHECK(simulate(problem, read) == simulate(problem, schedule));
+  }
+}
+
+TEST_CASE("each kind of rewrite has its text in the file, with what differs from the defaults alone") {
+  const Problem problem = lenet();
+  struct Case {
+    Rewrite rewrite;
+    const char* text;
+  };
+  const std::vector<Case> cases{
+      {SplitOp{"conv2/conv", SplitDimension::channel, 3},
+       R"({"op": "conv2/conv", "dimension": "channel", "parts": 3})"},
+      {Replicate{.replicas = 4}, R"({"replicas": 4})"},
+      {Replicate{.replicas = 4, .collective = Collective::ring, .zero = 2, .bucket = Bytes{1}},
+       R"({"replicas": 4, "collective": "ring", "zero": 2, "bucket_bytes": 1})"},
+      {Replicate{.replicas = 4, .collective = Collective::hierarchical, .per_node = 2},
+       R"({"replicas": 4, "collective": "hierarchical", "per_node": 2})"},
+      {Microbatch{8}, R"({"microbatches": 8})"},
+      {Recompute{{"conv1/conv", "conv1/relu"}}, R"({"recompute": ["conv1/conv", "conv1/relu"]})"},
+  };
+  for (const Case& each : cases) {
+    CAPTURE(each.text);
+    const Problem whole = apply_rewrites(problem, {each.rewrite});
+    const Schedule schedule{.placement = Placement(whole.op_count(), DeviceId{0}), .rewrites = {each.rewrite}};
+    const std::string text = written(schedule, problem);
+    CHECK(text.find(std::string{",\n \"splits\": [\n  "} + each.text + "]") != std::string::npos);
+    CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
+  }
+}
+
+TEST_CASE("what is wrong with a change of the graph is found where it stands") {
+  CHECK(code_of(R"({"replicas": 2, "collective": "rings"})") == "unknown-collective");
+  CHECK(code_of(R"({"op": "conv9", "dimension": "batch", "parts": 2})") == "unknown-op");
+  CHECK(code_of(R"({"op": "", "dimension": "batch", "parts": 2})") == "unknown-op");
+  CHECK(code_of(R"({})") == "missing-key");
+  CHECK(code_of(R"({"replicas": 0})") == "split-parts");
+  CHECK(code_of(R"({"replicas": 2, "zero": 4, "collective": "ring"})") == "zero");
+  CHECK(code_of(R"({"replicas": 4, "collective": "hierarchical", "per_node": 3})") == "collective");
+  CHECK(code_of(R"({"replicas": 2, "bucket_bytes": 0})") == "split-parts");
+  CHECK(code_of(R"({"microbatches": 0})") == "split-parts");
+  CHECK(code_of(R"({"microbatches": 2, "zero": 1})") == "unknown-key");
+  CHECK(code_of(R"({"recompute": ["conv9"]})") == "unknown-op");
+  CHECK(code_of(R"({"recompute": "conv1/conv"})") == "type");
+}

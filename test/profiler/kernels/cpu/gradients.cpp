@@ -1,0 +1,349 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "profiler/kernels/cpu/arrays.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/model/op_kind.hpp"
+#include "trainyard/model/shape_inference.hpp"
+#include "trainyard/training/backward_rules.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// One operator on small arrays. `wanted` are the inputs whose gradient is checked.
+struct Case {
+  std::string type;
+  std::vector<Shape> inputs;
+  std::vector<std::size_t> wanted;
+  std::map<std::string, Attribute> attributes = {};
+  std::map<std::size_t, std::vector<std::int64_t>> contents = {};  // of inputs that are whole numbers
+  double least = -1, most = 1;                                     // of the other inputs
+  std::size_t outputs = 1;
+};
+
+using Whole = std::vector<std::int64_t>;
+
+std::vector<Case> cases() {
+  const Whole two{2, 2}, one_pad{1, 1, 1, 1};
+  std::vector<Case> all{
+      {"Conv", {{2, 4, 5, 5}, {6, 4, 3, 3}, {6}}, {0, 1, 2}, {{"pads", one_pad}, {"strides", two}}},
+      {"Conv", {{2, 4, 5, 5}, {4, 1, 3, 3}}, {0, 1}, {{"group", std::int64_t{4}}, {"dilations", two}}},
+      {"Conv", {{2, 4, 6}, {6, 2, 3}}, {0, 1}, {{"group", std::int64_t{2}}, {"auto_pad", std::string{"SAME_UPPER"}}}},
+      {"Conv", {{1, 3, 4, 4}, {5, 3, 1, 1}}, {0, 1}},
+      {"ConvTranspose", {{2, 4, 3, 3}, {4, 3, 3, 3}, {3}}, {0, 1, 2}, {{"strides", two}, {"pads", one_pad}}},
+      {"Gemm", {{3, 4}, {4, 5}, {5}}, {0, 1, 2}, {{"alpha", 0.5}, {"beta", 2.0}}},
+      {"Gemm", {{4, 3}, {5, 4}, {3, 1}}, {0, 1, 2}, {{"transA", std::int64_t{1}}, {"transB", std::int64_t{1}}}},
+      {"Linear", {{2, 3, 4}, {4, 5}, {5}}, {0, 1, 2}},
+      {"MatMul", {{2, 3, 4}, {2, 4, 5}}, {0, 1}},
+      {"MatMul", {{2, 1, 3, 4}, {3, 4, 2}}, {0, 1}},
+      {"BatchNormalization", {{3, 2, 4}, {2}, {2}, {2}, {2}}, {0, 1, 2}, {{"training_mode", std::int64_t{1}}}},
+      {"BatchNormalization",
+       {{3, 2, 4}, {2}, {2}, {2}, {2}},
+       {0, 1, 2},
+       {{"training_mode", std::int64_t{0}}},
+       {},
+       0.5,
+       1.5},
+      {"LayerNormalization", {{3, 5}, {5}, {5}}, {0, 1, 2}},
+      {"InstanceNormalization", {{2, 3, 4}, {3}, {3}}, {0, 1, 2}},
+      {"GroupNormalization", {{2, 4, 3}, {4}, {4}}, {0, 1, 2}, {{"num_groups", std::int64_t{2}}}},
+      {"LRN", {{2, 5, 2, 2}}, {0}, {{"size", std::int64_t{3}}, {"alpha", 0.5}}},
+      {"MaxPool", {{2, 2, 5, 5}}, {0}, {{"kernel_shape", Whole{3, 3}}, {"strides", two}, {"pads", one_pad}}},
+      {"AveragePool", {{2, 2, 5, 5}}, {0}, {{"kernel_shape", Whole{3, 3}}, {"strides", two}, {"pads", one_pad}}},
+      {"AveragePool",
+       {{2, 2, 5, 5}},
+       {0},
+       {{"kernel_shape", two}, {"strides", two}, {"pads", one_pad}, {"count_include_pad", std::int64_t{1}}}},
+      {"GlobalAveragePool", {{2, 3, 4, 4}}, {0}},
+      {"GlobalMaxPool", {{2, 3, 4, 4}}, {0}},
+      {"Softmax", {{3, 5}}, {0}},
+      {"Softmax", {{3, 5, 2}}, {0}, {{"axis", std::int64_t{1}}}},
+      {"LogSoftmax", {{3, 5}}, {0}},
+      {"SoftmaxCrossEntropy", {{3, 5}, {3}}, {0}, {}, {{1, {0, 4, 2}}}},
+      {"Dropout", {{40}}, {0}, {{"ratio", 0.3}}},
+      {"Gather", {{5, 3}, {4}}, {0}, {{"axis", std::int64_t{0}}}, {{1, {4, 0, 4, 1}}}},
+      {"GatherElements", {{3, 4}, {3, 2}}, {0}, {{"axis", std::int64_t{1}}}, {{1, {0, 3, 1, 1, 2, 0}}}},
+      {"Add", {{3, 4}, {4}}, {1}},
+      {"Sub", {{3, 4}, {3, 1}}, {1}},
+      {"Mul", {{3, 4}, {3, 4}}, {0, 1}},
+      {"Mul", {{2, 3, 4}, {3, 1}}, {0, 1}},
+      {"Div", {{3, 4}, {4}}, {0, 1}, {}, {}, 0.5, 2},
+      {"Pow", {{3, 4}, {1}}, {0}, {}, {}, 0.5, 2},
+      {"Where", {{3, 4}, {3, 4}, {4}}, {1, 2}, {}, {{0, {1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0}}}},
+      {"Max", {{3, 4}, {4}}, {0, 1}},
+      {"Min", {{3, 4}, {3, 4}}, {0, 1}},
+      {"Mean", {{3, 4}, {4}}, {1}},
+      {"PRelu", {{3, 4}, {4}}, {0, 1}},
+      {"ReduceMean", {{3, 4, 2}}, {0}, {{"axes", Whole{1}}}},
+      {"ReduceSum", {{3, 4, 2}}, {0}, {{"keepdims", std::int64_t{0}}}},
+      {"ReduceMax", {{3, 4}}, {0}, {{"axes", Whole{1}}}},
+      {"ReduceMin", {{3, 4}}, {0}, {{"axes", Whole{0}}}},
+      {"ReduceProd", {{3, 4}}, {0}, {{"axes", Whole{0}}}, {}, 0.5, 2},
+      {"ReduceSumSquare", {{3, 4}}, {0}, {{"axes", Whole{1}}}},
+      {"ReduceLogSumExp", {{3, 4}}, {0}, {{"axes", Whole{1}}}},
+      {"Pad", {{2, 3}, {4}}, {0}, {}, {{1, {1, 0, 0, 2}}}},
+      {"Pad", {{2, 4}, {4}}, {0}, {{"mode", std::string{"reflect"}}}, {{1, {0, 2, 1, 1}}}},
+      {"Tile", {{2, 3}, {2}}, {0}, {}, {{1, {2, 3}}}},
+      {"DepthToSpace", {{1, 8, 2, 3}}, {0}, {{"blocksize", std::int64_t{2}}}},
+      {"SpaceToDepth", {{1, 2, 4, 6}}, {0}, {{"blocksize", std::int64_t{2}}}},
+      {"CumSum", {{3, 4}, {1}}, {0}, {}, {{1, {1}}}},
+      {"LSTM",
+       {{3, 2, 4}, {1, 12, 4}, {1, 12, 3}, {1, 24}},
+       {0, 1, 2, 3},
+       {{"hidden_size", std::int64_t{3}}},
+       {},
+       -1,
+       1,
+       3},
+      {"LSTM",
+       {{3, 2, 4}, {2, 12, 4}, {2, 12, 3}, {2, 24}},
+       {0, 1, 2, 3},
+       {{"hidden_size", std::int64_t{3}}, {"direction", std::string{"bidirectional"}}},
+       {},
+       -1,
+       1,
+       3},
+      {"GRU",
+       {{3, 2, 4}, {1, 9, 4}, {1, 9, 3}, {1, 18}},
+       {0, 1, 2, 3},
+       {{"hidden_size", std::int64_t{3}}},
+       {},
+       -1,
+       1,
+       2},
+      {"GRU",
+       {{3, 2, 4}, {2, 9, 4}, {2, 9, 3}, {2, 18}},
+       {0, 1, 2, 3},
+       {{"hidden_size", std::int64_t{3}},
+        {"direction", std::string{"bidirectional"}},
+        {"linear_before_reset", std::int64_t{1}}},
+       {},
+       -1,
+       1,
+       2},
+      {"RNN",
+       {{3, 2, 4}, {1, 3, 4}, {1, 3, 3}, {1, 6}},
+       {0, 1, 2, 3},
+       {{"hidden_size", std::int64_t{3}}},
+       {},
+       -1,
+       1,
+       2},
+      {"RNN",
+       {{3, 2, 4}, {1, 3, 4}, {1, 3, 3}},
+       {0, 1, 2},
+       {{"hidden_size", std::int64_t{3}},
+        {"direction", std::string{"reverse"}},
+        {"activations", std::vector<std::string>{"Relu"}}},
+       {},
+       -1,
+       1,
+       2},
+      {"Einsum", {{3, 4}, {4, 5}}, {0, 1}, {{"equation", std::string{"ij,jk->ik"}}}},
+      {"Einsum", {{2, 3, 4, 2}, {2, 5, 4, 2}}, {0, 1}, {{"equation", std::string{"bqhd,bkhd->bhqk"}}}},
+      {"Einsum", {{2, 3, 4}, {4, 5}}, {0, 1}, {{"equation", std::string{"...i,ij->...j"}}}},
+      {"Einsum", {{3, 3}}, {0}, {{"equation", std::string{"ii->i"}}}},
+      {"Einsum", {{3, 4}, {3, 2}}, {0, 1}, {{"equation", std::string{"ij,ik->k"}}}},
+      {"Einsum", {{3, 4}, {4}, {3}}, {0, 1, 2}, {{"equation", std::string{"ij,j,i"}}}},
+      {"Attention", {{2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}}, {0, 1, 2}},
+      {"Attention",
+       {{1, 3, 8}, {1, 3, 4}, {1, 3, 4}},
+       {0, 1, 2},
+       {{"q_num_heads", std::int64_t{4}}, {"kv_num_heads", std::int64_t{2}}, {"is_causal", std::int64_t{1}}}},
+      {"Resize",
+       {{1, 2, 3, 4}, {0}, {0}, {4}},
+       {0},
+       {{"mode", std::string{"linear"}}},
+       {{1, {}}, {2, {}}, {3, {1, 2, 5, 7}}}},
+      {"Resize",
+       {{1, 1, 4, 4}, {0}, {0}, {4}},
+       {0},
+       {{"mode", std::string{"cubic"}}, {"coordinate_transformation_mode", std::string{"align_corners"}}},
+       {{1, {}}, {2, {}}, {3, {1, 1, 6, 3}}}},
+      {"Resize", {{1, 2, 3, 3}, {0}, {0}, {4}}, {0}, {}, {{1, {}}, {2, {}}, {3, {1, 2, 6, 6}}}},
+      {"LpNormalization", {{3, 5}}, {0}},
+      {"LpNormalization", {{3, 5, 2}}, {0}, {{"axis", std::int64_t{1}}, {"p", std::int64_t{1}}}, {}, 0.2, 1},
+      {"MeanVarianceNormalization", {{2, 3, 4, 2}}, {0}},
+      {"GlobalLpPool", {{2, 3, 4, 2}}, {0}, {{"p", std::int64_t{3}}}, {}, 0.2, 1},
+      {"LpPool", {{1, 2, 4, 4}}, {0}, {{"kernel_shape", two}, {"strides", two}}, {}, 0.2, 1},
+      {"ReverseSequence", {{4, 3, 2}, {3}}, {0}, {}, {{1, {2, 4, 1}}}},
+      {"RMSNormalization", {{3, 5}, {5}}, {0, 1}},
+      {"TopK", {{3, 6}, {1}}, {0}, {}, {{1, {2}}}, -1, 1, 2},
+      {"ScatterElements", {{4, 3}, {2, 3}, {2, 3}}, {0, 2}, {}, {{1, {0, 2, 1, 3, 1, 0}}}},
+      {"Trilu", {{4, 4}}, {0}},
+      {"ReduceL1", {{3, 4}}, {0}, {{"axes", Whole{1}}}, {}, 0.2, 1},
+      {"ReduceL2", {{3, 4}}, {0}, {{"axes", Whole{1}}}},
+      {"ReduceLogSum", {{3, 4}}, {0}, {{"axes", Whole{1}}}, {}, 0.5, 2},
+      {"Sum", {{3, 4}, {4}, {3, 4}}, {1}},
+      {"GatherND", {{3, 4}, {2, 1}}, {0}, {}, {{1, {2, 0}}}},
+  };
+  for (const char* type : {"Relu",     "Sigmoid",     "Tanh",      "Exp",  "LeakyRelu", "Elu", "Celu",
+                           "Selu",     "HardSigmoid", "HardSwish", "Gelu", "Erf",       "Abs", "Neg",
+                           "Softplus", "Softsign",    "Swish",     "Mish", "Sin",       "Cos", "ThresholdedRelu"})
+    all.push_back({type, {{4, 5}}, {0}});
+  for (const char* type : {"Sqrt", "Log", "Reciprocal"}) all.push_back({type, {{4, 5}}, {0}, {}, {}, 0.5, 2});
+  return all;
+}
+
+/// The operator with its arrays, ready to run forward and backward.
+struct Bench {
+  Model model;
+  std::vector<std::vector<float>> in, out, dy, dx;
+  std::vector<std::vector<std::byte>> extra;
+  const cpu::OpKernels* kernels;
+
+  explicit Bench(const Case& what) : kernels(cpu::find_kernels(what.type)) {
+    Random random{7};
+    Node node{.name = "n", .type = what.type, .inputs = {}, .outputs = {}, .attributes = what.attributes};
+    for (std::size_t i = 0; i < what.inputs.size(); ++i) {
+      const bool whole = what.contents.count(i) > 0;
+      Value value{.name = "x" + std::to_string(i),
+                  .type = whole ? DataType::int64 : DataType::float32,
+                  .shape = what.inputs[i],
+                  .shape_known = true,
+                  .role = Value::Role::input};
+      if (whole) value.integers = what.contents.at(i), value.contents_known = true;
+      if (what.type == "Where" && i == 0) value.type = DataType::boolean, value.contents_known = false;
+      node.inputs.push_back(ValueId{model.values.size()});
+      in.emplace_back(static_cast<std::size_t>(elements(value.shape)));
+      for (std::size_t k = 0; k < in.back().size(); ++k)
+        in.back()[k] = whole ? static_cast<float>(what.contents.at(i)[k])
+                             : static_cast<float>(what.least + (what.most - what.least) * random.uniform());
+      model.values.push_back(value);
+    }
+    for (std::size_t i = 0; i < what.outputs; ++i) {
+      node.outputs.push_back(ValueId{model.values.size()});
+      model.values.push_back({.name = "y" + std::to_string(i)});
+    }
+    model.nodes.push_back(node);
+    infer_shapes(model);
+    for (const ValueId output : node.outputs) {
+      const auto count = static_cast<std::size_t>(elements(model.values[output].shape));
+      out.emplace_back(count);
+      dy.emplace_back(count);
+      for (float& g : dy.back()) g = static_cast<float>(random.uniform() - 0.3);
+    }
+    std::vector<bool> wanted(what.inputs.size(), false);
+    for (const std::size_t i : what.wanted) wanted[i] = true;
+    for (const SavedExtra& each : backward_rule(model, node, wanted, {}).extras)
+      extra.emplace_back(static_cast<std::size_t>(each.bytes));
+    for (const auto& x : in) dx.emplace_back(x.size());
+  }
+
+  const Node& node() const { return model.nodes[NodeId{0}]; }
+  cpu::Array array(std::vector<float>& data, ValueId id) { return {data.data(), &model.values[id].shape}; }
+  cpu::OpArrays arrays() {
+    cpu::OpArrays a{.model = model, .node = node(), .in = {}, .out = {}, .dy = {}, .dx = {}};
+    for (std::size_t i = 0; i < in.size(); ++i) a.in.push_back(array(in[i], node().inputs[i]));
+    for (std::size_t i = 0; i < out.size(); ++i) a.out.push_back(array(out[i], node().outputs[i]));
+    for (auto& each : extra) a.extra.push_back(each.data());
+    a.seed = 11;
+    return a;
+  }
+  void forward() {
+    cpu::Scratch::reset();
+    cpu::OpArrays a = arrays();
+    kernels->forward(a);
+  }
+  /// What the gradients are those of: the sum of outputs times dy.
+  double objective() {
+    forward();
+    double sum = 0;
+    for (std::size_t o = 0; o < out.size(); ++o)
+      for (std::size_t i = 0; i < out[o].size(); ++i)
+        sum += static_cast<double>(out[o][i]) * static_cast<double>(dy[o][i]);
+    return sum;
+  }
+  /// With no more than the backward rule reads.
+  void backward(const Case& what) {
+    cpu::Scratch::reset();
+    std::vector<bool> wanted(what.inputs.size(), false);
+    for (const std::size_t i : what.wanted) wanted[i] = true;
+    const BackwardRule rule = backward_rule(model, node(), wanted, {});
+    cpu::OpArrays a = arrays();
+    const auto reads = [&](ValueId id) {
+      for (const GradientPiece& piece : rule.pieces)
+        if (std::find(piece.reads.begin(), piece.reads.end(), id) != piece.reads.end()) return true;
+      return what.type == "BatchNormalization" && id.index() >= 3;  // running statistics: state, not read as tensors
+    };
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (!reads(node().inputs[i]) && what.contents.count(i) == 0) a.in[i] = {};
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (!reads(node().outputs[i])) a.out[i] = {};
+    for (std::size_t i = 0; i < out.size(); ++i) a.dy.push_back(array(dy[i], node().outputs[i]));
+    a.dx.resize(in.size());
+    for (const std::size_t i : what.wanted) a.dx[i] = array(dx[i], node().inputs[i]);
+    kernels->backward(a);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every gradient is what finite differences say, from no more than its backward rule reads") {
+  for (const Case& what : cases()) {
+    CAPTURE(what.type);
+    Bench bench{what};
+    CHECK(cpu::why_not(bench.node()).empty());
+    REQUIRE(bench.kernels != nullptr);
+    REQUIRE((bench.kernels->backward != nullptr));
+    bench.forward();
+    bench.backward(what);
+    for (const std::size_t i : what.wanted) {
+      CAPTURE(i);
+      for (std::size_t k = 0; k < bench.in[i].size(); ++k) {
+        const float x = bench.in[i][k], step = 4e-3F;
+        bench.in[i][k] = x + step;
+        const double above = bench.objective();
+        bench.in[i][k] = x - step;
+        const double below = bench.objective();
+        bench.in[i][k] = x;
+        const double expected = (above - below) / (2 * static_cast<double>(step));
+        const auto got = static_cast<double>(bench.dx[i][k]);
+        CHECK_MESSAGE(
+            std::abs(got - expected) <= 0.02 + 0.02 * std::abs(expected),
+            what.type << " input " << i << " element " << k << ": " << got << ", differences say " << expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("a linear resize to twice the size, by hand") {
+  // ONNX's own example: 1 2 / 3 4 with half_pixel; the first row is 1, 1.25, 1.75, 2.
+  const Case what{"Resize",
+                  {{1, 1, 2, 2}, {0}, {0}, {4}},
+                  {0},
+                  {{"mode", std::string{"linear"}}},
+                  {{1, {}}, {2, {}}, {3, {1, 1, 4, 4}}}};
+  Bench bench{what};
+  bench.in[0] = {1, 2, 3, 4};
+  bench.forward();
+  const std::vector<float> expected{1,    1.25F, 1.75F, 2,    1.5F, 1.75F, 2.25F, 2.5F,
+                                    2.5F, 2.75F, 3.25F, 3.5F, 3,    3.25F, 3.75F, 4};
+  CHECK(bench.out[0] == expected);
+}
+
+TEST_CASE("what an operator is asked for and its kernel does not do is told before anything runs") {
+  Node node{.name = "n", .type = "LSTM"};
+  CHECK(cpu::why_not(node).empty());
+  node.attributes["activations"] = std::vector<std::string>{"Sigmoid", "Relu", "Tanh"};
+  CHECK(cpu::why_not(node) == "with the activation Relu");
+  node = {.name = "n", .type = "Resize", .inputs = {}, .outputs = {}, .attributes = {{"antialias", std::int64_t{1}}}};
+  CHECK(cpu::why_not(node) == "with antialias");
+}
+
+TEST_CASE("every operator of the built-in networks runs on the cpu backend") {
+  for (const Network& network : networks()) {
+    const Model model = make_network(network.name);
+    for (const Node& node : model.nodes) {
+      if (node.type == "Constant" || is_view(model, node)) continue;
+      CAPTURE(network.name);
+      CHECK_MESSAGE(cpu::find_kernels(node.type) != nullptr, node.type);
+    }
+  }
+}

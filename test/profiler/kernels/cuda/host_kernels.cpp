@@ -1,0 +1,172 @@
+#include "profiler/kernels/cuda/host_kernels.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <utility>
+
+// The kernels' own text, for the host: blocks one after the other, each of one thread.
+namespace {
+
+using u64 = std::uint64_t;
+using i64 = std::int64_t;
+using u32 = std::uint32_t;
+using u16 = std::uint16_t;
+struct Three {
+  u32 x = 0;
+};
+Three blockIdx, threadIdx, blockDim{1}, gridDim{1};
+float shared[1024];
+void __syncthreads() {}
+
+#define KERNEL [[maybe_unused]] void
+#define __device__ [[maybe_unused]]
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wfloat-conversion"
+#include "profiler/kernels/cuda/kernels.cu"
+// The order of the text.
+#include "profiler/kernels/cuda/elementwise.cu"
+#include "profiler/kernels/cuda/layers.cu"
+#pragma GCC diagnostic pop
+
+using Launch = std::function<void()>;
+
+template <class... Arguments, std::size_t... Is>
+Launch with_arguments(void (*kernel)(Arguments...), unsigned blocks, void** arguments, std::index_sequence<Is...>) {
+  const std::tuple<Arguments...> copied{*static_cast<Arguments*>(arguments[Is])...};
+  return [=] {
+    gridDim.x = blocks;
+    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) std::apply(kernel, copied);
+  };
+}
+
+template <class... Arguments>
+std::function<Launch(unsigned, void**)> maker(void (*kernel)(Arguments...)) {
+  return [kernel](unsigned blocks, void** arguments) {
+    return with_arguments(kernel, blocks, arguments, std::index_sequence_for<Arguments...>{});
+  };
+}
+
+const std::map<std::string, std::function<Launch(unsigned, void**)>>& makers() {
+#define ONE(name) \
+  { #name, maker(name) }
+#define TWO(name) ONE(name##_f), ONE(name##_d)
+  static const std::map<std::string, std::function<Launch(unsigned, void**)>> all{
+      ONE(adam_update),
+      ONE(average_pool),
+      ONE(average_pool_d),
+      ONE(columns_to_image),
+      ONE(copy_by_sms),
+      ONE(cross_entropy_d),
+      ONE(delay_ns),
+      ONE(dropout),
+      ONE(dropout_d),
+      ONE(fill),
+      ONE(gather),
+      ONE(gather_d),
+      ONE(gather_strided),
+      ONE(image_to_columns),
+      ONE(lstm_cell),
+      ONE(lstm_cell_d),
+      ONE(max_pool),
+      ONE(max_pool_d),
+      ONE(momentum_update),
+      ONE(normalize),
+      ONE(normalize_d),
+      ONE(normalize_gain_d),
+      ONE(pad),
+      ONE(pad_d),
+      ONE(pick_labels),
+      ONE(reduce),
+      ONE(reduce_d),
+      ONE(scale_add),
+      ONE(scatter_strided),
+      ONE(sgd_update),
+      ONE(softmax),
+      ONE(softmax_d),
+      ONE(sweep_l2),
+      ONE(where_d),
+      ONE(where_f),
+      TWO(Relu),
+      TWO(Sigmoid),
+      TWO(Tanh),
+      TWO(Exp),
+      TWO(Sqrt),
+      TWO(Reciprocal),
+      TWO(LeakyRelu),
+      TWO(ThresholdedRelu),
+      TWO(Elu),
+      TWO(Celu),
+      TWO(Selu),
+      TWO(HardSigmoid),
+      TWO(HardSwish),
+      TWO(Gelu),
+      TWO(GeluTanh),
+      TWO(Erf),
+      TWO(Log),
+      TWO(Abs),
+      TWO(Neg),
+      TWO(Softplus),
+      TWO(Softsign),
+      TWO(Swish),
+      TWO(Mish),
+      TWO(Sin),
+      TWO(Cos),
+      TWO(Clip),
+      TWO(Identity),
+      TWO(Truncate),
+      TWO(Truth),
+      TWO(Not),
+      TWO(Floor),
+      TWO(Ceil),
+      TWO(Sign),
+      TWO(Add),
+      TWO(Sub),
+      TWO(Mul),
+      TWO(Div),
+      TWO(Pow),
+      TWO(PRelu),
+      TWO(Max),
+      TWO(Min),
+      TWO(Equal),
+      TWO(Greater),
+      TWO(Less),
+      TWO(GreaterOrEqual),
+      TWO(LessOrEqual),
+      TWO(And),
+      TWO(Or),
+  };
+  return all;
+}
+
+}  // namespace
+
+namespace trainyard::test {
+
+std::function<void()> host_kernel(const std::string& name, unsigned blocks, void** arguments) {
+  const auto known = makers().find(name);
+  return known == makers().end() ? std::function<void()>{} : known->second(blocks, arguments);
+}
+
+float HostArray::get(int i) const { return In{at, is_short}[static_cast<u64>(i)]; }
+void HostArray::set(int i, float value) const { Out{at, is_short}[static_cast<u64>(i)] = value; }
+
+void host_gemm(bool turn_a, bool turn_b, int m, int n, int k, float alpha, HostArray a, int lda, HostArray b, int ldb,
+               float beta, HostArray c, int ldc) {
+  for (int j = 0; j < n; ++j)
+    for (int i = 0; i < m; ++i) {
+      float sum = 0;
+      for (int p = 0; p < k; ++p)
+        sum += a.get(turn_a ? i * lda + p : p * lda + i) * b.get(turn_b ? p * ldb + j : j * ldb + p);
+      const int to = j * ldc + i;
+      c.set(to, alpha * sum + (beta == 0 ? 0 : beta * c.get(to)));
+    }
+}
+
+}  // namespace trainyard::test

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace trainyard::test {
+
+/// A launch of one of the kernels of profiler/kernels/cuda (.cu), compiled for the host: a grid of this many blocks
+/// of one thread. Arguments are copied now; the call runs it. Empty: there is no kernel of this name.
+std::function<void()> host_kernel(const std::string& name, unsigned blocks, void** arguments);
+
+/// An array of floats, or of bfloat16.
+struct HostArray {
+  void* at;
+  bool is_short;
+
+  float get(int i) const;
+  void set(int i, float value) const;
+};
+
+/// C = alpha A B + beta C as cuBLAS has it: columns first.
+void host_gemm(bool turn_a, bool turn_b, int m, int n, int k, float alpha, HostArray a, int lda, HostArray b, int ldb,
+               float beta, HostArray c, int ldc);
+
+}  // namespace trainyard::test

@@ -1,0 +1,52 @@
+#include "profiler/kernels/cuda/kernels.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "profiler/run/cuda/loader.hpp"
+#include "support/support.hpp"
+
+using namespace trainyard;
+
+// A GPU's generation takes 3 s: the strict checks (.ci/run) name sm_80, sm_90 and sm_100.
+TEST_CASE("every kernel compiles") {
+  cuda::Tables tables;
+  const auto source = cuda::system_libraries();
+  const auto states = cuda::load(tables, *source);
+  const auto nvrtc = std::ranges::find(states, "nvrtc", &cuda::LibraryState::name);
+  if (!nvrtc->usable()) {
+    test::report_skipped("NVRTC is not there: " + nvrtc->problem);
+    return;
+  }
+  const char* asked = std::getenv("TRAINYARD_CUDA_ARCHITECTURES");
+  std::istringstream architectures{asked ? asked : "sm_90"};
+  for (std::string architecture; architectures >> architecture;) {
+    CAPTURE(architecture);
+    const std::string code = cuda::compile_kernels(tables.nvrtc, architecture);
+    CHECK(code.substr(1, 3) == "ELF");
+    for (const char* name : cuda::kernel_names()) {
+      CAPTURE(name);
+      CHECK(code.find(std::string{".text."} + name) != std::string::npos);
+    }
+  }
+  CHECK_THROWS_AS(cuda::compile_kernels(tables.nvrtc, "sm_5"), std::runtime_error);
+}
+
+TEST_CASE("the list of kernels has those of the text, and those that its macros make") {
+  const std::string text = cuda::kernel_source();
+  const auto names = cuda::kernel_names();
+  CHECK(names.size() > 100);
+  const auto has = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
+  for (const char* name : {"delay_ns", "softmax", "Relu_f", "Relu_d", "Add_f", "adam_update"}) CHECK(has(name));
+  std::size_t count = 0;
+  for (std::size_t at = text.find("\nKERNEL "); at != std::string::npos; at = text.find("\nKERNEL ", at + 1)) {
+    ++count;
+    const std::size_t from = at + 8;
+    CHECK(has(text.substr(from, text.find('(', from) - from)));
+  }
+  CHECK(count > 30);
+}

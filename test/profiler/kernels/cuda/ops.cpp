@@ -1,0 +1,165 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "profiler/measure/measure.hpp"
+#include "profiler/run/cpu/cpu_backend.hpp"
+#include "profiler/run/cuda/cuda_backend.hpp"
+#include "profiler/run/cuda/fake_cuda.hpp"
+#include "profiler/run/cuda/random_groups.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/model/precision.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/layers.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+using namespace trainyard::test;
+
+namespace {
+
+using zoo::LayerBuilder;
+
+struct Case {
+  std::string name;
+  Shape shape;  // of the array whose gradient is compared
+  std::function<ValueId(LayerBuilder&, ValueId)> layers;
+};
+
+Model model_of(const Case& c) {
+  LayerBuilder net{c.name};
+  net.at("op");
+  const ValueId x = net.add(net.input("x", c.shape), net.parameter("p", c.shape));
+  return std::move(net).finish({net.gemm(net.flatten(c.layers(net, x)), 3)});
+}
+
+ValueId padded(LayerBuilder& net, ValueId x, const char* mode, std::vector<std::int64_t> pads) {
+  return net.append("Pad", {x, net.constant(std::move(pads))}, {{"mode", std::string{mode}}});
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all{
+      {"pad",
+       {2, 3, 4, 5},
+       [](auto& net, ValueId x) {
+         return padded(net, x, "constant", {0, 0, 1, 2, 0, 1, 0, 3});
+       }},
+      {"crop",
+       {2, 3, 4, 5},
+       [](auto& net, ValueId x) {
+         return padded(net, x, "constant", {0, 0, -1, -2, 0, 0, 1, 1});
+       }},
+      {"edge",
+       {2, 3, 4},
+       [](auto& net, ValueId x) {
+         return padded(net, x, "edge", {0, 2, 1, 0, 0, 3});
+       }},
+      {"reflect",
+       {2, 3, 4},
+       [](auto& net, ValueId x) {
+         return padded(net, x, "reflect", {0, 2, 1, 0, 0, 3});
+       }},
+      {"wrap",
+       {2, 3, 4},
+       [](auto& net, ValueId x) {
+         return padded(net, x, "wrap", {0, 2, 1, 0, 0, 3});
+       }},
+  };
+  return all;
+}
+
+/// Loss and parameters after a step of gradient descent.
+struct Step {
+  double loss;
+  std::vector<std::vector<float>> parameters;
+};
+Step step(Backend& backend, const Problem& problem, const TrainingRecipe& recipe) {
+  const Schedule schedule = serial_schedule(problem, DeviceId{0});
+  const auto run = backend.prepare(problem, {.recipe = &recipe}, schedule);
+  Step result{.loss = run->step().loss, .parameters = {}};
+  for (const ValueId id : recipe.model.values.ids())
+    if (recipe.model.values[id].role == Value::Role::parameter) result.parameters.push_back(run->parameter(id));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("operators and their gradients on a fake GPU compute what the cpu computes") {
+  for (const Case& each : cases()) {
+    CAPTURE(each.name);
+    const TrainingStep training = training_step(model_of(each), {.optimizer = Optimizer::sgd});
+    const Problem core{training.graph, make_cluster(preset_cluster("1xcpu-core"))};
+    const Step expected = step(*make_cpu_backend(), core, training.recipe);
+    const Problem gpu{training.graph, make_cluster(preset_cluster("1xV100"))};
+    FakeCuda fake{{.devices = 1}};
+    {
+      const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+      const Step found = step(*backend, gpu, training.recipe);
+      CHECK(found.loss == doctest::Approx(expected.loss).epsilon(1e-5));
+      for (std::size_t p = 0; p < expected.parameters.size(); ++p)
+        for (std::size_t k = 0; k < expected.parameters[p].size(); ++k)
+          CHECK(std::abs(found.parameters[p][k] - expected.parameters[p][k]) < 1e-7F);
+    }
+    CHECK(fake.alive() == 0);
+  }
+}
+
+TEST_CASE("networks in bfloat16 compute on fake GPUs what 32-bit floats compute, to three digits") {
+  LayerBuilder net{"small-cnn"};
+  net.at("layer");
+  ValueId x = net.relu(net.batch_norm(net.conv(net.input("x", {4, 3, 8, 8}), {.channels = 8, .kernel = {3, 3}})));
+  x = net.average_pool(net.max_pool(x, {.kernel = 3, .stride = 1}), {.kernel = 2, .stride = 2});
+  const Model cnn = std::move(net).finish({net.gemm(net.flatten(x), 5)});
+  for (const Model& model :
+       {cnn, make_network("lenet:batch=4"), make_network("rnnlm:batch=2,steps=3,layers=2,hidden=8,vocabulary=20"),
+        make_network("transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4")}) {
+    CAPTURE(model.name);
+    for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adam}) {
+      const TrainingStep whole = training_step(model, {.optimizer = optimizer});
+      const TrainingStep training = training_step(with_precision(model, DataType::bfloat16), {.optimizer = optimizer});
+      const Problem core{whole.graph, make_cluster(preset_cluster("1xcpu-core"))};
+      const Schedule serial = serial_schedule(core, DeviceId{0});
+      const auto expected = make_cpu_backend()->prepare(core, {.recipe = &whole.recipe}, serial);
+      const Problem gpus{training.graph, make_cluster(preset_cluster("2xV100"))};
+      const Schedule one = serial_schedule(gpus, DeviceId{0}), two = random_groups(gpus, 3);
+      for (const bool dnn : {true, false}) {
+        FakeCuda fake{{.devices = 2, .deterministic_convolutions = dnn}};
+        {
+          const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+          const auto alone = backend->prepare(gpus, {.recipe = &training.recipe}, one);
+          const auto spread = backend->prepare(gpus, {.recipe = &training.recipe}, two);
+          expected->reset();
+          for (int i = 0; i < 3; ++i) {
+            const double loss = alone->step().loss;
+            CHECK(loss == doctest::Approx(expected->step().loss).epsilon(0.01));
+            CHECK(spread->step().loss == loss);
+            CHECK(spread->parameter_checksum() == alone->parameter_checksum());
+          }
+          CHECK(fake.calls("cublasGemmEx") > 0);
+          for (const ValueId id : training.recipe.model.values.ids()) {
+            // Where a gradient is nothing but rounding, Adam makes a whole step of it.
+            if (training.recipe.model.values[id].role != Value::Role::parameter || optimizer == Optimizer::adam)
+              continue;
+            const std::vector<float> numbers = alone->parameter(id), near = expected->parameter(id);
+            for (std::size_t k = 0; k < numbers.size(); ++k)
+              CHECK(std::abs(numbers[k] - near[k]) <= 0.005F * std::abs(near[k]) + 0.003F);
+          }
+        }
+        CHECK(fake.alive() == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a CPU beside GPUs refuses bfloat16") {
+  const TrainingStep training = training_step(with_precision(make_network("lenet:batch=1"), DataType::bfloat16));
+  const Problem problem{training.graph, make_cluster(preset_cluster("cpu-2x2080ti"))};
+  FakeCuda fake{{.devices = 2}};
+  const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+  const Schedule mixed = random_groups(problem, 1);
+  CHECK_THROWS_AS(backend->prepare(problem, {.recipe = &training.recipe}, mixed), InputError);
+}

@@ -1,0 +1,156 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "profiler/kernels/cpu/program.hpp"
+#include "profiler/measure/measure.hpp"
+#include "profiler/run/cpu/cpu_backend.hpp"
+#include "profiler/run/cuda/cuda_backend.hpp"
+#include "profiler/run/cuda/executor.hpp"
+#include "profiler/run/cuda/fake_cuda.hpp"
+#include "profiler/run/cuda/random_groups.hpp"
+#include "profiler/validate/validate.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+using namespace trainyard::test;
+
+namespace {
+
+/// Loss after one and two steps on the cpu backend and on fake GPUs.
+void compare(const std::string& network, const TrainingOptions& options, int gpus) {
+  CAPTURE(network);
+  const TrainingStep step = training_step(make_network(network), options);
+  const Problem on_cpu{step.graph, make_cluster(preset_cluster("1xcpu-core"))};
+  const Schedule alone = serial_schedule(on_cpu, DeviceId{0});
+  const auto reference = make_cpu_backend()->prepare(on_cpu, {.recipe = &step.recipe}, alone);
+  const double first = reference->step().loss, second = reference->step().loss;
+
+  const Problem problem{step.graph, make_cluster(preset_cluster(std::to_string(gpus) + "xV100"))};
+  FakeCuda fake{{.devices = gpus}};
+  {
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+    const Schedule serial = serial_schedule(problem, DeviceId{0});
+    const auto one = backend->prepare(problem, {.recipe = &step.recipe}, serial);
+    CHECK(one->step().loss == doctest::Approx(first).epsilon(1e-4));
+    CHECK(one->step().loss == doctest::Approx(second).epsilon(1e-4));
+    const std::uint64_t checksum = one->parameter_checksum();
+    const Schedule spread = random_groups(problem, 3);
+    const auto many = backend->prepare(problem, {.recipe = &step.recipe}, spread);
+    const double spread_first = many->step().loss;
+    const StepTrace& trace = many->step();
+    CHECK(spread_first == doctest::Approx(first).epsilon(1e-4));
+    CHECK(many->parameter_checksum() == checksum);  // bit for bit the same on every placement
+    for (const OpId op : step.graph.ops())
+      for (const TensorId tensor : step.graph.inputs(op))
+        CHECK(trace.ops[op].start >= trace.ops[step.graph.producer(tensor)].end);
+    many->reset();
+    CHECK(many->step().loss == spread_first);
+  }
+  CHECK(fake.alive() == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a convolutional network on fake GPUs computes what the cpu computes, on every placement") {
+  compare("lenet:batch=2", {.optimizer = Optimizer::adam}, 2);
+  compare("lenet:batch=2", {.optimizer = Optimizer::momentum, .granularity = Granularity::fine}, 4);
+}
+
+TEST_CASE("a transformer on fake GPUs computes what the cpu computes, on every placement") {
+  compare("transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4", {.optimizer = Optimizer::sgd},
+          2);
+}
+
+TEST_CASE("recurrent networks on fake GPUs compute what the cpu computes") {
+  compare("rnnlm:batch=2,steps=3,layers=2,hidden=8,vocabulary=20", {.optimizer = Optimizer::adam}, 2);
+}
+
+TEST_CASE("a schedule on fake GPUs is validated by the same code as on the cpu") {
+  GraphBuilder builder{"pair"};
+  builder.add({.name = "a", .times = {{"gpu", Nanoseconds{100'000}}}, .outputs = {{"t", Bytes{4096}}}});
+  builder.add({.name = "b", .times = {{"gpu", Nanoseconds{200'000}}}, .inputs = {"t"}});
+  const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("2xV100"))};
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
+  FakeCuda fake{{.devices = 2}};
+  {
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+    const auto results = validate(*backend, problem, {}, {{"pair", schedule}}, {});
+    CHECK(results[0].order_kept);
+    CHECK(results[0].clean_steps >= 10);
+    // 0.1 ms + 0.2 ms + a copy of 5 us.
+    CHECK(results[0].p50.count == doctest::Approx(305'041).epsilon(0.01));
+  }
+  CHECK(fake.alive() == 0);
+}
+
+TEST_CASE("one GPU stands for several devices as parts of it") {
+  const TrainingStep step = training_step(make_network("lenet:batch=1"));
+  const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
+  const Schedule spread = random_groups(problem, 3);
+  FakeCuda fake{{.devices = 1}};
+  {
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+    const auto run = backend->prepare(problem, {.recipe = &step.recipe}, spread);
+    CHECK(std::isfinite(run->step().loss));
+  }
+  CHECK(fake.alive() == 0);
+}
+
+TEST_CASE("what is missing, and what cannot be run, is told before anything runs") {
+  {
+    FakeCuda fake{{.lacks_library = "libcublas"}};
+    CHECK_THROWS_AS(cuda::make_cuda_backend({.libraries = &fake}), MissingError);
+  }
+  {
+    FakeCuda fake{{.devices = 0}};
+    CHECK_THROWS_WITH_AS(cuda::make_cuda_backend({.libraries = &fake}),
+                         "this machine has no NVIDIA GPU that may be used", MissingError);
+  }
+  FakeCuda fake{{.devices = 2}};
+  const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+  const TrainingStep step = training_step(make_network("lenet:batch=1"));
+  const Problem cores{step.graph, make_cluster(preset_cluster("2xcpu-core"))};
+  const Schedule serial = serial_schedule(cores, DeviceId{0});
+  CHECK_THROWS_AS(backend->prepare(cores, {.recipe = &step.recipe}, serial), InputError);
+}
+
+TEST_CASE("each call that may fail ends the run with its name, and everything is given back") {
+  const TrainingStep step = training_step(make_network("lenet:batch=1"));
+  const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
+  const Schedule spread = random_groups(problem, 3);
+  for (const std::string call : {"cudaMemcpyPeerAsync", "cudaMemcpyAsync", "cuLaunchKernel", "cublasSgemm_v2",
+                                 "cublasCreate_v2", "cuModuleLoadData", "cudaStreamSynchronize", "cudaEventRecord"}) {
+    CAPTURE(call);
+    FakeCuda fake{{.devices = 2, .fails = call, .fails_at = 1}};
+    {
+      const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+      bool failed = false;
+      try {
+        const auto run = backend->prepare(problem, {.recipe = &step.recipe}, spread);
+        run->step();
+      } catch (const cuda::CudaError& error) {
+        failed = true;
+        CHECK(error.status() == 719);
+      }
+      CHECK(failed);
+    }
+    CHECK(fake.alive() == 0);
+  }
+  FakeCuda full{{.devices = 2, .memory = 1 << 16}};
+  {
+    const auto backend = cuda::make_cuda_backend({.libraries = &full});
+    CHECK_THROWS_AS(backend->prepare(problem, {.recipe = &step.recipe}, spread)->step(), MissingError);
+  }
+  CHECK(full.alive() == 0);
+}

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "trainyard/core/random.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard::test {
+
+/// Each colocation group on a device at random, all devices being able to run it.
+inline Schedule random_groups(const Problem& problem, std::uint64_t seed) {
+  Random random{seed};
+  Schedule schedule;
+  schedule.placement = Placement(problem.op_count(), DeviceId{0});
+  for (const GroupId group : problem.groups()) {
+    const DeviceId device{random.below(problem.device_count())};
+    for (const OpId op : problem.group_ops(group)) schedule.placement[op] = device;
+  }
+  return schedule;
+}
+
+}  // namespace trainyard::test

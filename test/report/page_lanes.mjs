@@ -1,0 +1,51 @@
+// page_lanes.mjs CHROMIUM PAGE.html: what the rows of the timeline say, and what its marks leave to be seen, as JSON.
+
+import { pathToFileURL } from 'node:url';
+import { Browser } from './browser.mjs';
+
+const [program, file] = process.argv.slice(2);
+const patience = setTimeout(() => { console.error('the browser takes more than 100 s'); process.exit(3); }, 100_000);
+const browser = await Browser.start(program, 1500, 1300);
+const seen = {};
+try {
+  await browser.open(pathToFileURL(file).href);
+  seen.chosen = await browser.evaluate('byId("chosen").textContent');
+  seen.legend = await browser.evaluate('byId("legend").textContent');
+  seen.texts = await browser.evaluate(`(() => {
+    const c = page.view.context, draw = c.fillText, texts = [];
+    c.fillText = (...all) => { texts.push(all[0]); draw.apply(c, all); };
+    page.view.draw();
+    c.fillText = draw;
+    return texts;
+  })()`);
+  // Of the first heading: where its text ends, and where its rule begins.
+  seen.heading = await browser.evaluate(`(() => {
+    const view = page.view, c = view.context, rect = c.fillRect;
+    let rule = 0;
+    c.fillRect = (x) => { rule = x; };
+    view.drawHead(view.rows[0]);
+    c.fillRect = rect;
+    return [16 + c.measureText(view.rows[0].head).width, rule];
+  })()`);
+  // The share of the timeline's pixels that are nearly black, before and after the critical path is drawn.
+  const dark = () => browser.evaluate(`(() => {
+    const view = page.view, x = Math.round(view.left * view.ratio), width = Math.round((view.right - view.left) * view.ratio);
+    view.draw();
+    const pixels = view.context.getImageData(x, axisHeight, width, 120).data;
+    let count = 0;
+    for (let i = 0; i < pixels.length; i += 4) count += Math.max(pixels[i], pixels[i + 1], pixels[i + 2]) < 70;
+    return count / (pixels.length / 4);
+  })()`);
+  seen.dark = [await dark()];
+  seen.path = await browser.evaluate('byId("critical").click(), page.view.run.path.length');
+  seen.dark.push(await dark());
+  seen.types = await browser.evaluate(`(() => {
+    const run = page.view.run, { op, names } = colouring(run, 'type');
+    return Object.fromEntries(run.graph.ops.map((_, i) => [run.graph.types[run.graph.type[i]], names[op(i)]]));
+  })()`);
+  seen.troubles = browser.troubles();
+} finally {
+  await browser.close();
+  clearTimeout(patience);
+}
+console.log(JSON.stringify(seen, null, 1));

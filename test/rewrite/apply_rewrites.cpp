@@ -1,0 +1,135 @@
+#include "trainyard/rewrite/apply_rewrites.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/rewrite/data_parallel.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+Graph whole_lenet() { return training_graph(make_network("lenet:batch=64")); }
+
+/// LeNet's step with its weights as tensors, one replica: names end in "@1".
+Graph one_replica() { return data_parallel(whole_lenet(), {.replicas = 1}).graph; }
+
+Finding refusal(const Graph& graph, const Rewrite& rewrite) {
+  try {
+    apply_rewrites(graph, std::vector{rewrite});
+  } catch (const InputError& error) {
+    return error.findings().front();
+  }
+  FAIL("nothing is refused");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("rewrites follow each other: run again, in microbatches, in replicas") {
+  const Graph whole = training_graph(make_network("lenet:batch=64"));
+  const std::vector<Rewrite> rewrites{
+      Recompute{{"conv1/conv"}},
+      Microbatch{2},
+      Replicate{.replicas = 2, .collective = Collective::ring, .zero = 3, .bucket = Bytes{1}},
+  };
+  const Graph graph = apply_rewrites(whole, rewrites);
+  CHECK(graph.find_op("conv1/conv~2@2"));
+  CHECK(graph.find_op("conv1/conv.weight/update@2"));
+  const auto code = [&](const Rewrite& wrong) {
+    try {
+      apply_rewrites(whole, std::vector{wrong});
+    } catch (const InputError& error) {
+      return error.findings().front().code + error.findings().front().pointer;
+    }
+    return std::string{};
+  };
+  CHECK(code(Microbatch{0}) == "unsplittable/splits/0");
+  CHECK(code(Recompute{{"conv1/convolution"}}) == "unknown-op/splits/0");
+  CHECK(code(Recompute{{"conv1/conv/grad"}}) == "recompute/splits/0");
+  CHECK(code(Replicate{.replicas = 2, .zero = 2}) == "zero/splits/0");
+  CHECK(code(Replicate{.replicas = std::size_t{1} << 40}) == "too-large/splits/0");
+}
+
+TEST_CASE("splits of ops that are not there or cannot be split say so") {
+  const Graph graph = one_replica();
+  const auto code = [&](const std::vector<Rewrite>& splits) -> std::string {
+    try {
+      apply_rewrites(graph, splits);
+    } catch (const InputError& error) {
+      return error.findings().front().code + " " + error.findings().front().pointer;
+    }
+    return "";
+  };
+  CHECK(code({SplitOp{"conv2/conv@1", SplitDimension::batch, 2}, SplitOp{"conv2/conv@1", SplitDimension::batch, 2}}) ==
+        "unknown-op /splits/1");
+  CHECK(code({SplitOp{"conv2/relu@1", SplitDimension::batch, 2}}) == "unsplittable /splits/0");
+  CHECK(code({SplitOp{"conv2/conv@1", SplitDimension::channel, 17}}) == "unsplittable /splits/0");
+  CHECK(code({SplitOp{"conv2/conv@1", SplitDimension::channel, 1}}) == "unsplittable /splits/0");
+  CHECK(code({Replicate{0}}) == "unsplittable /splits/0");
+  CHECK(code({SplitOp{"conv2/conv@1", SplitDimension::batch, 2},
+              SplitOp{"conv2/conv@1/part0", SplitDimension::channel, 2}}) == "");
+}
+
+TEST_CASE("splits one after the other are those made one by one") {
+  const Graph graph = one_replica();
+  const std::vector<Rewrite> splits{SplitOp{"conv1/conv@1", SplitDimension::batch, 2},
+                                    SplitOp{"conv2/conv/grad@1", SplitDimension::channel, 3}};
+  CHECK(apply_rewrites(graph, splits) ==
+        apply_rewrites(apply_rewrites(graph, {splits.data(), 1}), {splits.data() + 1, 1}));
+}
+
+TEST_CASE("an op that is not there is refused by name, with the nearest one that is") {
+  for (const Rewrite& rewrite : {Rewrite{SplitOp{"conv1/con"}}, Rewrite{Recompute{{"conv2/conv", "conv1/con"}}}}) {
+    const Finding finding = refusal(whole_lenet(), rewrite);
+    CHECK(finding.code == "unknown-op");
+    CHECK(finding.message == "no op is named 'conv1/con'");
+    CHECK(finding.help.find("conv1/conv") != std::string::npos);
+    CHECK(finding.pointer == "/splits/0");
+  }
+}
+
+TEST_CASE("a problem remembers its rewrites, and a schedule is of the problem that has its own") {
+  const Problem problem{whole_lenet(), make_cluster(preset_cluster("2xV100"))};
+  CHECK(problem.rewrites().empty());
+  CHECK(apply_rewrites(problem, {}).op_count() == problem.op_count());
+  const std::vector<Rewrite> first{Microbatch{2}}, both{Microbatch{2}, Replicate{.replicas = 2}};
+  const Problem half = apply_rewrites(problem, first), whole = apply_rewrites(half, {both.back()});
+  CHECK(half.rewrites() == first);
+  CHECK(whole.rewrites() == both);
+  CHECK(whole.graph() == apply_rewrites(problem.graph(), both));
+
+  const Schedule schedule{.placement = Placement(whole.op_count(), DeviceId{0}), .rewrites = both};
+  CHECK(scheduled_problem(problem, schedule).graph() == whole.graph());
+  CHECK(scheduled_problem(whole, schedule).graph() == whole.graph());
+  CHECK_NOTHROW(check_schedule(whole, schedule));
+  CHECK_THROWS_AS(check_schedule(problem, schedule), InputError);
+  CHECK_THROWS_AS(scheduled_problem(half, schedule), InputError);
+}
+
+TEST_CASE("rewrites that would make too much of a graph are refused before they begin") {
+  const Graph graph = whole_lenet();
+  // A million ops, and eight times as many as there are, in all.
+  for (const Rewrite& rewrite :
+       std::vector<Rewrite>{Microbatch{std::size_t{1} << 20}, Microbatch{std::size_t{1} << 62},
+                            Replicate{.replicas = std::size_t{1} << 20},
+                            Replicate{.replicas = 20'000, .collective = Collective::ring, .bucket = Bytes{1}},
+                            Replicate{.replicas = 65'536, .collective = Collective::tree, .bucket = Bytes{1}},
+                            SplitOp{.op = "conv1/conv", .parts = std::size_t{1} << 62}})
+    CHECK(refusal(graph, rewrite).code == "too-large");
+  try {
+    apply_rewrites(graph, std::vector<Rewrite>(4, Microbatch{64}));  // 64^4 parts
+    FAIL("made");
+  } catch (const InputError& error) {
+    CHECK(error.findings().front().code == "too-large");
+    CHECK(error.findings().front().pointer == "/splits/2");
+  }
+  // Rewrites that change nothing take time all the same.
+  CHECK_THROWS_AS(apply_rewrites(graph, std::vector<Rewrite>(50'000, Microbatch{1})), InputError);
+}

@@ -1,0 +1,81 @@
+#include "trainyard/rewrite/coarsen.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/random.hpp"
+#include "trainyard/graph/builder.hpp"
+
+namespace trainyard {
+namespace {
+
+using Edges = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+TEST_CASE("the batch of Pesto's figure 6 would close a cycle and is refused") {
+  // A -> C and B -> D merged while A -> D and B -> C are edges: AC -> BD -> AC.
+  const Edges edges{{0, 2}, {1, 3}, {0, 3}, {1, 2}};
+  CHECK(!is_safe_batch(4, edges, {{0, 2}, {1, 3}}));
+  CHECK(is_safe_batch(4, edges, {{0, 2}}));
+  CHECK(is_safe_batch(4, {{0, 2}, {1, 3}}, {{0, 2}, {1, 3}}));
+}
+
+TEST_CASE("two edges that share an end are no batch, nor is an edge with a way around it") {
+  CHECK(!is_safe_batch(3, {{0, 1}, {1, 2}}, {{0, 1}, {1, 2}}));
+  CHECK(!is_safe_batch(3, {{0, 1}, {1, 2}, {0, 2}}, {{0, 2}}));  // 0 -> 1 -> 2 would close on itself
+}
+
+Graph random_graph(Random& random, std::size_t ops) {
+  std::vector<OpSpec> specs(ops);
+  for (std::size_t i = 0; i < ops; ++i) {
+    specs[i].name = std::to_string(i);
+    specs[i].outputs = {{"t" + std::to_string(i), Bytes{random.between(1, 100)}}};
+    for (std::size_t k = 0; k < i; ++k) {
+      if (random.chance(3.0 / static_cast<double>(ops))) specs[i].inputs.push_back("t" + std::to_string(k));
+      if (random.chance(0.3 / static_cast<double>(ops))) specs[i].after.push_back(std::to_string(k));
+    }
+  }
+  GraphBuilder builder{"random"};
+  for (const OpSpec& spec : specs) builder.add(spec);
+  return std::move(builder).build();
+}
+
+TEST_CASE("coarsening random graphs reaches the target without a cycle, every op in one cluster") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(5, seed);
+    const std::size_t ops = 5 + random.below(80), target = 1 + random.below(20);
+    const Graph graph = random_graph(random, ops);
+    OpWeights weights{IdMap<OpId, Nanoseconds>(ops), IdMap<OpId, std::uint32_t>(ops, 0)};
+    for (const OpId op : graph.ops()) weights.time[op] = Nanoseconds{random.between(0, 50)};
+    const Coarsening coarsening = coarsen(graph, weights, target);
+    CHECK(coarsening.members.rows() <= std::max(ops, target));
+    CHECK((ops <= target || coarsening.members.rows() == target));
+    CHECK(coarsening.members.size() == ops);
+    // Clusters are numbered in a topological order: no edge goes back.
+    for (const OpId op : graph.ops()) {
+      for (const TensorId tensor : graph.inputs(op))
+        REQUIRE(coarsening.cluster[graph.producer(tensor)] <= coarsening.cluster[op]);
+      for (const OpId earlier : graph.after(op)) REQUIRE(coarsening.cluster[earlier] <= coarsening.cluster[op]);
+    }
+  }
+}
+
+TEST_CASE("ops of different kinds are never merged") {
+  Random random{9};
+  const Graph graph = random_graph(random, 60);
+  OpWeights weights{IdMap<OpId, Nanoseconds>(60, Nanoseconds{1}), IdMap<OpId, std::uint32_t>(60)};
+  for (const OpId op : graph.ops()) weights.kind[op] = static_cast<std::uint32_t>(random.below(3));
+  const Coarsening coarsening = coarsen(graph, weights, 1);
+  CHECK(coarsening.members.rows() >= 3);
+  for (std::size_t c = 0; c < coarsening.members.rows(); ++c)
+    for (const OpId op : coarsening.members[ClusterOpId{c}])
+      CHECK(weights.kind[op] == weights.kind[coarsening.members[ClusterOpId{c}].front()]);
+}
+
+}  // namespace
+}  // namespace trainyard

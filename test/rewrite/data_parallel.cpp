@@ -1,0 +1,127 @@
+#include "trainyard/rewrite/data_parallel.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "rewrite/by_name.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+using test::inputs_of;
+using test::op_named;
+
+namespace {
+
+Graph lenet_step() { return training_graph(make_network("lenet:batch=64")); }
+
+std::int64_t count(const Graph& graph, const std::string& type) {
+  const auto ops = graph.ops();
+  return std::count_if(ops.begin(), ops.end(), [&](OpId op) { return graph.type(op) == type; });
+}
+
+}  // namespace
+
+TEST_CASE("two replicas of a layer read one variable, and its update reads the sum of their gradients") {
+  const DataParallelGraph parallel = data_parallel(lenet_step(), {.replicas = 2});
+  const Graph& graph = parallel.graph;
+  using Names = std::vector<std::string>;
+  CHECK(inputs_of(graph, "conv1/conv@2") == Names{"image@2", "conv1/conv/weights"});
+  CHECK(inputs_of(graph, "conv2/conv/grad@1") ==
+        Names{"conv2/conv.out.grad@1", "conv1/max_pool.out@1", "conv2/conv/weights"});
+  CHECK(inputs_of(graph, "conv1/conv.weight.grad/aggregate") ==
+        Names{"conv1/conv.weight.grad@1", "conv1/conv.weight.grad@2"});
+  CHECK(inputs_of(graph, "conv1/conv.weight/update") == Names{"conv1/conv.weight.grad/aggregate"});
+  CHECK(parallel.replica[op_named(graph, "conv1/conv@2")] == 1);
+  CHECK(parallel.replica[op_named(graph, "conv1/conv/weights")] == 2);
+  // What shares the parameters stays together; the replicas are free.
+  for (const char* op : {"conv1/conv/weights", "conv1/conv.weight.grad/aggregate", "conv1/conv.weight/update"})
+    CHECK(graph.colocation_group(op_named(graph, op)) == "conv1/conv.weight");
+  CHECK(graph.colocation_group(op_named(graph, "conv1/conv@1")).empty());
+}
+
+TEST_CASE("a replica has its share of the batch, but all of the weights and of their gradients") {
+  const Graph whole = lenet_step();
+  const Graph graph = data_parallel(whole, {.replicas = 4}).graph;
+  const OpId conv = op_named(graph, "conv1/conv@1"), gradient = op_named(graph, "conv2/conv/grad@1");
+  CHECK(graph.flops(conv).value == 15353856.0 / 4);
+  CHECK(graph.bytes(*graph.outputs(conv).begin()) == Bytes{1204224 / 4});
+  // 624 bytes of weights and bias are read whole: 624 + (1405552 - 624) / 4
+  CHECK(graph.bytes_accessed(conv) == Bytes{351856});
+  CHECK(graph.parameter_bytes(conv) == Bytes{0});
+  const auto outputs = graph.outputs(gradient);
+  CHECK(graph.bytes(*outputs.begin()) == Bytes{301056 / 4});  // of the data
+  CHECK(graph.bytes(*++outputs.begin()) == Bytes{9600});      // of the weights
+  const OpId variable = op_named(graph, "conv1/conv/weights");
+  CHECK(graph.parameter_bytes(variable) == Bytes{624});
+  CHECK(graph.state_bytes(variable) == Bytes{0});
+  // sums of 4 arrays of 600 bytes: 4 read, 1 written; 3 additions of 150 numbers
+  const OpId sum = op_named(graph, "conv1/conv.weight.grad/aggregate");
+  CHECK(graph.bytes_accessed(sum) == Bytes{3000});
+  CHECK(graph.flops(sum).value == 450);
+  CHECK(graph.bytes_accessed(op_named(graph, "conv1/conv.weight/update")) ==
+        whole.bytes_accessed(op_named(whole, "conv1/conv.weight/update")));
+}
+
+TEST_CASE("replicas add up to the whole: FLOPs, activations, parameters; whole replicas are copies") {
+  const Graph whole = lenet_step();
+  for (const std::size_t n : {1u, 3u, 8u}) {
+    CAPTURE(n);
+    const Graph graph = data_parallel(whole, {.replicas = n}).graph;
+    double flops = 0, expected = 0;
+    Bytes parameters{0}, expected_parameters{0};
+    for (const OpId op : graph.ops())
+      if (graph.phase(op) != Phase::update) flops += graph.flops(op).value;
+    for (const OpId op : whole.ops()) {
+      if (whole.phase(op) != Phase::update) expected += whole.flops(op).value;
+      expected_parameters += whole.parameter_bytes(op);
+    }
+    for (const OpId op : graph.ops()) parameters += graph.parameter_bytes(op);
+    CHECK(flops == doctest::Approx(expected));
+    CHECK(parameters == expected_parameters);
+    CHECK(count(graph, kVariableType) == 5);
+    CHECK(count(graph, kAggregateType) == (n == 1 ? 0 : 10));  // 5 weights, 5 biases
+    Bytes images{0};
+    for (std::size_t r = 1; r <= n; ++r)
+      images += graph.bytes(*graph.outputs(op_named(graph, "image@" + std::to_string(r))).begin());
+    CHECK(images == Bytes{200704});
+  }
+  const Graph copies = data_parallel(whole, {.replicas = 3}, false).graph;
+  CHECK(copies.flops(op_named(copies, "conv1/conv@3")).value == 15353856.0);
+  CHECK(copies.bytes_accessed(op_named(copies, "conv1/conv@3")) == Bytes{1405552});
+}
+
+TEST_CASE("times that the graph gives are divided too, and what holds parameters takes no time on any of its devices") {
+  GraphBuilder builder;
+  builder.add(
+      {.name = "a", .parameter_bytes = Bytes{8}, .times = {{"x", Nanoseconds{7}}}, .outputs = {{"t", Bytes{21}}}});
+  builder.add({.name = "b", .times = {{"x", Nanoseconds{4}}}, .inputs = {"t"}, .after = {"a"}});
+  const Graph graph = data_parallel(std::move(builder).build(), {.replicas = 2}).graph;
+  CHECK(graph.given_times(op_named(graph, "a@1")).front().time == Nanoseconds{3});
+  CHECK(graph.given_times(op_named(graph, "a@2")).front().time == Nanoseconds{4});
+  CHECK(graph.given_times(op_named(graph, "a/weights")).back() == GivenTime{"x", Nanoseconds{0}});
+  CHECK(graph.name(graph.after(op_named(graph, "b@2")).front()) == "a@2");
+}
+
+TEST_CASE("tied weights: who reads which variable is told by layer, else all of the group") {
+  GraphBuilder builder;
+  const auto add = [&](const char* name, const char* layer, std::int64_t parameters, Phase phase) {
+    builder.add({.name = name,
+                 .phase = phase,
+                 .layer = layer,
+                 .colocate = "g",
+                 .flops = Flops{1},
+                 .parameter_bytes = Bytes{parameters}});
+  };
+  add("in", "first", 100, Phase::forward);
+  add("out", "last", 200, Phase::forward);
+  add("out/grad", "last", 0, Phase::backward);
+  add("other", "", 0, Phase::backward);
+  const Graph graph = data_parallel(std::move(builder).build(), {.replicas = 1}).graph;
+  CHECK(inputs_of(graph, "out/grad@1") == std::vector<std::string>{"out/weights"});
+  CHECK(inputs_of(graph, "other@1") == std::vector<std::string>{"in/weights", "out/weights"});
+}

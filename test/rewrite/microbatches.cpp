@@ -1,0 +1,90 @@
+#include "trainyard/rewrite/microbatches.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "rewrite/by_name.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/recompute.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+using test::inputs_of;
+using test::op_named;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("microbatches share the work, hold parameters once, and their gradients add up before the update") {
+  const Graph whole = training_graph(make_network("lenet:batch=64"));
+  const MicrobatchGraph batched = split_batch(whole, 4);
+  const Graph& graph = batched.graph;
+  double flops = 0, expected = 0;
+  Bytes parameters{0}, expected_parameters{0};
+  for (const OpId op : whole.ops()) {
+    expected_parameters += whole.parameter_bytes(op);
+    if (whole.phase(op) != Phase::update) expected += whole.flops(op).value;
+  }
+  for (const OpId op : graph.ops()) {
+    parameters += graph.parameter_bytes(op);
+    if (graph.phase(op) != Phase::update && !graph.name(op).starts_with("conv1/conv.weight.grad/accumulate"))
+      flops += graph.type(op) == "AddGrad" ? 0 : graph.flops(op).value;
+  }
+  CHECK(parameters == expected_parameters);
+  CHECK(flops == doctest::Approx(expected));
+  CHECK(inputs_of(graph, "conv1/conv~3") == Names{"image~3"});
+  CHECK(graph.bytes(*graph.outputs(op_named(graph, "image~3")).begin()) == Bytes{200704 / 4});
+  CHECK(inputs_of(graph, "conv1/conv.weight.grad/accumulate~2") ==
+        Names{"conv1/conv.weight.grad~1", "conv1/conv.weight.grad~2"});
+  CHECK(inputs_of(graph, "conv1/conv.weight.grad/accumulate~4") ==
+        Names{"conv1/conv.weight.grad/accumulate~3", "conv1/conv.weight.grad~4"});
+  CHECK(inputs_of(graph, "conv1/conv.weight/update") == Names{"conv1/conv.weight.grad/accumulate~4"});
+  for (const char* op : {"conv1/conv~1", "conv1/conv~4", "conv1/conv.weight.grad/accumulate~4"})
+    CHECK(graph.colocation_group(op_named(graph, op)) == "conv1/conv.weight");
+  CHECK(batched.microbatch[op_named(graph, "conv1/conv~3")] == 2);
+  CHECK(batched.original[op_named(graph, "conv1/conv~3")] == op_named(whole, "conv1/conv"));
+}
+
+TEST_CASE("one microbatch is the graph itself") {
+  const Graph whole = training_graph(make_network("lenet:batch=64"));
+  CHECK(split_batch(whole, 1).graph == whole);
+}
+
+TEST_CASE("of a segment that runs again the backward pass reads the copies, once the gradient has come") {
+  // a -> b -> c -> loss; b and c in one segment
+  GraphBuilder builder{"chain"};
+  const auto forward = [&](const char* name, Names inputs) {
+    builder.add(
+        {.name = name, .parameter_bytes = Bytes{4}, .inputs = std::move(inputs), .outputs = {{name, Bytes{8}}}});
+  };
+  const auto backward = [&](const char* name, Names inputs) {
+    builder.add({.name = name, .phase = Phase::backward, .inputs = std::move(inputs), .outputs = {{name, Bytes{8}}}});
+  };
+  forward("a", {});
+  forward("b", {"a"});
+  forward("c", {"b"});
+  forward("loss", {"c"});
+  backward("loss'", {"loss"});
+  backward("c'", {"loss'", "b"});
+  backward("b'", {"c'", "a", "b"});
+  const Graph graph = std::move(builder).build();
+  const std::vector<std::vector<OpId>> segments{{OpId{1}, OpId{2}}};
+  const RecomputingGraph found = recompute(graph, segments);
+  // Nobody needs c again. The checkpoint a is read as it is.
+  CHECK(found.graph.op_count() == graph.op_count() + 1);
+  CHECK(inputs_of(found.graph, "b/again") == Names{"a"});
+  CHECK(inputs_of(found.graph, "c'") == Names{"loss'", "b/again"});
+  CHECK(inputs_of(found.graph, "b'") == Names{"c'", "a", "b/again"});
+  CHECK(inputs_of(found.graph, "c") == Names{"b"});
+  const OpId again = op_named(found.graph, "b/again");
+  CHECK(found.graph.phase(again) == Phase::backward);
+  CHECK(found.graph.parameter_bytes(again) == Bytes{0});
+  REQUIRE(found.graph.after(again).size() == 1);
+  CHECK(found.graph.name(found.graph.after(again).front()) == "loss'");
+  CHECK(found.original[again] == OpId{1});
+}

@@ -1,0 +1,198 @@
+#include "trainyard/rewrite/replicated.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// Layers l0, l1, ... of `parameters` scalars each in mixed precision (2 bytes, gradients of 2, 12 of Adam's state),
+/// `forward` and `backward` the time of each; updates take no time and come after the whole backward pass, as an
+/// optimizer that runs at the end.
+Graph layers(std::size_t count, std::int64_t parameters, std::int64_t forward, std::vector<std::int64_t> backward) {
+  GraphBuilder builder{"layers"};
+  const auto name = [](std::size_t i) { return "l" + std::to_string(i); };
+  for (std::size_t i = 0; i < count; ++i)
+    builder.add({.name = name(i),
+                 .layer = name(i),
+                 .colocate = name(i),
+                 .parameter_bytes = Bytes{2 * parameters},
+                 .state_bytes = Bytes{12 * parameters},
+                 .times = {{"cpu", Nanoseconds{forward}}},
+                 .inputs = i ? std::vector{name(i - 1)} : std::vector<std::string>{},
+                 .outputs = {{name(i), Bytes{1}}}});
+  for (std::size_t i = count; i-- > 0;)
+    builder.add({.name = name(i) + "/grad",
+                 .phase = Phase::backward,
+                 .layer = name(i),
+                 .colocate = name(i),
+                 .times = {{"cpu", Nanoseconds{backward[i % backward.size()]}}},
+                 .inputs = {i + 1 < count ? name(i + 1) + ".grad" : name(i)},
+                 .outputs = {{name(i) + ".grad", Bytes{1}}, {name(i) + ".weight.grad", Bytes{2 * parameters}}}});
+  for (std::size_t i = 0; i < count; ++i)
+    builder.add({.name = name(i) + "/update",
+                 .phase = Phase::update,
+                 .layer = name(i),
+                 .colocate = name(i),
+                 .times = {{"cpu", Nanoseconds{0}}},
+                 .inputs = {name(i) + ".weight.grad"},
+                 .after = {"l0/grad"}});
+  return std::move(builder).build();
+}
+
+Cluster mesh(std::size_t n, Nanoseconds latency = Nanoseconds{0}) {
+  ClusterSpec spec{.name = "mesh"};
+  for (std::size_t i = 0; i < n; ++i)
+    spec.devices.push_back({.name = "d" + std::to_string(i), .kind = "", .device_class = "cpu"});
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = i + 1; j < n; ++j) {
+      spec.links.push_back({.name = "l" + std::to_string(i) + "-" + std::to_string(j),
+                            .from = spec.devices[i].name,
+                            .to = spec.devices[j].name,
+                            .bandwidth = BytesPerSecond{1e9},
+                            .latency = latency});
+    }
+  return make_cluster(std::move(spec));
+}
+
+struct Run {
+  Graph graph;
+  DataParallelGraph parallel;
+  Timeline timeline;
+};
+
+Run run(const Graph& graph, const Replicate& options) {
+  Run result{.graph = graph, .parallel = data_parallel(graph, options), .timeline = {}};
+  const Problem problem{result.parallel.graph, mesh(options.replicas)};
+  Schedule schedule{.placement = Placement(problem.op_count())};
+  for (const OpId op : problem.ops()) schedule.placement[op] = DeviceId{result.parallel.replica[op]};
+  result.timeline = simulate(problem, schedule);
+  return result;
+}
+
+constexpr Bytes kEachAlone{1};  // a bucket is full at once
+
+}  // namespace
+
+TEST_CASE("communication overlaps the backward pass bucket by bucket: 14 where it would be 18 apart") {
+  // Forward 3, backward 2, 2, 2, and an all-reduce of 3 for each layer: with two ranks at 1 byte a nanosecond two steps
+  // of 1.5 us, 3000 bytes. c(k) = max(c(k - 1), b(k)) + 3: b = 5, 7, 9; c = 8, 11, 14. All in us; twice the times for
+  // half the batch each.
+  const auto overlapped =
+      run(layers(3, 1'500, 2'000, {4'000}), {.replicas = 2, .collective = Collective::ring, .bucket = kEachAlone});
+  CHECK(overlapped.timeline.makespan == Nanoseconds{14'000});
+  // In one bucket they wait for the last gradient: 9 + 9.
+  const auto apart =
+      run(layers(3, 1'500, 2'000, {4'000}), {.replicas = 2, .collective = Collective::ring, .bucket = Bytes{9'000}});
+  CHECK(apart.timeline.makespan == Nanoseconds{18'000});
+}
+
+TEST_CASE("ZeRO: what each of 64 replicas holds of 7.5 billion parameters is 120, 31.4, 16.6 and 1.875 GB") {
+  const Graph graph = layers(4, 1'875'000'000, 10, {10});
+  const double expected[] = {120e9, 31.40625e9, 16.640625e9, 1.875e9};  // 16, 4 + 12/64, 2 + 14/64, 16/64 a parameter
+  for (const std::size_t stage : {0u, 1u, 2u, 3u}) {
+    CAPTURE(stage);
+    const Graph parallel =
+        data_parallel(graph, {.replicas = 64, .collective = Collective::ring, .zero = stage, .bucket = kEachAlone})
+            .graph;
+    Bytes held{0};
+    for (const OpId op : parallel.ops()) {
+      if (!parallel.name(op).ends_with("@64")) continue;
+      held += parallel.parameter_bytes(op) + parallel.state_bytes(op);
+      for (const TensorId tensor : parallel.outputs(op))
+        if (parallel.kept(tensor)) held += parallel.bytes(tensor);
+      // gradients that updates hold: of stages 0 and 1 all of them
+      if (parallel.phase(op) == Phase::update && parallel.name(op).find("/update@") != std::string_view::npos)
+        for (const TensorId tensor : parallel.inputs(op)) held += parallel.bytes(tensor);
+    }
+    CHECK(static_cast<double>(held.count) == doctest::Approx(expected[stage]).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("ZeRO in simulation: the peak is the closed form and what is on its way of one layer or two") {
+  constexpr std::int64_t kLayers = 32, kScalars = 1'000;
+  const Graph graph = layers(kLayers, kScalars, 100'000, {100'000});
+  const std::int64_t all = kLayers * kScalars;
+  const std::int64_t expected[] = {16 * all, 4 * all + 12 * all / 4, 2 * all + 14 * all / 4, 16 * all / 4};
+  for (const std::size_t stage : {0u, 1u, 2u, 3u}) {
+    CAPTURE(stage);
+    const auto ran = run(graph, {.replicas = 4, .collective = Collective::ring, .zero = stage, .bucket = kEachAlone});
+    for (const auto& device : ran.timeline.devices) {
+      const std::int64_t more = device.peak.count - expected[stage];
+      CHECK(more >= 0);
+      // Of one layer: a gradient and its sums on their way, 2 x 2 bytes; of stage 3 two gathered layers besides.
+      CHECK(more <= (stage == 3 ? 8 : 4) * kScalars + 2 * kLayers);
+    }
+  }
+}
+
+TEST_CASE("ZeRO: stages 0 to 2 send as much as data parallelism, stage 3 half as much again") {
+  const Graph graph = layers(6, 1'200, 1'000, {1'000});
+  const std::int64_t gradients = 6 * 2 * 1'200;
+  for (const std::size_t n : {2u, 4u}) {
+    const auto ranks = static_cast<std::int64_t>(n);
+    // reduce-scatter and all-gather: (n - 1)/n of the gradients, and of the parameters, which have as many bytes
+    const std::int64_t once = gradients * (ranks - 1) / ranks;
+    const std::int64_t expected[] = {2 * once, 2 * once, 2 * once, 3 * once};
+    for (const std::size_t stage : {0u, 1u, 2u, 3u}) {
+      CAPTURE(stage);
+      const auto ran = run(graph, {.replicas = n, .collective = Collective::ring, .zero = stage, .bucket = kEachAlone});
+      std::vector<std::int64_t> sent(n, 0);
+      for (const Transfer& transfer : ran.timeline.transfers) sent[transfer.from.index()] += transfer.bytes.count;
+      for (const std::int64_t each : sent) CHECK(each == expected[stage]);
+    }
+  }
+}
+
+TEST_CASE("replicas of a network do all of its work, each with weights of its own") {
+  const Graph whole = training_graph(make_network("lenet:batch=64"));
+  double flops = 0;
+  Bytes parameters{0};
+  for (const OpId op : whole.ops()) {
+    parameters += whole.parameter_bytes(op);
+    if (whole.phase(op) != Phase::update) flops += whole.flops(op).value;
+  }
+  for (const Collective collective : {Collective::ring, Collective::tree, Collective::halving_doubling}) {
+    const Graph graph = data_parallel(whole, {.replicas = 4, .collective = collective}).graph;
+    double sum = 0;
+    Bytes held{0};
+    for (const OpId op : graph.ops()) {
+      held += graph.parameter_bytes(op);
+      if (graph.phase(op) != Phase::update) sum += graph.flops(op).value;
+    }
+    CHECK(sum == doctest::Approx(flops));
+    CHECK(held == 4 * parameters);
+    const auto update = graph.find_op("conv1/conv.weight/update@3");
+    REQUIRE(update);
+    CHECK(graph.name(graph.inputs(*update).front()) == "conv1/conv.weight.grad/sum@3");
+    CHECK(graph.colocation_group(*update) == "conv1/conv.weight@3");
+  }
+}
+
+TEST_CASE("one replica has no collectives, and every stage runs on every network with tied weights") {
+  const Graph lenet = training_graph(make_network("lenet:batch=8"));
+  CHECK(data_parallel(lenet, {.replicas = 1, .collective = Collective::ring, .zero = 3}).graph.op_count() ==
+        lenet.op_count());
+  // the input embedding is the output layer too: gathered for both
+  for (const char* network : {"gpt2:layers=2", "rnnlm:layers=1,steps=4"}) {
+    const Graph graph = training_graph(make_network(network));
+    for (const std::size_t stage : {0u, 1u, 2u, 3u})
+      CHECK_NOTHROW(data_parallel(graph, {.replicas = 3, .collective = Collective::ring, .zero = stage}));
+  }
+}
+
+TEST_CASE("a stage that there is not, or without the ring, is refused") {
+  const Graph graph = layers(1, 10, 1, {1});
+  CHECK_THROWS_AS(data_parallel(graph, {.replicas = 2, .collective = Collective::ring, .zero = 4}), InputError);
+  CHECK_THROWS_AS(data_parallel(graph, {.replicas = 2, .collective = Collective::tree, .zero = 1}), InputError);
+  CHECK_THROWS_AS(data_parallel(graph, {.replicas = 2, .zero = 1}), InputError);
+}

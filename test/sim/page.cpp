@@ -1,0 +1,81 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "sim/program.hpp"
+#include "support/support.hpp"
+
+using namespace trainyard::test;
+
+namespace {
+
+nlohmann::json page_data(const std::filesystem::path& file) {
+  std::stringstream text;
+  text << std::ifstream{file}.rdbuf();
+  const std::string page = text.str(), begin = R"(<script type="application/json" id="data">)";
+  const std::size_t from = page.find(begin) + begin.size();
+  return nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+}  // namespace
+
+TEST_CASE("the page of a validation shows the times that are judged, and the communication that was exposed") {
+  const TemporaryFolder folder;
+  // What is recorded takes the simulated times: the measured run is the predicted one.
+  const auto ran = run_trainyard(folder.path(),
+                                 "validate lenet:batch=8 --placer round-robin --cluster 2xcpu-core --backend recording "
+                                 "--report page.html --json");
+  REQUIRE(ran.exit_code == 0);
+  const auto object = json_of(ran), data = page_data(folder.path() / "page.html");
+  CHECK(object["basis"] == "steps");
+  CHECK(object["undisturbed_ns"].is_null());
+  CHECK(data["runs"][0]["makespan_ns"] == object["predicted_ns"]);
+  CHECK(data["runs"][1]["makespan_ns"] == object["measured_ns"]["p50"]);
+  for (const auto& device : data["runs"][0]["devices"]) CHECK(device["exposed_ns"] > 0);
+  for (const char* key : {"exposed_ns", "busy_ns", "peak_at_ns"})
+    for (std::size_t i = 0; i < 2; ++i) CHECK(data["runs"][0]["devices"][i][key] == data["runs"][1]["devices"][i][key]);
+}
+
+TEST_CASE("what is drawn of a real run takes the time that its verdict is about") {
+  const TemporaryFolder folder;
+  const auto ran = run_trainyard(folder.path(),
+                                 "validate lenet:batch=8 --placer round-robin --cluster 2xcpu-core --time 1s --report "
+                                 "page.html --json");
+  if (ran.exit_code == 4) return report_skipped("needs two cores");
+  const auto object = json_of(ran), data = page_data(folder.path() / "page.html");
+  // Whether other work disturbed the steps or not.
+  const bool disturbed = object["basis"] == "ops";
+  CHECK(data["runs"][1]["makespan_ns"] == (disturbed ? object["undisturbed_ns"] : object["measured_ns"]["p50"]));
+  CHECK(contains(data["runs"][1]["label"], "undisturbed (simulated)") == disturbed);
+}
+
+TEST_CASE("results, CSV and page of a comparison agree on bounds and gaps, and no row is below its bound") {
+  const TemporaryFolder folder;
+  const auto ran = run_trainyard(folder.path(),
+                                 "compare alexnet resnet18 --cluster 2xV100,4xV100 --placers heft,data-parallel,single "
+                                 "--report page.html --csv table.csv --json");
+  REQUIRE(ran.exit_code == 0);
+  const auto object = json_of(ran), data = page_data(folder.path() / "page.html");
+  REQUIRE(object["results"].size() == 12);
+  REQUIRE(data["runs"].size() == 12);
+  std::ifstream table{folder.path() / "table.csv"};
+  std::string line;
+  std::getline(table, line);
+  REQUIRE(contains(line, ",lower_bound_ns,"));
+  for (std::size_t i = 0; i < 12; ++i) {
+    const auto &row = object["results"][i], &drawn = data["runs"][i];
+    CAPTURE(row.dump(1));
+    CHECK(row["makespan_ns"] >= row["lower_bound_ns"]);
+    CHECK(drawn["lower_bound_ns"] == row["lower_bound_ns"]);
+    std::getline(table, line);
+    CHECK(contains(line, row["placer"].get<std::string>() + "," + row["makespan_ns"].dump() + "," +
+                             row["lower_bound_ns"].dump() + ","));
+    CHECK(line.ends_with("," + row["graph"].get<std::string>()));
+    CHECK(row["graph"] == (row["placer"] == "data-parallel" ? "replicated" : "given"));
+    const double step = row["makespan_ns"], bound = row["lower_bound_ns"];
+    CHECK(row["gap"].get<double>() == doctest::Approx((step - bound) / step));
+    CHECK(contains(drawn["bound"], row["graph"] == "given" ? "of this graph" : "of the replicated graph"));
+    CHECK(contains(drawn["label"], row["model"].get<std::string>() + " on " + row["cluster"].get<std::string>()));
+  }
+}

@@ -1,0 +1,208 @@
+#include "trainyard/study/compare.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "study/chain.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+using namespace trainyard::test;
+
+namespace {
+
+/// A placer that always gives this placement: what it captures is its own.
+Placer fixed(std::string name, std::vector<std::size_t> devices) {
+  return {.name = std::move(name), .summary = "fixed", .source = "own", .place = [devices](const auto&, const auto&) {
+            return placed(devices);
+          }};
+}
+
+std::vector<std::string> names_of(const Comparison& comparison) {
+  std::vector<std::string> names;
+  for (const ComparisonRow& row : comparison.rows) names.push_back(row.run.placer);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("placers of one's own stand beside those of the catalogue, best first") {
+  const Comparison comparison = compare(chain(), {fixed("apart", {0, 1}), "single", fixed("far", {0, 2})});
+  CHECK(comparison.model == "chain");
+  CHECK(names_of(comparison) == std::vector<std::string>{"single", "apart", "far"});
+  const auto& rows = comparison.rows;
+  CHECK(rows[0].run.summary.makespan == 10_ns);  // 4 + 6
+  CHECK(rows[1].run.summary.makespan == 20_ns);  // 4 + 10 + 6
+  CHECK(rows[1].ratio_to_best == 2);
+  CHECK(rows[1].best_order == Outcome{Bytes{0}, 20_ns});
+  CHECK(rows[2].run.summary.makespan == 20_ns);  // both links at once: as far as apart, and after it
+  for (const ComparisonRow& row : rows) CHECK(row.run.bound() == rows[0].run.bound());
+  CHECK(rows[0].run.optimal());
+  CHECK(rows[1].gap() == doctest::Approx(0.5));  // (20 - 10) / 20
+  CHECK(comparison.best().schedule.placement == placed({0, 0}).placement);
+}
+
+TEST_CASE("the best that fits comes before what is shorter and does not") {
+  // 100 bytes of parameters and 10 of t in 105 bytes: apart or not, device 0 is over; b alone there is not.
+  const Comparison comparison = compare(chain(Bytes{105}), {fixed("one", {0, 0}), fixed("apart", {0, 1})});
+  CHECK_FALSE(comparison.rows[0].run.summary.fits);
+  const Comparison some = compare(half_large_chain(), {fixed("small", {0, 0}), fixed("large", {1, 1})});
+  CHECK(names_of(some) == std::vector<std::string>{"large", "small"});  // 20 ns in enough memory, 10 ns in too little
+  CHECK(some.rows[1].ratio_to_best == 0.5);
+}
+
+TEST_CASE("of several repeats the middle one is the row") {
+  // Seeds 5, 6, 7: apart, together, apart: 20, 10, 20 ns.
+  const Placer moody{
+      .name = "moody", .summary = "", .source = "own", .place = [](const Problem&, const PlaceOptions& o) {
+        return placed({0, o.seed == 6 ? 0U : 1U});
+      }};
+  const Comparison odd = compare(chain(), {moody}, {.place = {.seed = 5}, .repeats = 3});
+  CHECK(odd.best().value() == 20_ns);
+  REQUIRE(odd.rows[0].repeats.size() == 3);
+  CHECK(odd.rows[0].repeats[1].seed == 6);
+  CHECK(odd.rows[0].repeats[1].value == 10_ns);
+  const Comparison even = compare(chain(), {moody}, {.place = {.seed = 5}, .repeats = 2});
+  CHECK(even.best().value() == 10_ns);  // of two in the middle the better
+}
+
+TEST_CASE("a bound that one search proves holds for all rows, but not where the graph is another one") {
+  const Problem problem{training_graph(make_network("lenet:batch=8")), make_cluster(preset_cluster("2xV100"))};
+  const Nanoseconds claimed = run_placer(problem, find_placer("single")).value() - 1_ns;
+  const Placer proves{
+      .name = "proves", .summary = "", .source = "own", .place = [&](const Problem& p, const auto& options) {
+        Schedule schedule = find_placer("single").place(p, options);
+        schedule.search = Search{.evaluations = 1, .lower_bound = claimed};
+        return schedule;
+      }};
+  const Comparison comparison = compare(problem, {"round-robin", "data-parallel", proves});
+  std::size_t of_splits = 0;
+  for (const ComparisonRow& row : comparison.rows) {
+    CAPTURE(row.run.placer);
+    if (!row.run.schedule.rewrites.empty()) ++of_splits;
+    CHECK((row.run.bound() == LowerBound{"search", claimed}) == row.run.schedule.rewrites.empty());
+  }
+  CHECK(of_splits == 1);
+}
+
+TEST_CASE("the bound of a row holds for each of its repeats, whatever their graphs") {
+  const Problem problem{training_graph(make_network("lenet:batch=8")), make_cluster(preset_cluster("2xV100"))};
+  // Seed 1 on one device, seed 2 in replicas, which have a bound of their own; three of the former and one of the
+  // latter.
+  const Placer moody{
+      .name = "moody", .summary = "", .source = "own", .place = [&](const Problem& p, const PlaceOptions& options) {
+        return find_placer(options.seed == 2 ? "data-parallel" : "single").place(p, options);
+      }};
+  const Nanoseconds single = run_placer(problem, find_placer("single")).bound().value;
+  const Nanoseconds replicas = run_placer(problem, find_placer("data-parallel")).bound().value;
+  REQUIRE(single != replicas);
+  const Comparison comparison = compare(problem, {moody, "single"}, {.repeats = 4});
+  for (const ComparisonRow& row : comparison.rows) {
+    CAPTURE(row.run.placer);
+    for (const SeedRun& seed : row.repeats) CHECK(seed.value >= row.run.bound().value);
+    if (row.run.placer == "moody") CHECK(row.run.bound().value == std::min(single, replicas));
+  }
+  CHECK(comparison.lower_bound().value == std::min(single, replicas));
+}
+
+TEST_CASE("a placer without an answer is skipped with its reason, and so is one whose schedule is not valid") {
+  const Placer refuses{
+      .name = "refuses", .summary = "", .source = "own", .place = [](const auto&, const auto&) -> Schedule {
+        throw InputError(Finding{.code = "no", .message = "three devices are too many"});
+      }};
+  const Placer lacks{
+      .name = "lacks", .summary = "", .source = "own", .place = [](const auto&, const auto&) -> Schedule {
+        throw MissingError("no solver", "install one");
+      }};
+  const Comparison comparison = compare(chain(), {refuses, "single", lacks, fixed("half", {0})});
+  CHECK(names_of(comparison) == std::vector<std::string>{"single"});
+  REQUIRE(comparison.skipped.size() == 3);
+  CHECK(comparison.skipped[0].placer == "refuses");
+  CHECK(comparison.skipped[0].why.find("three devices are too many") != std::string::npos);
+  CHECK(comparison.skipped[1].why == "no solver");
+  CHECK(comparison.skipped[2].placer == "half");
+  CHECK_THROWS_AS(compare(chain(), {"hefd"}), InputError);  // but a name that is wrong is an error at once
+}
+
+TEST_CASE("an interrupted comparison keeps what it has") {
+  bool stop = false;
+  std::vector<std::string> begun;
+  CompareOptions options{.place = {.stop = [&] { return stop; }}, .repeats = 4};
+  options.on_placer = [&](const Placer& placer, std::size_t at, std::size_t count) {
+    begun.push_back(placer.name);
+    CHECK(count == 3);
+    stop = at == 1;  // as the second one runs
+  };
+  const Comparison comparison = compare(chain(), {fixed("apart", {0, 1}), "single", "heft"}, options);
+  CHECK(begun == std::vector<std::string>{"apart", "single"});
+  CHECK(names_of(comparison) == std::vector<std::string>{"single", "apart"});
+  CHECK(comparison.rows[0].repeats.size() == 1);  // the run that the interrupt found, and no repeat after it
+  CHECK(comparison.rows[1].repeats.size() == 4);
+}
+
+TEST_CASE("without runs, all rows but the best keep only their numbers") {
+  const Comparison whole = compare(chain(), {fixed("apart", {0, 1}), "single"});
+  const Comparison lean = compare(chain(), {fixed("apart", {0, 1}), "single"}, {.keep_runs = false});
+  CHECK(lean.best().timeline == whole.best().timeline);
+  CHECK(lean.rows[1].run.timeline.ops.empty());
+  CHECK(lean.rows[1].run.summary == whole.rows[1].run.summary);
+  CHECK(lean.rows[1].run.timeline.devices == whole.rows[1].run.timeline.devices);
+}
+
+TEST_CASE("under noise every row says how often it beats the best") {
+  const CompareOptions options{.noise = NoiseOptions{.noise = {.usual = 0.05}, .samples = 20}};
+  const Comparison comparison = compare(chain(), {fixed("apart", {0, 1}), "single"}, options);
+  CHECK(comparison.rows[0].beats_best->ties == 20);    // of itself
+  CHECK(comparison.rows[1].beats_best->losses == 20);  // 20 ns against 10, each scattered by 5 %
+  CHECK_THROWS_AS(compare(chain(), {"single"}, {.noise = NoiseOptions{.samples = 0}}), InputError);
+}
+
+TEST_CASE("by completions, the sum over the models ranks") {
+  // Both models on one device: 4 + 6 and then 3, or 3 and then 10 more. Sums: 10 + 13 = 23; 3 + 13 = 16.
+  const auto ordered = [](std::string name, std::vector<double> priority) {
+    return Placer{
+        .name = std::move(name), .summary = "", .source = "own", .place = [priority](const auto&, const auto&) {
+          Schedule schedule = placed({0, 0, 0});
+          schedule.policy = Policy::priority;
+          for (const double each : priority) schedule.priority.push_back(each);
+          return schedule;
+        }};
+  };
+  const CompareOptions options{.place = {.objective = Objective::completion}};
+  const Comparison comparison =
+      compare(two_models(), {ordered("long first", {2, 2, 1}), ordered("short first", {1, 1, 2})}, options);
+  CHECK(names_of(comparison) == std::vector<std::string>{"short first", "long first"});
+  CHECK(comparison.rows[0].run.value() == 16_ns);
+  CHECK(comparison.rows[1].run.value() == 23_ns);
+  CHECK(comparison.rows[1].ratio_to_best == doctest::Approx(23.0 / 16));
+  CHECK_THROWS_AS(compare(chain(), {"single"}, {.place = {.objective = Objective::max_load}}), InputError);
+}
+
+TEST_CASE("a placer of one's own is a member of auto where the caller makes it one") {
+  std::size_t asked = 0;
+  const Placer mine{.name = "mine", .summary = "", .source = "own", .place = [&](const Problem&, const PlaceOptions&) {
+                      ++asked;
+                      return placed({0, 0});
+                    }};
+  const CompareOptions options{.place = {.budget = {.evaluations = 100}, .threads = 1}};
+  const Comparison without = compare(chain(), {"auto"}, options);
+  CHECK(asked == 0);
+  const Comparison with = compare(chain(), {mine, auto_with({mine})}, options);
+  CHECK(asked == 2);  // for its own row, and by auto
+  CHECK(names_of(with) == std::vector<std::string>{"mine", "auto"});
+  CHECK(with.rows[1].run.value() == without.best().value());
+}
+
+TEST_CASE("the usual placers are the catalogue without those that learn by trial") {
+  std::set<std::string> usual;
+  for (const PlacerChoice& placer : usual_placers()) usual.insert(placer.name);
+  for (const Placer& placer : placers()) CHECK(usual.contains(placer.name) != placer.trains);
+}

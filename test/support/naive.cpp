@@ -1,0 +1,386 @@
+#include "support/naive.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+namespace trainyard::test {
+namespace {
+
+__extension__ using Wide = __int128;
+
+struct Task {
+  // What it is.
+  bool is_op = true;
+  OpId op;                // the op; of a transfer: the producer
+  TensorId tensor;        // of a transfer
+  DeviceId device;        // the op's device; of a transfer: where it comes from
+  std::set<DeviceId> to;  // of a transfer
+  Nanoseconds duration{};
+  double priority = 0;
+  std::set<std::pair<int, std::size_t>> resources;  // (0, device) or (1, channel): serial ones
+  std::set<std::size_t> shared;                     // fair channels
+  Nanoseconds latency{};
+  double slowest = 0;           // bytes per second of the route
+  std::set<std::size_t> needs;  // tasks that must have ended
+  // What became of it.
+  std::optional<Nanoseconds> ready, start, end;
+  Wide left = -1;  // of a flow, in units of rate times nanoseconds; -1: not begun
+  std::int64_t rate = -1;
+
+  bool is_flow() const { return !shared.empty() && duration > latency; }
+  bool flows() const { return left >= 0 && !end; }
+};
+
+class World {
+ public:
+  World(const Problem& problem, const Schedule& schedule) : problem_(problem), schedule_(schedule) {
+    const Graph& graph = problem.graph();
+    for (const OpId op : graph.ops()) {
+      Task task;
+      task.op = op;
+      task.device = schedule.placement[op];
+      task.duration = problem.duration(op, task.device);
+      if (schedule.by_priority()) task.priority = schedule.priority[op];
+      task.resources = {{0, task.device.index()}};
+      tasks_.push_back(task);
+    }
+    for (const TensorId tensor : graph.tensors()) add_transfers(tensor);
+    for (const OpId op : graph.ops()) {
+      for (const TensorId tensor : graph.inputs(op)) tasks_[op.index()].needs.insert(bringer(tensor, op));
+      for (const OpId earlier : graph.after(op)) tasks_[op.index()].needs.insert(earlier.index());
+    }
+  }
+
+  Timeline run() {
+    Nanoseconds now{0};
+    while (true) {
+      complete(now);
+      dispatch(now);
+      begin_flows(now);
+      give_rates();
+      const auto next = next_instant(now);
+      if (!next) break;
+      now = *next;
+      move_bytes(now);
+    }
+    for (const Task& task : tasks_)
+      if (!task.end) throw std::logic_error("a task never ran");
+    return timeline();
+  }
+
+ private:
+  void add_transfers(TensorId tensor) {
+    const Graph& graph = problem_.graph();
+    const Cluster& cluster = problem_.cluster();
+    const OpId producer = graph.producer(tensor);
+    const DeviceId from = schedule_.placement[producer];
+    // Destinations that share one transfer.
+    std::vector<std::set<DeviceId>> sets;
+    std::set<DeviceId> broadcast, destinations;
+    for (const OpId consumer : graph.consumers(tensor)) destinations.insert(schedule_.placement[consumer]);
+    destinations.erase(from);
+    for (const DeviceId to : destinations) {
+      const Route route = cluster.route(from, to);
+      if (route.links.size() == 1 && route.channels.size() == 1 && cluster.channel(route.channels[0]).broadcast)
+        broadcast.insert(to);
+      else
+        sets.push_back({to});
+    }
+    if (!broadcast.empty()) sets.push_back(broadcast);
+    std::ranges::sort(sets);  // by lowest destination
+    for (const auto& to : sets) {
+      Task task;
+      task.is_op = false;
+      task.op = producer;
+      task.tensor = tensor;
+      task.device = from;
+      task.to = to;
+      task.duration = problem_.transfer_time(tensor, from, *to.begin());
+      bool first = true;
+      for (const OpId consumer : graph.consumers(tensor))
+        if (to.contains(schedule_.placement[consumer])) {
+          const double priority = tasks_[consumer.index()].priority;
+          task.priority = first ? priority : std::max(task.priority, priority);
+          first = false;
+        }
+      for (const ChannelId channel : cluster.route(from, *to.begin()).channels) {
+        if (cluster.channel(channel).fair)
+          task.shared.insert(channel.index());
+        else
+          task.resources.insert({1, channel.index()});
+      }
+      task.latency = problem_.transfer_latency(from, *to.begin());
+      task.slowest = cluster.route(from, *to.begin()).bandwidth.value;
+      task.needs = {producer.index()};
+      tasks_.push_back(task);
+    }
+  }
+
+  /// The task that makes the tensor present for the consumer.
+  std::size_t bringer(TensorId tensor, OpId consumer) const {
+    const OpId producer = problem_.graph().producer(tensor);
+    const DeviceId at = schedule_.placement[consumer];
+    if (schedule_.placement[producer] == at) return producer.index();
+    for (std::size_t i = problem_.op_count(); i < tasks_.size(); ++i)
+      if (tasks_[i].tensor == tensor && tasks_[i].to.contains(at)) return i;
+    throw std::logic_error("nothing brings the tensor");
+  }
+
+  bool is_ready(const Task& task) const {
+    return std::ranges::all_of(task.needs, [&](std::size_t need) { return ended_.contains(need); });
+  }
+
+  /// Phase one, until nothing changes any more.
+  void complete(Nanoseconds now) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t i = 0; i < tasks_.size(); ++i) {
+        Task& task = tasks_[i];
+        if (!task.ready && is_ready(task)) {
+          task.ready = now;
+          if (task.duration == Nanoseconds{0}) task.start = task.end = now;
+          changed = true;
+        }
+        if (task.end && *task.end == now && ended_.insert(i).second) changed = true;
+      }
+    }
+  }
+
+  Nanoseconds gap(std::pair<int, std::size_t> resource) const {
+    return resource.first == 0 ? problem_.cluster().device(DeviceId{resource.second}).gap
+                               : problem_.cluster().channel(ChannelId{resource.second}).gap;
+  }
+
+  bool is_idle(std::pair<int, std::size_t> resource, Nanoseconds now) const {
+    return std::ranges::none_of(tasks_, [&](const Task& task) {
+      return task.start && task.duration > Nanoseconds{0} && task.resources.contains(resource) &&
+             (!task.end || now < *task.end + gap(resource));
+    });
+  }
+
+  static bool is_waiting(const Task& task) { return task.ready && !task.start; }
+
+  /// First of those that wait for the resource.
+  bool is_first(const Task& task, std::pair<int, std::size_t> resource) const {
+    if (schedule_.policy == Policy::strict && task.is_op) {
+      for (const OpId op : schedule_.order[task.device])
+        if (const Task& other = tasks_[op.index()]; !other.start && other.duration > Nanoseconds{0})
+          return op == task.op;
+      return false;
+    }
+    const auto rank = [](const Task& t) {
+      return std::tuple(-t.priority, *t.ready, t.op, t.tensor, t.to.empty() ? DeviceId{0} : *t.to.begin());
+    };
+    return std::ranges::none_of(tasks_, [&](const Task& other) {
+      return is_waiting(other) && other.resources.contains(resource) && rank(other) < rank(task);
+    });
+  }
+
+  /// Phase two.
+  void dispatch(Nanoseconds now) {
+    for (Task& task : tasks_) {
+      if (!is_waiting(task)) continue;
+      if (std::ranges::all_of(task.resources, [&](const auto& resource) {
+            return is_idle(resource, now) && is_first(task, resource);
+          })) {
+        task.start = now;
+        if (!task.is_flow()) task.end = now + task.duration;
+      }
+    }
+  }
+
+  // Fair sharing. Bandwidths in units: doubled or halved until the largest fair one lies in [2^62, 2^63), then cut.
+
+  std::int64_t units(double bandwidth) const {
+    double largest = 0;
+    for (const ChannelId channel : problem_.cluster().channels())
+      if (problem_.cluster().channel(channel).fair)
+        largest = std::max(largest, problem_.cluster().channel(channel).bandwidth.value);
+    if (largest == 0) return 0;
+    for (; largest >= 9223372036854775808.0; largest /= 2) bandwidth /= 2;
+    for (; largest < 4611686018427387904.0; largest *= 2) bandwidth *= 2;
+    return static_cast<std::int64_t>(bandwidth);
+  }
+
+  void begin_flows(Nanoseconds now) {
+    for (Task& task : tasks_)
+      if (task.is_flow() && task.left < 0 && task.start && *task.start + task.latency == now)
+        task.left = static_cast<Wide>((task.duration - task.latency).count) * units(task.slowest);
+  }
+
+  /// Progressive filling over all flows, one share at a time.
+  void give_rates() {
+    for (Task& task : tasks_) task.rate = -1;
+    while (true) {
+      std::optional<std::tuple<std::int64_t, int, std::size_t>> least;  // share, 0 channel or 1 flow, which
+      const auto offer = [&](std::int64_t share, int kind, std::size_t which) {
+        const std::tuple offered{share, kind, which};
+        if (!least || offered < *least) least = offered;
+      };
+      for (const ChannelId channel : problem_.cluster().channels()) {
+        std::int64_t unrated = 0, rest = units(problem_.cluster().channel(channel).bandwidth.value);
+        for (const Task& task : tasks_)
+          if (task.flows() && task.shared.contains(channel.index())) {
+            if (task.rate < 0)
+              ++unrated;
+            else
+              rest -= task.rate;
+          }
+        if (unrated > 0) offer(rest / unrated, 0, channel.index());
+      }
+      for (std::size_t i = 0; i < tasks_.size(); ++i)
+        if (tasks_[i].flows() && tasks_[i].rate < 0) offer(units(tasks_[i].slowest), 1, i);
+      if (!least) return;
+      const auto [share, kind, which] = *least;
+      for (std::size_t i = 0; i < tasks_.size(); ++i)
+        if (tasks_[i].flows() && tasks_[i].rate < 0 && (kind == 1 ? i == which : tasks_[i].shared.contains(which)))
+          tasks_[i].rate = share;
+    }
+  }
+
+  /// One nanosecond, which ends now.
+  void move_bytes(Nanoseconds now) {
+    for (Task& task : tasks_) {
+      if (!task.flows()) continue;
+      task.left -= task.rate;
+      if (2 * task.left < task.rate) task.end = now;
+    }
+  }
+
+  /// The next time at which something ends or a gap does; where bytes flow, the next nanosecond.
+  std::optional<Nanoseconds> next_instant(Nanoseconds now) const {
+    std::optional<Nanoseconds> next;
+    const auto offer = [&](Nanoseconds time) {
+      if (time > now && (!next || time < *next)) next = time;
+    };
+    for (const Task& task : tasks_) {
+      if (task.flows()) offer(now + Nanoseconds{1});
+      if (task.is_flow() && task.start) offer(*task.start + task.latency);
+      if (task.end) {
+        offer(*task.end);
+        for (const auto& resource : task.resources) offer(*task.end + gap(resource));
+      }
+    }
+    return next;
+  }
+
+  struct Hold {
+    Nanoseconds from, until;
+    Bytes bytes;
+  };
+
+  std::vector<Hold> holdings(DeviceId device, Nanoseconds makespan) const {
+    const Graph& graph = problem_.graph();
+    std::vector<Hold> result;
+    for (const OpId op : graph.ops())
+      if (schedule_.placement[op] == device)
+        result.push_back({*tasks_[op.index()].start, *tasks_[op.index()].end, graph.workspace_bytes(op)});
+    for (const TensorId tensor : graph.tensors()) {
+      const Task& producer = tasks_[graph.producer(tensor).index()];
+      Nanoseconds last_local_use{0};
+      for (const OpId consumer : graph.consumers(tensor))
+        if (schedule_.placement[consumer] == device)
+          last_local_use = std::max(last_local_use, *tasks_[consumer.index()].end);
+      if (producer.device == device) {
+        Nanoseconds until = std::max(*producer.end, last_local_use);
+        for (const Task& task : tasks_)
+          if (!task.is_op && task.tensor == tensor) until = std::max(until, *task.end);
+        if (graph.kept(tensor)) until = makespan;
+        result.push_back({*producer.start, until, graph.bytes(tensor)});
+      }
+      for (const Task& task : tasks_)
+        if (!task.is_op && task.tensor == tensor && task.to.contains(device))
+          result.push_back({*task.start, last_local_use, graph.bytes(tensor)});
+    }
+    return result;
+  }
+
+  void account_device(DeviceId device, Timeline& timeline) const {
+    DeviceUse& use = timeline.devices[device];
+    Bytes resident{0};
+    std::set<Nanoseconds> instants{Nanoseconds{0}};
+    for (const Task& task : tasks_) {
+      instants.insert(*task.start);
+      instants.insert(*task.end);
+      if (!task.is_op || task.device != device) continue;
+      use.busy += task.duration;
+      resident += problem_.resident_bytes(task.op);
+    }
+    // Memory: the sum over the holdings, at every instant at which it can rise.
+    const auto holds = holdings(device, timeline.makespan);
+    use.peak = Bytes{-1};
+    for (const Nanoseconds at : instants) {
+      Bytes held = resident;
+      for (const Hold& hold : holds)
+        if (hold.from <= at && at < hold.until) held += hold.bytes;
+      if (held > use.peak) {
+        use.peak = held;
+        use.peak_at = at;
+      }
+    }
+    // Between two instants everything stays as it is.
+    for (auto at = instants.begin(); std::next(at) != instants.end(); ++at) {
+      bool runs = false, moves = false;
+      for (const Task& task : tasks_) {
+        if (*task.start > *at || *task.end <= *at) continue;
+        if (task.is_op && task.device == device) runs = true;
+        if (!task.is_op && (task.device == device || task.to.contains(device))) moves = true;
+      }
+      if (moves && !runs) use.exposed_communication += *std::next(at) - *at;
+    }
+  }
+
+  Timeline timeline() const {
+    Timeline result{};
+    result.ops = IdMap<OpId, Span>(problem_.op_count());
+    result.devices.assign(problem_.device_count(), {});
+    result.channels.assign(problem_.cluster().channel_count(), {});
+    for (const Task& task : tasks_) {
+      if (task.is_op) {
+        result.ops[task.op] = {*task.start, *task.end};
+        result.makespan = std::max(result.makespan, *task.end);
+      } else {
+        const Bytes bytes = problem_.graph().bytes(task.tensor);
+        result.transfers.push_back({task.tensor,
+                                    task.device,
+                                    *task.to.begin(),
+                                    bytes,
+                                    *task.ready,
+                                    *task.start,
+                                    *task.end,
+                                    {std::next(task.to.begin()), task.to.end()}});
+        for (const auto& [kind, channel] : task.resources) {
+          result.channels[ChannelId{channel}].busy += *task.end - *task.start;
+          result.channels[ChannelId{channel}].bytes += bytes;
+        }
+        for (const std::size_t channel : task.shared) result.channels[ChannelId{channel}].bytes += bytes;
+      }
+    }
+    std::set<Nanoseconds> instants;
+    for (const Task& task : tasks_) instants.insert({*task.start, *task.end});
+    for (const ChannelId channel : problem_.cluster().channels())
+      for (auto at = instants.begin(); at != instants.end() && std::next(at) != instants.end(); ++at)
+        if (std::ranges::any_of(tasks_, [&](const Task& task) {
+              return task.shared.contains(channel.index()) && *task.start <= *at && *at < *task.end;
+            }))
+          result.channels[channel].busy += *std::next(at) - *at;
+    for (const DeviceId device : problem_.devices()) account_device(device, result);
+    return result;
+  }
+
+  const Problem& problem_;
+  const Schedule& schedule_;
+  std::vector<Task> tasks_;  // ops, then transfers by (producer, tensor, lowest destination)
+  std::set<std::size_t> ended_;
+};
+
+}  // namespace
+
+Timeline naive_simulate(const Problem& problem, const Schedule& schedule) { return World{problem, schedule}.run(); }
+
+}  // namespace trainyard::test

@@ -1,0 +1,154 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/model_sketch.hpp"
+#include "training/op_text.hpp"
+#include "trainyard/training/training.hpp"
+
+using namespace trainyard;
+using namespace trainyard::test;
+
+TEST_CASE("a tensor read through slices alone is declared as its slices") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 4});
+  const ValueId gates = net.node("Gemm", {x, net.parameter("w", {4, 6})}, {2, 6});
+  SUBCASE("and its gradient is one Concat") {
+    const auto parts = net.nodes("Split", {gates}, {{2, 3}, {2, 3}});
+    const ValueId a = net.node("Sigmoid", {parts[0]}, {2, 3}), b = net.node("Tanh", {parts[1]}, {2, 3});
+    const Graph graph = training_graph(net.finish({net.node("Mul", {a, b}, {2, 3})}));
+    CHECK(outputs(graph, "Gemm0") == Names{"Split1.out:24", "Split1.out1:24"});
+    CHECK(input_names(graph, "Sigmoid2") == Names{"Split1.out"});
+    CHECK(input_names(graph, "Split1/grad") == Names{"Split1.out.grad", "Split1.out1.grad"});
+    CHECK(graph.type(find(graph, "Split1/grad")) == "Concat");
+    CHECK(graph.bytes_accessed(find(graph, "Split1/grad")) == Bytes{2 * 48});
+  }
+  SUBCASE("unless an op reads all of it too") {
+    const auto parts = net.nodes("Split", {gates}, {{2, 3}, {2, 3}});
+    const ValueId all = net.node("Tanh", {gates}, {2, 6});
+    const ValueId both = net.node("Concat", {parts[0], parts[1], all}, {2, 12});
+    const Graph graph = training_graph(net.finish({both}));
+    CHECK(outputs(graph, "Gemm0") == Names{"Gemm0.out:48"});
+    CHECK(input_names(graph, "Concat3") == Names{"Gemm0.out", "Tanh2.out"});
+  }
+  SUBCASE("unless they are not all of it: the storage stays alive as a whole") {
+    const ValueId a = net.node("Slice", {gates}, {2, 1});
+    const Graph graph = training_graph(net.finish({net.node("Tanh", {a}, {2, 1})}));
+    CHECK(outputs(graph, "Gemm0") == Names{"Gemm0.out:48"});
+    CHECK(input_names(graph, "Tanh2") == Names{"Gemm0.out"});
+  }
+  SUBCASE("unless slices overlap") {
+    const ValueId a = net.node("Slice", {gates}, {2, 4}), b = net.node("Slice", {gates}, {2, 5});
+    const ValueId both = net.node("Concat", {net.node("Tanh", {a}, {2, 4}), net.node("Tanh", {b}, {2, 5})}, {2, 9});
+    const Graph graph = training_graph(net.finish({both}));
+    CHECK(outputs(graph, "Gemm0") == Names{"Gemm0.out:48"});
+  }
+}
+
+TEST_CASE("the gradient of a Concat is handed out in slices that no op makes") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 4});
+  const ValueId a = net.node("Gemm", {x, net.parameter("wa", {4, 3})}, {2, 3});
+  const ValueId b = net.node("Gemm", {x, net.parameter("wb", {4, 5})}, {2, 5});
+  const Graph graph = training_graph(net.finish({net.node("Concat", {a, b}, {2, 8})}));
+  CHECK(op_names(graph, Phase::backward) == Names{"loss/grad", "Gemm1/grad", "Gemm0/grad"});
+  CHECK(outputs(graph, "loss/grad") == Names{"Gemm0.out.grad:24", "Gemm1.out.grad:40"});
+  CHECK(input_names(graph, "Gemm1/grad") == Names{"Gemm1.out.grad", "x"});
+}
+
+TEST_CASE("the steps of a sequence are gathered into one gradient, or added up as eager PyTorch does") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {3, 2, 4});
+  const ValueId all = net.node("Linear", {x, net.parameter("w", {4, 4})}, {3, 2, 4});
+  std::vector<ValueId> steps;
+  for (std::int64_t step = 0; step < 3; ++step)
+    steps.push_back(net.node("Tanh", {net.node("Gather", {all, net.constant({step})}, {2, 4})}, {2, 4}));
+  const Model model = net.finish({net.node("Concat", steps, {2, 12})});
+  const TrainingStep gathered = training_step(model);
+  CHECK(gathered.summary.gradient_adds == 0);
+  CHECK(outputs(gathered.graph, "Linear0") == Names{"Gather1.out:32", "Gather3.out:32", "Gather5.out:32"});
+  CHECK(input_names(gathered.graph, "Gather1/grad") ==
+        Names{"Gather5.out.grad", "Gather3.out.grad", "Gather1.out.grad"});
+  CHECK(gathered.graph.bytes_accessed(find(gathered.graph, "Gather1/grad")) == Bytes{96 + 2 * 96});
+  const TrainingStep eager = training_step(model, {.eager_slices = true});
+  CHECK(eager.summary.gradient_adds == 2);
+  CHECK(outputs(eager.graph, "Gather3/grad") == Names{"Linear0.out.grad#2:96"});
+  CHECK(eager.summary.backward_ops == gathered.summary.backward_ops + 4);  // two more zeroed tensors, two additions
+}
+
+TEST_CASE("the gradient of an operand that was broadcast is summed") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 3, 4});
+  const ValueId h = net.node("Linear", {x, net.parameter("w", {4, 4})}, {2, 3, 4});
+  SUBCASE("Add") {
+    const ValueId y = net.node("Add", {h, net.parameter("p", {3, 4})}, {2, 3, 4});
+    const Graph graph = training_graph(net.finish({y}));
+    CHECK(graph.type(find(graph, "Add1/grad")) == "SumToShape");
+    CHECK(graph.flops(find(graph, "Add1/grad")) == Flops{24});
+    CHECK(outputs(graph, "Add1/grad") == Names{"p.grad:48"});
+    CHECK(group(graph, "Add1/grad") == "p");
+    CHECK(input_names(graph, "Linear0/grad") == Names{"Add1.out.grad", "x"});  // dA is dY
+  }
+  SUBCASE("Mul") {
+    const ValueId y = net.node("Mul", {h, net.parameter("p", {4})}, {2, 3, 4});
+    const Graph graph = training_graph(net.finish({y}));
+    CHECK(graph.flops(find(graph, "Mul1/grad")) == Flops{24 + 24 + 24});  // two products, one sum
+    CHECK(outputs(graph, "Mul1/grad") == Names{"Linear0.out.grad:96", "p.grad:16"});
+  }
+  SUBCASE("Expand") {
+    const ValueId token = net.node("Expand", {net.parameter("token", {1, 1, 4}), net.constant({2, 1, 4})}, {2, 1, 4});
+    const Graph graph = training_graph(net.finish({net.node("Concat", {token, h}, {2, 4, 4})}));
+    CHECK(graph.type(find(graph, "Expand1/grad")) == "SumToShape");
+    CHECK(outputs(graph, "Expand1/grad") == Names{"token.grad:16"});
+    CHECK(group(graph, "Concat2") == "token");
+    CHECK(graph.parameter_bytes(find(graph, "Concat2")) == Bytes{16});
+  }
+  SUBCASE("batched MatMul") {
+    const ValueId k =
+        net.node("Gather", {net.parameter("k", {9, 4, 5}), net.input("i", {1}, DataType::int64)}, {1, 4, 5});
+    const ValueId y = net.node("MatMul", {h, k}, {2, 3, 5});
+    const Graph graph = training_graph(net.finish({y}), {.granularity = Granularity::fine});
+    CHECK(graph.flops(find(graph, "MatMul2/grad_a")) == Flops{2 * 30 * 4});
+    CHECK(graph.flops(find(graph, "MatMul2/grad_b")) == Flops{2 * 30 * 4 + 2 * 20});  // summed over the batch of 2
+  }
+}
+
+TEST_CASE("attention saves queries, keys, values and weights") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 6, 8});
+  const auto project = [&](const char* name) {
+    return net.node("Linear", {x, net.parameter(name, {8, 8})}, {2, 6, 8});
+  };
+  const ValueId q = project("q"), k = project("k"), v = project("v");
+  const ValueId turned = net.node("Transpose", {k}, {2, 8, 6});
+  const ValueId weights = net.node("Softmax", {net.node("MatMul", {q, turned}, {2, 6, 6})}, {2, 6, 6});
+  const TrainingSummary sum = training_step(net.finish({net.node("MatMul", {weights, v}, {2, 6, 8})})).summary;
+  CHECK(sum.saved_bytes == Bytes{3 * 384 + 288 + 384});            // q, k, v, the softmax, log-probabilities
+  CHECK(sum.forward_matmul_flops == Flops{3 * 1536 + 2 * 1152});   // 2 x 96 x 8 each; 2 x 72 x 8 and 2 x 96 x 6
+  CHECK(sum.backward_matmul_flops == Flops{3 * 1536 + 4 * 1152});  // x needs no gradient
+}
+
+TEST_CASE("a dropout's mask is saved, and what it passes on") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 4});
+  const ValueId h = net.node("Gemm", {x, net.parameter("w1", {4, 4})}, {2, 4});
+  const ValueId d = net.node("Dropout", {h}, {2, 4}, {{"ratio", 0.1}});
+  const Model model = net.finish({net.node("Gemm", {d, net.parameter("w2", {4, 3})}, {2, 3})});
+  const TrainingStep cuda = training_step(model);
+  const TrainingSummary cpu = training_step(model, {.dropout_mask_bytes = 4}).summary;
+  CHECK(cuda.summary.saved_bytes == Bytes{32 + 8 + 24});  // dropped tensor, mask, log-probabilities
+  CHECK(cpu.saved_bytes == Bytes{32 + 32 + 24});
+  CHECK(outputs(cuda.graph, "Dropout1") == Names{"Dropout1.out:32", "Dropout1.out.mask:8"});
+  CHECK(input_names(cuda.graph, "Dropout1/grad") == Names{"Dropout1.out.grad", "Dropout1.out.mask"});
+}
+
+TEST_CASE("an LSTM runs back through its sequence in one op") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {5, 2, 3});  // steps, batch, inputs; hidden 4
+  const ValueId y = net.node("LSTM", {x, net.parameter("w", {1, 16, 3}), net.parameter("r", {1, 16, 4})}, {5, 1, 2, 4});
+  const TrainingStep step = training_step(net.finish({net.node("Reshape", {y}, {10, 4})}));
+  CHECK(step.summary.forward_matmul_flops == Flops{8 * 40 * 7});
+  CHECK(step.summary.backward_matmul_flops == Flops{2 * 8 * 40 * 7 - 8 * 40 * 3});        // no gradient of x
+  CHECK(outputs(step.graph, "LSTM0") == Names{"LSTM0.out:160", "LSTM0.out.gates:1120"});  // 7 x 40 floats
+}
