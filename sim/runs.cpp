@@ -34,6 +34,7 @@ RunResult make_run(const LoadedProblem& loaded, const ScheduleSource& source, Co
     return {run_schedule(problem, read_schedule(source.file, problem), bound), loaded.name, problem.op_count(),
             loaded.batch};
   PlaceOptions options = source.options;
+  options.batch = loaded.batch;
   if (source.quick) {
     console.note(
         "placed by auto with a small budget: --time 1min searches on, --placer heft is one pass, compare asks all");

@@ -117,6 +117,7 @@ struct RowRunner::Ground {
   Problem problem;
   LowerBound bound;
   bool is_workload = false;
+  std::optional<std::int64_t> batch = {};  // samples of a step
 };
 
 std::vector<std::string> study_keys() {
@@ -146,7 +147,7 @@ std::shared_ptr<const RowRunner::Ground> RowRunner::ground(const Words& words) {
     Problem problem{std::move(model.graph), std::move(machine.cluster), std::move(machine.costs)};
     LowerBound bound = best_lower_bound(problem);
     auto made = std::make_shared<const Ground>(
-        Ground{std::move(problem), std::move(bound), is_workload(inputs.models.front())});
+        Ground{std::move(problem), std::move(bound), is_workload(inputs.models.front()), model.batch});
     promise.set_value(made);
     const std::lock_guard lock{mutex_};
     notes_.insert(machine.notes.begin(), machine.notes.end());
@@ -178,6 +179,7 @@ std::string RowRunner::run(std::uint64_t index, const StudyRow& row) {
     options.objective = how.objective;
     options.sizes_alone = how.objective == Objective::max_load && ground->is_workload;
     options.budget = {how.search.seconds, how.search.evaluations};
+    options.batch = ground->batch;
     options.threads = 1;
     options.stop = interrupted;
     add_result(run_placer(ground->problem, placer, options, ground->bound), object);

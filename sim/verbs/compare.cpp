@@ -125,6 +125,7 @@ struct CompareVerb {
       };
       for (const Machine& machine : machines) {
         if (interrupted()) break;
+        options.place.batch = model.batch;
         all.push_back(compared({model.graph, machine.cluster, machine.costs}, asked, options));
         all.back().model = model.name;
         console.at_work("");

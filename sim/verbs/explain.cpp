@@ -64,6 +64,7 @@ struct ExplainVerb {
       again = [&](const ChangedMachine& changed) {
         const Problem other = problem.with_machine(changed.cluster, changed.costs);
         PlaceOptions options = source.options;
+        options.batch = loaded.batch;
         if (source.quick) options.budget = kQuickBudget;
         const Schedule placed = source.placer->place(other, options);
         return simulated_makespan(scheduled_problem(other, placed), placed);

@@ -277,7 +277,7 @@ TEST_CASE("no name of a file speaks to the terminal or forges a line") {
 }
 
 TEST_CASE("threads that cannot be started are done without") {
-  if (std::getenv("TRAINYARD_SANITIZERS")) return report_skipped("sanitizers reserve terabytes of addresses");
+  if (is_sanitized()) return report_skipped("sanitizers reserve terabytes of addresses");
   const TemporaryFolder folder;
   const auto result = run_command("ulimit -v 1000000; '" + (build_dir() / "sim" / "trainyard").string() +
                                   "' simulate lenet --cluster 2xV100 --noise 5% --samples 1000 --threads 1000 -q");

@@ -30,6 +30,8 @@ std::optional<fs::path> reference_data(const std::string& relative) {
   return fs::exists(path) ? std::optional{path} : std::nullopt;
 }
 
+bool is_sanitized() { return std::getenv("TRAINYARD_SANITIZERS") != nullptr; }
+
 void report_skipped(const std::string& why) {
   std::cout << "SKIPPED: " << doctest::getContextOptions()->currentTest->m_name << ": " << why << std::endl;
 }

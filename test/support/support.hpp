@@ -12,6 +12,8 @@ std::filesystem::path source_dir();
 std::filesystem::path build_dir();
 /// Reference answers that do not ship with the project: $TRAINYARD_REFERENCE_DATA / `relative`, where both exist.
 std::optional<std::filesystem::path> reference_data(const std::string& relative);
+/// Under sanitizers, which take 40 times as long for searches, and reserve terabytes of addresses (.ci/run tells).
+bool is_sanitized();
 /// Tells the runner that the current test case did not run, and why. Return from the test case after it.
 void report_skipped(const std::string& why);
 /// A new empty folder, removed when the object goes.

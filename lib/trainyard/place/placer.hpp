@@ -54,6 +54,7 @@ struct PlaceOptions {
   std::map<std::string, std::string> parameters = {};  // of this placer alone, by the names that it documents
   bool rewrites = true;  // whether the schedule may have rewrites: not where the graph stands for another
   Objective objective = Objective::makespan;  // of placers that search (Placer::searches); others have one of their own
+  std::optional<std::int64_t> batch = {};      // samples of a step, where they are known: the graph does not say
   bool sizes_alone = false;  // memory under Objective::max_load: ops' parameters and state alone, not as simulated
   Budget budget = {};
   unsigned threads = 0;             // 0: as many as the machine runs at once

@@ -65,6 +65,7 @@ struct Schedule {
   std::string placer = {};             // who made it
   std::uint64_t seed = 0;
   std::optional<Search> search = {};
+  std::string description = {};         // of a plan with degrees of parallelism: "data 4, 2 stages (1f1b), ..."
   std::vector<std::string> notes = {};  // from the placer to who asked for it, such as why a device has nothing to do
 
   /// Whether priorities say anything: without a list of them, policy priority is fifo.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -37,9 +38,13 @@ struct Size {
   double ops = 0, reads = 0;
 };
 
-Size size_of(const Graph& graph) {
-  Size size{.ops = static_cast<double>(graph.op_count())};
-  for (const OpId op : graph.ops()) size.reads += static_cast<double>(graph.inputs(op).size() + graph.after(op).size());
+Size size_of(const Graph& graph, std::optional<Phase> phase = {}) {
+  Size size;
+  for (const OpId op : graph.ops()) {
+    if (phase && graph.phase(op) != *phase) continue;
+    ++size.ops;
+    size.reads += static_cast<double>(graph.inputs(op).size() + graph.after(op).size());
+  }
   return size;
 }
 
@@ -74,7 +79,9 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
   }
   if (const auto* batch = std::get_if<Microbatch>(&rewrite)) {
     const auto n = static_cast<double>(batch->parts);
-    return {n * (ops + gradients), n * (reads + 2 * gradients)};
+    const Size updates = size_of(graph, Phase::update);  // are made once
+    return {n * (ops - updates.ops + gradients) + updates.ops,
+            n * (reads - updates.reads + 2 * gradients) + n * updates.reads};
   }
   const auto* replicate = std::get_if<Replicate>(&rewrite);
   if (!replicate) return {2 * ops, 3 * reads};

@@ -43,9 +43,10 @@ class Replication {
     return fmt::format("{}@{}", name, replica + 1);
   }
 
-  void add(OpSpec spec, std::size_t replica) {
+  void add(OpSpec spec, std::size_t replica, OpId original) {
     builder_.add(spec);
     result_.replica.push_back(replica);
+    result_.original.push_back(original);
   }
 
   void add_variable(OpId op) {
@@ -62,7 +63,7 @@ class Replication {
       if (given.on != "gpu" && given.on != "cpu") spec.times.push_back({given.on, Nanoseconds{0}});
     const auto kinds = graph_.device_kinds(op);
     spec.device_kinds.assign(kinds.begin(), kinds.end());
-    add(std::move(spec), replicas_);
+    add(std::move(spec), replicas_, op);
   }
 
   void add_copy(OpId op, std::size_t replica) {
@@ -78,12 +79,12 @@ class Replication {
       spec.colocate.clear();
     else if (!spec.colocate.empty())
       spec.colocate = copy_of(spec.colocate, replica);
-    add(std::move(spec), replica);
+    add(std::move(spec), replica, op);
   }
 
   void add_update(OpId op) {
     OpSpec spec = spec_of(graph_, op);
-    for (std::size_t i = 0; i < spec.inputs.size(); ++i) spec.inputs[i] = gathered(graph_.inputs(op)[i], spec);
+    for (std::size_t i = 0; i < spec.inputs.size(); ++i) spec.inputs[i] = gathered(graph_.inputs(op)[i], op, spec);
     std::vector<std::string> after;
     for (const OpId earlier : graph_.after(op))
       for (std::size_t r = 0; r < replicas_; ++r) {
@@ -92,11 +93,11 @@ class Replication {
           after.push_back(once ? std::string{graph_.name(earlier)} : copy_of(graph_.name(earlier), r));
       }
     spec.after = std::move(after);
-    add(std::move(spec), replicas_);
+    add(std::move(spec), replicas_, op);
   }
 
   /// The name of the sum of the tensor's copies, which is made when first asked for.
-  std::string gathered(TensorId tensor, const OpSpec& update) {
+  std::string gathered(TensorId tensor, OpId op, const OpSpec& update) {
     const std::string name{graph_.name(tensor)};
     if (graph_.phase(graph_.producer(tensor)) == Phase::update) return name;
     const std::size_t n = replicas_;
@@ -115,7 +116,7 @@ class Replication {
                .outputs = {{at->second, Bytes{bytes}}}};
     for (const GivenTime& given : update.times) sum.times.push_back({given.on, Nanoseconds{0}});
     for (std::size_t r = 0; r < n; ++r) sum.inputs.push_back(copy_of(name, r));
-    add(std::move(sum), n);
+    add(std::move(sum), n, op);
     return at->second;
   }
 

@@ -29,10 +29,12 @@ struct DataParallelGraph {
   std::size_t replicas = 1;
   /// The replica of each op, from 0; `replicas` for ops that all share.
   IdMap<OpId, std::size_t> replica{};
+  /// The op that each is a copy of; of what holds weights, adds gradients or sends either: an op whose weights these are.
+  IdMap<OpId, OpId> original{};
 };
 /// With any collective but the parameter server every replica has weights of its own (rewrite/replicated.hpp). Without
 /// `divide_batch` each replica computes the whole batch of the graph. Throws InputError as check_collective() does, and
-/// "zero": a stage above 3, or without the ring.
+/// "zero": a stage above 3, or without the ring; "unknown-op": a stage that begins with no op of the graph.
 DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch = true);
 
 }  // namespace trainyard

@@ -36,6 +36,7 @@ class Replicas {
         position_(graph.op_count()) {
     for (std::size_t i = 0; i < graph.op_count(); ++i) position_[graph.topological_order()[i]] = i;
     find_units();
+    if (!options.stages.empty()) find_stages();
     fill_buckets();
     if (zero_ == 3) find_fetches();
   }
@@ -60,6 +61,7 @@ class Replicas {
   struct Unit {
     std::string group;
     OpId first;                       // of its ops
+    std::size_t stage = 0;            // of a pipeline
     std::vector<OpId> updates;        // ascending
     std::vector<TensorId> gradients;  // inputs of the updates that no other update makes
     std::size_t made = 0;             // the last of these, as a topological position
@@ -119,15 +121,31 @@ class Replicas {
     }
   }
 
+  void find_stages() {
+    const OpIndex index{graph_};
+    std::vector<std::size_t> begins;
+    for (const std::string& name : options_.stages) {
+      const auto op = index.find(name);
+      if (!op)
+        throw InputError({.code = "unknown-op",
+                          .message = fmt::format("no op is named '{}', with which a stage is to begin", name),
+                          .help = "stages begin with ops of the graph before it is replicated"});
+      begins.push_back(position_[*op]);
+    }
+    for (Unit& unit : units_)
+      unit.stage = static_cast<std::size_t>(
+          std::ranges::count_if(begins, [&](std::size_t begin) { return begin <= position_[unit.first]; }));
+  }
+
   void fill_buckets() {
     std::vector<std::size_t> order;
     for (std::size_t u = 0; u < units_.size(); ++u)
       if (!units_[u].gradients.empty()) order.push_back(u);
     std::ranges::stable_sort(order, {}, [&](std::size_t u) { return units_[u].made; });
-    std::map<std::string, std::size_t> open;  // of each model
+    std::map<std::pair<std::string, std::size_t>, std::size_t> open;  // of each model and stage
     for (const std::size_t u : order) {
       const std::string model = model_of(units_[u].first);
-      const auto [at, added] = open.try_emplace(model, buckets_.size());
+      const auto [at, added] = open.try_emplace({model, units_[u].stage}, buckets_.size());
       if (!added && buckets_[at->second].bytes >= options_.bucket) at->second = buckets_.size();
       if (at->second == buckets_.size()) buckets_.push_back({.model = model});
       Bucket& bucket = buckets_[at->second];
@@ -172,14 +190,15 @@ class Replicas {
     }
   }
 
-  void add(OpSpec spec, std::size_t replica) {
+  void add(OpSpec spec, std::size_t replica, OpId original) {
     builder_.add(spec);
     result_.replica.push_back(replica);
+    result_.original.push_back(original);
   }
-  void add(const CollectiveOps& collective) {
+  void add(const CollectiveOps& collective, const Bucket& bucket) {
     for (const OpSpec& op : collective.ops()) {
       const std::size_t at = op.name.rfind('@');
-      add(op, static_cast<std::size_t>(std::stoul(op.name.substr(at + 1))) - 1);
+      add(op, static_cast<std::size_t>(std::stoul(op.name.substr(at + 1))) - 1, units_[bucket.units.front()].first);
     }
   }
 
@@ -228,7 +247,7 @@ class Replicas {
     else if (!spec.colocate.empty())
       spec.colocate = copy_of(spec.colocate, replica);
     spec.name = copy_of(spec.name, replica);
-    add(std::move(spec), replica);
+    add(std::move(spec), replica, op);
   }
 
   static const char* name_of(Phase phase) { return phase == Phase::forward ? "forward" : "backward"; }
@@ -263,7 +282,7 @@ class Replicas {
             outputs.push_back({copy_of(fmt::format("{}/sum", graph_.name(tensor)), r), graph_.bytes(tensor)});
         ops.join(r, "scatter", sums[r], std::move(outputs));
       }
-      return add(ops);
+      return add(ops, bucket);
     }
     CollectiveOps ops{name_in(b, "reduce-scatter"), ranks(b, Phase::update)};
     std::vector<std::size_t> members;
@@ -274,7 +293,7 @@ class Replicas {
     }
     const ArrayParts sums = ops.reduce_scatter("step", members, parts);
     for (std::size_t r = 0; r < n_; ++r) ops.join(r, "sum", {sums[r]});
-    add(ops);
+    add(ops, bucket);
   }
 
   /// All-gather of each replica's share of a bucket's weights; `fill` says what the op that sends a share waits for.
@@ -309,7 +328,7 @@ class Replicas {
         for (std::size_t i = 0; i < n_; ++i)
           if (i != r) done.after.push_back(all[r][i].tensor);  // what hands it on has its name
       }
-    add(ops);
+    add(ops, bucket);
   }
 
   /// Stage 3: the shares of weights, and the all-gathers that make them whole for each pass.
@@ -324,7 +343,7 @@ class Replicas {
       share.outputs = {{share.name, Bytes{share_of(bucket.parameters.count, r, n_)}, true}};
       shares.push_back(share.name);
     }
-    add(held);
+    add(held, bucket);
     for (const int pass : {0, 1}) {
       if (bucket.readers[pass].empty()) continue;
       const Phase phase = pass == 0 ? Phase::forward : Phase::backward;
@@ -335,7 +354,7 @@ class Replicas {
       });
       for (std::size_t r = 0; r < n_; ++r)
         ops.join(r, "whole", all[r], {{copy_of(fetch_name(phase, b), r), bucket.parameters}});
-      add(ops);
+      add(ops, bucket);
     }
   }
 

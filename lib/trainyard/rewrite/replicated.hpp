@@ -20,6 +20,8 @@ namespace trainyard::detail {
 /// that read one, all that read the last but one (in their order of first use) have ended, so that two at most are
 /// there at a time. From stage 1 on, each replica updates its share, at 1/n of the cost.
 ///
+/// In a pipeline (Replicate::stages) a bucket has gradients of one stage.
+///
 /// A copy of a colocation group with parameters is one group "GROUP@2", and the ops of a bucket are in that of its
 /// first parameters; what adds and sends them is named "all-reduce/BUCKET/...", "reduce-scatter/", "all-gather/",
 /// "fetch/". Parameters without an update are held by every replica in any stage; state is divided whole, running

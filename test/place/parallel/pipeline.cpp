@@ -161,15 +161,15 @@ TEST_CASE("the tasks of a stage: those of Megatron's example with four devices, 
   // Rank 3 of 4: (2 - 1) x 4 = 4 forward first, then in turn.
   const auto tasks = pipeline_tasks(kInterleaved, 3, 4, 8, 2);
   CHECK(tasks.size() == 32);
-  for (std::size_t k = 0; k < 4; ++k) CHECK(tasks[k] == PipelineTask{false, 0, k});
-  CHECK(tasks[4] == PipelineTask{false, 1, 0});
-  CHECK(tasks[5] == PipelineTask{true, 1, 0});
-  CHECK(tasks[6] == PipelineTask{false, 1, 1});
+  for (std::size_t k = 0; k < 4; ++k) CHECK(tasks[k] == PipelineTask{Pass::forward, 0, k});
+  CHECK(tasks[4] == PipelineTask{Pass::forward, 1, 0});
+  CHECK(tasks[5] == PipelineTask{Pass::backward, 1, 0});
+  CHECK(tasks[6] == PipelineTask{Pass::forward, 1, 1});
   // Rank 0: 2 x 3 + 4 = 10 first, of which the last two are the second run of chunk 0.
   const auto first = pipeline_tasks(kInterleaved, 0, 4, 8, 2);
-  CHECK(first[9] == PipelineTask{false, 0, 5});
-  CHECK(first[10] == PipelineTask{false, 0, 6});
-  CHECK(first[11] == PipelineTask{true, 1, 0});
+  CHECK(first[9] == PipelineTask{Pass::forward, 0, 5});
+  CHECK(first[10] == PipelineTask{Pass::forward, 0, 6});
+  CHECK(first[11] == PipelineTask{Pass::backward, 1, 0});
 }
 
 TEST_CASE(

@@ -156,6 +156,7 @@ void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& find
   replicate.per_node = static_cast<std::size_t>(count("per_node", 1, 1));
   replicate.zero = static_cast<std::size_t>(count("zero", 0, 0));
   replicate.bucket = Bytes{count("bucket_bytes", 1, Replicate::kBucket.count)};
+  if (const auto stages = reader.get("stages")) read(*stages, replicate.stages, findings);
 }
 
 SplitOp read_split(ObjectReader& reader, FindingList& findings) {
@@ -219,6 +220,15 @@ Problem rewritten(const Problem& whole, const Schedule& schedule, const std::opt
   }
 }
 
+void append_names(std::string& out, const std::vector<std::string>& ops) {
+  out += '[';
+  for (const std::string& op : ops) {
+    if (&op != ops.data()) out += ", ";
+    append_json(out, op);
+  }
+  out += ']';
+}
+
 void append_rewrite(std::string& out, const SplitOp& split) {
   out += fmt::format("{{\"op\": {}, \"dimension\": \"{}\", \"parts\": {}}}", json_string(split.op),
                      name_of(split.dimension), split.parts);
@@ -231,6 +241,10 @@ void append_rewrite(std::string& out, const Replicate& replicate) {
   if (replicate.per_node != 1) out += fmt::format(", \"per_node\": {}", replicate.per_node);
   if (replicate.zero != 0) out += fmt::format(", \"zero\": {}", replicate.zero);
   if (replicate.bucket != Replicate::kBucket) out += fmt::format(", \"bucket_bytes\": {}", replicate.bucket.count);
+  if (!replicate.stages.empty()) {
+    out += ", \"stages\": ";
+    append_names(out, replicate.stages);
+  }
   out += '}';
 }
 
@@ -239,12 +253,9 @@ void append_rewrite(std::string& out, const Microbatch& batch) {
 }
 
 void append_rewrite(std::string& out, const Recompute& again) {
-  out += "{\"recompute\": [";
-  for (const std::string& op : again.ops) {
-    if (&op != again.ops.data()) out += ", ";
-    append_json(out, op);
-  }
-  out += "]}";
+  out += "{\"recompute\": ";
+  append_names(out, again.ops);
+  out += '}';
 }
 
 void append_rewrites(std::string& out, const std::vector<Rewrite>& rewrites) {

@@ -88,6 +88,7 @@ class AutoPlacer {
           Evaluator evaluator{scheduled_problem(base(), schedule)};
           std::optional<Ordered> answer = best_order(evaluator, schedule);
           answer->schedule.rewrites = schedule.rewrites;
+          answer->schedule.description = schedule.description;
           return answer;
         });
     for (const Ordered& each : found_) evaluations_ += each.evaluations;

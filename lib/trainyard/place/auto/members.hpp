@@ -65,7 +65,11 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
     if (turn > 0 && late()) return;
     const std::size_t i = turns[turn];
     try {
-      answers[i] = judge(asked[i]->place(problem, {.seed = options.seed, .rewrites = options.rewrites, .stop = late}));
+      answers[i] = judge(asked[i]->place(problem, {.seed = options.seed,
+                                                   .rewrites = options.rewrites,
+                                                   .batch = options.batch,
+                                                   .budget = {.quick = options.budget.quick},
+                                                   .stop = late}));
     } catch (const InputError& error) {
       refusals[i] = error;
     } catch (const MissingError&) {  // needs what this build lacks

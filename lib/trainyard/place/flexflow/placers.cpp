@@ -9,12 +9,12 @@
 namespace trainyard {
 namespace {
 
-using Start = FlexFlowOptions::Start;
+using ChainStart = FlexFlowOptions::Start;
 
 constexpr Choice kChainStart{
     "start",
-    {{"both", Start::both}, {"data-parallel", Start::data_parallel}, {"random", Start::random}},
-    Start::both,
+    {{"both", ChainStart::both}, {"data-parallel", ChainStart::data_parallel}, {"random", ChainStart::random}},
+    ChainStart::both,
     "data-parallel, random, both (each with half of the budget)"};
 
 constexpr Number<std::optional<double>> kBeta{

@@ -3,25 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/kit/effort.hpp"
-#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/kit/layers.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/place/kit/partition.hpp"
+#include "trainyard/place/parallel/plan_schedule.hpp"
 #include "trainyard/place/pipedream/pipedream_placer.hpp"
-#include "trainyard/rewrite/apply_rewrites.hpp"
-#include "trainyard/rewrite/microbatches.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
-#include "trainyard/rewrite/recompute.hpp"
 
 namespace trainyard {
 namespace {
@@ -36,15 +31,11 @@ class Pipelining {
         graph_(problem.graph()),
         options_(options),
         layers_(find_layers(graph_)),
-        chunks_(options.schedule == PipelineSchedule::interleaved ? std::max<std::size_t>(options.chunks, 1) : 1),
-        devices_(pipeline_devices()),
+        chunks_(chunks_of(options.schedule, options.chunks)),
+        mesh_(pipeline_devices()),
+        row_(mesh_.size() / options.replicas),
         microbatches_(options.microbatches > 0 ? options.microbatches : chosen_microbatches()) {
-    if (options.schedule == PipelineSchedule::interleaved && microbatches_ % devices_.size() != 0)
-      throw InputError(
-          {.code = "microbatches",
-           .message = fmt::format("an interleaved pipeline over {} devices takes a multiple of {} microbatches, not {}",
-                                  devices_.size(), devices_.size(), microbatches_),
-           .help = "give such a number, or take schedule 1f1b"});
+    check_microbatches(options.schedule, row_, microbatches_);
   }
 
   Schedule run() {
@@ -65,48 +56,72 @@ class Pipelining {
         if (!best_) throw;
         break;
       }
-      if (fitting && best_->second.excess == Bytes{0}) break;
+      if (fitting && best_->outcome.excess == Bytes{0}) break;
     }
     note_idle_devices();
-    return std::move(best_->first);
+    note_combined_gradients();
+    return std::move(best_->schedule);
   }
 
  private:
-  /// No more than there are layers for.
+  /// The same number for each replica, no more than there are layers for.
   std::vector<DeviceId> pipeline_devices() const {
     std::vector<DeviceId> devices = worthy_devices(problem_);
-    devices.resize(std::min(devices.size(), std::max<std::size_t>(layers_.size() / chunks_, 1)));
+    const std::size_t replicas = options_.replicas;
+    if (replicas == 0 || replicas > devices.size())
+      throw InputError({.code = "replicas",
+                        .message = fmt::format("{} replicas over {} devices", replicas, devices.size()),
+                        .help = fmt::format("give 1 to {}", devices.size())});
+    if (replicas > 1 && !trains_parameters(graph_))
+      throw InputError(
+          {.code = "replicas",
+           .message = fmt::format("graph '{}' trains no parameters: it has no batch to divide", graph_.name()),
+           .help = "give one replica"});
+    devices.resize(replicas * std::min(devices.size() / replicas, std::max<std::size_t>(layers_.size() / chunks_, 1)));
     return devices;
   }
   void note_idle_devices() {
     const std::size_t worthy = worthy_devices(problem_).size();
-    if (chunks_ > 1 && devices_.size() < worthy)
-      best_->first.notes.push_back(
-          fmt::format("interleaved with {} stages a device, the {} layers of '{}' are enough for {} of {} devices: "
+    if (chunks_ > 1 && mesh_.size() < worthy && options_.replicas == 1)
+      best_->schedule.notes.push_back(
+          fmt::format("{} with {} stages a device, the {} layers of '{}' are enough for {} of {} devices: "
                       "schedule=1f1b takes "
                       "one stage a device",
-                      chunks_, layers_.size(), graph_.name(), devices_.size(), worthy));
+                      name_of(options_.schedule), chunks_, layers_.size(), graph_.name(), mesh_.size(), worthy));
+  }
+  /// A schedule that fills gaps with weights' gradients, of a graph that makes them with the inputs'.
+  void note_combined_gradients() {
+    if (!splits_backward(options_.schedule) || !trains_parameters(graph_)) return;
+    for (const OpId op : graph_.ops()) {
+      const auto made = graph_.outputs(op);
+      if (graph_.phase(op) == Phase::backward && !made.empty() &&
+          std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return is_parameter_gradient(graph_, tensor); }))
+        return;
+    }
+    best_->schedule.notes.push_back(
+        fmt::format("{} fills gaps with gradients of weights, which no op of '{}' makes alone: --granularity fine has "
+                    "them apart",
+                    name_of(options_.schedule), graph_.name()));
   }
   std::size_t chosen_microbatches() const {
     constexpr std::size_t kManyOps = std::size_t{1} << 20;
-    if (!trains_parameters(graph_)) return chunks_ > 1 ? devices_.size() : 1;
-    const std::size_t most = kManyOps / graph_.op_count() / devices_.size();
-    return std::clamp<std::size_t>(most, 1, 4) * devices_.size();
+    if (!trains_parameters(graph_)) return chunks_ > 1 ? 2 * row_ : 1;
+    const std::size_t most = kManyOps / graph_.op_count() / mesh_.size();
+    return std::clamp<std::size_t>(most, chunks_ > 1 ? 2 : 1, 4) * row_;
   }
 
-  std::size_t stage_count() const { return devices_.size() * chunks_; }
+  std::size_t stage_count() const { return row_ * chunks_; }
 
   /// How many microbatches to expect to be held: all, those of the first stage, one.
   std::vector<std::size_t> held_microbatches() const {
-    return {microbatches_, std::min(devices_.size() * chunks_, microbatches_), 1};
+    return {microbatches_, std::min(row_ * chunks_, microbatches_), 1};
   }
 
   LayerStages stages_by_time(std::size_t held) const {
     const MemoryLedger memory{problem_};
+    const auto parts = static_cast<std::int64_t>(microbatches_ * options_.replicas);
     std::vector<PartitionItem> items(layers_.size());
-    const auto held_share = [&](Bytes bytes) {
-      return Bytes{bytes.count / static_cast<std::int64_t>(microbatches_) * static_cast<std::int64_t>(held)};
-    };
+    const auto held_share = [&](Bytes bytes) { return Bytes{bytes.count / parts * static_cast<std::int64_t>(held)}; };
     for (const GroupId group : problem_.groups()) {
       const auto ops = problem_.group_ops(group);
       Bytes resident{0};
@@ -114,12 +129,13 @@ class Pipelining {
       const MemoryLedger::Need& need = memory.need(group);
       PartitionItem& item = items[layers_.of[ops.front()].index()];
       item.held += resident + held_share(need.held - resident);
-      item.transient = std::max(item.transient, Bytes{need.transient.count / static_cast<std::int64_t>(microbatches_)});
+      item.transient = std::max(item.transient, Bytes{need.transient.count / parts});
     }
     // Chunks of one device share its memory.
     std::vector<PartitionBin> bins;
     for (std::size_t stage = 0; stage < stage_count(); ++stage) {
-      const DeviceId device = devices_[stage % devices_.size()];
+      const bool back = is_folded(options_.schedule) && stage >= row_;
+      const DeviceId device = mesh_[(back ? 2 * row_ - 1 - stage : stage % row_) * options_.replicas];
       PartitionBin bin{.capacity = problem_.cluster().device(device).memory};
       if (bin.capacity) bin.capacity = Bytes{bin.capacity->count / static_cast<std::int64_t>(chunks_)};
       for (const LayerId layer : layers_.ops.ids())
@@ -132,75 +148,24 @@ class Pipelining {
   LayerStages pipedream_stages() const {
     if (chunks_ > 1)
       throw InputError({.code = "parameter-value",
-                        .message = "PipeDream's partitioner makes one stage a device, and interleaving takes several",
+                        .message = fmt::format("PipeDream's partitioner makes one stage a device, and {} takes several",
+                                               name_of(options_.schedule)),
                         .help = "take stages=time"});
-    return LayerStages{trainyard::pipedream_stages(problem_, layers_, devices_)};
-  }
-
-  /// The ops that run again, by segment.
-  std::vector<std::vector<OpId>> segments(const LayerStages& stages, Again what) const {
-    std::map<std::pair<std::size_t, std::string>, std::size_t> number;
-    std::vector<std::vector<OpId>> found;
-    if (what == Again::no) return found;
-    for (const OpId op : problem_.ops()) {
-      if (graph_.phase(op) != Phase::forward || graph_.type(op) == "Input") continue;  // data is kept
-      const LayerId layer = layers_.of[op];
-      const std::string block = what == Again::blocks ? std::string{block_of(layers_.names[layer.index()])} : "";
-      const auto at = number.try_emplace({stages[layer], block}, found.size()).first->second;
-      if (at == found.size()) found.emplace_back();
-      found[at].push_back(op);
-    }
-    return found;
+    std::vector<DeviceId> row;
+    for (std::size_t i = 0; i < row_; ++i) row.push_back(mesh_[i * options_.replicas]);
+    return LayerStages{trainyard::pipedream_stages(problem_, layers_, row)};
   }
 
   void offer(const LayerStages& stages, Again what) {
-    std::vector<Rewrite> rewrites;
-    const auto again = segments(stages, what);
-    for (const auto& segment : again) {
-      Recompute named;
-      for (const OpId op : segment) named.ops.emplace_back(graph_.name(op));
-      rewrites.emplace_back(std::move(named));
-    }
-    if (microbatches_ > 1) rewrites.emplace_back(Microbatch{microbatches_});
-    Checkpoint checkpoint{options_.stop};
-    const Problem whole = apply_rewrites(problem_, rewrites);
-    checkpoint();
-    // The same graph again, with where each op comes from.
-    const RecomputingGraph recomputing = recompute(graph_, again);
-    const MicrobatchGraph batched = split_batch(recomputing.graph, microbatches_);
-    checkpoint();
-
-    PipelineWork work{.home = IdMap<OpId, DeviceId>(whole.op_count()),
-                      .task = IdMap<OpId, std::size_t>(whole.op_count()),
-                      .tasks = 2 * microbatches_ * chunks_};
-    IdMap<DeviceId, std::map<std::tuple<bool, std::size_t, std::size_t>, std::size_t>> turn(problem_.device_count());
-    for (std::size_t d = 0; d < devices_.size(); ++d) {
-      const auto tasks = pipeline_tasks(options_.schedule, d, devices_.size(), microbatches_, chunks_);
-      for (std::size_t i = 0; i < tasks.size(); ++i)
-        turn[devices_[d]][{tasks[i].backward, tasks[i].chunk, tasks[i].microbatch}] = i;
-    }
-    for (const OpId op : whole.ops()) {
-      const OpId first = recomputing.original[batched.original[op]];
-      const std::size_t stage = stages[layers_.of[first]], chunk = stage / devices_.size();
-      work.home[op] = devices_[stage % devices_.size()];
-      const Phase phase = whole.graph().phase(op);
-      work.task[op] = phase == Phase::update
-                          ? work.tasks
-                          : turn[work.home[op]][{phase == Phase::backward, chunk, batched.microbatch[op]}];
-    }
-    const auto able = group_devices(whole);
-    Placement placement(whole.op_count());
-    for (const GroupId group : whole.groups()) {
-      const auto ops = whole.group_ops(group);
-      DeviceId device = work.home[ops.front()];
-      if (!std::ranges::binary_search(able[group], device)) device = fastest_device(whole, group, able[group]);
-      for (const OpId op : ops) placement[op] = device;
-    }
-    Schedule schedule = in_task_order(whole, placement, work);
-    schedule.rewrites = std::move(rewrites);
-    checkpoint();
-    const Outcome outcome = Evaluator{whole}.outcome(schedule);
-    if (!best_ || outcome < best_->second) best_.emplace(std::move(schedule), outcome);
+    StagePlan plan{.schedule = options_.schedule,
+                   .chunks = chunks_,
+                   .microbatches = microbatches_,
+                   .replicas = options_.replicas,
+                   .stages = stages};
+    if (what != Again::no)
+      plan.recompute.assign(stage_count(), what == Again::blocks ? StageRecompute::blocks : StageRecompute::stages);
+    PlannedSchedule each = schedule_of(problem_, layers_, plan, mesh_, options_.stop);
+    if (!best_ || each.outcome < best_->outcome) best_ = std::move(each);
   }
 
   const Problem& problem_;
@@ -208,9 +173,10 @@ class Pipelining {
   const PipelineOptions& options_;
   const Layers layers_;
   const std::size_t chunks_;
-  const std::vector<DeviceId> devices_;
+  const std::vector<DeviceId> mesh_;  // by device of the pipeline, then by replica
+  const std::size_t row_;             // devices of one pipeline
   const std::size_t microbatches_;
-  std::optional<std::pair<Schedule, Outcome>> best_;
+  std::optional<PlannedSchedule> best_;
 };
 
 }  // namespace

@@ -6,20 +6,10 @@
 #include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace trainyard {
 namespace {
-
-/// The tasks of one pass in their order: microbatches of one chunk at a time, `stages` of them where there are several.
-std::vector<PipelineTask> pass(bool backward, std::size_t stages, std::size_t microbatches, std::size_t chunks) {
-  std::vector<PipelineTask> tasks;
-  const std::size_t run = chunks > 1 ? stages : microbatches;
-  for (std::size_t first = 0; first < microbatches; first += run)
-    for (std::size_t c = 0; c < chunks; ++c)
-      for (std::size_t k = first; k < std::min(first + run, microbatches); ++k)
-        tasks.push_back({backward, backward ? chunks - 1 - c : c, k});
-  return tasks;
-}
 
 class TaskRun {
  public:
@@ -133,21 +123,6 @@ class TaskRun {
 };
 
 }  // namespace
-
-std::vector<PipelineTask> pipeline_tasks(PipelineSchedule schedule, std::size_t stage, std::size_t stages,
-                                         std::size_t microbatches, std::size_t chunks) {
-  const auto forward = pass(false, stages, microbatches, chunks), backward = pass(true, stages, microbatches, chunks);
-  std::size_t early = forward.size();
-  if (schedule == PipelineSchedule::one_f_one_b) early = stages - 1 - stage;
-  if (schedule == PipelineSchedule::interleaved) early = 2 * (stages - 1 - stage) + (chunks - 1) * stages;
-  early = std::min(early, forward.size());
-  std::vector<PipelineTask> tasks(forward.begin(), forward.begin() + static_cast<std::ptrdiff_t>(early));
-  for (std::size_t i = 0; i < backward.size(); ++i) {
-    if (early + i < forward.size()) tasks.push_back(forward[early + i]);
-    tasks.push_back(backward[i]);
-  }
-  return tasks;
-}
 
 Schedule in_task_order(const Problem& problem, const Placement& placement, const PipelineWork& work) {
   return TaskRun{problem, placement, work}.run();

@@ -1,5 +1,6 @@
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/parallel/pipeline.hpp"
+#include "trainyard/place/parallel/plan_placer.hpp"
 #include "trainyard/place/parallel/replicas_placer.hpp"
 #include "trainyard/place/parameters.hpp"
 
@@ -42,31 +43,41 @@ constexpr Choice kTaskOrder{
     "schedule",
     {{"gpipe", PipelineSchedule::gpipe},
      {"1f1b", PipelineSchedule::one_f_one_b},
-     {"interleaved", PipelineSchedule::interleaved}},
+     {"interleaved", PipelineSchedule::interleaved},
+     {"zb-h1", PipelineSchedule::zb_h1},
+     {"zb-h2", PipelineSchedule::zb_h2},
+     {"zb-v", PipelineSchedule::zb_v},
+     {"v-half", PipelineSchedule::v_half},
+     {"v-min", PipelineSchedule::v_min},
+     {"dualpipe-v", PipelineSchedule::dualpipe_v}},
     PipelineSchedule::one_f_one_b,
     "the order of microbatches: gpipe (all forward, then all backward), 1f1b (in turn), interleaved (in turn, several "
-    "stages a device)"};
+    "stages a device), zb-h1 and zb-h2 (weights' gradients fill the gaps, for 1f1b's memory and twice that), zb-v, "
+    "v-half, v-min, dualpipe-v (two stages a device, there and back)"};
+
+constexpr Number<std::uint64_t> kReplicas{"replicas", 1, kMostCount, 1,
+                                          "of the pipeline, each over its share of the devices"};
 
 constexpr Number<std::optional<std::uint64_t>> kMicrobatches{
     "microbatches",
     1,
     kMostCount,
     std::nullopt,
-    "into how many the batch is divided: auto (four for each device; one where nothing is trained), or a number",
+    "into how many a replica's batch is divided: auto (four for each device; one where nothing is trained), or a "
+    "number",
     {{"auto", std::nullopt}}};
 
 constexpr Number<std::uint64_t> kChunks{"chunks", 2, kMostCount, 2, "stages of a device, of interleaved"};
 
-using Recompute = PipelineOptions::Recompute;
+using Again = PipelineOptions::Recompute;
 constexpr Choice kRecompute{
     "recompute",
-    {{"no", Recompute::no},
-     {"stages", Recompute::stages},
-     {"blocks", Recompute::blocks},
-     {"fitting", Recompute::fitting}},
-    Recompute::fitting,
+    {{"no", Again::no}, {"stages", Again::stages}, {"blocks", Again::blocks}, {"fitting", Again::fitting}},
+    Again::fitting,
     "what is computed again for the backward pass: no, stages (all but what comes into a stage), blocks (all but what "
     "comes into a block of layers), fitting (as little as it takes to fit)"};
+
+constexpr Number<std::uint64_t> kCandidates{"candidates", 1, 1000, 4, "plans that are simulated whole"};
 
 using Stages = PipelineOptions::Stages;
 constexpr Choice kStages{"stages",
@@ -103,21 +114,39 @@ std::vector<Placer> detail::parallel_placers() {
   list.push_back(make_placer(
       {.name = "pipeline",
        .summary = "contiguous layers as stages on the devices, the batch in microbatches one behind the other",
-       .source = "Huang et al.: GPipe, NeurIPS 2019; Narayanan et al.: PipeDream, SOSP 2019, and Megatron-LM, SC 2021",
-       .parameters = {kTaskOrder, kMicrobatches, kChunks, kRecompute, kStages}},
+       .source = "Huang et al.: GPipe, NeurIPS 2019; Narayanan et al.: PipeDream, SOSP 2019, and Megatron-LM, SC 2021; "
+                 "Qi et al.: zero bubble, ICLR 2024",
+       .parameters = {kTaskOrder, kReplicas, kMicrobatches, kChunks, kRecompute, kStages}},
       [](const Problem& problem, const Parameters& given) {
         PipelineOptions options;
         options.schedule = given[kTaskOrder];
+        options.replicas = given[kReplicas];
         options.microbatches = given[kMicrobatches].value_or(0);
         options.chunks = given[kChunks];
         options.recompute = given[kRecompute];
         options.stages = given[kStages];
         options.stop = given.stop();
         if (!given.options().rewrites) {
-          options.microbatches = 1;
+          options.replicas = options.microbatches = 1;
           options.recompute = PipelineOptions::Recompute::no;
         }
         return place_pipeline(problem, options);
+      }));
+  list.push_back(make_placer(
+      {.name = "plan",
+       .summary = "data and pipeline parallelism in one: replicas, stages, microbatches and schedule, found by search",
+       .source = "own; bounds and dynamic programming as in Zheng et al.: Alpa, OSDI 2022, and Fan et al.: DAPPLE, "
+                 "PPoPP 2021",
+       .parameters = {kCandidates}},
+      [](const Problem& problem, const Parameters& given) {
+        if (!given.options().rewrites)
+          throw NoPlacementError({.code = "no-rewrites",
+                                  .message = "plan divides the batch, and the graph may not be changed here",
+                                  .help = "pipeline keeps the graph, and so do the list schedulers"});
+        return place_plan(problem, {.batch = given.options().batch,
+                                    .candidates = given.options().budget.quick ? 1 : given[kCandidates],
+                                    .threads = given.options().threads,
+                                    .stop = given.stop()});
       }));
   return list;
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// The best for a run of states on some number of machines, and how it ends.
-struct Choice {
+struct BestRun {
   double time = kNever;
   std::uint32_t machines = 0;  // of the last stage
   std::uint32_t rest = 0;      // of all stages before it
@@ -91,7 +91,7 @@ class LevelSearch {
   void trace(std::size_t first, std::size_t last, std::vector<PipelineStage>& stages) const {
     std::vector<PipelineStage> backwards;
     for (std::size_t machines = machines_; machines > 0;) {
-      const Choice& choice = at(first, last, machines);
+      const BestRun& choice = at(first, last, machines);
       backwards.push_back({choice.begin, last + 1, sums_.compute(choice.begin, last), choice.machines});
       machines = choice.rest;
       last = choice.begin - std::size_t{1};
@@ -100,7 +100,7 @@ class LevelSearch {
   }
 
  private:
-  const Choice& at(std::size_t first, std::size_t last, std::size_t machines) const {
+  const BestRun& at(std::size_t first, std::size_t last, std::size_t machines) const {
     return table_[(first * states_.size() + last) * machines_ + machines - 1];
   }
 
@@ -131,7 +131,7 @@ class LevelSearch {
   }
 
   void fill(std::size_t first, std::size_t last, std::size_t machines) {
-    Choice best;
+    BestRun best;
     if ((machines == 1 || !options_.straight) && fits(first, last, machines, machines))
       best = {replicated(stage_time(first, last), first, last, machines, static_cast<double>(within_)),
               static_cast<std::uint32_t>(machines), 0, static_cast<std::uint32_t>(first)};
@@ -162,7 +162,7 @@ class LevelSearch {
   double bandwidth_;
   std::size_t within_;
   const LevelSearch* inner_;
-  std::vector<Choice> table_;
+  std::vector<BestRun> table_;
 };
 
 double data_parallel_time(double compute, double parameters, const std::vector<PipelineLevel>& levels) {

@@ -1,0 +1,166 @@
+#include "trainyard/place/parallel/plan_costs.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+
+namespace trainyard {
+namespace {
+
+/// The graph with 1/parts of the batch.
+Graph share_of_batch(const Graph& graph, std::size_t parts) {
+  const ParameterUse use{graph};
+  GraphBuilder builder{graph.name()};
+  for (const OpId op : graph.ops()) {
+    OpSpec spec = spec_of(graph, op);
+    if (graph.phase(op) != Phase::update) take_share(spec, graph, op, use, 0, parts);
+    builder.add(spec);
+  }
+  return std::move(builder).build();
+}
+
+}  // namespace
+
+ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices,
+                             std::size_t batch)
+    : problem_(problem), layers_(layers), devices_(std::move(devices)), batch_(batch), block_(layers.size()) {
+  std::map<std::string_view, std::size_t> numbers;
+  for (const LayerId layer : layers.ops.ids()) {
+    // Layers without a name of their own are blocks of their own.
+    const std::string_view block = block_of(layers.names[layer.index()]);
+    block_[layer] = block.empty() ? count_++ : numbers.try_emplace(block, count_).first->second;
+    count_ = std::max(count_, block_[layer] + 1);
+  }
+  // What comes again after another block is of that one: a chain has no way back.
+  for (LayerId layer : layers.ops.ids())
+    if (layer.index() > 0) block_[layer] = std::max(block_[layer], block_[LayerId{layer.index() - 1}]);
+  std::vector<std::size_t> used;
+  for (const LayerId layer : layers.ops.ids()) {
+    if (used.empty() || used.back() != block_[layer]) used.push_back(block_[layer]);
+    block_[layer] = used.size() - 1;
+  }
+  count_ = used.size();
+  Nanoseconds updates{0};
+  Bytes parameters{0};
+  for (const OpId op : problem.ops()) {
+    parameters += problem.graph().parameter_bytes(op);
+    if (problem.graph().phase(op) == Phase::update && problem.can_run(op, devices_.front()))
+      updates += problem.duration(op, devices_.front());
+  }
+  if (parameters.count > 0)
+    update_per_byte_ = static_cast<double>(updates.count) / static_cast<double>(parameters.count);
+}
+
+IdMap<LayerId, std::size_t> ChainOfBlocks::stages(const std::vector<std::size_t>& cuts) const {
+  IdMap<LayerId, std::size_t> stages(layers_.size());
+  for (const LayerId layer : layers_.ops.ids())
+    stages[layer] = static_cast<std::size_t>(std::ranges::upper_bound(cuts, block_[layer]) - cuts.begin());
+  return stages;
+}
+
+std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples) const {
+  const Problem share = problem_.with_graph(share_of_batch(problem_.graph(), batch_ / samples));
+  const Graph& graph = share.graph();
+  const DeviceId device = devices_.front();
+  const ParameterUse use{graph};
+  const MemoryLedger memory{share};
+  std::vector<LayerCost> blocks(count_);
+  const auto block_of_op = [&](OpId op) { return block_[layers_.of[op]]; };
+  for (const OpId op : graph.ops()) {
+    LayerCost& block = blocks[block_of_op(op)];
+    block.weights += graph.parameter_bytes(op);
+    block.state += graph.state_bytes(op);
+    const Nanoseconds time = share.can_run(op, device) ? share.duration(op, device) : share.shortest(op);
+    if (graph.phase(op) == Phase::forward) {
+      block.forward += time;
+    } else if (graph.phase(op) == Phase::backward) {
+      const auto made = graph.outputs(op);
+      const bool weights =
+          !made.empty() && std::all_of(made.begin(), made.end(), [&](TensorId t) { return bool{use.is_gradient[t]}; });
+      (weights ? block.weight_gradient : block.input_gradient) += time;
+    }
+    if (graph.phase(op) != Phase::forward) continue;
+    for (const TensorId tensor : graph.outputs(op)) {
+      std::size_t last = block_of_op(op);
+      for (const OpId reader : graph.consumers(tensor))
+        if (graph.phase(reader) == Phase::forward) last = std::max(last, block_of_op(reader));
+      if (last == block_of_op(op)) continue;
+      block.output += graph.bytes(tensor);
+      for (std::size_t b = block_of_op(op) + 1; b <= last; ++b) {
+        blocks[b].input += graph.bytes(tensor);
+        if (b < last) blocks[b].output += graph.bytes(tensor);  // handed on
+      }
+    }
+  }
+  for (const GroupId group : share.groups()) {
+    Bytes resident{0};
+    for (const OpId op : share.group_ops(group)) resident += share.resident_bytes(op);
+    blocks[block_of_op(share.group_ops(group).front())].saved += memory.need(group).held - resident;
+  }
+  return blocks;
+}
+
+const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples) {
+  std::vector<LayerCost>& known = by_samples_[samples];
+  if (known.empty()) known = costs_of(samples);
+  return known;
+}
+
+PlanCosts ChainOfBlocks::costs() {
+  PlanCosts costs{.layers = count_, .batch = batch_, .devices = devices_.size()};
+  for (const DeviceId device : devices_)
+    if (const auto memory = problem_.cluster().device(device).memory)
+      costs.memory = std::min(costs.memory.value_or(*memory), *memory);
+  costs.layer = [this](std::size_t layer, std::size_t samples, std::size_t) { return blocks(samples)[layer]; };
+  const auto slowest = [this](const ParallelPlan& plan, std::size_t from, std::size_t to) {
+    const Cluster& cluster = problem_.cluster();
+    std::pair<BytesPerSecond, Nanoseconds> worst{BytesPerSecond{0}, Nanoseconds{0}};
+    for (std::size_t r = 0; r < plan.data; ++r) {
+      // Between stages the replica's own devices, among replicas the next in the ring.
+      const std::size_t a = from * plan.data + r, b = to * plan.data + (from == to ? (r + 1) % plan.data : r);
+      if (a == b) continue;
+      const auto& route = cluster.route(devices_[a], devices_[b]);
+      if (r == 0 || route.bandwidth < worst.first) worst.first = route.bandwidth;
+      worst.second = std::max(worst.second, problem_.transfer_latency(devices_[a], devices_[b]));
+    }
+    return worst;
+  };
+  using Key = std::tuple<std::size_t, std::size_t, std::size_t>;
+  auto known = std::make_shared<std::map<Key, std::pair<BytesPerSecond, Nanoseconds>>>();
+  for (std::size_t d = 1; d <= devices_.size(); ++d) {
+    if (batch_ % d != 0) continue;
+    const std::size_t row = devices_.size() / d;
+    for (std::size_t i = 0; i < row; ++i) {
+      for (const std::size_t to : {i, i + 1, i - 1, std::size_t{0}})
+        if (to < row) known->try_emplace({d, i, to}, slowest({.data = d}, i, to));
+      known->try_emplace({d, 0, i}, slowest({.data = d}, 0, i));  // rounds of an interleaved pipeline
+    }
+  }
+  const auto link = [known](const ParallelPlan& plan, std::size_t from, std::size_t to) {
+    return known->at({plan.data, from, to});
+  };
+  costs.transfer = [link](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
+    const auto [bandwidth, latency] = link(plan, from, to);
+    return latency + time_for(bytes, bandwidth);
+  };
+  costs.all_reduce = [link](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const auto [bandwidth, latency] = link(plan, device, device);
+    const auto d = static_cast<std::int64_t>(plan.data);
+    return 2 * (d - 1) * (latency + time_for(Bytes{weights.count / d}, bandwidth));
+  };
+  costs.update = [per_byte = update_per_byte_](Bytes weights, std::size_t shards) {
+    return Nanoseconds{
+        static_cast<std::int64_t>(per_byte * static_cast<double>(weights.count) / static_cast<double>(shards))};
+  };
+  return costs;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/place/kit/layers.hpp"
+#include "trainyard/plan/parallel_plan.hpp"
+#include "trainyard/problem/problem.hpp"
+
+namespace trainyard {
+
+/// A training step as a chain of layers that plans divide (PlanCosts), as placers see it: a link of the chain is a
+/// block of layers (block_of), in the order of their first forward ops; costs are those of the problem's ops for a
+/// share of the batch, on the first of the devices, which are taken for equal.
+///
+///     a layer's times      the sum of its ops' durations: forward, backward, and those of the latter that make
+///                          gradients of weights alone; no op is divided among ranks (tensor 1)
+///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
+///                          parameters and state
+///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
+///     gradients' sum       a ring over the replicas of a stage: 2 (d - 1) (latency + weights / (d bandwidth)) on its
+///                          slowest link; ZeRO 1 sends as much
+///     update               the blocks' update ops, divided among shards
+///
+/// An estimate, by which plans are chosen before they are simulated: it knows no contention for links and no overlap.
+class ChainOfBlocks {
+ public:
+  /// `batch` samples; the graph does not say. Keeps a reference to the problem and the layers.
+  ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices, std::size_t batch);
+
+  /// The object must outlive it.
+  PlanCosts costs();
+  /// The stage of each layer, where stages begin at these blocks.
+  IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
+
+ private:
+  const std::vector<LayerCost>& blocks(std::size_t samples);
+  std::vector<LayerCost> costs_of(std::size_t samples) const;
+
+  const Problem& problem_;
+  const Layers& layers_;
+  const std::vector<DeviceId> devices_;
+  const std::size_t batch_;
+  IdMap<LayerId, std::size_t> block_;
+  std::size_t count_ = 0;
+  std::map<std::size_t, std::vector<LayerCost>> by_samples_;
+  double update_per_byte_ = 0;  // of parameters, nanoseconds
+};
+
+}  // namespace trainyard

@@ -1,0 +1,198 @@
+#include "trainyard/place/parallel/plan_schedule.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/parallel/pipeline_order.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/data_parallel.hpp"
+#include "trainyard/rewrite/microbatches.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/recompute.hpp"
+
+namespace trainyard {
+namespace {
+
+/// Each bucket's ring is 2 d (d + 1) ops.
+constexpr std::int64_t kBucketsOfStage = 32;
+
+/// The rewritten graph, with where each op comes from.
+struct PlannedGraph {
+  std::vector<Rewrite> rewrites;
+  IdMap<OpId, OpId> original;           // in the graph as it was given
+  IdMap<OpId, std::size_t> replica;     // from 0
+  IdMap<OpId, std::size_t> microbatch;  // from 0
+};
+
+class Planning {
+ public:
+  Planning(const Problem& problem, const Layers& layers, const StagePlan& plan, const std::vector<DeviceId>& devices,
+           const std::function<bool()>& stop)
+      : problem_(problem),
+        graph_(problem.graph()),
+        layers_(layers),
+        plan_(plan),
+        devices_(devices),
+        row_(devices.size() / plan.replicas),
+        checkpoint_{stop} {}
+
+  PlannedSchedule run() {
+    const PlannedGraph planned = rewritten();
+    checkpoint_();
+    const Problem whole = apply_rewrites(problem_, planned.rewrites);
+    checkpoint_();
+    const PipelineWork work = tasks(whole, planned);
+    const auto able = group_devices(whole);
+    Placement placement(whole.op_count());
+    for (const GroupId group : whole.groups()) {
+      const auto ops = whole.group_ops(group);
+      DeviceId device = work.home[ops.front()];
+      if (!std::ranges::binary_search(able[group], device)) device = fastest_device(whole, group, able[group]);
+      for (const OpId op : ops) placement[op] = device;
+    }
+    Schedule schedule;
+    if (row_ == 1 && plan_.replicas > 1) {
+      schedule.policy = Policy::priority;
+      for (const OpId op : whole.ops())
+        schedule.priority.push_back(static_cast<double>(work.tasks - work.task[op] % work.tasks));
+      schedule.placement = std::move(placement);
+    } else {
+      schedule = in_task_order(whole, placement, work);
+    }
+    schedule.rewrites = planned.rewrites;
+    checkpoint_();
+    const Outcome outcome = Evaluator{whole}.outcome(schedule);
+    return {std::move(schedule), outcome};
+  }
+
+ private:
+  std::size_t device_of(std::size_t stage) const {
+    return is_folded(plan_.schedule) && stage >= row_ ? 2 * row_ - 1 - stage : stage % row_;
+  }
+  /// Chunk 1 of a folded pipeline is the second half, else chunks are rounds.
+  std::size_t chunk_of(std::size_t stage) const { return stage / row_; }
+
+  Replicate replicate() const {
+    std::vector<std::string> begins(row_ * plan_.chunks);
+    for (const LayerId layer : layers_.ops.ids())
+      for (const OpId op : layers_.ops[layer])
+        if (std::string& begin = begins[plan_.stages[layer]]; begin.empty() && graph_.phase(op) == Phase::forward)
+          begin = graph_.name(op);
+    std::erase(begins, std::string{});
+    if (!begins.empty()) begins.erase(begins.begin());
+    Bytes parameters{0};
+    for (const OpId op : graph_.ops()) parameters += graph_.parameter_bytes(op);
+    const auto stages = static_cast<std::int64_t>(row_ * plan_.chunks);
+    return {.replicas = plan_.replicas,
+            .collective = Collective::ring,
+            .zero = plan_.zero,
+            .bucket = std::max(Replicate::kBucket, Bytes{parameters.count / (stages * kBucketsOfStage)}),
+            .stages = std::move(begins)};
+  }
+
+  PlannedGraph rewritten() {
+    PlannedGraph planned;
+    DataParallelGraph copies{.graph = graph_};
+    if (plan_.replicas > 1) {
+      planned.rewrites.emplace_back(replicate());
+      check_size(graph_, planned.rewrites.back());
+      copies = data_parallel(graph_, std::get<Replicate>(planned.rewrites.back()));
+      checkpoint_();
+    }
+    const auto first = [&](OpId op) { return plan_.replicas > 1 ? copies.original[op] : op; };
+    const auto replica = [&](OpId op) { return plan_.replicas > 1 ? copies.replica[op] : 0; };
+
+    std::map<std::tuple<std::size_t, std::size_t, std::string>, std::size_t> number;
+    std::vector<std::vector<OpId>> again;  // by segment, the ops that run again
+    for (const OpId op : copies.graph.ops()) {
+      if (plan_.recompute.empty() || copies.graph.phase(op) != Phase::forward || copies.graph.type(op) == "Input")
+        continue;  // data is kept
+      const LayerId layer = layers_.of[first(op)];
+      const StageRecompute what = plan_.recompute[plan_.stages[layer]];
+      if (what == StageRecompute::no) continue;
+      std::string block{what == StageRecompute::blocks ? block_of(layers_.names[layer.index()]) : std::string_view{}};
+      const auto at =
+          number.try_emplace({replica(op), plan_.stages[layer], std::move(block)}, again.size()).first->second;
+      if (at == again.size()) again.emplace_back();
+      again[at].push_back(op);
+    }
+    for (const auto& segment : again) {
+      Recompute named;
+      for (const OpId op : segment) named.ops.emplace_back(copies.graph.name(op));
+      planned.rewrites.emplace_back(std::move(named));
+    }
+    const RecomputingGraph recomputing = recompute(copies.graph, again);
+    checkpoint_();
+    if (plan_.microbatches > 1) {
+      planned.rewrites.emplace_back(Microbatch{plan_.microbatches});
+      check_size(recomputing.graph, planned.rewrites.back());
+    }
+    const MicrobatchGraph batched = split_batch(recomputing.graph, plan_.microbatches);
+    for (const OpId op : batched.graph.ops()) {
+      const OpId copy = recomputing.original[batched.original[op]];
+      planned.original.push_back(first(copy));
+      planned.replica.push_back(replica(copy));
+      planned.microbatch.push_back(batched.microbatch[op]);
+    }
+    return planned;
+  }
+
+  PipelineWork tasks(const Problem& whole, const PlannedGraph& planned) const {
+    PipelineWork work{.home = IdMap<OpId, DeviceId>(whole.op_count()),
+                      .task = IdMap<OpId, std::size_t>(whole.op_count()),
+                      .tasks = 3 * plan_.microbatches * plan_.chunks};
+    std::vector<std::map<std::tuple<Pass, std::size_t, std::size_t>, std::size_t>> turn(row_);
+    for (std::size_t i = 0; i < row_; ++i) {
+      const auto list = pipeline_tasks(plan_.schedule, i, row_, plan_.microbatches, plan_.chunks);
+      for (std::size_t k = 0; k < list.size(); ++k) {
+        const auto [pass, chunk, microbatch] = list[k];
+        turn[i][{pass, chunk, microbatch}] = k;
+        if (pass != Pass::backward) continue;
+        turn[i][{Pass::input_gradient, chunk, microbatch}] = k;
+        turn[i][{Pass::weight_gradient, chunk, microbatch}] = k;
+      }
+    }
+    for (const OpId op : whole.ops()) {
+      const std::size_t stage = plan_.stages[layers_.of[planned.original[op]]], row = device_of(stage);
+      work.home[op] = devices_[row * plan_.replicas + planned.replica[op]];
+      work.task[op] = whole.graph().phase(op) == Phase::update
+                          ? work.tasks
+                          : turn[row].at({pass_of(whole.graph(), op, planned.original[op]), chunk_of(stage),
+                                          planned.microbatch[op]});
+    }
+    return work;
+  }
+
+  /// Backward ops that make gradients of parameters and nothing else, and what adds these, are of the weights' pass.
+  Pass pass_of(const Graph& whole, OpId op, OpId original) const {
+    if (whole.phase(op) == Phase::forward) return Pass::forward;
+    const auto made = graph_.outputs(original);
+    const bool weights =
+        graph_.phase(original) == Phase::backward && !made.empty() &&
+        std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return is_parameter_gradient(graph_, tensor); });
+    return weights ? Pass::weight_gradient : Pass::input_gradient;
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  const Layers& layers_;
+  const StagePlan& plan_;
+  const std::vector<DeviceId>& devices_;
+  const std::size_t row_;  // devices in a row
+  Checkpoint checkpoint_;
+};
+
+}  // namespace
+
+PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,
+                            const std::vector<DeviceId>& devices, const std::function<bool()>& stop) {
+  return Planning{problem, layers, plan, devices, stop}.run();
+}
+
+}  // namespace trainyard

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/place/judge/outcome.hpp"
+#include "trainyard/place/kit/layers.hpp"
+#include "trainyard/plan/pipeline_schedule.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// What a stage computes again for its backward pass: nothing, each block of layers (block_of) from what comes into it,
+/// or the whole stage from what comes into that.
+enum class StageRecompute : std::uint8_t { no, blocks, stages };
+
+/// A pipeline of stages, in one replica or more, of the layers of one graph.
+struct StagePlan {
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  std::size_t chunks = 1;                      // stages a device: chunks_of(schedule)
+  std::size_t microbatches = 1;                // of a replica
+  std::size_t replicas = 1;                    // each with its share of the batch
+  std::size_t zero = 0;                        // ZeRO stage among them, 0 to 2
+  IdMap<LayerId, std::size_t> stages = {};     // of each layer, numbered along the pipeline
+  std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
+};
+
+/// The plan as a schedule of the problem, and its simulated outcome. With p devices in a row and d replicas, device i
+/// of replica r is devices[i d + r]: replicas of a stage are neighbours, since they send the most.
+///
+/// Rewrites are one Replicate (by a ring, in buckets of one stage each, 32 to a stage at most), Recompute for each
+/// block or stage, and Microbatch. A backward op is where its layer is, a colocation group where its first op is. The
+/// devices run their tasks (pipeline_tasks) strictly in turn, and updates and the sums of gradients last; a pipeline of
+/// one stage runs them by priority instead, so that gradients are added while the last backward pass runs.
+///
+/// Throws InputError ("microbatches") as check_microbatches(), "too-large" as apply_rewrites(); OutOfTime.
+struct PlannedSchedule {
+  Schedule schedule;
+  Outcome outcome;
+};
+PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,
+                            const std::vector<DeviceId>& devices, const std::function<bool()>& stop = {});
+
+}  // namespace trainyard

@@ -1,0 +1,246 @@
+#include "trainyard/plan/parallel_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "trainyard/core/error.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr Nanoseconds kNotYet{-1};
+
+[[noreturn]] void refuse(std::string message, std::string help) {
+  throw InputError({.code = "plan", .message = std::move(message), .help = std::move(help)});
+}
+
+/// The number nearest to `wanted` that divides `whole`.
+std::size_t nearest_divisor(std::size_t whole, std::size_t wanted) {
+  std::size_t best = 1;
+  const auto off = [&](std::size_t n) { return n > wanted ? n - wanted : wanted - n; };
+  for (std::size_t n = 1; n <= whole / n; ++n)
+    if (whole % n == 0)
+      for (const std::size_t each : {n, whole / n})
+        if (off(each) < off(best) || (off(each) == off(best) && each < best)) best = each;
+  return best;
+}
+
+class PlanRunner {
+ public:
+  PlanRunner(const PlanCosts& costs, const ParallelPlan& plan)
+      : costs_(costs),
+        plan_(plan),
+        p_(plan.devices_in_row()),
+        microbatches_(costs.batch / (plan.data * plan.microbatch)),
+        stages_(plan.stages()) {
+    for (std::size_t s = 0, layer = 0; s < stages_.size(); ++s) {
+      const std::size_t end = s < plan.cuts.size() ? plan.cuts[s] : costs.layers;
+      for (const std::size_t first = layer; layer < end; ++layer) {
+        const LayerCost cost = costs.layer(layer, plan.microbatch, plan.tensor);
+        if (layer == first) stages_[s].input = cost.input;
+        stages_[s].add(cost, !plan.recompute.empty() && plan.recompute[s]);
+      }
+    }
+  }
+
+  PlanRun run() {
+    run_tasks();
+    run_.peaks.resize(p_);
+    run_.held.resize(p_);
+    for (std::size_t i = 0; i < p_; ++i) {
+      const Bytes weights = finish(i);
+      count_memory(i, weights);
+    }
+    return std::move(run_);
+  }
+
+ private:
+  struct Stage {
+    Nanoseconds forward, input_gradient, weight_gradient;
+    Bytes input, output, held, working, weights, state;
+
+    void add(const LayerCost& cost, bool recompute) {
+      forward += cost.forward;
+      input_gradient += cost.input_gradient;
+      weight_gradient += cost.weight_gradient;
+      output = cost.output;
+      weights += cost.weights;
+      state += cost.state;
+      held += recompute ? cost.input : cost.saved;
+      if (!recompute) return;
+      input_gradient += cost.forward;
+      working = std::max(working, cost.saved);
+    }
+  };
+
+  std::size_t stage(std::size_t device, std::size_t chunk) const { return stage_of(plan_.schedule, device, chunk, p_); }
+  std::size_t device(std::size_t stage) const {
+    return is_folded(plan_.schedule) && stage >= p_ ? 2 * p_ - 1 - stage : stage % p_;
+  }
+
+  /// When what stage `from` makes for the microbatch is there: it ended at `end` on its device, and `to` is next.
+  Nanoseconds arrival(std::size_t from, std::size_t to, Nanoseconds end, Bytes bytes) {
+    const std::size_t a = device(from), b = device(to);
+    if (a == b) return end;
+    Nanoseconds& link = links_[a * p_ + b];
+    return link = std::max(link, end) + costs_.transfer(plan_, a, b, bytes);
+  }
+
+  void run_tasks() {
+    const std::size_t m = microbatches_, last = stages_.size() - 1;
+    std::vector<Nanoseconds> input(stages_.size() * m, kNotYet), gradient = input, forward = input, backward = input;
+    std::fill_n(input.begin(), m, Nanoseconds{0});
+    tasks_.resize(p_);
+    now_.assign(p_, Nanoseconds{0});
+    links_.assign(p_ * p_, Nanoseconds{0});
+    run_.starts.resize(p_);
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < p_; ++i) {
+      tasks_[i] = pipeline_tasks(plan_.schedule, i, p_, m, plan_.chunks);
+      left += tasks_[i].size();
+    }
+    while (left > 0) {
+      const std::size_t before = left;
+      for (std::size_t i = 0; i < p_; ++i)
+        while (run_.starts[i].size() < tasks_[i].size()) {
+          const PipelineTask& task = tasks_[i][run_.starts[i].size()];
+          const std::size_t s = stage(i, task.chunk), at = s * m + task.microbatch;
+          const Stage& own = stages_[s];
+          Nanoseconds ready = kNotYet;
+          if (task.pass == Pass::forward)
+            ready = input[at];
+          else if (task.pass == Pass::weight_gradient)
+            ready = backward[at];
+          else if (forward[at] != kNotYet && (s == last || gradient[at] != kNotYet))
+            ready = std::max(forward[at], gradient[at]);
+          if (ready == kNotYet) break;
+          const Nanoseconds start = std::max(now_[i], ready);
+          run_.starts[i].push_back(start);
+          --left;
+          if (task.pass == Pass::forward) {
+            now_[i] = forward[at] = start + own.forward;
+            if (s < last) input[at + m] = arrival(s, s + 1, now_[i], own.output);
+          } else if (task.pass == Pass::weight_gradient) {
+            now_[i] = start + own.weight_gradient;
+          } else {
+            const bool both = task.pass == Pass::backward;
+            now_[i] = backward[at] = start + own.input_gradient + (both ? own.weight_gradient : Nanoseconds{0});
+            if (s > 0) gradient[at - m] = arrival(s, s - 1, now_[i], own.input);
+          }
+        }
+      if (left == before)
+        refuse(fmt::format("the tasks of {} over {} devices with {} microbatches wait for each other",
+                           name_of(plan_.schedule), p_, m),
+               "take schedule 1f1b");
+    }
+  }
+
+  /// Gradients of the replicas, and the update. Returns the device's weights.
+  Bytes finish(std::size_t device) {
+    Bytes weights{0};
+    for (std::size_t c = 0; c < plan_.chunks; ++c) weights += stages_[stage(device, c)].weights;
+    Nanoseconds end = now_[device];
+    if (plan_.data > 1) end += costs_.all_reduce(plan_, device, weights);
+    end += costs_.update(weights, plan_.zero > 0 ? plan_.data : 1);
+    run_.step = std::max(run_.step, end);
+    return weights;
+  }
+
+  void count_memory(std::size_t device, Bytes weights) {
+    Bytes state{0}, working{0}, now{0}, most{0};
+    for (std::size_t c = 0; c < plan_.chunks; ++c) {
+      const Stage& each = stages_[stage(device, c)];
+      state += each.state;
+      working = std::max(working, each.working);
+    }
+    std::size_t held = 0;
+    for (const PipelineTask& task : tasks_[device]) {
+      if (task.pass == Pass::input_gradient) continue;
+      const Bytes bytes = stages_[stage(device, task.chunk)].held;
+      if (task.pass == Pass::forward) {
+        now += bytes;
+        most = std::max(most, now);
+        run_.held[device] = std::max(run_.held[device], ++held);
+      } else {
+        now -= bytes;
+        --held;
+      }
+    }
+    const auto shards = static_cast<std::int64_t>(plan_.zero > 0 ? plan_.data : 1);
+    run_.peaks[device] = 2 * weights + Bytes{(2 * state.count + shards) / (2 * shards)} + most + working;
+  }
+
+  const PlanCosts& costs_;
+  const ParallelPlan& plan_;
+  const std::size_t p_, microbatches_;
+  std::vector<Stage> stages_;
+  std::vector<std::vector<PipelineTask>> tasks_;
+  std::vector<Nanoseconds> now_, links_;
+  PlanRun run_;
+};
+
+}  // namespace
+
+std::string describe(const ParallelPlan& plan) {
+  std::vector<std::string> parts;
+  if (plan.data > 1) parts.push_back(fmt::format("data {}", plan.data));
+  if (plan.tensor > 1) parts.push_back(fmt::format("tensor {}", plan.tensor));
+  if (plan.stages() > 1) parts.push_back(fmt::format("{} stages ({})", plan.stages(), name_of(plan.schedule)));
+  parts.push_back(fmt::format("microbatches of {}", plan.microbatch));
+  if (plan.zero > 0) parts.push_back(fmt::format("ZeRO {}", plan.zero));
+  const auto again = std::ranges::count(plan.recompute, true);
+  if (again > 0) parts.push_back(fmt::format("recomputing {} of {} stages", again, plan.stages()));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Bytes PlanRun::excess(std::optional<Bytes> memory) const {
+  Bytes all{0};
+  for (const Bytes peak : peaks)
+    if (memory && peak > *memory) all += peak - *memory;
+  return all;
+}
+
+void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
+  if (plan.data == 0 || plan.tensor == 0 || plan.microbatch == 0 || plan.chunks == 0)
+    refuse("degrees of a plan, its microbatches and chunks are at least 1", "give 1 for what is not divided");
+  if (plan.stages() > costs.layers)
+    refuse(fmt::format("{} stages are more than {} layers", plan.stages(), costs.layers),
+           fmt::format("give {} stages at most", costs.layers));
+  for (std::size_t i = 0; i < plan.cuts.size(); ++i)
+    if (plan.cuts[i] >= costs.layers || plan.cuts[i] <= (i > 0 ? plan.cuts[i - 1] : 0))
+      refuse(fmt::format("stage {} would begin at layer {}", i + 1, plan.cuts[i]),
+             fmt::format("cuts ascend between 1 and {}", costs.layers - 1));
+  if (plan.chunks != chunks_of(plan.schedule, plan.chunks))
+    refuse(fmt::format("{} takes {} stages a device, not {}", name_of(plan.schedule),
+                       chunks_of(plan.schedule, plan.chunks), plan.chunks),
+           "interleaved takes 2 or more, folded schedules 2, the others 1");
+  if (plan.stages() % plan.chunks != 0)
+    refuse(fmt::format("{} stages do not make {} a device", plan.stages(), plan.chunks),
+           fmt::format("give {} stages", std::max<std::size_t>(1, plan.stages() / plan.chunks) * plan.chunks));
+  if (!plan.recompute.empty() && plan.recompute.size() != plan.stages())
+    refuse(fmt::format("recomputation is told of {} stages, and there are {}", plan.recompute.size(), plan.stages()),
+           "tell it of each stage, or of none");
+  if (plan.devices() > costs.devices)
+    refuse(fmt::format("data {} x tensor {} x {} devices in a row are {}, and there are {}", plan.data, plan.tensor,
+                       plan.devices_in_row(), plan.devices(), costs.devices),
+           fmt::format("data {} would fit", std::max<std::size_t>(1, costs.devices / (plan.devices() / plan.data))));
+  if (costs.batch % plan.data != 0)
+    refuse(fmt::format("{} samples are not divisible among {} replicas", costs.batch, plan.data),
+           fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));
+  if (costs.batch / plan.data % plan.microbatch != 0)
+    refuse(fmt::format("{} samples of a replica are not microbatches of {}", costs.batch / plan.data, plan.microbatch),
+           fmt::format("microbatches of {} would do", nearest_divisor(costs.batch / plan.data, plan.microbatch)));
+  if (std::ranges::find(costs.tensor_degrees, plan.tensor) == costs.tensor_degrees.end())
+    refuse(fmt::format("layers are not divisible among {} ranks", plan.tensor),
+           fmt::format("tensor {} can be", fmt::join(costs.tensor_degrees, ", ")));
+  check_microbatches(plan.schedule, plan.devices_in_row(), costs.batch / plan.data / plan.microbatch);
+}
+
+PlanRun run_plan(const PlanCosts& costs, const ParallelPlan& plan) {
+  check_plan(costs, plan);
+  return PlanRunner{costs, plan}.run();
+}
+
+}  // namespace trainyard

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/plan/pipeline_schedule.hpp"
+
+namespace trainyard {
+
+/// How a chain of layers is trained on many devices. With d replicas of t ranks of p stages in a row, d t p devices
+/// take part: each replica computes its share of the batch in microbatches, each rank of a stage its part of every
+/// layer.
+struct ParallelPlan {
+  std::size_t data = 1, tensor = 1;    // d, t
+  std::vector<std::size_t> cuts = {};  // layers at which a new stage begins, ascending
+  std::size_t chunks = 1;              // stages a device: chunks_of(schedule)
+  std::size_t microbatch = 1;          // samples
+  std::vector<bool> recompute = {};    // by stage: its forward pass is computed again before each backward one
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
+
+  std::size_t stages() const { return cuts.size() + 1; }
+  std::size_t devices_in_row() const { return stages() / chunks; }  // p
+  std::size_t devices() const { return data * tensor * devices_in_row(); }
+
+  friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
+};
+
+/// "data 4, tensor 2, 8 stages (1f1b), microbatches of 2, ZeRO 1, recomputing 3 of 8 stages".
+std::string describe(const ParallelPlan& plan);
+
+/// What one of t ranks spends on a layer for one microbatch, collectives among the ranks included, and the bytes that
+/// it holds of the layer: sent to and received from its neighbours, and kept for the backward pass, for the microbatch;
+/// weights (gradients take as much) and optimizer state for good.
+struct LayerCost {
+  Nanoseconds forward, input_gradient, weight_gradient;
+  Bytes input, output, saved;
+  Bytes weights, state;
+
+  friend bool operator==(const LayerCost&, const LayerCost&) = default;
+};
+
+/// What plans are made of and judged by: a chain of layers, equal devices, and costs, by functions of the caller's.
+struct PlanCosts {
+  std::size_t layers = 0;
+  std::size_t batch = 1;    // samples of a step
+  std::size_t devices = 1;  // at hand; a plan need not use all
+  std::optional<Bytes> memory = {};
+  std::vector<std::size_t> tensor_degrees = {1};
+  /// One layer for a microbatch of so many samples, on one of t ranks.
+  std::function<LayerCost(std::size_t layer, std::size_t samples, std::size_t tensor)> layer = {};
+  /// From one device of the pipeline to another, 0 to p - 1.
+  std::function<Nanoseconds(const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes)> transfer = {};
+  /// The sum of the gradients of d replicas, on device i of the pipeline; where they share state (ZeRO), with the
+  /// weights that they send each other after the update.
+  std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> all_reduce = {};
+  /// The optimizer on these weights, of which each replica does 1/shards.
+  std::function<Nanoseconds(Bytes weights, std::size_t shards)> update = {};
+};
+
+/// A plan's training step, by events:
+///
+///     a task of a device starts   when the one before it in pipeline_tasks() has ended and its input is there
+///     F of stage s                needs F of stage s - 1 on the microbatch
+///     B of stage s                needs B of stage s + 1, the last stage's its F; W needs B of its stage
+///     a task's time               the sum over the layers of its stage; B of a stage that recomputes has F's besides
+///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
+///     carries
+///                                 one at a time, first come first served
+///     after its last task         a device adds its gradients to those of the other replicas, then updates
+///
+/// Memory of a device: twice its weights, state (or its share), and what its microbatches hold, at most: from the start
+/// of F to the end of W what each layer saves, or where the stage recomputes what comes into each layer; and the
+/// largest layer's working set of those that recompute.
+struct PlanRun {
+  Nanoseconds step;                              // the latest end
+  std::vector<std::vector<Nanoseconds>> starts;  // by device: of its tasks, in their order
+  std::vector<Bytes> peaks;                      // by device of the pipeline
+  std::vector<std::size_t> held;                 // by device: microbatches of a chunk in flight, at most
+
+  Bytes excess(std::optional<Bytes> memory) const;  // beyond it, all devices of the pipeline together
+};
+
+/// Throws InputError ("plan", "microbatches") as check_plan does. O(tasks).
+PlanRun run_plan(const PlanCosts& costs, const ParallelPlan& plan);
+
+/// Throws InputError ("plan"), which names the degree that does not divide, stages without layers, more devices than
+/// there are, and the nearest plan that can be.
+void check_plan(const PlanCosts& costs, const ParallelPlan& plan);
+
+}  // namespace trainyard

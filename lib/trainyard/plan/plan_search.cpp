@@ -1,0 +1,381 @@
+#include "trainyard/plan/plan_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/parallel.hpp"
+
+namespace trainyard {
+namespace {
+
+/// So many choices of cuts and recomputation are all looked at.
+constexpr double kEnumerated = 4096;
+/// Of so many of the best plans, neighbours are looked at.
+constexpr std::size_t kImproved = 16;
+constexpr std::size_t kAtOnce = 64;  // plans that are run between two looks at the best
+
+/// Every layer's cost for a microbatch and a tensor degree, asked for once.
+class LayerTables {
+ public:
+  explicit LayerTables(const PlanCosts& costs) : costs_(costs) {}
+
+  const std::vector<LayerCost>& of(std::size_t samples, std::size_t tensor) {
+    auto [at, added] = tables_.try_emplace({samples, tensor});
+    if (added)
+      for (std::size_t layer = 0; layer < costs_.layers; ++layer)
+        at->second.push_back(costs_.layer(layer, samples, tensor));
+    return at->second;
+  }
+  const std::vector<LayerCost>& known(std::size_t samples, std::size_t tensor) const {
+    return tables_.at({samples, tensor});
+  }
+
+ private:
+  const PlanCosts& costs_;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<LayerCost>> tables_;
+};
+
+/// Degrees, microbatch, ZeRO stage and schedule; `plan` has equal cuts.
+struct Candidate {
+  ParallelPlan plan;
+  Nanoseconds bound;
+};
+
+std::vector<std::size_t> divisors(std::size_t whole) {
+  std::vector<std::size_t> list;
+  for (std::size_t n = 1; n <= whole / n; ++n) {
+    if (whole % n != 0) continue;
+    list.push_back(n);
+    if (n != whole / n) list.push_back(whole / n);
+  }
+  std::ranges::sort(list);
+  return list;
+}
+
+std::pair<Bytes, Nanoseconds> outcome(const PlanRun& run, std::optional<Bytes> memory) {
+  return {run.excess(memory), run.step};
+}
+
+class PlanSearch {
+ public:
+  PlanSearch(const PlanCosts& costs, const PlanSearchOptions& options)
+      : asked_(costs), options_(options), tables_(costs), costs_(costs) {
+    costs_.layer = [this](std::size_t layer, std::size_t samples, std::size_t tensor) {
+      return tables_.known(samples, tensor)[layer];
+    };
+  }
+
+  PlanSearchResult run() {
+    enumerate();
+    std::vector<RatedPlan> found;  // of each candidate the best
+    bool exact = true;
+    Nanoseconds bound{0};
+    std::size_t next = 0;
+    while (next < candidates_.size() && !(next > 0 && options_.stop && options_.stop())) {
+      const std::size_t end = std::min(next + kAtOnce, candidates_.size());
+      std::vector<std::optional<RatedPlan>> rated(end - next);
+      std::vector<std::uint64_t> evaluations(end - next, 0);
+      const auto limit = best_.empty() ? std::optional<Nanoseconds>{} : least_;
+      parallel_for(thread_count(options_.threads), end - next, [&](std::size_t i) {
+        const Candidate& candidate = candidates_[next + i];
+        if (!limit || candidate.bound < *limit) rated[i] = first_of(candidate, evaluations[i]);
+      });
+      for (std::size_t i = 0; i < rated.size(); ++i) {
+        result_.evaluations += evaluations[i];
+        if (!rated[i]) continue;
+        exact = exact && choices(candidates_[next + i].plan) <= kEnumerated;
+        keep(std::move(*rated[i]));
+      }
+      next = end;
+      if (least_ && next < candidates_.size() && candidates_[next].bound >= *least_) break;
+    }
+    bound = next < candidates_.size() ? candidates_[next].bound : kLongestTime;
+    improve();
+    // What was enumerated is known; of the rest the bounds are.
+    if (least_) bound = std::min(bound, *least_);
+    if (!exact)
+      for (std::size_t i = 0; i < next; ++i)
+        if (choices(candidates_[i].plan) > kEnumerated) {
+          bound = std::min(bound, candidates_[i].bound);
+          break;
+        }
+    std::ranges::stable_sort(best_, {}, [&](const RatedPlan& each) { return outcome(each.run, costs_.memory); });
+    if (best_.size() > options_.kept) best_.resize(std::max<std::size_t>(1, options_.kept));
+    result_.best = std::move(best_);
+    result_.bound = bound;
+    result_.exact = exact && least_ && (next == candidates_.size() || candidates_[next].bound >= *least_);
+    return std::move(result_);
+  }
+
+ private:
+  void enumerate() {
+    for (const std::size_t tensor : costs_.tensor_degrees)
+      for (const std::size_t data : divisors(costs_.batch)) {
+        const auto microbatches = divisors(costs_.batch / data);
+        for (std::size_t p = 1; p <= costs_.layers && p * data * tensor <= costs_.devices; ++p)
+          for (const std::size_t microbatch : microbatches) add(data, tensor, p, microbatch);
+      }
+    std::ranges::stable_sort(candidates_, {}, &Candidate::bound);
+  }
+
+  void add(std::size_t data, std::size_t tensor, std::size_t p, std::size_t microbatch) {
+    const std::size_t m = costs_.batch / data / microbatch;
+    for (const PipelineSchedule schedule : options_.schedules) {
+      if (p == 1 && schedule != PipelineSchedule::one_f_one_b) continue;
+      const bool interleaved = schedule == PipelineSchedule::interleaved;
+      if ((interleaved && m % p != 0) || (schedule == PipelineSchedule::dualpipe_v && m < 2 * p)) continue;
+      for (std::size_t v = chunks_of(schedule); v <= (interleaved ? options_.most_chunks : chunks_of(schedule)); ++v) {
+        if (p * v > costs_.layers) break;
+        for (std::size_t zero = 0; zero <= (data > 1 ? options_.most_zero : 0); ++zero) {
+          ParallelPlan plan{.data = data,
+                            .tensor = tensor,
+                            .chunks = v,
+                            .microbatch = microbatch,
+                            .schedule = schedule,
+                            .zero = zero};
+          for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s * costs_.layers / (p * v));
+          if (options_.allowed && !options_.allowed(plan)) continue;
+          tables_.of(microbatch, tensor);
+          const Nanoseconds bound = plan_bound(costs_, plan);
+          if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
+        }
+      }
+    }
+  }
+
+  /// Cuts into as many stages, times the choices of recomputation; in double, which does not overflow.
+  double choices(const ParallelPlan& plan) const {
+    double count = costs_.memory ? std::exp2(static_cast<double>(plan.stages())) : 1;
+    for (std::size_t i = 0; i < plan.cuts.size(); ++i)
+      count *= static_cast<double>(costs_.layers - 1 - i) / static_cast<double>(i + 1);
+    return count;
+  }
+
+  RatedPlan first_of(const Candidate& candidate, std::uint64_t& evaluations) const {
+    return choices(candidate.plan) <= kEnumerated ? best_of_all(candidate.plan, evaluations)
+                                                  : balanced(candidate.plan, evaluations);
+  }
+
+  RatedPlan rated(ParallelPlan plan, std::uint64_t& evaluations) const {
+    ++evaluations;
+    PlanRun run = run_plan(costs_, plan);
+    return {std::move(plan), std::move(run)};
+  }
+  bool better(const RatedPlan& one, const RatedPlan& other) const {
+    return outcome(one.run, costs_.memory) < outcome(other.run, costs_.memory);
+  }
+
+  RatedPlan best_of_all(ParallelPlan plan, std::uint64_t& evaluations) const {
+    const std::size_t stages = plan.stages();
+    for (std::size_t i = 0; i < plan.cuts.size(); ++i) plan.cuts[i] = i + 1;
+    std::optional<RatedPlan> best;
+    for (bool more = true; more;) {
+      for (std::size_t again = 0; again < (costs_.memory ? std::size_t{1} << stages : 1); ++again) {
+        plan.recompute.assign(stages, false);
+        for (std::size_t s = 0; s < stages; ++s) plan.recompute[s] = (again >> s & 1) != 0;
+        RatedPlan each = rated(plan, evaluations);
+        if (!best || better(each, *best)) best = std::move(each);
+      }
+      more = false;  // the next cuts in lexicographic order
+      for (std::size_t i = plan.cuts.size(); i-- > 0 && !more;)
+        if (plan.cuts[i] < costs_.layers - (plan.cuts.size() - i)) {
+          ++plan.cuts[i];
+          for (std::size_t j = i + 1; j < plan.cuts.size(); ++j) plan.cuts[j] = plan.cuts[j - 1] + 1;
+          more = true;
+        }
+    }
+    return std::move(*best);
+  }
+
+  /// How the slowest stage is fastest, each stage with recomputation where it does not fit without; where it does not
+  /// fit with either, bytes beyond the memory come before time.
+  RatedPlan balanced(ParallelPlan plan, std::uint64_t& evaluations) const {
+    const auto& layers = tables_.known(plan.microbatch, plan.tensor);
+    const std::size_t stages = plan.stages(), n = layers.size(), p = plan.devices_in_row();
+    plan.recompute.assign(stages, false);
+    const RatedPlan equal = rated(plan, evaluations);
+    const auto shards = static_cast<std::int64_t>(plan.zero > 0 ? plan.data : 1);
+    const auto v = static_cast<std::int64_t>(plan.chunks);
+    struct Cost {
+      Bytes excess;
+      Nanoseconds time;
+      bool recompute = false;
+      auto operator<=>(const Cost&) const = default;
+    };
+    const auto worse = [](const Cost& a, const Cost& b) {
+      return Cost{std::max(a.excess, b.excess), std::max(a.time, b.time)};
+    };
+    std::vector<std::vector<Cost>> best(stages + 1,
+                                        std::vector<Cost>(n + 1, {Bytes{kLongestTime.count}, kLongestTime}));
+    std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(n + 1, 0));
+    std::vector<std::vector<bool>> again(stages + 1, std::vector<bool>(n + 1, false));
+    best[0][0] = {};
+    for (std::size_t s = 0; s < stages; ++s) {
+      const std::size_t device = is_folded(plan.schedule) && s >= p ? 2 * p - 1 - s : s % p;
+      const auto held = static_cast<std::int64_t>((equal.run.held[device] + plan.chunks - 1) / plan.chunks);
+      for (std::size_t begin = s; begin + (stages - s) <= n; ++begin) {
+        if (best[s][begin].time == kLongestTime) continue;
+        Nanoseconds forward{0}, backward{0};
+        Bytes fixed{0}, state{0}, saved{0}, inputs{0}, working{0};
+        for (std::size_t end = begin + 1; end + (stages - s - 1) <= n; ++end) {
+          const LayerCost& layer = layers[end - 1];
+          forward += layer.forward;
+          backward += layer.input_gradient + layer.weight_gradient;
+          fixed += 2 * layer.weights;
+          state += layer.state;
+          saved += layer.saved;
+          inputs += layer.input;
+          working = std::max(working, layer.saved);
+          const Bytes resident = fixed + Bytes{state.count / shards};
+          const auto beyond = [&](Bytes bytes) {
+            return costs_.memory ? std::max(Bytes{0}, bytes - Bytes{costs_.memory->count / v}) : Bytes{0};
+          };
+          Cost cost{beyond(resident + held * saved), forward + backward, false};
+          const Cost recomputing{beyond(resident + held * inputs + working), 2 * forward + backward, true};
+          if (recomputing.excess < cost.excess) cost = recomputing;
+          const Cost whole = worse(best[s][begin], cost);
+          if (std::tie(whole.excess, whole.time) >= std::tie(best[s + 1][end].excess, best[s + 1][end].time)) continue;
+          best[s + 1][end] = whole;
+          from[s + 1][end] = begin;
+          again[s + 1][end] = cost.recompute;
+        }
+      }
+    }
+    for (std::size_t s = stages, end = n; s-- > 0;) {
+      plan.recompute[s] = again[s + 1][end];
+      end = from[s + 1][end];
+      if (s > 0) plan.cuts[s - 1] = end;
+    }
+    RatedPlan cut = rated(std::move(plan), evaluations);
+    return better(equal, cut) ? equal : cut;
+  }
+
+  void keep(RatedPlan plan) {
+    if (plan.run.excess(costs_.memory) == Bytes{0}) least_ = std::min(least_.value_or(plan.run.step), plan.run.step);
+    best_.push_back(std::move(plan));
+    const std::size_t most = std::max(options_.kept, kImproved);
+    if (best_.size() < 4 * most) return;
+    std::ranges::stable_sort(best_, {}, [&](const RatedPlan& each) { return outcome(each.run, costs_.memory); });
+    best_.resize(most);
+  }
+
+  /// Single moves, the first that is better, until none is.
+  void improve() {
+    std::ranges::stable_sort(best_, {}, [&](const RatedPlan& each) { return outcome(each.run, costs_.memory); });
+    const std::size_t count = std::min(best_.size(), kImproved);
+    std::vector<std::uint64_t> evaluations(count, 0);
+    parallel_for(thread_count(options_.threads), count, [&](std::size_t i) {
+      if (choices(best_[i].plan) > kEnumerated) climb(best_[i], evaluations[i]);
+    });
+    for (std::size_t i = 0; i < count; ++i) {
+      result_.evaluations += evaluations[i];
+      if (best_[i].run.excess(costs_.memory) == Bytes{0})
+        least_ = std::min(least_.value_or(best_[i].run.step), best_[i].run.step);
+    }
+  }
+  void climb(RatedPlan& best, std::uint64_t& evaluations) const {
+    for (bool better_found = true; better_found;) {
+      better_found = false;
+      const auto offer = [&](ParallelPlan plan) {
+        if (options_.stop && options_.stop()) return;
+        RatedPlan each = rated(std::move(plan), evaluations);
+        if (!better(each, best)) return;
+        best = std::move(each);
+        better_found = true;
+      };
+      for (std::size_t i = 0; i < best.plan.cuts.size(); ++i)
+        for (const int by : {-1, 1}) {
+          const std::size_t low = i > 0 ? best.plan.cuts[i - 1] : 0;
+          const std::size_t high = i + 1 < best.plan.cuts.size() ? best.plan.cuts[i + 1] : costs_.layers;
+          const std::size_t to = best.plan.cuts[i] + static_cast<std::size_t>(by);
+          if (to <= low || to >= high) continue;
+          ParallelPlan plan = best.plan;
+          plan.cuts[i] = to;
+          offer(std::move(plan));
+        }
+      for (std::size_t s = 0; costs_.memory && s < best.plan.stages(); ++s) {
+        ParallelPlan plan = best.plan;
+        plan.recompute[s] = !plan.recompute[s];
+        offer(std::move(plan));
+      }
+    }
+  }
+
+  const PlanCosts& asked_;
+  const PlanSearchOptions& options_;
+  LayerTables tables_;
+  PlanCosts costs_;  // as asked, with layers from the tables
+  std::vector<Candidate> candidates_;
+  std::vector<RatedPlan> best_;
+  std::optional<Nanoseconds> least_;  // of those that fit
+  PlanSearchResult result_;
+};
+
+}  // namespace
+
+Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
+  const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
+  const auto shards = static_cast<double>(like.zero > 0 ? like.data : 1);
+  double gradients = 0, whole = 0, resident = 0, state = 0, saved = 0;
+  Bytes weights{0};
+  struct Gain {
+    double time, bytes;
+  };
+  std::vector<Gain> gains;
+  for (std::size_t i = 0; i < costs.layers; ++i) {
+    const LayerCost layer = costs.layer(i, like.microbatch, like.tensor);
+    whole += static_cast<double>((layer.forward + layer.input_gradient).count);
+    gradients += static_cast<double>(layer.weight_gradient.count);
+    weights += layer.weights;
+    resident += 2 * static_cast<double>(layer.weights.count);
+    state += static_cast<double>(layer.state.count);
+    saved += static_cast<double>(layer.saved.count);
+    if (layer.saved > layer.input)
+      gains.push_back(
+          {static_cast<double>(layer.forward.count), static_cast<double>((layer.saved - layer.input).count)});
+  }
+  if (costs.memory) {
+    // Each device rounds its share of the state.
+    double beyond =
+        resident + state / shards + saved - static_cast<double>(p) * (static_cast<double>(costs.memory->count) + 1);
+    std::ranges::sort(gains, {}, [](const Gain& gain) { return gain.time / gain.bytes; });
+    for (const Gain& gain : gains) {
+      if (beyond <= 0) break;
+      whole += gain.time * std::min(1.0, beyond / gain.bytes);
+      beyond -= gain.bytes;
+    }
+    if (beyond > 0) return kLongestTime;
+  }
+  Nanoseconds end{0};
+  if (like.data > 1) {
+    end = costs.all_reduce(like, 0, weights);
+    for (std::size_t i = 1; i < p; ++i) end = std::min(end, costs.all_reduce(like, i, weights));
+  }
+  end += costs.update(weights, like.zero > 0 ? like.data : 1);
+  const auto parts = static_cast<double>(m), row = static_cast<double>(p);
+  const double mean = (parts * (whole + gradients) + static_cast<double>(end.count)) / row;
+  double longest = std::max(mean, whole);
+  if (like.chunks == 1 && m > 1) {
+    const double in_line = splits_backward(like.schedule) ? whole : whole + gradients;
+    longest = std::max(longest, in_line / (1 - std::pow(1 - 1 / parts, row)));
+  }
+  // Rounded: a step of each all-reduce, the update, on each device.
+  const double slack = 2 + row * (2 * static_cast<double>(like.data) + 1);
+  return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-12) - slack))};
+}
+
+PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options) {
+  PlanSearchResult result = PlanSearch{costs, options}.run();
+  if (result.best.empty())
+    throw InputError({.code = "plan",
+                      .message = "no plan fits: weights, gradients and optimizer state alone exceed the memories",
+                      .help = "give more devices, or devices with more memory"});
+  return result;
+}
+
+}  // namespace trainyard

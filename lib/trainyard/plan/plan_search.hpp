@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "trainyard/plan/parallel_plan.hpp"
+
+namespace trainyard {
+
+struct PlanSearchOptions {
+  std::vector<PipelineSchedule> schedules = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b};
+  std::size_t most_zero = 1;
+  std::size_t most_chunks = 2;                            // of interleaved
+  std::size_t kept = 1;                                   // how many of the best plans are returned
+  std::function<bool(const ParallelPlan&)> allowed = {};  // asked of degrees, microbatch and schedule; the cuts are any
+  unsigned threads = 0;  // 0: as many as the machine runs at once; the result is the same
+  std::function<bool()> stop = {};
+};
+
+struct RatedPlan {
+  ParallelPlan plan;
+  PlanRun run;
+};
+
+struct PlanSearchResult {
+  std::vector<RatedPlan>
+      best;           // by bytes beyond the memory, then by step; of different degrees, microbatch or schedule
+  Nanoseconds bound;  // no plan of these dimensions within memory takes less
+  std::uint64_t evaluations = 0;
+  bool exact = false;  // every plan that could be better was looked at
+};
+
+/// The best plan: data, tensor and pipeline degrees, microbatch, schedule, ZeRO 0 and 1, cuts, and the stages that
+/// recompute.
+///
+/// Degrees, microbatch, ZeRO and schedule are enumerated in the order of their bounds (plan_bound), and left out once
+/// theirs is no better than what was found. Of each the cuts: all of them with each choice of recomputation, where
+/// these are few thousand; else those whose slowest stage is fastest with recomputation where memory asks for it, by
+/// dynamic programming, and of the best such plans those that single moves of a cut or of a stage's recomputation lead
+/// to. Every plan is judged by run_plan().
+PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options = {});
+
+/// No plan with these degrees, microbatch, ZeRO stage and number of devices in a row (of which `like` is one, whatever
+/// its cuts and recomputation) that fits in memory takes less. With m microbatches, p devices in a row, and A the time
+/// of one microbatch through all layers, forward and backward:
+///
+///     (m A + gradients of replicas + update) / p                          the mean device works that long
+///     A / (1 - (1 - 1/m)^p)                                               stages one behind the other
+///     A                                                                   the first microbatch's own path
+///
+/// the second for one stage a device: whatever the cuts, m c_q + sum over r < q of c_r is no more than the step for
+/// every stage q, c_q its part of A, and these p inequalities add up to it; where weights' gradients are tasks of their
+/// own, with A less these. What of one microbatch exceeds p devices' memories is computed again: added to A in the
+/// order of time per byte, as a fraction. Kept within what rounding can be off.
+Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like);
+
+}  // namespace trainyard

@@ -1,0 +1,181 @@
+#include "trainyard/place/parallel/plan_placer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "place/instances.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/kit/layer_devices.hpp"
+#include "trainyard/place/parallel/pipeline.hpp"
+#include "trainyard/place/parallel/plan_costs.hpp"
+#include "trainyard/place/parallel/plan_schedule.hpp"
+#include "trainyard/place/parallel/replicas_placer.hpp"
+#include "trainyard/plan/plan_search.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// Equal layers with gradients of inputs and of weights in ops of their own; times are of a batch of `batch` samples,
+/// a sample takes 10 ns of each. Weights of 4 bytes, which no transfer takes time for.
+Problem split_layers(std::size_t layers, std::int64_t batch, std::size_t devices) {
+  GraphBuilder builder{"split"};
+  const auto name = [](std::size_t i) { return "l" + std::to_string(i); };
+  const Nanoseconds each{10 * batch};
+  for (std::size_t i = 0; i < layers; ++i)
+    builder.add({.name = name(i),
+                 .layer = name(i),
+                 .colocate = name(i),
+                 .parameter_bytes = Bytes{4},
+                 .times = {{"cpu", each}},
+                 .inputs = i ? std::vector{name(i - 1)} : std::vector<std::string>{},
+                 .outputs = {{name(i), Bytes{0}}}});
+  for (std::size_t i = layers; i-- > 0;) {
+    const std::string above = i + 1 < layers ? name(i + 1) + ".grad" : name(i);
+    builder.add({.name = name(i) + "/grad",
+                 .phase = Phase::backward,
+                 .layer = name(i),
+                 .colocate = name(i),
+                 .times = {{"cpu", each}},
+                 .inputs = {above},
+                 .outputs = {{name(i) + ".grad", Bytes{0}}}});
+    builder.add({.name = name(i) + "/gradw",
+                 .type = "GradW",
+                 .phase = Phase::backward,
+                 .layer = name(i),
+                 .colocate = name(i),
+                 .times = {{"cpu", each}},
+                 .inputs = {above},
+                 .outputs = {{name(i) + ".weight.grad", Bytes{4}}}});
+  }
+  for (std::size_t i = 0; i < layers; ++i)
+    builder.add({.name = name(i) + "/update",
+                 .phase = Phase::update,
+                 .layer = name(i),
+                 .colocate = name(i),
+                 .times = {{"cpu", Nanoseconds{0}}},
+                 .inputs = {name(i) + ".weight.grad"}});
+  return {std::move(builder).build(), make_cluster(test::full_mesh(devices))};
+}
+
+Problem training_problem(const char* network) {
+  return {training_graph(make_network(network)), make_cluster(preset_cluster("4xV100"))};
+}
+
+Nanoseconds step(const Problem& problem, const Schedule& schedule) {
+  check_schedule(scheduled_problem(problem, schedule), schedule);
+  return simulate(problem, schedule).makespan;
+}
+
+Nanoseconds pipeline(const Problem& problem, const PipelineOptions& options) {
+  return step(problem, place_pipeline(problem, options));
+}
+
+}  // namespace
+
+TEST_CASE("schedules with weights' gradients apart take their closed forms, op by op") {
+  // Four layers on four devices, 16 samples in 8 microbatches of 2: F = B = W = 20, so ideal is 8 x 60 = 480.
+  const Problem four = split_layers(4, 16, 4);
+  const auto with = [](PipelineSchedule schedule) { return PipelineOptions{.schedule = schedule, .microbatches = 8}; };
+  CHECK(pipeline(four, with(PipelineSchedule::gpipe)) >= Nanoseconds{480 + 3 * 40});
+  CHECK(pipeline(four, with(PipelineSchedule::zb_h1)) == Nanoseconds{480 + 3 * 20});
+  CHECK(pipeline(four, with(PipelineSchedule::zb_h2)) == Nanoseconds{480 + 3 * 20});
+  // Two chunks a device: 2 x 8 x 60 and 3 x 20.
+  const Problem eight = split_layers(8, 16, 4);
+  CHECK(pipeline(eight, with(PipelineSchedule::zb_v)) == Nanoseconds{960 + 3 * 20});
+}
+
+TEST_CASE("two replicas of a pipeline over two devices each compute half of the batch") {
+  // 16 samples: a replica has 8 in 4 microbatches of 2, so (4 + 1) (20 + 40) over two layers, one a device. Gradients
+  // of 4 bytes are added between the replicas by a ring, which the mesh carries in no time but that of its latency.
+  const Problem problem = split_layers(2, 16, 4);
+  const Schedule schedule = place_pipeline(problem, {.replicas = 2, .microbatches = 4});
+  const Problem whole = scheduled_problem(problem, schedule);
+  for (const OpId op : whole.ops())
+    CHECK((whole.graph().name(op).find("@2") != std::string_view::npos) == (schedule.placement[op].index() % 2 == 1));
+  const Nanoseconds alone = pipeline(split_layers(2, 8, 2), {.microbatches = 4});
+  CHECK(step(problem, schedule) >= alone);
+  CHECK(step(problem, schedule) < alone + Nanoseconds{200});
+}
+
+TEST_CASE("replicas of pipelines add gradients within a stage alone") {
+  const Problem problem = training_problem("vgg16:batch=32");
+  const Schedule schedule = place_pipeline(problem, {.replicas = 2, .microbatches = 4});
+  const auto& replicate = std::get<Replicate>(schedule.rewrites.front());
+  CHECK(replicate.replicas == 2);
+  CHECK(replicate.stages.size() == 1);
+  const Problem whole = scheduled_problem(problem, schedule);
+  const Graph& graph = whole.graph();
+  for (const TensorId tensor : graph.tensors()) {
+    const OpId maker = graph.producer(tensor);
+    if (graph.phase(maker) != Phase::update) continue;
+    for (const OpId reader : graph.consumers(tensor))  // devices 0 and 1 are stage 0, 2 and 3 stage 1
+      CHECK(schedule.placement[maker].index() / 2 == schedule.placement[reader].index() / 2);
+  }
+}
+
+TEST_CASE("more replicas than devices are refused, and replicas of what trains nothing") {
+  const Problem problem = split_layers(2, 16, 4);
+  CHECK_THROWS_WITH_AS(place_pipeline(problem, {.replicas = 5}), doctest::Contains("5 replicas over 4 devices"),
+                       InputError);
+  GraphBuilder builder{"inference"};
+  builder.add({.name = "conv", .parameter_bytes = Bytes{4}, .times = {{"cpu", Nanoseconds{1}}}});
+  const Problem inference{std::move(builder).build(), make_cluster(test::full_mesh(2))};
+  CHECK_THROWS_WITH_AS(place_pipeline(inference, {.replicas = 2}), doctest::Contains("no batch to divide"), InputError);
+  CHECK_THROWS_WITH_AS(place_plan(inference), doctest::Contains("no batch to divide"), InputError);
+}
+
+TEST_CASE("the plan is no worse than the pipeline and than data parallelism, fits, and says what it is") {
+  for (const char* network : {"gnmt:batch=256", "resnet50:batch=128", "vgg16:batch=64"}) {
+    CAPTURE(network);
+    const Problem problem = training_problem(network);
+    const std::int64_t batch = std::string{network}.starts_with("gnmt") ? 256 : network[0] == 'r' ? 128 : 64;
+    const Schedule schedule = place_plan(problem, {.batch = batch});
+    const Nanoseconds planned = step(problem, schedule);
+    CHECK(schedule.description.find("microbatches of") != std::string::npos);
+    CHECK(planned <= pipeline(problem, {}));
+    // Data parallelism without microbatches is one of the plans, but for what is added while the backward pass runs.
+    CHECK(static_cast<double>(planned.count) <=
+          1.3 * static_cast<double>(step(problem, place_replicas(problem)).count));
+    std::int64_t parts = 1;
+    for (const Rewrite& rewrite : schedule.rewrites) {
+      if (const auto* replicate = std::get_if<Replicate>(&rewrite))
+        parts *= static_cast<std::int64_t>(replicate->replicas);
+      if (const auto* microbatch = std::get_if<Microbatch>(&rewrite))
+        parts *= static_cast<std::int64_t>(microbatch->parts);
+    }
+    CHECK(batch % parts == 0);
+    CHECK(place_plan(problem, {.batch = batch, .threads = 3}) == schedule);
+  }
+}
+
+TEST_CASE("a chain's estimate is the step where nothing else is: transfers without bytes, equal layers") {
+  const Problem problem = split_layers(8, 16, 4);
+  const Layers layers = find_layers(problem.graph());
+  const auto devices = worthy_devices(problem);
+  ChainOfBlocks chain{problem, layers, devices, 16};
+  const PlanCosts costs = chain.costs();
+  CHECK(costs.layers == 8);
+  CHECK(costs.layer(3, 4, 1).forward == Nanoseconds{40});
+  CHECK(costs.layer(3, 4, 1).weight_gradient == Nanoseconds{40});
+  const ParallelPlan plan{.cuts = {2, 4, 6}, .microbatch = 2, .schedule = PipelineSchedule::zb_h1};
+  // Two layers a stage, F = B = W = 40, 8 microbatches: 8 x 120 + 3 x 40.
+  CHECK(run_plan(costs, plan).step == Nanoseconds{960 + 120});
+  const PlannedSchedule whole =
+      schedule_of(problem, layers,
+                  {.schedule = PipelineSchedule::zb_h1, .microbatches = 8, .stages = chain.stages(plan.cuts)}, devices);
+  CHECK(whole.outcome.makespan == Nanoseconds{960 + 120});
+}

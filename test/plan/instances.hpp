@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "trainyard/plan/parallel_plan.hpp"
+
+namespace trainyard::test {
+
+/// Times of one stage for a microbatch.
+struct StageTimes {
+  std::int64_t forward, input_gradient, weight_gradient;
+};
+
+/// One layer a stage, of no bytes, for m microbatches of one sample; `transfer` between any two devices.
+inline PlanCosts pipeline_costs(std::vector<StageTimes> stages, std::size_t m, std::int64_t transfer = 0) {
+  PlanCosts costs{.layers = stages.size(), .batch = m, .devices = stages.size()};
+  costs.layer = [stages = std::move(stages)](std::size_t layer, std::size_t, std::size_t) {
+    const StageTimes& times = stages[layer];
+    return LayerCost{.forward = Nanoseconds{times.forward},
+                     .input_gradient = Nanoseconds{times.input_gradient},
+                     .weight_gradient = Nanoseconds{times.weight_gradient}};
+  };
+  costs.transfer = [transfer](const ParallelPlan&, std::size_t, std::size_t, Bytes) { return Nanoseconds{transfer}; };
+  costs.all_reduce = [](const ParallelPlan&, std::size_t, Bytes) { return Nanoseconds{0}; };
+  costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+  return costs;
+}
+
+/// p devices of v stages each, one layer a stage.
+inline ParallelPlan pipeline_plan(PipelineSchedule schedule, std::size_t p, std::size_t v) {
+  ParallelPlan plan{.chunks = v, .schedule = schedule};
+  for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s);
+  return plan;
+}
+
+inline std::int64_t nearest(std::int64_t a, std::int64_t b) { return (2 * a + b) / (2 * b); }
+
+/// A chain of layers on equal devices, any two of them joined by a link each way: a latency and bytes a nanosecond.
+/// Gradients are added by a ring; an op on t ranks takes 1/t of its time and adds its outputs `all_reduces` times.
+inline PlanCosts chain_costs(const nlohmann::json& chain) {
+  const std::int64_t latency = chain.at("link").at("latency_ns"), speed = chain.at("link").at("bytes_per_ns");
+  const auto ring = [=](std::int64_t n, std::int64_t bytes) {
+    return n == 1 ? 0 : 2 * (n - 1) * (latency + nearest(bytes, n * speed));
+  };
+  PlanCosts costs{.layers = chain.at("layers").size(),
+                  .batch = chain.at("batch"),
+                  .devices = chain.at("devices"),
+                  .memory = Bytes{chain.at("memory_bytes").get<std::int64_t>()},
+                  .tensor_degrees = {1, 2, 4}};
+  const std::int64_t state = chain.at("state_per_weight_byte");
+  costs.layer = [layers = chain.at("layers"), state, ring](std::size_t layer, std::size_t samples, std::size_t tensor) {
+    const auto& each = layers[layer];
+    const auto u = static_cast<std::int64_t>(samples), t = static_cast<std::int64_t>(tensor);
+    const auto of = [&](const char* key) { return each.at(key).get<std::int64_t>(); };
+    const std::int64_t fixed = of("fixed_ns"), sums = of("all_reduces") * ring(t, u * of("output_bytes"));
+    const std::int64_t weights = nearest(of("weight_bytes"), t);
+    return LayerCost{.forward = Nanoseconds{fixed + nearest(u * of("forward_ns"), t) + sums},
+                     .input_gradient = Nanoseconds{fixed + nearest(u * of("input_gradient_ns"), t) + sums},
+                     .weight_gradient = Nanoseconds{fixed + nearest(u * of("weight_gradient_ns"), t)},
+                     .input = Bytes{u * of("input_bytes")},
+                     .output = Bytes{u * of("output_bytes")},
+                     .saved = Bytes{u * nearest(of("saved_bytes"), t)},
+                     .weights = Bytes{weights},
+                     .state = Bytes{state * weights}};
+  };
+  costs.transfer = [=](const ParallelPlan&, std::size_t, std::size_t, Bytes bytes) {
+    return Nanoseconds{latency + nearest(bytes.count, speed)};
+  };
+  costs.all_reduce = [=](const ParallelPlan& plan, std::size_t, Bytes weights) {
+    return Nanoseconds{ring(static_cast<std::int64_t>(plan.data), weights.count)};
+  };
+  costs.update = [per_mb = chain.at("update_ns_per_mb").get<std::int64_t>()](Bytes weights, std::size_t shards) {
+    return Nanoseconds{nearest(weights.count * per_mb, 1'000'000 * static_cast<std::int64_t>(shards))};
+  };
+  return costs;
+}
+
+}  // namespace trainyard::test

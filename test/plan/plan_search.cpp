@@ -1,0 +1,162 @@
+#include "trainyard/plan/plan_search.hpp"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "plan/instances.hpp"
+#include "support/support.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
+
+using namespace trainyard;
+using namespace trainyard::test;
+
+namespace {
+
+nlohmann::json random_chain(Random& random, std::size_t layers, std::size_t devices, std::int64_t memory) {
+  const auto between = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
+  };
+  nlohmann::json chain{{"devices", devices},
+                       {"batch", 8},
+                       {"link", {{"latency_ns", 5000}, {"bytes_per_ns", between(20, 200)}}},
+                       {"state_per_weight_byte", 2},
+                       {"update_ns_per_mb", 2000},
+                       {"memory_bytes", memory},
+                       {"layers", nlohmann::json::array()}};
+  for (std::size_t i = 0; i < layers; ++i)
+    chain["layers"].push_back({{"forward_ns", between(50'000, 300'000)},
+                               {"input_gradient_ns", between(50'000, 300'000)},
+                               {"weight_gradient_ns", between(50'000, 300'000)},
+                               {"weight_bytes", between(100'000, 600'000)},
+                               {"fixed_ns", 5000},
+                               {"input_bytes", between(100'000, 400'000)},
+                               {"output_bytes", between(100'000, 400'000)},
+                               {"saved_bytes", between(500'000, 3'000'000)},
+                               {"all_reduces", between(0, 2)}});
+  return chain;
+}
+
+std::string refusal(const PlanCosts& costs, const ParallelPlan& plan) {
+  try {
+    check_plan(costs, plan);
+  } catch (const InputError& error) {
+    return error.findings().front().message + ": " + error.findings().front().help;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks by hand") {
+  // Two equal layers of 100 + 100 + 100 a sample, 4 samples, links of 10 ns and 1 byte a ns, weights of 40 bytes.
+  const PlanCosts costs = chain_costs(nlohmann::json::parse(R"({
+    "devices": 2, "batch": 4, "link": {"latency_ns": 10, "bytes_per_ns": 1}, "state_per_weight_byte": 2,
+    "update_ns_per_mb": 0, "memory_bytes": 100000, "layers": [
+    {"forward_ns": 100, "input_gradient_ns": 100, "weight_gradient_ns": 100, "weight_bytes": 40, "fixed_ns": 0,
+     "input_bytes": 5, "output_bytes": 5, "saved_bytes": 20, "all_reduces": 1},
+    {"forward_ns": 100, "input_gradient_ns": 100, "weight_gradient_ns": 100, "weight_bytes": 40, "fixed_ns": 0,
+     "input_bytes": 5, "output_bytes": 5, "saved_bytes": 20, "all_reduces": 1}]})"));
+  // 2 samples of 600 each on every device, then a ring of 80 bytes over 2: 2 (10 + 40).
+  CHECK(run_plan(costs, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 100});
+  // Every layer takes half, and adds 20 bytes twice over two ranks, forward and backward: 4 x 2 (10 + 10).
+  CHECK(run_plan(costs, {.tensor = 2, .microbatch = 4}).step == Nanoseconds{1200 + 160});
+  // (4 + 1) 300, and four transfers of 10 + 5 on the way: of the first forward task, of the first gradient ...
+  CHECK(run_plan(costs, {.cuts = {1}}).step == Nanoseconds{1500 + 60});
+  // Weights and gradients 2 x 40, state 80, two microbatches of 20 on the first device and one on the second.
+  CHECK(run_plan(costs, {.cuts = {1}}).peaks == std::vector{Bytes{200}, Bytes{180}});
+  // Recomputation holds what comes in, 5 a microbatch, and 20 while it runs again.
+  CHECK(run_plan(costs, {.cuts = {1}, .recompute = {true, false}}).peaks.front() == Bytes{80 + 80 + 10 + 20});
+  // Replicas that share the state hold half of it.
+  CHECK(run_plan(costs, {.data = 2, .microbatch = 2, .zero = 1}).peaks.front() == Bytes{160 + 80 + 80});
+
+  const PlanSearchResult found = search_plans(costs);
+  CHECK(found.best.front().run.step == Nanoseconds{1300});
+  CHECK(found.exact);
+  CHECK(found.bound == Nanoseconds{1300});
+  CHECK(describe(found.best.front().plan) == "data 2, microbatches of 1");
+}
+
+TEST_CASE("the best of all plans of twenty chains is found, and proven") {
+  const auto file = reference_data("answers/plans/tiny_plans.json");
+  if (!file) return report_skipped("no reference answers here");
+  for (const auto& chain : nlohmann::json::parse(read_text(*file))) {
+    CAPTURE(chain.at("name").get<std::string>());
+    const auto& answer = chain.at("answer");
+    PlanCosts costs = chain_costs(chain);
+    PlanSearchResult found = search_plans(costs);
+    CHECK(found.best.front().run.step.count == answer.at("step_ns"));
+    CHECK(found.exact);
+    CHECK(found.bound.count == answer.at("step_ns"));
+    const auto& given = answer.at("plan");
+    ParallelPlan plan{
+        .data = given.at("data"),
+        .tensor = given.at("tensor"),
+        .cuts = given.at("cuts"),
+        .microbatch = given.at("microbatch"),
+        .schedule = given.at("schedule") == "gpipe" ? PipelineSchedule::gpipe : PipelineSchedule::one_f_one_b,
+        .zero = given.at("zero")};
+    for (const int again : given.at("recompute")) plan.recompute.push_back(again != 0);
+    const PlanRun run = run_plan(costs, plan);
+    CHECK(run.step.count == answer.at("step_ns"));
+    for (std::size_t i = 0; i < run.peaks.size(); ++i) CHECK(run.peaks[i].count == answer.at("peak_bytes")[i]);
+    CHECK(plan_bound(costs, plan) <= run.step);
+    costs.memory.reset();
+    CHECK(search_plans(costs).best.front().run.step.count == answer.at("unconstrained_step_ns"));
+  }
+}
+
+TEST_CASE("no plan of random chains, of any schedule, takes less than the bound of its degrees") {
+  Random random{7};
+  for (int round = 0; round < 12; ++round) {
+    const PlanCosts costs = chain_costs(random_chain(random, 4 + random.below(5), 4, 30'000'000));
+    PlanSearchOptions options{.kept = 100};
+    options.schedules = {PipelineSchedule::gpipe,  PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
+                         PipelineSchedule::zb_h1,  PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,
+                         PipelineSchedule::v_half, PipelineSchedule::v_min,       PipelineSchedule::dualpipe_v};
+    const PlanSearchResult found = search_plans(costs, options);
+    CHECK(found.exact);
+    for (const RatedPlan& each : found.best) {
+      CHECK(found.bound <= each.run.step);
+      CHECK(plan_bound(costs, each.plan) <= each.run.step);
+    }
+    options.threads = 3;
+    const PlanSearchResult again = search_plans(costs, options);
+    REQUIRE(again.best.size() == found.best.size());
+    for (std::size_t i = 0; i < found.best.size(); ++i) CHECK(again.best[i].plan == found.best[i].plan);
+    CHECK(again.evaluations == found.evaluations);
+  }
+}
+
+TEST_CASE("forty layers on sixteen devices: within the bound, no worse than equal stages, and within memory") {
+  Random random{3};
+  const PlanCosts costs = chain_costs(random_chain(random, 40, 16, 40'000'000));
+  const PlanSearchResult found = search_plans(costs);
+  const RatedPlan& best = found.best.front();
+  CHECK(best.run.excess(costs.memory) == Bytes{0});
+  CHECK(found.bound <= best.run.step);
+  ParallelPlan equal = best.plan;
+  for (std::size_t s = 1; s < equal.stages(); ++s) equal.cuts[s - 1] = s * 40 / equal.stages();
+  equal.recompute.assign(equal.stages(), false);
+  const PlanRun run = run_plan(costs, equal);
+  CHECK((run.excess(costs.memory) > Bytes{0} || run.step >= best.run.step));
+}
+
+TEST_CASE("a plan that cannot be is refused by name, with the nearest that can") {
+  Random random{5};
+  const PlanCosts costs = chain_costs(random_chain(random, 4, 4, 30'000'000));
+  CHECK(refusal(costs, {.data = 3}) == "8 samples are not divisible among 3 replicas: data 2 would divide them");
+  CHECK(refusal(costs, {.data = 2, .microbatch = 3}) ==
+        "4 samples of a replica are not microbatches of 3: microbatches of 2 would do");
+  CHECK(refusal(costs, {.tensor = 3}) == "layers are not divisible among 3 ranks: tensor 1, 2, 4 can be");
+  CHECK(refusal(costs, {.cuts = {1, 2, 3, 4}}) == "5 stages are more than 4 layers: give 4 stages at most");
+  CHECK(refusal(costs, {.cuts = {2, 2}}) == "stage 2 would begin at layer 2: cuts ascend between 1 and 3");
+  CHECK(refusal(costs, {.data = 4, .cuts = {2}}) ==
+        "data 4 x tensor 1 x 2 devices in a row are 8, and there are 4: data 2 would fit");
+  PlanCosts small = costs;
+  small.memory = Bytes{1000};
+  CHECK_THROWS_WITH_AS(search_plans(small), doctest::Contains("no plan fits"), InputError);
+}
