@@ -227,7 +227,7 @@ struct ValidateVerb {
 }  // namespace
 
 const Verb kValidate{"validate", "runs a schedule on this machine, and says how wrong its prediction was",
-                     "trainyard place lenet:batch=8 --cluster 2xcpu-core -o schedule.json &&\n"
+                     "trainyard place lenet:batch=8 --cluster 2xcpu-core --no-splits -o schedule.json &&\n"
                      "  trainyard validate schedule.json --model lenet:batch=8 --cluster 2xcpu-core",
                      declare<ValidateVerb>};
 

@@ -142,7 +142,7 @@ TEST_CASE("orders, starts, steps and activations in flight of 137 pipelines agre
       if (entry["transfer_ns"] != 0) ++transfers;
       return Nanoseconds{entry["transfer_ns"].get<std::int64_t>()};
     };
-    const PlanRun run = run_plan(costs, pipeline_plan(*schedule, p, v));
+    const PlanStep run = run_plan(costs, pipeline_plan(*schedule, p, v));
     CHECK(run.step.count == entry["makespan_ns"]);
     CHECK(transfers == entry["transfers"]);
     for (std::size_t i = 0; i < p; ++i) {

@@ -54,7 +54,7 @@ struct PlaceOptions {
   std::map<std::string, std::string> parameters = {};  // of this placer alone, by the names that it documents
   bool rewrites = true;  // whether the schedule may have rewrites: not where the graph stands for another
   Objective objective = Objective::makespan;  // of placers that search (Placer::searches); others have one of their own
-  std::optional<std::int64_t> batch = {};      // samples of a step, where they are known: the graph does not say
+  std::optional<std::int64_t> batch = {};     // samples of a step, where they are known: the graph does not say
   bool sizes_alone = false;  // memory under Objective::max_load: ops' parameters and state alone, not as simulated
   Budget budget = {};
   unsigned threads = 0;             // 0: as many as the machine runs at once
@@ -75,7 +75,7 @@ struct Placer {
   bool searches = false;    // goes on for PlaceOptions::budget
   bool exhaustive = false;  // exact of its kind: may take minutes on graphs of thousands of ops
   bool trains = false;  // learns by trial, for seconds to minutes (parameter `updates`): only where asked for by name
-  bool replicates = false;  // copies the whole graph, and can do nothing else: coarser ops are nothing to it
+  bool replicates = false;  // divides the batch of the whole graph, and nothing else: coarser ops are nothing to it
   std::function<Schedule(const Problem&, const PlaceOptions&)> place = {};
 };
 

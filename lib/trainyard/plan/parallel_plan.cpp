@@ -27,9 +27,9 @@ std::size_t nearest_divisor(std::size_t whole, std::size_t wanted) {
   return best;
 }
 
-class PlanRunner {
+class PlanEvents {
  public:
-  PlanRunner(const PlanCosts& costs, const ParallelPlan& plan)
+  PlanEvents(const PlanCosts& costs, const ParallelPlan& plan)
       : costs_(costs),
         plan_(plan),
         p_(plan.devices_in_row()),
@@ -45,7 +45,7 @@ class PlanRunner {
     }
   }
 
-  PlanRun run() {
+  PlanStep run() {
     run_tasks();
     run_.peaks.resize(p_);
     run_.held.resize(p_);
@@ -142,7 +142,11 @@ class PlanRunner {
     Bytes weights{0};
     for (std::size_t c = 0; c < plan_.chunks; ++c) weights += stages_[stage(device, c)].weights;
     Nanoseconds end = now_[device];
-    if (plan_.data > 1) end += costs_.all_reduce(plan_, device, weights);
+    if (plan_.data > 1) {
+      const bool overlap = costs_.overlap && plan_.stages() == 1;
+      const Nanoseconds begin = overlap ? run_.starts[device].back() : end;
+      end = std::max(end, begin + costs_.all_reduce(plan_, device, weights));
+    }
     end += costs_.update(weights, plan_.zero > 0 ? plan_.data : 1);
     run_.step = std::max(run_.step, end);
     return weights;
@@ -178,7 +182,7 @@ class PlanRunner {
   std::vector<Stage> stages_;
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
-  PlanRun run_;
+  PlanStep run_;
 };
 
 }  // namespace
@@ -195,7 +199,7 @@ std::string describe(const ParallelPlan& plan) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-Bytes PlanRun::excess(std::optional<Bytes> memory) const {
+Bytes PlanStep::excess(std::optional<Bytes> memory) const {
   Bytes all{0};
   for (const Bytes peak : peaks)
     if (memory && peak > *memory) all += peak - *memory;
@@ -238,9 +242,9 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
   check_microbatches(plan.schedule, plan.devices_in_row(), costs.batch / plan.data / plan.microbatch);
 }
 
-PlanRun run_plan(const PlanCosts& costs, const ParallelPlan& plan) {
+PlanStep run_plan(const PlanCosts& costs, const ParallelPlan& plan) {
   check_plan(costs, plan);
-  return PlanRunner{costs, plan}.run();
+  return PlanEvents{costs, plan}.run();
 }
 
 }  // namespace trainyard

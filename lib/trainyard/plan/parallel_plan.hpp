@@ -51,6 +51,7 @@ struct PlanCosts {
   std::size_t devices = 1;  // at hand; a plan need not use all
   std::optional<Bytes> memory = {};
   std::vector<std::size_t> tensor_degrees = {1};
+  bool overlap = false;  // with one stage, gradients are added from the start of the last backward task on
   /// One layer for a microbatch of so many samples, on one of t ranks.
   std::function<LayerCost(std::size_t layer, std::size_t samples, std::size_t tensor)> layer = {};
   /// From one device of the pipeline to another, 0 to p - 1.
@@ -71,12 +72,13 @@ struct PlanCosts {
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
 ///     carries
 ///                                 one at a time, first come first served
-///     after its last task         a device adds its gradients to those of the other replicas, then updates
+///     after its last task         a device adds its gradients to those of the other replicas (PlanCosts::overlap: from
+///                                 the start of that task on), then updates
 ///
 /// Memory of a device: twice its weights, state (or its share), and what its microbatches hold, at most: from the start
 /// of F to the end of W what each layer saves, or where the stage recomputes what comes into each layer; and the
 /// largest layer's working set of those that recompute.
-struct PlanRun {
+struct PlanStep {
   Nanoseconds step;                              // the latest end
   std::vector<std::vector<Nanoseconds>> starts;  // by device: of its tasks, in their order
   std::vector<Bytes> peaks;                      // by device of the pipeline
@@ -86,7 +88,7 @@ struct PlanRun {
 };
 
 /// Throws InputError ("plan", "microbatches") as check_plan does. O(tasks).
-PlanRun run_plan(const PlanCosts& costs, const ParallelPlan& plan);
+PlanStep run_plan(const PlanCosts& costs, const ParallelPlan& plan);
 
 /// Throws InputError ("plan"), which names the degree that does not divide, stages without layers, more devices than
 /// there are, and the nearest plan that can be.

@@ -57,7 +57,7 @@ std::vector<std::size_t> divisors(std::size_t whole) {
   return list;
 }
 
-std::pair<Bytes, Nanoseconds> outcome(const PlanRun& run, std::optional<Bytes> memory) {
+std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> memory) {
   return {run.excess(memory), run.step};
 }
 
@@ -163,7 +163,7 @@ class PlanSearch {
 
   RatedPlan rated(ParallelPlan plan, std::uint64_t& evaluations) const {
     ++evaluations;
-    PlanRun run = run_plan(costs_, plan);
+    PlanStep run = run_plan(costs_, plan);
     return {std::move(plan), std::move(run)};
   }
   bool better(const RatedPlan& one, const RatedPlan& other) const {
@@ -352,7 +352,7 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
     if (beyond > 0) return kLongestTime;
   }
   Nanoseconds end{0};
-  if (like.data > 1) {
+  if (like.data > 1 && !(costs.overlap && like.stages() == 1)) {
     end = costs.all_reduce(like, 0, weights);
     for (std::size_t i = 1; i < p; ++i) end = std::min(end, costs.all_reduce(like, i, weights));
   }

@@ -21,7 +21,7 @@ struct PlanSearchOptions {
 
 struct RatedPlan {
   ParallelPlan plan;
-  PlanRun run;
+  PlanStep run;
 };
 
 struct PlanSearchResult {

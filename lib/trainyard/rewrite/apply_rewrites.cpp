@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -38,13 +37,9 @@ struct Size {
   double ops = 0, reads = 0;
 };
 
-Size size_of(const Graph& graph, std::optional<Phase> phase = {}) {
-  Size size;
-  for (const OpId op : graph.ops()) {
-    if (phase && graph.phase(op) != *phase) continue;
-    ++size.ops;
-    size.reads += static_cast<double>(graph.inputs(op).size() + graph.after(op).size());
-  }
+Size size_of(const Graph& graph) {
+  Size size{.ops = static_cast<double>(graph.op_count())};
+  for (const OpId op : graph.ops()) size.reads += static_cast<double>(graph.inputs(op).size() + graph.after(op).size());
   return size;
 }
 
@@ -79,9 +74,13 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
   }
   if (const auto* batch = std::get_if<Microbatch>(&rewrite)) {
     const auto n = static_cast<double>(batch->parts);
-    const Size updates = size_of(graph, Phase::update);  // are made once
-    return {n * (ops - updates.ops + gradients) + updates.ops,
-            n * (reads - updates.reads + 2 * gradients) + n * updates.reads};
+    Size once;  // updates, but for what they wait for
+    for (const OpId op : graph.ops()) {
+      if (graph.phase(op) != Phase::update) continue;
+      ++once.ops;
+      once.reads += static_cast<double>(graph.inputs(op).size());
+    }
+    return {n * (ops - once.ops + gradients) + once.ops, n * (reads - once.reads + 2 * gradients) + once.reads};
   }
   const auto* replicate = std::get_if<Replicate>(&rewrite);
   if (!replicate) return {2 * ops, 3 * reads};

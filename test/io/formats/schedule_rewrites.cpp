@@ -49,6 +49,7 @@ TEST_CASE("a schedule that changes the graph comes back from its file, and takes
                            Case{"pipeline", {{"schedule", "interleaved"}, {"recompute", "stages"}}},
                            Case{"data-parallel", {{"zero", "3"}, {"bucket", "1"}}},
                            Case{"data-parallel", {{"collective", "hierarchical"}, {"per-node", "2"}}},
+                           Case{"pipeline", {{"replicas", "2"}, {"microbatches", "2"}}},
                            Case{"data-parallel", {{"collective", "parameter-server"}}}, Case{"os-dpos", {}}}) {
     CAPTURE(each.placer);
     Schedule schedule = find_placer(each.placer).place(problem, {.parameters = each.parameters});

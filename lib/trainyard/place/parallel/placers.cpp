@@ -137,7 +137,8 @@ std::vector<Placer> detail::parallel_placers() {
        .summary = "data and pipeline parallelism in one: replicas, stages, microbatches and schedule, found by search",
        .source = "own; bounds and dynamic programming as in Zheng et al.: Alpa, OSDI 2022, and Fan et al.: DAPPLE, "
                  "PPoPP 2021",
-       .parameters = {kCandidates}},
+       .parameters = {kCandidates},
+       .replicates = true},
       [](const Problem& problem, const Parameters& given) {
         if (!given.options().rewrites)
           throw NoPlacementError({.code = "no-rewrites",

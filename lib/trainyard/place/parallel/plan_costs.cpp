@@ -115,7 +115,7 @@ const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples) {
 }
 
 PlanCosts ChainOfBlocks::costs() {
-  PlanCosts costs{.layers = count_, .batch = batch_, .devices = devices_.size()};
+  PlanCosts costs{.layers = count_, .batch = batch_, .devices = devices_.size(), .overlap = true};
   for (const DeviceId device : devices_)
     if (const auto memory = problem_.cluster().device(device).memory)
       costs.memory = std::min(costs.memory.value_or(*memory), *memory);

@@ -24,7 +24,8 @@ namespace trainyard {
 ///                          slowest link; ZeRO 1 sends as much
 ///     update               the blocks' update ops, divided among shards
 ///
-/// An estimate, by which plans are chosen before they are simulated: it knows no contention for links and no overlap.
+/// An estimate, by which plans are chosen before they are simulated: it knows no contention for links, and of overlap
+/// only that of gradients' sums with the backward pass where there is one stage.
 class ChainOfBlocks {
  public:
   /// `batch` samples; the graph does not say. Keeps a reference to the problem and the layers.

@@ -70,10 +70,9 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
     for (const auto each : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v,
                             PipelineSchedule::v_half, PipelineSchedule::v_min})
       search.schedules.push_back(each);
-  // What the rewrites make must be allowed, with room for accumulations, recomputation and the sums of gradients.
   search.allowed = [&](const ParallelPlan& plan) {
-    const double copies = static_cast<double>(batch / plan.microbatch) * static_cast<double>(graph.op_count());
-    return 1.6 * copies <= static_cast<double>(limits::kRewrittenOps);
+    return planned_ops(graph, plan.data, plan.stages(), batch / plan.data / plan.microbatch) <=
+           static_cast<double>(limits::kRewrittenOps);
   };
   const PlanSearchResult found = search_plans(chain.costs(), search);
 

@@ -19,8 +19,15 @@
 namespace trainyard {
 namespace {
 
-/// Each bucket's ring is 2 d (d + 1) ops.
-constexpr std::int64_t kBucketsOfStage = 32;
+/// Buckets of a stage at most, and the ops that all rings together should not exceed; one of d replicas is 2 d (d + 1).
+constexpr double kBucketsOfStage = 32, kRingOps = 1 << 18;
+
+double ring_ops(std::size_t replicas) { return 2 * static_cast<double>(replicas) * static_cast<double>(replicas + 1); }
+
+std::int64_t buckets_of_stage(std::size_t replicas, std::size_t stages) {
+  return static_cast<std::int64_t>(
+      std::clamp(kRingOps / (static_cast<double>(stages) * ring_ops(replicas)), 1.0, kBucketsOfStage));
+}
 
 /// The rewritten graph, with where each op comes from.
 struct PlannedGraph {
@@ -88,11 +95,12 @@ class Planning {
     if (!begins.empty()) begins.erase(begins.begin());
     Bytes parameters{0};
     for (const OpId op : graph_.ops()) parameters += graph_.parameter_bytes(op);
-    const auto stages = static_cast<std::int64_t>(row_ * plan_.chunks);
+    const std::size_t stages = row_ * plan_.chunks;
+    const std::int64_t buckets = static_cast<std::int64_t>(stages) * buckets_of_stage(plan_.replicas, stages);
     return {.replicas = plan_.replicas,
             .collective = Collective::ring,
             .zero = plan_.zero,
-            .bucket = std::max(Replicate::kBucket, Bytes{parameters.count / (stages * kBucketsOfStage)}),
+            .bucket = std::max(Replicate::kBucket, Bytes{parameters.count / buckets}),
             .stages = std::move(begins)};
   }
 
@@ -189,6 +197,13 @@ class Planning {
 };
 
 }  // namespace
+
+double planned_ops(const Graph& graph, std::size_t replicas, std::size_t stages, std::size_t microbatches) {
+  const double copies = 1.6 * static_cast<double>(replicas * microbatches) * static_cast<double>(graph.op_count());
+  if (replicas == 1) return copies;
+  return copies +
+         static_cast<double>(stages) * static_cast<double>(buckets_of_stage(replicas, stages)) * ring_ops(replicas);
+}
 
 PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,
                             const std::vector<DeviceId>& devices, const std::function<bool()>& stop) {

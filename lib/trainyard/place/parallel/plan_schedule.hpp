@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct StagePlan {
 /// The plan as a schedule of the problem, and its simulated outcome. With p devices in a row and d replicas, device i
 /// of replica r is devices[i d + r]: replicas of a stage are neighbours, since they send the most.
 ///
-/// Rewrites are one Replicate (by a ring, in buckets of one stage each, 32 to a stage at most), Recompute for each
+/// Rewrites are one Replicate (by a ring, in buckets of one stage each, 32 to a stage at most, fewer of many replicas),
+/// Recompute for each
 /// block or stage, and Microbatch. A backward op is where its layer is, a colocation group where its first op is. The
 /// devices run their tasks (pipeline_tasks) strictly in turn, and updates and the sums of gradients last; a pipeline of
 /// one stage runs them by priority instead, so that gradients are added while the last backward pass runs.
@@ -41,6 +43,9 @@ struct PlannedSchedule {
   Schedule schedule;
   Outcome outcome;
 };
+/// About how many ops the rewrites of such a plan make: copies with accumulations and recomputation, and rings.
+double planned_ops(const Graph& graph, std::size_t replicas, std::size_t stages, std::size_t microbatches);
+
 PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,
                             const std::vector<DeviceId>& devices, const std::function<bool()>& stop = {});
 
