@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -125,6 +126,18 @@ TEST_CASE("replicas of pipelines add gradients within a stage alone") {
     for (const OpId reader : graph.consumers(tensor))  // devices 0 and 1 are stage 0, 2 and 3 stage 1
       CHECK(schedule.placement[maker].index() / 2 == schedule.placement[reader].index() / 2);
   }
+}
+
+TEST_CASE("a batch is not divided into more microbatches than it has samples") {
+  const Problem problem = split_layers(4, 16, 4);
+  CHECK_THROWS_WITH_AS(place_pipeline(problem, {.replicas = 2, .microbatches = 9, .batch = 16}),
+                       doctest::Contains("9 microbatches of 8 samples"), InputError);
+  // Four for each of four devices where nobody says how many samples there are; six where there are.
+  const auto microbatches = [&](std::optional<std::int64_t> batch) {
+    return std::get<Microbatch>(place_pipeline(problem, {.batch = batch}).rewrites.back()).parts;
+  };
+  CHECK(microbatches({}) == 16);
+  CHECK(microbatches(6) == 6);
 }
 
 TEST_CASE("more replicas than devices are refused, and replicas of what trains nothing") {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -36,6 +37,11 @@ class Pipelining {
         row_(mesh_.size() / options.replicas),
         microbatches_(options.microbatches > 0 ? options.microbatches : chosen_microbatches()) {
     check_microbatches(options.schedule, row_, microbatches_);
+    if (microbatches_ > samples())
+      throw InputError(
+          {.code = "microbatches",
+           .message = fmt::format("{} microbatches of {} samples, which a replica has", microbatches_, samples()),
+           .help = fmt::format("give {} at most, or a larger batch", samples())});
   }
 
   Schedule run() {
@@ -107,9 +113,16 @@ class Pipelining {
     constexpr std::size_t kManyOps = std::size_t{1} << 20;
     if (!trains_parameters(graph_)) return chunks_ > 1 ? 2 * row_ : 1;
     const std::size_t most = kManyOps / graph_.op_count() / mesh_.size();
-    return std::clamp<std::size_t>(most, chunks_ > 1 ? 2 : 1, 4) * row_;
+    const std::size_t wanted = std::clamp<std::size_t>(most, chunks_ > 1 ? 2 : 1, 4) * row_;
+    if (wanted <= samples() || chunks_ > 1) return wanted;
+    return samples();
   }
 
+  /// Of a replica.
+  std::size_t samples() const {
+    const auto samples = options_.batch.value_or(std::numeric_limits<std::int64_t>::max());
+    return std::max<std::size_t>(1, static_cast<std::size_t>(samples) / options_.replicas);
+  }
   std::size_t stage_count() const { return row_ * chunks_; }
 
   /// How many microbatches to expect to be held: all, those of the first stage, one.

@@ -17,6 +17,7 @@ struct PipelineOptions {
   std::size_t microbatches = 0;  // of a replica; 0: four for each device of its pipeline, fewer of large graphs; one
                                  // where nothing is trained
   std::size_t chunks = 2;        // of a device, of interleaved
+  std::optional<std::int64_t> batch = {};  // samples of a step, which are no fewer than microbatches; none: not known
   /// Recomputation for the backward pass: nothing; each stage from what comes into it; each block of layers
   /// (the layer's name up to the first "/"); or, `fitting`, as much as it takes for the schedule to fit.
   enum class Recompute : std::uint8_t { no, stages, blocks, fitting } recompute = Recompute::fitting;
@@ -34,8 +35,8 @@ struct PipelineOptions {
 /// How many microbatches' activations a stage will hold is not known before; stages are cut for several shares of them,
 /// and the best outcome in simulation is kept.
 ///
-/// Throws InputError ("microbatches") as check_microbatches() does, and "replicas" for more than there are devices, or
-/// where nothing is trained.
+/// Throws InputError ("microbatches") as check_microbatches() does and for more of them than samples, and "replicas"
+/// for more than there are devices, or where nothing is trained.
 Schedule place_pipeline(const Problem& problem, const PipelineOptions& options = {});
 
 }  // namespace trainyard

@@ -123,6 +123,7 @@ std::vector<Placer> detail::parallel_placers() {
         options.replicas = given[kReplicas];
         options.microbatches = given[kMicrobatches].value_or(0);
         options.chunks = given[kChunks];
+        options.batch = given.options().batch;
         options.recompute = given[kRecompute];
         options.stages = given[kStages];
         options.stop = given.stop();
