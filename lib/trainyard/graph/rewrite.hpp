@@ -36,8 +36,8 @@ struct Replicate {
   std::size_t zero = 0;      // ZeRO stage, 0 to 3; above 0 with the ring only
   Bytes bucket = kBucket;    // gradients of a model are added in buckets of at least this, but for the last
 
-  /// The ops with which the later stages of a pipeline begin, in their order: a bucket has gradients of one stage alone.
-  /// An op is of the last stage whose first op comes before it, or is it, in topological order.
+  /// The ops with which the later stages of a pipeline begin, in their order: a bucket has gradients of one stage
+  /// alone. An op is of the last stage whose first op comes before it, or is it, in topological order.
   std::vector<std::string> stages = {};
 
   static constexpr Bytes kBucket{25 * 1024 * 1024};

@@ -29,7 +29,8 @@ struct DataParallelGraph {
   std::size_t replicas = 1;
   /// The replica of each op, from 0; `replicas` for ops that all share.
   IdMap<OpId, std::size_t> replica{};
-  /// The op that each is a copy of; of what holds weights, adds gradients or sends either: an op whose weights these are.
+  /// The op that each is a copy of; of what holds weights, adds gradients or sends either: an op whose weights these
+  /// are.
   IdMap<OpId, OpId> original{};
 };
 /// With any collective but the parameter server every replica has weights of its own (rewrite/replicated.hpp). Without
