@@ -26,10 +26,11 @@ inline constexpr std::size_t kTableNumbers = 200'000'000;
 inline constexpr std::size_t kStudyRows = 1'000'000'000;
 /// Devices of a profile, which is of one machine.
 inline constexpr std::size_t kProfiledDevices = 1'000;
-/// Bytes of an input; of what was compressed, once it is not, as a few megabytes can hide it; of a TOML file, which
-/// takes thirty times as much to parse.
+/// Bytes of an input; of what was compressed, once it is not, since a few megabytes can hide it (a file that is large
+/// itself may be so many times larger: graphs are 5 to 30); of a TOML file, which takes thirty times as much to parse.
 inline constexpr std::size_t kInput = std::size_t{1} << 32;
 inline constexpr std::size_t kUncompressedInput = std::size_t{1} << 30;
+inline constexpr std::size_t kCompression = 50;
 inline constexpr std::size_t kToml = std::size_t{1} << 25;
 /// Dots of a key in TOML, for each of which its parser calls itself. Clusters and studies have none.
 inline constexpr std::size_t kTomlDots = 16;

@@ -84,10 +84,22 @@ std::string read_raw(const fs::path& path, std::size_t limit) {
 
 bool is_gzip(std::string_view data) { return data.size() >= 2 && data[0] == '\x1f' && data[1] == '\x8b'; }
 
+/// What a gzip file says at its end of its last member, modulo 2^32: of most files, all that they hold. No more than
+/// such data can hold.
+std::size_t length_of_last_member(std::string_view data) {
+  constexpr std::size_t kMostCompression = 1032;  // of deflate
+  if (data.size() < 4) return 0;
+  std::size_t length = 0;
+  for (std::size_t byte = 1; byte <= 4; ++byte)
+    length = length << 8 | static_cast<unsigned char>(data[data.size() - byte]);
+  return std::min(length, kMostCompression * data.size());
+}
+
 /// All members of a gzip file.
 std::string decompress(std::string_view data, const fs::path& path, std::size_t limit) {
   const std::string name = input_name(path);
   std::string text;
+  text.reserve(std::min(limit, length_of_last_member(data)));
   while (!data.empty()) {
     if (!is_gzip(data))
       refuse_input(path, fmt::format("'{}' has something after its gzip data", name), "write the file again");
@@ -133,7 +145,9 @@ std::string input_name(const fs::path& path) { return path == "-" ? "<stdin>" : 
 
 std::string read_input(const fs::path& path, std::size_t limit) {
   std::string data = read_raw(path, limit);
-  if (is_gzip(data)) return decompress(data, path, std::min(limit, limits::kUncompressedInput));
+  if (is_gzip(data))
+    return decompress(data, path,
+                      std::min(limit, std::max(limits::kUncompressedInput, limits::kCompression * data.size())));
   if (path.extension() == ".gz")
     refuse_input(path, fmt::format("'{}' is not gzip data, though its name ends in .gz", path.string()),
                  "compress it with gzip, or take .gz off its name");

@@ -12,7 +12,8 @@ namespace trainyard {
 
 /// The whole file, or standard input for "-". Gzip data, whatever the name, are decompressed. Throws InputError, code
 /// "file": it does not exist (with the nearest name in its folder), is a folder, may not be read, is damaged or cut
-/// short, or holds more than `limit` bytes (compressed ones: no more than limits::kUncompressedInput either).
+/// short, or holds more than `limit` bytes (nor, compressed, more than limits::kUncompressedInput and
+/// limits::kCompression times as much as the file).
 std::string read_input(const std::filesystem::path& path, std::size_t limit = limits::kInput);
 
 /// Name of the input in messages: the path, or "<stdin>".

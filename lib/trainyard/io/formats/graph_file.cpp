@@ -244,14 +244,10 @@ Graph parse_graph(std::string_view text, const std::string& name) {
 void write_graph(const Graph& graph, std::ostream& out) {
   std::string text =
       fmt::format("{{\"format\": \"{}\", \"name\": {},\n \"ops\": [", kGraphFormat, json_string(graph.name()));
-  constexpr std::size_t kBlock = std::size_t{1} << 16;
   for (const OpId op : graph.ops()) {
     text += op.index() ? ",\n  " : "\n  ";
     append_op(text, graph, op);
-    if (text.size() >= kBlock) {
-      out << text;
-      text.clear();
-    }
+    pass_on(text, out);
   }
   out << text << "\n ]}\n";
 }

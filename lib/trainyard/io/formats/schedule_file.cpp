@@ -269,7 +269,7 @@ void append_rewrites(std::string& out, const std::vector<Rewrite>& rewrites) {
 
 /// {"a": x, "b": y}, one per line, from what `value` appends for each op (nothing: left out).
 template <class AppendValue>
-void append_per_op(std::string& out, const Problem& problem, const AppendValue& append_value) {
+void append_per_op(std::string& out, std::ostream& stream, const Problem& problem, const AppendValue& append_value) {
   out += '{';
   bool first = true;
   for (const OpId op : problem.ops()) {
@@ -280,6 +280,7 @@ void append_per_op(std::string& out, const Problem& problem, const AppendValue& 
     first = false;
     append_json(out, problem.graph().name(op));
     out += ": " + value;
+    pass_on(out, stream);
   }
   out += '}';
 }
@@ -341,12 +342,12 @@ void write_schedule(const Schedule& schedule, const Problem& whole, const Schedu
                   json_string(problem.graph().name()), json_string(problem.cluster().name()),
                   kPolicies[static_cast<std::size_t>(schedule.policy)]);
   text += " \"placement\": ";
-  append_per_op(text, problem, [&](std::string& value, OpId op) {
+  append_per_op(text, out, problem, [&](std::string& value, OpId op) {
     append_json(value, problem.cluster().device(schedule.placement[op]).name);
   });
   if (!schedule.priority.empty()) {
     text += ",\n \"priority\": ";
-    append_per_op(text, problem, [&](std::string& value, OpId op) {
+    append_per_op(text, out, problem, [&](std::string& value, OpId op) {
       if (schedule.priority[op] != 0) append_json(value, schedule.priority[op]);
     });
   }
@@ -359,6 +360,7 @@ void write_schedule(const Schedule& schedule, const Problem& whole, const Schedu
       for (const OpId op : schedule.order[device]) {
         if (text.back() != '[') text += ", ";
         append_json(text, problem.graph().name(op));
+        pass_on(text, out);
       }
       text += ']';
     }
@@ -369,7 +371,7 @@ void write_schedule(const Schedule& schedule, const Problem& whole, const Schedu
     text += fmt::format(",\n \"placer\": {{\"name\": {}, \"seed\": {}}}", json_string(schedule.placer), schedule.seed);
   if (schedule.plan) {
     text += fmt::format(",\n \"planned\": {{\"makespan_ns\": {}, \"start_ns\": ", schedule.plan->makespan.count);
-    append_per_op(text, problem,
+    append_per_op(text, out, problem,
                   [&](std::string& value, OpId op) { append_json(value, schedule.plan->start[op].count); });
     text += '}';
   }

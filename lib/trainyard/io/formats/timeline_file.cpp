@@ -207,7 +207,7 @@ class TimelineWriter {
  public:
   TimelineWriter(const Timeline& timeline, const Problem& problem) : timeline_(timeline), problem_(problem) {}
 
-  std::string text(const Placement& placement) const {
+  void write(const Placement& placement, std::ostream& stream) const {
     std::string out = fmt::format(
         "{{\"format\": \"{}\", \"graph\": {}, \"cluster\": {}, \"makespan_ns\": {},\n \"ops\": [", kTimelineFormat,
         json_string(problem_.graph().name()), json_string(problem_.cluster().name()), timeline_.makespan.count);
@@ -216,14 +216,18 @@ class TimelineWriter {
       next_row(out);
       out += fmt::format("{{\"op\": {}, \"device\": {}, \"start_ns\": {}, \"end_ns\": {}}}", name(op),
                          name(placement[op]), span.start.count, span.end.count);
+      pass_on(out, stream);
     }
     out += "],\n \"transfers\": [";
-    for (const Transfer& transfer : timeline_.transfers) append(out, transfer);
+    for (const Transfer& transfer : timeline_.transfers) {
+      append(out, transfer);
+      pass_on(out, stream);
+    }
     out += "],\n \"devices\": [";
     for (const DeviceId device : problem_.devices()) append(out, device);
     out += "],\n \"links\": [";
     for (const ChannelId channel : problem_.cluster().channels()) append(out, channel);
-    return out + "]}\n";
+    stream << out << "]}\n";
   }
 
  private:
@@ -294,7 +298,7 @@ class TimelineWriter {
 }  // namespace
 
 void write_timeline(const Timeline& timeline, const Problem& problem, const Placement& placement, std::ostream& out) {
-  out << TimelineWriter{timeline, problem}.text(placement);
+  TimelineWriter{timeline, problem}.write(placement, out);
 }
 
 Timeline read_timeline(const std::filesystem::path& path, const Problem& problem, Placement* placement) {

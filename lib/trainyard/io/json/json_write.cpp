@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <ostream>
 
 namespace trainyard::detail {
 namespace {
@@ -42,5 +43,12 @@ void append_json(std::string& out, double number) {
 
 void append_json(std::string& out, std::int64_t number) { append_number(out, number); }
 void append_json(std::string& out, std::uint64_t number) { append_number(out, number); }
+
+void pass_on(std::string& text, std::ostream& out) {
+  constexpr std::size_t kBlock = std::size_t{1} << 16;
+  if (text.size() < kBlock) return;
+  out.write(text.data(), static_cast<std::streamsize>(text.size() - 1));
+  text.erase(0, text.size() - 1);
+}
 
 }  // namespace trainyard::detail

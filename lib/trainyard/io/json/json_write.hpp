@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,9 @@ inline std::string json_string(std::string_view text) {
   append_json(out, text);
   return out;
 }
+
+/// Writes a text that has grown to a block, so that no file is held as a whole; its last character stays, by which
+/// writers see whether a list begins.
+void pass_on(std::string& text, std::ostream& out);
 
 }  // namespace trainyard::detail
