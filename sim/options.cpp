@@ -13,8 +13,10 @@
 #include "noise.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/io/formats/plan_file.hpp"
 #include "trainyard/io/formats/policy_file.hpp"
 #include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/parallel/plan_placer.hpp"
 #include "trainyard/report/table.hpp"
 
 namespace trainyard::program {
@@ -46,6 +48,24 @@ Placer policy_placer(const std::string& name, const std::string& file) {
     return schedule;
   };
   return name == "auto" ? auto_with({placer}) : placer;
+}
+
+/// What makes the plan a schedule.
+Placer plan_placer(const std::string& name, const std::string& file) {
+  if (!name.empty())
+    throw UsageError(fmt::format("--placer {}: the plan of '{}' is the schedule already", name, file),
+                     "give either --plan or --placer");
+  Placer placer{.name = "plan", .summary = "a plan from a file", .source = file, .parameters = {}};
+  placer.place = [plan = read_plan(file)](const Problem& problem, const PlaceOptions& options) {
+    if (!options.rewrites)
+      throw UsageError("--no-splits: a plan divides the batch, and so the graph", "give either --plan or --no-splits");
+    Schedule schedule = place_by_plan(problem, plan_over(plan, plan_blocks(problem)),
+                                      {.batch = options.batch ? options.batch : plan.batch, .stop = options.stop});
+    schedule.placer = "plan";
+    schedule.seed = options.seed;
+    return schedule;
+  };
+  return placer;
 }
 
 }  // namespace
@@ -109,6 +129,7 @@ void PlacerOptions::declare(OptionSet& set, const std::string& usual) {
         if (!parameters.emplace(key, value).second) throw UsageError(fmt::format("--parameter {} is given twice", key));
       },
       true);
+  set.input("--plan", plan, "a plan in place of a placer: degrees, stages, microbatches (place --plan-out)");
   declare_no_splits(set, no_splits);
 }
 
@@ -121,6 +142,7 @@ void PlacerOptions::declare_policy(OptionSet& set) {
 }
 
 Placer PlacerOptions::placer(const std::string& usual) const {
+  if (!plan.empty()) return plan_placer(name, plan);
   if (!policy.empty()) return policy_placer(name, policy);
   try {
     return find_placer(name.empty() ? usual : name);

@@ -59,17 +59,18 @@ struct PlacerOptions {
   std::string name = {};
   std::map<std::string, std::string> parameters = {};
   std::string policy = {};  // what it learned before
+  std::string plan = {};    // a file: no placer is asked
   bool no_splits = false;
 
   /// `usual`: which one is asked where none is named.
   void declare(OptionSet& set, const std::string& usual = "auto, within a few seconds");
   void declare_policy(OptionSet& set);
   /// Whether the user leaves the choice to us.
-  bool is_open() const { return name.empty() && policy.empty(); }
-  bool given() const { return !name.empty() || !parameters.empty() || !policy.empty() || no_splits; }
+  bool is_open() const { return name.empty() && policy.empty() && plan.empty(); }
+  bool given() const { return !name.empty() || !parameters.empty() || !policy.empty() || !plan.empty() || no_splits; }
 
-  /// The one that is asked for, else `usual`. With a policy, it places by that: alone, or as one more start of `auto`.
-  /// Throws UsageError, and InputError where the policy is no good.
+  /// The one that is asked for, else `usual`; with a plan, what makes a schedule of it. With a policy, it places by
+  /// that: alone, or as one more start of `auto`. Throws UsageError, and InputError where the policy is no good.
   Placer placer(const std::string& usual = "auto") const;
   /// The parameters, the seed, and whether ops may be split. Throws UsageError where the placer has no such parameter.
   PlaceOptions options(const Placer& placer, const std::optional<std::uint64_t>& seed) const;

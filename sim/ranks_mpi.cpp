@@ -1,5 +1,6 @@
 #include <mpi.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <exception>
@@ -8,6 +9,11 @@
 #include "ranks.hpp"
 
 namespace trainyard::program {
+namespace {
+
+constexpr std::size_t kMessage = std::size_t{1} << 30;  // bytes: MPI counts them in an int
+
+}  // namespace
 
 /// The counter lies in a window of rank 0, from which all ranks fetch and add.
 struct Ranks::Job {
@@ -54,6 +60,37 @@ std::uint64_t Ranks::next() {
   MPI_Fetch_and_op(&one, &number, MPI_UINT64_T, 0, 0, MPI_SUM, job_->window);
   MPI_Win_flush(0, job_->window);
   return number;
+}
+
+/// Lengths and makers of all parts first, then the bytes of each rank, in the order of its parts.
+void Ranks::share(std::vector<std::string>& parts) {
+  if (!job_->several) return;
+  const std::lock_guard lock{job_->mutex};
+  std::vector<std::uint64_t> mine(2 * parts.size()), all(2 * parts.size());  // length, maker + 1
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (!parts[i].empty()) {
+      mine[2 * i] = parts[i].size();
+      mine[2 * i + 1] = rank_ + 1;
+    }
+  MPI_Allreduce(mine.data(), all.data(), static_cast<int>(all.size()), MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+  for (std::size_t rank = 0; rank < count_; ++rank) {
+    std::string bytes;
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (all[2 * i + 1] != rank + 1) continue;
+      size += all[2 * i];
+      if (rank == rank_) bytes += parts[i];
+    }
+    bytes.resize(size);
+    for (std::size_t at = 0; at < size; at += kMessage)
+      MPI_Bcast(bytes.data() + at, static_cast<int>(std::min(kMessage, size - at)), MPI_BYTE, static_cast<int>(rank),
+                MPI_COMM_WORLD);
+    for (std::size_t i = 0, at = 0; i < parts.size() && rank != rank_; ++i) {
+      if (all[2 * i + 1] != rank + 1) continue;
+      parts[i] = bytes.substr(at, all[2 * i]);
+      at += all[2 * i];
+    }
+  }
 }
 
 void Ranks::meet() {

@@ -170,7 +170,7 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
   object["placer"] = run.placer.empty() ? Json(nullptr) : Json(run.placer);
   object["seed"] = run.schedule.seed;
   object["graph"] = graph_text(run.schedule);
-  if (!run.schedule.description.empty()) object["plan"] = run.schedule.description;
+  if (run.schedule.parallel) object["plan"] = describe(*run.schedule.parallel);
   object["makespan_ns"] = summary.makespan.count;
   object["fits"] = summary.fits;
   object["lower_bound_ns"] = summary.bound.value.count;

@@ -158,7 +158,7 @@ std::string run_text(const RunResult& run, const TextFormat& format) {
       for (const auto& [name, time] : all.models) table.add_row({"", fmt::format("{} {}", format_time(time), name)});
   }
   table.add_row({"step time", format_time(run.summary.makespan)});
-  if (!run.schedule.description.empty()) table.add_row({"plan", run.schedule.description});
+  if (run.schedule.parallel) table.add_row({"plan", describe(*run.schedule.parallel)});
   if (run.noise) add_noise_rows(table, *run.noise);
   if (run.steps) add_step_rows(table, *run.steps);
   if (run.steps_noise) add_noise_rows(table, *run.steps_noise);

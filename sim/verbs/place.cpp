@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include "interrupt.hpp"
+#include "ranks.hpp"
 #include "runs.hpp"
+#include "trainyard/io/formats/plan_file.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/place/parallel/plan_placer.hpp"
 #include "verbs.hpp"
 
 namespace trainyard::program {
@@ -21,7 +24,7 @@ struct PlaceVerb {
   std::optional<std::uint64_t> seed;
   SearchOptions search;
   PictureOptions pictures;
-  Output output;
+  Output output, plan;
 
   void declare(OptionSet& set) {
     set.operands(inputs.models, "MODEL...", "built-in networks (trainyard models), or files, at once",
@@ -38,6 +41,7 @@ struct PlaceVerb {
     inputs.training.declare(set);
     pictures.declare(set);
     set.output("-o,--output", output, "the schedule; .gz compresses, - is standard output", "json");
+    set.output("--plan-out", plan, "the plan that the schedule follows; - is standard output", "json");
     set.check([this] {
       if (objective == Objective::max_load && inputs.models.size() > 1)
         throw UsageError(
@@ -46,6 +50,14 @@ struct PlaceVerb {
   }
 
   int run(Console& console) const {
+    Ranks ranks;
+    if (ranks.rank() == 0) return run(ranks, console);
+    Console silent{ConsoleOptions{.json = true}};  // the first says it all
+    return run(ranks, silent);
+  }
+
+ private:
+  int run(Ranks& ranks, Console& console) const {
     ScheduleSource source{.placer = placing.placer(usual_placer(objective))};
     if (coarsening) source.placer = coarsened(*source.placer, *coarsening);
     source.options = placing.options(*source.placer, seed);
@@ -56,18 +68,39 @@ struct PlaceVerb {
     source.quick = placing.is_open() && objective == Objective::makespan && !search.seconds && !search.evaluations;
 
     const LoadedProblem loaded = make_problem(inputs, console);
+    if (ranks.count() > 1) join(ranks, source);
     std::optional<InterruptGuard> guard;
-    if (source.searches()) guard.emplace();  // an interrupt ends the search with what it has
+    if (source.searches() && ranks.count() == 1) guard.emplace();  // an interrupt ends the search with what it has
     RunResult run = make_run(loaded, source, console);
     console.progress("");
+    if (ranks.rank() > 0) return kDone;
     if (inputs.models.size() > 1 && !run.completions) run.completions = completions(run.problem, run.timeline);
     const auto write_output = [&](std::ostream& out) {
       const SchedulePrediction prediction{run.summary.makespan, run.summary.bound.value, run.summary.fits};
       write_schedule(run.schedule, run.problem, &prediction, out);
     };
-    std::vector<Writing> writings{{output, write_output}};
+    if (plan && !run.schedule.parallel)
+      throw UsageError(fmt::format("--plan-out: the schedule of {} follows no plan", run.placer),
+                       "--placer plan makes one");
+    const auto write_parallel = [&](std::ostream& out) {
+      write_plan(plan_file(*run.schedule.parallel, plan_blocks(loaded.problem), loaded.batch), out);
+    };
+    std::vector<Writing> writings{{output, write_output}, {plan, write_parallel}};
     add_pictures(writings, pictures, run);
     return finish_run(run, "place", writings, console);
+  }
+
+  /// The search is that of all ranks.
+  void join(Ranks& ranks, ScheduleSource& source) const {
+    const std::string several = fmt::format("{} ranks", ranks.count());
+    if (!source.placer->teams || objective == Objective::completion || coarsening)
+      throw UsageError(fmt::format("{}: {} shares no work among ranks here", several, source.placer->name),
+                       "auto and plan do, but for completions and under --coarsen; sweep deals whole rows to ranks");
+    if (search.seconds)
+      throw UsageError(several + ": --time is another moment on each of them", "--evaluations is one for all");
+    source.options.team = &ranks;
+    source.options.stop = {};
+    if (ranks.rank() > 0) source.options.on_progress = {};
   }
 };
 

@@ -8,6 +8,7 @@
 #include "trainyard/io/formats/calibration_file.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/formats/plan_file.hpp"
 #include "trainyard/io/formats/profile_file.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/io/formats/timeline_file.hpp"
@@ -35,7 +36,7 @@ std::vector<std::string> examples(const std::string& language) {
 TEST_CASE("the examples on the page of formats are read as they stand") {
   const auto json = examples("json");
   const auto toml = examples("toml");
-  REQUIRE(json.size() == 5);
+  REQUIRE(json.size() == 6);
   REQUIRE(toml.size() == 2);
   CHECK(make_cluster(parse_cluster(toml[1], "the page's fabric")).device_count() == 128 * 8);
   const Graph graph = parse_graph(json[0], "the page's graph");
@@ -43,6 +44,9 @@ TEST_CASE("the examples on the page of formats are read as they stand") {
   const Problem problem{graph, make_cluster(parse_cluster(toml[0], "the page's cluster"))};
   const Schedule schedule = parse_schedule(json[1], "the page's schedule", problem);
   CHECK(schedule.policy == Policy::priority);
+  const PlanFile plan = parse_plan(json[2], "the page's plan");
+  CHECK(plan.begins == std::vector<std::string>{"h6"});
+  CHECK(plan.plan.recompute == std::vector<bool>{false, true});
 
   GraphBuilder builder{"toy"};
   builder.add({.name = "a", .times = {{"gpu", Nanoseconds{1000}}}, .outputs = {{"a.out", Bytes{200}}}});
@@ -52,11 +56,11 @@ TEST_CASE("the examples on the page of formats are read as they stand") {
       "link = [{name = \"nvlink\", from = \"gpu0\", to = \"gpu1\", bandwidth = \"50 GB/s\"}]\n",
       "pair");
   const Timeline timeline =
-      parse_timeline(json[2], "the page's timeline", {std::move(builder).build(), make_cluster(pair)});
+      parse_timeline(json[3], "the page's timeline", {std::move(builder).build(), make_cluster(pair)});
   CHECK(timeline.makespan == Nanoseconds{3004});
 
-  CHECK(parse_profile(json[3], "the page's profile").ops.size() == 1);
-  const Calibration calibration = parse_calibration(json[4], "the page's calibration");
+  CHECK(parse_profile(json[4], "the page's profile").ops.size() == 1);
+  const Calibration calibration = parse_calibration(json[5], "the page's calibration");
   CHECK(calibration.links[0].segments.size() == 2);
   // The page's graph on the page's cluster, with the page's calibration: conv1 takes its given time on a GPU.
   CHECK(Problem{graph, make_cluster(calibrated(parse_cluster(toml[0], "the page's cluster"), calibration).spec),

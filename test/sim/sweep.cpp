@@ -87,22 +87,34 @@ TEST_CASE("a sweep that is killed again and again loses no row and runs none twi
   CHECK(lines_of(read_text(folder.path() / "killed/journal-0.log")) == 800);
 }
 
+namespace {
+
+/// As root and with more ranks than cores, and without what MPI leaks for good.
+const std::string kRanks =
+    "ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n ";
+
+std::size_t times_in(const std::string& text, const std::string& part) {
+  std::size_t times = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
+  return times;
+}
+
+bool has_ranks(const TemporaryFolder& folder) {
+  return contains(run_trainyard(folder.path(), "doctor").output, "mpirun") &&
+         run_command("command -v mpirun").exit_code == 0;
+}
+
+}  // namespace
+
 TEST_CASE("a sweep on 1, 2 and 4 ranks is the sweep of one process, also after a rank was killed") {
   const TemporaryFolder folder;
-  const auto facts = run_trainyard(folder.path(), "doctor");
-  if (!contains(facts.output, "mpirun") || run_command("command -v mpirun").exit_code != 0) {
-    MESSAGE("a build without MPI");
-    return;
-  }
+  if (!has_ranks(folder)) return report_skipped("no MPI, or no mpirun");
   write_text(folder.path() / "study.toml", kStudy);
   REQUIRE(run_trainyard(folder.path(), "sweep study.toml -o whole").exit_code == 0);
-  // As root and with more ranks than cores, and without what MPI leaks for good.
-  const std::string allowed = "ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ";
   for (const char* ranks : {"1", "2", "4"}) {
     CAPTURE(ranks);
     const std::string out = std::string{"ranks-"} + ranks;
-    const auto run = run_trainyard(folder.path(), "sweep study.toml -o " + out + " --json",
-                                   allowed + "mpirun --oversubscribe -n " + ranks);
+    const auto run = run_trainyard(folder.path(), "sweep study.toml -o " + out + " --json", kRanks + ranks);
     REQUIRE(run.exit_code == 0);
     CHECK(json_of(run)["done_now"] == 32);
     check_equal(folder.path() / "whole", folder.path() / out);
@@ -112,9 +124,40 @@ TEST_CASE("a sweep on 1, 2 and 4 ranks is the sweep of one process, also after a
   std::string journal = read_text(folder.path() / "ranks-4/journal-2.log");
   if (!journal.empty()) journal.pop_back();
   write_text(folder.path() / "ranks-4/journal-2.log", journal);
-  REQUIRE(run_trainyard(folder.path(), "sweep study.toml -o ranks-4 --resume", allowed + "mpirun --oversubscribe -n 3")
-              .exit_code == 0);
+  REQUIRE(run_trainyard(folder.path(), "sweep study.toml -o ranks-4 --resume", kRanks + "3").exit_code == 0);
   check_equal(folder.path() / "whole", folder.path() / "ranks-4");
+}
+
+TEST_CASE("a placement by 1, 2 and 3 ranks is that of one process, said once") {
+  const TemporaryFolder folder;
+  if (!has_ranks(folder)) return report_skipped("no MPI, or no mpirun");
+  for (const std::string words :
+       {"place resnet18 --cluster 4xV100 --evaluations 3000 --parameter islands=3",
+        "place resnet18:batch=32 --cluster 4xV100 --placer plan", "place lenet --cluster 2xV100"}) {
+    CAPTURE(words);
+    const auto alone = run_trainyard(folder.path(), words + " -o alone.json");
+    REQUIRE(alone.exit_code == 0);
+    for (const char* ranks : {"1", "2", "3"}) {
+      CAPTURE(ranks);
+      const auto run = run_trainyard(folder.path(), words + " -o ranks.json", kRanks + ranks);
+      CHECK(run.exit_code == 0);
+      CHECK(times_in(run.output, " step time ") == 1);
+      CHECK(read_text(folder.path() / "ranks.json") == read_text(folder.path() / "alone.json"));
+    }
+  }
+}
+
+TEST_CASE("ranks that would not agree, or have nothing to share, are refused by name") {
+  const TemporaryFolder folder;
+  if (!has_ranks(folder)) return report_skipped("no MPI, or no mpirun");
+  const auto error = [&](const std::string& words) {
+    const auto run = run_trainyard(folder.path(), "place lenet --cluster 2xV100 " + words, kRanks + "2");
+    CHECK(run.exit_code == 2);
+    return run.error;
+  };
+  CHECK(contains(error("--placer auto --time 1s"), "--evaluations"));
+  CHECK(contains(error("--placer heft"), "heft shares no work among ranks"));
+  CHECK(contains(error("--placer auto --objective completion"), "shares no work among ranks here"));
 }
 
 TEST_CASE("a line of a journal that was cut short is run again") {

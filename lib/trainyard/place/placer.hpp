@@ -14,6 +14,8 @@
 
 namespace trainyard {
 
+class Team;  // place/kit/team.hpp
+
 /// How long a placer goes on: until the first of these is reached. One that is not given sets no limit; where none is,
 /// the default of a placer that searches holds, which is a number of evaluations, so that the result is always the
 /// same. So it is for any number of evaluations, whatever the number of threads; not for seconds.
@@ -58,6 +60,7 @@ struct PlaceOptions {
   bool sizes_alone = false;  // memory under Objective::max_load: ops' parameters and state alone, not as simulated
   Budget budget = {};
   unsigned threads = 0;             // 0: as many as the machine runs at once
+  Team* team = nullptr;             // of placers that have parts to share (Placer::teams); under it, no seconds
   std::function<bool()> stop = {};  // asked often, from any thread: end with what there is, as if the time were up
   std::function<void(const SearchProgress&)> on_progress = {};  // called now and then, from the caller's thread
 };
@@ -75,6 +78,7 @@ struct Placer {
   bool searches = false;    // goes on for PlaceOptions::budget
   bool exhaustive = false;  // exact of its kind: may take minutes on graphs of thousands of ops
   bool trains = false;  // learns by trial, for seconds to minutes (parameter `updates`): only where asked for by name
+  bool teams = false;   // shares its work among PlaceOptions::team; others do the same on every rank
   bool replicates = false;  // divides the batch of the whole graph, and nothing else: coarser ops are nothing to it
   std::function<Schedule(const Problem&, const PlaceOptions&)> place = {};
 };

@@ -11,6 +11,7 @@
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/graph/rewrite.hpp"
+#include "trainyard/plan/parallel_plan.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard {
@@ -65,7 +66,7 @@ struct Schedule {
   std::string placer = {};             // who made it
   std::uint64_t seed = 0;
   std::optional<Search> search = {};
-  std::string description = {};         // of a plan with degrees of parallelism: "data 4, 2 stages (1f1b), ..."
+  std::optional<ParallelPlan> parallel = {};  // the plan that it follows, where it follows one
   std::vector<std::string> notes = {};  // from the placer to who asked for it, such as why a device has nothing to do
 
   /// Whether priorities say anything: without a list of them, policy priority is fifo.

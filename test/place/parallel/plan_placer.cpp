@@ -158,7 +158,9 @@ TEST_CASE("the plan is no worse than the pipeline and than data parallelism, fit
     const std::int64_t batch = std::string{network}.starts_with("gnmt") ? 256 : network[0] == 'r' ? 128 : 64;
     const Schedule schedule = place_plan(problem, {.batch = batch});
     const Nanoseconds planned = step(problem, schedule);
-    CHECK(schedule.description.find("microbatches of") != std::string::npos);
+    REQUIRE(schedule.parallel);
+    // The plan given again is the same schedule.
+    CHECK(place_by_plan(problem, *schedule.parallel, {.batch = batch}) == schedule);
     CHECK(planned <= pipeline(problem, {}));
     // Data parallelism without microbatches is one of the plans, but for what is added while the backward pass runs.
     CHECK(static_cast<double>(planned.count) <=

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <list>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/judge/orders.hpp"
 #include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/schedule_archive.hpp"
+#include "trainyard/place/kit/team.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 
 namespace trainyard {
@@ -29,7 +32,7 @@ namespace {
 
 /// Branch and bound is asked up to so many ops and devices.
 constexpr std::size_t kProvable = 64, kProvableDevices = 16;
-constexpr std::size_t kIslands = 4, kRounds = 24, kSplits = 24;
+constexpr std::size_t kRounds = 24, kSplits = 24;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.
 constexpr double kHot = 0.1, kCold = 0.003;
@@ -40,11 +43,23 @@ constexpr double kAlike = 0.03, kHopeful = 0.2;
 constexpr std::uint64_t kQuickOps = 1'500'000;
 constexpr std::size_t kSearchedPairs = 10'000;
 
+/// How far an island has come, which all ranks of a team know.
+struct Standing {
+  const SearchGround* ground;
+  Ordered best = {};
+};
+template <class Archive>
+void archive_fields(Archive& archive, Standing& standing) {
+  archive(standing.best);
+}
+
 class AutoPlacer {
  public:
-  AutoPlacer(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options)
+  AutoPlacer(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options, std::size_t islands)
       : members_(members),
         options_(options),
+        team_(options.team),
+        island_count_(islands),
         effort_(options.budget.given() ? options.budget : usual_budget(problem), options.stop),
         threads_(thread_count(options.threads)) {
     grounds_.emplace_back(problem);
@@ -88,7 +103,7 @@ class AutoPlacer {
           Evaluator evaluator{scheduled_problem(base(), schedule)};
           std::optional<Ordered> answer = best_order(evaluator, schedule);
           answer->schedule.rewrites = schedule.rewrites;
-          answer->schedule.description = schedule.description;
+          answer->schedule.parallel = schedule.parallel;
           return answer;
         });
     for (const Ordered& each : found_) evaluations_ += each.evaluations;
@@ -103,7 +118,7 @@ class AutoPlacer {
     for (std::size_t r = 2; r < devices && r <= 16; r *= 2) replicas.push_back(r);
     std::vector<std::optional<Ordered>> answers(2 * replicas.size());
     parallel_for(threads_, answers.size(), [&](std::size_t i) {
-      if (effort_.late(0.5)) return;
+      if (!is_mine(team_, i) || effort_.late(0.5)) return;
       try {
         const std::size_t count = replicas[i / 2];
         const Problem problem = apply_rewrites(base(), {Replicate{.replicas = count}});
@@ -115,6 +130,7 @@ class AutoPlacer {
       } catch (const InputError&) {  // no graph to be replicated
       }
     });
+    share_values(team_, answers);
     for (auto& answer : answers) {
       if (!answer) continue;
       evaluations_ += answer->evaluations;
@@ -172,10 +188,12 @@ class AutoPlacer {
     if (budget.seconds) *budget.seconds /= threads_ > 1 ? 5 : 5 * static_cast<double>(starts.size());
     std::vector<std::optional<Ordered>> answers(starts.size());
     parallel_for(threads_, starts.size(), [&](std::size_t i) {
+      if (!is_mine(team_, i)) return;
       answers[i] = multilevel_search(grounds[i]->problem, starts[i]->schedule.placement, budget,
                                      Random::stream(options_.seed, kStreams + i), options_.stop);
       if (answers[i]) answers[i]->schedule.rewrites = starts[i]->schedule.rewrites;
     });
+    share_values(team_, answers);
     for (auto& answer : answers) {
       if (!answer) continue;
       evaluations_ += answer->evaluations;
@@ -194,14 +212,16 @@ class AutoPlacer {
     for (std::size_t round = 0; round < kRounds && !done() && !effort_.over(evaluations_); ++round) {
       const double heat = kHot * portable_exp(static_cast<double>(round) / (kRounds - 1) * portable_log(kCold / kHot));
       parallel_for(threads_, islands_.size(), [&](std::size_t i) {
+        if (!islands_[i]) return;
         Budget slice;
         if (all.evaluations) slice.evaluations = share_of(share_of(*all.evaluations, round), i, islands_.size());
         // Threads take islands one after the other: each has its share of the round's time.
         if (all.seconds) slice.seconds = slice_seconds(*all.seconds / kRounds, round, islands_.size());
         islands_[i]->run(slice, options_.stop, heat);
       });
+      read_standings();
       evaluations_ = before + retired_;
-      for (const auto& island : islands_) evaluations_ += island->evaluations();
+      for (const Standing& standing : standings_) evaluations_ += standing.best.evaluations;
       collect();
       report();
       if (round + 1 < kRounds && round % 2 == 1) restart_last(round);
@@ -242,28 +262,53 @@ class AutoPlacer {
     std::vector<const Ordered*> chosen;
     const auto hopeful = static_cast<double>(found_.front().outcome.makespan.count) * (1 + kHopeful);
     for (const Ordered& candidate : found_) {
-      if (chosen.size() + 1 == kIslands) break;
+      if (chosen.size() + 1 >= island_count_) break;
       const bool splits = !candidate.schedule.rewrites.empty();
       if (splits && static_cast<double>(candidate.outcome.makespan.count) > hopeful) continue;
       if (std::ranges::all_of(chosen, [&](const Ordered* other) { return differ(candidate, *other); }))
         chosen.push_back(&candidate);
     }
     for (const Ordered* each : chosen) starts.emplace_back(&ground_of(each->schedule), strict_of(each->schedule));
-    while (starts.size() + 1 < kIslands) starts.push_back(starts.front());
+    while (starts.size() + 1 < island_count_) starts.push_back(starts.front());
     starts.emplace_back(starts.front().first, Schedule{.placement = found_.front().schedule.placement,
                                                        .rewrites = found_.front().schedule.rewrites});
     islands_.resize(starts.size());
+    for (const auto& start : starts) standings_.push_back({start.first});
+    deal_islands();
     parallel_for(threads_, islands_.size(), [&](std::size_t i) {
-      islands_[i] = std::make_unique<Island>(*starts[i].first, starts[i].second, Random::stream(options_.seed, i));
+      if (owns(i))
+        islands_[i] = std::make_unique<Island>(*starts[i].first, starts[i].second, Random::stream(options_.seed, i));
     });
   }
 
+  void read_standings() {
+    for (std::size_t i = 0; i < islands_.size(); ++i)
+      if (islands_[i])
+        standings_[i].best = {islands_[i]->best(), islands_[i]->best_outcome(), islands_[i]->evaluations()};
+    share_values(team_, standings_, [&](std::size_t i) { return owns(i); });
+  }
+
+  /// Whether this rank searches the island: those on the largest graphs are dealt first, each to the rank with the
+  /// least to do.
+  bool owns(std::size_t island) const { return team_ == nullptr || owner_[island] == team_->rank(); }
+  void deal_islands() {
+    if (team_ == nullptr) return;
+    std::vector<std::size_t> turns(standings_.size()), load(team_->count());
+    std::iota(turns.begin(), turns.end(), std::size_t{0});
+    const auto ops = [&](std::size_t i) { return standings_[i].ground->problem.op_count(); };
+    std::ranges::stable_sort(turns, std::ranges::greater{}, ops);
+    owner_.resize(turns.size());
+    for (const std::size_t i : turns) {
+      owner_[i] = static_cast<std::size_t>(std::ranges::min_element(load) - load.begin());
+      load[owner_[i]] += ops(i);
+    }
+  }
+
   Schedule strict_of(const Schedule& schedule) {
-    Schedule strict = schedule;
     const Problem& problem = ground_of(schedule).problem;
+    Schedule strict{.placement = schedule.placement, .policy = Policy::strict, .order = schedule.order};
     if (schedule.policy != Policy::strict)
       strict = in_started_order(problem, schedule.placement, Simulation{problem}.timeline(schedule));
-    strict.plan.reset();
     strict.rewrites = schedule.rewrites;
     return strict;
   }
@@ -282,26 +327,29 @@ class AutoPlacer {
   }
 
   void collect() {
-    for (const auto& island : islands_) {
-      if (island->best_outcome() >= found_.front().outcome) continue;
-      found_.front() = {island->best(), island->best_outcome()};
-      found_.front().schedule.rewrites = island->ground().problem.rewrites();
+    for (const Standing& standing : standings_) {
+      if (standing.best.outcome >= found_.front().outcome) continue;
+      found_.front() = standing.best;
+      found_.front().schedule.rewrites = standing.ground->problem.rewrites();
     }
   }
 
   /// The island with the worst schedule goes on from the best; the others from where they are.
   void restart_last(std::size_t round) {
-    const auto outcome = [](const auto& island) { return island->best_outcome(); };
-    const auto best = std::ranges::min_element(islands_, {}, outcome);
-    const auto worst = std::ranges::max_element(islands_, {}, outcome);
+    const auto outcome = [](const Standing& standing) { return standing.best.outcome; };
+    const auto best = std::ranges::min_element(standings_, {}, outcome);
+    const auto worst = std::ranges::max_element(standings_, {}, outcome);
     if (outcome(*worst) <= outcome(*best)) return;
-    if (&(*worst)->ground() == &(*best)->ground()) {
-      (*worst)->restart((*best)->best());
+    std::unique_ptr<Island>& last = islands_[static_cast<std::size_t>(worst - standings_.begin())];
+    if (worst->ground == best->ground) {
+      if (last) last->restart(best->best.schedule);
       return;
     }
-    retired_ += (*worst)->evaluations();
-    *worst = std::make_unique<Island>((*best)->ground(), (*best)->best(),
-                                      Random::stream(options_.seed, kIslands * (round + 1)));
+    retired_ += worst->best.evaluations;
+    worst->ground = best->ground;
+    if (last)
+      last = std::make_unique<Island>(*best->ground, best->best.schedule,
+                                      Random::stream(options_.seed, island_count_ * (round + 1)));
   }
 
   /// The bound of the best schedule's own graph: to split ops otherwise may still be better, but that is not searched.
@@ -316,12 +364,16 @@ class AutoPlacer {
 
   const std::span<const Placer> members_;
   const PlaceOptions& options_;
+  Team* const team_;
+  const std::size_t island_count_;
   Effort effort_;
   const unsigned threads_;
-  std::list<SearchGround> grounds_;  // the problem itself first, then with splits
-  std::vector<Ordered> found_;       // by outcome; the schedules with their splits
-  std::vector<std::unique_ptr<Island>> islands_;
-  Nanoseconds proven_{};  // by branch and bound; 0: nothing
+  std::list<SearchGround> grounds_;               // the problem itself first, then with splits
+  std::vector<Ordered> found_;                    // by outcome; the schedules with their splits
+  std::vector<std::unique_ptr<Island>> islands_;  // none where another rank of the team searches it
+  std::vector<Standing> standings_;               // of each island, after a round
+  std::vector<std::size_t> owner_;                // of each island: the rank; empty without a team
+  Nanoseconds proven_{};                          // by branch and bound; 0: nothing
   std::uint64_t evaluations_ = 0, retired_ = 0;
 };
 
@@ -333,10 +385,11 @@ Budget usual_budget(const Problem& problem) {
   return {.evaluations = std::max<std::uint64_t>(2'000, std::min(20'000'000 / ops, of_each * ops))};
 }
 
-Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options) {
+Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options,
+                    std::size_t islands) {
   if (options.objective == Objective::max_load) return auto_load(problem, members, options);
   if (options.objective == Objective::completion) return auto_completion(problem, members, options);
-  return AutoPlacer{problem, members, options}.run();
+  return AutoPlacer{problem, members, options, islands}.run();
 }
 
 }  // namespace trainyard

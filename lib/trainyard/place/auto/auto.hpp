@@ -8,6 +8,9 @@
 
 namespace trainyard {
 
+/// Searches side by side, the first from the best schedule.
+inline constexpr std::size_t kIslands = 4;
+
 /// Our own placer: never worse than any of its members, and most often better. The catalogue's row `auto` has all of
 /// the catalogue that neither search nor train (auto_members); auto_with() adds one's own. On more than 20 ops it
 /// leaves out members that may take minutes (Placer::exhaustive); without members it starts from place_single().
@@ -30,11 +33,13 @@ namespace trainyard {
 ///
 /// For the other objectives: auto_load(), auto_completion().
 ///
-/// The number of islands does not depend on the number of threads: for a budget in evaluations the result is the same
-/// on any number of threads. Steps 2, 3 and 5 are always done, whatever the budget in evaluations; of one in
-/// seconds, members have half (ask_members), so that one too short for them may miss the best of them.
-/// `Schedule::search` says how many schedules and changes were evaluated.
-Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options);
+/// The number of islands does not depend on the number of threads, nor on the ranks of a team, which share steps 6 and
+/// 7 and the plans of step 2: for a budget in evaluations the result is the same on any number of either. Steps 2, 3
+/// and 5 are always done, whatever the budget in evaluations; of one in seconds, members have half (ask_members), so
+/// that one too short for them may miss the best of them. `Schedule::search` says how many schedules and changes were
+/// evaluated.
+Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options,
+                    std::size_t islands = kIslands);
 
 /// The budget of auto_place where none is given: evaluations of 20 million ops altogether, at most 1,000 for each op
 /// (4,000 up to 32 ops), at least 2,000.

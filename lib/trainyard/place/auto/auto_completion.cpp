@@ -16,6 +16,7 @@
 #include "trainyard/place/judge/completion_evaluator.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/kit/schedule_archive.hpp"
 #include "trainyard/place/talos/talos.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/models.hpp"
@@ -30,6 +31,10 @@ struct Completed {
   Schedule schedule;  // with its splits
   CompletionOutcome outcome;
 };
+template <class Archive>
+void archive_fields(Archive& archive, Completed& completed) {
+  archive(completed.schedule, completed.outcome);
+}
 
 /// A graph that is searched: the problem's own, or one with splits.
 struct Ground {

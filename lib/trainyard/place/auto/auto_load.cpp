@@ -10,6 +10,7 @@
 #include "trainyard/place/auto/members.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/schedule_archive.hpp"
 #include "trainyard/place/load/load_placers.hpp"
 #include "trainyard/place/load/load_search.hpp"
 #include "trainyard/throughput/from_problem.hpp"
@@ -26,6 +27,10 @@ struct Loaded {
   Schedule schedule;
   Outcome outcome;
 };
+template <class Archive>
+void archive_fields(Archive& archive, Loaded& loaded) {
+  archive(loaded.schedule, loaded.outcome);
+}
 
 class AutoLoad {
  public:
@@ -85,13 +90,15 @@ class AutoLoad {
     std::vector<std::optional<Loaded>> found(kSearches);
     std::vector<std::uint64_t> used(kSearches, 0);
     parallel_for(threads_, kSearches, [&](std::size_t i) {
-      if (effort_.late()) return;
+      if (!is_mine(options_.team, i) || effort_.late()) return;
       Random random = Random::stream(options_.seed, round * kSearches + i);
       const LoadSearchOptions search{.evaluations = std::max<std::uint64_t>(each, 1'000), .seed = random.next()};
       const LoadSearchResult result = i % 2 == 0 ? improve_load(load_, from, search) : search_load(load_, search);
       used[i] = result.evaluations;
       found[i] = judged(ordered_schedule(problem_, result.placement));
     });
+    share_values(options_.team, found);
+    share_values(options_.team, used);
     for (std::size_t i = 0; i < kSearches; ++i) {
       evaluations_ += std::max<std::uint64_t>(used[i], 1);
       if (found[i]) offer(std::move(*found[i]));

@@ -13,6 +13,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/place/kit/team.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/place/simple/simple.hpp"
 
@@ -61,20 +62,34 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   });
   std::vector<Answer> answers(asked.size());
   std::vector<std::optional<InputError>> refusals(asked.size());
-  parallel_for(thread_count(options.threads), asked.size(), [&](std::size_t turn) {
-    if (turn > 0 && late()) return;
-    const std::size_t i = turns[turn];
+  const auto ask = [&](std::size_t i, Team* team) {
     try {
       answers[i] = judge(asked[i]->place(problem, {.seed = options.seed,
                                                    .rewrites = options.rewrites,
                                                    .batch = options.batch,
                                                    .budget = {.quick = options.budget.quick},
+                                                   .team = team,
                                                    .stop = late}));
     } catch (const InputError& error) {
       refusals[i] = error;
     } catch (const MissingError&) {  // needs what this build lacks
     }
+  };
+  // Ranks ask those together that share their work, one at a time, and each its share of the others.
+  Team* const team = options.team;
+  std::vector<bool> mine(asked.size());
+  for (std::size_t turn = 0; turn < asked.size(); ++turn) {
+    const std::size_t i = turns[turn];
+    const bool together = team && asked[i]->teams;
+    if (together) ask(i, team);
+    mine[i] = together ? team->rank() == 0 : is_mine(team, turn);
+  }
+  parallel_for(thread_count(options.threads), asked.size(), [&](std::size_t turn) {
+    const std::size_t i = turns[turn];
+    if (!mine[i] || (team && asked[i]->teams) || (turn > 0 && late())) return;
+    ask(i, nullptr);
   });
+  share_values(team, answers, [&](std::size_t i) { return mine[i]; });
   if (asked.empty()) answers.push_back(judge(place_single(problem)));
   std::vector<typename Answer::value_type> given;
   for (Answer& answer : answers)

@@ -5,15 +5,23 @@
 #include "trainyard/place/parameters.hpp"
 
 namespace trainyard {
+namespace {
+
+constexpr Number<std::uint64_t> kIslandCount{"islands", 2, 1024, kIslands,
+                                             "searches side by side, each with its share of the evaluations"};
+
+}  // namespace
 
 std::vector<Placer> detail::auto_placers(std::vector<Placer> members) {
   return {make_placer(
       {.name = "auto",
        .summary = "the best of all placers here that do not search, improved by search until the budget is used up",
        .source = "own",
-       .searches = true},
+       .parameters = {kIslandCount},
+       .searches = true,
+       .teams = true},
       [members = std::move(members)](const Problem& problem, const Parameters& given) {
-        return auto_place(problem, members, given.options());
+        return auto_place(problem, members, given.options(), given[kIslandCount]);
       })};
 }
 

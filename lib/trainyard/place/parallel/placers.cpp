@@ -139,6 +139,7 @@ std::vector<Placer> detail::parallel_placers() {
        .source = "own; bounds and dynamic programming as in Zheng et al.: Alpa, OSDI 2022, and Fan et al.: DAPPLE, "
                  "PPoPP 2021",
        .parameters = {kCandidates},
+       .teams = true,
        .replicates = true},
       [](const Problem& problem, const Parameters& given) {
         if (!given.options().rewrites)
@@ -148,6 +149,7 @@ std::vector<Placer> detail::parallel_placers() {
         return place_plan(problem, {.batch = given.options().batch,
                                     .candidates = given.options().budget.quick ? 1 : given[kCandidates],
                                     .threads = given.options().threads,
+                                    .team = given.options().team,
                                     .stop = given.stop()});
       }));
   return list;

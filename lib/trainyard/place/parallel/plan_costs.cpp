@@ -44,7 +44,10 @@ ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::
     if (layer.index() > 0) block_[layer] = std::max(block_[layer], block_[LayerId{layer.index() - 1}]);
   std::vector<std::size_t> used;
   for (const LayerId layer : layers.ops.ids()) {
-    if (used.empty() || used.back() != block_[layer]) used.push_back(block_[layer]);
+    if (used.empty() || used.back() != block_[layer]) {
+      used.push_back(block_[layer]);
+      names_.emplace_back(block_of(layers.names[layer.index()]));
+    }
     block_[layer] = used.size() - 1;
   }
   count_ = used.size();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
@@ -31,6 +32,8 @@ class ChainOfBlocks {
   /// `batch` samples; the graph does not say. Keeps a reference to the problem and the layers.
   ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices, std::size_t batch);
 
+  /// Of the blocks, in order: the layer's name up to the first "/", of the first layer of each.
+  const std::vector<std::string>& names() const { return names_; }
   /// The object must outlive it.
   PlanCosts costs();
   /// The stage of each layer, where stages begin at these blocks.
@@ -46,6 +49,7 @@ class ChainOfBlocks {
   const std::size_t batch_;
   IdMap<LayerId, std::size_t> block_;
   std::size_t count_ = 0;
+  std::vector<std::string> names_;
   std::map<std::size_t, std::vector<LayerCost>> by_samples_;
   double update_per_byte_ = 0;  // of parameters, nanoseconds
 };

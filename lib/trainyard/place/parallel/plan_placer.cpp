@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -13,6 +15,7 @@
 #include "trainyard/core/limits.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
+#include "trainyard/place/kit/team.hpp"
 #include "trainyard/place/parallel/plan_costs.hpp"
 #include "trainyard/place/parallel/plan_schedule.hpp"
 #include "trainyard/plan/plan_search.hpp"
@@ -36,6 +39,17 @@ bool has_weight_gradients(const Graph& graph, const ParameterUse& use) {
   return false;
 }
 
+void check_training(const Graph& graph) {
+  if (trains_parameters(graph)) return;
+  throw InputError({.code = "no-training",
+                    .message = fmt::format("graph '{}' trains no parameters: it has no batch to divide", graph.name()),
+                    .help = "plans are of training steps"});
+}
+
+std::size_t batch_of(const PlanPlacerOptions& options, std::size_t devices) {
+  return options.batch ? static_cast<std::size_t>(std::max<std::int64_t>(*options.batch, 1)) : kSamples * devices;
+}
+
 StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::size_t batch) {
   StagePlan stages{.schedule = plan.schedule,
                    .chunks = plan.chunks,
@@ -48,18 +62,77 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
   return stages;
 }
 
+/// The row that the plan has, with its replicas side by side.
+std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<DeviceId>& devices) {
+  return {devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(plan.devices())};
+}
+
+/// What came of the simulation of a plan.
+struct Trial {
+  enum class End : std::uint8_t { simulated, too_large, out_of_time };
+  End end;
+  Outcome outcome;
+};
+
+/// The best of the plans in this order, simulated until `candidates` of different degrees and schedules fit; each rank
+/// of a team simulates the next one. Nothing where all are too large; throws OutOfTime where none was done in time.
+std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& options,
+                                const std::function<PlannedSchedule(const ParallelPlan&)>& simulated) {
+  const auto kind = [&](std::size_t i) {
+    const ParallelPlan& plan = rated[i].plan;
+    return std::tuple{plan.data, plan.stages(), plan.schedule};
+  };
+  std::set<std::tuple<std::size_t, std::size_t, PipelineSchedule>> fitting;
+  std::map<std::size_t, Schedule> made;  // by this rank
+  const auto try_plan = [&](std::size_t i) -> Trial {
+    try {
+      PlannedSchedule each = simulated(rated[i].plan);
+      made.emplace(i, std::move(each.schedule));
+      return {Trial::End::simulated, each.outcome};
+    } catch (const OutOfTime&) {
+      return {Trial::End::out_of_time, {}};
+    } catch (const InputError& error) {
+      if (error.findings().front().code != "too-large") throw;
+      return {Trial::End::too_large, {}};
+    }
+  };
+  std::optional<std::size_t> best;
+  Outcome outcome;
+  const std::size_t ranks = options.team ? options.team->count() : 1;
+  bool late = false;
+  for (std::size_t next = 0; next < rated.size() && fitting.size() < options.candidates && !late;) {
+    std::vector<std::size_t> turn;
+    for (; next < rated.size() && turn.size() < ranks; ++next)
+      if (!fitting.contains(kind(next))) turn.push_back(next);
+    std::vector<Trial> trials(turn.size());
+    for (std::size_t t = 0; t < turn.size(); ++t)
+      if (is_mine(options.team, t)) trials[t] = try_plan(turn[t]);
+    share_values(options.team, trials);
+    // One after the other again: what another rank has done too much does not count.
+    for (std::size_t t = 0; t < turn.size() && fitting.size() < options.candidates && !late; ++t) {
+      if (fitting.contains(kind(turn[t])) || trials[t].end == Trial::End::too_large) continue;
+      late = trials[t].end == Trial::End::out_of_time;
+      if (late) break;
+      if (trials[t].outcome.excess == Bytes{0}) fitting.insert(kind(turn[t]));
+      if (best && outcome <= trials[t].outcome) continue;
+      best = turn[t];
+      outcome = trials[t].outcome;
+    }
+    std::erase_if(made, [&](const auto& each) { return each.first != best; });
+  }
+  if (late && !best) throw OutOfTime{};
+  if (!best) return std::nullopt;
+  const auto own = made.find(*best);
+  return own != made.end() ? std::move(own->second) : simulated(rated[*best].plan).schedule;
+}
+
 }  // namespace
 
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   const Graph& graph = problem.graph();
-  if (!trains_parameters(graph))
-    throw InputError(
-        {.code = "no-training",
-         .message = fmt::format("graph '{}' trains no parameters: it has no batch to divide", graph.name()),
-         .help = "plans are of training steps"});
+  check_training(graph);
   const std::vector<DeviceId> devices = worthy_devices(problem);
-  const std::size_t batch =
-      options.batch ? static_cast<std::size_t>(std::max<std::int64_t>(*options.batch, 1)) : kSamples * devices.size();
+  const std::size_t batch = batch_of(options, devices.size());
   const Layers layers = find_layers(graph);
   ChainOfBlocks chain{problem, layers, devices, batch};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
@@ -76,37 +149,37 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   };
   const PlanSearchResult found = search_plans(chain.costs(), search);
 
-  std::optional<PlannedSchedule> best;
-  const ParallelPlan* chosen = nullptr;
-  std::set<std::tuple<std::size_t, std::size_t, PipelineSchedule>> fitting;  // degrees and schedules that do
-  for (const RatedPlan& rated : found.best) {
-    if (fitting.size() >= options.candidates) break;
-    const ParallelPlan& plan = rated.plan;
-    const std::tuple kind{plan.data, plan.stages(), plan.schedule};
-    if (fitting.contains(kind)) continue;
-    // The row that the plan has, with its replicas side by side.
-    const std::vector<DeviceId> mesh(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(plan.devices()));
-    try {
-      PlannedSchedule each = schedule_of(problem, layers, stage_plan(plan, chain, batch), mesh, options.stop);
-      if (each.outcome.excess == Bytes{0}) fitting.insert(kind);
-      if (best && best->outcome <= each.outcome) continue;
-      best = std::move(each);
-      chosen = &plan;
-    } catch (const OutOfTime&) {
-      if (!best) throw;
-      break;
-    } catch (const InputError& error) {
-      if (error.findings().front().code != "too-large") throw;
-    }
-  }
+  std::optional<Schedule> best = best_of(found.best, options, [&](const ParallelPlan& plan) {
+    PlannedSchedule made =
+        schedule_of(problem, layers, stage_plan(plan, chain, batch), mesh_of(plan, devices), options.stop);
+    made.schedule.parallel = plan;
+    return made;
+  });
   if (!best)
     throw InputError(
         {.code = "too-large",
          .message = fmt::format("graph '{}' is too large to be simulated whole as any plan over {} devices",
                                 graph.name(), devices.size()),
          .help = "give fewer devices, or a coarser graph"});
-  best->schedule.description = describe(*chosen);
-  return std::move(best->schedule);
+  return *std::move(best);
+}
+
+Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options) {
+  check_training(problem.graph());
+  const std::vector<DeviceId> devices = worthy_devices(problem);
+  const std::size_t batch = batch_of(options, devices.size());
+  const Layers layers = find_layers(problem.graph());
+  ChainOfBlocks chain{problem, layers, devices, batch};
+  check_plan(chain.costs(), plan);
+  Schedule schedule =
+      schedule_of(problem, layers, stage_plan(plan, chain, batch), mesh_of(plan, devices), options.stop).schedule;
+  schedule.parallel = plan;
+  return schedule;
+}
+
+std::vector<std::string> plan_blocks(const Problem& problem) {
+  const Layers layers = find_layers(problem.graph());
+  return ChainOfBlocks{problem, layers, worthy_devices(problem), 1}.names();
 }
 
 }  // namespace trainyard

@@ -1,18 +1,25 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "trainyard/plan/parallel_plan.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
 namespace trainyard {
 
+class Team;
+
 struct PlanPlacerOptions {
   std::optional<std::int64_t> batch = {};  // samples of a step; none: 16 for each device
   std::size_t candidates = 4;              // plans that are simulated
   unsigned threads = 0;
+  Team* team = nullptr;  // its ranks share the candidates
   std::function<bool()> stop = {};
 };
 
@@ -24,5 +31,12 @@ struct PlanPlacerOptions {
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits; OutOfTime where none was simulated in time.
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options = {});
+
+/// A plan of one's own as a schedule of the problem. Throws InputError as check_plan() does ("plan": the graph is not
+/// divided among tensor ranks, for one), "no-training", "too-large"; OutOfTime.
+Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options = {});
+
+/// The blocks of layers that plans of the problem cut, by name, in order.
+std::vector<std::string> plan_blocks(const Problem& problem);
 
 }  // namespace trainyard

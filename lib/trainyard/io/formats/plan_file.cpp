@@ -1,0 +1,132 @@
+#include "trainyard/io/formats/plan_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/nearest_name.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/io/json/json_object.hpp"
+#include "trainyard/io/json/json_write.hpp"
+
+namespace trainyard {
+namespace {
+
+using namespace detail;
+
+constexpr std::string_view kPlanFormat = "trainyard-plan/1";
+constexpr std::array kSchedules{PipelineSchedule::gpipe,  PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
+                                PipelineSchedule::zb_h1,  PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,
+                                PipelineSchedule::v_half, PipelineSchedule::v_min,       PipelineSchedule::dualpipe_v};
+
+PipelineSchedule read_task_order(const JsonValue& value, FindingList& findings) {
+  std::string words;
+  for (const PipelineSchedule each : kSchedules) {
+    if (value.text() == name_of(each)) return each;
+    words += (words.empty() ? "" : ", ") + std::string{name_of(each)};
+  }
+  findings.add(value.begin_offset(), "unknown-schedule", fmt::format("unknown pipeline schedule \"{}\"", value.text()),
+               words);
+  return PipelineSchedule::one_f_one_b;
+}
+
+void read_stages(const JsonValue& list, PlanFile& file, FindingList& findings) {
+  for (const JsonValue member : list.children()) {
+    ObjectReader reader{member, "a stage", findings};
+    bool again = false;
+    if (const auto recompute = reader.get("recompute")) read(*recompute, again, findings);
+    file.plan.recompute.push_back(again);
+    if (file.plan.recompute.size() > 1) {
+      if (const auto from = reader.required("from", JsonKind::string)) file.begins.emplace_back(from->text());
+    } else {
+      reader.get("from", JsonKind::string);  // the first begins where the network does
+    }
+    reader.check_unknown_keys();
+  }
+  if (std::ranges::count(file.plan.recompute, true) == 0) file.plan.recompute.clear();
+}
+
+}  // namespace
+
+PlanFile read_plan(const std::filesystem::path& path) { return parse_plan(read_input(path), input_name(path)); }
+
+PlanFile parse_plan(std::string_view text, const std::string& name) {
+  FindingList findings{name, text};
+  JsonTree tree;
+  const auto root = parse_json(text, tree, findings);
+  PlanFile file;
+  if (root && check_format(*root, kPlanFormat, findings)) {
+    ObjectReader reader{*root, "a plan", findings};
+    reader.get("format");
+    const auto count = [&](const char* key, std::size_t least, std::size_t otherwise) {
+      const auto value = reader.get(key);
+      if (!value) return otherwise;
+      std::int64_t number = 0;
+      if (!read_count(*value, number, key, "degree", findings)) return otherwise;
+      if (number < static_cast<std::int64_t>(least))
+        findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at least {}", key, least));
+      return std::max(static_cast<std::size_t>(number), least);
+    };
+    if (reader.get("batch")) file.batch = static_cast<std::int64_t>(count("batch", 1, 1));
+    file.plan.data = count("data", 1, 1);
+    file.plan.tensor = count("tensor", 1, 1);
+    file.plan.microbatch = count("microbatch", 1, 1);
+    if (reader.required("microbatch")) file.plan.zero = count("zero", 0, 0);
+    if (const auto schedule = reader.get("schedule", JsonKind::string))
+      file.plan.schedule = read_task_order(*schedule, findings);
+    if (const auto stages = reader.get("stages", JsonKind::array)) read_stages(*stages, file, findings);
+    file.plan.chunks = count("chunks", 1, chunks_of(file.plan.schedule));
+    const std::size_t stages = file.begins.size() + 1;
+    if (file.plan.chunks != chunks_of(file.plan.schedule, file.plan.chunks) || stages % file.plan.chunks != 0)
+      findings.add(reader.get("chunks") ? reader.get("chunks")->begin_offset() : root->begin_offset(), "stages",
+                   fmt::format("{} takes {} stages a device, and there are {}", name_of(file.plan.schedule),
+                               chunks_of(file.plan.schedule, file.plan.chunks), stages),
+                   "give a multiple of these in \"stages\", and as many \"chunks\"");
+    reader.check_unknown_keys();
+  }
+  findings.raise_if_any();
+  return file;
+}
+
+void write_plan(const PlanFile& file, std::ostream& out) {
+  const ParallelPlan& plan = file.plan;
+  std::string text = fmt::format("{{\"format\": \"{}\"", kPlanFormat);
+  if (file.batch) text += fmt::format(", \"batch\": {}", *file.batch);
+  text += fmt::format(", \"data\": {}, \"tensor\": {}, \"microbatch\": {}, \"zero\": {}, \"schedule\": \"{}\"",
+                      plan.data, plan.tensor, plan.microbatch, plan.zero, name_of(plan.schedule));
+  if (plan.chunks > 1) text += fmt::format(", \"chunks\": {}", plan.chunks);
+  text += ",\n \"stages\": [";
+  for (std::size_t s = 0; s <= file.begins.size(); ++s) {
+    text += s > 0 ? ",\n  {\"from\": " + json_string(file.begins[s - 1]) : "\n  {";
+    if (!plan.recompute.empty() && plan.recompute[s]) text += s > 0 ? ", \"recompute\": true" : "\"recompute\": true";
+    text += '}';
+  }
+  out << text << "]}\n";
+}
+
+ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks) {
+  ParallelPlan plan = file.plan;
+  for (const std::string& begin : file.begins) {
+    const auto at = std::ranges::find(blocks, begin);
+    if (at == blocks.end())
+      throw InputError(
+          {.code = "unknown-block",
+           .message = fmt::format("no block of layers is named '{}', with which a stage is to begin", begin),
+           .help = did_you_mean(begin, blocks)});
+    plan.cuts.push_back(static_cast<std::size_t>(at - blocks.begin()));
+  }
+  return plan;
+}
+
+PlanFile plan_file(const ParallelPlan& plan, std::span<const std::string> blocks, std::optional<std::int64_t> batch) {
+  PlanFile file{.plan = plan, .batch = batch};
+  file.plan.cuts.clear();
+  for (const std::size_t cut : plan.cuts) file.begins.push_back(blocks[cut]);
+  if (std::ranges::count(file.plan.recompute, true) == 0) file.plan.recompute.clear();
+  return file;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/plan/parallel_plan.hpp"
+
+namespace trainyard {
+
+/// A `trainyard-plan/1` file: a plan whose stages begin with blocks of layers, by name.
+struct PlanFile {
+  ParallelPlan plan;                       // without cuts
+  std::vector<std::string> begins = {};    // the blocks with which its stages after the first begin
+  std::optional<std::int64_t> batch = {};  // samples of a step that it was made for: recorded
+
+  friend bool operator==(const PlanFile&, const PlanFile&) = default;
+};
+
+/// Throws InputError with positions: those of every JSON file (read_graph), "unknown-schedule" with the words, "degree"
+/// for a count below 1, "stages" for chunks that the schedule does not have or that do not divide the stages.
+PlanFile read_plan(const std::filesystem::path& path);
+/// Reads a text; `name` is the file in messages.
+PlanFile parse_plan(std::string_view text, const std::string& name);
+/// Writes the plan so that reading it gives an equal one.
+void write_plan(const PlanFile& file, std::ostream& out);
+
+/// With cuts where stages begin among these blocks. Throws InputError ("unknown-block", with the nearest name).
+ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks);
+/// The inverse: the plan's cuts as names of blocks.
+PlanFile plan_file(const ParallelPlan& plan, std::span<const std::string> blocks,
+                   std::optional<std::int64_t> batch = {});
+
+}  // namespace trainyard

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "trainyard/core/archive.hpp"
+#include "trainyard/graph/rewrite.hpp"
+#include "trainyard/place/judge/orders.hpp"
+#include "trainyard/plan/parallel_plan.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+// What an archive knows of schedules, for Team::share().
+namespace trainyard {
+
+template <class Archive>
+void archive_fields(Archive& archive, SplitOp& split) {
+  archive(split.op, split.dimension, split.parts);
+}
+template <class Archive>
+void archive_fields(Archive& archive, Replicate& replicate) {
+  archive(replicate.replicas, replicate.collective, replicate.per_node, replicate.zero, replicate.bucket,
+          replicate.stages);
+}
+template <class Archive>
+void archive_fields(Archive& archive, Recompute& recompute) {
+  archive(recompute.ops);
+}
+template <class Archive>
+void archive_fields(Archive& archive, ParallelPlan& plan) {
+  archive(plan.data, plan.tensor, plan.cuts, plan.chunks, plan.microbatch, plan.recompute, plan.schedule, plan.zero);
+}
+template <class Archive>
+void archive_fields(Archive& archive, Plan& plan) {
+  archive(plan.makespan, plan.start);
+}
+/// But for a rule of the caller's own.
+template <class Archive>
+void archive_fields(Archive& archive, Schedule& schedule) {
+  archive(schedule.placement, schedule.policy, schedule.priority, schedule.order, schedule.plan, schedule.rewrites,
+          schedule.placer, schedule.seed, schedule.search, schedule.parallel, schedule.notes);
+}
+template <class Archive>
+void archive_fields(Archive& archive, Ordered& ordered) {
+  archive(ordered.schedule, ordered.outcome, ordered.evaluations);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,64 @@
+#include "trainyard/io/formats/plan_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/error_text.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+std::string written(const PlanFile& file) {
+  std::ostringstream out;
+  write_plan(file, out);
+  return out.str();
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_plan(text, "plan.json");
+  } catch (const InputError& error) {
+    return error_text(error);
+  }
+  return "";
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a plan comes back from its file, with its stages by name") {
+  const std::vector<std::string> blocks{"embedding", "h0", "h1", "h2", "head"};
+  const ParallelPlan plan{.data = 4,
+                          .cuts = {1, 3, 4},
+                          .chunks = 2,
+                          .microbatch = 2,
+                          .recompute = {false, true, false, true},
+                          .schedule = PipelineSchedule::zb_v,
+                          .zero = 1};
+  const PlanFile file = plan_file(plan, blocks, 64);
+  CHECK(file.begins == std::vector<std::string>{"h0", "h2", "head"});
+  CHECK(parse_plan(written(file), "plan.json") == file);
+  CHECK(plan_over(parse_plan(written(file), "plan.json"), blocks) == plan);
+  const PlanFile least = parse_plan(R"({"format": "trainyard-plan/1", "data": 8, "microbatch": 1})", "plan.json");
+  CHECK(plan_over(least, blocks) == ParallelPlan{.data = 8});
+}
+
+TEST_CASE("a plan file's faults are told with their places, and a stage of no block with the nearest name") {
+  const std::string text = refusal(
+      R"({"format": "trainyard-plan/1", "data": 0, "microbatch": 1, "schedule": "1f2b", "stages": [{}, {"frmo": "h1"}]})");
+  CHECK(has(text, R"(plan.json:1:40: error[degree]: "data" is at least 1)"));
+  CHECK(has(text, "unknown pipeline schedule \"1f2b\""));
+  CHECK(has(text, "a stage has no \"from\""));
+  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "data": 2})"), "a plan has no \"microbatch\""));
+  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v"})"),
+            "zb-v takes 2 stages a device, and there are 1"));
+  const PlanFile file{.begins = {"h11"}};
+  CHECK_THROWS_WITH_AS(plan_over(file, std::vector<std::string>{"h0", "h1"}), doctest::Contains("no block of layers"),
+                       InputError);
+}
