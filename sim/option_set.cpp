@@ -53,23 +53,6 @@ void set_help(CLI::App& app, const std::string& examples) {
   app.footer("Example:\n  " + examples);
 }
 
-/// A file whose name says another format than it has would be opened by the wrong program.
-void check_extension(const Output& output, const std::string& extension) {
-  static const std::vector<std::string> known{"json", "csv",  "tsv", "txt", "md",  "html", "htm", "toml", "yaml", "yml",
-                                              "xml",  "onnx", "stg", "lp",  "mzn", "svg",  "png", "pdf",  "xlsx"};
-  std::string name = output.path;
-  if (name.ends_with(".gz")) name.resize(name.size() - 3);
-  const std::size_t dot = name.find_last_of("./");
-  if (dot == std::string::npos || name[dot] == '/') return;
-  const std::string given = name.substr(dot + 1);
-  const bool alike =
-      given == extension || given + "l" == extension || (given == "txt" && extension != "json" && extension != "html");
-  if (!alike && std::ranges::find(known, given) != known.end())
-    throw UsageError(fmt::format("{}: '{}' has the name of a .{} file, and what is written is .{}", output.option,
-                                 output.path, given, extension),
-                     fmt::format("name it {}{}", name.substr(0, dot + 1), extension));
-}
-
 OptionInfo info_of(const CLI::Option& option) {
   OptionInfo info{.names = {}, .value = option.get_items_expected_max() > 0 ? option.get_type_name() : ""};
   for (const std::string& name : option.get_lnames()) info.names.push_back("--" + name);

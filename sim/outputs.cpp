@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "interrupt.hpp"
 #include "trainyard/io/output_file.hpp"
@@ -46,6 +49,22 @@ void check_outputs(const std::vector<Output>& outputs, const std::vector<std::st
   for (const Output& output : outputs)
     if (is_file(output.path) || fs::is_directory(output.path, ignored))
       OutputFile{output.path};  // removed again without commit()
+}
+
+void check_extension(const Output& output, const std::string& extension) {
+  static const std::vector<std::string> known{"json", "csv",  "tsv", "txt", "md",  "html", "htm", "toml", "yaml", "yml",
+                                              "xml",  "onnx", "stg", "lp",  "mzn", "svg",  "png", "pdf",  "xlsx"};
+  std::string name = output.path;
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  const std::size_t dot = name.find_last_of("./");
+  if (dot == std::string::npos || name[dot] == '/') return;
+  const std::string given = name.substr(dot + 1);
+  const bool alike =
+      given == extension || given + "l" == extension || (given == "txt" && extension != "json" && extension != "html");
+  if (!alike && std::ranges::find(known, given) != known.end())
+    throw UsageError(fmt::format("{}: '{}' has the name of a .{} file, and what is written is .{}", output.option,
+                                 output.path, given, extension),
+                     fmt::format("name it {}{}", name.substr(0, dot + 1), extension));
 }
 
 void write_outputs(const std::vector<Writing>& writings, std::string_view result, Console& console) {

@@ -26,6 +26,7 @@
 #include "trainyard/io/error_text.hpp"
 #include "trainyard/io/foreign/dnn_load.hpp"
 #include "trainyard/io/foreign/dnn_partitioning.hpp"
+#include "trainyard/io/foreign/nvbandwidth.hpp"
 #include "trainyard/io/foreign/solver_files.hpp"
 #include "trainyard/io/foreign/trace.hpp"
 #include "trainyard/io/formats/calibration_file.hpp"

@@ -1,10 +1,20 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "inputs.hpp"
+#include "option_set.hpp"
 #include "print/results.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/io/foreign/nvbandwidth.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/io/mapped_file.hpp"
 #include "trainyard/report/table.hpp"
 #include "verbs.hpp"
 
@@ -30,24 +40,116 @@ std::string import_text(const GraphFacts& facts, const TextFormat& format) {
   return printable(facts.name) + "\n\n" + table.text();
 }
 
+const char* words_of(BandwidthReport::Peers peers) {
+  switch (peers) {
+    case BandwidthReport::Peers::none:
+      return "through the host";
+    case BandwidthReport::Peers::pcie:
+      return "peer to peer over PCIe";
+    case BandwidthReport::Peers::links:
+      return "NVLinks of their own";
+    case BandwidthReport::Peers::ports:
+      return "a port each to a switch";
+  }
+  return "";
+}
+
+std::string names_of(const std::vector<std::vector<std::size_t>>& buses) {
+  std::string text;
+  for (const auto& bus : buses) text += fmt::format("{}{{{}}}", text.empty() ? "" : " ", fmt::join(bus, ", "));
+  return text.empty() ? "none" : text;
+}
+
+std::string machine_text(const BandwidthReport& report, const TextFormat& format) {
+  const auto range = [](const std::vector<BytesPerSecond>& rates) {
+    const auto [least, most] = std::ranges::minmax(rates, {}, &BytesPerSecond::value);
+    return least == most ? format_rate(least) : format_rate(least) + " to " + format_rate(most);
+  };
+  const ClusterSpec& cluster = report.cluster;
+  Table table{{{""}, {""}}};
+  table.fit(format);
+  const std::string& kind = cluster.devices.front().kind;
+  table.add_row({"GPUs", fmt::format("{}{}", cluster.devices.size(), kind.empty() ? "" : " " + kind)});
+  table.add_row({"to the host", range(report.to_host)});
+  table.add_row({"from the host", range(report.from_host)});
+  if (cluster.devices.size() > 1) {
+    table.add_row({"share it", names_of(report.buses)});
+    table.add_row({"all at once", fmt::format("within {:.1f} %", 100 * report.concurrent_error)});
+    std::vector<BytesPerSecond> pairs;
+    for (const MeasuredRoute& route : cluster.measured) pairs.push_back(route.bandwidth);
+    table.add_row({"each other", words_of(report.peers)});
+    table.add_row({"pairs", range(pairs)});
+  }
+  return printable(cluster.name) + "\n\n" + table.text();
+}
+
+nlohmann::ordered_json machine_json(const BandwidthReport& report, const std::vector<std::string>& warnings) {
+  const auto rates = [](const std::vector<BytesPerSecond>& each) {
+    auto list = nlohmann::ordered_json::array();
+    for (const BytesPerSecond rate : each) list.push_back(rate.value);
+    return list;
+  };
+  nlohmann::ordered_json object{{"format", "trainyard-result/1"},
+                                {"verb", "import"},
+                                {"cluster", report.cluster.name},
+                                {"gpus", report.cluster.devices.size()},
+                                {"kind", report.cluster.devices.front().kind},
+                                {"peers", words_of(report.peers)},
+                                {"to_host", rates(report.to_host)},
+                                {"from_host", rates(report.from_host)},
+                                {"buses", report.buses},
+                                {"concurrent_error", report.concurrent_error},
+                                {"routes", nlohmann::ordered_json::array()},
+                                {"warnings", warnings}};
+  for (const MeasuredRoute& route : report.cluster.measured)
+    object["routes"].push_back({{"from", route.from},
+                                {"to", route.to},
+                                {"bandwidth", route.bandwidth.value},
+                                {"latency_ns", route.latency.count}});
+  return object;
+}
+
 struct ImportVerb {
   std::vector<std::string> models;
   ModelOptions training;
+  std::string kind;
   Output output;
 
   void declare(OptionSet& set) {
-    set.operands(models, "FILE", "an ONNX file, a graph file, or a built-in network",
+    set.operands(models, "FILE",
+                 "an ONNX file, a graph file, or a built-in network; or what nvbandwidth -j has measured of a machine",
                  "trainyard import resnet50 -o resnet50.json");
     training.declare(set);
-    set.output("-o,--output", output, "the graph; .gz compresses, - is standard output", "json");
+    set.text("--kind", kind, "KIND", "of a machine's GPUs, where the file does not name one that is known");
+    set.output("-o,--output", output, "the graph, or the cluster (TOML); .gz compresses, - is standard output");
   }
 
   int run(Console& console) const {
+    if (std::filesystem::is_regular_file(models.front())) {
+      const MappedFile file{models.front(), limits::kInput};
+      if (is_nvbandwidth(file.bytes())) return import_machine(file.bytes(), console);
+    }
+    if (!kind.empty()) throw UsageError("--kind is that of a machine's GPUs", "leave it out for networks and graphs");
+    check_extension(output, "json");
     const LoadedModel model = load_model(models.front(), training);
     for (const std::string& note : model.notes) console.warn(note);
     const GraphFacts facts = facts_of(model);
     write_outputs({{output, [&](std::ostream& out) { write_graph(model.graph, out); }}},
                   console.json() ? import_json(facts, console.warnings()) : import_text(facts, console.format()),
+                  console);
+    return kDone;
+  }
+
+ private:
+  int import_machine(std::string_view text, Console& console) const {
+    check_extension(output, "toml");
+    const std::filesystem::path path = models.front();
+    BandwidthReport report = parse_nvbandwidth(text, input_name(path), kind);
+    report.cluster.name = (path.extension() == ".gz" ? path.stem() : path).stem().string();
+    for (const std::string& note : report.notes) console.warn(note);
+    write_outputs({{output, [&](std::ostream& out) { write_cluster(report.cluster, out); }}},
+                  console.json() ? machine_json(report, console.warnings()).dump(2) + "\n"
+                                 : machine_text(report, console.format()),
                   console);
     return kDone;
   }

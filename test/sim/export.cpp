@@ -50,3 +50,17 @@ TEST_CASE("a placer sees a smaller graph under --coarsen, and the schedule is of
   CHECK(compared.exit_code == 0);
   CHECK(json_of(compared)["results"].size() == 2);
 }
+
+TEST_CASE("a measured machine is imported as a cluster file, on which networks are simulated") {
+  const TemporaryFolder folder;
+  const std::string measured = (source_dir() / "test/fuzz/seeds/nvbandwidth/links.json").string();
+  const auto run = run_trainyard(folder.path(), "import " + measured + " --kind V100 -o box.toml --json");
+  REQUIRE(run.exit_code == 0);
+  CHECK(json_of(run)["gpus"] == 4);
+  CHECK(json_of(run)["buses"] == nlohmann::json::parse("[[2, 3]]"));
+  CHECK(json_of(run)["routes"].size() == 12);
+  const auto simulated = run_trainyard(folder.path(), "simulate lenet --cluster box.toml --placer etf --json");
+  CHECK(json_of(simulated)["cluster"] == "links");
+  CHECK(contains(run_trainyard(folder.path(), "import " + measured + " -o box.json").error, "name it box.toml"));
+  CHECK(contains(run_trainyard(folder.path(), "import lenet --kind V100").error, "--kind is that of a machine's GPUs"));
+}

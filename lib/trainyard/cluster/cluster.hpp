@@ -90,7 +90,7 @@ struct ClusterSpec {
   std::vector<Link> links = {};
   std::vector<Egress> egresses = {};
   std::vector<GivenRoute> routes = {};
-  std::vector<MeasuredRoute> measured = {};  // no part of a cluster file: a calibration adds them
+  std::vector<MeasuredRoute> measured = {};  // of the file, then of a calibration, which go first
   std::optional<FabricSpec> fabric = {};     // joins all devices, in place of switches, links, egresses and routes
 
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;

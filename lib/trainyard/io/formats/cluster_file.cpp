@@ -105,6 +105,15 @@ GivenRoute read_route(TableReader& table) {
   return route;
 }
 
+MeasuredRoute read_measured(TableReader& table) {
+  MeasuredRoute route;
+  route.from = table.required_text("from", "name a device");
+  route.to = table.required_text("to", "name a device");
+  route.bandwidth = read_bandwidth(table);
+  route.latency = table.quantity("latency", parse_time).value_or(Nanoseconds{});
+  return route;
+}
+
 /// Zero where it is negative; checked later.
 std::size_t read_count(TableReader& table, const char* key, std::optional<std::size_t> left_out = {}) {
   if (!left_out && !table.get(key)) table.missing(key, fmt::format("give it, as in {} = 8", key));
@@ -155,6 +164,8 @@ ClusterSpec parse_checked(std::string_view text, const std::string& file, const 
   root.for_each("link", "a link", [&](TableReader& link) { spec.links.push_back(read_link(link)); });
   root.for_each("egress", "an egress", [&](TableReader& egress) { spec.egresses.push_back(read_egress(egress)); });
   root.for_each("route", "a route", [&](TableReader& route) { spec.routes.push_back(read_route(route)); });
+  root.for_each("measured", "a measured route",
+                [&](TableReader& route) { spec.measured.push_back(read_measured(route)); });
   root.for_one("fabric", "the fabric", [&](TableReader& fabric) { read_fabric(fabric, spec); });
   root.check_unknown_keys();
   findings.raise_if_any();
@@ -265,6 +276,12 @@ void write_cluster(const ClusterSpec& spec, std::ostream& out) {
     text += fmt::format("\n[[route]]\nfrom = {}\nto = {}\nlinks = [", toml_string(route.from), toml_string(route.to));
     for (std::size_t i = 0; i < route.links.size(); ++i) text += (i ? ", " : "") + toml_string(route.links[i]);
     text += "]\n";
+  }
+  for (const MeasuredRoute& route : spec.measured) {
+    if (route.curve != 0) continue;  // a calibration's
+    text += fmt::format("\n[[measured]]\nfrom = {}\nto = {}\nbandwidth = \"{}\"\n", toml_string(route.from),
+                        toml_string(route.to), exact_rate(route.bandwidth));
+    write_times(text, route.latency, {});
   }
   out << text;
 }

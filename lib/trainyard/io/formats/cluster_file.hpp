@@ -33,6 +33,7 @@ namespace trainyard {
 ///     bus = "host"                # shares one more resource with the links of the same bus
 ///     [[egress]]                  # device, bandwidth, latency, gap, broadcast
 ///     [[route]]                   # from, to, links
+///     [[measured]]                # from, to, bandwidth, latency: in place of what the links say, which stay held
 ///     [fabric]                    # in place of switches, links, egresses and routes: see cluster/fabric.hpp
 ///     hosts = 128
 ///     devices_per_host = 8
