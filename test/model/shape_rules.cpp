@@ -145,6 +145,12 @@ TEST_CASE("normalizations keep the shape and give statistics") {
   });
 }
 
+TEST_CASE("an output that an operator does not make is refused by its number") {
+  const std::string said = message_of([](MadeModel& made) { made.node("Relu", {made.input({2, 3})}, {}, 2); });
+  CHECK(said.find("shape-mismatch: ") == 0);
+  CHECK(said.find("it has no output 1") != std::string::npos);
+}
+
 TEST_CASE("element-wise operators fit their inputs to each other") {
   check_all({
       {"Add", {{8, 1, 6, 1}, {7, 1, 5}}, {}, {{8, 7, 6, 5}}},

@@ -145,6 +145,9 @@ void infer_node(Model& model, NodeId id) {
   try {
     ShapeContext context{model, id};
     rule->second(context);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      if (!node.outputs[i].is_none() && !model.values[node.outputs[i]].shape_known)
+        throw ShapeMismatch(fmt::format("it has no output {}, '{}'", i, model.values[node.outputs[i]].name));
   } catch (const ShapeMismatch& problem) {
     throw InputError(
         {.code = "shape-mismatch", .message = fmt::format("{}: {}", described(node), problem.what()), .help = {}});
