@@ -14,7 +14,6 @@
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/input_text.hpp"
-#include "trainyard/io/mapped_file.hpp"
 #include "trainyard/report/table.hpp"
 #include "verbs.hpp"
 
@@ -125,10 +124,7 @@ struct ImportVerb {
   }
 
   int run(Console& console) const {
-    if (std::filesystem::is_regular_file(models.front())) {
-      const MappedFile file{models.front(), limits::kInput};
-      if (is_nvbandwidth(file.bytes())) return import_machine(file.bytes(), console);
-    }
+    if (is_nvbandwidth(begin_of_input(models.front()))) return import_machine(console);
     if (!kind.empty()) throw UsageError("--kind is that of a machine's GPUs", "leave it out for networks and graphs");
     check_extension(output, "json");
     const LoadedModel model = load_model(models.front(), training);
@@ -141,10 +137,10 @@ struct ImportVerb {
   }
 
  private:
-  int import_machine(std::string_view text, Console& console) const {
+  int import_machine(Console& console) const {
     check_extension(output, "toml");
     const std::filesystem::path path = models.front();
-    BandwidthReport report = parse_nvbandwidth(text, input_name(path), kind);
+    BandwidthReport report = parse_nvbandwidth(read_input(path), input_name(path), kind);
     report.cluster.name = (path.extension() == ".gz" ? path.stem() : path).stem().string();
     for (const std::string& note : report.notes) console.warn(note);
     write_outputs({{output, [&](std::ostream& out) { write_cluster(report.cluster, out); }}},

@@ -90,7 +90,7 @@ struct ClusterSpec {
   std::vector<Link> links = {};
   std::vector<Egress> egresses = {};
   std::vector<GivenRoute> routes = {};
-  std::vector<MeasuredRoute> measured = {};  // of the file, then of a calibration, which go first
+  std::vector<MeasuredRoute> measured = {};  // a file's, then a calibration's; of two for one pair the last holds
   std::optional<FabricSpec> fabric = {};     // joins all devices, in place of switches, links, egresses and routes
 
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;

@@ -27,7 +27,7 @@ inline constexpr std::size_t kStudyRows = 1'000'000'000;
 /// Devices of a profile, which is of one machine.
 inline constexpr std::size_t kProfiledDevices = 1'000;
 /// Bytes of an input; of what was compressed, once it is not, since a few megabytes can hide it (a file that is large
-/// itself may be so many times larger: graphs are 5 to 30); of a TOML file, which takes thirty times as much to parse.
+/// itself may be so many times larger: graphs are 6 to 24); of a TOML file, which takes thirty times as much to parse.
 inline constexpr std::size_t kInput = std::size_t{1} << 32;
 inline constexpr std::size_t kUncompressedInput = std::size_t{1} << 30;
 inline constexpr std::size_t kCompression = 50;

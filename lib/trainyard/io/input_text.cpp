@@ -154,6 +154,17 @@ std::string read_input(const fs::path& path, std::size_t limit) {
   return data;
 }
 
+std::string begin_of_input(const fs::path& path, std::size_t most) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return {};
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file{gzopen(path.c_str(), "rb"), gzclose};  // plain files too
+  if (!file) return {};
+  std::string text(most, '\0');
+  const int read = gzread(file.get(), text.data(), static_cast<unsigned>(most));
+  text.resize(static_cast<std::size_t>(std::max(0, read)));
+  return text;
+}
+
 Location location_at(std::string_view file, std::string_view text, std::size_t offset) {
   offset = std::min(offset, text.size());
   const std::string_view before = text.substr(0, offset);

@@ -16,6 +16,10 @@ namespace trainyard {
 /// limits::kCompression times as much as the file).
 std::string read_input(const std::filesystem::path& path, std::size_t limit = limits::kInput);
 
+/// The first `most` bytes of a file, decompressed, by which readers tell formats apart; nothing where it cannot be
+/// read.
+std::string begin_of_input(const std::filesystem::path& path, std::size_t most = 4096);
+
 /// Name of the input in messages: the path, or "<stdin>".
 std::string input_name(const std::filesystem::path& path);
 

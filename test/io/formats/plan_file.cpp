@@ -55,7 +55,11 @@ TEST_CASE("a plan file's faults are told with their places, and a stage of no bl
   CHECK(has(text, R"(plan.json:1:40: error[degree]: "data" is at least 1)"));
   CHECK(has(text, "unknown pipeline schedule \"1f2b\""));
   CHECK(has(text, "a stage has no \"from\""));
-  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "data": 2})"), "a plan has no \"microbatch\""));
+  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "a plan has no \"microbatch\""));
+  CHECK_FALSE(has(refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "unknown key"));
+  // 2^62 replicas of 4 stages would be no device at all in 64 bits.
+  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "data": 4611686018427387904, "microbatch": 1})"),
+            "\"data\" is at most 1048576"));
   CHECK(has(refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v"})"),
             "zb-v takes 2 stages a device, and there are 1"));
   const PlanFile file{.begins = {"h11"}};

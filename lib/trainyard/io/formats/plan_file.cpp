@@ -18,6 +18,8 @@ namespace {
 using namespace detail;
 
 constexpr std::string_view kPlanFormat = "trainyard-plan/1";
+/// Products of three stay far below what a word holds.
+constexpr std::int64_t kMostDegree = std::int64_t{1} << 20;
 constexpr std::array kSchedules{PipelineSchedule::gpipe,  PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
                                 PipelineSchedule::zb_h1,  PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,
                                 PipelineSchedule::v_half, PipelineSchedule::v_min,       PipelineSchedule::dualpipe_v};
@@ -68,13 +70,16 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
       if (!read_count(*value, number, key, "degree", findings)) return otherwise;
       if (number < static_cast<std::int64_t>(least))
         findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at least {}", key, least));
-      return std::max(static_cast<std::size_t>(number), least);
+      if (number > kMostDegree)
+        findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at most {}", key, kMostDegree));
+      return std::clamp(static_cast<std::size_t>(number), least, static_cast<std::size_t>(kMostDegree));
     };
     if (reader.get("batch")) file.batch = static_cast<std::int64_t>(count("batch", 1, 1));
     file.plan.data = count("data", 1, 1);
     file.plan.tensor = count("tensor", 1, 1);
     file.plan.microbatch = count("microbatch", 1, 1);
-    if (reader.required("microbatch")) file.plan.zero = count("zero", 0, 0);
+    reader.required("microbatch");
+    file.plan.zero = count("zero", 0, 0);
     if (const auto schedule = reader.get("schedule", JsonKind::string))
       file.plan.schedule = read_task_order(*schedule, findings);
     if (const auto stages = reader.get("stages", JsonKind::array)) read_stages(*stages, file, findings);

@@ -23,7 +23,8 @@ struct PlanFile {
 };
 
 /// Throws InputError with positions: those of every JSON file (read_graph), "unknown-schedule" with the words, "degree"
-/// for a count below 1, "stages" for chunks that the schedule does not have or that do not divide the stages.
+/// for a count below 1 or beyond 2^20, "stages" for chunks that the schedule does not have or that do not divide the
+/// stages.
 PlanFile read_plan(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 PlanFile parse_plan(std::string_view text, const std::string& name);
