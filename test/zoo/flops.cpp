@@ -51,6 +51,23 @@ TEST_CASE("a GPT-2 step takes the products of its layers") {
   CHECK(matmul_flops("gpt2:batch=2,seq=16,layers=3,hidden=64,heads=4,vocabulary=100") == 2 * tokens * per_token);
 }
 
+TEST_CASE("large language models take the published FLOPs a token") {
+  // Without the causal mask: 2 x matrix parameters and 4 S d for the scores and their use, a layer; 2 V d for the
+  // output.
+  CHECK(matmul_flops("gpt3_small") == 2048 * 322'561'536.);
+  CHECK(matmul_flops("gpt3_175b") == 2048 * 358'791'143'424.);
+  CHECK(matmul_flops("llama2_7b") == 4096 * 15'361'638'400.);
+  CHECK(matmul_flops("llama2_70b") == 4096 * 148'163'788'800.);
+  CHECK(matmul_flops("llama3_8b") == 8192 * 19'304'284'160.);
+  CHECK(matmul_flops("llama3_405b") == 8192 * 875'141'529'600.);
+}
+
+TEST_CASE("Wide-ResNet takes the FLOPs of its convolutions") {
+  CHECK(matmul_flops("wide_resnet50:base=160,batch=1") == 83'611'729'920.);
+  CHECK(matmul_flops("wide_resnet50:batch=1") == 333'245'808'640.);
+  CHECK(matmul_flops("wide_resnet101:batch=1") == 4'518'165'053'440.);
+}
+
 TEST_CASE("a step of BERT-large over 16 x 384 tokens takes 4339.7 GFLOP") {
   const double per_token = 24. * 12 * 1024 * 1024 + 1024. * 1024 + 1024. * 30522 + 24. * 2 * 384 * 1024;
   CHECK(matmul_flops("bert_large") == 2 * 6144 * per_token);

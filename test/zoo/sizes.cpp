@@ -53,6 +53,54 @@ TEST_CASE("GPT-2 has the published parameters in all four sizes") {
   CHECK(parameters("gpt2_xl") == 1'557'611'200);
 }
 
+TEST_CASE("GPT-3 has the published parameters in all eight sizes") {
+  // 50257 x 768 + 2048 x 768 + 12 (12 x 768^2 + 13 x 768) + 2 x 768
+  CHECK(parameters("gpt3_small") == 125'226'240);
+  CHECK(parameters("gpt3_medium") == 355'871'744);
+  CHECK(parameters("gpt3_large") == 760'300'032);
+  CHECK(parameters("gpt3_xl") == 1'315'723'264);
+  CHECK(parameters("gpt3_2_7b") == 2'651'553'280);
+  CHECK(parameters("gpt3_6_7b") == 6'658'404'352);
+  CHECK(parameters("gpt3_13b") == 12'853'386'240);
+  CHECK(parameters("gpt3_175b") == 174'604'259'328);
+}
+
+TEST_CASE("Llama has the published parameters in all sizes") {
+  // A layer of 7B: 4 x 4096^2 + 3 x 4096 x 11008 + 2 x 4096 = 202 383 360; 32 of them, 2 x 32000 x 4096, 4096.
+  CHECK(parameters("llama2_7b") == 32 * 202'383'360LL + 2 * 32'000 * 4'096 + 4'096);
+  CHECK(parameters("llama2_7b") == 6'738'415'616);
+  CHECK(parameters("llama2_13b") == 13'015'864'320);
+  CHECK(parameters("llama2_70b") == 68'976'648'192);
+  // A layer of 8B: 2 x 4096^2 + 2 x 4096 x 1024 (8 of 32 heads) + 3 x 4096 x 14336 + 2 x 4096 = 218 112 000.
+  CHECK(parameters("llama3_8b") == 32 * 218'112'000LL + 2 * 128'256 * 4'096 + 4'096);
+  CHECK(parameters("llama3_8b") == 8'030'261'248);
+  CHECK(parameters("llama3_70b") == 70'553'706'496);
+  CHECK(parameters("llama3_405b") == 405'853'388'800);
+}
+
+TEST_CASE("T5 has the parameters of its published weights") {
+  // Encoder layer 4 x 512 x 512 + 2 x 512 x 2048 + 2 x 512, decoder layer 8 x 512 x 512 + 2 x 512 x 2048 + 3 x 512; six
+  // each; 32 buckets x 8 heads twice; two last norms; 32128 x 512.
+  CHECK(parameters("t5_small") == 6 * (3'146'752 + 4'195'840) + 2 * 256 + 2 * 512 + 32'128 * 512);
+  CHECK(parameters("t5_small") == 60'506'624);
+  CHECK(parameters("t5_base") == 222'903'552);
+  CHECK(parameters("t5_large") == 737'668'096);
+  CHECK(parameters("t5_3b") == 2'851'598'336);
+  CHECK(parameters("t5_11b") == 11'307'321'344);
+}
+
+TEST_CASE("Wide-ResNet has the parameters of Alpa's sizes") {
+  CHECK(parameters("wide_resnet50:base=160") == 254'123'104);
+  CHECK(parameters("wide_resnet50:base=224") == 495'046'176);
+  CHECK(parameters("wide_resnet50") == 1'005'653'184);
+  CHECK(parameters("wide_resnet50:base=448") == 1'965'011'008);
+  CHECK(parameters("wide_resnet50:base=640") == 4'000'937'344);
+  CHECK(parameters("wide_resnet50:widening=16") == 6'727'679'424);
+  CHECK(parameters("wide_resnet101") == 12'633'386'944);
+  // Without widening, at a base of 64 and with 1000 classes it is ResNet-50.
+  CHECK(parameters("wide_resnet50:base=64,widening=1,classes=1000") == parameters("resnet50"));
+}
+
 TEST_CASE("BERT has the published parameters under each head") {
   // Embeddings (30522 + 512 + 2) 768 + 2 x 768; 12 layers of 12 x 768^2 + 13 x 768; pooler 768^2 + 768.
   CHECK(parameters("bert_base:head=0") == 109'482'240);

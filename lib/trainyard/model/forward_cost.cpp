@@ -66,7 +66,7 @@ double matmul_flops(const Model& model, const Node& node, const Sizes& sizes) {
 
 /// FLOPs per element: of the output, or of input 0 for ops that shrink what they read.
 double flops_per_element(std::string_view type) {
-  static constexpr std::array<std::pair<std::string_view, double>, 23> kKnown{{
+  static constexpr std::array<std::pair<std::string_view, double>, 25> kKnown{{
       {"Sigmoid", 4},
       {"Tanh", 5},
       {"Gelu", 10},
@@ -81,6 +81,8 @@ double flops_per_element(std::string_view type) {
       {"Swish", 5},
       {"Mish", 10},
       {"LayerNormalization", 8},
+      {"RMSNormalization", 4},
+      {"SimplifiedLayerNormalization", 4},
       {"HardSigmoid", 3},
       {"Gather", 0},
       {"Concat", 0},

@@ -110,19 +110,20 @@ BackwardRule normalization_rule(const Context& c, const SavedSizes&) {
     rule.pieces = {piece};
     return rule;
   }
-  // Mean and 1/deviation, fp32: per channel, per row, per sample and channel, or per group.
+  // Mean and 1/deviation (RMS norms: that alone), fp32: per channel, per row, per sample and channel, or per group.
+  const bool centred = type != "RMSNormalization" && type != "SimplifiedLayerNormalization";
   std::int64_t statistics = 0;
   const std::int64_t samples = shape.empty() ? 1 : shape[0];
   if (type == "BatchNormalization") {
     statistics = c.count(c.in(1));
     piece.flops = 11 * c.y();
     piece.more_bytes = byte_count(c.model.values[x]).count * 2;  // dY and X are read twice
-  } else if (type == "LayerNormalization") {
+  } else if (type == "LayerNormalization" || !centred) {
     const std::int64_t rank = static_cast<std::int64_t>(shape.size());
     const std::int64_t axis = c.node.integer("axis", -1);
     statistics = 1;
     for (std::int64_t i = 0; i < (axis < 0 ? axis + rank : axis); ++i) statistics *= shape[static_cast<std::size_t>(i)];
-    piece.flops = 14 * c.y();
+    piece.flops = (centred ? 14 : 10) * c.y();
   } else {
     statistics = samples * (type == "GroupNormalization" ? c.node.integer("num_groups", 1) : c.count(c.in(1)));
     piece.flops = 14 * c.y();
@@ -130,7 +131,7 @@ BackwardRule normalization_rule(const Context& c, const SavedSizes&) {
   piece.reads = {x};
   if (c.node.inputs.size() > 1 && !c.in(1).is_none()) piece.reads.push_back(c.in(1));
   piece.extras = {0};
-  rule.extras = {{"stats", 8 * statistics}};
+  rule.extras = {{"stats", (centred ? 8 : 4) * statistics}};
   rule.pieces = {piece};
   return rule;
 }

@@ -13,7 +13,8 @@ constexpr double kEpsilon = 1e-12;
 ValueId encoder(LayerBuilder& net, ValueId x, std::int64_t heads, std::int64_t inner) {
   const std::int64_t width = net.shape(x).back();
   const ValueId query = net.linear(x, width), key = net.linear(x, width), value = net.linear(x, width);
-  const ValueId attended = net.linear(net.attention(query, key, value, heads, kBertDropout), width);
+  const ValueId attended =
+      net.linear(net.attention(query, key, value, {.heads = heads, .dropout = kBertDropout}), width);
   x = net.layer_norm(net.add(x, net.dropout(attended, kBertDropout)), kEpsilon);
   const ValueId wide = net.gelu(net.linear(x, inner));
   return net.layer_norm(net.add(x, net.dropout(net.linear(wide, width), kBertDropout)), kEpsilon);

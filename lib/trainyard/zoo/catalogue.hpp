@@ -23,6 +23,9 @@ std::vector<Network> nmt_networks();        // NMT, GNMT
 std::vector<Network> transformer_networks();
 std::vector<Network> bert_networks();
 std::vector<Network> gpt2_networks();
+std::vector<Network> gpt3_networks();
+std::vector<Network> llama_networks();
+std::vector<Network> t5_networks();
 std::vector<Network> vit_networks();
 
 // Parameters that many networks share.

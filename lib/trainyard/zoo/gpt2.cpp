@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <string>
 
 #include "trainyard/zoo/catalogue.hpp"
@@ -12,7 +14,7 @@ constexpr double kGptDropout = 0.1;
 ValueId block(LayerBuilder& net, ValueId x, std::int64_t heads) {
   const std::int64_t width = net.shape(x).back();
   const auto qkv = net.split(net.linear(net.layer_norm(x), 3 * width), 2, 3);
-  const ValueId mixed = net.attention(qkv[0], qkv[1], qkv[2], heads, kGptDropout, true);
+  const ValueId mixed = net.attention(qkv[0], qkv[1], qkv[2], {.heads = heads, .dropout = kGptDropout, .causal = true});
   x = net.add(x, net.dropout(net.linear(mixed, width), kGptDropout));
   const ValueId wide = net.gelu(net.linear(net.layer_norm(x), 4 * width), true);
   return net.add(x, net.dropout(net.linear(wide, width), kGptDropout));
@@ -48,6 +50,29 @@ Network gpt2_preset(const char* name, const char* summary, std::int64_t layers, 
 }
 
 }  // namespace
+
+std::vector<Network> gpt3_networks() {
+  const auto preset = [](const char* name, const char* size, std::int64_t layers, std::int64_t width,
+                         std::int64_t heads) {
+    return Network{
+        name,
+        fmt::format("GPT-3 {}: {} layers of width {}, dense attention, tied output weights", size, layers, width),
+        "Brown et al., Language Models are Few-Shot Learners, 2020, table 2.1",
+        {batch_parameter(1), seq_parameter(2048), layers_parameter(layers), hidden_parameter(width),
+         heads_parameter(heads), vocabulary_parameter(50'257), positions_parameter(2048)},
+        &gpt2};
+  };
+  return {
+      preset("gpt3_small", "small", 12, 768, 12),
+      preset("gpt3_medium", "medium", 24, 1024, 16),
+      preset("gpt3_large", "large", 24, 1536, 16),
+      preset("gpt3_xl", "XL (16 heads: the table's 24 do not divide the width)", 24, 2048, 16),
+      preset("gpt3_2_7b", "2.7B", 32, 2560, 32),
+      preset("gpt3_6_7b", "6.7B", 32, 4096, 32),
+      preset("gpt3_13b", "13B (width 5120: the table's 5140 is no multiple of its heads)", 40, 5120, 40),
+      preset("gpt3_175b", "175B", 96, 12'288, 96),
+  };
+}
 
 std::vector<Network> gpt2_networks() {
   return {

@@ -215,6 +215,12 @@ ValueId LayerBuilder::layer_norm(ValueId x, double epsilon) {
   return append("LayerNormalization", {x, weight, bias}, {{"axis", std::int64_t{-1}}, {"epsilon", epsilon}}, 1, name);
 }
 
+ValueId LayerBuilder::rms_norm(ValueId x, double epsilon) {
+  const std::string name = next_name("rms_norm");
+  const ValueId weight = weights(name + ".weight", {shape(x).back()});
+  return append("RMSNormalization", {x, weight}, {{"axis", std::int64_t{-1}}, {"epsilon", epsilon}}, 1, name);
+}
+
 ValueId LayerBuilder::select(ValueId x, std::int64_t axis, std::int64_t index) {
   return append("Gather", {x, scalar_constant(index)}, {{"axis", axis}}, 1, next_name("select"));
 }

@@ -42,6 +42,15 @@ struct LstmState {
   ValueId hidden, cell;
 };
 
+/// Scaled dot-product attention.
+struct Attention {
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 0;       // heads of keys and values, each for heads / kv_heads of the queries; 0: as many
+  double dropout = 0;              // of the weights
+  bool causal = false;             // later positions are masked
+  ValueId bias = ValueId::none();  // added to the scores, broadcast to [B, heads, S, T]
+};
+
 /// Appends the usual layers to a model, one node after the other, each with its shapes inferred. Nodes are named
 /// LAYER/TYPE, with a number from the second of a kind on; parameters after their node (LAYER/conv.weight).
 /// `at` sets the layer that the next nodes belong to.
@@ -69,6 +78,7 @@ class LayerBuilder {
   ValueId relu6(ValueId x);
   ValueId gelu(ValueId x, bool tanh_approximation = false);
   ValueId sigmoid(ValueId x) { return unary("Sigmoid", x); }
+  ValueId silu(ValueId x) { return unary("Swish", x); }
   ValueId tanh(ValueId x) { return unary("Tanh", x); }
   ValueId softmax(ValueId x);
   ValueId dropout(ValueId x, double ratio);
@@ -83,6 +93,7 @@ class LayerBuilder {
   /// The last dimension of x, of any rank, times weight [K, N], plus bias.
   ValueId linear(ValueId x, std::int64_t outputs, bool bias = true);
   ValueId layer_norm(ValueId x, double epsilon = 1e-5);
+  ValueId rms_norm(ValueId x, double epsilon = 1e-5);
   /// Rows of `table` [V, D].
   ValueId embedding(ValueId table, ValueId indices) {
     return append("Gather", {table, indices}, {{"axis", std::int64_t{0}}});
@@ -106,9 +117,11 @@ class LayerBuilder {
   /// Values of one shape along a new axis.
   ValueId stack(const std::vector<ValueId>& parts, std::int64_t axis);
 
-  /// Scaled dot-product attention of q [B, S, D] over k and v [B, T, D], in `heads` heads; `ratio` is the dropout of
-  /// the weights (0: none); a causal mask hides later positions.
-  ValueId attention(ValueId q, ValueId k, ValueId v, std::int64_t heads, double ratio, bool causal = false);
+  /// Attention of q [B, S, D] over k and v [B, T, D kv_heads / heads].
+  ValueId attention(ValueId q, ValueId k, ValueId v, const Attention& how);
+  /// Rotary position embedding (Su et al., RoFormer, 2021) of x [B, S, D] in `heads` heads, by cosines and sines
+  /// [S, 1, D / heads]: the halves of each head are turned by the angles of their position.
+  ValueId rotary(ValueId x, std::int64_t heads, ValueId cosines, ValueId sines);
 
   LstmCell lstm_cell(std::int64_t inputs, std::int64_t hidden);
   /// One step: x [B, I].

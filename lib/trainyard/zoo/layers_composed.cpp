@@ -17,18 +17,39 @@ ValueId LayerBuilder::stack(const std::vector<ValueId>& parts, std::int64_t axis
   return concat(lifted, axis);
 }
 
-ValueId LayerBuilder::attention(ValueId q, ValueId k, ValueId v, std::int64_t heads, double ratio, bool causal) {
+ValueId LayerBuilder::attention(ValueId q, ValueId k, ValueId v, const Attention& how) {
   const std::int64_t batch = shape(q)[0], queries = shape(q)[1], keys = shape(k)[1], width = shape(q)[2];
+  const std::int64_t heads = how.heads, kv_heads = how.kv_heads > 0 ? how.kv_heads : heads;
   require_multiple("hidden", width, heads, "heads");
+  require_multiple("heads", heads, kv_heads, "kv_heads");
   const std::int64_t depth = width / heads;
-  q = transpose(reshape(q, {batch, queries, heads, depth}), {0, 2, 1, 3});
-  k = transpose(reshape(k, {batch, keys, heads, depth}), {0, 2, 3, 1});
-  v = transpose(reshape(v, {batch, keys, heads, depth}), {0, 2, 1, 3});
-  ValueId scores = div(matmul(q, k), opaque_constant({}));
-  if (causal)
+  // Heads that share keys are rows of one product: [B, kv_heads, heads / kv_heads x S, depth].
+  const auto shared = [&](ValueId x, std::int64_t last) {
+    return kv_heads == heads ? x : reshape(x, {batch, kv_heads, heads / kv_heads * queries, last});
+  };
+  const auto apart = [&](ValueId x, std::int64_t last) {
+    return kv_heads == heads ? x : reshape(x, {batch, heads, queries, last});
+  };
+  q = shared(transpose(reshape(q, {batch, queries, heads, depth}), {0, 2, 1, 3}), depth);
+  k = transpose(reshape(k, {batch, keys, kv_heads, depth}), {0, 2, 3, 1});
+  v = transpose(reshape(v, {batch, keys, kv_heads, depth}), {0, 2, 1, 3});
+  ValueId scores = apart(div(matmul(q, k), opaque_constant({})), keys);
+  if (!how.bias.is_none()) scores = add(scores, how.bias);
+  if (how.causal)
     scores = append("Where", {opaque_constant({1, 1, queries, keys}, DataType::boolean), scores, opaque_constant({})});
-  const ValueId weights = dropout(softmax(scores), ratio);
-  return reshape(transpose(matmul(weights, v), {0, 2, 1, 3}), {batch, queries, width});
+  const ValueId weights = dropout(softmax(scores), how.dropout);
+  const ValueId mixed = apart(matmul(shared(weights, keys), v), depth);
+  return reshape(transpose(mixed, {0, 2, 1, 3}), {batch, queries, width});
+}
+
+ValueId LayerBuilder::rotary(ValueId x, std::int64_t heads, ValueId cosines, ValueId sines) {
+  const std::int64_t batch = shape(x)[0], positions = shape(x)[1], width = shape(x)[2];
+  require_multiple("hidden", width, 2 * heads);
+  const std::int64_t depth = width / heads;
+  x = reshape(x, {batch, positions, heads, depth});
+  const auto halves = split(x, 3, 2);
+  const ValueId turned = concat({unary("Neg", halves[1]), halves[0]}, 3);
+  return reshape(add(mul(x, cosines), mul(turned, sines)), {batch, positions, width});
 }
 
 LstmCell LayerBuilder::lstm_cell(std::int64_t inputs, std::int64_t hidden) {

@@ -44,13 +44,14 @@ class Transformer {
 
   ValueId self_attention(ValueId x, bool causal) {
     const auto qkv = net_.split(net_.linear(x, 3 * width_), 2, 3);
-    return mixed_in(x, net_.attention(qkv[0], qkv[1], qkv[2], given_["heads"], kDropout, causal));
+    return mixed_in(
+        x, net_.attention(qkv[0], qkv[1], qkv[2], {.heads = given_["heads"], .dropout = kDropout, .causal = causal}));
   }
 
   ValueId cross_attention(ValueId x, ValueId memory) {
     const ValueId query = net_.linear(x, width_);
     const auto kv = net_.split(net_.linear(memory, 2 * width_), 2, 2);
-    return mixed_in(x, net_.attention(query, kv[0], kv[1], given_["heads"], kDropout));
+    return mixed_in(x, net_.attention(query, kv[0], kv[1], {.heads = given_["heads"], .dropout = kDropout}));
   }
 
   ValueId mixed_in(ValueId x, ValueId attended) {

@@ -10,7 +10,7 @@ namespace {
 ValueId encoder(LayerBuilder& net, ValueId x, std::int64_t heads) {
   const std::int64_t width = net.shape(x).back();
   const auto qkv = net.split(net.linear(net.layer_norm(x, 1e-6), 3 * width), 2, 3);
-  x = net.add(x, net.linear(net.attention(qkv[0], qkv[1], qkv[2], heads, 0), width));
+  x = net.add(x, net.linear(net.attention(qkv[0], qkv[1], qkv[2], {.heads = heads}), width));
   const ValueId wide = net.gelu(net.linear(net.layer_norm(x, 1e-6), 4 * width));
   return net.add(x, net.linear(wide, width));
 }

@@ -57,6 +57,9 @@ std::vector<Network> all_networks() {
            zoo::transformer_networks(),
            zoo::bert_networks(),
            zoo::gpt2_networks(),
+           zoo::gpt3_networks(),
+           zoo::llama_networks(),
+           zoo::t5_networks(),
        })
     all.insert(all.end(), some.begin(), some.end());
   return all;
