@@ -9,7 +9,7 @@
 
 namespace trainyard::program {
 
-/// What to do: run a verb, or print a text (help, the version) and end.
+/// The parsed command: run a verb, or print a text (help, the version) and end.
 struct Command {
   std::string text = {};
   ConsoleOptions console = {};

@@ -51,12 +51,12 @@ class Console {
   /// An error in full: text on standard error, or the JSON object.
   void error(const InputError& error);
   void error(const std::string& code, const std::string& message, const std::string& help);
-  /// What -q does not silence and --json does: the explanation of exit code 1.
+  /// The explanation of exit code 1, which --json silences and -q does not.
   void complain(const InputError& error);
 
   /// Redraws one line on a terminal, behind what is at work; an empty text clears it.
   void progress(std::string_view text);
-  /// What is at work from now on, or nothing: "[2/34] resnet50: etf".
+  /// Shows the work in progress, "[2/34] resnet50: etf"; an empty text ends it.
   void at_work(const std::string& what);
 
  private:

@@ -18,12 +18,12 @@
 namespace trainyard::program {
 
 enum class ModelKind : std::uint8_t { network, graph_file, onnx_file, profile_file, task_file };
-/// What a MODEL is: a built-in name, or a file by its extension. A word that is neither names the nearest name.
+/// The kind of a MODEL: a built-in name, or a file by its extension. A word that is neither names the nearest name.
 ModelKind model_kind(const std::string& word);
 /// Whether MODEL is a workload of dnn-partitioning, which names devices too.
 bool is_workload(const std::string& word);
 
-/// What MODEL names, as a graph.
+/// The graph that MODEL names.
 struct LoadedModel {
   Graph graph;
   std::string name;                        // as typed
@@ -37,7 +37,7 @@ LoadedModel load_model(const std::string& word, const ModelOptions& options = {}
 /// file.
 LoadedModel load_models(const std::vector<std::string>& words, const ModelOptions& options);
 
-/// What CLUSTER names, with --memory and --sharing.
+/// The cluster that CLUSTER names, with --memory and --sharing.
 ClusterSpec load_cluster(const std::string& word, const MachineOptions& options = {});
 
 /// Cluster and costs, with all options in them.
@@ -55,7 +55,7 @@ struct LoadedProblem {
   std::optional<TrainingRecipe> recipe = {};  // LoadedModel::recipe
   std::optional<std::int64_t> batch = {};     // LoadedModel::batch
 };
-/// What the two together do not say: times of short numbers without a calibration.
+/// Notes on precision: times of short numbers without a calibration.
 std::vector<std::string> precision_notes(const ProblemOptions& options);
 /// Warns of what the importer, the calibration and the precision note.
 LoadedProblem make_problem(const ProblemOptions& options, Console& console);

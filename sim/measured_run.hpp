@@ -16,7 +16,7 @@
 
 namespace trainyard::program {
 
-/// What runs the ops, and how often.
+/// The backend that runs the ops, and how often.
 struct BackendOptions {
   enum class Kind : std::uint8_t { cpu, cuda, cuda_graph, recording } kind = Kind::cpu;
   int rounds = 6;

@@ -20,7 +20,7 @@ struct OptionInfo {
   std::string value;
 };
 
-/// What an optional value holds; else the value itself.
+/// The type of an option's value, inside std::optional too.
 template <class T>
 struct ValueOf {
   using type = T;
@@ -95,12 +95,12 @@ class OptionSet {
   void reads(const std::string& path);
   void reads(const std::vector<std::string>& paths);
 
-  /// What stands without an option; the run reads what is a file. `kind` is "THING", or "THING..." where there may be
+  /// Positional arguments; the run reads those that are files. `kind` is "THING", or "THING..." where there may be
   /// several; one is needed where there is an example of it. Messages say `called` for it.
   void operands(std::vector<std::string>& to, const std::string& kind, const std::string& help,
                 const std::string& example = "", const std::string& called = "");
 
-  /// What options that do not go together are told by; called in the order of declaration, once all values are set.
+  /// Adds a check of options against each other; called in the order of declaration, once all values are set.
   void check(std::function<void()> check);
 
   /// Reads the words after the verb. Throws UsageError: an unknown option with the nearest one, a value that is missing

@@ -31,7 +31,7 @@ struct ModelOptions {
   void declare(OptionSet& set);
 };
 
-/// What is changed of the devices of a CLUSTER, and what their times are.
+/// Changes to the devices of a CLUSTER, and the source of their times.
 struct MachineOptions {
   std::optional<Bytes> memory = {};
   std::string costs = {};  // a calibration
@@ -43,7 +43,7 @@ struct MachineOptions {
   void declare(OptionSet& set, std::string& cluster, bool several = false);
 };
 
-/// What a run is of.
+/// Models and machine of a run.
 struct ProblemOptions {
   std::vector<std::string> models = {};  // MODEL, as typed
   std::string cluster = {};              // CLUSTER, as typed; the only model where that names devices itself

@@ -25,7 +25,7 @@ void check_outputs(const std::vector<Output>& outputs, const std::vector<std::st
 /// Throws UsageError where the name says another format than the extension, "json": the wrong program would open it.
 void check_extension(const Output& output, const std::string& extension);
 
-/// What fills an output, and a hint for who reads that it was written ("wrote page.html (open it in any browser)").
+/// The writer of an output, and a hint for who reads that it was written ("wrote page.html (open it in any browser)").
 struct Writing {
   const Output& to;
   std::function<void(std::ostream&)> write;

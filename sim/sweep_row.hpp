@@ -25,7 +25,7 @@ class RowRunner {
   /// for rows that search for a time.
   std::string run(std::uint64_t index, const StudyRow& row);
 
-  /// What importers and calibrations had to say, each once.
+  /// Notes of importers and calibrations, each once.
   std::vector<std::string> notes() const { return {notes_.begin(), notes_.end()}; }
 
  private:

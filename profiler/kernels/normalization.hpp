@@ -6,7 +6,7 @@
 #include "profiler/kernels/arrays.hpp"
 #include "trainyard/model/op_kind.hpp"
 
-/// What normalizations are made of, whatever the device. Sizes are those of GPU kernels, too.
+/// Parts of normalizations on any device. Sizes are those of GPU kernels, too.
 namespace trainyard::kernels {
 
 /// Elements that share a mean: those of `sets` sets, each of `runs` runs of `length` elements that lie `step` apart;

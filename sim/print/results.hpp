@@ -24,7 +24,7 @@ struct RunResult : Run {
   std::optional<NoiseResult> steps_noise = {};  // --steps and --noise: of the time per step
 };
 
-/// What import says of a graph.
+/// Facts of an imported graph.
 struct GraphFacts {
   std::string name;
   std::size_t ops = 0, tensors = 0;

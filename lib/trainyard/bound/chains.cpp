@@ -22,7 +22,7 @@ struct Neighbor {
   Nanoseconds arrival() const { return crossing == kLongestTime ? kLongestTime : end() + crossing; }
 };
 
-/// What one device needs for the ops, sorted by descending release.
+/// Time of one device for the ops, sorted by descending release.
 Nanoseconds one_device(const std::vector<Neighbor>& ops, Nanoseconds gap) {
   Nanoseconds work{0}, most{0};
   for (const Neighbor& op : ops) {
@@ -54,7 +54,7 @@ Nanoseconds join(std::vector<Neighbor>& ops, Nanoseconds gap) {
   }
 }
 
-/// What the tensor takes between any two devices, at least.
+/// Least transfer time of a tensor between any two devices.
 class Crossing {
  public:
   explicit Crossing(const Problem& problem) : problem_(problem), any_(problem.device_count() > 1) {

@@ -15,7 +15,7 @@ using Terms = std::vector<LinearProgram::Term>;
 constexpr double kInfinity = LinearProgram::kInfinity;
 constexpr std::size_t kMostTerms = 200'000;  // of a relaxation: seconds
 
-/// What is left of a solver's value once its tolerances are taken off, rounded up: values are whole picoseconds.
+/// A solver's value less its tolerances, rounded up: values are whole picoseconds.
 Picoseconds proven(double value, double unit) {
   const double picoseconds = std::ceil(value * unit * (1 - 1e-6) - 1);
   return Picoseconds{picoseconds > 0 ? static_cast<std::int64_t>(picoseconds) : 0};

@@ -17,6 +17,10 @@
 
 namespace trainyard {
 
+namespace detail {
+class ClusterRoutes;
+}
+
 /// Something that runs ops.
 struct Device {
   std::string name;
@@ -169,6 +173,7 @@ class Cluster {
 
  private:
   friend Cluster make_cluster(ClusterSpec);
+  friend detail::ClusterRoutes;
 
   struct StoredRoute {
     std::uint32_t route_class = 0;

@@ -63,7 +63,7 @@ inline std::string printable(std::string_view text, bool lines, bool colors) {
 
 }  // namespace detail
 
-/// What a terminal shows of a text and nothing that it obeys, on one line: '?' stands for every control character but
+/// The text on one line, without anything that a terminal obeys: '?' stands for every control character but
 /// the tab, for ends of lines, for marks that turn the direction of writing (a name could pass for another one by
 /// them), and for every byte that is not UTF-8.
 inline std::string printable(std::string_view text) { return detail::printable(text, false, false); }

@@ -17,7 +17,7 @@ struct ErrorTextOptions {
 ///           |                                    ^^^^^
 ///     help: a negative number of bytes is often an overflow or a missing size
 ///
-/// What is not known (the file, the line, the help) is left out.
+/// Unknown parts (the file, the line, the help) are left out.
 std::string error_text(const Finding& finding, const ErrorTextOptions& options = {});
 std::string error_text(const InputError& error, const ErrorTextOptions& options = {});
 

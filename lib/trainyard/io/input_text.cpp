@@ -84,8 +84,8 @@ std::string read_raw(const fs::path& path, std::size_t limit) {
 
 bool is_gzip(std::string_view data) { return data.size() >= 2 && data[0] == '\x1f' && data[1] == '\x8b'; }
 
-/// What a gzip file says at its end of its last member, modulo 2^32: of most files, all that they hold. No more than
-/// such data can hold.
+/// Length of a gzip file's last member as its end says, modulo 2^32: that of the whole content for most files. No more
+/// than such data can hold.
 std::size_t length_of_last_member(std::string_view data) {
   constexpr std::size_t kMostCompression = 1032;  // of deflate
   if (data.size() < 4) return 0;

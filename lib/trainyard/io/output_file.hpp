@@ -6,7 +6,7 @@
 
 namespace trainyard {
 
-/// What the links of a path lead to, which need not be there yet.
+/// The target of a path's symbolic links, which need not exist yet.
 std::filesystem::path followed_links(std::filesystem::path path);
 
 /// An output that is there whole or not at all: it is written to a file in the folder of the target that has no name

@@ -119,7 +119,7 @@ struct MessagePassing {
   }
 };
 
-/// What is known of a set of nodes: relu(H (sum of relu(L x_u) over its members u) / sqrt(their number)).
+/// The embedding of a set of nodes: relu(H (sum of relu(L x_u) over its members u) / sqrt(their number)).
 struct SetPooling {
   Dense member, whole;
 

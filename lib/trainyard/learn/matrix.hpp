@@ -38,7 +38,7 @@ class RowLists {
   std::vector<std::uint32_t> items_;
 };
 
-/// What a sum over a set of n rows is divided by, so that its size does not grow with the graph: sqrt(n).
+/// The divisor of a sum over a set of n rows, by which its size does not grow with the graph: sqrt(n).
 template <class Scalar>
 Scalar sum_scale(std::size_t n) {
   return n == 0 ? Scalar{0} : Scalar{1} / std::sqrt(static_cast<Scalar>(n));

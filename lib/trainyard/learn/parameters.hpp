@@ -17,7 +17,7 @@ struct Parameter {
   Matrix<Scalar> value;
 };
 
-/// What is learned: named matrices, by number.
+/// The parameters of a network: named matrices, by number.
 template <class Scalar>
 class Parameters {
  public:

@@ -162,7 +162,7 @@ class Parameters {
 
   std::uint64_t seed() const { return options_.seed; }
   const PlaceOptions& options() const { return options_; }
-  /// Of PlaceOptions::budget and `stop`, from the construction on.
+  /// The effort that PlaceOptions::budget and `stop` allow, from the construction on.
   const Effort& effort() const { return effort_; }
   /// Whether this share of the time is up, as a question to hand on; none where nothing limits it.
   std::function<bool()> stop(double share = 1) const {

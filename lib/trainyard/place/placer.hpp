@@ -20,10 +20,11 @@ class Team;  // place/kit/team.hpp
 /// the default of a placer that searches holds, which is a number of evaluations, so that the result is always the
 /// same. So it is for any number of evaluations, whatever the number of threads; not for seconds.
 struct Budget {
-  /// Of any placer. One that does not search ends with the best it has by then, or throws NoPlacementError ("time").
+  /// A limit for any placer. One that does not search ends with the best it has by then, or throws NoPlacementError
+  /// ("time").
   std::optional<double> seconds = {};
   std::optional<std::uint64_t> evaluations = {};  // of schedules or of changes to one, by placers that search
-  /// Of `auto`: ends within seconds on networks of thousands of ops and 8 devices, by counts alone (auto.hpp).
+  /// For `auto`: ends within seconds on networks of thousands of ops and 8 devices, by counts alone (auto.hpp).
   bool quick = false;
 
   bool given() const { return seconds || evaluations; }

@@ -33,8 +33,8 @@ struct ParallelPlan {
 /// "data 4, tensor 2, 8 stages (1f1b), microbatches of 2, ZeRO 1, recomputing 3 of 8 stages".
 std::string describe(const ParallelPlan& plan);
 
-/// What one of t ranks spends on a layer for one microbatch, collectives among the ranks included, and the bytes that
-/// it holds of the layer: sent to and received from its neighbours, and kept for the backward pass, for the microbatch;
+/// Time of one of t ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it
+/// holds of the layer: sent to and received from its neighbours, and kept for the backward pass, for the microbatch;
 /// weights (gradients take as much) and optimizer state for good.
 struct LayerCost {
   Nanoseconds forward, input_gradient, weight_gradient;
@@ -44,7 +44,7 @@ struct LayerCost {
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
 
-/// What plans are made of and judged by: a chain of layers, equal devices, and costs, by functions of the caller's.
+/// The input of plans: a chain of layers, equal devices, and costs, by functions of the caller's.
 struct PlanCosts {
   std::size_t layers = 0;
   std::size_t batch = 1;    // samples of a step

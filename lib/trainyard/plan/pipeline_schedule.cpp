@@ -22,7 +22,7 @@ class TaskList {
   void input_gradient(std::size_t chunk) {
     if (put(Pass::input_gradient, chunk, backward_[chunk])) owed_.push({chunk, backward_[chunk] - 1});
   }
-  /// Of the oldest inputs' gradients whose weights' are owed.
+  /// Adds the weight gradient that has been owed longest.
   void weight_gradient() {
     if (owed_.empty()) return;
     const auto [chunk, microbatch] = owed_.front();

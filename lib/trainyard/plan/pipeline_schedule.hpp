@@ -22,8 +22,8 @@ enum class PipelineSchedule : std::uint8_t {
 /// "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v".
 const char* name_of(PipelineSchedule schedule);
 
-/// What a task computes of its stage: the forward pass, gradients of what comes into the stage, gradients of its
-/// weights, or both gradients in one.
+/// The computation of a task: the forward pass of its stage, the gradients of the stage's inputs, those of its weights,
+/// or both gradients in one.
 enum class Pass : std::uint8_t { forward, input_gradient, weight_gradient, backward };
 
 /// One task of a device: one pass of one of its chunks of layers on one microbatch.

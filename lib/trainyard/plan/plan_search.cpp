@@ -15,7 +15,7 @@ namespace {
 
 /// So many choices of cuts and recomputation are all looked at.
 constexpr double kEnumerated = 4096;
-/// Of so many of the best plans, neighbours are looked at.
+/// Best plans whose neighbourhoods are searched.
 constexpr std::size_t kImproved = 16;
 constexpr std::size_t kAtOnce = 64;  // plans that are run between two looks at the best
 

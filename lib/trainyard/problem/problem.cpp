@@ -108,108 +108,133 @@ Problem Problem::with_machine(Cluster cluster, Costs costs) const {
   return {data_->graph, std::move(cluster), std::move(costs), data_->rewrites};
 }
 
+/// The dense arrays of a graph, a cluster and their costs.
+class Problem::Compilation {
+ public:
+  explicit Compilation(Data& data) : data_(data), graph_(data.graph), cluster_(data.cluster) {
+    for (const DeviceId device : cluster_.devices()) longest_gap_ = std::max(longest_gap_, cluster_.device(device).gap);
+    add_op_times();
+    for (const ChannelId channel : cluster_.channels())
+      longest_gap_ = std::max(longest_gap_, cluster_.channel(channel).gap);
+    add_transfer_times();
+    set_horizon();
+    add_groups();
+    if (!findings_.empty()) throw InputError(std::move(findings_));
+  }
+
+ private:
+  __extension__ using Wide = __int128;
+
+  void report(Finding finding) {
+    if (findings_.size() < kMostFindings) findings_.push_back(std::move(finding));
+  }
+
+  void add_op_times() {
+    const auto columns = representatives(graph_, cluster_, data_.costs, data_.column);
+    data_.columns = columns.size();
+    data_.durations.resize(graph_.op_count() * columns.size(), kNever);
+    for (const CostSource& source : kStandardSources) data_.sources.emplace_back(source.name, source.evidence);
+    data_.source.resize(graph_.op_count() * columns.size());
+    for (const OpId op : graph_.ops()) {
+      Nanoseconds longest = kNever;
+      for (std::size_t k = 0; k < columns.size(); ++k) {
+        const auto cost = data_.costs.op_cost(graph_, op, cluster_.device(columns[k]));
+        if (!cost) continue;
+        const std::size_t cell = op.index() * columns.size() + k;
+        data_.durations[cell] = cost->time;
+        data_.source[cell] = source_index(data_.sources, cost->source);
+        longest = std::max(longest, cost->time);
+      }
+      if (longest == kNever) report(no_device(graph_, cluster_, data_.costs, op));
+      total_ += longest.count + longest_gap_.count;
+    }
+  }
+
+  /// Latency by class of routes, bytes / bandwidth by tensor and distinct bandwidth or measured curve.
+  void add_transfer_times() {
+    std::map<std::pair<double, std::uint32_t>, std::uint32_t> rates;
+    std::vector<RouteClass> rate_routes;
+    Nanoseconds longest_latency{0};
+    for (const RouteClass& routes : cluster_.route_classes()) {
+      const Nanoseconds latency = data_.costs.latency(routes);
+      longest_latency = std::max(longest_latency, latency);
+      const auto [known, added] =
+          rates.try_emplace({routes.bandwidth.value, routes.curve}, static_cast<std::uint32_t>(rates.size()));
+      if (added) rate_routes.push_back(routes);
+      data_.transfers.push_back({latency, known->second});
+    }
+    data_.rates = rate_routes.size();
+    data_.byte_times.reserve(graph_.tensor_count() * rate_routes.size());
+    for (const TensorId tensor : graph_.tensors()) {
+      Nanoseconds longest{0};
+      for (const RouteClass& route : rate_routes) {
+        data_.byte_times.push_back(data_.costs.byte_time(graph_.bytes(tensor), route));
+        longest = std::max(longest, data_.byte_times.back());
+      }
+      // Fair transfers end at whole nanoseconds: each can take up to one longer.
+      const std::int64_t rounding = cluster_.has_fair_channels() ? 1 : 0;
+      const auto copies = static_cast<Wide>(std::min(graph_.consumers(tensor).size(), cluster_.device_count() - 1));
+      total_ += copies * (static_cast<Wide>(longest.count) + longest_latency.count + longest_gap_.count + rounding);
+    }
+  }
+
+  void set_horizon() {
+    if (cluster_.has_fair_channels()) total_ += total_ >> 10;  // whole units of bandwidth: a thousandth together
+    if (findings_.empty() && total_ > kLongestTime.count)
+      report({"too-large",
+              fmt::format("the times of graph '{}' on cluster '{}' can add up to more than 2^62 ns (146 years)",
+                          graph_.name(), cluster_.name()),
+              "check the units of the largest times, sizes and gaps",
+              "",
+              {}});
+    else
+      data_.horizon = Nanoseconds{static_cast<std::int64_t>(total_)};
+  }
+
+  void add_groups() {
+    data_.groups = ColocationGroups{graph_};
+    for (std::size_t group = 0; group < data_.groups.count(); ++group) {
+      const auto ops = data_.groups.ops(GroupId{group});
+      if (ops.size() == 1 || share_a_device(ops)) continue;
+      report({"colocation",
+              fmt::format("the {} ops of colocation group '{}' must share a device, and no device can run them all",
+                          ops.size(), graph_.colocation_group(ops.front())),
+              "widen their \"device_kinds\", or take some out of the group",
+              fmt::format("/ops/{}/colocate", ops.front().index()),
+              {}});
+    }
+  }
+
+  /// Whether some device runs them all; true, too, where one of them runs nowhere, which has been reported.
+  bool share_a_device(std::span<const OpId> ops) const {
+    const auto runs = [&](OpId op, std::size_t column) {
+      return data_.durations[op.index() * data_.columns + column] != kNever;
+    };
+    bool common = false;
+    for (std::size_t column = 0; column < data_.columns; ++column)
+      common = common || std::ranges::all_of(ops, [&](OpId op) { return runs(op, column); });
+    return common || std::ranges::any_of(ops, [&](OpId op) {
+             bool one = false;
+             for (std::size_t column = 0; column < data_.columns; ++column) one = one || runs(op, column);
+             return !one;
+           });
+  }
+
+  Data& data_;
+  const Graph& graph_;
+  const Cluster& cluster_;
+  Nanoseconds longest_gap_{0};  // of devices, then of channels too
+  Wide total_ = 0;              // everything that could ever run, one after the other
+  std::vector<Finding> findings_;
+};
+
 Problem::Problem(Graph graph, Cluster cluster, Costs own_costs, std::vector<Rewrite> rewrites) {
   auto data = std::make_shared<Data>();
   data->graph = std::move(graph);
   data->cluster = std::move(cluster);
   data->costs = std::move(own_costs);
   data->rewrites = std::move(rewrites);
-  const Costs& costs = data->costs;
-  const Graph& g = data->graph;
-  const Cluster& c = data->cluster;
-  std::vector<Finding> findings;
-  const auto report = [&](Finding finding) {
-    if (findings.size() < kMostFindings) findings.push_back(std::move(finding));
-  };
-  __extension__ using Wide = __int128;
-  Wide total = 0;  // of everything that could ever run one after the other
-
-  // Op times.
-  const auto columns = representatives(g, c, costs, data->column);
-  data->columns = columns.size();
-  data->durations.resize(g.op_count() * columns.size(), kNever);
-  for (const CostSource& source : kStandardSources) data->sources.emplace_back(source.name, source.evidence);
-  data->source.resize(g.op_count() * columns.size());
-  Nanoseconds longest_gap{0};
-  for (const DeviceId device : c.devices()) longest_gap = std::max(longest_gap, c.device(device).gap);
-  for (const OpId op : g.ops()) {
-    Nanoseconds longest = kNever;
-    for (std::size_t k = 0; k < columns.size(); ++k) {
-      const auto cost = costs.op_cost(g, op, c.device(columns[k]));
-      if (!cost) continue;
-      const std::size_t cell = op.index() * columns.size() + k;
-      data->durations[cell] = cost->time;
-      data->source[cell] = source_index(data->sources, cost->source);
-      longest = std::max(longest, cost->time);
-    }
-    if (longest == kNever) report(no_device(g, c, costs, op));
-    total += longest.count + longest_gap.count;
-  }
-
-  // Transfer times: latency per class of routes, bytes / bandwidth per tensor and distinct bandwidth or
-  // measured curve.
-  const std::size_t devices = c.device_count();
-  std::map<std::pair<double, std::uint32_t>, std::uint32_t> rates;
-  std::vector<RouteClass> rate_routes;
-  Nanoseconds longest_latency{0};
-  for (const RouteClass& routes : c.route_classes()) {
-    const Nanoseconds latency = costs.latency(routes);
-    longest_latency = std::max(longest_latency, latency);
-    const auto [known, added] =
-        rates.try_emplace({routes.bandwidth.value, routes.curve}, static_cast<std::uint32_t>(rates.size()));
-    if (added) rate_routes.push_back(routes);
-    data->transfers.push_back({latency, known->second});
-  }
-  for (const ChannelId channel : c.channels()) longest_gap = std::max(longest_gap, c.channel(channel).gap);
-  data->rates = rate_routes.size();
-  // Fair transfers end at whole nanoseconds and have whole units of bandwidth: each can take up to a nanosecond longer,
-  // and all together a thousandth.
-  const std::int64_t rounding = c.has_fair_channels() ? 1 : 0;
-  data->byte_times.reserve(g.tensor_count() * rate_routes.size());
-  for (const TensorId tensor : g.tensors()) {
-    Nanoseconds longest{0};
-    for (const RouteClass& route : rate_routes) {
-      data->byte_times.push_back(costs.byte_time(g.bytes(tensor), route));
-      longest = std::max(longest, data->byte_times.back());
-    }
-    const auto copies = static_cast<Wide>(std::min(g.consumers(tensor).size(), devices - 1));
-    total += copies * (static_cast<Wide>(longest.count) + longest_latency.count + longest_gap.count + rounding);
-  }
-  if (c.has_fair_channels()) total += total >> 10;
-  if (findings.empty() && total > kLongestTime.count)
-    report({"too-large",
-            fmt::format("the times of graph '{}' on cluster '{}' can add up to more than 2^62 ns (146 years)", g.name(),
-                        c.name()),
-            "check the units of the largest times, sizes and gaps",
-            "",
-            {}});
-  else
-    data->horizon = Nanoseconds{static_cast<std::int64_t>(total)};
-
-  data->groups = ColocationGroups{g};
-  for (std::size_t group = 0; group < data->groups.count(); ++group) {
-    const auto ops = data->groups.ops(GroupId{group});
-    if (ops.size() == 1) continue;
-    const auto runs = [&](OpId op, std::size_t column) {
-      return data->durations[op.index() * data->columns + column] != kNever;
-    };
-    bool common = false, each_has_one = true;
-    for (std::size_t column = 0; column < data->columns; ++column)
-      common = common || std::ranges::all_of(ops, [&](OpId op) { return runs(op, column); });
-    for (const OpId op : ops) {
-      bool one = false;
-      for (std::size_t column = 0; column < data->columns; ++column) one = one || runs(op, column);
-      each_has_one = each_has_one && one;
-    }
-    if (!common && each_has_one)
-      report({"colocation",
-              fmt::format("the {} ops of colocation group '{}' must share a device, and no device can run them all",
-                          ops.size(), g.colocation_group(ops.front())),
-              "widen their \"device_kinds\", or take some out of the group",
-              fmt::format("/ops/{}/colocate", ops.front().index()),
-              {}});
-  }
-  if (!findings.empty()) throw InputError(std::move(findings));
+  Compilation{*data};
   data_ = std::move(data);
 }
 

@@ -148,6 +148,7 @@ class Problem {
     std::vector<Nanoseconds> byte_times;   // tensor x rate
     ColocationGroups groups;
   };
+  class Compilation;
   std::shared_ptr<const Data> data_;
 };
 

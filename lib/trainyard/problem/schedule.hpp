@@ -84,7 +84,7 @@ void refuse_own_rule(const Schedule& schedule, std::string_view what);
 /// the cycle).
 void check_schedule(const Problem& problem, const Schedule& schedule);
 
-/// What of check_schedule() costs nothing: throws InputError ("size") unless the placement has as many ops as the
+/// The cheap part of check_schedule(): throws InputError ("size") unless the placement has as many ops as the
 /// problem, priorities too or none, and a strict order as many devices.
 void check_sizes(const Problem& problem, const Schedule& schedule);
 

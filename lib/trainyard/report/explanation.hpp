@@ -40,7 +40,7 @@ struct PathShare {
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 
-/// What a device does from 0 to the makespan; the four add up to it.
+/// A device's time from 0 to the makespan, in four parts that add up to it.
 struct DeviceTime {
   Nanoseconds running;   // ops, and the gaps after them
   Nanoseconds awaiting;  // idle before its last op, while something is on its way to it
@@ -61,7 +61,7 @@ struct Explanation {
 /// `timeline` must be the schedule's.
 Explanation explain(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
 
-/// What kept a task waiting.
+/// The reason for which a task waited.
 struct Occupant {
   OpId op;                   // none: a transfer
   std::size_t transfer = 0;  // index into Timeline::transfers

@@ -131,7 +131,7 @@ std::string title_of(const PageInput& input) {
   return detail::title_of({models.size() > 1 ? model : first_model, clusters.size() > 1 ? cluster : first_cluster});
 }
 
-/// What the times of the page are.
+/// The kind of times on the page.
 std::string_view kind_of(const PageInput& input) {
   const auto measured = std::ranges::count(input.runs, true, &Run::measured);
   return measured == 0                        ? "Predicted, not measured."

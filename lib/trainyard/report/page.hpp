@@ -21,7 +21,7 @@ struct PageInput {
   /// or a row alone where its timeline has no spans. A measured run is drawn beneath the simulated one before it. Runs
   /// that share one Problem also share its names in the file.
   std::vector<const Run*> runs = {};
-  /// What the model of each run is called; empty: the name of its graph. Runs of one model on one cluster are compared.
+  /// The name of each run's model; empty: the name of its graph. Runs of one model on one cluster are compared.
   std::vector<std::string> models = {};
 };
 

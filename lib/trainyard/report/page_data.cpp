@@ -40,7 +40,7 @@ std::string json_list(std::size_t count, const Item& item) {
   return text + ']';
 }
 
-/// The same with whole numbers, each as its difference from the one before.
+/// A list of whole numbers, each as its difference from the one before.
 template <class Value>
 std::string delta_list(std::size_t count, const Value& value) {
   std::int64_t before = 0;

@@ -39,7 +39,7 @@ std::size_t run_beneath(const PageInput& input, std::size_t run);
 /// The run that the page opens on: the best one, or the one that it lies beneath.
 std::size_t opened_run(const PageInput& input);
 
-/// What the objective makes small: "Step time".
+/// The name of the objective's value: "Step time".
 std::string_view value_name(Objective objective);
 
 /// The comparison: one row per run, sortable by the script, complete without it.

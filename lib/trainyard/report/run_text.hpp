@@ -22,8 +22,8 @@ std::string bound_name(const LowerBound& bound, const Schedule& schedule);
 /// "optimal", or the gap as "1.52 %".
 std::string gap_text(const Run& run);
 
-/// What bounds the run, in one or two sentences: how far its value is from the bound at most, the busiest device, the
-/// most loaded link with its bytes and busy share. `who` is the algorithm, or "the schedule".
+/// The bottleneck of the run in one or two sentences: how far its value is from the bound at most, the busiest device,
+/// the most loaded link with its bytes and busy share. `who` is the algorithm, or "the schedule".
 std::string sentence(const Run& run, const std::string& who);
 
 /// "nvlink-0-1 (gpu0 -> gpu1)": the channel as a person knows it.

@@ -16,7 +16,7 @@ struct TextFormat {
   bool color = false;     // terminal codes
   std::size_t width = 0;  // of the terminal, in characters; 0: there is none, and tables are as wide as they get
 
-  /// Of paragraphs, and of tables whose last column is one.
+  /// Width of paragraphs, and of tables whose last column is one.
   std::size_t paragraph() const { return width > 0 ? width : kTextWidth; }
 };
 
@@ -26,7 +26,7 @@ struct TextFormat {
 ///     table.add_row({"heft", "41.8 ms"});
 ///     std::cout << table.text();
 ///
-/// What a terminal would obey in a cell, the end of a line too, is shown as '?' (core/printable.hpp).
+/// Characters of a cell that a terminal would obey, line ends too, are shown as '?' (core/printable.hpp).
 /// Widths count characters (UTF-8 code points), not bytes. Lines have no trailing spaces.
 ///
 /// Where a terminal is narrower than the table, columns are left out by Column::spare, those with the largest number
@@ -51,7 +51,7 @@ class Table {
   void limit_width(std::size_t width) { width_ = width; }
   /// Fits the table to the terminal, where there is one; a last column at the left is then broken into lines too.
   void fit(const TextFormat& format) { terminal_ = format.width; }
-  /// The same, and the last column is a paragraph anyway.
+  /// Fits a table whose last column is a paragraph even where there is no terminal.
   void fit_paragraphs(const TextFormat& format) {
     fit(format);
     limit_width(format.paragraph());

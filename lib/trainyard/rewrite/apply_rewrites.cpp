@@ -60,7 +60,7 @@ double ops_of_all_reduce(Collective collective, double n, double per_node) {
   return 0;
 }
 
-/// Of the graph after the rewrite, which splits no op, at most.
+/// Upper bound on the size of the graph after a rewrite that splits no op.
 Size size_after(const Graph& graph, const Rewrite& rewrite) {
   const auto [ops, reads] = size_of(graph);
   double gradients = 0, bytes = 0;
@@ -93,8 +93,8 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
   return {n * (ops + (replicate->zero == 3 ? 1.5 : 1) * each), n * (reads + gradients + shards + 3 * each)};
 }
 
-/// What the rewrites make, all of them together, is told before it is made: no more than the limits for small graphs,
-/// and no more than some times a large one.
+/// Predicted size of what all rewrites together make: at most the limits for small graphs, and at most a multiple of a
+/// large one.
 class MadeSoFar {
  public:
   explicit MadeSoFar(const Graph& graph) : most_(size_of(graph)) {

@@ -31,7 +31,7 @@ struct PlacerChoice : Placer {
 std::vector<PlacerChoice> usual_placers();
 
 struct CompareOptions {
-  /// What each placer is given: seed, budget, threads, objective (not Objective::max_load). Between two runs `stop` is
+  /// Options of each placer: seed, budget, threads, objective (not Objective::max_load). Between two runs `stop` is
   /// asked too: it ends the comparison with what there is.
   PlaceOptions place = {};
   std::uint64_t repeats = 1;               // of each placer, with the seeds from place.seed on
@@ -52,7 +52,7 @@ struct SeedRun {
   double search_seconds = 0;
 };
 
-/// What one placer achieved.
+/// The result of one placer.
 struct ComparisonRow {
   /// Of several repeats the middle one by value, those that fit first; of two in the middle, the better. Its
   /// search_seconds are then the mean of all, and its bound the least of theirs, which holds for each.
@@ -70,7 +70,7 @@ struct SkippedPlacer {
   std::string placer, why;
 };
 
-/// What several placers make of one problem.
+/// The results of several placers on one problem.
 struct Comparison {
   std::string model;  // what tables call the graph: its name, unless the caller says otherwise
   Problem problem;

@@ -12,7 +12,7 @@ namespace trainyard {
 /// for each value of another, medians over the rest; axes, curves and panels are chosen on the page.
 class SweepPage {
  public:
-  /// Of a study of so many rows.
+  /// The page of a study with this many rows.
   SweepPage(std::string study, std::uint64_t rows);
 
   /// One result. Failed ones are counted only, and so is what comes after the first 50,000.

@@ -18,7 +18,7 @@ enum class LoadSum : std::uint8_t {
   channels,    // max(compute, in, out): one channel each way
 };
 
-/// What the loads of all devices make.
+/// The objective over the loads of all devices.
 enum class LoadGoal : std::uint8_t {
   together,  // max over devices of forward + backward: both passes of different samples take turns, as in PipeDream
   apart,     // max of forward + max of backward: first all forward, then all backward, as in GPipe

@@ -41,8 +41,8 @@ struct LoadOp {
   Bytes size{};             // held by its device
 };
 
-/// What an op hands to others: sent and received at most once by each device, at a cost that depends on the device's
-/// kind alone. The producer is not among the consumers.
+/// The output of an op: sent and received at most once by each device, at a cost that depends on the device's kind
+/// alone. The producer is not among the consumers.
 struct LoadTensor {
   OpId producer;
   std::vector<OpId> consumers;
@@ -86,7 +86,7 @@ class LoadProblem {
 
   /// kNeverLoad where it cannot run there.
   Picoseconds time(OpId op, KindId kind) const { return parts_.times[op.index() * kind_count() + kind.index()]; }
-  /// What a device of the kind pays to send the tensor, or to receive it; 0 for kinds that do not pay.
+  /// The cost of sending or receiving the tensor on a device of the kind; 0 for kinds that do not pay.
   Picoseconds cost(TensorId tensor, KindId kind) const {
     return parts_.costs[tensor.index() * kind_count() + kind.index()];
   }

@@ -14,7 +14,7 @@ namespace trainyard {
 /// `log`: gets the actions of the last step; may be null.
 std::unique_ptr<Backend> make_recording_backend(ActionLog* log = nullptr);
 
-/// What an executor does in a run with these times: memory is taken as an op or a transfer begins, and freed as its
+/// Actions of an executor in a run with these times: memory is taken as an op or a transfer begins, and freed as its
 /// last user ends. At one moment first all that ends, then what takes no time, producers first, then all that begins.
 std::vector<Action> actions_of(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
 

@@ -29,7 +29,8 @@ using Matrix = std::vector<std::vector<Cell>>;
 constexpr double kGiga = 1e9;
 // As of the built-in clusters (presets.cpp): half a copy over NVLink at each port, PCIe at each end.
 constexpr Nanoseconds kNvLinkCopy{5'000}, kNvSwitchPort{2'500}, kPciePort{4'000};
-/// Of one link, in GB/s: the largest that PCIe reaches, and NVLink 2's, of which V100s have one or two between a pair.
+/// Bandwidth of one link in GB/s: the largest that PCIe reaches, and NVLink 2's, of which V100s have one or two between
+/// a pair.
 constexpr double kMostOfPcie = 60, kNvLink2 = 24.2;
 /// GPUs of one machine: far more than there are.
 constexpr std::size_t kMostGpus = 64;
@@ -152,7 +153,7 @@ class Reader {
     at_once_[1] = row_of(tests, "host_to_all_memcpy_ce");
   }
 
-  /// Of all GPUs, or of none.
+  /// One value for each GPU, or none at all.
   std::vector<double> row_of(Tests& tests, const char* name) {
     const auto matrix = tests.matrix(name);
     std::vector<double> row;

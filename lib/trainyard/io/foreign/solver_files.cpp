@@ -86,94 +86,130 @@ void write_lp(const Problem& problem, const MakespanProgram& makespan, std::ostr
   out << "End\n";
 }
 
-void write_minizinc(const Problem& problem, Nanoseconds limit, std::ostream& out) {
-  const Graph& graph = problem.graph();
-  const Cluster& cluster = problem.cluster();
-  const std::size_t ops = problem.op_count(), devices = problem.device_count();
-  struct Crossing {
-    TensorId tensor;
-    DeviceId to;
-  };
-  std::vector<Crossing> crossings;
-  for (const TensorId tensor : graph.tensors())
-    for (const DeviceId to : problem.devices())
-      if (std::ranges::any_of(graph.consumers(tensor), [&](OpId reader) { return problem.can_run(reader, to); }))
-        crossings.push_back({tensor, to});
-  const std::size_t tables = 1 + (devices > 1 ? 1 + cluster.channels().size() : 0);  // at most
-  if ((ops + crossings.size() * tables) > limits::kTableNumbers / devices)
-    throw InputError(
-        {.code = "too-large",
-         .message = fmt::format("the tables of the model have more than {} numbers", limits::kTableNumbers),
-         .help = "a smaller graph (--coarsen), or fewer devices"});
-  const auto op_number = [](OpId op) { return fmt::format("{}", op.index() + 1); };
+namespace {
 
-  out << "% Placement and order of " << ops << " ops on " << devices << " devices; times in ns.\n"
-      << "include \"cumulative.mzn\";\n"
-      << "int: limit = " << limit.count << ";\n"
-      << "int: ops = " << ops << "; int: devices = " << devices << "; int: moves = " << crossings.size() << ";\n"
-      << "array[1..ops] of string: op_name = "
-      << list(problem.ops(),
-              [&](OpId op) {
-                std::string name;
-                for (const char c : printable(graph.name(op))) name += c == '"' || c == '\\' ? '_' : c;
-                return "\"" + name + "\"";
-              })
-      << ";\n% -1: cannot run there\narray[1..ops, 1..devices] of int: time = "
-      << table(ops, devices,
-               [&](std::size_t op, std::size_t device) {
-                 const OpId i{op};
-                 const DeviceId d{device};
-                 return fmt::format("{}", problem.can_run(i, d) ? problem.duration(i, d).count : -1);
-               })
-      << ";\narray[1..ops] of int: resident = "
-      << list(problem.ops(), [&](OpId op) { return fmt::format("{}", problem.resident_bytes(op).count); })
-      << ";\narray[1..devices] of int: capacity = "
-      << list(problem.devices(),
-              [&](DeviceId device) {
-                const auto memory = cluster.device(device).memory;
-                return fmt::format("{}", memory ? memory->count : std::int64_t{1} << 60);
-              })
-      << ";  % 2^60: unlimited\narray[1..devices] of int: gap = "
-      << list(problem.devices(), [&](DeviceId device) { return fmt::format("{}", cluster.device(device).gap.count); })
-      << ";\n\narray[1..ops] of var 1..devices: device;\narray[1..ops] of var 0..limit: start;\n"
-      << "array[1..ops] of var 0..limit: duration;\nvar 0..limit: makespan;\n"
-      << "constraint forall(i in 1..ops)(time[i, device[i]] >= 0 /\\ duration[i] = time[i, device[i]]);\n"
-      << "constraint forall(i in 1..ops)(makespan >= start[i] + duration[i]);\n"
-      << "constraint forall(d in 1..devices)(sum(i in 1..ops)(resident[i] * bool2int(device[i] = d)) <= capacity[d]);\n"
-      << "constraint forall(d in 1..devices)(cumulative(start, [duration[i] + gap[d] * bool2int(duration[i] > 0) | i "
-         "in "
-         "1..ops], [bool2int(device[i] = d /\\ duration[i] > 0) | i in 1..ops], 1));\n";
-  for (const GroupId group : problem.groups()) {
-    const auto members = problem.group_ops(group);
-    for (std::size_t i = 1; i < members.size(); ++i)
-      out << "constraint device[" << op_number(members[i]) << "] = device[" << op_number(members[0]) << "];\n";
+/// A tensor on its way to a device.
+struct Crossing {
+  TensorId tensor;
+  DeviceId to;
+};
+
+std::string op_number(OpId op) { return fmt::format("{}", op.index() + 1); }
+
+/// The parts of a MiniZinc model, in its order.
+class MiniZinc {
+ public:
+  MiniZinc(const Problem& problem, std::ostream& out)
+      : problem_(problem),
+        graph_(problem.graph()),
+        cluster_(problem.cluster()),
+        ops_(problem.op_count()),
+        devices_(problem.device_count()),
+        out_(out) {
+    for (const TensorId tensor : graph_.tensors())
+      for (const DeviceId to : problem.devices())
+        if (std::ranges::any_of(graph_.consumers(tensor), [&](OpId reader) { return problem.can_run(reader, to); }))
+          crossings_.push_back({tensor, to});
+    const std::size_t tables = 1 + (devices_ > 1 ? 1 + cluster_.channels().size() : 0);  // at most
+    if ((ops_ + crossings_.size() * tables) > limits::kTableNumbers / devices_)
+      throw InputError(
+          {.code = "too-large",
+           .message = fmt::format("the tables of the model have more than {} numbers", limits::kTableNumbers),
+           .help = "a smaller graph (--coarsen), or fewer devices"});
   }
-  for (const OpId op : problem.ops()) {
-    const auto after = [&](OpId earlier) {
-      out << fmt::format("constraint start[{}] >= start[{}] + duration[{}];\n", op_number(op), op_number(earlier),
-                         op_number(earlier));
-    };
-    for (const TensorId tensor : graph.inputs(op)) after(graph.producer(tensor));
-    for (const OpId earlier : graph.after(op)) after(earlier);
+
+  void write(Nanoseconds limit) {
+    write_numbers(limit);
+    write_decisions();
+    write_precedence();
+    if (!crossings_.empty() && devices_ > 1) {
+      write_moves();
+      for (const ChannelId channel : cluster_.channels()) write_channel(channel);
+    }
+    out_ << "\nsolve minimize makespan;\n"
+         << "output [\"makespan \\(makespan)\\n\"] ++ [\"\\(op_name[i]) \\(device[i]) \\(start[i])\\n\" | i in "
+            "1..ops];\n";
   }
-  if (!crossings.empty() && devices > 1) {
-    out << "\n% Each tensor once to each device that reads it and does not make it.\n"
+
+ private:
+  std::string quoted_name(OpId op) const {
+    std::string name;
+    for (const char c : printable(graph_.name(op))) name += c == '"' || c == '\\' ? '_' : c;
+    return "\"" + name + "\"";
+  }
+
+  void write_numbers(Nanoseconds limit) {
+    out_ << "% Placement and order of " << ops_ << " ops on " << devices_ << " devices; times in ns.\n"
+         << "include \"cumulative.mzn\";\n"
+         << "int: limit = " << limit.count << ";\n"
+         << "int: ops = " << ops_ << "; int: devices = " << devices_ << "; int: moves = " << crossings_.size() << ";\n"
+         << "array[1..ops] of string: op_name = " << list(problem_.ops(), [&](OpId op) { return quoted_name(op); })
+         << ";\n% -1: cannot run there\narray[1..ops, 1..devices] of int: time = "
+         << table(ops_, devices_,
+                  [&](std::size_t op, std::size_t device) {
+                    const OpId i{op};
+                    const DeviceId d{device};
+                    return fmt::format("{}", problem_.can_run(i, d) ? problem_.duration(i, d).count : -1);
+                  })
+         << ";\narray[1..ops] of int: resident = "
+         << list(problem_.ops(), [&](OpId op) { return fmt::format("{}", problem_.resident_bytes(op).count); })
+         << ";\narray[1..devices] of int: capacity = "
+         << list(problem_.devices(),
+                 [&](DeviceId device) {
+                   const auto memory = cluster_.device(device).memory;
+                   return fmt::format("{}", memory ? memory->count : std::int64_t{1} << 60);
+                 })
+         << ";  % 2^60: unlimited\narray[1..devices] of int: gap = " << list(problem_.devices(), [&](DeviceId device) {
+              return fmt::format("{}", cluster_.device(device).gap.count);
+            });
+  }
+
+  void write_decisions() {
+    out_ << ";\n\narray[1..ops] of var 1..devices: device;\narray[1..ops] of var 0..limit: start;\n"
+         << "array[1..ops] of var 0..limit: duration;\nvar 0..limit: makespan;\n"
+         << "constraint forall(i in 1..ops)(time[i, device[i]] >= 0 /\\ duration[i] = time[i, device[i]]);\n"
+         << "constraint forall(i in 1..ops)(makespan >= start[i] + duration[i]);\n"
+         << "constraint forall(d in 1..devices)(sum(i in 1..ops)(resident[i] * bool2int(device[i] = d)) <= "
+            "capacity[d]);\n"
+         << "constraint forall(d in 1..devices)(cumulative(start, [duration[i] + gap[d] * bool2int(duration[i] > 0) | "
+            "i in 1..ops], [bool2int(device[i] = d /\\ duration[i] > 0) | i in 1..ops], 1));\n";
+    for (const GroupId group : problem_.groups()) {
+      const auto members = problem_.group_ops(group);
+      for (std::size_t i = 1; i < members.size(); ++i)
+        out_ << "constraint device[" << op_number(members[i]) << "] = device[" << op_number(members[0]) << "];\n";
+    }
+  }
+
+  void write_precedence() {
+    for (const OpId op : problem_.ops()) {
+      const auto after = [&](OpId earlier) {
+        out_ << fmt::format("constraint start[{}] >= start[{}] + duration[{}];\n", op_number(op), op_number(earlier),
+                            op_number(earlier));
+      };
+      for (const TensorId tensor : graph_.inputs(op)) after(graph_.producer(tensor));
+      for (const OpId earlier : graph_.after(op)) after(earlier);
+    }
+  }
+
+  void write_moves() {
+    out_
+        << "\n% Each tensor once to each device that reads it and does not make it.\n"
         << "array[1..moves] of int: producer = "
-        << list(crossings, [&](const Crossing& c) { return op_number(graph.producer(c.tensor)); })
+        << list(crossings_, [&](const Crossing& c) { return op_number(graph_.producer(c.tensor)); })
         << ";\narray[1..moves] of int: target = "
-        << list(crossings, [&](const Crossing& c) { return fmt::format("{}", c.to.index() + 1); })
+        << list(crossings_, [&](const Crossing& c) { return fmt::format("{}", c.to.index() + 1); })
         << ";\narray[1..moves] of set of int: readers = "
-        << list(crossings,
+        << list(crossings_,
                 [&](const Crossing& c) {
-                  const std::string all = list(graph.consumers(c.tensor), op_number);
+                  const std::string all = list(graph_.consumers(c.tensor), op_number);
                   return "{" + all.substr(1, all.size() - 2) + "}";
                 })
         << ";\narray[1..moves, 1..devices] of int: move_time = "
-        << table(crossings.size(), devices,
+        << table(crossings_.size(), devices_,
                  [&](std::size_t k, std::size_t from) {
-                   const Crossing& c = crossings[k];
+                   const Crossing& c = crossings_[k];
                    const bool local = DeviceId{from} == c.to;
-                   return fmt::format("{}", local ? 0 : problem.transfer_time(c.tensor, DeviceId{from}, c.to).count);
+                   return fmt::format("{}", local ? 0 : problem_.transfer_time(c.tensor, DeviceId{from}, c.to).count);
                  })
         << ";\narray[1..moves] of var 0..limit: sent;\narray[1..moves] of var 0..limit: move;\n"
         << "array[1..moves] of var bool: moves_there;\n"
@@ -183,24 +219,36 @@ void write_minizinc(const Problem& problem, Nanoseconds limit, std::ostream& out
         << "constraint forall(k in 1..moves)(sent[k] >= start[producer[k]] + duration[producer[k]]);\n"
         << "constraint forall(k in 1..moves, r in readers[k])(moves_there[k] /\\ device[r] = target[k] -> start[r] >= "
            "sent[k] + move[k]);\n";
-    for (const ChannelId channel : cluster.channels()) {
-      const auto holds = [&](std::size_t k, std::size_t from) {
-        if (DeviceId{from} == crossings[k].to) return false;
-        const auto route = cluster.route(DeviceId{from}, crossings[k].to);
-        return std::ranges::find(route.channels, channel) != route.channels.end();
-      };
-      const std::string name = fmt::format("uses_{}", channel.index() + 1);
-      out << "array[1..moves, 1..devices] of int: " << name << " = "
-          << table(crossings.size(), devices,
-                   [&](std::size_t k, std::size_t from) { return std::string{holds(k, from) ? "1" : "0"}; })
-          << fmt::format(
-                 ";\nconstraint cumulative(sent, [move[k] + {} * bool2int(move[k] > 0) | k in 1..moves], "
-                 "[bool2int(move[k] > 0) * {}[k, device[producer[k]]] | k in 1..moves], 1);\n",
-                 cluster.channel(channel).gap.count, name);
-    }
   }
-  out << "\nsolve minimize makespan;\n"
-      << "output [\"makespan \\(makespan)\\n\"] ++ [\"\\(op_name[i]) \\(device[i]) \\(start[i])\\n\" | i in 1..ops];\n";
+
+  void write_channel(ChannelId channel) {
+    const auto holds = [&](std::size_t k, std::size_t from) {
+      if (DeviceId{from} == crossings_[k].to) return false;
+      const auto route = cluster_.route(DeviceId{from}, crossings_[k].to);
+      return std::ranges::find(route.channels, channel) != route.channels.end();
+    };
+    const std::string name = fmt::format("uses_{}", channel.index() + 1);
+    out_ << "array[1..moves, 1..devices] of int: " << name << " = "
+         << table(crossings_.size(), devices_,
+                  [&](std::size_t k, std::size_t from) { return std::string{holds(k, from) ? "1" : "0"}; })
+         << fmt::format(
+                ";\nconstraint cumulative(sent, [move[k] + {} * bool2int(move[k] > 0) | k in 1..moves], "
+                "[bool2int(move[k] > 0) * {}[k, device[producer[k]]] | k in 1..moves], 1);\n",
+                cluster_.channel(channel).gap.count, name);
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  const Cluster& cluster_;
+  std::size_t ops_, devices_;
+  std::ostream& out_;
+  std::vector<Crossing> crossings_;
+};
+
+}  // namespace
+
+void write_minizinc(const Problem& problem, Nanoseconds limit, std::ostream& out) {
+  MiniZinc{problem, out}.write(limit);
 }
 
 }  // namespace trainyard

@@ -134,7 +134,7 @@ void find_other_problem(const JsonValue& root, const Problem& problem, const Pro
     other("cluster", "other-cluster", problem.cluster().name(), names.unknown_devices(), "device");
 }
 
-/// What a rewrite into replicas says beside their number.
+/// Members of a rewrite into replicas beside their number.
 void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& findings) {
   if (const auto collective = reader.get("collective", JsonKind::string)) {
     const auto found = find_collective(collective->text());

@@ -39,7 +39,7 @@ constexpr double kHot = 0.1, kCold = 0.003;
 /// Schedules that differ in less than this share of the op time are not worth an island each; nor is a graph with other
 /// splits whose schedule is longer than the best by more than this.
 constexpr double kAlike = 0.03, kHopeful = 0.2;
-/// Of a quick search: the ops of all evaluations, and the pairs of an op and a device beyond which there is none.
+/// Limits of a quick search: ops over all evaluations, and (op, device) pairs beyond which nothing is searched.
 constexpr std::uint64_t kQuickOps = 1'500'000;
 constexpr std::size_t kSearchedPairs = 10'000;
 

@@ -82,22 +82,43 @@ void WindowSearch::read(const Schedule& schedule) {
 
 detail::ExactWindow WindowSearch::window_of(const Schedule& schedule, std::size_t first, std::size_t count,
                                             std::int64_t& value) const {
-  const Graph& graph = problem_.graph();
   const std::size_t devices = problem_.device_count(), last = first + count;
-  const auto inside = [&](OpId op) { return position_[op] >= first && position_[op] < last; };
   detail::ExactWindow window;
   window.ops.assign(by_start_.begin() + static_cast<std::ptrdiff_t>(first),
                     by_start_.begin() + static_cast<std::ptrdiff_t>(last));
+  const std::vector<std::int64_t> next = surround(schedule, last, window);
+  window.arrival.assign(count * devices, 0);
+  window.beyond.assign(count * devices, 0);
+  value = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const OpId op = window.ops[i];
+    const std::span beyond{&window.beyond[i * devices], devices};
+    find_arrival(schedule, op, first, last, {&window.arrival[i * devices], devices});
+    find_beyond(schedule, op, first, last, beyond);
+    if (problem_.shortest(op).count > 0)
+      for (std::size_t d = 0; d < devices; ++d) beyond[d] = std::max(beyond[d], next[d]);
 
-  // Ops that run before, and transfers on the links by then.
+    const bool stays = std::ranges::any_of(problem_.group_ops(problem_.group(op)),
+                                           [&](OpId other) { return !within(other, first, last); });
+    const DeviceId device = schedule.placement[op];
+    window.fixed.push_back(stays ? static_cast<std::uint32_t>(device.index()) : kUnplaced);
+    value = std::max(value, timeline_.ops[op].end.count + beyond[device.index()]);
+  }
+  return window;
+}
+
+/// Sets when devices and channels are free of what runs before the window, and the memory held outside it; returns by
+/// device how long the ops behind it take to the end of the step.
+std::vector<std::int64_t> WindowSearch::surround(const Schedule& schedule, std::size_t last,
+                                                 detail::ExactWindow& window) const {
+  const std::size_t devices = problem_.device_count(), first = last - window.ops.size();
   window.available.assign(devices + problem_.cluster().channel_count(), 0);
   window.held.assign(devices, 0);
   std::vector<std::int64_t> next(devices, 0);
-  const Nanoseconds begin = timeline_.ops[window.ops.front()].start;
   for (std::size_t i = by_start_.size(); i-- > 0;) {
     const OpId op = by_start_[i];
     const DeviceId device = schedule.placement[op];
-    if (inside(op)) continue;
+    if (i >= first && i < last) continue;
     window.held[device.index()] += problem_.resident_bytes(op).count;
     const Span& span = timeline_.ops[op];
     if (span.end == span.start) continue;
@@ -108,6 +129,7 @@ detail::ExactWindow WindowSearch::window_of(const Schedule& schedule, std::size_
       window.available[device.index()] = std::max(window.available[device.index()], span.end.count + gap);
     }
   }
+  const Nanoseconds begin = timeline_.ops[window.ops.front()].start;
   for (const Transfer& transfer : timeline_.transfers) {
     if (transfer.start >= begin || transfer.end <= begin) continue;
     for (const ChannelId channel : problem_.cluster().route(transfer.from, transfer.to).channels) {
@@ -115,58 +137,53 @@ detail::ExactWindow WindowSearch::window_of(const Schedule& schedule, std::size_
       free = std::max(free, (transfer.end + problem_.cluster().channel(channel).gap).count);
     }
   }
+  return next;
+}
 
-  window.arrival.assign(count * devices, 0);
-  window.beyond.assign(count * devices, 0);
-  value = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const OpId op = window.ops[i];
-    std::int64_t* const arrival = &window.arrival[i * devices];
-    std::int64_t* const beyond = &window.beyond[i * devices];
-    for (const TensorId tensor : graph.inputs(op)) {
-      const OpId producer = graph.producer(tensor);
-      if (inside(producer)) continue;
-      const DeviceId from = schedule.placement[producer];
-      const std::int64_t end = timeline_.ops[producer].end.count;
-      for (std::size_t d = 0; d < devices; ++d) {
-        const std::int64_t there =
-            DeviceId{d} == from ? end : end + problem_.transfer_time(tensor, from, DeviceId{d}).count;
-        arrival[d] = std::max(arrival[d], there);
-      }
-      for (std::size_t k = first_transfer_[tensor.index()]; k < first_transfer_[tensor.index() + 1]; ++k) {
-        const Transfer& transfer = timeline_.transfers[k];
-        std::int64_t& there = arrival[transfer.to.index()];
-        there = std::max(there, transfer.end.count);
-      }
+/// By device: when the op's inputs from outside the window are there.
+void WindowSearch::find_arrival(const Schedule& schedule, OpId op, std::size_t first, std::size_t last,
+                                std::span<std::int64_t> arrival) const {
+  const Graph& graph = problem_.graph();
+  for (const TensorId tensor : graph.inputs(op)) {
+    const OpId producer = graph.producer(tensor);
+    if (within(producer, first, last)) continue;
+    const DeviceId from = schedule.placement[producer];
+    const std::int64_t end = timeline_.ops[producer].end.count;
+    for (std::size_t d = 0; d < arrival.size(); ++d) {
+      const std::int64_t there =
+          DeviceId{d} == from ? end : end + problem_.transfer_time(tensor, from, DeviceId{d}).count;
+      arrival[d] = std::max(arrival[d], there);
     }
-    for (const OpId earlier : graph.after(op))
-      if (!inside(earlier))
-        for (std::size_t d = 0; d < devices; ++d) arrival[d] = std::max(arrival[d], timeline_.ops[earlier].end.count);
-
-    const auto rest = [&](OpId later) {
-      return problem_.duration(later, schedule.placement[later]).count + tail_[later];
-    };
-    for (const TensorId tensor : graph.outputs(op))
-      for (const OpId reader : graph.consumers(tensor)) {
-        if (inside(reader)) continue;
-        const DeviceId there = schedule.placement[reader];
-        for (std::size_t d = 0; d < devices; ++d)
-          beyond[d] = std::max(
-              beyond[d],
-              rest(reader) + (DeviceId{d} == there ? 0 : problem_.transfer_time(tensor, DeviceId{d}, there).count));
-      }
-    for (const OpId later : graph.before(op))
-      if (!inside(later))
-        for (std::size_t d = 0; d < devices; ++d) beyond[d] = std::max(beyond[d], rest(later));
-    if (problem_.shortest(op).count > 0)
-      for (std::size_t d = 0; d < devices; ++d) beyond[d] = std::max(beyond[d], next[d]);
-
-    const bool stays = std::ranges::any_of(problem_.group_ops(problem_.group(op)), [&](OpId o) { return !inside(o); });
-    const DeviceId device = schedule.placement[op];
-    window.fixed.push_back(stays ? static_cast<std::uint32_t>(device.index()) : kUnplaced);
-    value = std::max(value, timeline_.ops[op].end.count + beyond[device.index()]);
+    for (std::size_t k = first_transfer_[tensor.index()]; k < first_transfer_[tensor.index() + 1]; ++k) {
+      const Transfer& transfer = timeline_.transfers[k];
+      std::int64_t& there = arrival[transfer.to.index()];
+      there = std::max(there, transfer.end.count);
+    }
   }
-  return window;
+  for (const OpId earlier : graph.after(op))
+    if (!within(earlier, first, last))
+      for (std::int64_t& there : arrival) there = std::max(there, timeline_.ops[earlier].end.count);
+}
+
+/// By device: how long the step goes on after the op's end over ops outside the window.
+void WindowSearch::find_beyond(const Schedule& schedule, OpId op, std::size_t first, std::size_t last,
+                               std::span<std::int64_t> beyond) const {
+  const Graph& graph = problem_.graph();
+  const auto rest = [&](OpId later) {
+    return problem_.duration(later, schedule.placement[later]).count + tail_[later];
+  };
+  for (const TensorId tensor : graph.outputs(op))
+    for (const OpId reader : graph.consumers(tensor)) {
+      if (within(reader, first, last)) continue;
+      const DeviceId there = schedule.placement[reader];
+      for (std::size_t d = 0; d < beyond.size(); ++d)
+        beyond[d] = std::max(
+            beyond[d],
+            rest(reader) + (DeviceId{d} == there ? 0 : problem_.transfer_time(tensor, DeviceId{d}, there).count));
+    }
+  for (const OpId later : graph.before(op))
+    if (!within(later, first, last))
+      for (std::int64_t& time : beyond) time = std::max(time, rest(later));
 }
 
 Schedule WindowSearch::with_answer(const Schedule& schedule, std::size_t first, const std::vector<OpId>& ops,

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "trainyard/core/random.hpp"
@@ -36,6 +37,14 @@ class WindowSearch {
   bool try_window(Schedule& schedule, Outcome& outcome, std::size_t first, std::size_t count, const Effort& effort);
   detail::ExactWindow window_of(const Schedule& schedule, std::size_t first, std::size_t count,
                                 std::int64_t& value) const;
+  bool within(OpId op, std::size_t first, std::size_t last) const {
+    return position_[op] >= first && position_[op] < last;
+  }
+  std::vector<std::int64_t> surround(const Schedule& schedule, std::size_t last, detail::ExactWindow& window) const;
+  void find_arrival(const Schedule& schedule, OpId op, std::size_t first, std::size_t last,
+                    std::span<std::int64_t> arrival) const;
+  void find_beyond(const Schedule& schedule, OpId op, std::size_t first, std::size_t last,
+                   std::span<std::int64_t> beyond) const;
   Schedule with_answer(const Schedule& schedule, std::size_t first, const std::vector<OpId>& ops,
                        const std::vector<std::uint32_t>& device, const std::vector<std::int64_t>& start) const;
 

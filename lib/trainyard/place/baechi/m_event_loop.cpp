@@ -153,7 +153,7 @@ class Run {
     return first;
   }
 
-  /// Of the free devices nobody nominates anything; kLongestTime where that stays so.
+  /// The time of the next event while no free device has a nomination; kLongestTime where there is none.
   Nanoseconds next_time() {
     Nanoseconds next = kLongestTime;
     for (const DeviceId device : problem_.devices()) {

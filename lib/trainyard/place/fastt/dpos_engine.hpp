@@ -73,6 +73,13 @@ class DposEngine {
   };
 
   Nanoseconds duration(Node node, std::uint32_t device) const { return durations_[node * columns_ + column_[device]]; }
+  struct Piece;
+  void remember(Node old);
+  void add_piece(Piece& piece, std::size_t count);
+  bool outlasts_forward(TensorId tensor) const;
+  std::uint32_t add_piece_tensor(const Piece& piece, TensorId tensor, Node producer);
+  void connect_piece(const Piece& piece, const std::vector<OpSpec>& by);
+  void splice_order(const Piece& piece, bool joins);
   Node add_node(Phase phase, const MemoryLedger::Need& need);
   void add_tensor(Bytes bytes, bool forward, Node producer);
   void set_longest(Node node);

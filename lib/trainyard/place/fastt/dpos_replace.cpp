@@ -19,10 +19,38 @@ DposEngine::Node DposEngine::add_node(Phase phase, const MemoryLedger::Need& nee
   return node;
 }
 
+struct DposEngine::Piece {
+  Piece(const Problem& whole, OpId op, const std::vector<OpSpec>& by)
+      : problem(whole.with_graph(piece_graph(whole.graph(), whole.graph().inputs(op), by))), old(op) {}
+  const Graph& graph() const { return problem.graph(); }
+
+  const Problem problem;  // the ops that take the old one's place
+  const OpId old;
+  std::vector<Node> nodes = {};                 // of this engine, by op
+  IdMap<TensorId, std::uint32_t> tensors = {};  // of this engine
+};
+
 void DposEngine::replace(OpId op, const std::vector<OpSpec>& by) {
-  const Graph& graph = problem_.graph();
-  const auto old = static_cast<Node>(op.index());
   assert(problem_.group_ops(problem_.group(op)).size() == 1);
+  const auto old = static_cast<Node>(op.index());
+  remember(old);
+  Piece piece{problem_, op, by};
+  add_piece(piece, by.size());
+  connect_piece(piece, by);
+  // An op that ran after the old one runs after all its parts: the old one stays as a join of no time.
+  const bool joins = !problem_.graph().before(op).empty();
+  splice_order(piece, joins);
+  if (!joins) return;
+  reads_[old] = {0, 0};
+  after_[old].begin = static_cast<std::uint32_t>(earlier_.size());
+  earlier_.insert(earlier_.end(), piece.nodes.begin(), piece.nodes.end());
+  after_[old].end = static_cast<std::uint32_t>(earlier_.size());
+  for (std::uint32_t column = 0; column < columns_; ++column)
+    if (Nanoseconds& time = durations_[old * columns_ + column]; time != Problem::kNever) time = Nanoseconds{0};
+  set_longest(old);
+}
+
+void DposEngine::remember(Node old) {
   undo_.nodes = phase_.size();
   undo_.tensors = bytes_.size();
   undo_.inputs = inputs_.size();
@@ -34,85 +62,95 @@ void DposEngine::replace(OpId op, const std::vector<OpSpec>& by) {
   undo_.after = after_[old];
   const auto row = durations_.begin() + static_cast<std::ptrdiff_t>(old * columns_);
   undo_.durations.assign(row, row + columns_);
+}
 
-  const Problem piece = problem_.with_graph(piece_graph(graph, graph.inputs(op), by));
+void DposEngine::add_piece(Piece& piece, std::size_t count) {
+  const Graph& whole = problem_.graph();
   const Graph& small = piece.graph();
   std::unordered_map<std::string_view, std::uint32_t> known;  // tensors by name, of this engine
-  for (const TensorId tensor : graph.inputs(op)) known.emplace(graph.name(tensor), tensor.index());
-  for (const TensorId tensor : graph.outputs(op)) known.emplace(graph.name(tensor), tensor.index());
+  for (const TensorId tensor : whole.inputs(piece.old)) known.emplace(whole.name(tensor), tensor.index());
+  for (const TensorId tensor : whole.outputs(piece.old)) known.emplace(whole.name(tensor), tensor.index());
+  piece.tensors.assign(small.tensor_count(), 0);
+  for (const TensorId tensor : small.tensors())
+    if (const auto at = known.find(small.name(tensor)); at != known.end()) piece.tensors[tensor] = at->second;
 
   std::vector<DeviceId> one_of(columns_);
   for (const DeviceId device : problem_.devices()) one_of[column_[device.index()]] = device;
-  std::vector<Node> added;
-  IdMap<TensorId, std::uint32_t> tensor_of(small.tensor_count());
-  for (const TensorId tensor : small.tensors())
-    if (const auto at = known.find(small.name(tensor)); at != known.end()) tensor_of[tensor] = at->second;
-  for (std::size_t i = 0; i < by.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const OpId made{i};
-    MemoryLedger::Need need{piece.resident_bytes(made), small.workspace_bytes(made)};
+    MemoryLedger::Need need{piece.problem.resident_bytes(made), small.workspace_bytes(made)};
     const Node node = add_node(small.phase(made), {});
     for (const DeviceId device : one_of) {
-      durations_.push_back(piece.duration(made, device));
+      durations_.push_back(piece.problem.duration(made, device));
       able_.push_back(durations_.back() == Problem::kNever ? 0 : 1);
     }
     set_longest(node);
     for (const TensorId tensor : small.outputs(made)) {
       const auto at = known.find(small.name(tensor));
-      const bool lasts = at != known.end() && [&] {
-        const TensorId whole{at->second};
-        const auto readers = graph.consumers(whole);
-        return graph.kept(whole) ||
-               (graph.phase(op) == Phase::forward &&
-                std::ranges::any_of(readers, [&](OpId reader) { return graph.phase(reader) != Phase::forward; }));
-      }();
+      const bool lasts = at != known.end() && outlasts_forward(TensorId{at->second});
       (lasts ? need.held : need.transient) += small.bytes(tensor);
-      if (at != known.end()) {
-        undo_.producers.emplace_back(at->second, producer_[at->second]);
-        producer_[at->second] = node;
+      if (at == known.end()) {
+        piece.tensors[tensor] = add_piece_tensor(piece, tensor, node);
         continue;
       }
-      tensor_of[tensor] = static_cast<std::uint32_t>(bytes_.size());
-      for (std::size_t rate = 0; rate < piece.rate_count(); ++rate)
-        byte_times_.push_back(piece.byte_times()[tensor.index() * piece.rate_count() + rate].count);
-      if (piece.rate_count() == 0) byte_times_.push_back(0);
-      add_tensor(small.bytes(tensor), small.phase(made) == Phase::forward, node);
+      undo_.producers.emplace_back(at->second, producer_[at->second]);
+      producer_[at->second] = node;
     }
     if (rules_.cumulative) need = {need.held + need.transient, Bytes{0}};
     need_[group_[node]] = need;
-    added.push_back(node);
+    piece.nodes.push_back(node);
   }
-  // An op that ran after the old one runs after all its parts: the old one stays as a join of no time.
-  const bool joins = !graph.before(op).empty();
+}
+
+/// Whether a tensor of the problem is kept, or handed from the forward pass to another.
+bool DposEngine::outlasts_forward(TensorId tensor) const {
+  const Graph& graph = problem_.graph();
+  return graph.kept(tensor) || (graph.phase(graph.producer(tensor)) == Phase::forward &&
+                                std::ranges::any_of(graph.consumers(tensor), [&](OpId reader) {
+                                  return graph.phase(reader) != Phase::forward;
+                                }));
+}
+
+std::uint32_t DposEngine::add_piece_tensor(const Piece& piece, TensorId tensor, Node producer) {
+  const auto id = static_cast<std::uint32_t>(bytes_.size());
+  const std::size_t rates = piece.problem.rate_count();
+  for (std::size_t rate = 0; rate < rates; ++rate)
+    byte_times_.push_back(piece.problem.byte_times()[tensor.index() * rates + rate].count);
+  if (rates == 0) byte_times_.push_back(0);
+  const Graph& graph = piece.graph();
+  add_tensor(graph.bytes(tensor), graph.phase(graph.producer(tensor)) == Phase::forward, producer);
+  return id;
+}
+
+void DposEngine::connect_piece(const Piece& piece, const std::vector<OpSpec>& by) {
   for (std::size_t i = 0; i < by.size(); ++i) {
-    const Node node = added[i];
+    const Node node = piece.nodes[i];
     reads_[node].begin = static_cast<std::uint32_t>(inputs_.size());
-    for (const TensorId tensor : small.inputs(OpId{i})) inputs_.push_back(tensor_of[tensor]);
+    for (const TensorId tensor : piece.graph().inputs(OpId{i})) inputs_.push_back(piece.tensors[tensor]);
     reads_[node].end = static_cast<std::uint32_t>(inputs_.size());
     after_[node].begin = static_cast<std::uint32_t>(earlier_.size());
     if (!by[i].after.empty())
-      for (const OpId earlier : graph.after(op)) earlier_.push_back(static_cast<Node>(earlier.index()));
+      for (const OpId earlier : problem_.graph().after(piece.old))
+        earlier_.push_back(static_cast<Node>(earlier.index()));
     after_[node].end = static_cast<std::uint32_t>(earlier_.size());
   }
+}
+
+/// Puts the piece in the old op's place of the topological order, and the old one behind it where it joins.
+void DposEngine::splice_order(const Piece& piece, bool joins) {
+  const auto old = static_cast<Node>(piece.old.index());
   std::vector<Node> order;
-  order.reserve(order_.size() + added.size());
+  order.reserve(order_.size() + piece.nodes.size());
   for (const Node node : order_) {
     if (node != old) {
       order.push_back(node);
       continue;
     }
-    for (const OpId each : small.topological_order())
-      if (each.index() < added.size()) order.push_back(added[each.index()]);
+    for (const OpId each : piece.graph().topological_order())
+      if (each.index() < piece.nodes.size()) order.push_back(piece.nodes[each.index()]);
     if (joins) order.push_back(old);
   }
   order_ = std::move(order);
-  if (!joins) return;
-  reads_[old] = {0, 0};
-  after_[old].begin = static_cast<std::uint32_t>(earlier_.size());
-  earlier_.insert(earlier_.end(), added.begin(), added.end());
-  after_[old].end = static_cast<std::uint32_t>(earlier_.size());
-  for (std::uint32_t column = 0; column < columns_; ++column)
-    if (Nanoseconds& time = durations_[old * columns_ + column]; time != Problem::kNever) time = Nanoseconds{0};
-  set_longest(old);
 }
 
 void DposEngine::restore() {

@@ -46,8 +46,8 @@ Coarsening coarsen(const Problem& problem, const CoarsenOptions& how);
 /// are one.
 Problem coarse_problem(const Problem& problem, const Coarsening& coarsening);
 
-/// The same ops, those of one group sharing a device: groups by merge_and_colocate() of ops that the same devices can
-/// run. Colocation groups that exist stay together.
+/// The problem with its ops grouped, each group sharing a device: groups by merge_and_colocate() of ops that the same
+/// devices can run. Colocation groups that exist stay together.
 Problem merged_problem(const Problem& problem, std::size_t groups);
 
 /// A schedule of the ops from one of the clusters: each op where its cluster is, a cluster's ops in the graph's
@@ -58,7 +58,7 @@ Schedule expand(const Problem& problem, const Coarsening& coarsening, const Prob
 
 /// The placer on the coarse problem, expanded. Where the graph has no more ops than the target, or the placer copies it
 /// whole (Placer::replicates), the placer as it is.
-/// What the placer proves is of the coarse problem, and is not kept. The placer may not split ops
+/// Bounds that the placer proves hold for the coarse problem, and are not kept. The placer may not split ops
 /// (PlaceOptions::rewrites).
 Schedule place_coarsened(const Problem& problem, const CoarsenOptions& how, const Placer& placer,
                          const PlaceOptions& options);

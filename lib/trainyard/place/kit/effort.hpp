@@ -52,7 +52,7 @@ class Effort {
   Clock::time_point start_ = Clock::now();
 };
 
-/// What an algorithm passes that has nothing to show before its end: throws OutOfTime once `stop` says so.
+/// A point that an algorithm without intermediate results passes regularly: throws OutOfTime once `stop` says so.
 class Checkpoint {
  public:
   explicit Checkpoint(std::function<bool()> stop = {}) : stop_(std::move(stop)) {}

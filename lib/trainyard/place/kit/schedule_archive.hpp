@@ -6,7 +6,7 @@
 #include "trainyard/plan/parallel_plan.hpp"
 #include "trainyard/problem/schedule.hpp"
 
-// What an archive knows of schedules, for Team::share().
+// Archive functions of schedules, for Team::share().
 namespace trainyard {
 
 template <class Archive>

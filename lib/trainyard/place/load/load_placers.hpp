@@ -28,7 +28,7 @@ struct LoadPlacerOptions {
 /// NoPlacementError "no-split" where none keeps memory, device kinds and groups.
 Schedule place_ideals(const Problem& problem, const LoadPlacerOptions& options = {});
 
-/// The same along linear orders: dpl(). Throws NoPlacementError "no-split".
+/// The dynamic program along linear orders: dpl(). Throws NoPlacementError "no-split".
 Schedule place_linear(const Problem& problem, const LoadPlacerOptions& options = {});
 
 /// Contiguous or not: search_load(). Where nothing fits, what is beyond the memory least. Throws InputError

@@ -70,7 +70,7 @@ class Pipelining {
   }
 
  private:
-  /// The same number for each replica, no more than there are layers for.
+  /// Equally many for each replica, no more than there are layers for.
   std::vector<DeviceId> pipeline_devices() const {
     std::vector<DeviceId> devices = worthy_devices(problem_);
     const std::size_t replicas = options_.replicas;
@@ -118,7 +118,7 @@ class Pipelining {
     return samples();
   }
 
-  /// Of a replica.
+  /// Samples of one replica.
   std::size_t samples() const {
     const auto samples = options_.batch.value_or(std::numeric_limits<std::int64_t>::max());
     return std::max<std::size_t>(1, static_cast<std::size_t>(samples) / options_.replicas);

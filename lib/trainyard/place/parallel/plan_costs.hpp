@@ -32,7 +32,7 @@ class ChainOfBlocks {
   /// `batch` samples; the graph does not say. Keeps a reference to the problem and the layers.
   ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices, std::size_t batch);
 
-  /// Of the blocks, in order: the layer's name up to the first "/", of the first layer of each.
+  /// Names of the blocks, in order: the first layer's name of each, up to the first "/".
   const std::vector<std::string>& names() const { return names_; }
   /// The object must outlive it.
   PlanCosts costs();

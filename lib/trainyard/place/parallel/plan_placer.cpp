@@ -67,7 +67,7 @@ std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<Device
   return {devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(plan.devices())};
 }
 
-/// What came of the simulation of a plan.
+/// The result of simulating a plan.
 struct Trial {
   enum class End : std::uint8_t { simulated, too_large, out_of_time };
   End end;

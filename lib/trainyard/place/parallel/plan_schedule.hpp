@@ -14,7 +14,7 @@
 
 namespace trainyard {
 
-/// What a stage computes again for its backward pass: nothing, each block of layers (block_of) from what comes into it,
+/// Recomputation of a stage before its backward pass: nothing, each block of layers (block_of) from what comes into it,
 /// or the whole stage from what comes into that.
 enum class StageRecompute : std::uint8_t { no, blocks, stages };
 

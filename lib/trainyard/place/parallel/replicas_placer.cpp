@@ -21,7 +21,7 @@ namespace {
 /// `parallel` is the problem with that rewrite.
 Schedule placed(const Problem& problem, const Problem& parallel, const Replicate& replicate,
                 const std::vector<DeviceId>& devices) {
-  // The same graph again, with whose each op is.
+  // The rewritten graph once more, with the replica of each op.
   const DataParallelGraph replicas = data_parallel(problem.graph(), replicate);
   const auto able = group_devices(parallel);
   Schedule schedule{.placement = Placement(parallel.op_count()), .rewrites = {replicate}};

@@ -8,8 +8,8 @@ namespace trainyard {
 /// Minimum-cost flow by successive shortest paths with potentials (Tomizawa 1971; Edmonds and Karp 1972), which grows:
 /// nodes and their outgoing arcs may be added to a flow that is there, and a unit sent from them.
 ///
-/// That is what a scheduler wants that decides a few ops at a time: each op is one shortest path more on the flow of
-/// those before, a network simplex would start from nothing. Capacities and costs are whole numbers. A flow sent from
+/// A scheduler that decides a few ops at a time adds one shortest path for each op to the flow of those before, where a
+/// network simplex would start from nothing. Capacities and costs are whole numbers. A flow sent from
 /// new nodes stays of least cost for all that was sent, as long as nothing flows into these nodes.
 class MinCostFlow {
  public:

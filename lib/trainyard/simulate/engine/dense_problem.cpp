@@ -130,25 +130,26 @@ bool DenseProblem::sends_at_once() const {
   return false;
 }
 
+void DenseProblem::find_fabric_links(const FabricRoutes& fabric) {
+  fabric_ = &fabric;
+  pairs_.assign(FabricRoutes::kWays, {});
+  pair_flags_.assign(FabricRoutes::kWays, 0);
+  const DeviceId first{0};
+  for (std::size_t other = 1; other < devices; ++other) {
+    const DeviceId to{other};
+    pairs_[route_at(first, to)] = {problem.transfer_latency(first, to), problem.rate(first, to), ChannelId{0}};
+  }
+  held_whole = short_routes = devices > 1;
+  links = held_whole ? Links::queued : Links::pairs;
+  all_wait = held_whole;
+  for (const Pair& pair : pairs_) all_wait = all_wait && pair.latency > Nanoseconds{0};
+}
+
 void DenseProblem::find_links() {
   const Cluster& cluster = problem.cluster();
   byte_time = problem.byte_times().data();
   rates = problem.rate_count();
-  if (const FabricRoutes* fabric = cluster.fabric_routes()) {
-    fabric_ = fabric;
-    pairs_.assign(FabricRoutes::kWays, {});
-    pair_flags_.assign(FabricRoutes::kWays, 0);
-    const DeviceId first{0};
-    for (std::size_t other = 1; other < devices; ++other) {
-      const DeviceId to{other};
-      pairs_[route_at(first, to)] = {problem.transfer_latency(first, to), problem.rate(first, to), ChannelId{0}};
-    }
-    held_whole = short_routes = devices > 1;
-    links = held_whole ? Links::queued : Links::pairs;
-    all_wait = held_whole;
-    for (const Pair& pair : pairs_) all_wait = all_wait && pair.latency > Nanoseconds{0};
-    return;
-  }
+  if (const FabricRoutes* fabric = cluster.fabric_routes()) return find_fabric_links(*fabric);
   const bool by_source = cluster.one_route_per_source();
   routes_of_source_ = by_source ? 1 : devices;
   destination_mask_ = by_source ? 0 : ~std::uint32_t{0};

@@ -178,6 +178,7 @@ struct DenseProblem {
   }
   void find_short_routes();
   void find_links();
+  void find_fabric_links(const FabricRoutes& fabric);
   bool sends_at_once() const;
   /// Index of the route in pairs_, pair_flags_ and routes_: by way of a fabric, by source where all routes of a
   /// source are the same, otherwise by pair.

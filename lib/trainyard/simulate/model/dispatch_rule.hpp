@@ -29,7 +29,7 @@ struct WaitingTransfer {
   const RunState& run;
 };
 
-// What a rule may have; DispatchRule, below, says what each does.
+// Functions that a rule may have; DispatchRule, below, says what each does.
 
 template <class Rule>
 concept OrdersOps = requires(const Rule& rule, const Waiting& a, const Waiting& b) {

@@ -53,7 +53,7 @@ class RunState {
   /// The last of these; none where there is none.
   OpId last(DeviceId device) const { return last_[device]; }
 
-  /// What the op's end lets go on its device, by the rules of memory: the bytes of its inputs that no other op there is
+  /// Bytes that the op's end frees on its device, by the rules of memory: of its inputs those that no other op there is
   /// still to read, and, of those made there, that no transfer is still to send and that are not kept.
   Bytes frees(OpId op) const {
     const Graph& graph = problem_.graph();

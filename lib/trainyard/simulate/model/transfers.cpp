@@ -19,7 +19,7 @@ PlannedTransfers::PlannedTransfers(const Problem& problem, const Placement& plac
   first_consumer.push_back(0);
   first_other.push_back(0);
 
-  // Of the tensor at hand: its consumers away from home, by (device, id).
+  // Consumers of the current tensor on other devices, by (device, id).
   std::vector<std::pair<DeviceId, OpId>> away;
   std::vector<std::pair<DeviceId, OpId>> broadcast;
   for (const TensorId t : graph.tensors()) {
