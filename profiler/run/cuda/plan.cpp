@@ -19,13 +19,15 @@ class Arena {
  public:
   explicit Arena(Bytes resident) : top_(aligned(resident.count)), resident_(top_) {}
 
-  /// A place for [from, until), at or after every earlier call's `from`. `before` gets the items to wait for.
+  /// A place for [from, until), at or after every earlier call's `from`; the first of `users` writes it. `before` gets
+  /// the items to wait for. A place is taken while time or an item at or after the writer says so: readers of no
+  /// duration may still be to come when the place's time is over.
   Bytes place(Bytes bytes, Nanoseconds from, Nanoseconds until, const std::vector<std::uint32_t>& users,
               std::set<std::uint32_t>& before) {
     const std::int64_t size = aligned(std::max<std::int64_t>(bytes.count, 1));
     std::vector<std::pair<std::int64_t, std::int64_t>> held;
     for (const Place& place : places_)
-      if (place.until > from) held.emplace_back(place.begin, place.end);
+      if (place.until > from || place.last_user >= users.front()) held.emplace_back(place.begin, place.end);
     std::ranges::sort(held);
     std::int64_t at = resident_;
     for (const auto& [begin, end] : held) {
@@ -36,7 +38,7 @@ class Arena {
       if (place.begin < at + size && at < place.end) before.insert(place.users.begin(), place.users.end());
     // What lies under it as a whole is never waited for again: its users come before this one's.
     std::erase_if(places_, [&](const Place& place) { return place.begin >= at && place.end <= at + size; });
-    places_.push_back({at, at + size, until, users});
+    places_.push_back({at, at + size, until, *std::ranges::max_element(users), users});
     top_ = std::max(top_, at + size);
     return Bytes{at};
   }
@@ -46,6 +48,7 @@ class Arena {
   struct Place {
     std::int64_t begin, end;
     Nanoseconds until;
+    std::uint32_t last_user;
     std::vector<std::uint32_t> users;
   };
   std::int64_t top_, resident_;
