@@ -44,6 +44,7 @@ struct StepTrace {
   IdMap<DeviceId, GapSum> gaps;              // but for those in which other work had the core; empty: not known
   Nanoseconds clock_skew;                    // by which times of different devices may be apart
   std::string contaminated;                  // why its times do not count ("other-work"); empty: they do
+  bool times_launches = false;               // op times contain the host's launches: none of them counts
   std::vector<std::string> hazards;          // wrong orders and uses of memory, of a backend that looks for them
   double loss = 0;                           // of a recipe that has one
 };

@@ -32,6 +32,12 @@ struct BatchedShape {
         if ((*own)[i] != 1) batch[batch.size() - own->size() + i] = (*own)[i];
     a_strides_ = broadcast_strides(left, batch), b_strides_ = broadcast_strides(right, batch);
   }
+  /// Elements from one matrix to the next over the whole batch, 0 where one serves all; none where broadcast dimensions
+  /// make the steps differ.
+  std::optional<std::int64_t> step_a() const { return step(a_strides_, m * k); }
+  std::optional<std::int64_t> step_b() const { return step(b_strides_, k * n); }
+  std::int64_t count() const { return elements(batch); }
+
   /// f(index in the batch, first element of A's matrix, of B's).
   template <class F>
   void each(F&& f) const {
@@ -41,6 +47,18 @@ struct BatchedShape {
   }
 
  private:
+  std::optional<std::int64_t> step(const std::vector<std::int64_t>& strides, std::int64_t matrix) const {
+    std::optional<std::int64_t> unit;  // matrices from one index of the batch to the next
+    std::int64_t inner = 1;
+    for (std::size_t i = batch.size(); i-- > 0;) {
+      if (batch[i] == 1) continue;
+      if (!unit) unit = strides[i];
+      if (strides[i] != *unit * inner) return std::nullopt;
+      inner *= batch[i];
+    }
+    return unit.value_or(0) * matrix;
+  }
+
   std::vector<std::int64_t> a_strides_, b_strides_;  // in matrices
 };
 

@@ -41,7 +41,7 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
       // Time that one op lost to other work says nothing against the others.
       for (const OpId op : graph.ops()) {
         const Nanoseconds time = trace.ops[op].end - trace.ops[op].start;
-        ops[op].put(time, trace.lost.empty() ? Nanoseconds{0} : trace.lost[op]);
+        if (!trace.times_launches) ops[op].put(time, trace.lost.empty() ? Nanoseconds{0} : trace.lost[op]);
       }
       put(steps, trace.makespan, trace.contaminated);
       for (const DeviceId device : problem.devices())

@@ -8,6 +8,11 @@
 
 namespace trainyard::cuda {
 
+namespace {
+// As large as cuBLAS recommends for Hopper. Of its own, so that a captured step allocates nothing.
+constexpr std::size_t kBlasWorkspace = std::size_t{32} << 20;
+}  // namespace
+
 Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
                      const std::vector<std::int64_t>& c) {
   if (shape.size() > 8)
@@ -24,14 +29,16 @@ Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, con
   return strides;
 }
 
-Gpu::Gpu(const Tables& tables, int gpu) : tables_(tables), gpu_(gpu) {
+Gpu::Gpu(const Tables& tables, int gpu, unsigned sms) : tables_(tables), gpu_(gpu) {
   if (!tables.blas.cublasCreate_v2) throw MissingError("cuBLAS is not there", "install the CUDA 13 toolkit");
-  void* const module = load_kernels(tables, gpu);
+  kernels_ = load_kernels(tables, gpu);
   for (const char* name : kernel_names())
-    check(tables.driver.cuModuleGetFunction(&functions_[name], module, name), "cuModuleGetFunction");
+    check(tables.driver.cuModuleGetFunction(&functions_[name], kernels_.get(), name), "cuModuleGetFunction");
   void* blas = nullptr;
   check(tables.blas.cublasCreate_v2(&blas), "cublasCreate");
   blas_ = Owned{blas, {tables.blas.cublasDestroy_v2}};
+  if (sms > 0) check(tables.blas.cublasSetSmCountTarget(blas, static_cast<int>(sms)), "cublasSetSmCountTarget");
+  blas_memory_ = allocate(kBlasWorkspace / sizeof(float));
   own_ = make_stream(tables.runtime);
   stream_ = own_.get();
   dnn_ = DnnConvolution::make(
@@ -45,15 +52,17 @@ void Gpu::check(Status status, const char* call) const { cuda::check(tables_.run
 void Gpu::begin(Stream stream) {
   if (stream != stream_) {
     check(tables_.blas.cublasSetStream_v2(blas_.get(), stream), "cublasSetStream");
+    check(tables_.blas.cublasSetWorkspace_v2(blas_.get(), blas_memory_.get(), kBlasWorkspace), "cublasSetWorkspace");
     if (dnn_) dnn_->use(stream);
   }
   stream_ = stream;
-  used_ = 0;
+  used_ = launches_ = 0;
 }
 
 void Gpu::launch(const char* kernel, std::uint64_t blocks, void** arguments) {
   constexpr unsigned kThreads = 256;
   const auto grid = static_cast<unsigned>(std::min<std::uint64_t>(blocks, 0x7fffffff));
+  ++launches_;
   check(tables_.driver.cuLaunchKernel(functions_.at(kernel), grid, 1, 1, kThreads, 1, 1,
                                       kThreads * static_cast<unsigned>(sizeof(float)), stream_, arguments, nullptr),
         kernel);
@@ -62,6 +71,7 @@ void Gpu::launch(const char* kernel, std::uint64_t blocks, void** arguments) {
 void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, Reals a,
                    Reals b, float beta, Reals c) {
   if (m == 0 || n == 0) return;
+  ++launches_;
   const auto small = [](std::int64_t x) { return static_cast<int>(x); };
   // cuBLAS counts columns first: it sees the transposes, and (A B)^T is B^T A^T.
   const int ld_b = small(turn_b ? k : n), ld_a = small(turn_a ? m : k);
@@ -84,6 +94,25 @@ void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std
                                   b.at, type(b), ld_b, a.at, type(a), ld_a, &beta, c.at, type(c), small(n),
                                   kBlasFloatSums, kBlasDefault),
         "cublasGemmEx");
+}
+
+void Gpu::multiply_each(std::int64_t count, bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                        Reals a, std::int64_t step_a, Reals b, std::int64_t step_b, Reals c, std::int64_t step_c) {
+  if (count == 0 || m == 0 || n == 0) return;
+  if (a.is_short != b.is_short || (!a.is_short && c.is_short)) {  // types that take a conversion each
+    for (std::int64_t i = 0; i < count; ++i)
+      multiply(turn_a, turn_b, m, n, k, 1, a + i * step_a, b + i * step_b, 0, c + i * step_c);
+    return;
+  }
+  ++launches_;
+  const auto small = [](std::int64_t x) { return static_cast<int>(x); };
+  const auto type = [](const Reals& x) { return x.is_short ? kBlasShort : kBlasFloat; };
+  const float one = 1, zero = 0;
+  check(tables_.blas.cublasGemmStridedBatchedEx(blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m),
+                                                small(k), &one, b.at, type(b), small(turn_b ? k : n), step_b, a.at,
+                                                type(a), small(turn_a ? m : k), step_a, &zero, c.at, type(c), small(n),
+                                                step_c, small(count), kBlasFloatSums, kBlasDefault),
+        "cublasGemmStridedBatchedEx");
 }
 
 float* Gpu::scratch(std::size_t floats) {

@@ -46,13 +46,15 @@ Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, con
 /// op. All work of a device goes to one stream, so that the memory of one op is free for the next one without waiting.
 class Gpu {
  public:
-  /// Compiles the kernels for the GPU. Throws MissingError without NVRTC or cuBLAS, CudaError.
-  Gpu(const Tables& tables, int gpu);
+  /// `sms`: those of the part of the GPU that it is for; 0: all. Throws as load_kernels(), MissingError without cuBLAS.
+  Gpu(const Tables& tables, int gpu, unsigned sms = 0);
   ~Gpu();
   Gpu(Gpu&&) = delete;
 
   /// The next op, on this stream.
   void begin(Stream stream);
+  /// Pieces of work launched since begin().
+  std::size_t launches() const { return launches_; }
 
   /// One of the kernels that loop over `count` elements; the count goes last.
   template <class... Arguments>
@@ -75,8 +77,15 @@ class Gpu {
   void multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, Reals a, Reals b,
                 float beta, Reals c);
 
-  /// cuDNN's convolutions, on this op's stream; null where cuDNN is not there.
-  DnnConvolution* dnn() { return dnn_.get(); }
+  /// As multiply(), `count` times in one launch: operands and results at these steps, in elements; 0 repeats one.
+  void multiply_each(std::int64_t count, bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                     Reals a, std::int64_t step_a, Reals b, std::int64_t step_b, Reals c, std::int64_t step_c);
+
+  /// cuDNN's convolutions, on this op's stream; null where cuDNN is not there. Each call is up to three launches.
+  DnnConvolution* dnn() {
+    launches_ += 3;
+    return dnn_.get();
+  }
 
   float* scratch(std::size_t floats);
   /// `count` elements of the type of `like`.
@@ -125,11 +134,12 @@ class Gpu {
   };
   const Tables& tables_;
   int gpu_;
+  Owned kernels_;  // before the streams that run them
   std::map<std::string, void*> functions_;
   std::vector<Owned> kept_;
   std::vector<Block> blocks_;
-  std::size_t used_ = 0;
-  Owned blas_;
+  std::size_t used_ = 0, launches_ = 0;
+  Owned blas_memory_, blas_;
   std::unique_ptr<DnnConvolution> dnn_;
   Owned own_;                // this object's stream
   Stream stream_ = nullptr;  // of the op that runs

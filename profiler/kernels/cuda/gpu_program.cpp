@@ -208,10 +208,12 @@ void GpuProgram::reset() {
   }
 }
 
-void GpuProgram::run(OpId op, std::span<void* const> reads, std::span<void* const> writes, Stream stream) {
-  gpus_[schedule_.placement[op].index()]->begin(stream);
+std::size_t GpuProgram::run(OpId op, std::span<void* const> reads, std::span<void* const> writes, Stream stream) {
+  Gpu& gpu = *gpus_[schedule_.placement[op].index()];
+  gpu.begin(stream);
   Device device{*this, op, reads, writes};
   ops_.run(op, device);
+  return gpu.launches();
 }
 
 void GpuProgram::run_on_host(OpId op, std::span<void* const> reads, std::span<void* const> writes) {

@@ -26,8 +26,8 @@ class GpuProgram {
 
   /// Bytes that each tensor takes here.
   IdMap<TensorId, Bytes> tensor_bytes() const;
-  /// Launches an op; memory in the order of the graph's inputs and outputs.
-  void run(OpId op, std::span<void* const> reads, std::span<void* const> writes, Stream stream);
+  /// Launches an op; memory in the order of the graph's inputs and outputs. Returns how many pieces of work it is.
+  std::size_t run(OpId op, std::span<void* const> reads, std::span<void* const> writes, Stream stream);
   /// Runs an op of a CPU, in memory of the host. Each CPU's ops by one thread at a time.
   void run_on_host(OpId op, std::span<void* const> reads, std::span<void* const> writes);
   /// Once all work of a step has ended: updated parameters come into force.

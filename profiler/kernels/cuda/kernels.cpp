@@ -1,10 +1,15 @@
 #include "profiler/kernels/cuda/kernels.hpp"
 
+#include <zlib.h>
+
+#include <cassert>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
 
-#include "profiler/run/cuda/errors.hpp"
+#include "profiler/kernels/cuda/embedded_kernels.hpp"
 #include "trainyard/core/error.hpp"
 
 namespace trainyard::cuda {
@@ -58,17 +63,54 @@ std::string compile_kernels(const Nvrtc& nvrtc, const std::string& architecture)
   return code;
 }
 
-void* load_kernels(const Tables& tables, int gpu) {
-  if (!tables.nvrtc.nvrtcCreateProgram) throw MissingError("NVRTC is not there", "install the CUDA 13 toolkit");
+namespace {
+
+std::string inflated(std::string_view packed, std::size_t size) {
+  std::string code(size, '\0');
+  uLongf length = size;
+  const int status = uncompress(reinterpret_cast<Bytef*>(code.data()), &length,
+                                reinterpret_cast<const Bytef*>(packed.data()), packed.size());
+  assert(status == Z_OK && length == size);
+  static_cast<void>(status);
+  return code;
+}
+
+std::string made_code(const Nvrtc& nvrtc, const std::string& architecture) {
+  for (const EmbeddedKernels& each : embedded_kernels())
+    if (each.architecture == architecture) return inflated(each.packed, each.size);
+  if (!nvrtc.nvrtcCreateProgram)
+    throw MissingError("NVRTC is not there, and this program was built without kernels for " + architecture,
+                       "install the CUDA 13 toolkit");
+  return compile_kernels(nvrtc, architecture);
+}
+
+}  // namespace
+
+const std::string& kernel_code(const Nvrtc& nvrtc, const std::string& architecture) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> made;  // entries stay where they are
+  const std::scoped_lock lock{mutex};
+  auto known = made.find(architecture);
+  if (known == made.end()) known = made.emplace(architecture, made_code(nvrtc, architecture)).first;
+  return known->second;
+}
+
+std::vector<std::string> embedded_architectures() {
+  std::vector<std::string> names;
+  for (const EmbeddedKernels& each : embedded_kernels()) names.emplace_back(each.architecture);
+  return names;
+}
+
+Owned load_kernels(const Tables& tables, int gpu) {
   const Runtime& cuda = tables.runtime;
   check(cuda, cuda.cudaSetDevice(gpu), "cudaSetDevice");
   int major = 0, minor = 0;
   check(cuda, cuda.cudaDeviceGetAttribute(&major, capability_major, gpu), "cudaDeviceGetAttribute");
   check(cuda, cuda.cudaDeviceGetAttribute(&minor, capability_minor, gpu), "cudaDeviceGetAttribute");
-  const std::string code = compile_kernels(tables.nvrtc, "sm_" + std::to_string(major) + std::to_string(minor));
+  const std::string& code = kernel_code(tables.nvrtc, "sm_" + std::to_string(major) + std::to_string(minor));
   void* module = nullptr;
   check(tables.driver, tables.driver.cuModuleLoadData(&module, code.data()), "cuModuleLoadData");
-  return module;
+  return {module, {tables.driver.cuModuleUnload}};
 }
 
 }  // namespace trainyard::cuda

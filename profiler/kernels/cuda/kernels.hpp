@@ -2,8 +2,9 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
-#include "profiler/run/cuda/api.hpp"
+#include "profiler/run/cuda/owned.hpp"
 
 namespace trainyard::cuda {
 
@@ -18,8 +19,14 @@ std::span<const char* const> kernel_names();
 /// std::runtime_error with the compiler's log.
 std::string compile_kernels(const Nvrtc& nvrtc, const std::string& architecture);
 
-/// Makes the GPU the current one, compiles the kernels for it and loads them: the module, which stays loaded. Throws
-/// MissingError without NVRTC, CudaError.
-void* load_kernels(const Tables& tables, int gpu);
+/// The text's machine code for the architecture: embedded in the program where NVRTC was there when it was built, else
+/// compiled once a process. Throws MissingError where there is neither, std::runtime_error with the compiler's log.
+const std::string& kernel_code(const Nvrtc& nvrtc, const std::string& architecture);
+
+/// The architectures whose code is embedded.
+std::vector<std::string> embedded_architectures();
+
+/// Makes the GPU the current one and loads its kernels: a module. Throws as kernel_code(), and CudaError.
+Owned load_kernels(const Tables& tables, int gpu);
 
 }  // namespace trainyard::cuda

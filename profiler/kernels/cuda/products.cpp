@@ -66,6 +66,10 @@ void gemm_d(OpArrays& c, Gpu& gpu) {
 
 void matmul(OpArrays& c, Gpu& gpu) {
   const BatchedShape s{*c.in[0].shape, *c.in[1].shape};
+  const auto step_a = s.step_a(), step_b = s.step_b();
+  if (step_a && step_b)
+    return gpu.multiply_each(s.count(), false, false, s.m, s.n, s.k, c.in[0].data, *step_a, c.in[1].data, *step_b,
+                             c.out[0].data, s.m * s.n);
   s.each([&](std::int64_t i, std::int64_t a, std::int64_t b) {
     gpu.multiply(false, false, s.m, s.n, s.k, 1, c.in[0].data + a, c.in[1].data + b, 0, c.out[0].data + i * s.m * s.n);
   });
@@ -74,6 +78,17 @@ void matmul_d(OpArrays& c, Gpu& gpu) {
   const BatchedShape s{c.value(c.node.inputs[0]).shape, c.value(c.node.inputs[1]).shape};
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     if (!c.wants(side)) continue;
+    const auto step_a = s.step_a(), step_b = s.step_b();
+    const bool apart = s.count() == 1 || (side == 0 ? step_a : step_b).value_or(0) != 0;  // nothing is summed
+    if (step_a && step_b && apart) {
+      if (side == 0)
+        gpu.multiply_each(s.count(), false, true, s.m, s.k, s.n, c.dy[0].data, s.m * s.n, c.in[1].data, *step_b,
+                          c.dx[0].data, s.m * s.k);
+      else
+        gpu.multiply_each(s.count(), true, false, s.k, s.n, s.m, c.in[0].data, *step_a, c.dy[0].data, s.m * s.n,
+                          c.dx[1].data, s.k * s.n);
+      continue;
+    }
     gpu.fill(c.dx[side].data, 0, c.dx[side].size());
     s.each([&](std::int64_t i, std::int64_t a, std::int64_t b) {
       const Reals g = c.dy[0].data + i * s.m * s.n;

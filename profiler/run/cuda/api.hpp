@@ -53,6 +53,7 @@ struct Driver {
   Status (*cuGreenCtxDestroy)(void* context);
   Status (*cuGreenCtxStreamCreate)(Stream*, void* context, unsigned flags, int priority);
   Status (*cuModuleLoadData)(void** module, const void* image);
+  Status (*cuModuleUnload)(void* module);
   Status (*cuModuleGetFunction)(void** function, void* module, const char* name);
   Status (*cuLaunchKernel)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                            unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** arguments,
@@ -105,6 +106,7 @@ struct Blas {
   Status (*cublasCreate_v2)(void** handle);
   Status (*cublasDestroy_v2)(void* handle);
   Status (*cublasSetStream_v2)(void* handle, Stream);
+  Status (*cublasSetWorkspace_v2)(void* handle, void* memory, std::size_t bytes);
   Status (*cublasGetVersion_v2)(void* handle, int*);
   Status (*cublasSetSmCountTarget)(void* handle, int);
   Status (*cublasSgemm_v2)(void* handle, int transpose_a, int transpose_b, int m, int n, int k, const float* alpha,
@@ -112,6 +114,10 @@ struct Blas {
   Status (*cublasGemmEx)(void* handle, int transpose_a, int transpose_b, int m, int n, int k, const void* alpha,
                          const void* a, int type_a, int lda, const void* b, int type_b, int ldb, const void* beta,
                          void* c, int type_c, int ldc, int compute, int algorithm);
+  Status (*cublasGemmStridedBatchedEx)(void* handle, int transpose_a, int transpose_b, int m, int n, int k,
+                                       const void* alpha, const void* a, int type_a, int lda, long long step_a,
+                                       const void* b, int type_b, int ldb, long long step_b, const void* beta, void* c,
+                                       int type_c, int ldc, long long step_c, int count, int compute, int algorithm);
 };
 
 /// cudnnConvolutionFwdAlgoPerf_t, and those of the gradients: all alike.
@@ -195,7 +201,7 @@ struct Nvml {
   Status (*nvmlDeviceGetHandleByIndex_v2)(unsigned, void** device);
   Status (*nvmlDeviceGetClockInfo)(void* device, int type, unsigned* megahertz);
   Status (*nvmlDeviceGetPowerUsage)(void* device, unsigned* milliwatts);
-  Status (*nvmlDeviceGetCurrentClocksThrottleReasons)(void* device, unsigned long long*);
+  Status (*nvmlDeviceGetCurrentClocksEventReasons)(void* device, unsigned long long*);  // null: not told
   Status (*nvmlSystemGetDriverVersion)(char*, unsigned length);
 };
 

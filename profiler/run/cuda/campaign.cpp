@@ -51,8 +51,9 @@ void validate(const Tables& tables, const Problem& problem, const std::string& p
   CudaExecutor executor{tables, plan, std::move(targets)};
   const Launch launch = [&](const PlanItem& item, std::span<void* const>, std::span<void* const>, Stream stream) {
     kernels.launch(static_cast<double>(problem.duration(item.op, item.from).count), stream);
+    return std::size_t{1};
   };
-  const ExecutionResult result = executor.run(launch, {.most_gated_items = 400});
+  const ExecutionResult result = executor.run(launch);
   for (const StepRun& step : result.steps) {
     double ops = 0, expected = 0;
     for (std::size_t at = 0; at < plan.items.size(); ++at) {

@@ -9,6 +9,7 @@
 #include "profiler/clock.hpp"
 #include "profiler/host.hpp"
 #include "profiler/kernels/cuda/gpu_program.hpp"
+#include "profiler/kernels/cuda/kernels.hpp"
 #include "profiler/run/cuda/alone.hpp"
 #include "profiler/run/cuda/delay_kernels.hpp"
 #include "profiler/run/cuda/executor.hpp"
@@ -39,7 +40,7 @@ class CudaRun : public PreparedRun {
     if (workload.recipe) {
       std::vector<Gpu*> list;
       for (const Target& target : targets) {
-        if (!target.host) gpus_.push_back(std::make_unique<Gpu>(tables, target.gpu));
+        if (!target.host) gpus_.push_back(std::make_unique<Gpu>(tables, target.gpu, parts_ ? parts_->sms() : 0));
         list.push_back(target.host ? nullptr : gpus_.back().get());
       }
       program_ = std::make_unique<GpuProgram>(problem, *workload.recipe, workload.seed, schedule, std::move(list));
@@ -58,19 +59,21 @@ class CudaRun : public PreparedRun {
 
   const StepTrace& step() override {
     const Launch launch = [this](const PlanItem& item, std::span<void* const> reads, std::span<void* const> writes,
-                                 Stream stream) {
-      if (!stream) return run_on_host(item, reads, writes);
+                                 Stream stream) -> std::size_t {
+      if (!stream) return run_on_host(item, reads, writes), 0;
       std::optional<OpScope> scope;
       if (tracer_) scope.emplace(*tracer_, item.op.index());
-      if (program_)
-        program_->run(item.op, reads, writes, stream);
-      else
-        delays_[item.from.index()]->launch(static_cast<double>(problem_.duration(item.op, item.from).count), stream);
+      if (program_) return program_->run(item.op, reads, writes, stream);
+      delays_[item.from.index()]->launch(static_cast<double>(problem_.duration(item.op, item.from).count), stream);
+      return 1;
     };
     // The first step takes memory, which may wait for the GPU: behind a closed gate it would wait for ever.
     const bool first = !std::exchange(ran_, true);
-    const ExecutionResult result =
-        executor_->run(launch, {.warm = 0, .measured = 1, .gate = !first && gate_, .graph = !first && graph_});
+    const ExecutionResult result = executor_->run(launch, {.warm = 0,
+                                                           .measured = 1,
+                                                           .gate = !first && gate_,
+                                                           .graph = !first && graph_,
+                                                           .most_queued = launch_queue_entries() * 4 / 5});
     if (program_) program_->end_step();
     take(result);
     return trace_;
@@ -138,12 +141,33 @@ class CudaRun : public PreparedRun {
         if (span.start != span.end) trace_.order[item.from].push_back(item.op);
       }
     }
+    trace_.gaps = gaps_of(run);
     for (const Bytes bytes : result.allocated) trace_.allocated += bytes;
     trace_.peak = peaks_of(problem_, schedule_.placement, trace_.ops, trace_.transfers);
     constexpr Nanoseconds kClocksDiffer{20'000};
     if (!one_clock_) trace_.clock_skew = kClocksDiffer;
-    if (!result.gated && (gate_ || graph_)) trace_.contaminated = "launches";  // the host's launch times are in it
+    trace_.times_launches = !result.gated;
+    if (!result.gated && (gate_ || graph_)) trace_.contaminated = "launches";
     trace_.loss = program_ ? program_->loss() : 0;
+  }
+
+  /// Time between an op and the next one of its device that waited for nothing else.
+  IdMap<DeviceId, GapSum> gaps_of(const StepRun& run) const {
+    IdMap<DeviceId, GapSum> gaps(problem_.device_count());
+    std::vector<const ItemRun*> last(plan_.stream_device.size(), nullptr);
+    for (std::size_t at = 0; at < plan_.items.size(); ++at) {
+      const PlanItem& item = plan_.items[at];
+      if (item.is_transfer || item.before_step) continue;
+      const ItemRun& here = run.items[at];
+      const ItemRun* before = std::exchange(last[item.stream], &here);
+      if (!before) continue;
+      const bool ready = std::ranges::all_of(
+          item.waits, [&](std::uint32_t other) { return run.items[other].end_ns <= before->end_ns; });
+      if (!ready) continue;
+      gaps[item.from].sum += rounded(here.start_ns - before->end_ns);
+      ++gaps[item.from].count;
+    }
+    return gaps;
   }
 
   const Problem& problem_;
@@ -165,12 +189,13 @@ class CudaBackend : public Backend {
  public:
   explicit CudaBackend(const CudaOptions& options) : options_(options) {
     if (!options_.libraries) {
+      widen_queues();
       own_ = system_libraries();
       options_.libraries = own_.get();
     }
     states_ = load(tables_, *options_.libraries);
     gpus_ = require_gpus(tables_, states_);
-    require(states_, "nvrtc");
+    if (embedded_architectures().empty()) require(states_, "nvrtc");
     require(states_, "cublas");
   }
   std::string name() const override { return "cuda"; }

@@ -4,8 +4,8 @@
 
 namespace trainyard::cuda {
 
-DelayKernels::DelayKernels(const Tables& tables, int gpu) : tables_(tables) {
-  check(tables.driver, tables.driver.cuModuleGetFunction(&function_, load_kernels(tables, gpu), "delay_ns"),
+DelayKernels::DelayKernels(const Tables& tables, int gpu) : tables_(tables), kernels_(load_kernels(tables, gpu)) {
+  check(tables.driver, tables.driver.cuModuleGetFunction(&function_, kernels_.get(), "delay_ns"),
         "cuModuleGetFunction");
 }
 

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -93,14 +94,17 @@ void CudaExecutor::State::make_streams() {
   homes = plan.stream_device;
   for (const PlanItem& item : plan.items)  // a stream needs a GPU at one end
     if (item.is_transfer && on_host(homes[item.stream])) homes[item.stream] = on_host(item.from) ? item.to : item.from;
+  std::map<int, std::size_t> first_on;  // by GPU
   for (const DeviceId device : homes) {
     streams.emplace_back();
     bases.emplace_back();
+    first_stream.push_back(streams.size() - 1);
     if (on_host(device)) continue;
     use(device);
     const Target& target = targets[device.index()];
     streams.back() = target.make_stream ? target.make_stream() : make_stream(cuda());
-    bases.back() = make_event(cuda());
+    first_stream.back() = first_on.try_emplace(gpu(device), streams.size() - 1).first->second;
+    if (first_stream.back() == streams.size() - 1) bases.back() = make_event(cuda());
   }
   for (const PlanItem& item : plan.items) {
     starts.emplace_back();
@@ -146,6 +150,15 @@ void CudaExecutor::State::make_workers() {
   workers = std::make_unique<HostWorkers>(plan, std::move(lanes), cores, static_cast<std::uint32_t*>(words.get()));
 }
 
+/// Entries of a step in the fullest stream's queue, which holds about 1,024: those of the last step; before the first
+/// one as if each op were one kernel.
+std::size_t CudaExecutor::State::expected_entries() const {
+  if (most_queued > 0) return most_queued;
+  std::vector<std::size_t> entries(streams.size(), 0);
+  for (const PlanItem& item : plan.items) entries[item.stream] += item.waits.size() + 3;
+  return entries.empty() ? 0 : *std::ranges::max_element(entries);
+}
+
 void CudaExecutor::State::open_gate() {
   std::int64_t closed = 0;
   opened_ns.compare_exchange_strong(closed, now_ns());
@@ -160,12 +173,18 @@ void CudaExecutor::State::synchronize() const {
   }
 }
 
+/// One stream of each GPU waits for the gate and records time zero, for which the others wait: streams that polled the
+/// gate's word on their own would start at times of their own.
 void CudaExecutor::State::close_gate_and_mark_bases(bool gated) {
   ++gate_value;
   opened_ns.store(0);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (!streams[i]) continue;
     use(homes[i]);
+    if (first_stream[i] != i) {
+      check(cuda().cudaStreamWaitEvent(streams[i].get(), bases[first_stream[i]].get(), 0), "cudaStreamWaitEvent");
+      continue;
+    }
     if (gated)
       check_driver(
           tables.driver.cuStreamWaitValue32_v2(streams[i].get(), gate_address, gate_value, kWaitGreaterOrEqual),
@@ -178,6 +197,7 @@ void CudaExecutor::State::issue(std::size_t at, const Launch& launch, const Cuda
   const PlanItem& item = plan.items[at];
   use(home(item));
   const Stream stream = streams[item.stream].get();
+  queued[item.stream] += item.waits.size() + 2 + (host_waits[at] ? 1 : 0);
   const auto word = [&](std::size_t of) { return words_address + of * sizeof(std::uint32_t); };
   for (const std::uint32_t other : item.waits) {
     if (on_host(plan.items[other]))
@@ -187,24 +207,34 @@ void CudaExecutor::State::issue(std::size_t at, const Launch& launch, const Cuda
       check(cuda().cudaStreamWaitEvent(stream, ends[other].get(), 0), "cudaStreamWaitEvent");
   }
   check(cuda().cudaEventRecord(starts[at].get(), stream), "cudaEventRecord");
-  start_work(item, launch, executor);
+  queued[item.stream] += start_work(item, launch, executor);
   check(cuda().cudaEventRecord(ends[at].get(), stream), "cudaEventRecord");
   if (host_waits[at])
     check_driver(tables.driver.cuStreamWriteValue32_v2(stream, word(at), gate_value, kWriteInOrder),
                  "cuStreamWriteValue32");
 }
 
-void CudaExecutor::State::start_work(const PlanItem& item, const Launch& launch, const CudaExecutor& executor) const {
-  if (item.is_transfer) return copy(item, streams[item.stream].get(), executor);
+/// The items on GPUs that are done before the step, or the others.
+void CudaExecutor::State::issue_all(bool before_step, const Launch& launch, const CudaExecutor& executor) {
+  for (std::size_t at = 0; at < plan.items.size(); ++at)
+    if (!on_host(plan.items[at]) && plan.items[at].before_step == before_step) issue(at, launch, executor);
+}
+
+std::size_t CudaExecutor::State::start_work(const PlanItem& item, const Launch& launch,
+                                            const CudaExecutor& executor) const {
+  if (item.is_transfer) return copy(item, streams[item.stream].get(), executor), 1;
   std::vector<void*> reads, writes;
   for (const BufferPlace& place : item.reads) reads.push_back(executor.address(place));
   for (const BufferPlace& place : item.writes) writes.push_back(executor.address(place));
-  launch(item, reads, writes, streams[item.stream].get());
+  return launch(item, reads, writes, streams[item.stream].get());
 }
 
 void CudaExecutor::State::run_on_host(std::uint32_t at, const Launch& launch, const CudaExecutor& executor) const {
   const PlanItem& item = plan.items[at];
-  if (!item.is_transfer) return start_work(item, launch, executor);
+  if (!item.is_transfer) {
+    start_work(item, launch, executor);
+    return;
+  }
   std::memcpy(executor.address(item.writes.front()), executor.address(item.reads.front()),
               static_cast<std::size_t>(item.reads.front().bytes.count));
 }
@@ -224,15 +254,17 @@ void CudaExecutor::State::copy(const PlanItem& item, Stream stream, const CudaEx
 
 ItemRun CudaExecutor::State::times_of(std::size_t at) const {
   const PlanItem& item = plan.items[at];
+  if (item.before_step && !on_host(item)) return {};
   if (on_host(item)) {
     const HostWorkers::Times& times = workers->times()[at];
     const std::int64_t opened = opened_ns.load();
     return {static_cast<double>(times.start - opened), static_cast<double>(times.end - opened)};
   }
   use(home(item));
-  const auto since_base = [&](const Owned& event) {  // on the same GPU; the gate lets all streams go at once
+  const auto since_base = [&](const Owned& event) {  // on the same GPU
     float milliseconds = 0;
-    check(cuda().cudaEventElapsedTime(&milliseconds, bases[item.stream].get(), event.get()), "cudaEventElapsedTime");
+    const Owned& base = bases[first_stream[item.stream]];
+    check(cuda().cudaEventElapsedTime(&milliseconds, base.get(), event.get()), "cudaEventElapsedTime");
     return static_cast<double>(milliseconds) * 1e6;
   };
   return {since_base(starts[at]), since_base(ends[at])};
@@ -265,13 +297,16 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
   State& state = *state_;
   const std::size_t items = state.plan.items.size();
   ExecutionResult result{
-      .gated = options.graph || (options.gate && state.gate_works && items <= options.most_gated_items),
+      .gated = options.graph || (options.gate && state.gate_works && state.expected_entries() <= options.most_queued),
       .allocated = state.plan.arena};
   if (options.graph && state.workers)
     throw InputError(Finding{.code = "graph-launch",
                              .message = "a step on GPUs and CPUs cannot be one CUDA graph",
                              .help = "launch it behind a gate (--backend cuda)"});
   for (int step = 0; step < options.warm + options.measured; ++step) {
+    state.queued.assign(state.streams.size(), 0);
+    state.issue_all(true, launch, *this);
+    state.synchronize();  // so that all GPUs begin at once
     if (options.graph) {
       state.run_graph(launch, *this);
     } else {
@@ -283,8 +318,8 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
                                [&](std::uint32_t at) { state.run_on_host(at, launch, *this); });
         {
           Watch watch{options.most_issue_seconds, [&state] { state.open_gate(); }};
-          for (std::size_t at = 0; at < items; ++at)
-            if (!state.on_host(state.plan.items[at])) state.issue(at, launch, *this);
+          state.issue_all(false, launch, *this);
+          result.queued = state.most_queued = *std::ranges::max_element(state.queued);
           if (watch.end() && result.gated) result.gated = state.gate_works = false;
         }
         state.open_gate();

@@ -19,18 +19,18 @@ struct Target {
   int core = 0;  // of the host
 };
 
-/// Launches one op's work on the stream. `reads` and `writes` are addresses in device memory, inputs in the graph's
-/// order; they are ready by the stream's order. Of an op on the host the stream is null: the call does the work, on a
-/// thread of the op's device.
-using Launch = std::function<void(const PlanItem& item, std::span<void* const> reads, std::span<void* const> writes,
-                                  Stream stream)>;
+/// Launches one op's work on the stream, and returns of how many pieces it is. `reads` and `writes` are addresses in
+/// device memory, inputs in the graph's order; they are ready by the stream's order. Of an op on the host the stream is
+/// null: the call does the work, on a thread of the op's device.
+using Launch = std::function<std::size_t(const PlanItem& item, std::span<void* const> reads,
+                                         std::span<void* const> writes, Stream stream)>;
 
 struct ExecuteOptions {
   int warm = 2, measured = 3;
-  bool gate = true;                    // issue everything, then let it go: launch times stay out
-  bool graph = false;                  // in place of the gate: each step is captured as a CUDA graph, of any size
-  std::size_t most_gated_items = 500;  // of more, the launches would fill the GPU's queue before the gate opens
-  double most_issue_seconds = 2;       // a full queue blocks the host: the gate then opens by itself, and for good
+  bool gate = true;               // issue everything, then let it go: launch times stay out
+  bool graph = false;             // in place of the gate: each step is captured as a CUDA graph, of any size
+  std::size_t most_queued = 800;  // launches, records and waits on a stream; more fill its queue before the gate opens
+  double most_issue_seconds = 2;  // a full queue blocks the host: the gate then opens by itself, and for good
 };
 
 /// One item's run, from the moment the gate opened on its GPU.
@@ -44,6 +44,7 @@ struct StepRun {
 struct ExecutionResult {
   std::vector<StepRun> steps;  // the measured ones
   bool gated = false;          // all of them, or launched as graphs: no launch times are in them
+  std::size_t queued = 0;      // the most entries that a step put into one stream's queue
   IdMap<DeviceId, Bytes> allocated;
 };
 

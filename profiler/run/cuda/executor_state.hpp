@@ -20,16 +20,19 @@ struct CudaExecutor::State {
   DevicePointer gate_address = 0;
   std::uint32_t gate_value = 0;
   bool gate_works = true;
+  std::vector<std::size_t> queued;         // of streams: entries of the step that is being issued
+  std::size_t most_queued = 0;             // on one stream, in the last step; 0: none was issued
   std::atomic<std::int64_t> opened_ns{0};  // when, by the host's clock
   Owned words;                             // of items: the step in which each last ended, for the workers
   DevicePointer words_address = 0;
-  std::vector<char> host_waits;          // of items: one of the host waits for it
-  std::vector<Owned> starts, ends;       // events of items; null: of the host
-  std::vector<Owned> bases;              // of streams: after the gate
-  std::vector<Owned> marks, joins;       // of items and of streams, within a captured graph
-  std::vector<DeviceId> homes;           // of streams: the GPU that each lives on; of a host's stream, the host
-  std::vector<Owned> streams;            // null: of the host
-  std::unique_ptr<HostWorkers> workers;  // null: all devices are GPUs
+  std::vector<char> host_waits;           // of items: one of the host waits for it
+  std::vector<Owned> starts, ends;        // events of items; null: of the host
+  std::vector<Owned> bases;               // of GPUs, by the first stream of each: time zero, after the gate
+  std::vector<std::size_t> first_stream;  // of streams: the first one on the same GPU
+  std::vector<Owned> marks, joins;        // of items and of streams, within a captured graph
+  std::vector<DeviceId> homes;            // of streams: the GPU that each lives on; of a host's stream, the host
+  std::vector<Owned> streams;             // null: of the host
+  std::unique_ptr<HostWorkers> workers;   // null: all devices are GPUs
 
   State(const Tables& t, const ExecutionPlan& p, std::vector<Target> where)
       : tables(t), plan(p), targets(std::move(where)) {}
@@ -49,12 +52,14 @@ struct CudaExecutor::State {
   void make_gate();
   void make_workers();
 
+  std::size_t expected_entries() const;
   void open_gate();
   void synchronize() const;
   void close_gate_and_mark_bases(bool gated);
   void issue(std::size_t at, const Launch& launch, const CudaExecutor& executor);
+  void issue_all(bool before_step, const Launch& launch, const CudaExecutor& executor);
   /// The item's own work, without what it waits for.
-  void start_work(const PlanItem& item, const Launch& launch, const CudaExecutor& executor) const;
+  std::size_t start_work(const PlanItem& item, const Launch& launch, const CudaExecutor& executor) const;
   void run_on_host(std::uint32_t at, const Launch& launch, const CudaExecutor& executor) const;
   /// Nanoseconds since the gate opened.
   ItemRun times_of(std::size_t at) const;

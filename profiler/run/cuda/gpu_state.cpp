@@ -17,7 +17,8 @@ Details gpu_state(const Tables& tables, int gpu) {
       if (nvml.nvmlDeviceGetClockInfo(device, type, &value) == 0) state[name] = std::to_string(value);
     if (nvml.nvmlDeviceGetPowerUsage(device, &value) == 0) state["power_mw"] = std::to_string(value);
     unsigned long long reasons = 0;
-    if (nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, &reasons) == 0)
+    if (nvml.nvmlDeviceGetCurrentClocksEventReasons &&
+        nvml.nvmlDeviceGetCurrentClocksEventReasons(device, &reasons) == 0)
       state["throttle_reasons"] = std::to_string(reasons);
   }
   std::array<char, 96> driver{};

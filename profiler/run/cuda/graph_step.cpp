@@ -28,17 +28,19 @@ void CudaExecutor::State::capture(const Launch& launch, const CudaExecutor& exec
   const auto wait = [&](const Owned& stream, const Owned& event) {
     check(cuda().cudaStreamWaitEvent(stream.get(), event.get(), 0), "cudaStreamWaitEvent");
   };
-  use(homes[0]);
-  record(joins[0], streams[0], false);
-  for (std::size_t i = 1; i < streams.size(); ++i) wait(streams[i], joins[0]);  // which takes them into the graph
   for (std::size_t i = 0; i < streams.size(); ++i) {
     use(homes[i]);
+    if (i > 0) wait(streams[i], joins[first_stream[i] == i ? 0 : first_stream[i]]);  // which takes it into the graph
+    if (first_stream[i] != i) continue;
     record(bases[i], streams[i], true);
+    record(joins[i], streams[i], false);
   }
   for (std::size_t at = 0; at < plan.items.size(); ++at) {
     const PlanItem& item = plan.items[at];
+    if (item.before_step) continue;
     use(home(item));
-    for (const std::uint32_t other : item.waits) wait(streams[item.stream], marks[other]);
+    for (const std::uint32_t other : item.waits)
+      if (!plan.items[other].before_step) wait(streams[item.stream], marks[other]);
     record(starts[at], streams[item.stream], true);
     start_work(item, launch, executor);
     use(home(item));

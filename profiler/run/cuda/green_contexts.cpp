@@ -20,7 +20,12 @@ GreenContexts::GreenContexts(const Tables& tables, int gpu, unsigned parts) : ta
   check(driver, driver.cuDeviceGet(&device, gpu), "cuDeviceGet");
   DeviceResource all{};
   check(driver, driver.cuDeviceGetDevResource(device, &all, kResourceOfSms), "cuDeviceGetDevResource");
-  sms_ = sms_per_part(all.sm.sm_count, parts, all.sm.alignment, all.sm.least_partition);
+  // Drivers that leave the granularity open split by eight from compute capability 9 on.
+  int major = 0;
+  check(tables.runtime, tables.runtime.cudaDeviceGetAttribute(&major, capability_major, gpu), "cudaDeviceGetAttribute");
+  const unsigned granularity = major >= 9 ? 8 : 2;
+  sms_ = sms_per_part(all.sm.sm_count, parts, std::max(all.sm.alignment, granularity),
+                      std::max(all.sm.least_partition, granularity));
   if (sms_ == 0)
     throw MissingError("GPU " + std::to_string(gpu) + " has " + std::to_string(all.sm.sm_count) + " SMs, too few for " +
                            std::to_string(parts) + " parts",

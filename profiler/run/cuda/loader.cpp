@@ -4,33 +4,80 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <string_view>
 
 #include "trainyard/core/error.hpp"
 
 namespace trainyard::cuda {
 namespace {
 
+namespace fs = std::filesystem;
+
+/// Folders below `root` that match "lib/python3*/PACKAGES/nvidia/*/lib": where wheels put NVIDIA's libraries.
+void add_wheels(const fs::path& root, const char* packages, std::vector<std::string>& folders) {
+  const auto entries = [](const fs::path& folder) {
+    std::vector<fs::path> found;
+    std::error_code error;
+    for (fs::directory_iterator each{folder, error}, end; !error && each != end; each.increment(error))
+      found.push_back(each->path());
+    std::ranges::sort(found);
+    return found;
+  };
+  for (const fs::path& python : entries(root / "lib")) {
+    if (!python.filename().string().starts_with("python3")) continue;
+    for (const fs::path& library : entries(python / packages / "nvidia")) {
+      std::error_code error;
+      if (fs::is_directory(library / "lib", error)) folders.push_back((library / "lib" / "").string());
+    }
+  }
+}
+
 class SystemLibraries : public LibrarySource {
  public:
-  void* open(const std::vector<std::string>& files, std::string& path) override {
-    std::vector<std::string> folders{""};
-    const auto add = [&](const char* variable, const char* below) {
-      if (const char* value = std::getenv(variable); value && *value)
-        folders.push_back(std::string{value} + below + "/");
-    };
-    add("TRAINYARD_CUDA_LIBRARIES", "");
-    add("CUDA_HOME", "/lib64");
-    add("CUDA_PATH", "/lib64");
-    folders.emplace_back("/usr/local/cuda/lib64/");
-    for (const std::string& folder : folders)
-      for (const std::string& file : files)
-        if (void* handle = dlopen((folder + file).c_str(), RTLD_NOW | RTLD_LOCAL)) {
-          path = folder + file;
-          return handle;
-        }
-    return nullptr;
+  std::vector<std::string> paths(const std::vector<std::string>& files) override {
+    std::vector<std::string> all;
+    for (const std::string& folder : folders())
+      for (const std::string& file : files) all.push_back(folder + file);
+    return all;
+  }
+
+  void* open(const std::string& path) override {
+    // NVRTC looks for its builtins by the system's path alone, not beside itself.
+    const fs::path folder = fs::path{path}.parent_path();
+    std::error_code error;
+    if (!folder.empty() && path.find("libnvrtc.so") != std::string::npos && fs::exists(path, error))
+      for (fs::directory_iterator each{folder, error}, end; !error && each != end; each.increment(error))
+        if (each->path().filename().string().starts_with("libnvrtc-builtins.so."))
+          dlopen(each->path().c_str(), RTLD_NOW);
+    return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   void* symbol(void* library, const char* name) override { return dlsym(library, name); }
+
+ private:
+  static std::vector<std::string> folders() {
+    std::vector<std::string> folders{""};
+    if (const char* list = std::getenv("TRAINYARD_CUDA_LIBRARIES"); list && *list)
+      for (std::string_view rest{list}; !rest.empty();) {
+        const std::size_t end = std::min(rest.find(':'), rest.size());
+        if (end > 0) folders.push_back(std::string{rest.substr(0, end)} + "/");
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+      }
+    const auto add_toolkit = [&](const std::string& root) {
+      folders.push_back(root + "/lib64/");
+      folders.push_back(root + "/extras/CUPTI/lib64/");
+    };
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+      if (const char* value = std::getenv(variable); value && *value) add_toolkit(value);
+    add_toolkit("/usr/local/cuda");
+    for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
+      if (const char* value = std::getenv(variable); value && *value) add_wheels(value, "site-packages", folders);
+    if (const char* home = std::getenv("HOME"); home && *home)
+      add_wheels(fs::path{home} / ".local", "site-packages", folders);
+    for (const char* root : {"/usr/local", "/usr"})
+      for (const char* packages : {"dist-packages", "site-packages"}) add_wheels(root, packages, folders);
+    return folders;
+  }
 };
 
 /// Looks up functions, each with its name behind it, and remembers the first that is not there.
@@ -43,6 +90,12 @@ class Lookup {
     function = reinterpret_cast<Function>(source_.symbol(library_, name));
     if (!function && missing_.empty()) missing_ = name;
     if constexpr (sizeof...(others) > 0) (*this)(others...);
+  }
+  /// A function that libraries have under the one name or the other, or not at all.
+  template <class Function>
+  void either(Function& function, const char* name, const char* older) {
+    void* found = source_.symbol(library_, name);
+    function = reinterpret_cast<Function>(found ? found : source_.symbol(library_, older));
   }
   const std::string& missing() const { return missing_; }
 
@@ -59,8 +112,8 @@ void fill(Driver& table, Lookup& get) {
   get(SYMBOL(cuInit), SYMBOL(cuDriverGetVersion), SYMBOL(cuGetErrorString), SYMBOL(cuDeviceGet),
       SYMBOL(cuDeviceGetName), SYMBOL(cuDeviceGetDevResource), SYMBOL(cuDevSmResourceSplitByCount),
       SYMBOL(cuDevResourceGenerateDesc), SYMBOL(cuGreenCtxCreate), SYMBOL(cuGreenCtxDestroy),
-      SYMBOL(cuGreenCtxStreamCreate), SYMBOL(cuModuleLoadData), SYMBOL(cuModuleGetFunction), SYMBOL(cuLaunchKernel),
-      SYMBOL(cuStreamWaitValue32_v2), SYMBOL(cuStreamWriteValue32_v2));
+      SYMBOL(cuGreenCtxStreamCreate), SYMBOL(cuModuleLoadData), SYMBOL(cuModuleUnload), SYMBOL(cuModuleGetFunction),
+      SYMBOL(cuLaunchKernel), SYMBOL(cuStreamWaitValue32_v2), SYMBOL(cuStreamWriteValue32_v2));
 }
 
 void fill(Runtime& table, Lookup& get) {
@@ -76,8 +129,9 @@ void fill(Runtime& table, Lookup& get) {
 }
 
 void fill(Blas& table, Lookup& get) {
-  get(SYMBOL(cublasCreate_v2), SYMBOL(cublasDestroy_v2), SYMBOL(cublasSetStream_v2), SYMBOL(cublasGetVersion_v2),
-      SYMBOL(cublasSetSmCountTarget), SYMBOL(cublasSgemm_v2), SYMBOL(cublasGemmEx));
+  get(SYMBOL(cublasCreate_v2), SYMBOL(cublasDestroy_v2), SYMBOL(cublasSetStream_v2), SYMBOL(cublasSetWorkspace_v2),
+      SYMBOL(cublasGetVersion_v2), SYMBOL(cublasSetSmCountTarget), SYMBOL(cublasSgemm_v2), SYMBOL(cublasGemmEx),
+      SYMBOL(cublasGemmStridedBatchedEx));
 }
 
 void fill(Dnn& table, Lookup& get) {
@@ -107,8 +161,9 @@ void fill(Nvrtc& table, Lookup& get) {
 
 void fill(Nvml& table, Lookup& get) {
   get(SYMBOL(nvmlInit_v2), SYMBOL(nvmlShutdown), SYMBOL(nvmlDeviceGetHandleByIndex_v2), SYMBOL(nvmlDeviceGetClockInfo),
-      SYMBOL(nvmlDeviceGetPowerUsage), SYMBOL(nvmlDeviceGetCurrentClocksThrottleReasons),
-      SYMBOL(nvmlSystemGetDriverVersion));
+      SYMBOL(nvmlDeviceGetPowerUsage), SYMBOL(nvmlSystemGetDriverVersion));
+  get.either(table.nvmlDeviceGetCurrentClocksEventReasons, "nvmlDeviceGetCurrentClocksEventReasons",
+             "nvmlDeviceGetCurrentClocksThrottleReasons");
 }
 
 #undef SYMBOL
@@ -125,26 +180,30 @@ struct Wanted {
 /// "13.0" of 13000, the form of cudart and the driver.
 std::string dotted(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
-/// Loads one library into its table. `check` sets the state's version, and its problem where the version is wrong.
+/// Loads one library into its table. `check` sets the state's version, and its problem where the version is wrong. Of
+/// several files the first that can be used; where none can, what is wrong with the first.
 template <class Table, class Check>
 LibraryState load_one(const Wanted& wanted, Table& table, LibrarySource& source, const Check& check) {
-  LibraryState state{.name = wanted.name, .required = wanted.required};
-  void* library = source.open(wanted.files, state.file);
-  if (!library) {
-    state.problem = std::string{wanted.missing} + " (" + wanted.files.front() + ") was not found";
-    state.help = wanted.help;
-    return state;
+  LibraryState first{.name = wanted.name, .required = wanted.required};
+  first.problem = std::string{wanted.missing} + " (" + wanted.files.front() + ") was not found";
+  first.help = wanted.help;
+  for (const std::string& path : source.paths(wanted.files)) {
+    void* library = source.open(path);
+    if (!library) continue;
+    LibraryState state{.name = wanted.name, .file = path, .required = wanted.required};
+    Lookup lookup{source, library};
+    fill(table, lookup);
+    if (lookup.missing().empty()) {
+      check(state);
+    } else {
+      state.problem = state.file + " lacks the function " + lookup.missing() + ": it is too old or damaged";
+      state.help = wanted.help;
+    }
+    if (state.usable()) return state;
+    table = Table{};
+    if (first.file.empty()) first = std::move(state);
   }
-  Lookup lookup{source, library};
-  fill(table, lookup);
-  if (lookup.missing().empty()) {
-    check(state);
-  } else {
-    state.problem = state.file + " lacks the function " + lookup.missing() + ": it is too old or damaged";
-    state.help = wanted.help;
-  }
-  if (!state.usable()) table = Table{};
-  return state;
+  return first;
 }
 
 void want_version(LibraryState& state, bool asked, bool right, std::string version, const char* wanted) {
@@ -158,10 +217,22 @@ void want_version(LibraryState& state, bool asked, bool right, std::string versi
 
 }  // namespace
 
+void widen_queues() {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  setenv("CUDA_SCALE_LAUNCH_QUEUES", "4x", 0);
+}
+
+std::size_t launch_queue_entries() {
+  constexpr double kEntries = 1'024;
+  const char* scale = std::getenv("CUDA_SCALE_LAUNCH_QUEUES");
+  const double factor = scale ? std::strtod(scale, nullptr) : 1;
+  return static_cast<std::size_t>(kEntries * (factor >= 0.25 && factor <= 4 ? factor : 1));
+}
+
 std::unique_ptr<LibrarySource> system_libraries() { return std::make_unique<SystemLibraries>(); }
 
 std::vector<LibraryState> load(Tables& tables, LibrarySource& source) {
-  const char* toolkit = "install the CUDA 13 toolkit, or name the folder of its libraries in TRAINYARD_CUDA_LIBRARIES";
+  const char* toolkit = "install the CUDA 13 toolkit, or name the folders of its libraries in TRAINYARD_CUDA_LIBRARIES";
   std::vector<LibraryState> states;
   states.push_back(
       load_one({"driver", {"libcuda.so.1"}, "the NVIDIA driver", "install the NVIDIA driver (580 or later)", true},

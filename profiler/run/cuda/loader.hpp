@@ -24,14 +24,24 @@ struct LibraryState {
 class LibrarySource {
  public:
   virtual ~LibrarySource() = default;
-  /// A handle of the first of these files that can be loaded, and its path; null where there is none.
-  virtual void* open(const std::vector<std::string>& files, std::string& path) = 0;
+  /// Paths by which a library of one of these names may be found, in the order to try.
+  virtual std::vector<std::string> paths(const std::vector<std::string>& files) = 0;
+  /// A handle; null where it cannot be loaded.
+  virtual void* open(const std::string& path) = 0;
   virtual void* symbol(void* library, const char* name) = 0;
 };
 
-/// dlopen: by the system's search path, then in $TRAINYARD_CUDA_LIBRARIES, $CUDA_HOME/lib64, $CUDA_PATH/lib64 and
-/// /usr/local/cuda/lib64. Libraries stay loaded until the program ends.
+/// dlopen: by the system's search path, then in the folders of $TRAINYARD_CUDA_LIBRARIES (a list with colons), in
+/// toolkits ($CUDA_HOME, $CUDA_PATH, /usr/local/cuda), and in wheels (nvidia/*/lib of $VIRTUAL_ENV, $CONDA_PREFIX,
+/// ~/.local, /usr/local and /usr). Libraries stay loaded until the program ends.
 std::unique_ptr<LibrarySource> system_libraries();
+
+/// Before the driver is loaded: 32 hardware queues, so that unrelated streams do not wait for each other, and launch
+/// queues four times as long (CUDA_DEVICE_MAX_CONNECTIONS, CUDA_SCALE_LAUNCH_QUEUES), unless the environment says
+/// otherwise.
+void widen_queues();
+/// Entries that a stream's launch queue holds: about 1,024, times CUDA_SCALE_LAUNCH_QUEUES.
+std::size_t launch_queue_entries();
 
 /// Fills the tables with what there is, and says of each library how it stands: missing, too old or too new (another
 /// major version than the declarations in api.hpp), lacking a function, or in order. Never throws.

@@ -72,12 +72,23 @@ class Planner {
       item.waits.erase(std::unique(item.waits.begin(), item.waits.end()), item.waits.end());
       std::erase_if(item.waits, [&](std::uint32_t other) { return plan_.items[other].stream == item.stream; });
     }
+    find_inputs();
     return std::move(plan_);
   }
 
  private:
   Bytes bytes(TensorId tensor) const {
     return bytes_.empty() ? graph_.bytes(tensor) : std::max(graph_.bytes(tensor), bytes_[tensor]);
+  }
+
+  /// Inputs at the head of their stream that wait for nothing: the simulator has them there before the step.
+  void find_inputs() {
+    std::vector<char> begun(plan_.stream_device.size(), 0);
+    for (PlanItem& item : plan_.items) {
+      item.before_step = !begun[item.stream] && !item.is_transfer && item.waits.empty() &&
+                         item.predicted.end == Nanoseconds{0} && graph_.type(item.op) == "Input";
+      begun[item.stream] = begun[item.stream] || !item.before_step;
+    }
   }
 
   /// A task before its place in the order is known. What it needs: indices into tasks_.

@@ -26,6 +26,7 @@ struct PlanItem {
   TensorId tensor;  // of a transfer
   DeviceId from, to;
   std::uint32_t stream = 0;
+  bool before_step = false;          // an input's copy, which is done before the step's time begins
   std::vector<std::uint32_t> waits;  // items of other streams that must have ended; earlier ones, ascending
   std::vector<BufferPlace> reads, writes;
   Span predicted;

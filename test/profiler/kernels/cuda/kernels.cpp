@@ -9,6 +9,7 @@
 
 #include "profiler/run/cuda/loader.hpp"
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 
 using namespace trainyard;
 
@@ -49,4 +50,22 @@ TEST_CASE("the list of kernels has those of the text, and those that its macros 
     CHECK(has(text.substr(from, text.find('(', from) - from)));
   }
   CHECK(count > 30);
+}
+
+TEST_CASE("kernels are compiled once a process for each architecture") {
+  static int compiled = 0;
+  cuda::Nvrtc counting{};
+  counting.nvrtcCreateProgram = [](void** program, const char*, const char*, int, const char* const*,
+                                   const char* const*) { return *program = program, 0; };
+  counting.nvrtcDestroyProgram = [](void**) { return 0; };
+  counting.nvrtcCompileProgram = [](void*, int, const char* const*) { return ++compiled, 0; };
+  counting.nvrtcGetCUBINSize = [](void*, std::size_t* size) { return *size = 3, 0; };
+  counting.nvrtcGetCUBIN = [](void*, char* code) { return std::copy_n("abc", 3, code), 0; };
+  for (int device = 0; device < 8; ++device) CHECK(cuda::kernel_code(counting, "sm_test") == "abc");
+  CHECK(compiled == 1);
+  CHECK_THROWS_AS(cuda::kernel_code({}, "sm_other"), MissingError);
+  for (const std::string& architecture : cuda::embedded_architectures()) {
+    CAPTURE(architecture);
+    CHECK(cuda::kernel_code({}, architecture).substr(1, 3) == "ELF");  // without NVRTC
+  }
 }

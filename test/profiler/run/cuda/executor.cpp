@@ -99,6 +99,7 @@ struct FakeRun {
                              std::fill_n(static_cast<unsigned char*>(const_cast<void*>(output.at)), output.size,
                                          static_cast<unsigned char>(sum));
                        });
+      return std::size_t{1};
     };
   }
 };
@@ -245,7 +246,7 @@ TEST_CASE("a gate that the launches cannot wait behind opens by itself, and stay
       CHECK(result.steps.size() == 3);
     }
   }
-  CHECK(fake.fake.calls("cuStreamWaitValue32_v2") == 4);  // two compute streams, two links, one step
+  CHECK(fake.fake.calls("cuStreamWaitValue32_v2") == 2);  // a stream of each GPU, one step
   CHECK(fake.fake.alive() == 0);
 }
 
@@ -317,4 +318,35 @@ TEST_CASE("a missing event is seen as a race") {
   cuda.cudaDeviceSynchronize();
   REQUIRE(run.fake.violations().size() == 1);
   CHECK(run.fake.violations()[0].find("same bytes at once") != std::string::npos);
+}
+
+TEST_CASE("streams that pass the gate one after the other still count from one time") {
+  // Eight ops of 2 us and more in a chain over two parts of a GPU, whose streams pass a gate 3 us apart.
+  const Problem problem{fan(1, 8), make_cluster(gpus(2))};
+  const Schedule schedule = round_robin(problem);
+  const Timeline timeline = simulate(problem, schedule);
+  const cuda::ExecutionPlan plan = cuda::make_plan(problem, schedule, timeline);
+  FakeRun fake{{.devices = 1, .own_latency_ns = 5'000, .own_ns_per_byte = 0.01, .gate_skew_ns = 3'000}};
+  const cuda::GreenContexts parts{fake.tables, 0, 2};
+  check_against_timeline(plan, fake.run(problem, plan, parts.targets()), timeline);
+  CHECK(fake.fake.calls("cuStreamWaitValue32_v2") == 3);  // one stream of the GPU waits in each of three steps
+}
+
+TEST_CASE("a step whose launches would fill the queue is not gated, once it was counted") {
+  const Problem problem{fan(3, 3), make_cluster(gpus(1))};
+  const Schedule schedule = round_robin(problem);
+  const cuda::ExecutionPlan plan = cuda::make_plan(problem, schedule, simulate(problem, schedule));
+  FakeRun fake{{.devices = 1}};
+  cuda::CudaExecutor executor{fake.tables, plan, FakeRun::whole_gpus(problem)};
+  const cuda::Launch one = FakeRun::launcher(problem);
+  const cuda::Launch many = [&](const cuda::PlanItem& item, std::span<void* const> reads, std::span<void* const> writes,
+                                cuda::Stream stream) {
+    one(item, reads, writes, stream);
+    return std::size_t{100};  // as a product of 100 matrices one by one
+  };
+  // 11 ops: 2 records and 100 launches each, no waits on one stream.
+  const auto first = executor.run(many, {.warm = 0, .measured = 1, .gate = false});
+  CHECK(first.queued == 11 * 102);
+  CHECK_FALSE(executor.run(many, {.warm = 0, .measured = 1}).gated);
+  CHECK(executor.run(many, {.warm = 0, .measured = 1, .most_queued = 11 * 102}).gated);
 }

@@ -85,7 +85,7 @@ struct Machine {
   std::vector<std::unique_ptr<Stream>> blas;  // handles: the stream of each
   std::vector<std::unique_ptr<Stream>> dnn;
   std::vector<std::unique_ptr<std::vector<int>>> descriptors;
-  std::size_t contexts = 0;
+  std::size_t contexts = 0, modules = 0;
   std::vector<std::unique_ptr<FakeGraph>> graphs;
   std::set<FakeGraph*> executables;
   cuda::Cupti::Request request = nullptr;
@@ -187,7 +187,7 @@ struct Machine {
   /// All streams pass one gate at one time: the latest of any when the first of them does.
   double gate_time(const std::uint32_t* word, std::uint32_t value) {
     const auto known = gates.find({word, value});
-    if (known != gates.end()) return known->second;
+    if (known != gates.end()) return known->second += options.gate_skew_ns;
     done.clear();  // what was before the gate cannot race with what comes after
     return gates[{word, value}] = latest();
   }
@@ -336,7 +336,12 @@ Status cu_green_stream(Stream* stream, void* context, unsigned, int) {
   if (const Status status = machine->fault("cuGreenCtxStreamCreate")) return status;
   return new_stream(stream, static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1);
 }
-Status cu_module(void** module, const void*) { return *module = machine.get(), machine->fault("cuModuleLoadData"); }
+Status cu_module(void** module, const void*) {
+  if (const Status status = machine->fault("cuModuleLoadData")) return status;
+  ++machine->modules;
+  return *module = machine.get(), 0;
+}
+Status cu_module_unload(void*) { return --machine->modules, 0; }
 /// A function's handle is its name.
 Status cu_function(void** function, void*, const char* name) {
   *function = const_cast<std::string*>(&*machine->kernel_names.insert(name).first);
@@ -404,6 +409,26 @@ Status blas_gemm_ex(void* handle, int turn_a, int turn_b, int m, int n, int k, c
               array(c, type_c == cuda::kBlasShort), ldc);
   });
 }
+Status blas_gemm_batched(void* handle, int turn_a, int turn_b, int m, int n, int k, const void* alpha, const void* a,
+                         int type_a, int lda, long long step_a, const void* b, int type_b, int ldb, long long step_b,
+                         const void* beta, void* c, int type_c, int ldc, long long step_c, int count, int compute,
+                         int) {
+  if (const Status status = machine->fault("cublasGemmStridedBatchedEx")) return status;
+  if (compute != cuda::kBlasFloatSums || type_a != type_b || (type_a == cuda::kBlasFloat && type_c != type_a)) {
+    machine->violate("products of types that cuBLAS has not");
+    return 15;
+  }
+  const auto at = [](const void* data, int type, long long elements) {
+    const bool is_short = type == cuda::kBlasShort;
+    return array(static_cast<const char*>(data) + elements * (is_short ? 2 : 4), is_short);
+  };
+  return gemm("gemm_batched", handle,
+              [=, by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta)] {
+                for (long long i = 0; i < count; ++i)
+                  host_gemm(turn_a != 0, turn_b != 0, m, n, k, by, at(a, type_a, i * step_a), lda,
+                            at(b, type_b, i * step_b), ldb, keep, at(c, type_c, i * step_c), ldc);
+              });
+}
 Status cu_wait_value(Stream stream, cuda::DevicePointer address, std::uint32_t value, unsigned) {
   if (const Status status = machine->fault("cuStreamWaitValue32_v2")) return status;
   Command command{.kind = Command::Kind::gate};
@@ -435,7 +460,10 @@ Status rt_set_device(int device) {
   return machine->fault("cudaSetDevice");
 }
 Status rt_attribute(int* value, int attribute, int) {
-  *value = attribute == cuda::sm_count ? static_cast<int>(machine->options.sms) : 3;
+  *value = attribute == cuda::sm_count           ? static_cast<int>(machine->options.sms)
+           : attribute == cuda::capability_major ? 9
+           : attribute == cuda::capability_minor ? 0
+                                                 : 3;
   return 0;
 }
 Status wait_for_all() {
@@ -832,6 +860,7 @@ const std::map<std::string, void*>& functions() {
       {"cuGreenCtxDestroy", pointer(cu_green_destroy)},
       {"cuGreenCtxStreamCreate", pointer(cu_green_stream)},
       {"cuModuleLoadData", pointer(cu_module)},
+      {"cuModuleUnload", pointer(cu_module_unload)},
       {"cuModuleGetFunction", pointer(cu_function)},
       {"cuLaunchKernel", pointer(cu_launch)},
       {"cuStreamWaitValue32_v2", pointer(cu_wait_value)},
@@ -872,6 +901,7 @@ const std::map<std::string, void*>& functions() {
       {"cublasDestroy_v2", pointer(blas_destroy)},
       {"cublasSetStream_v2", pointer(blas_stream)},
       {"cublasGemmEx", pointer(blas_gemm_ex)},
+      {"cublasGemmStridedBatchedEx", pointer(blas_gemm_batched)},
       {"cublasSgemm_v2", pointer(blas_sgemm)},
       {"cudnnGetVersion", pointer(dnn_version)},
       {"cudnnCreate", pointer(dnn_create)},
@@ -924,11 +954,11 @@ FakeCuda::~FakeCuda() {
   machine.reset();
 }
 
-void* FakeCuda::open(const std::vector<std::string>& files, std::string& path) {
+std::vector<std::string> FakeCuda::paths(const std::vector<std::string>& files) { return {"fake/" + files.front()}; }
+
+void* FakeCuda::open(const std::string& path) {
   const std::string& missing = machine->options.lacks_library;
-  if (!missing.empty() && files.front().find(missing) != std::string::npos) return nullptr;
-  path = "fake/" + files.front();
-  return this;
+  return !missing.empty() && path.find(missing) != std::string::npos ? nullptr : this;
 }
 
 void* FakeCuda::symbol(void*, const char* name) {
@@ -952,8 +982,8 @@ std::size_t FakeCuda::alive() const {
   const auto graphs = std::count_if(machine->graphs.begin(), machine->graphs.end(),
                                     [](const auto& graph) { return !graph->destroyed; });
   return machine->streams.size() + machine->events.size() + machine->memory.size() + machine->contexts +
-         machine->blas.size() + machine->dnn.size() + machine->descriptors.size() + machine->executables.size() +
-         machine->traced.size() + static_cast<std::size_t>(graphs);
+         machine->modules + machine->blas.size() + machine->dnn.size() + machine->descriptors.size() +
+         machine->executables.size() + machine->traced.size() + static_cast<std::size_t>(graphs);
 }
 
 int FakeCuda::calls(const std::string& function) const {

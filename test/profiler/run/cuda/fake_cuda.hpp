@@ -38,6 +38,7 @@ struct FakeCudaOptions {
   std::size_t dropped_records = 0;         // that CUPTI tells of, once
   bool deterministic_convolutions = true;  // that cuDNN has some
   std::size_t queue = 1 << 20;             // pieces of work that a stream holds: beyond, the host waits
+  double gate_skew_ns = 0;                 // by which each further stream passes a gate later than the one before
   bool collect = false;
 };
 
@@ -46,7 +47,8 @@ class FakeCuda : public cuda::LibrarySource {
   explicit FakeCuda(FakeCudaOptions options = {});
   ~FakeCuda() override;
 
-  void* open(const std::vector<std::string>& files, std::string& path) override;
+  std::vector<std::string> paths(const std::vector<std::string>& files) override;
+  void* open(const std::string& path) override;
   void* symbol(void* library, const char* name) override;
 
   /// A kernel of this duration on the stream that reads and writes these bytes.

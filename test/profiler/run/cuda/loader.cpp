@@ -3,7 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "profiler/run/cuda/fake_cuda.hpp"
 #include "trainyard/core/error.hpp"
@@ -75,4 +79,53 @@ TEST_CASE("this machine's own libraries are looked at without harm") {
   const auto states = cuda::load(tables, *source);
   REQUIRE(states.size() == 7);
   for (const cuda::LibraryState& state : states) CHECK((state.usable() || !state.help.empty()));
+}
+
+TEST_CASE("libraries are looked for in lists of folders and in wheels") {
+  const auto folder = std::filesystem::temp_directory_path() / "trainyard-wheels";
+  std::filesystem::create_directories(folder / "lib/python3.11/site-packages/nvidia/cudnn/lib");
+  std::filesystem::create_directories(folder / "lib/python3.11/site-packages/nvidia/cu13/lib");
+  setenv("VIRTUAL_ENV", folder.c_str(), 1);
+  setenv("TRAINYARD_CUDA_LIBRARIES", "/a/lib:/b", 1);
+  const auto paths = cuda::system_libraries()->paths({"libcudnn.so.9"});
+  unsetenv("VIRTUAL_ENV");
+  unsetenv("TRAINYARD_CUDA_LIBRARIES");
+  std::filesystem::remove_all(folder);
+  const auto place = [&](const std::string& path) { return std::ranges::find(paths, path) - paths.begin(); };
+  const std::string wheel = (folder / "lib/python3.11/site-packages/nvidia/cudnn/lib/libcudnn.so.9").string();
+  CHECK(paths.front() == "libcudnn.so.9");
+  CHECK(place("/a/lib/libcudnn.so.9") == 1);
+  CHECK(place("/b/libcudnn.so.9") == 2);
+  CHECK(place("/usr/local/cuda/lib64/libcudnn.so.9") < std::ssize(paths));
+  CHECK(place(wheel) < std::ssize(paths));
+}
+
+TEST_CASE("a library of another version is passed over where there is a right one") {
+  struct TwoRuntimes : FakeCuda {
+    std::vector<std::string> paths(const std::vector<std::string>& files) override {
+      return {"old/" + files.front(), "new/" + files.front()};
+    }
+    void* open(const std::string& path) override {
+      return path.starts_with("old/libcudart") ? static_cast<void*>(&old) : FakeCuda::open(path);
+    }
+    void* symbol(void* library, const char* name) override {
+      return library == &old ? nullptr : FakeCuda::symbol(library, name);
+    }
+    char old = 0;
+  } two;
+  cuda::Tables tables;
+  const auto states = cuda::load(tables, two);
+  const auto runtime = std::ranges::find(states, "cudart", &cuda::LibraryState::name);
+  CHECK(runtime->usable());
+  CHECK(runtime->file == "new/libcudart.so.13");
+  CHECK(cuda::require_gpus(tables, states) == 2);
+}
+
+TEST_CASE("the launch queue is as long as the environment makes it") {
+  for (const auto& [scale, entries] : {std::pair{"4x", 4'096}, {"2x", 2'048}, {"0.25x", 256}, {"much", 1'024}}) {
+    setenv("CUDA_SCALE_LAUNCH_QUEUES", scale, 1);
+    CHECK(cuda::launch_queue_entries() == static_cast<std::size_t>(entries));
+  }
+  unsetenv("CUDA_SCALE_LAUNCH_QUEUES");
+  CHECK(cuda::launch_queue_entries() == 1'024);
 }

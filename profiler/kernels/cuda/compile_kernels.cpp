@@ -1,0 +1,24 @@
+// Compiles the kernels for one architecture when the program is built: compile-kernels ARCHITECTURE OUTPUT. The output
+// is empty, and why is said, where NVRTC cannot.
+#include <exception>
+#include <fstream>
+#include <iostream>
+
+#include "profiler/kernels/cuda/kernels.hpp"
+#include "profiler/run/cuda/loader.hpp"
+
+int main(int count, char** arguments) {
+  using namespace trainyard::cuda;
+  if (count != 3) return 2;
+  std::ofstream out{arguments[2], std::ios::binary};
+  try {
+    Tables tables;
+    const auto source = system_libraries();
+    const auto states = load(tables, *source);
+    require(states, "nvrtc");
+    out << compile_kernels(tables.nvrtc, arguments[1]);
+  } catch (const std::exception& error) {
+    std::cerr << "no kernels for " << arguments[1] << ": " << error.what() << '\n';
+  }
+  return out.flush() ? 0 : 1;
+}
