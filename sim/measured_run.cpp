@@ -23,6 +23,7 @@ void BackendOptions::declare(OptionSet& set) {
       "--backend", kind,
       {{"cpu", Kind::cpu}, {"cuda", Kind::cuda}, {"cuda-graph", Kind::cuda_graph}, {"recording", Kind::recording}},
       "what runs the ops (default: cpu; cuda-graph: GPUs, each step as one CUDA graph; recording: nothing does)");
+  set.flag("--without-cudnn", without_cudnn, "cuda: convolutions as columns and products where cuDNN is not there");
   set.number("--rounds", rounds, "of 2 warm steps and 3 measured ones (default: 6)");
   set.check([this] {
     if (rounds > 100000) throw UsageError("--rounds: at most 100000");
@@ -32,7 +33,7 @@ void BackendOptions::declare(OptionSet& set) {
 std::unique_ptr<Backend> BackendOptions::make() const {
   if (kind == Kind::recording) return make_recording_backend();
   if (kind == Kind::cpu) return make_cpu_backend();
-  return cuda::make_cuda_backend({.graph = kind == Kind::cuda_graph});
+  return cuda::make_cuda_backend({.graph = kind == Kind::cuda_graph, .without_cudnn = without_cudnn});
 }
 
 std::string BackendOptions::here() const {

@@ -20,6 +20,7 @@ namespace trainyard::program {
 struct BackendOptions {
   enum class Kind : std::uint8_t { cpu, cuda, cuda_graph, recording } kind = Kind::cpu;
   int rounds = 6;
+  bool without_cudnn = false;
 
   void declare(OptionSet& set);
   /// Throws InputError ("missing-backend") for one that is not in this build.

@@ -235,6 +235,9 @@ class CudaBackend : public Backend {
            .message = "the schedule rewrites the graph (\"splits\"), which the cuda backend runs as it is",
            .help = "place it with --no-splits"});
     if (!findings.empty()) throw InputError{std::move(findings)};
+    if (workload.recipe && !options_.without_cudnn &&
+        std::ranges::any_of(workload.recipe->model.nodes, [](const Node& node) { return node.type == "Conv"; }))
+      require_cudnn();
     return std::make_unique<CudaRun>(tables_, gpus_, problem, workload, schedule, options_);
   }
   std::string clock(const Device& device) const override { return device.device_class == "gpu" ? "event" : "host"; }
@@ -318,6 +321,14 @@ class CudaBackend : public Backend {
   }
 
  private:
+  void require_cudnn() const {
+    const auto dnn = std::ranges::find(states_, "cudnn", &LibraryState::name);
+    if (dnn == states_.end() || dnn->usable()) return;
+    throw MissingError(
+        "convolutions need cuDNN: " + dnn->problem,
+        dnn->help + "; or run them as columns and matrix products, several times slower, with --without-cudnn");
+  }
+
   /// The machine's GPU on which the device runs, as a whole or as a part of it.
   int gpu_of(const Cluster& cluster, DeviceId id) const {
     int gpu = 0, wanted = 0;

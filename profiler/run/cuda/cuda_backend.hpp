@@ -10,6 +10,7 @@ namespace trainyard::cuda {
 struct CudaOptions {
   LibrarySource* libraries = nullptr;  // null: the system's; a fake stands in for them in tests
   bool gate = true, graph = false;     // of ExecuteOptions, from the second step on
+  bool without_cudnn = false;          // convolutions by columns and products where cuDNN is not there
 };
 
 /// Runs each GPU of the cluster on one of this machine, or, where there are more than it has, on a part of GPU 0 (green
@@ -18,8 +19,10 @@ struct CudaOptions {
 /// kernel that takes the time that the problem gives it. Not run on a GPU yet: held to its rules, and its numbers to
 /// those of the cpu backend, by a fake.
 ///
-/// Throws MissingError: no driver, no runtime, no GPU, no NVRTC or cuBLAS, in the words of require_gpus. prepare()
-/// throws InputError ("unsupported-device", "unsupported-op", "shared-parameter", "fair-links", "splits").
+/// Throws MissingError: no driver, no runtime, no GPU, no kernels for it (embedded, or by NVRTC), no cuBLAS, in the
+/// words of require_gpus. prepare() throws InputError ("unsupported-device", "unsupported-op", "shared-parameter",
+/// "fair-links", "splits"), and MissingError for convolutions without cuDNN, which several times slower ones would
+/// stand for.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options = {});
 
 }  // namespace trainyard::cuda
