@@ -107,13 +107,15 @@ void measure_links(Backend& backend, const Cluster& cluster, const ProfileOption
       LinkMeasurement link{.link = {},
                            .from = cluster.device(from).name,
                            .to = cluster.device(to).name,
-                           .path = "emulated",
-                           .engine = "cpu",
+                           .path = backend.emulates_links() ? "emulated" : "executor",
+                           .engine = backend.emulates_links() ? "cpu" : "ce",
                            .pinned = true,
                            .beside = {},
                            .sizes = {}};
       Samples handoffs;
-      for (std::int64_t bytes = 256; bytes <= (std::int64_t{1} << 30); bytes *= 4)
+      // Copies that take time are measured up to 256 MiB: from there on they take as long a byte.
+      const std::int64_t largest = std::int64_t{1} << (backend.emulates_links() ? 30 : 28);
+      for (std::int64_t bytes = 256; bytes <= largest; bytes *= 4)
         link.sizes.push_back({.bytes = Bytes{bytes},
                               .samples = time_transfer(backend, cluster, from, to, Bytes{bytes}, options.warm,
                                                        std::max(options.measured, 5), handoffs)});

@@ -1,6 +1,7 @@
 // Everything that a GPU can tell, into one folder: the copies of its links, and how exactly schedules run on the whole
 // GPUs and on parts of one. gpu_campaign (the script beside this file) builds and calls it.
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -98,7 +99,7 @@ int run(const std::string& folder) {
   write_profile(profile, links.stream());
   links.commit();
 
-  OutputFile runs{folder + "/validation.jsonl"};
+  std::ofstream runs{folder + "/validation.jsonl"};  // line by line: what was run is kept where the rest is stopped
   for (const std::string model : {"resnet50:batch=8", "transformer:batch=8"}) {
     const Graph graph = training_graph(make_network(model), {});
     for (const unsigned parts : {1u, 2u, 4u, 8u}) {
@@ -106,20 +107,19 @@ int run(const std::string& folder) {
       for (const std::string placer : {"heft", "etf", "round-robin"}) {
         try {
           if (parts == 1) {
-            validate(tables, problem, placer, {{0, {}}}, model + " on one GPU", runs.stream());
+            validate(tables, problem, placer, {{0, {}}}, model + " on one GPU", runs);
           } else {
             const GreenContexts contexts{tables, 0, parts};
             validate(tables, problem, placer, contexts.targets(), model + " on " + std::to_string(parts) + " parts",
-                     runs.stream());
+                     runs);
           }
         } catch (const std::exception& error) {  // the rest is still worth having
-          runs.stream() << "{\"run\": \"" << model << "\", \"parts\": " << parts << ", \"error\": \"" << error.what()
-                        << "\"}\n";
+          runs << "{\"run\": \"" << model << "\", \"parts\": " << parts << ", \"error\": \"" << error.what() << "\"}\n";
         }
+        runs.flush();
       }
     }
   }
-  runs.commit();
   return 0;
 }
 

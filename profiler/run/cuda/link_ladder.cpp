@@ -86,7 +86,8 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
   if (to != kHost) room = std::min(room, free_bytes(tables, to) / 4);
   std::vector<Bytes> sizes = options.sizes;
   if (sizes.empty())
-    for (std::int64_t bytes = 256; bytes <= std::int64_t{1} << 30; bytes *= 4) sizes.push_back(Bytes{bytes});
+    for (std::int64_t bytes = 256; bytes <= std::int64_t{1} << (options.pinned ? 28 : 24); bytes *= 4)
+      sizes.push_back(Bytes{bytes});
   std::erase_if(sizes, [&](Bytes bytes) { return static_cast<std::size_t>(bytes.count) > room; });
   if (sizes.empty()) throw MissingError("there is no room on " + end_name(home) + " for a copy", "end what runs there");
   const auto largest = static_cast<std::size_t>(std::ranges::max(sizes).count);
@@ -109,14 +110,14 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
   for (const Bytes bytes : sizes) {
     const auto size = static_cast<std::size_t>(bytes.count);
     SizeMeasurement measured{bytes, {}};
+    constexpr std::int64_t kTogether = std::int64_t{64} << 20;
+    const int together = static_cast<int>(std::clamp<std::int64_t>(kTogether / bytes.count, 1, options.together));
     for (int sample = -options.warm; sample < options.samples; ++sample) {
       const double ns = timer.time([&] {
-        for (int i = 0; i < options.together; ++i)
-          copy(tables, target.at(), to, source.at(), from, size, timer.stream());
+        for (int i = 0; i < together; ++i) copy(tables, target.at(), to, source.at(), from, size, timer.stream());
       });
       if (sample >= 0)
-        measured.samples.kept.push_back(
-            Nanoseconds{static_cast<std::int64_t>(std::floor(ns / options.together + 0.5))});
+        measured.samples.kept.push_back(Nanoseconds{static_cast<std::int64_t>(std::floor(ns / together + 0.5))});
     }
     link.sizes.push_back(std::move(measured));
   }

@@ -12,9 +12,11 @@ namespace trainyard::cuda {
 inline constexpr int kHost = -1;
 
 struct LadderOptions {
-  std::vector<Bytes> sizes = {};  // empty: 256 B to 1 GiB, each four times the last, as far as memory allows
+  std::vector<Bytes> sizes =
+      {};  // empty: 256 B to 256 MiB (16 MiB: pageable), each four times the last, as memory allows
   int warm = 4, samples = 8;
-  int together = 16;  // copies between two events: one alone is as long as the events are exact
+  int together =
+      16;  // copies between two events at most, of up to 64 MiB: one alone is as long as the events are exact
   bool pinned = true;
 };
 
