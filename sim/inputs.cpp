@@ -11,6 +11,7 @@
 #include "trainyard/cost/calibration.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/io/foreign/dnn_partitioning.hpp"
+#include "trainyard/io/foreign/foreign_graph.hpp"
 #include "trainyard/io/foreign/pipedream_profile.hpp"
 #include "trainyard/io/foreign/stg.hpp"
 #include "trainyard/io/formats/calibration_file.hpp"
@@ -191,6 +192,11 @@ LoadedModel model_of(ModelKind kind, const std::string& word, const ModelOptions
       if (is_given)
         throw UsageError(fmt::format("{} does not apply to '{}': a graph file is already expanded", option, word),
                          "give it where the graph is made: trainyard import");
+    if (auto foreign = kind == ModelKind::graph_file ? read_foreign_graph(word) : std::nullopt) {
+      loaded.graph = std::move(foreign->graph);
+      loaded.notes = std::move(foreign->notes);
+      return loaded;
+    }
     loaded.graph = kind == ModelKind::task_file      ? read_stg(word)
                    : kind == ModelKind::profile_file ? profile_graph(read_pipedream_profile(word))
                    : is_dnn_workload(word)           ? workload_graph(read_dnn_workload(word))

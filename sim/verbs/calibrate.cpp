@@ -7,11 +7,15 @@
 
 #include "build_info.hpp"
 #include "options.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/limits.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/io/foreign/kineto.hpp"
 #include "trainyard/io/formats/calibration_file.hpp"
 #include "trainyard/io/formats/profile_file.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/mapped_file.hpp"
 #include "trainyard/report/table.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
@@ -143,14 +147,16 @@ std::string calibration_json(const calibrate::Result& result, const std::vector<
 
 struct CalibrateVerb {
   std::vector<std::string> files;
+  std::string kind;
   Output output;
   std::optional<std::uint64_t> seed;
   bool accept = false;
 
   void declare(OptionSet& set) {
-    set.operands(files, "FILE...", "profiles of one machine", "trainyard calibrate profile.json -o calibration.json",
-                 "PROFILE");
+    set.operands(files, "FILE...", "profiles of one machine; or traces of torch.profiler (Kineto)",
+                 "trainyard calibrate profile.json -o calibration.json", "PROFILE");
     set.output("-o,--output", output, "the calibration; .gz compresses, - is standard output", "json");
+    set.text("--kind", kind, "KIND", "of a trace's GPUs, where it does not name one that is known");
     declare_seed(set, seed, "of the bootstrap intervals (default: 1)");
     set.flag("--accept", accept, "writes the calibration though a link does not fit");
   }
@@ -175,11 +181,18 @@ struct CalibrateVerb {
   }
 
  private:
+  Profile profile_of(const std::string& file) const {
+    if (!is_kineto(begin_of_input(file))) return read_profile(file);
+    const DeviceKind* known = find_device_kind(kind);
+    const MappedFile text{file, limits::kInput};
+    return kineto_profile(parse_kineto(text.bytes(), input_name(file)), input_name(file), known ? known->name : kind);
+  }
+
   calibrate::Result fit() const {
     calibrate::Options options;
     options.links.seed = seed.value_or(1);
     std::vector<Profile> profiles;
-    for (const std::string& file : files) profiles.push_back(read_profile(file));
+    for (const std::string& file : files) profiles.push_back(profile_of(file));
     try {
       return calibrate::fit_profiles(profiles, options);
     } catch (const InputError& error) {  // nothing but a place is missing: the faults lie in what the files say

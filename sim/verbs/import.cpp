@@ -8,9 +8,11 @@
 #include "inputs.hpp"
 #include "option_set.hpp"
 #include "print/results.hpp"
+#include "print/traces.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/foreign/nvbandwidth.hpp"
+#include "trainyard/io/foreign/pytorch_graph.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -111,20 +113,29 @@ nlohmann::ordered_json machine_json(const BandwidthReport& report, const std::ve
 struct ImportVerb {
   std::vector<std::string> models;
   ModelOptions training;
-  std::string kind;
+  std::string kind, times;
   Output output;
 
   void declare(OptionSet& set) {
-    set.operands(models, "FILE",
-                 "an ONNX file, a graph file, or a built-in network; or what nvbandwidth -j has measured of a machine",
-                 "trainyard import resnet50 -o resnet50.json");
+    set.operands(
+        models, "FILE",
+        "an ONNX file, a graph file, a trace of PyTorch, or a built-in network; or what nvbandwidth -j has measured of "
+        "a machine",
+        "trainyard import resnet50 -o resnet50.json");
     training.declare(set);
-    set.text("--kind", kind, "KIND", "of a machine's GPUs, where the file does not name one that is known");
+    set.text("--kind", kind, "KIND",
+             "of a machine's GPUs, where the file does not name one that is known; of a trace's: its times are for "
+             "these alone");
+    set.text("--times", times, "FILE", "of an execution trace of PyTorch: Kineto's trace of the same run");
     set.output("-o,--output", output, "the graph, or the cluster (TOML); .gz compresses, - is standard output");
   }
 
   int run(Console& console) const {
     if (is_nvbandwidth(begin_of_input(models.front()))) return import_machine(console);
+    if (is_pytorch_trace(begin_of_input(models.front()))) return import_pytorch(console);
+    if (!times.empty())
+      throw UsageError(fmt::format("--times: '{}' is no execution trace of PyTorch", models.front()),
+                       "give the trace first: trainyard import et.json --times kineto.json");
     if (!kind.empty()) throw UsageError("--kind is that of a machine's GPUs", "leave it out for networks and graphs");
     check_extension(output, "json");
     const LoadedModel model = load_model(models.front(), training);
@@ -137,6 +148,16 @@ struct ImportVerb {
   }
 
  private:
+  int import_pytorch(Console& console) const {
+    check_extension(output, "json");
+    const TracedGraph traced = read_traced_graph(models.front(), times, kind);
+    for (const std::string& note : traced.notes) console.warn(note);
+    write_outputs({{output, [&](std::ostream& out) { write_graph(traced.graph, out); }}},
+                  console.json() ? trace_json(traced, console.warnings()) : trace_text(traced, console.format()),
+                  console);
+    return kDone;
+  }
+
   int import_machine(Console& console) const {
     check_extension(output, "toml");
     const std::filesystem::path path = models.front();

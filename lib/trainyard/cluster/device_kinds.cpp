@@ -100,6 +100,15 @@ const DeviceKind* find_device_kind(std::string_view name) {
   return nullptr;
 }
 
+const DeviceKind* find_gpu_product(std::string_view product) {
+  for (const std::string_view brand : {"NVIDIA ", "Tesla ", "GeForce "})
+    if (product.starts_with(brand)) product.remove_prefix(brand.size());
+  if (product == "H100 80GB HBM3") return find_device_kind("H100");
+  std::string name{product};
+  std::ranges::replace(name, ' ', '-');
+  return find_device_kind(name);
+}
+
 Device make_device(const DeviceKind& kind, std::string name) {
   return {.name = std::move(name),
           .kind = kind.name,

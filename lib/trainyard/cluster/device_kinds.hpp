@@ -27,6 +27,8 @@ struct DeviceKind {
 std::span<const DeviceKind> device_kinds();
 /// By name or alias, in upper or lower case; null where there is none.
 const DeviceKind* find_device_kind(std::string_view name);
+/// The kind of a GPU as its driver names it: "Tesla V100-SXM2-16GB", "NVIDIA H100 80GB HBM3"; null where there is none.
+const DeviceKind* find_gpu_product(std::string_view product);
 /// A device of this kind.
 Device make_device(const DeviceKind& kind, std::string name);
 

@@ -89,13 +89,6 @@ std::string_view gpu_name(std::string_view gpu) {
   return gpu.substr(0, gpu.find(" ("));
 }
 
-const DeviceKind* kind_named(std::string_view gpu) {
-  for (const std::string_view brand : {"NVIDIA ", "Tesla "})
-    if (gpu.starts_with(brand)) gpu.remove_prefix(brand.size());
-  if (gpu == "H100 80GB HBM3") return find_device_kind("H100");
-  return find_device_kind(gpu);
-}
-
 class Reader {
  public:
   Reader(std::string_view text, const std::string& name, const std::string& kind)
@@ -178,7 +171,7 @@ class Reader {
     if (names && names->kind() == JsonKind::array)
       for (const JsonValue each : names->children()) called.emplace_back(gpu_name(each.text()));
     for (std::size_t i = 0; i < count(); ++i) {
-      const DeviceKind* kind = given ? given : i < called.size() ? kind_named(called[i]) : nullptr;
+      const DeviceKind* kind = given ? given : i < called.size() ? find_gpu_product(called[i]) : nullptr;
       if (kind) {
         report_.cluster.devices.push_back(make_device(*kind, gpu(i)));
       } else {

@@ -1,0 +1,20 @@
+#include "trainyard/io/foreign/foreign_graph.hpp"
+
+#include <utility>
+
+#include "trainyard/io/foreign/pytorch_graph.hpp"
+#include "trainyard/io/input_text.hpp"
+
+namespace trainyard {
+
+std::optional<ForeignGraph> read_foreign_graph(const std::filesystem::path& path) {
+  const std::string begin = begin_of_input(path);
+  if (is_pytorch_trace(begin)) {
+    const std::string name = input_name(path);
+    TracedGraph traced = traced_graph(parse_pytorch_trace(read_input(path), name), name);
+    return ForeignGraph{std::move(traced.graph), std::move(traced.notes)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainyard/graph/graph.hpp"
+
+namespace trainyard {
+
+/// A graph out of another program's file, and what its reader wants the user to know.
+struct ForeignGraph {
+  Graph graph;
+  std::vector<std::string> notes;
+};
+
+/// Reads a file of a format that is known by how it begins: an execution trace of PyTorch. Nothing where it is none of
+/// these, or standard input. Throws InputError as their readers do.
+std::optional<ForeignGraph> read_foreign_graph(const std::filesystem::path& path);
+
+}  // namespace trainyard

@@ -1,0 +1,365 @@
+#include "trainyard/io/foreign/pytorch_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/nearest_name.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/io/mapped_file.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::uint32_t kNoPiece = 0xffffffff;
+
+/// Disjoint sets of pieces.
+class PieceSets {
+ public:
+  explicit PieceSets(std::size_t count) : of_(count) { std::iota(of_.begin(), of_.end(), 0u); }
+  std::uint32_t find(std::uint32_t piece) {
+    while (of_[piece] != piece) piece = of_[piece] = of_[of_[piece]];
+    return piece;
+  }
+  void join(std::uint32_t a, std::uint32_t b) {
+    a = find(a), b = find(b);
+    of_[std::max(a, b)] = std::min(a, b);
+  }
+
+ private:
+  std::vector<std::uint32_t> of_;
+};
+
+class StepGraph {
+ public:
+  StepGraph(const TraceCalls& calls, const TraceOps& ops, const TraceFlow& flow, const TraceStep& step,
+            const std::vector<TraceMessage>& messages, const TraceTimes* times, const std::string& device)
+      : calls_(calls),
+        trace_(calls.trace()),
+        ops_(ops),
+        flow_(flow),
+        times_(times),
+        device_(device),
+        sets_(flow.pieces.size()),
+        first_written_(flow.pieces.size() + 1),
+        held_(flow.pieces.size()),
+        in_group_(flow.pieces.size()) {
+    const auto at = [&](std::int64_t id) {
+      return static_cast<std::uint32_t>(
+          std::ranges::lower_bound(flow.pieces, id, {},
+                                   [&](const TracePiece& piece) { return trace_.nodes[piece.node].id; }) -
+          flow.pieces.begin());
+    };
+    first_ = at(step.first);
+    end_ = at(step.last + 1);
+    for (const TraceMessage& message : messages) messages_[message.node] = &message;
+    for (const TraceFlow::Written& written : flow.written) ++first_written_[written.piece + 1];
+    std::partial_sum(first_written_.begin(), first_written_.end(), first_written_.begin());
+    has_gpu_ = std::ranges::any_of(trace_.tensors,
+                                   [](const TraceTensor& tensor) { return tensor.place == TraceTensor::Place::gpu; });
+    find_residents();
+  }
+
+  Graph build(std::string name) {
+    GraphBuilder builder{std::move(name)};
+    auto read = std::ranges::lower_bound(by_reader(), first_, {}, &TraceRead::to);
+    for (std::uint32_t piece = first_; piece < end_; ++piece) {
+      OpSpec op = op_of(piece);
+      for (; read != reads_.end() && read->to == piece; ++read)
+        if (inside(read->from)) op.inputs.push_back(tensor_name(read->from, read->storage));
+      builder.add(op);
+    }
+    return std::move(builder).build();
+  }
+
+ private:
+  struct Held {
+    std::int64_t parameters = 0, states = 0;
+  };
+
+  bool inside(std::uint32_t piece) const { return piece >= first_ && piece < end_; }
+
+  /// One of each (reader, writer, storage).
+  std::vector<TraceRead>& by_reader() {
+    reads_ = flow_.reads;
+    std::ranges::sort(reads_, {}, [](const TraceRead& read) { return std::tuple{read.to, read.from, read.storage}; });
+    const auto same = [](const TraceRead& a, const TraceRead& b) {
+      return a.to == b.to && a.from == b.from && a.storage == b.storage;
+    };
+    reads_.erase(std::unique(reads_.begin(), reads_.end(), same), reads_.end());
+    return reads_;
+  }
+
+  /// Ops that touch one parameter, or its state, are on one device; the last one that writes it holds it.
+  void find_residents() {
+    auto touch = flow_.touches.begin();
+    for (const TraceFlow::Resident& resident : flow_.residents) {
+      resident_.push_back(resident.storage);
+      std::uint32_t first = kNoPiece, holder = kNoPiece;
+      while (touch != flow_.touches.end() && touch->first < resident.storage) ++touch;
+      for (; touch != flow_.touches.end() && touch->first == resident.storage; ++touch) {
+        if (!inside(touch->second)) continue;
+        if (first == kNoPiece) first = holder = touch->second;
+        sets_.join(first, touch->second);
+        in_group_[touch->second] = true;
+        if (ops_.phase[flow_.pieces[touch->second].node] == Phase::update) holder = touch->second;
+      }
+      if (holder != kNoPiece) (resident.parameter ? held_[holder].parameters : held_[holder].states) += resident.bytes;
+    }
+  }
+
+  std::string piece_name(std::uint32_t piece) const {
+    const TracePiece& part = flow_.pieces[piece];
+    const TraceNode& node = trace_.nodes[part.node];
+    std::string name = fmt::format("{}.{}", trace_.name(node), node.id);
+    return part.one_of_several ? fmt::format("{}.{}", name, part.element) : name;
+  }
+  std::span<const TraceFlow::Written> written_by(std::uint32_t piece) const {
+    return {flow_.written.data() + first_written_[piece], flow_.written.data() + first_written_[piece + 1]};
+  }
+  std::string tensor_name(std::uint32_t piece, std::uint32_t storage) const {
+    const auto written = written_by(piece);
+    const auto at = std::ranges::lower_bound(written, storage, {}, &TraceFlow::Written::storage);
+    return fmt::format("{}:{}", piece_name(piece), at - written.begin());
+  }
+
+  OpSpec op_of(std::uint32_t piece) {
+    const TracePiece& part = flow_.pieces[piece];
+    const TraceNode& node = trace_.nodes[part.node];
+    OpSpec op{.name = piece_name(piece),
+              .type = trace_.name(node),
+              .phase = ops_.phase[part.node],
+              .signature = trace_.words.word(node.signature)};
+    if (const auto message = messages_.find(part.node); message != messages_.end()) describe(*message->second, op);
+    if (in_group_[piece]) op.colocate = fmt::format("parameters of {}", piece_name(sets_.find(piece)));
+    op.parameter_bytes = Bytes{held_[piece].parameters};
+    op.state_bytes = Bytes{held_[piece].states};
+    // An op over lists does for each element its share, by the bytes that it writes.
+    const auto [from, to, whole] = share_of(piece);
+    const auto part_of = [from = from, to = to, whole = whole](std::int64_t total) {
+      __extension__ using Wide = __int128;
+      return static_cast<std::int64_t>(Wide{total} * to / whole - Wide{total} * from / whole);
+    };
+    if (part.one_of_several) op.signature.clear();
+    op.flops = Flops{node.flops * static_cast<double>(to - from) / static_cast<double>(whole)};
+    op.bytes_accessed = Bytes{part_of(bytes_of(node))};
+    if (times_)
+      op.times.push_back({device_, Nanoseconds{part_of(times_->of_node[part.node].total)}});
+    else if (has_gpu_ && on_host(node))
+      op.times.push_back({device_, Nanoseconds{0}});
+    for (const TraceFlow::Written& written : written_by(piece)) {
+      const bool resident = std::ranges::binary_search(resident_, written.storage);
+      op.outputs.push_back({tensor_name(piece, written.storage), Bytes{resident ? 0 : written.bytes}});
+    }
+    return op;
+  }
+
+  void describe(const TraceMessage& message, OpSpec& op) const {
+    if (!message.kind.empty()) op.type = message.kind;
+    op.signature = fmt::format("{} {} B", op.type, message.bytes);
+    if (!message.group.empty()) op.signature += fmt::format(", group {}", message.group);
+    if (message.group_size > 0) op.signature += fmt::format(" of {}", message.group_size);
+  }
+
+  std::int64_t written_bytes(std::uint32_t piece) const {
+    std::int64_t bytes = 0;
+    for (const TraceFlow::Written& written : written_by(piece)) bytes += written.bytes;
+    return bytes;
+  }
+  struct Share {
+    std::int64_t from = 0, to = 1, whole = 1;
+  };
+  Share share_of(std::uint32_t piece) const {
+    if (!flow_.pieces[piece].one_of_several) return {};
+    Share share{0, 0, 0};
+    const std::uint32_t node = flow_.pieces[piece].node;
+    for (std::uint32_t i = piece - flow_.pieces[piece].element; i < flow_.pieces.size() && flow_.pieces[i].node == node;
+         ++i) {
+      const std::int64_t bytes = std::max<std::int64_t>(1, written_bytes(i));
+      if (i < piece) share.from += bytes;
+      if (i <= piece) share.to += bytes;
+      share.whole += bytes;
+    }
+    return share;
+  }
+  /// All its tensors are on the CPU: beside a GPU, it takes none of its time.
+  bool on_host(const TraceNode& node) const {
+    for (std::uint32_t i = node.first_tensor; i < node.end_tensor; ++i)
+      if (trace_.tensors[i].place != TraceTensor::Place::cpu) return false;
+    return true;
+  }
+  std::int64_t bytes_of(const TraceNode& node) const {
+    constexpr std::int64_t kMost = std::int64_t{1} << 60;
+    std::int64_t bytes = 0;
+    for (std::uint32_t i = node.first_tensor; i < node.end_tensor; ++i)
+      bytes = std::min(kMost, bytes + (trace_.tensors[i].end - trace_.tensors[i].begin));
+    return bytes;
+  }
+
+  const TraceCalls& calls_;
+  const PytorchTrace& trace_;
+  const TraceOps& ops_;
+  const TraceFlow& flow_;
+  const TraceTimes* times_;
+  const std::string& device_;
+  bool has_gpu_ = false;
+  PieceSets sets_;
+  std::vector<std::size_t> first_written_;  // of flow_.written, by piece
+  std::vector<Held> held_;                  // by piece
+  std::vector<bool> in_group_;
+  std::vector<std::uint32_t> resident_;  // storages
+  std::vector<TraceRead> reads_;
+  std::map<std::uint32_t, const TraceMessage*> messages_;
+  std::uint32_t first_ = 0, end_ = 0;  // pieces of the step
+};
+
+TracedGraph::Step facts_of_step(const PytorchTrace& trace, const TraceOps& ops, const TraceFlow& flow,
+                                const TraceTimes* times, const TraceStep& step) {
+  TracedGraph::Step facts{.name = step.name};
+  for (const std::uint32_t i : ops.kept) {
+    if (trace.nodes[i].id < step.first || trace.nodes[i].id > step.last) continue;
+    ++facts.ops;
+    ++(ops.phase[i] == Phase::forward    ? facts.forward
+       : ops.phase[i] == Phase::backward ? facts.backward
+                                         : facts.update);
+    if (times) facts.gpu_ns += times->of_node[i].total;
+  }
+  const TraceFlow::Totals totals = flow.between_ops(trace, step.first, step.last);
+  facts.edges = totals.edges;
+  facts.edge_bytes = totals.bytes;
+  return facts;
+}
+
+/// The last step, unless the trace ends in it: then it lacks the update, or ops that the two before it have.
+std::size_t last_whole_step(const std::vector<TracedGraph::Step>& steps) {
+  if (steps.size() < 2) return 0;
+  const std::size_t last = steps.size() - 1;
+  const bool no_update = steps[last].update == 0 && steps[last - 1].update > 0;
+  const bool shorter = last > 1 && steps[last].ops < steps[last - 1].ops && steps[last - 1].ops == steps[last - 2].ops;
+  return no_update || shorter ? last - 1 : last;
+}
+
+void note_link(const TraceTimes& times, const PytorchTrace& trace, const KinetoTrace& kineto, TracedGraph& traced) {
+  auto& notes = traced.notes;
+  if (!times.same_process)
+    notes.push_back(fmt::format(
+        "the execution trace is of process {}, the Kineto file of another: the times are of another run", trace.pid));
+  if (times.windows > 1)
+    notes.push_back(
+        fmt::format("the execution trace fits {} places of the Kineto file: the times are of the last", times.windows));
+  if (times.loose_activities > 0)
+    notes.push_back(fmt::format("{} GPU activities ({} ns) were launched by no op: they are left out",
+                                times.loose_activities, times.loose));
+  if (times.outside_activities > 0)
+    notes.push_back(fmt::format("{} GPU activities ({} ns) are of no event of the trace: they are left out",
+                                times.outside_activities, times.outside));
+  if (!kineto.devices.empty()) notes.push_back(fmt::format("times are those of {}", kineto.devices.front()));
+  if (!traced.messages.empty())
+    notes.push_back(fmt::format("the times of {} collectives and messages include waiting for other ranks",
+                                traced.messages.size()));
+}
+
+void note_steps(TracedGraph& traced) {
+  const auto& steps = traced.steps;
+  if (steps.size() < 2) return;
+  const auto alike = [](const TracedGraph::Step& a, const TracedGraph::Step& b) {
+    return a.forward == b.forward && a.backward == b.backward && a.update == b.update && a.edges == b.edges;
+  };
+  std::size_t others = 0;
+  for (const TracedGraph::Step& step : steps) others += !alike(step, steps[traced.step]);
+  traced.notes.push_back(
+      fmt::format("the graph is {}, one of {} steps{}", steps[traced.step].name, steps.size(),
+                  others == 0 ? "" : fmt::format(", of which {} have other ops or edges than it", others)));
+}
+
+}  // namespace
+
+TracedGraph traced_graph(const PytorchTrace& trace, const std::string& name, const KinetoTrace* kineto,
+                         const std::string& kineto_name, const std::string& device) {
+  const TraceCalls calls{trace};
+  TraceOps ops = choose_ops(calls);
+  std::optional<TraceTimes> times;
+  if (kineto) times = link_times(calls, ops, *kineto, kineto_name);
+  const std::vector<TraceStep> steps = trace_steps(trace, ops);
+  if (steps.empty()) {
+    Finding none{"trace-empty", "the execution trace has no ops that compute", "trace a whole training step", "", {}};
+    none.at.file = name;
+    throw InputError(std::move(none));
+  }
+  const TraceFlow flow = trace_flow(calls, ops);
+  const TraceTimes* known = times ? &*times : nullptr;
+  TracedGraph traced;
+  traced.schema = trace.schema;
+  traced.groups = trace.groups;
+  traced.nodes = trace.nodes.size();
+  traced.whole = facts_of_step(trace, ops, flow, known, {"all", 0, trace.nodes.back().id});
+  for (const TraceStep& step : steps) traced.steps.push_back(facts_of_step(trace, ops, flow, known, step));
+  traced.step = last_whole_step(traced.steps);
+  for (const TraceFlow::Resident& resident : flow.residents) {
+    ++(resident.parameter ? traced.parameters : traced.states);
+    (resident.parameter ? traced.parameter_bytes : traced.state_bytes) += resident.bytes;
+  }
+  traced.messages = trace_messages(calls, ops);
+  note_steps(traced);
+  if (flow.unwritten > 0)
+    traced.notes.push_back(fmt::format(
+        "{} ops read memory that was allocated, and that nothing in the trace has written", flow.unwritten));
+  if (times) {
+    note_link(*times, trace, *kineto, traced);
+    traced.link = {times->by_record_function,
+                   times->same_process,
+                   times->nodes,
+                   times->linked,
+                   times->windows,
+                   times->charged,
+                   times->loose,
+                   times->outside,
+                   gpu_times(*kineto),
+                   outermost_ops(*kineto)};
+  }
+  const std::string graph_name = std::string{name}.substr(name.rfind('/') + 1);
+  traced.graph = StepGraph{calls, ops, flow, steps[traced.step], traced.messages, known, device}.build(
+      graph_name.substr(0, graph_name.find(".json")));
+  return traced;
+}
+
+TracedGraph read_traced_graph(const std::filesystem::path& trace, const std::filesystem::path& kineto,
+                              const std::string& kind) {
+  std::string device = "gpu";
+  if (!kind.empty()) {
+    const DeviceKind* known = find_device_kind(kind);
+    if (!known) {
+      std::vector<std::string> names;
+      for (const DeviceKind& each : device_kinds()) names.push_back(each.name);
+      throw InputError(
+          {"unknown-kind", fmt::format("no device kind is named '{}'", kind), did_you_mean(kind, names), "", {}});
+    }
+    device = known->name;
+  }
+  std::optional<KinetoTrace> times;
+  if (!kineto.empty()) {
+    const std::string begin = begin_of_input(kineto);
+    if (!begin.empty() && !is_kineto(begin)) {
+      Finding other{"kineto",
+                    "this is no trace of Kineto",
+                    "give what torch.profiler has written (export_chrome_trace) of the same run",
+                    "",
+                    {}};
+      other.at.file = input_name(kineto);
+      throw InputError(std::move(other));
+    }
+    const MappedFile file{kineto, limits::kInput};
+    times = parse_kineto(file.bytes(), input_name(kineto));
+  }
+  const std::string name = input_name(trace);
+  return traced_graph(parse_pytorch_trace(read_input(trace), name), name, times ? &*times : nullptr, input_name(kineto),
+                      device);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainyard/graph/graph.hpp"
+#include "trainyard/io/foreign/kineto.hpp"
+#include "trainyard/io/foreign/kineto_link.hpp"
+#include "trainyard/io/foreign/pytorch_flow.hpp"
+
+namespace trainyard {
+
+/// One training step of an execution trace as a graph, and what was found on the way.
+struct TracedGraph {
+  struct Step {
+    std::string name;
+    std::size_t ops = 0, forward = 0, backward = 0, update = 0, edges = 0;
+    std::int64_t edge_bytes = 0;
+    std::int64_t gpu_ns = 0;  // of its ops, one after the other
+  };
+  struct Link {  // with a Kineto file
+    bool by_record_function = false, same_process = true;
+    std::size_t nodes = 0, linked = 0, windows = 1;
+    std::int64_t charged_ns = 0, loose_ns = 0, outside_ns = 0;
+    GpuTimes gpu;
+    std::vector<OutermostOp> outermost;
+  };
+
+  Graph graph;
+  std::string schema, groups;  // groups: as the trace says them, JSON
+  std::size_t nodes = 0;
+  Step whole;  // of all steps
+  std::size_t parameters = 0, states = 0;
+  std::int64_t parameter_bytes = 0, state_bytes = 0;
+  std::vector<Step> steps;
+  std::size_t step = 0;  // which one the graph is
+  std::vector<TraceMessage> messages;
+  std::optional<Link> link;
+  std::vector<std::string> notes;
+};
+
+/// The last whole step of the trace, its ops named TYPE.ID, over lists of tensors TYPE.ID.ELEMENT: one for each
+/// element. Tensors are versions of storages, TYPE.ID:RESULT; a parameter and its optimizer state are held by the op
+/// that writes them last, and all ops that touch them are on one device. Ops have the bytes of their arguments and
+/// results, FLOPs where they are products or convolutions; with `kineto` their times on `device`, a kind or a class,
+/// which are 0 for ops that ran nothing on a GPU; without, those of ops on the CPU beside a GPU are 0. A collective has
+/// the kind as its type, and group and bytes in its signature. Throws InputError as link_times and GraphBuilder::build
+/// do, and "trace-empty" where the trace has no ops.
+TracedGraph traced_graph(const PytorchTrace& trace, const std::string& name, const KinetoTrace* kineto = nullptr,
+                         const std::string& kineto_name = "", const std::string& device = "gpu");
+
+/// The same of files; `kineto` may be empty, and `kind` the name or alias of a device kind. Throws InputError also
+/// "unknown-kind".
+TracedGraph read_traced_graph(const std::filesystem::path& trace, const std::filesystem::path& kineto,
+                              const std::string& kind);
+
+}  // namespace trainyard

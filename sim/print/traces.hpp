@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainyard/io/foreign/pytorch_graph.hpp"
+#include "trainyard/report/table.hpp"
+
+// What import says of an execution trace of PyTorch.
+namespace trainyard::program {
+
+std::string trace_text(const TracedGraph& traced, const TextFormat& format);
+std::string trace_json(const TracedGraph& traced, const std::vector<std::string>& warnings);
+
+}  // namespace trainyard::program
