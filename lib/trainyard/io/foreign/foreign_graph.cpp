@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "trainyard/io/foreign/fx.hpp"
 #include "trainyard/io/foreign/pytorch_graph.hpp"
 #include "trainyard/io/input_text.hpp"
 
@@ -14,6 +15,7 @@ std::optional<ForeignGraph> read_foreign_graph(const std::filesystem::path& path
     TracedGraph traced = traced_graph(parse_pytorch_trace(read_input(path), name), name);
     return ForeignGraph{std::move(traced.graph), std::move(traced.notes)};
   }
+  if (is_fx_graph(begin)) return ForeignGraph{parse_fx_graph(read_input(path), input_name(path)), {}};
   return std::nullopt;
 }
 

@@ -11,6 +11,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/io/foreign/disjoint_sets.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/mapped_file.hpp"
 
@@ -18,23 +19,6 @@ namespace trainyard {
 namespace {
 
 constexpr std::uint32_t kNoPiece = 0xffffffff;
-
-/// Disjoint sets of pieces.
-class PieceSets {
- public:
-  explicit PieceSets(std::size_t count) : of_(count) { std::iota(of_.begin(), of_.end(), 0u); }
-  std::uint32_t find(std::uint32_t piece) {
-    while (of_[piece] != piece) piece = of_[piece] = of_[of_[piece]];
-    return piece;
-  }
-  void join(std::uint32_t a, std::uint32_t b) {
-    a = find(a), b = find(b);
-    of_[std::max(a, b)] = std::min(a, b);
-  }
-
- private:
-  std::vector<std::uint32_t> of_;
-};
 
 class StepGraph {
  public:
@@ -137,7 +121,8 @@ class StepGraph {
               .phase = ops_.phase[part.node],
               .signature = trace_.words.word(node.signature)};
     if (const auto message = messages_.find(part.node); message != messages_.end()) describe(*message->second, op);
-    if (in_group_[piece]) op.colocate = fmt::format("parameters of {}", piece_name(sets_.find(piece)));
+    if (in_group_[piece])
+      op.colocate = fmt::format("parameters of {}", piece_name(static_cast<std::uint32_t>(sets_.find(piece))));
     op.parameter_bytes = Bytes{held_[piece].parameters};
     op.state_bytes = Bytes{held_[piece].states};
     // An op over lists does for each element its share, by the bytes that it writes.
@@ -209,7 +194,7 @@ class StepGraph {
   const TraceTimes* times_;
   const std::string& device_;
   bool has_gpu_ = false;
-  PieceSets sets_;
+  DisjointSets sets_;                       // of pieces
   std::vector<std::size_t> first_written_;  // of flow_.written, by piece
   std::vector<Held> held_;                  // by piece
   std::vector<bool> in_group_;
