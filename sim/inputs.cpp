@@ -10,6 +10,7 @@
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/cost/calibration.hpp"
 #include "trainyard/cost/cost_model.hpp"
+#include "trainyard/io/foreign/chakra_graph.hpp"
 #include "trainyard/io/foreign/dnn_partitioning.hpp"
 #include "trainyard/io/foreign/foreign_graph.hpp"
 #include "trainyard/io/foreign/pipedream_profile.hpp"
@@ -99,14 +100,14 @@ Model load_onnx(const std::string& word, const ModelOptions& options) {
 ModelKind model_kind(const std::string& word) {
   if (find_network(std::string_view{word}.substr(0, word.find(':')))) return ModelKind::network;
   if (ends_with_any(word, {".onnx", ".onnx.gz"})) return ModelKind::onnx_file;
-  if (word == "-" || ends_with_any(word, {".json", ".json.gz"})) return ModelKind::graph_file;
+  if (word == "-" || ends_with_any(word, {".json", ".json.gz"}) || is_chakra_path(word)) return ModelKind::graph_file;
   if (ends_with_any(word, {".graph.txt", ".graph.txt.gz"})) return ModelKind::profile_file;
   if (ends_with_any(word, {".stg", ".stg.gz"})) return ModelKind::task_file;
   if (looks_like_path(word))
     throw UsageError(
         fmt::format("'{}' is no file that a model can be read from", word),
-        "graphs end in .json or .json.gz, ONNX files in .onnx or .onnx.gz, PipeDream profiles in .graph.txt, "
-        "task graphs in .stg");
+        "graphs and traces end in .json or .json.gz, ONNX files in .onnx or .onnx.gz, PipeDream profiles in .graph.txt, "
+        "task graphs in .stg, Chakra traces in .et");
   const std::string name = word.substr(0, word.find(':'));
   std::vector<std::string> names;
   for (const Network& network : networks()) names.push_back(network.name);

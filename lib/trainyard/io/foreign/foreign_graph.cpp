@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "trainyard/io/foreign/chakra_graph.hpp"
 #include "trainyard/io/foreign/fx.hpp"
 #include "trainyard/io/foreign/pytorch_graph.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -10,6 +11,10 @@ namespace trainyard {
 
 std::optional<ForeignGraph> read_foreign_graph(const std::filesystem::path& path) {
   const std::string begin = begin_of_input(path);
+  if (is_chakra_path(path) || is_chakra_json(begin)) {
+    ChakraGraph chakra = read_chakra(path);
+    return ForeignGraph{std::move(chakra.graph), std::move(chakra.notes)};
+  }
   if (is_pytorch_trace(begin)) {
     const std::string name = input_name(path);
     TracedGraph traced = traced_graph(parse_pytorch_trace(read_input(path), name), name);

@@ -15,8 +15,9 @@ struct ForeignGraph {
   std::vector<std::string> notes;
 };
 
-/// Reads a file of a format that is known by how it begins: an execution trace of PyTorch, a graph of torch.fx. Nothing
-/// where it is none of these, or standard input. Throws InputError as their readers do.
+/// Reads a file that is known by how it begins: an execution trace of PyTorch, a graph of torch.fx, a Chakra trace in
+/// JSON; or Chakra traces by their names (is_chakra_path). Nothing where it is none of these, or standard input. Throws
+/// InputError as their readers do.
 std::optional<ForeignGraph> read_foreign_graph(const std::filesystem::path& path);
 
 }  // namespace trainyard

@@ -1,0 +1,248 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/support.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/error_text.hpp"
+#include "trainyard/io/foreign/chakra_graph.hpp"
+#include "trainyard/io/input_text.hpp"
+
+using namespace trainyard;
+using NodeType = ChakraNode::Type;
+
+namespace {
+
+ChakraNode chakra_compute(std::uint64_t id, std::string name, std::vector<std::uint64_t> data, std::uint64_t us,
+                          std::int64_t flops) {
+  return {.id = id,
+          .name = std::move(name),
+          .type = NodeType::compute,
+          .data = std::move(data),
+          .duration = us,
+          .flops = flops,
+          .accessed_bytes = 8192};
+}
+ChakraNode chakra_message(NodeType type, std::uint64_t id, std::string name, std::vector<std::uint64_t> data,
+                          std::int64_t from, std::int64_t to, std::int64_t tag) {
+  return {.id = id,
+          .name = std::move(name),
+          .type = type,
+          .data = std::move(data),
+          .tag = tag,
+          .bytes = 4096,
+          .source = from,
+          .destination = to};
+}
+ChakraNode chakra_all_reduce(std::uint64_t id, std::vector<std::uint64_t> data, std::int64_t bytes = 2048) {
+  return {
+      .id = id, .name = "ar", .type = NodeType::collective, .data = std::move(data), .bytes = bytes, .collective = 0};
+}
+
+/// Forward on rank 0, an activation to rank 1, forward and backward there, a gradient back, backward on 0; both reduce.
+std::vector<ChakraRank> two_ranks() {
+  return {{0,
+           "two.0.et",
+           {"0.0.4",
+            {chakra_compute(1, "f", {}, 10, 4096), chakra_message(NodeType::send, 2, "act", {1}, 0, 1, 7),
+             chakra_message(NodeType::receive, 3, "grad", {}, 1, 0, 8), chakra_compute(4, "b", {1, 3}, 20, 8192),
+             chakra_all_reduce(5, {4})}}},
+          {1,
+           "two.1.et",
+           {"0.0.4",
+            {chakra_message(NodeType::receive, 1, "act", {}, 0, 1, 7), chakra_compute(2, "fb", {1}, 30, 8192),
+             chakra_message(NodeType::send, 3, "grad", {2}, 1, 0, 8), chakra_all_reduce(4, {2})}}}};
+}
+
+const char* const kRankZero =
+    "070a05302e302e343908011201661804380a520e0a0969735f6370755f6f70d80100520c0a076e756d5f6f707348802052100a0b"
+    "74656e736f725f73697a65688040560802120361637418052a0101520e0a0969735f6370755f6f70d80100520c0a08636f6d6d5f"
+    "7372633800520c0a08636f6d6d5f6473743801520c0a08636f6d6d5f7461673807520e0a09636f6d6d5f73697a65488020540803"
+    "1204677261641806520e0a0969735f6370755f6f70d80100520c0a08636f6d6d5f7372633801520c0a08636f6d6d5f6473743800"
+    "520c0a08636f6d6d5f7461673808520e0a09636f6d6d5f73697a654880203d080412016218042a0201033814520e0a0969735f63"
+    "70755f6f70d80100520c0a076e756d5f6f707348804052100a0b74656e736f725f73697a656880403a08051202617218072a0104"
+    "520e0a0969735f6370755f6f70d80100520d0a09636f6d6d5f747970654800520e0a09636f6d6d5f73697a65488010";
+
+std::string bytes_of_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+std::string refused_ranks(std::vector<ChakraRank> ranks) {
+  try {
+    chakra_graph(std::move(ranks), "folder");
+  } catch (const InputError& error) {
+    return error_text(error);
+  }
+  return "";
+}
+std::string refused_bytes(const std::string& bytes) {
+  try {
+    chakra_graph({0, "x.0.et", parse_chakra(bytes, "x.0.et")});
+  } catch (const InputError& error) {
+    return error_text(error);
+  }
+  return "";
+}
+
+bool has_text(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("Chakra's messages have the bytes of its protocol buffers, with the integer kinds that ASTRA-sim reads") {
+  CHECK(chakra_messages(two_ranks()[0].trace) == bytes_of_hex(kRankZero));
+  CHECK(parse_chakra(bytes_of_hex(kRankZero), "two.0.et").nodes.size() == 5);
+  for (const ChakraRank& rank : two_ranks()) {
+    const ChakraTrace read = parse_chakra(chakra_messages(rank.trace), rank.file);
+    REQUIRE(read.nodes.size() == rank.trace.nodes.size());
+    for (std::size_t i = 0; i < read.nodes.size(); ++i) {
+      ChakraNode node = read.nodes[i];
+      node.at = 0;
+      CHECK(node == rank.trace.nodes[i]);
+    }
+  }
+}
+
+TEST_CASE("attributes are read as integers of any kind, and lists of ids packed or not") {
+  // id 1; type 5; data_deps 2 and 3 one by one; attributes comm_size sint64 (field 17, zigzag 8 = 4), comm_dst fixed32
+  // (field 19), comm_tag uint32 (field 11).
+  std::string node{"\x08\x01\x18\x05\x28\x02\x28\x03", 8};
+  node += std::string{"\x52\x0e\x0a\x09", 4} + "comm_size" + std::string{"\x88\x01\x08", 3};
+  node += std::string{"\x52\x10\x0a\x08", 4} + "comm_dst" + std::string{"\x9d\x01\x06\x00\x00\x00", 6};
+  node += std::string{"\x52\x0c\x0a\x08", 4} + "comm_tag" + std::string{"\x58\x09", 2};
+  const std::string bytes = std::string{"\0", 1} + static_cast<char>(node.size()) + node;
+  const ChakraTrace trace = parse_chakra(bytes, "x.0.et");
+  REQUIRE(trace.nodes.size() == 1);
+  CHECK(trace.nodes[0].data == std::vector<std::uint64_t>{2, 3});
+  CHECK(trace.nodes[0].bytes == 4);
+  CHECK(trace.nodes[0].destination == 6);
+  CHECK(trace.nodes[0].tag == 9);
+}
+
+TEST_CASE("a folder of ranks is one problem: each rank on its device, messages and collectives between them") {
+  const ChakraGraph chakra = chakra_graph(two_ranks(), "two");
+  const Graph& graph = chakra.graph;
+  const auto op = [&](const char* name) { return graph.find_op(name).value(); };
+  CHECK(graph.device_kinds(op("r0/f.1")).front() == "gpu0");
+  CHECK(graph.device_kinds(op("r1/fb.2")).front() == "gpu1");
+  CHECK(graph.given_times(op("r1/fb.2")).front().time == Nanoseconds{30'000});
+  // The receive of rank 1 reads what rank 0 sends: 4,096 bytes.
+  REQUIRE(graph.inputs(op("r1/act.1")).size() == 1);
+  CHECK(graph.producer(graph.inputs(op("r1/act.1"))[0]) == op("r0/act.2"));
+  CHECK(graph.bytes(graph.inputs(op("r1/act.1"))[0]).count == 4096);
+  // A ring of two: each rank sends half of the array twice, 2 x 2 x 1,024 bytes.
+  std::int64_t moved = 0;
+  for (const TensorId tensor : graph.tensors())
+    for (const OpId reader : graph.consumers(tensor))
+      if (graph.device_kinds(reader).front() != graph.device_kinds(graph.producer(tensor)).front())
+        moved += graph.bytes(tensor).count;
+  CHECK(moved == 2 * 4096 + 4 * 1024);
+}
+
+TEST_CASE("one rank alone is a graph, whose messages take the durations of its file") {
+  const ChakraGraph chakra = chakra_graph(two_ranks()[0]);
+  CHECK(chakra.graph.op_count() == 5);
+  CHECK(chakra.graph.name(OpId{0}) == "f.1");
+  CHECK(has_text(chakra.notes.front(), "3 messages and collectives are with other ranks"));
+}
+
+TEST_CASE("orders of ctrl_deps hold, but callers and cycles are left out") {
+  std::vector<ChakraRank> ranks = two_ranks();
+  ranks[0].trace.nodes[0].control = {5};  // the first waits for the last: a cycle
+  CHECK(has_text(chakra_graph(ranks[0]).notes.front(), "ctrl_deps make a cycle"));
+  ranks[0].trace.nodes[0].control = {3};
+  CHECK(chakra_graph(ranks[0]).graph.after(OpId{0}).size() == 1);
+  ranks[0].trace.nodes[1].has_caller = true;
+  CHECK(chakra_graph(ranks[0]).graph.after(OpId{0}).empty());
+}
+
+TEST_CASE("all-gather, all-to-all and reduce-scatter move what each rank of a ring has to send") {
+  // 4 ranks, 1,000 bytes each. All-gather: 3 steps of 4 x 1,000. All-to-all: 12 pairs x 250. Reduce-scatter: 3 steps of
+  // 4 x 250.
+  for (const auto& [kind, bytes] : {std::pair{2, 12'000}, {6, 3'000}, {7, 3'000}}) {
+    std::vector<ChakraRank> ranks;
+    for (std::int64_t r = 0; r < 4; ++r) {
+      ChakraNode node = chakra_all_reduce(0, {}, 1000);
+      node.collective = kind;
+      ranks.push_back({r, "x", {"0.0.4", {node}}});
+    }
+    const Graph graph = chakra_graph(ranks, "x").graph;
+    std::int64_t moved = 0;
+    for (const TensorId tensor : graph.tensors())
+      for (const OpId reader : graph.consumers(tensor))
+        if (graph.device_kinds(reader).front() != graph.device_kinds(graph.producer(tensor)).front())
+          moved += graph.bytes(tensor).count;
+    CHECK(moved == bytes);
+  }
+}
+
+TEST_CASE("ranks, partners and collectives that are missing are named") {
+  std::vector<ChakraRank> ranks = two_ranks();
+  CHECK(has_text(refused_ranks({ranks[1]}), "there is no file of rank 0"));
+  CHECK(has_text(refused_ranks({ranks[0], ranks[0]}), "rank 0 has two files"));
+  CHECK(has_text(refused_ranks({ranks[0]}), "rank 0 sends tag 7 to rank 1, which never receives it (node 2)"));
+  ranks[1].trace.nodes[0].tag = 9;
+  CHECK(has_text(refused_ranks(ranks), "never receives it"));
+  ranks = two_ranks();
+  ranks[1].trace.nodes[2].type = NodeType::compute;
+  CHECK(has_text(refused_ranks(ranks), "rank 0 receives tag 8 from rank 1, which never sends it"));
+  ranks = two_ranks();
+  ranks[1].trace.nodes[0].bytes = 5;
+  CHECK(has_text(refused_ranks(ranks), "rank 0 sends 4096 bytes of tag 7"));
+  ranks = two_ranks();
+  ranks[1].trace.nodes.pop_back();
+  CHECK(has_text(refused_ranks(ranks), "rank 1 has 0 collectives of group 0, and others have 1"));
+  ranks = two_ranks();
+  ranks[1].trace.nodes[3].collective = 2;
+  CHECK(has_text(refused_ranks(ranks), "rank 1 has all_gather of 2048 bytes (node 4), and rank 0 all_reduce"));
+  ranks = two_ranks();
+  ranks[0].trace.nodes[1].source = 1;
+  CHECK(has_text(refused_ranks(ranks), "node 2 of rank 0 has comm_src 1"));
+}
+
+TEST_CASE("what is wrong with a Chakra trace is said with its byte or node") {
+  const std::string good = bytes_of_hex(kRankZero);
+  CHECK(
+      has_text(refused_bytes(good.substr(0, 100)), "the message at byte 66 has 86 bytes, and 33 are left of the file"));
+  CHECK(has_text(refused_bytes(good.substr(0, 8)), "the trace has no nodes"));
+  CHECK(has_text(refused_bytes(std::string(12, '\xff')), "the length of the message before byte 10 is none"));
+  const auto changed = [](const auto& change) {
+    ChakraTrace trace = two_ranks()[0].trace;
+    change(trace.nodes);
+    return refused_bytes(chakra_messages(trace));
+  };
+  using Nodes = std::vector<ChakraNode>;
+  CHECK(has_text(changed([](Nodes& nodes) { nodes[1].id = 1; }), "node 1 at byte 66: its id stands twice"));
+  CHECK(has_text(changed([](Nodes& nodes) { nodes[0].name = "\xff"; }), "its name is not UTF-8"));
+  CHECK(has_text(changed([](Nodes& nodes) { nodes[1].destination.reset(); }), "a send has no comm_dst"));
+  CHECK(has_text(changed([](Nodes& nodes) { nodes[1].bytes = -1; }), "negative or too large"));
+  CHECK(has_text(changed([](Nodes& nodes) { nodes[3].data = {77}; }), "node 4 ('b') waits for node 77"));
+  CHECK(has_text(changed([](Nodes& nodes) { nodes[0].data = {4}; }), "cycle"));
+  CHECK(has_text(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 12}]})"), "has type 12, which is none"));
+}
+
+TEST_CASE("public Chakra traces have the nodes and durations of the reference answers") {
+  const auto file = test::reference_data("answers/traces/chakra.json");
+  if (!file) return test::report_skipped("no reference data");
+  const nlohmann::json answers = nlohmann::json::parse(read_input(*file));
+  for (const auto& [name, answer] : answers.items()) {
+    const auto source = test::reference_data("formats/chakra/" + name);
+    if (!source) continue;
+    CAPTURE(name);
+    const ChakraTrace trace = parse_chakra(read_input(*source), name);
+    CHECK(trace.version == answer["version"]);
+    CHECK(trace.nodes.size() == answer["nodes"]);
+    std::uint64_t duration = 0;
+    std::int64_t bytes = 0;
+    for (const ChakraNode& node : trace.nodes) {
+      duration += node.duration;
+      bytes += node.bytes;
+    }
+    CHECK(duration == answer["duration_us"]);
+    CHECK(bytes == answer["comm_bytes"]);
+  }
+}
