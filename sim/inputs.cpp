@@ -15,6 +15,7 @@
 #include "trainyard/io/foreign/foreign_graph.hpp"
 #include "trainyard/io/foreign/pipedream_profile.hpp"
 #include "trainyard/io/foreign/stg.hpp"
+#include "trainyard/io/foreign/torch_export.hpp"
 #include "trainyard/io/formats/calibration_file.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
@@ -95,14 +96,24 @@ Model load_onnx(const std::string& word, const ModelOptions& options) {
   }
 }
 
+Model load_exported(const std::string& word, const ModelOptions& options) {
+  if (options.batch)
+    throw UsageError(fmt::format("--batch does not apply to '{}'", word), "give the open size: --bind s0=32");
+  return parse_exported_program(read_input(word), input_name(word), options.bind);
+}
+
 }  // namespace
 
 ModelKind model_kind(const std::string& word) {
   if (find_network(std::string_view{word}.substr(0, word.find(':')))) return ModelKind::network;
   if (ends_with_any(word, {".onnx", ".onnx.gz"})) return ModelKind::onnx_file;
+  if (word != "-" && is_exported_program(begin_of_input(word))) return ModelKind::exported_program;
   if (word == "-" || ends_with_any(word, {".json", ".json.gz"}) || is_chakra_path(word)) return ModelKind::graph_file;
   if (ends_with_any(word, {".graph.txt", ".graph.txt.gz"})) return ModelKind::profile_file;
   if (ends_with_any(word, {".stg", ".stg.gz"})) return ModelKind::task_file;
+  if (word.ends_with(".pt2"))
+    throw UsageError(fmt::format("'{}' is an archive", word),
+                     "give the program in it: unzip -p model.pt2 '*/models/model.json' > model.json");
   if (looks_like_path(word))
     throw UsageError(
         fmt::format("'{}' is no file that a model can be read from", word),
@@ -204,7 +215,9 @@ LoadedModel model_of(ModelKind kind, const std::string& word, const ModelOptions
                                                      : read_graph(word);
     return loaded;
   }
-  Model model = kind == ModelKind::network ? load_network(word, options) : load_onnx(word, options);
+  Model model = kind == ModelKind::network          ? load_network(word, options)
+                : kind == ModelKind::exported_program ? load_exported(word, options)
+                                                      : load_onnx(word, options);
   if (options.precision == DataType::bfloat16) model = with_precision(std::move(model), DataType::bfloat16);
   loaded.notes = model.notes;
   if (!model.inputs.empty() && !model.values[model.inputs.front()].shape.empty())

@@ -17,7 +17,7 @@
 // 3).
 namespace trainyard::program {
 
-enum class ModelKind : std::uint8_t { network, graph_file, onnx_file, profile_file, task_file };
+enum class ModelKind : std::uint8_t { network, graph_file, onnx_file, exported_program, profile_file, task_file };
 /// The kind of a MODEL: a built-in name, or a file by its extension. A word that is neither names the nearest name.
 ModelKind model_kind(const std::string& word);
 /// Whether MODEL is a workload of dnn-partitioning, which names devices too.

@@ -22,10 +22,9 @@ constexpr std::uint32_t kNoPiece = 0xffffffff;
 
 class StepGraph {
  public:
-  StepGraph(const TraceCalls& calls, const TraceOps& ops, const TraceFlow& flow, const TraceStep& step,
+  StepGraph(const PytorchTrace& trace, const TraceOps& ops, const TraceFlow& flow, const TraceStep& step,
             const std::vector<TraceMessage>& messages, const TraceTimes* times, const std::string& device)
-      : calls_(calls),
-        trace_(calls.trace()),
+      : trace_(trace),
         ops_(ops),
         flow_(flow),
         times_(times),
@@ -187,7 +186,6 @@ class StepGraph {
     return bytes;
   }
 
-  const TraceCalls& calls_;
   const PytorchTrace& trace_;
   const TraceOps& ops_;
   const TraceFlow& flow_;
@@ -309,7 +307,7 @@ TracedGraph traced_graph(const PytorchTrace& trace, const std::string& name, con
                    outermost_ops(*kineto)};
   }
   const std::string graph_name = std::string{name}.substr(name.rfind('/') + 1);
-  traced.graph = StepGraph{calls, ops, flow, steps[traced.step], traced.messages, known, device}.build(
+  traced.graph = StepGraph{trace, ops, flow, steps[traced.step], traced.messages, known, device}.build(
       graph_name.substr(0, graph_name.find(".json")));
   return traced;
 }

@@ -1,0 +1,128 @@
+#include "trainyard/io/foreign/torch_export.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/error_text.hpp"
+#include "trainyard/training/training.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+std::string exported_tensor(const char* name, const std::string& sizes) {
+  return fmt::format(
+      R"("{}": {{"dtype": 7, "sizes": [{}], "requires_grad": false, "device": {{"type": "cpu", "index": null}}, "strides": [], "storage_offset": {{"as_int": 0}}, "layout": 7}})",
+      name, sizes);
+}
+std::string of_sizes(std::initializer_list<int> sizes) {
+  std::string text;
+  for (const int size : sizes) text += fmt::format(R"({}{{"as_int": {}}})", text.empty() ? "" : ", ", size);
+  return text;
+}
+std::string exported_argument(const char* name, const std::string& kind, const std::string& value) {
+  return fmt::format(R"({{"name": "{}", "arg": {{"{}": {}}}, "kind": 1}})", name, kind, value);
+}
+std::string exported_tensor_argument(const char* name, const char* tensor) {
+  return exported_argument(name, "as_tensor", fmt::format(R"({{"name": "{}"}})", tensor));
+}
+std::string exported_node(const char* target, const std::string& inputs, const char* output) {
+  return fmt::format(
+      R"({{"target": "torch.ops.aten.{}", "inputs": [{}], "outputs": [{{"as_tensor": {{"name": "{}"}}}}], "metadata": {{"nn_module_stack": "L__self__,,M;L__self___fc,fc,torch.nn.Linear"}}}})",
+      target, inputs, output);
+}
+
+const char* const kOpenBatch = R"({"as_expr": {"expr_str": "s0", "hint": {"as_int": 2}}})";
+
+/// x (s0, 3, 8, 8), convolution to 4 channels, relu, mean over space, 10 classes.
+std::string exported_network(const std::string& batch = kOpenBatch, const std::string& last = "linear.default") {
+  const std::string values =
+      exported_tensor("p_w", of_sizes({4, 3, 3, 3})) + ", " + exported_tensor("p_fc", of_sizes({10, 4})) + ", " +
+      exported_tensor("p_b", of_sizes({10})) + ", " + exported_tensor("x", batch + ", " + of_sizes({3, 8, 8})) + ", " +
+      exported_tensor("conv", batch + ", " + of_sizes({4, 8, 8})) + ", " +
+      exported_tensor("relu", batch + ", " + of_sizes({4, 8, 8})) + ", " +
+      exported_tensor("pool", batch + ", " + of_sizes({4, 1, 1})) + ", " +
+      exported_tensor("flat", batch + ", " + of_sizes({4})) + ", " +
+      exported_tensor("fc", batch + ", " + of_sizes({10}));
+  const std::string nodes =
+      exported_node("conv2d.default",
+                    exported_tensor_argument("input", "x") + ", " + exported_tensor_argument("weight", "p_w") + ", " +
+                        exported_argument("padding", "as_ints", "[1, 1]"),
+                    "conv") +
+      ", " + exported_node("relu_.default", exported_tensor_argument("self", "conv"), "relu") + ", " +
+      exported_node("adaptive_avg_pool2d.default", exported_tensor_argument("self", "relu"), "pool") + ", " +
+      exported_node("flatten.using_ints", exported_tensor_argument("self", "pool"), "flat") + ", " +
+      exported_node(last.c_str(),
+                    exported_tensor_argument("input", "flat") + ", " + exported_tensor_argument("weight", "p_fc") +
+                        ", " + exported_tensor_argument("bias", "p_b"),
+                    "fc");
+  return fmt::format(
+      R"({{"graph_module": {{"graph": {{"inputs": [], "outputs": [{{"as_tensor": {{"name": "fc"}}}}], "nodes": [{}], "tensor_values": {{{}}}}}, "signature": {{"input_specs": [{{"parameter": {{"arg": {{"name": "p_w"}}, "parameter_name": "conv.weight"}}}}, {{"parameter": {{"arg": {{"name": "p_fc"}}, "parameter_name": "fc.weight"}}}}, {{"parameter": {{"arg": {{"name": "p_b"}}, "parameter_name": "fc.bias"}}}}, {{"user_input": {{"arg": {{"as_tensor": {{"name": "x"}}}}}}}}], "output_specs": [{{"user_output": {{"arg": {{"as_tensor": {{"name": "fc"}}}}}}}}]}}}}, "schema_version": {{"major": 8, "minor": 2}}}})",
+      nodes, values);
+}
+
+std::string refused_program(const std::string& text) {
+  try {
+    parse_exported_program(text, "model.json");
+  } catch (const InputError& error) {
+    return error_text(error);
+  }
+  return "";
+}
+std::string with(std::string text, const std::string& part, const std::string& by) {
+  return text.replace(text.find(part), part.size(), by);
+}
+bool mentions(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a program of torch.export is a network: parameters, inputs, operators and their shapes") {
+  const Model model = parse_exported_program(exported_network(), "model.json");
+  // 4 x 27 weights of the convolution, 40 and 10 of the classifier.
+  CHECK(model.parameter_count() == 108 + 50);
+  REQUIRE(model.inputs.size() == 1);
+  CHECK(model.values[model.inputs[0]].shape == Shape{2, 3, 8, 8});
+  std::string types;
+  for (const Node& node : model.nodes) types += node.type + " ";
+  CHECK(types == "Conv Relu GlobalAveragePool Reshape Transpose Linear ");
+  CHECK(model.values[model.outputs.at(0)].shape == Shape{2, 10});
+  CHECK(model.nodes[NodeId{5}].layer == "fc");
+  CHECK(mentions(model.notes.front(), "the size s0 is 2: the example's"));
+  // The step: 2 x 2 x 4 x 64 x 27 of the convolution forward, 2 x 2 x 4 x 10 of the classifier.
+  const TrainingStep step = training_step(model, {});
+  double forward = 0;
+  for (const OpId op : step.graph.ops())
+    if (step.graph.type(op) == "Conv" || step.graph.type(op) == "Linear") forward += step.graph.flops(op).value;
+  CHECK(forward >= 2 * 2 * 4 * 64 * 27 + 2 * 2 * 4 * 10);
+}
+
+TEST_CASE("sizes that a program leaves open are bound, or its example's") {
+  const Model model = parse_exported_program(exported_network(), "model.json", {{"s0", 32}});
+  CHECK(model.values[model.inputs[0]].shape == Shape{32, 3, 8, 8});
+  CHECK(model.notes.empty());
+  CHECK(mentions(refused_program(exported_network(R"({"as_expr": {"expr_str": "s0"}})")), "the size s0 is open"));
+  CHECK_THROWS_AS(parse_exported_program(exported_network(), "model.json", {{"s1", 2}}), InputError);
+}
+
+TEST_CASE("of operators without a counterpart the shapes are known") {
+  const Model model = parse_exported_program(exported_network(kOpenBatch, "fancy.default"), "model.json");
+  CHECK(model.nodes[NodeId{4}].type == "aten::fancy");
+  CHECK(mentions(model.notes.back(), "nothing is known of operator aten::fancy (1 nodes)"));
+}
+
+TEST_CASE("what is wrong with a program of torch.export is said at its place") {
+  const std::string good = exported_network();
+  CHECK(mentions(refused_program(good.substr(0, 300)), "cut short"));
+  CHECK(mentions(refused_program(with(good, R"("self", "arg": {"as_tensor": {"name": "conv"}})",
+                                      R"("self", "arg": {"as_tensor": {"name": "cnv"}})")),
+                 "a node reads 'cnv', which nothing before it makes"));
+  CHECK(mentions(refused_program(with(good, "\"relu\": {\"dtype\"", "\"rleu\": {\"dtype\"")),
+                 "'relu' has no type and shape"));
+  CHECK(mentions(refused_program(with(good, "\"dtype\": 7", "\"dtype\": 9")), "data type 9, which is not supported"));
+  CHECK(mentions(refused_program(with(good, "\"user_output\"", "\"gradient_to_parameter\"")), "holds gradients"));
+  CHECK(mentions(refused_program(R"({"graph_module": {}})"), "has no graph, signature, nodes or tensor_values"));
+}
