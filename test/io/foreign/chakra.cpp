@@ -2,14 +2,22 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/io/error_text.hpp"
 #include "trainyard/io/foreign/chakra_graph.hpp"
+#include "trainyard/io/foreign/chakra_schedule.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;
 using NodeType = ChakraNode::Type;
@@ -223,6 +231,77 @@ TEST_CASE("what is wrong with a Chakra trace is said with its byte or node") {
   CHECK(has_text(changed([](Nodes& nodes) { nodes[3].data = {77}; }), "node 4 ('b') waits for node 77"));
   CHECK(has_text(changed([](Nodes& nodes) { nodes[0].data = {4}; }), "cycle"));
   CHECK(has_text(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 12}]})"), "has type 12, which is none"));
+}
+
+namespace {
+
+/// What ASTRA-sim's feeders and workload layer refuse, or silently misread.
+std::vector<std::string> feeder_faults(const ChakraTrace& trace, std::int64_t rank) {
+  std::vector<std::string> faults;
+  std::set<std::uint64_t> before;
+  bool free = false;
+  for (const ChakraNode& node : trace.nodes) {
+    const std::string here = "node " + std::to_string(node.id);
+    free = free || node.data.empty();
+    for (const std::uint64_t parent : node.data)
+      if (!before.contains(parent)) faults.push_back(here + " stands before its parent");
+    if (!before.insert(node.id).second) faults.push_back(here + " repeated");
+    if (!node.control.empty()) faults.push_back(here + " has ctrl_deps, which the older feeder passes over");
+    if (node.type == NodeType::compute) continue;
+    if (node.on_host || !node.source || !node.destination || node.bytes <= 0) faults.push_back(here + " is no message");
+    if ((node.type == NodeType::send ? node.source : node.destination) != rank)
+      faults.push_back(here + " is another rank's");
+  }
+  if (!free) faults.emplace_back("no node without parents");
+  return faults;
+}
+
+}  // namespace
+
+TEST_CASE("a schedule is a Chakra trace for each device, which the feeders accept, and takes the same time read back") {
+  // a on gpu0 (10 us), 1,000,000 bytes to b on gpu1 (20 us), back to c on gpu0 (30 us); d on gpu0 after a; e after b.
+  GraphBuilder builder{"toy"};
+  const auto op = [&](const char* name, std::int64_t us, std::vector<std::string> inputs,
+                      std::vector<std::string> after) {
+    builder.add({.name = name,
+                 .times = {{"gpu", Nanoseconds{us * 1000}}},
+                 .inputs = std::move(inputs),
+                 .outputs = {{std::string{name} + ":0", Bytes{1'000'000}}},
+                 .after = std::move(after)});
+  };
+  op("a", 10, {}, {});
+  op("b", 20, {"a:0"}, {});
+  op("c", 30, {"b:0"}, {});
+  op("d", 5, {}, {"a"});
+  const ClusterSpec pair = parse_cluster(
+      "name = \"pair\"\ndevice = [{name = \"gpu0\", class = \"gpu\"}, {name = \"gpu1\", class = \"gpu\"}, "
+      "{name = \"gpu2\", class = \"gpu\"}]\n"
+      "link = [{name = \"l\", from = \"gpu0\", to = \"gpu1\", bandwidth = \"10 GB/s\"}, "
+      "{name = \"m\", from = \"gpu1\", to = \"gpu2\", bandwidth = \"10 GB/s\"}]\n",
+      "pair");
+  const Problem problem{std::move(builder).build(), make_cluster(pair)};
+  Schedule schedule;
+  schedule.placement = IdMap<OpId, DeviceId>(4, DeviceId{0});
+  schedule.placement[OpId{1}] = DeviceId{1};
+  const Timeline timeline = simulate(problem, schedule);
+  // 10 + 100 + 20 + 100 + 30 us: d fits in between.
+  CHECK(timeline.makespan == Nanoseconds{260'000});
+  const std::vector<ChakraTrace> traces = chakra_traces(problem, schedule.placement, timeline);
+  REQUIRE(traces.size() == 3);
+  CHECK(traces[2].nodes.size() == 1);  // idle
+  std::vector<ChakraRank> ranks;
+  for (std::size_t rank = 0; rank < traces.size(); ++rank) {
+    const ChakraTrace read = parse_chakra(chakra_messages(traces[rank]), "run");
+    CHECK(feeder_faults(read, static_cast<std::int64_t>(rank)) == std::vector<std::string>{});
+    ranks.push_back({static_cast<std::int64_t>(rank), "run", read});
+  }
+  const Problem again{chakra_graph(ranks, "run").graph, make_cluster(pair)};
+  Schedule same;
+  same.placement = IdMap<OpId, DeviceId>(again.op_count(), DeviceId{0});
+  for (const OpId each : again.ops())
+    for (const DeviceId device : again.devices())
+      if (again.can_run(each, device)) same.placement[each] = device;
+  CHECK(simulate(again, same).makespan == timeline.makespan);
 }
 
 TEST_CASE("public Chakra traces have the nodes and durations of the reference answers") {
