@@ -115,10 +115,9 @@ ModelKind model_kind(const std::string& word) {
     throw UsageError(fmt::format("'{}' is an archive", word),
                      "give the program in it: unzip -p model.pt2 '*/models/model.json' > model.json");
   if (looks_like_path(word))
-    throw UsageError(
-        fmt::format("'{}' is no file that a model can be read from", word),
-        "graphs and traces end in .json or .json.gz, ONNX files in .onnx or .onnx.gz, PipeDream profiles in .graph.txt, "
-        "task graphs in .stg, Chakra traces in .et");
+    throw UsageError(fmt::format("'{}' is no file that a model can be read from", word),
+                     "graphs and traces end in .json or .json.gz, ONNX files in .onnx or .onnx.gz, PipeDream profiles "
+                     "in .graph.txt, task graphs in .stg, Chakra traces in .et");
   const std::string name = word.substr(0, word.find(':'));
   std::vector<std::string> names;
   for (const Network& network : networks()) names.push_back(network.name);
@@ -215,7 +214,7 @@ LoadedModel model_of(ModelKind kind, const std::string& word, const ModelOptions
                                                      : read_graph(word);
     return loaded;
   }
-  Model model = kind == ModelKind::network          ? load_network(word, options)
+  Model model = kind == ModelKind::network            ? load_network(word, options)
                 : kind == ModelKind::exported_program ? load_exported(word, options)
                                                       : load_onnx(word, options);
   if (options.precision == DataType::bfloat16) model = with_precision(std::move(model), DataType::bfloat16);

@@ -233,7 +233,7 @@ class TraceReader {
     node.first_result = static_cast<std::uint32_t>(trace_.tensors.size());
     read_tensors(outputs);
     node.end_tensor = static_cast<std::uint32_t>(trace_.tensors.size());
-    const std::string& name = trace_.words.word(node.name);
+    const std::string name = trace_.words.word(node.name);  // a copy: words move when there are more
     if (node.schema != 0 || node.triton) {
       describe(inputs);
       node.signature = trace_.words.number(trace_signature(name, signed_));
