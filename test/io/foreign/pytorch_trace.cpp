@@ -43,14 +43,19 @@ std::string floats(int storage, int count, int offset = 0) {
 
 std::string plain_node(const Call& call) {
   return fmt::format(
-      R"({{"name": "{}", "id": {}, "rf_id": {}, "parent": {}, "fw_parent": 0, "seq_id": -1, "scope": {}, "tid": {}, "fw_tid": 0, "op_schema": "{}", "inputs": [{}], "input_shapes": [], "input_types": [{}], "outputs": [{}], "output_shapes": [], "output_types": [{}]}})",
+      R"({{"name": "{}", "id": {}, "rf_id": {}, "parent": {}, "fw_parent": 0, "seq_id": -1, "scope": {}, )"
+      R"("tid": {}, "fw_tid": 0, "op_schema": "{}", "inputs": [{}], "input_shapes": [], "input_types": [{}], )"
+      R"("outputs": [{}], "output_shapes": [], "output_types": [{}]}})",
       call.name, call.id, call.rf_id, call.parent, call.scope, call.thread, call.schema, call.arguments,
       tensor_types(call.arguments), call.results, tensor_types(call.results));
 }
 
 std::string chakra_node(const Call& call) {
   return fmt::format(
-      R"({{"id": {}, "name": "{}", "ctrl_deps": {}, "inputs": {{"values": [{}], "shapes": [], "types": [{}]}}, "outputs": {{"values": [{}], "shapes": [], "types": [{}]}}, "attrs": [{{"name": "rf_id", "type": "uint64", "value": {}}}, {{"name": "scope", "type": "uint64", "value": {}}}, {{"name": "tid", "type": "uint64", "value": {}}}, {{"name": "op_schema", "type": "string", "value": "{}"}}]}})",
+      R"({{"id": {}, "name": "{}", "ctrl_deps": {}, "inputs": {{"values": [{}], "shapes": [], "types": )"
+      R"([{}]}}, "outputs": {{"values": [{}], "shapes": [], "types": [{}]}}, "attrs": [{{"name": "rf_id", )"
+      R"("type": "uint64", "value": {}}}, {{"name": "scope", "type": "uint64", "value": {}}}, {{"name": )"
+      R"("tid", "type": "uint64", "value": {}}}, {{"name": "op_schema", "type": "string", "value": "{}"}}]}})",
       call.id, call.name, call.parent, call.arguments, tensor_types(call.arguments), call.results,
       tensor_types(call.results), call.rf_id, call.scope, call.thread, call.schema);
 }
@@ -279,10 +284,15 @@ TEST_CASE("times of another process are told, and a Kineto file of another progr
 
 TEST_CASE("times of Kineto are exact to the nanosecond, and events by signature are a profile") {
   const std::string text = kineto_of(
-      {R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 9, "ts": 4458676522690.655, "dur": 20.5, "args": {"Input Dims": [[2, 3], [3, 4], []], "Input type": ["float", "float", "Scalar"]}})",
-       R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 9, "ts": 4458676522692.001, "dur": 1, "args": {"correlation": 5}})",
-       R"({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 20, "ts": 4458676522700, "dur": 1.25, "args": {"correlation": 5, "device": 0}})",
-       R"({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 20, "ts": 1739425750467006, "dur": 2, "args": {"correlation": 6, "device": 0}})"});
+      {R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 9, "ts": 4458676522690.655, )"
+       R"("dur": 20.5, "args": {"Input Dims": [[2, 3], [3, 4], []], "Input type": ["float", "float", )"
+       R"("Scalar"]}})",
+       R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 9, "ts": )"
+       R"(4458676522692.001, "dur": 1, "args": {"correlation": 5}})",
+       R"({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 20, "ts": 4458676522700, "dur": 1.25, )"
+       R"("args": {"correlation": 5, "device": 0}})",
+       R"({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 20, "ts": 1739425750467006, "dur": 2, )"
+       R"("args": {"correlation": 6, "device": 0}})"});
   const KinetoTrace kineto = parse_kineto(text, "kineto.json");
   CHECK(kineto.events[0].start == 4458676522690655);
   CHECK(kineto.events[0].duration == 20500);

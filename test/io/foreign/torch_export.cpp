@@ -16,7 +16,8 @@ namespace {
 
 std::string exported_tensor(const char* name, const std::string& sizes) {
   return fmt::format(
-      R"("{}": {{"dtype": 7, "sizes": [{}], "requires_grad": false, "device": {{"type": "cpu", "index": null}}, "strides": [], "storage_offset": {{"as_int": 0}}, "layout": 7}})",
+      R"("{}": {{"dtype": 7, "sizes": [{}], "requires_grad": false, "device": {{"type": "cpu", "index": )"
+      R"(null}}, "strides": [], "storage_offset": {{"as_int": 0}}, "layout": 7}})",
       name, sizes);
 }
 std::string of_sizes(std::initializer_list<int> sizes) {
@@ -32,7 +33,8 @@ std::string exported_tensor_argument(const char* name, const char* tensor) {
 }
 std::string exported_node(const char* target, const std::string& inputs, const char* output) {
   return fmt::format(
-      R"({{"target": "torch.ops.aten.{}", "inputs": [{}], "outputs": [{{"as_tensor": {{"name": "{}"}}}}], "metadata": {{"nn_module_stack": "L__self__,,M;L__self___fc,fc,torch.nn.Linear"}}}})",
+      R"({{"target": "torch.ops.aten.{}", "inputs": [{}], "outputs": [{{"as_tensor": {{"name": "{}"}}}}], )"
+      R"("metadata": {{"nn_module_stack": "L__self__,,M;L__self___fc,fc,torch.nn.Linear"}}}})",
       target, inputs, output);
 }
 
@@ -61,7 +63,13 @@ std::string exported_network(const std::string& batch = kOpenBatch, const std::s
                         ", " + exported_tensor_argument("bias", "p_b"),
                     "fc");
   return fmt::format(
-      R"({{"graph_module": {{"graph": {{"inputs": [], "outputs": [{{"as_tensor": {{"name": "fc"}}}}], "nodes": [{}], "tensor_values": {{{}}}}}, "signature": {{"input_specs": [{{"parameter": {{"arg": {{"name": "p_w"}}, "parameter_name": "conv.weight"}}}}, {{"parameter": {{"arg": {{"name": "p_fc"}}, "parameter_name": "fc.weight"}}}}, {{"parameter": {{"arg": {{"name": "p_b"}}, "parameter_name": "fc.bias"}}}}, {{"user_input": {{"arg": {{"as_tensor": {{"name": "x"}}}}}}}}], "output_specs": [{{"user_output": {{"arg": {{"as_tensor": {{"name": "fc"}}}}}}}}]}}}}, "schema_version": {{"major": 8, "minor": 2}}}})",
+      R"({{"graph_module": {{"graph": {{"inputs": [], "outputs": [{{"as_tensor": {{"name": "fc"}}}}], )"
+      R"("nodes": [{}], "tensor_values": {{{}}}}}, "signature": {{"input_specs": [{{"parameter": {{"arg": )"
+      R"({{"name": "p_w"}}, "parameter_name": "conv.weight"}}}}, {{"parameter": {{"arg": {{"name": "p_fc"}}, )"
+      R"("parameter_name": "fc.weight"}}}}, {{"parameter": {{"arg": {{"name": "p_b"}}, "parameter_name": )"
+      R"("fc.bias"}}}}, {{"user_input": {{"arg": {{"as_tensor": {{"name": "x"}}}}}}}}], "output_specs": )"
+      R"([{{"user_output": {{"arg": {{"as_tensor": {{"name": "fc"}}}}}}}}]}}}}, "schema_version": {{"major": )"
+      R"(8, "minor": 2}}}})",
       nodes, values);
 }
 
