@@ -220,8 +220,8 @@ std::string page_data(const PageInput& input) {
         run.summary.transfers, run.summary.transferred.count, devices_json(run),
         beneath < input.runs.size() ? std::to_string(beneath) : "null", graph, drawing);
   });
-  return fmt::format(R"({{"open":{},"phases":["forward","backward","update"],"runs":{},"graphs":{}}})",
-                     opened_run(input), runs,
+  return fmt::format(R"({{"title":{},"open":{},"phases":["forward","backward","update"],"runs":{},"graphs":{}}})",
+                     script_string(page_title(input)), opened_run(input), runs,
                      json_list(graphs.size(), [&](std::size_t i) { return graphs[i].json(); }));
 }
 
