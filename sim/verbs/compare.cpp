@@ -196,8 +196,10 @@ struct CompareVerb {
             file->empty() ? "--schedule: names no file" : fmt::format("--schedule: '{}' is given twice", *file),
             "as in --schedule mine.json,theirs.json");
     clusters = cluster_words(inputs.cluster);
-    if (pictures.trace && clusters.size() * cases() > 1)
-      throw UsageError("--trace draws the best schedule of one model on one cluster", "compare one at a time");
+    if ((pictures.trace || pictures.svg) && clusters.size() * cases() > 1)
+      throw UsageError(
+          (pictures.trace ? "--trace" : "--svg") + std::string{" draws the best schedule of one model on one cluster"},
+          "compare one at a time");
   }
 
   int finish(const std::vector<Comparison>& all, Console& console) const {
@@ -221,6 +223,7 @@ struct CompareVerb {
                       write_trace(best.problem, best.schedule, best.timeline, pictures.trace_options(), out);
                     },
                     "(the best schedule; drop it on https://ui.perfetto.dev)"},
+                   {pictures.svg, [&](std::ostream& out) { write_svg(all.back().best(), out); }, "(the best schedule)"},
                    {pictures.report, [&](std::ostream& out) { write_page(all, out); }, "(open it in any browser)"}},
                   console.json() ? compare_json(all, console.warnings()) : compare_text(all, console.format(), top),
                   console);

@@ -60,6 +60,30 @@ std::vector<std::int64_t> summed(const json& steps) {
   return values;
 }
 
+/// What the script of test/report sees of the page in a browser; null, and said so, where there is none here.
+json seen_in_browser(const std::string& script, const std::string& page, const std::string& more = "") {
+  const auto found = [](const std::string& program) {
+    const auto result = test::run_command("command -v " + program);
+    return result.exit_code == 0 ? result.output.substr(0, result.output.find('\n')) : "";
+  };
+  const std::string node = found("node");
+  std::string browser = found("chromium");
+  for (const char* other : {"chromium-browser", "google-chrome"})
+    if (browser.empty()) browser = found(other);
+  if (node.empty() || browser.empty()) {
+    test::report_skipped("needs node and chromium");
+    return nullptr;
+  }
+  const auto html = test::build_dir() / (script + ".html");
+  test::write_text(html, page);
+  const auto result = test::run_command(
+      fmt::format("{} '{}' '{}' '{}' {}", node, (test::source_dir() / "test" / "report" / (script + ".mjs")).string(),
+                  browser, html.string(), more));
+  INFO(result.error);
+  REQUIRE(result.exit_code == 0);
+  return json::parse(result.output);
+}
+
 TEST_CASE("the page asks for nothing outside itself") {
   const std::string page = page_text(std::vector{page_run(test::random_run(3))});
   for (const char* address : {"https:", "//cdn", "@import", "fetch(", "XMLHttpRequest", "import(", "WebSocket"})
@@ -259,6 +283,18 @@ TEST_CASE("runs that are not drawn keep their row, and runs of one problem share
   CHECK(data["runs"][1]["drawing"] == data["runs"][0]["drawing"]);
 }
 
+TEST_CASE("what the script says memory holds adds up to its curves, on random graphs") {
+  std::vector<Run> runs;
+  for (std::uint64_t seed = 0; seed < 12; ++seed)
+    runs.push_back(page_run(test::random_run(seed), fmt::format("{}", seed)));
+  const json seen = seen_in_browser("page_held", page_text(runs));
+  if (seen.is_null()) return;
+  INFO(seen.dump(1));
+  CHECK(seen["points"] > 100);
+  CHECK(seen["worst"] == 0);
+  CHECK(seen["troubles"].empty());
+}
+
 TEST_CASE("without scripts the page holds a drawing of the run") {
   const Run run = test::pipeline_run(test::pipeline_problem({4, 3, 5}), "pipeline", 4, {4, 3, 5});
   const std::string page = page_text({.runs = {&run}});
@@ -272,30 +308,6 @@ TEST_CASE("without scripts the page holds a drawing of the run") {
 TEST_CASE("the same input gives the same bytes") {
   const std::vector runs{page_run(test::random_run(9))};
   CHECK(page_text(runs) == page_text(runs));
-}
-
-/// What the script of test/report sees of the page in a browser; null, and said so, where there is none here.
-json seen_in_browser(const std::string& script, const std::string& page, const std::string& more = "") {
-  const auto found = [](const std::string& program) {
-    const auto result = test::run_command("command -v " + program);
-    return result.exit_code == 0 ? result.output.substr(0, result.output.find('\n')) : "";
-  };
-  const std::string node = found("node");
-  std::string browser = found("chromium");
-  for (const char* other : {"chromium-browser", "google-chrome"})
-    if (browser.empty()) browser = found(other);
-  if (node.empty() || browser.empty()) {
-    test::report_skipped("needs node and chromium");
-    return nullptr;
-  }
-  const auto html = test::build_dir() / (script + ".html");
-  test::write_text(html, page);
-  const auto result = test::run_command(
-      fmt::format("{} '{}' '{}' '{}' {}", node, (test::source_dir() / "test" / "report" / (script + ".mjs")).string(),
-                  browser, html.string(), more));
-  INFO(result.error);
-  REQUIRE(result.exit_code == 0);
-  return json::parse(result.output);
 }
 
 TEST_CASE("lanes say what is theirs, and marks leave to be seen what they mark") {
@@ -384,7 +396,7 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
   CHECK(seen["row"] == "apart");
   CHECK(seen["stops"] <= 2);
   CHECK(seen["below"] == json::array({0, 1, "apart", "together is 2.00 times as fast as apart."}));
-  CHECK(seen["heads"] == json::array({"together", "apart", "Links", "Memory, together"}));
+  CHECK(seen["heads"] == json::array({"together", "apart", "Links", "Memory, together", "Memory, apart"}));
   CHECK(seen["end"] == json::array({60'000, 30'000, 60'000}));  // one axis for both
   const std::string idle = seen["idle"];
   for (const char* part : {"gpu1: awaits a transfer", "t, ", "gpu0", "nextb"}) CHECK(idle.find(part) != idle.npos);
@@ -413,6 +425,9 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
   }
   CHECK(seen["svgs"][0][3].get<std::string>().find("title & <more>") != std::string::npos);
   CHECK(seen["svgs"][1][3].get<std::string>().find("apart") != std::string::npos);
+  CHECK(seen["held"] == 0);
+  // b of the upper run reads t, which is on its device with a's parameters.
+  CHECK(seen["holds"].get<std::string>().find("holds 31.0") != std::string::npos);
   CHECK(seen["widths"] == json::array({1400, 1000, 390}));  // nothing sticks out at the side
 }
 

@@ -84,6 +84,15 @@ try {
     const texts = [timelineSvg(page.view, 'title & <more>'), tableSvg(document.querySelector('#comparison table')), ...[...document.querySelectorAll('.chart')].map(chartSvg)];
     return texts.map((text) => { const made = new DOMParser().parseFromString(text, 'image/svg+xml'); return [made.documentElement.tagName, made.querySelectorAll('parsererror').length, made.querySelectorAll('rect, path, circle').length, made.documentElement.textContent]; });
   })()`);
+  // What is held, at every point of every curve, against the curve: the greatest difference.
+  seen.held = await browser.evaluate(`Math.max(...page.drawn.flatMap((index) => {
+    const run = decodeRun(index);
+    return run.memory.flatMap(({ at, held }, device) => [...at].map((time, i) => Math.abs(held[i] - heldAt(run, device, time).reduce((sum, { bytes }) => sum + bytes, 0))));
+  }))`);
+  await browser.evaluate('byId("canvas").focus(), page.choose([0, 0])');
+  await key('m');
+  seen.holds = await browser.evaluate('byId("area").textContent');
+  await key('Escape');
   seen.troubles = browser.troubles();
   await browser.evaluate('byId("critical").click(); byId("fit").click()');
   for (const [width, height] of [[1400, 1000], [1000, 900], [390, 844]]) {

@@ -25,14 +25,15 @@ function areaSums(view, [a, b, rows]) {
 }
 
 function sumTable(head, rows, most = 12) {
-  const body = element('tbody'), longest = rows.length ? rows[0][1].time : 1;
-  for (const [name, { count, time }] of rows.slice(0, most)) {
+  const body = element('tbody'), sized = rows[0]?.[1].size !== undefined, amount = (sum) => (sized ? sum.size : sum.time);
+  const longest = rows.length ? amount(rows[0][1]) : 1;
+  for (const [name, sum] of rows.slice(0, most)) {
     const bar = element('i'), meter = element('span', { class: 'meter' }, bar);
-    bar.style.width = 100 * time / Math.max(1, longest) + '%';
-    body.append(element('tr', {}, element('td', { class: 'name' }, name), element('td', {}, formatCount(count)), element('td', {}, formatTime(time)), element('td', { class: 'bars' }, meter)));
+    bar.style.width = 100 * amount(sum) / Math.max(1, longest) + '%';
+    body.append(element('tr', {}, element('td', { class: 'name' }, name), element('td', {}, formatCount(sum.count)), element('td', {}, sized ? formatBytes(sum.size) : formatTime(sum.time)), element('td', { class: 'bars' }, meter)));
   }
   if (rows.length > most) body.append(element('tr', {}, element('td', { class: 'name soft', colspan: 4 }, `and ${formatCount(rows.length - most)} more`)));
-  return element('table', { class: 'sums' }, element('thead', {}, element('tr', {}, element('th', { class: 'name' }, head), element('th', {}, 'spans'), element('th', {}, 'time'), element('th'))), body);
+  return element('table', { class: 'sums' }, element('thead', {}, element('tr', {}, element('th', { class: 'name' }, head), element('th', {}, sized ? 'number' : 'spans'), element('th', {}, sized ? 'bytes' : 'time'), element('th'))), body);
 }
 
 function showArea(view, range) {

@@ -97,6 +97,7 @@ class Controls {
       } else if (drag && !drag.moved && e.type === 'pointerup') {
         const found = view.at(e.offsetX, e.offsetY);
         this.page.selectArea(null);
+        if (found?.row.kind === 'memory') showHeld(view.memoryRun(found.row), found.row.device, Math.max(0, found.time));
         this.page.choose(found && found.j !== undefined ? [found.row.index, found.j] : null);
       }
     };
@@ -200,6 +201,10 @@ class Controls {
         '/': () => { search.focus(); search.select(); },
         n: () => this.nextMatch(1), N: () => this.nextMatch(-1),
         c: () => byId('critical').click(), '.': () => this.neighbour(1), ',': () => this.neighbour(-1),
+        m: () => {
+          const lane = view.chosen ? view.run.lanes[view.chosen[0]] : view.run.lanes.find((each) => each.kind === 'device');
+          if (lane.device !== null) showHeld(lane.run, lane.device, view.chosen ? lane.start[view.chosen[1]] : (view.from + view.to) / 2);
+        },
         z: () => { if (view.range) this.glide(Math.min(view.range[0], view.range[1]), Math.max(view.range[0], view.range[1])); },
         Escape: () => { this.page.selectArea(null); this.page.choose(null); this.page.isolate(-1); },
         ...(arrows && { ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25) }),

@@ -93,7 +93,7 @@ function nameOf(lane, item) {
   return lane.kind === 'device' ? graph.ops[item] : graph.tensors[transfers.tensor[item]];
 }
 
-// When each transfer starts and ends, over all links of its way; not a number where it takes no time.
+// When each transfer starts and ends, over all links of its way.
 function transferTimes(run) {
   if (run.transferTimes) return run.transferTimes;
   const count = run.transfers.tensor.length, start = new Float64Array(count).fill(NaN), end = new Float64Array(count).fill(NaN);
@@ -103,6 +103,7 @@ function transferTimes(run) {
       if (!(start[item] <= lane.start[j])) start[item] = lane.start[j];
       if (!(end[item] >= lane.end[j])) end[item] = lane.end[j];
     });
+    lane.instants.item.forEach((item, j) => { if (!(start[item] >= 0)) start[item] = end[item] = lane.instants.at[j]; });
   }
   return run.transferTimes = { start, end };
 }

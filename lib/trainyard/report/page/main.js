@@ -198,7 +198,7 @@ class Page {
     let name, facts;
     if (found.j === undefined && found.row.lane) ({ name, facts } = idleFacts(found.row.lane, found.time));
     else if (found.j === undefined) {
-      const { curve, device } = found.row, run = this.view.run.source, at = Math.max(0, upperBound(curve.at, found.time) - 1);
+      const { curve, device } = found.row, run = found.row.source, at = Math.max(0, upperBound(curve.at, found.time) - 1);
       const capacity = run.devices[device].capacity_bytes;
       name = `Memory of ${run.devices[device].name}`;
       facts = [['at', formatMoment(Math.max(0, found.time))], ['held', formatBytes(curve.held[at])],

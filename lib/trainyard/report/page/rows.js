@@ -75,7 +75,7 @@ Object.assign(View.prototype, {
 
   drawMemory(row) {
     const c = this.context, { at, held } = row.curve, { y, height } = row, theme = this.theme;
-    const device = this.run.source.devices[row.device], capacity = device.capacity_bytes;
+    const device = row.source.devices[row.device], capacity = device.capacity_bytes;
     const level = (bytes) => y + height - bytes / this.memoryTop * height;
     const over = capacity !== null && device.peak_bytes > capacity, last = at.length - 1;
     // A step line; within one pixel the highest and the last level are kept.

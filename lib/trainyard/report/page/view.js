@@ -41,11 +41,15 @@ class View {
       section(title, 'device', deviceHeight, own.filter((l) => l.kind === 'device'));
       section('Links', 'link', linkHeight, own.filter((l) => l.kind !== 'device' && (showIdle || l.item.length || l.instants.item.length)));
     }
-    add({ head: run.beneath ? `Memory, ${run.source.label}` : 'Memory', height: headHeight });
-    run.memory.forEach((curve, device) => add({ curve, device, kind: 'memory', height: memoryHeight, source: run.source }));
+    // A measured run beneath holds what its prediction does.
+    const held = run.other && run.source.beneath !== data.runs.indexOf(run.beneath) ? [run, run.other] : [run];
+    for (const { source, memory } of held) {
+      add({ head: run.beneath ? `Memory, ${source.label}` : 'Memory', height: headHeight });
+      memory.forEach((curve, device) => add({ curve, device, kind: 'memory', height: memoryHeight, source }));
+    }
     this.tall = y;
     // One scale for all devices: up to the largest capacity, or to the largest peak where capacities are far above.
-    const devices = run.source.devices, peak = Math.max(1, ...devices.map((d) => d.peak_bytes));
+    const devices = held.flatMap(({ source }) => source.devices), peak = Math.max(1, ...devices.map((d) => d.peak_bytes));
     const capacity = Math.max(0, ...devices.map((d) => d.capacity_bytes || 0));
     this.memoryTop = (capacity && peak > 0.2 * capacity ? Math.max(peak, capacity) : peak) * 1.12;
     this.hover = this.chosen = null;
@@ -240,6 +244,8 @@ class View {
     this.context.lineWidth = 2;
     this.context.strokeRect(a, row.y - 0.5, Math.max(2, b - a - 0.75), row.height + 1);
   }
+
+  memoryRun(row) { return row.source === this.run.source ? decodeRun(data.runs.indexOf(row.source)) : this.run.other; }
 
   // The rows between two heights of the canvas, from top to bottom; all of them for a drag along one row.
   rowsBetween(y0, y1) {
