@@ -75,6 +75,7 @@ try {
   await browser.open(address + seen.hash);
   seen.again = await browser.evaluate('[page.index, page.below, page.by, page.view.from / page.view.end, page.view.to / page.view.end, byId("critical").checked, String(page.view.chosen)]');
 
+  await later(500);
   seen.panels = await browser.evaluate('["pareto", "matrix", "path", "layers"].filter((id) => !byId(id).hidden)');
   seen.front = await browser.evaluate('paretoFront([{ time: 1, memory: 9 }, { time: 2, memory: 9 }, { time: 3, memory: 4 }, { time: 2, memory: 5 }]).map((p) => [p.time, p.memory])');
   seen.traffic = await browser.evaluate('[...traffic(decodeRun(page.index))].map(([key, p]) => [key, p.bytes, p.count, p.busy])');

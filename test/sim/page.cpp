@@ -100,7 +100,7 @@ TEST_CASE("the page says what a faster part of the machine would make of the run
   const TemporaryFolder folder;
   const std::string words = "lenet --cluster 2xV100 --placer round-robin ";
   REQUIRE(run_trainyard(folder.path(), "simulate " + words + "--report page.html").exit_code == 0);
-  const auto object = json_of(run_trainyard(folder.path(), "explain " + words + "--what-if 2 --json"));
+  const auto object = json_of(run_trainyard(folder.path(), "explain " + words + "--json"));
   const auto found = page_data(folder.path() / "page.html")["runs"][0]["what_if"];
   REQUIRE(found.size() > 1);
   for (const auto& each : found) {

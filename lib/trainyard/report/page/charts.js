@@ -51,15 +51,19 @@ function paretoFront(points) {
 class Charts {
   constructor(page) {
     this.page = page;
-    if (page.drawn.length) this.show();
-    else this.pareto();
+    this.show();
   }
 
+  // Once the timeline is painted.
   show() {
-    this.pareto();
-    this.matrix();
-    this.layers();
-    this.path();
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => {
+      this.pareto();
+      if (!this.page.drawn.length) return;
+      this.matrix();
+      this.layers();
+      this.path();
+    }, 30);
   }
 
   // A panel's picture, and the button that saves it.
@@ -90,13 +94,19 @@ class Charts {
     }
     chart.append(svgNode('text', { class: 'soft', x: (left + width - right) / 2, y: height - 6, 'text-anchor': 'middle' }, `${points[0].run.value}${log ? ' (logarithmic)' : ''}; up: peak memory of the fullest device; line: no run beats these in both`),
       svgNode('path', { class: 'front', d: 'M' + front.map((p, i) => (i ? `H${x(p.time)}V${y(p.memory)}` : `${x(p.time)} ${y(p.memory)}`)).join('') }));
-    const named = [];
+    // A name at the first of four places where it covers no dot and no other name; none where there is no such place.
+    const taken = points.map((p) => [x(p.time) - 5, y(p.memory) - 5, x(p.time) + 5, y(p.memory) + 5]), named = new Set();
     const label = (p) => {
-      const px = x(p.time), py = y(p.memory);
-      if (named.some(([a, b]) => Math.abs(a - px) < 90 && Math.abs(b - py) < 13)) return;
-      named.push([px, py]);
-      const end = px > width - 130;
-      chart.append(svgNode('text', { x: px + (end ? -8 : 8), y: py - 6, 'text-anchor': end ? 'end' : 'start' }, p.run.label));
+      if (named.has(p)) return;
+      const px = x(p.time), py = y(p.memory), wide = 6.6 * p.run.label.length;
+      for (const [side, base] of [[1, -7], [-1, -7], [1, 15], [-1, 15]]) {
+        const from = side > 0 ? px + 6 : px - 6 - wide, box = [from, py + base - 9, from + wide, py + base + 2];
+        if (box[0] < left || box[2] > width || box[3] > height - bottom || taken.some((b) => b[0] < box[2] && box[0] < b[2] && b[1] < box[3] && box[1] < b[3])) continue;
+        taken.push(box);
+        named.add(p);
+        chart.append(svgNode('text', { x: px + 6 * side, y: py + base, 'text-anchor': side > 0 ? 'start' : 'end' }, p.run.label));
+        return;
+      }
     };
     for (const p of points) {
       const chosen = p.index === this.page.index, over = p.run.devices.some((d) => d.capacity_bytes !== null && d.peak_bytes > d.capacity_bytes);
