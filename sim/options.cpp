@@ -231,6 +231,7 @@ void PictureOptions::declare(OptionSet& set) {
               {"none", TraceOptions::Flows::none}},
              "which dependencies the trace draws (default: critical)");
   set.output("--report", report, "writes the result as one HTML page", "html");
+  set.output("--svg", svg, "a drawing of the timeline, for papers", "svg");
   set.check([this] {
     if (flows && !trace) throw UsageError("--flows is for --trace", "give --trace FILE too");
   });

@@ -103,7 +103,7 @@ struct NoiseChoice {
 
 /// Pictures of a run.
 struct PictureOptions {
-  Output trace = {}, report = {};
+  Output trace = {}, report = {}, svg = {};
   std::optional<TraceOptions::Flows> flows = {};
 
   void declare(OptionSet& set);

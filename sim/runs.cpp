@@ -55,6 +55,7 @@ void add_pictures(std::vector<Writing>& writings, const PictureOptions& pictures
        [&](std::ostream& out) { write_trace(run.problem, run.schedule, run.timeline, pictures.trace_options(), out); },
        "(drop it on https://ui.perfetto.dev)"});
   writings.push_back({pictures.report, [&](std::ostream& out) { write_page(run, out); }, "(open it in any browser)"});
+  writings.push_back({pictures.svg, [&](std::ostream& out) { write_svg(run, out); }});
 }
 
 int finish_run(const RunResult& run, const std::string& verb, const std::vector<Writing>& writings, Console& console) {

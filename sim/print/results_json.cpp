@@ -225,25 +225,26 @@ std::string compare_json(std::span<const Comparison> comparisons, const std::vec
       Json peaks = Json::object();
       for (const DeviceId device : cluster.devices())
         peaks[cluster.device(device).name] = run.timeline.devices[device].peak.count;
-      Json& result = results.emplace_back(Json{{"model", comparison.model},
-                                               {"cluster", cluster.name()},
-                                               {"placer", run.placer},
-                                               {"graph", graph_text(run.schedule)},
-                                               {"makespan_ns", run.summary.makespan.count},
-                                               {"lower_bound_ns", bound.value.count},
-                                               {"lower_bound", bound.name},
-                                               {"ratio_to_best", row.ratio_to_best},
-                                               {"best_order_makespan_ns", row.best_order.makespan.count},
-                                               {"best_order_fits", row.best_order.excess.count == 0},
-                                               {"fits", run.summary.fits},
-                                               {"peak_bytes", run.summary.peak.count},
-                                               {"device_peak_bytes", std::move(peaks)},
-                                               {"busy", run.summary.busy},
-                                               {"exposed_communication_ns", run.summary.exposed_communication.count},
-                                               {"max_load_ns", run.summary.max_load.count},
-                                               {"search_seconds", *run.search_seconds},
-                                               {"gap", run.gap()},
-                                               {"optimal", run.optimal()}});
+      Json& result =
+          results.emplace_back(Json{{"model", comparison.model},
+                                    {"cluster", cluster.name()},
+                                    {"placer", run.placer},
+                                    {"graph", graph_text(run.schedule)},
+                                    {"makespan_ns", run.summary.makespan.count},
+                                    {"lower_bound_ns", bound.value.count},
+                                    {"lower_bound", bound.name},
+                                    {"ratio_to_best", row.ratio_to_best},
+                                    {"best_order_makespan_ns", row.best_order.makespan.count},
+                                    {"best_order_fits", row.best_order.excess.count == 0},
+                                    {"fits", run.summary.fits},
+                                    {"peak_bytes", run.summary.peak.count},
+                                    {"device_peak_bytes", std::move(peaks)},
+                                    {"busy", run.summary.busy},
+                                    {"exposed_communication_ns", run.summary.exposed_communication.count},
+                                    {"max_load_ns", run.summary.max_load.count},
+                                    {"search_seconds", run.search_seconds ? Json(*run.search_seconds) : Json()},
+                                    {"gap", run.gap()},
+                                    {"optimal", run.optimal()}});
       if (run.completions) {
         result["completion_ns"] = run.completions->total.count;
         result["models"] = models_json(*run.completions);

@@ -9,6 +9,7 @@
 #include "inputs.hpp"
 #include "interrupt.hpp"
 #include "print/results.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/report/comparison.hpp"
 #include "verbs.hpp"
 
@@ -57,10 +58,24 @@ Comparison compared(const Problem& problem, const std::vector<PlacerChoice>& pla
   }
 }
 
+/// Names of rows: of each schedule's file without folders and extension, as typed where that is another row's.
+std::vector<std::string> row_names(const std::vector<std::string>& files, const std::vector<PlacerChoice>& placers) {
+  const auto stem = [](const std::string& file) { return std::filesystem::path{file}.stem().string(); };
+  std::vector<std::string> names;
+  for (const std::string& file : files) {
+    const std::string name = stem(file);
+    const bool taken =
+        std::ranges::count(files, name, stem) > 1 || std::ranges::find(placers, name, &Placer::name) != placers.end();
+    names.push_back(taken ? file : name);
+  }
+  return names;
+}
+
 struct CompareVerb {
   ProblemOptions inputs;
   std::vector<std::string> clusters;
   std::vector<PlacerChoice> placers = usual_placers();
+  std::vector<std::string> schedules;  // files
   std::optional<CoarsenOptions> coarsening;
   Objective objective = Objective::makespan;
   std::optional<std::uint64_t> seed;
@@ -78,6 +93,9 @@ struct CompareVerb {
     inputs.declare_machine(set, true);
     set.value("--placers", placers, "PLACER,...", "the algorithms, or all but those that train (default: all)",
               parse_placers);
+    set.value("--schedule", schedules, "FILE,...", "schedules beside the placers', each a row named after its file",
+              [](const std::string& text, const std::string&) { return between_commas(text); });
+    set.reads(schedules);
     declare_coarsen(set, coarsening);
     declare_objective(set, objective,
                       "ranks by the step time, or, all models at once, by the sum of the times until each ends",
@@ -126,8 +144,12 @@ struct CompareVerb {
       for (const Machine& machine : machines) {
         if (interrupted()) break;
         options.place.batch = model.batch;
-        all.push_back(compared({model.graph, machine.cluster, machine.costs}, asked, options));
+        const Problem problem{model.graph, machine.cluster, machine.costs};
+        std::vector<SkippedPlacer> others;
+        options.schedules = given_schedules(problem, others);
+        all.push_back(compared(problem, asked, options));
         all.back().model = model.name;
+        all.back().skipped.insert(all.back().skipped.end(), others.begin(), others.end());
         console.at_work("");
         if (all.back().rows.empty()) continue;
         const Run& best = all.back().best();
@@ -142,6 +164,19 @@ struct CompareVerb {
   }
 
  private:
+  /// The schedules of the files. One of several models and clusters has those that are of it; `others` are not.
+  std::vector<NamedSchedule> given_schedules(const Problem& problem, std::vector<SkippedPlacer>& others) const {
+    const std::vector<std::string> names = row_names(schedules, placers);
+    std::vector<NamedSchedule> given;
+    for (std::size_t i = 0; i < schedules.size(); ++i) try {
+        given.push_back({names[i], read_schedule(schedules[i], problem)});
+      } catch (const InputError& error) {
+        if (clusters.size() * cases() == 1 || error.findings().front().code == "file") throw;
+        others.push_back({names[i], error.findings().front().message});
+      }
+    return given;
+  }
+
   /// All models are one graph.
   bool is_union() const { return objective == Objective::completion; }
   std::size_t cases() const { return is_union() ? 1 : inputs.models.size(); }
@@ -155,9 +190,16 @@ struct CompareVerb {
     for (auto word = inputs.models.begin(); word != inputs.models.end() && !is_union(); ++word)
       if (std::find(inputs.models.begin(), word, *word) != word)
         throw UsageError(fmt::format("'{}' is given twice", *word));
+    for (auto file = schedules.begin(); file != schedules.end(); ++file)
+      if (file->empty() || std::find(schedules.begin(), file, *file) != file)
+        throw UsageError(
+            file->empty() ? "--schedule: names no file" : fmt::format("--schedule: '{}' is given twice", *file),
+            "as in --schedule mine.json,theirs.json");
     clusters = cluster_words(inputs.cluster);
-    if (pictures.trace && clusters.size() * cases() > 1)
-      throw UsageError("--trace draws the best schedule of one model on one cluster", "compare one at a time");
+    if ((pictures.trace || pictures.svg) && clusters.size() * cases() > 1)
+      throw UsageError(
+          (pictures.trace ? "--trace" : "--svg") + std::string{" draws the best schedule of one model on one cluster"},
+          "compare one at a time");
   }
 
   int finish(const std::vector<Comparison>& all, Console& console) const {
@@ -181,6 +223,7 @@ struct CompareVerb {
                       write_trace(best.problem, best.schedule, best.timeline, pictures.trace_options(), out);
                     },
                     "(the best schedule; drop it on https://ui.perfetto.dev)"},
+                   {pictures.svg, [&](std::ostream& out) { write_svg(all.back().best(), out); }, "(the best schedule)"},
                    {pictures.report, [&](std::ostream& out) { write_page(all, out); }, "(open it in any browser)"}},
                   console.json() ? compare_json(all, console.warnings()) : compare_text(all, console.format(), top),
                   console);

@@ -52,8 +52,9 @@ export class Browser {
   }
 
   async open(address) {
+    const before = this.events.length;
     await this.send('Page.navigate', { url: address });
-    while (!this.events.some((e) => e.method === 'Page.loadEventFired')) await new Promise((resolve) => setTimeout(resolve, 20));
+    while (!this.events.slice(before).some((e) => e.method === 'Page.loadEventFired')) await new Promise((resolve) => setTimeout(resolve, 20));
   }
 
   // The value of an expression in the page; a promise is waited for.

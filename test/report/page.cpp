@@ -60,12 +60,37 @@ std::vector<std::int64_t> summed(const json& steps) {
   return values;
 }
 
+/// What the script of test/report sees of the page in a browser; null, and said so, where there is none here.
+json seen_in_browser(const std::string& script, const std::string& page, const std::string& more = "") {
+  const auto found = [](const std::string& program) {
+    const auto result = test::run_command("command -v " + program);
+    return result.exit_code == 0 ? result.output.substr(0, result.output.find('\n')) : "";
+  };
+  const std::string node = found("node");
+  std::string browser = found("chromium");
+  for (const char* other : {"chromium-browser", "google-chrome"})
+    if (browser.empty()) browser = found(other);
+  if (node.empty() || browser.empty()) {
+    test::report_skipped("needs node and chromium");
+    return nullptr;
+  }
+  const auto html = test::build_dir() / (script + ".html");
+  test::write_text(html, page);
+  const auto result = test::run_command(
+      fmt::format("{} '{}' '{}' '{}' {}", node, (test::source_dir() / "test" / "report" / (script + ".mjs")).string(),
+                  browser, html.string(), more));
+  INFO(result.error);
+  REQUIRE(result.exit_code == 0);
+  return json::parse(result.output);
+}
+
 TEST_CASE("the page asks for nothing outside itself") {
   const std::string page = page_text(std::vector{page_run(test::random_run(3))});
-  for (const char* address : {"https:", "//cdn", "@import", "url(", "fetch(", "XMLHttpRequest", "import(", "WebSocket"})
+  for (const char* address : {"https:", "//cdn", "@import", "fetch(", "XMLHttpRequest", "import(", "WebSocket"})
     CHECK(page.find(address) == page.npos);
   // The one address is the name of the SVG language, in the icon; the one reference outward is that icon, a data URL.
   CHECK(count(page, "http:") == count(page, "http://www.w3.org/2000/svg"));
+  CHECK(count(page, "url(") == count(page, "url(#"));  // a clipping path of the same picture
   CHECK(count(page, " src=") == 0);
   CHECK(count(page, "href=\"data:") + count(page, "href=\"#") == count(page, "href="));
 }
@@ -258,6 +283,18 @@ TEST_CASE("runs that are not drawn keep their row, and runs of one problem share
   CHECK(data["runs"][1]["drawing"] == data["runs"][0]["drawing"]);
 }
 
+TEST_CASE("what the script says memory holds adds up to its curves, on random graphs") {
+  std::vector<Run> runs;
+  for (std::uint64_t seed = 0; seed < 12; ++seed)
+    runs.push_back(page_run(test::random_run(seed), fmt::format("{}", seed)));
+  const json seen = seen_in_browser("page_held", page_text(runs));
+  if (seen.is_null()) return;
+  INFO(seen.dump(1));
+  CHECK(seen["points"] > 100);
+  CHECK(seen["worst"] == 0);
+  CHECK(seen["troubles"].empty());
+}
+
 TEST_CASE("without scripts the page holds a drawing of the run") {
   const Run run = test::pipeline_run(test::pipeline_problem({4, 3, 5}), "pipeline", 4, {4, 3, 5});
   const std::string page = page_text({.runs = {&run}});
@@ -271,30 +308,6 @@ TEST_CASE("without scripts the page holds a drawing of the run") {
 TEST_CASE("the same input gives the same bytes") {
   const std::vector runs{page_run(test::random_run(9))};
   CHECK(page_text(runs) == page_text(runs));
-}
-
-/// What the script of test/report sees of the page in a browser; null, and said so, where there is none here.
-json seen_in_browser(const std::string& script, const std::string& page, const std::string& more = "") {
-  const auto found = [](const std::string& program) {
-    const auto result = test::run_command("command -v " + program);
-    return result.exit_code == 0 ? result.output.substr(0, result.output.find('\n')) : "";
-  };
-  const std::string node = found("node");
-  std::string browser = found("chromium");
-  for (const char* other : {"chromium-browser", "google-chrome"})
-    if (browser.empty()) browser = found(other);
-  if (node.empty() || browser.empty()) {
-    test::report_skipped("needs node and chromium");
-    return nullptr;
-  }
-  const auto html = test::build_dir() / (script + ".html");
-  test::write_text(html, page);
-  const auto result = test::run_command(
-      fmt::format("{} '{}' '{}' '{}' {}", node, (test::source_dir() / "test" / "report" / (script + ".mjs")).string(),
-                  browser, html.string(), more));
-  INFO(result.error);
-  REQUIRE(result.exit_code == 0);
-  return json::parse(result.output);
 }
 
 TEST_CASE("lanes say what is theirs, and marks leave to be seen what they mark") {
@@ -351,6 +364,71 @@ TEST_CASE("lanes say what is theirs, and marks leave to be seen what they mark")
   CHECK(seen["types"]["BatchNormGrad"] == "BatchNormalization");
   CHECK(seen["types"]["ConvGradW"] == "Conv");
   CHECK(seen["types"]["EmbeddingGrad"] == "Gather");
+}
+
+TEST_CASE("two runs one above the other, why a device waits, sums of an area, charts, the address and pictures") {
+  // a on gpu0, then b: 10 us and 20 us. t is 30 kB: 30 us at 1 GB/s. Apart: 10 + 30 + 20 = 60 us; together: 30 us.
+  GraphBuilder builder{"pair"};
+  builder.add({.name = "a",
+               .type = "Conv",
+               .layer = "first",
+               .parameter_bytes = Bytes{1000},
+               .times = {{"gpu", Nanoseconds{10'000}}},
+               .outputs = {{"t", Bytes{30'000}}}});
+  builder.add(
+      {.name = "b", .type = "Gemm", .layer = "second", .times = {{"gpu", Nanoseconds{20'000}}}, .inputs = {"t"}});
+  ClusterSpec spec{.name = "two"};
+  spec.devices = {{.name = "gpu0", .device_class = "gpu"}, {.name = "gpu1", .device_class = "gpu"}};
+  spec.links = {{.name = "wire", .from = "gpu0", .to = "gpu1", .bandwidth = BytesPerSecond{1e9}}};
+  const Problem problem{std::move(builder).build(), make_cluster(spec)};
+  const auto run = [&](std::string placer, std::size_t a, std::size_t b) {
+    Run made = run_schedule(problem, Schedule{.placement = Placement(std::vector{DeviceId{a}, DeviceId{b}})});
+    made.placer = std::move(placer);
+    return made;
+  };
+  const std::vector<Run> runs{run("together", 0, 0), run("apart", 0, 1)};
+  const json seen = seen_in_browser("page_story", page_text(runs), "'" + test::build_dir().string() + "'");
+  if (seen.is_null()) return;
+  INFO(seen.dump(1));
+  CHECK(seen["troubles"].empty());
+  CHECK(seen["top"] < 1000);  // in sight
+  CHECK(seen["opened"] == json::array({0, "together", "Step time"}));
+  CHECK(seen["row"] == "apart");
+  CHECK(seen["stops"] <= 2);
+  CHECK(seen["below"] == json::array({0, 1, "apart", "together is 2.00 times as fast as apart."}));
+  CHECK(seen["heads"] == json::array({"together", "apart", "Links", "Memory, together", "Memory, apart"}));
+  CHECK(seen["end"] == json::array({60'000, 30'000, 60'000}));  // one axis for both
+  const std::string idle = seen["idle"];
+  for (const char* part : {"gpu1: awaits a transfer", "t, ", "gpu0", "nextb"}) CHECK(idle.find(part) != idle.npos);
+  // From 15 to 45 us: b for 15 us above, and for 5 us below (it begins at 40); a ended at 10.
+  CHECK(seen["area"][0].get<double>() == doctest::Approx(0.25).epsilon(0.01));
+  CHECK(seen["area"][2].get<double>() == doctest::Approx(20'000).epsilon(0.02));
+  CHECK(seen["area"][3] == 4);
+  CHECK(seen["zoomed"][0].get<double>() == doctest::Approx(0.25).epsilon(0.01));
+  CHECK(seen["zoomed"][1].get<double>() == doctest::Approx(0.75).epsilon(0.01));
+  const std::string hash = seen["hash"];
+  for (const char* part : {"run=0", "below=1", "from=", "colour=type", "critical=1", "span=0.0"})
+    CHECK(hash.find(part) != hash.npos);
+  CHECK(seen["again"][1] == 1);
+  CHECK(seen["again"][2] == "type");
+  CHECK(seen["again"][3].get<double>() == doctest::Approx(seen["zoomed"][0].get<double>()).epsilon(0.001));
+  CHECK(seen["again"][5] == true);
+  CHECK(seen["again"][6] == "0,0");
+  CHECK(seen["panels"] == json::array({"pareto", "path", "layers"}));  // nothing crosses the wire in the upper run
+  CHECK(seen["front"] == json::parse("[[1, 9], [2, 5], [3, 4]]"));
+  CHECK(seen["moved"] == 1);  // the layer "second"
+  CHECK(seen["dots"] == 2);
+  for (const json& svg : seen["svgs"]) {
+    CHECK(svg[0] == "svg");
+    CHECK(svg[1] == 0);
+    CHECK(svg[2] > 1);
+  }
+  CHECK(seen["svgs"][0][3].get<std::string>().find("title & <more>") != std::string::npos);
+  CHECK(seen["svgs"][1][3].get<std::string>().find("apart") != std::string::npos);
+  CHECK(seen["held"] == 0);
+  // b of the upper run reads t, which is on its device with a's parameters.
+  CHECK(seen["holds"].get<std::string>().find("holds 31.0") != std::string::npos);
+  CHECK(seen["widths"] == json::array({1400, 1000, 390}));  // nothing sticks out at the side
 }
 
 TEST_CASE("a browser draws 20,000 spans, and search, keys, colours and sorting work") {

@@ -41,7 +41,7 @@ try {
   seen.dark.push(await dark());
   seen.types = await browser.evaluate(`(() => {
     const run = page.view.run, { op, names } = colouring(run, 'type');
-    return Object.fromEntries(run.graph.ops.map((_, i) => [run.graph.types[run.graph.type[i]], names[op(i)]]));
+    return Object.fromEntries(run.graph.ops.map((_, i) => [run.graph.types[run.graph.type[i]], names[op(i, run.graph)]]));
   })()`);
   seen.troubles = browser.troubles();
 } finally {

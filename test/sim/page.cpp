@@ -79,3 +79,32 @@ TEST_CASE("results, CSV and page of a comparison agree on bounds and gaps, and n
     CHECK(contains(drawn["label"], row["model"].get<std::string>() + " on " + row["cluster"].get<std::string>()));
   }
 }
+
+TEST_CASE("--svg draws the timeline as a file of its own, and compare the best schedule") {
+  const TemporaryFolder folder;
+  for (const std::string run : {"simulate lenet --cluster 2xV100 --placer round-robin --svg one.svg",
+                                "compare lenet --cluster 2xV100 --placers round-robin --svg one.svg"}) {
+    REQUIRE(run_trainyard(folder.path(), run).exit_code == 0);
+    const std::string text = read_text(folder.path() / "one.svg");
+    CHECK(text.starts_with("<svg xmlns="));
+    CHECK(text.ends_with("</svg>\n"));
+    for (const char* part : {">gpu0</text>", ">gpu1</text>", ">forward</text>", "<rect "}) CHECK(contains(text, part));
+  }
+  const auto several =
+      run_trainyard(folder.path(), "compare lenet --cluster 2xV100,4xV100 --placers heft --svg one.svg");
+  CHECK(several.exit_code == 2);
+  CHECK(contains(several.error, "--svg draws the best schedule of one model on one cluster"));
+}
+
+TEST_CASE("the page says what a faster part of the machine would make of the run it opens on") {
+  const TemporaryFolder folder;
+  const std::string words = "lenet --cluster 2xV100 --placer round-robin ";
+  REQUIRE(run_trainyard(folder.path(), "simulate " + words + "--report page.html").exit_code == 0);
+  const auto object = json_of(run_trainyard(folder.path(), "explain " + words + "--json"));
+  const auto found = page_data(folder.path() / "page.html")["runs"][0]["what_if"];
+  REQUIRE(found.size() > 1);
+  for (const auto& each : found) {
+    CAPTURE(each.dump());
+    CHECK(contains(object.dump(), "\"makespan_ns\":" + each["makespan_ns"].dump()));
+  }
+}

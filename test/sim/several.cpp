@@ -94,6 +94,45 @@ TEST_CASE("compare runs every placer on every model and cluster, and writes one 
   CHECK(contains(markdown, "| algorithm | step time |"));
 }
 
+TEST_CASE("compare --schedule: rows named after their files, beside the placers'") {
+  const TemporaryFolder folder;
+  write_figure_1(folder);
+  const auto& path = folder.path();
+  REQUIRE(run_trainyard(path, "place A.json --cluster pair.toml --placer round-robin -o heft.json").exit_code == 0);
+  REQUIRE(run_trainyard(path, "place A.json --cluster pair.toml --placer single -o mine.json").exit_code == 0);
+  const std::string run =
+      "compare A.json --cluster pair.toml --placers heft --schedule heft.json,mine.json --noise 5% ";
+  const json results = json_of(run_trainyard(path, run + "--json --csv t.csv --report page.html"))["results"];
+  REQUIRE(results.size() == 3);
+  const auto row = [&](const std::string& name) {
+    return *std::ranges::find_if(results, [&](const json& each) { return each["placer"] == name; });
+  };
+  const json single = json_of(run_trainyard(path, "simulate A.json --cluster pair.toml --placer single --json"));
+  CHECK(row("mine")["makespan_ns"] == single["makespan_ns"]);
+  CHECK(row("mine")["lower_bound_ns"] == row("heft")["lower_bound_ns"]);
+  CHECK(row("mine")["search_seconds"].is_null());
+  CHECK(row("mine")["noise"]["p50_ns"] > 0);
+  CHECK(row("heft.json")["placer"] == "heft.json");  // "heft" is the placer's
+  CHECK(contains(read_text(path / "t.csv"), ",mine,"));
+  CHECK(contains(read_text(path / "page.html"), ">mine</button>"));
+  // Of two models, the one that it is of.
+  const json both = json_of(
+      run_trainyard(path, "compare A.json B.json --cluster pair.toml --placers heft --schedule mine.json --json"));
+  CHECK(both["results"].size() == 3);
+  CHECK(both["skipped"].size() == 1);
+  const std::pair<const char*, const char*> wrong[] = {
+      {"A.json --schedule mine.json,mine.json", "'mine.json' is given twice"},
+      {"A.json --schedule ,mine.json", "--schedule: names no file"},
+      {"A.json B.json --schedule nine.json", "there is no file 'nine.json'"},
+      {"B.json --schedule mine.json", "not for"},
+  };
+  for (const auto& [words, message] : wrong) {
+    const auto said = run_trainyard(path, std::string{"compare --cluster pair.toml --placers heft "} + words);
+    CHECK(said.exit_code >= 2);
+    CHECK(contains(said.error, message));
+  }
+}
+
 TEST_CASE("compare --repeats shows the middle of several seeds and how far they are apart") {
   const TemporaryFolder folder;
   write_figure_1(folder);

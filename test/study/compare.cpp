@@ -59,6 +59,21 @@ TEST_CASE("the best that fits comes before what is shorter and does not") {
   CHECK(some.rows[1].ratio_to_best == 0.5);
 }
 
+TEST_CASE("schedules of one's own are rows without a time of search, and those of another problem are skipped") {
+  CompareOptions options{.repeats = 2};
+  options.schedules = {{"mine", placed({0, 1})}, {"theirs", placed({0, 9})}};
+  const Comparison comparison = compare(chain(), {"single"}, options);
+  CHECK(names_of(comparison) == std::vector<std::string>{"single", "mine"});
+  const ComparisonRow& mine = comparison.rows[1];
+  CHECK(mine.run.value() == 20_ns);  // 4 + 10 + 6
+  CHECK(mine.gap() == doctest::Approx(0.5));
+  CHECK_FALSE(mine.run.search_seconds);
+  REQUIRE(mine.repeats.size() == 1);  // whatever the seed
+  CHECK(mine.repeats[0].value == 20_ns);
+  REQUIRE(comparison.skipped.size() == 1);
+  CHECK(comparison.skipped[0].placer == "theirs");
+}
+
 TEST_CASE("of several repeats the middle one is the row") {
   // Seeds 5, 6, 7: apart, together, apart: 20, 10, 20 ns.
   const Placer moody{

@@ -89,8 +89,9 @@ std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
     add("its bound", [](const ComparisonRow& row) { return format_time(row.run.bound().value); });
   }
   add("gap", [](const ComparisonRow& row) { return gap_text(row.run); });
-  add("search",
-      [](const ComparisonRow& row) { return format_time(nanoseconds_from_seconds(*row.run.search_seconds)); });
+  add("search", [](const ComparisonRow& row) {
+    return row.run.search_seconds ? format_time(nanoseconds_from_seconds(*row.run.search_seconds)) : "-";
+  });
   // On a narrow terminal the last of these go first.
   const std::array<std::string_view, 10> spared{"peak memory", "gap", "busy",       "its bound",    "search",
                                                 "spread",      "p95", "best order", "exposed comm", "graph"};
@@ -186,7 +187,8 @@ void write_csv(std::span<const Comparison> comparisons, std::ostream& out) {
       {"busy", [=](const ComparisonRow& row) { return number(row.run.summary.busy); }},
       {"exposed_communication_ns",
        [=](const ComparisonRow& row) { return number(row.run.summary.exposed_communication.count); }},
-      {"search_seconds", [=](const ComparisonRow& row) { return number(*row.run.search_seconds); }},
+      {"search_seconds",
+       [=](const ComparisonRow& row) { return row.run.search_seconds ? number(*row.run.search_seconds) : ""; }},
       {"gap", [=](const ComparisonRow& row) { return number(row.gap()); }},
       {"best_order_makespan_ns", [=](const ComparisonRow& row) { return number(row.best_order.makespan.count); }},
       {"graph", [](const ComparisonRow& row) { return graph_text(row.run.schedule); }}};

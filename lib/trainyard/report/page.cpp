@@ -66,6 +66,20 @@ std::string run_label(const PageInput& input, std::size_t run) {
   return name;
 }
 
+std::string page_title(const PageInput& input) {
+  if (!input.title.empty()) return input.title;
+  std::set<std::string_view> models, clusters;
+  for (std::size_t i = 0; i < input.runs.size(); ++i) {
+    const auto [model, cluster] = compared_with(input, i);
+    models.insert(model);
+    clusters.insert(cluster);
+  }
+  const std::string model = fmt::format("{} models", models.size()),
+                    cluster = fmt::format("{} clusters", clusters.size());
+  const auto [first_model, first_cluster] = compared_with(input, 0);
+  return title_of({models.size() > 1 ? model : first_model, clusters.size() > 1 ? cluster : first_cluster});
+}
+
 std::string bound_sentence(const Run& run) {
   const LowerBound bound = run.bound();
   if (bound.value.count == 0) return "";
@@ -117,20 +131,6 @@ std::string facts_line(const PageInput& input) {
   return line;
 }
 
-std::string title_of(const PageInput& input) {
-  if (!input.title.empty()) return input.title;
-  std::set<std::string_view> models, clusters;
-  for (std::size_t i = 0; i < input.runs.size(); ++i) {
-    const auto [model, cluster] = detail::compared_with(input, i);
-    models.insert(model);
-    clusters.insert(cluster);
-  }
-  const std::string model = fmt::format("{} models", models.size()),
-                    cluster = fmt::format("{} clusters", clusters.size());
-  const auto [first_model, first_cluster] = detail::compared_with(input, 0);
-  return detail::title_of({models.size() > 1 ? model : first_model, clusters.size() > 1 ? cluster : first_cluster});
-}
-
 /// The kind of times on the page.
 std::string_view kind_of(const PageInput& input) {
   const auto measured = std::ranges::count(input.runs, true, &Run::measured);
@@ -146,7 +146,7 @@ void write_page(const PageInput& input, std::ostream& out) {
   const std::size_t opened = detail::opened_run(input);
   const Run& best = *input.runs[opened];
   const auto value = [&](std::string_view name) -> std::string {
-    if (name == "title") return detail::html_text(title_of(input));
+    if (name == "title") return detail::html_text(detail::page_title(input));
     if (name == "facts") return facts_line(input);
     if (name == "table") return detail::comparison_table(input);
     if (name == "bound") return detail::html_text(detail::bound_sentence(best));

@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainyard/report/page_parts.hpp"
 #include "trainyard/report/run_text.hpp"
+#include "trainyard/report/what_if.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
 #include "trainyard/simulate/account/memory_curve.hpp"
 #include "trainyard/simulate/critical_path.hpp"
@@ -50,6 +52,16 @@ std::string delta_list(std::size_t count, const Value& value) {
     before = now;
     return step;
   });
+}
+
+/// {"op":[...],"bytes":[...]} of the ops that have some.
+template <class Bytes>
+std::string sparse_bytes(std::size_t ops, const Bytes& bytes) {
+  std::vector<std::size_t> some;
+  for (std::size_t i = 0; i < ops; ++i)
+    if (bytes(OpId{i}) > 0) some.push_back(i);
+  return fmt::format(R"({{"op":{},"bytes":{}}})", delta_list(some.size(), [&](std::size_t i) { return some[i]; }),
+                     json_list(some.size(), [&](std::size_t i) { return bytes(OpId{some[i]}); }));
 }
 
 /// What runs of one graph share. Tensors are numbered anew: only those that some run sends are written.
@@ -103,16 +115,58 @@ class GraphData {
     });
     return fmt::format(
         R"({{"ops":{},"type":{},"types":{},"layer":{},"layers":{},"phase":{},"output_bytes":{},"input_count":{},"inputs":{},)"
-        R"("tensors":{},"tensor_bytes":{},"producer":{}}})",
+        R"("tensors":{},"tensor_bytes":{},"producer":{},"tensor_output":{},{}}})",
         json_list(ops, [&](std::size_t i) { return script_string(graph_->name(OpId{i})); }), type, words(types), layer,
         words(layers), phase, output_bytes, input_count,
         json_list(producers.size(), [&](std::size_t i) { return producers[i]; }),
         json_list(sent_.size(), [&](std::size_t i) { return script_string(graph_->name(sent_[i])); }),
         json_list(sent_.size(), [&](std::size_t i) { return graph_->bytes(sent_[i]).count; }),
-        json_list(sent_.size(), [&](std::size_t i) { return graph_->producer(sent_[i]).index(); }));
+        json_list(sent_.size(), [&](std::size_t i) { return graph_->producer(sent_[i]).index(); }),
+        json_list(sent_.size(), [&](std::size_t i) { return output_number(sent_[i]); }), memory_json());
   }
 
  private:
+  /// Which output of its producer the tensor is.
+  std::size_t output_number(TensorId tensor) const {
+    return tensor.index() - (*graph_->outputs(graph_->producer(tensor)).begin()).index();
+  }
+
+  /// What the script needs to know what memory holds. An op with one output has it as output_bytes, an input is its
+  /// producer's first output, and no input is without a tensor, but for those named here.
+  std::string memory_json() const {
+    std::string parts, inputs, after;
+    std::vector<std::pair<std::size_t, std::size_t>> kept;
+    const auto add = [](std::string& to, std::size_t key, const auto& value) {
+      to += fmt::format(R"({}"{}":{})", to.empty() ? "" : ",", key, value);
+    };
+    std::size_t flat = 0;
+    for (const OpId op : graph_->ops()) {
+      std::vector<std::int64_t> outputs;
+      for (const TensorId tensor : graph_->outputs(op)) {
+        if (graph_->kept(tensor)) kept.emplace_back(op.index(), outputs.size());
+        outputs.push_back(graph_->bytes(tensor).count);
+      }
+      if (outputs.size() > 1)
+        add(parts, op.index(), json_list(outputs.size(), [&](std::size_t k) { return outputs[k]; }));
+      for (const TensorId tensor : graph_->inputs(op)) {
+        if (const std::size_t number = output_number(tensor); number > 0) add(inputs, flat, number);
+        ++flat;
+      }
+      const std::size_t ordered = graph_->after(op).size();
+      if (ordered > 0) add(after, op.index(), ordered);
+      flat += ordered;
+    }
+    const std::size_t ops = graph_->op_count();
+    return fmt::format(
+        R"("parameters":{},"state":{},"workspace":{},"output_parts":{{{}}},"input_output":{{{}}},"after_count":{{{}}},)"
+        R"("kept":{},"kept_output":{})",
+        sparse_bytes(ops, [&](OpId op) { return graph_->parameter_bytes(op).count; }),
+        sparse_bytes(ops, [&](OpId op) { return graph_->state_bytes(op).count; }),
+        sparse_bytes(ops, [&](OpId op) { return graph_->workspace_bytes(op).count; }), parts, inputs, after,
+        delta_list(kept.size(), [&](std::size_t i) { return kept[i].first; }),
+        json_list(kept.size(), [&](std::size_t i) { return kept[i].second; }));
+  }
+
   const Graph* graph_;
   std::vector<std::size_t> number_;
   std::vector<TensorId> sent_;
@@ -193,6 +247,20 @@ std::string devices_json(const Run& run) {
   });
 }
 
+/// What a faster part of the machine would make of the run: devices and links by kind come first. Only so many, since
+/// each is a simulation.
+std::string what_if_json(const Run& run) {
+  constexpr std::size_t kMost = 12;
+  if (run.measured || !is_drawn(run)) return "[]";
+  std::vector<WhatIf> asked = usual_what_ifs(run.problem, run.timeline, 2);
+  if (asked.size() > kMost) asked.resize(kMost);
+  const auto results = simulate_what_ifs(run.problem, run.schedule, asked);
+  return json_list(results.size(), [&](std::size_t i) {
+    return fmt::format(R"({{"name":{},"makespan_ns":{}}})", script_string(results[i].what_if.name),
+                       results[i].makespan.count);
+  });
+}
+
 }  // namespace
 
 std::string page_data(const PageInput& input) {
@@ -214,14 +282,15 @@ std::string page_data(const PageInput& input) {
     }
     return fmt::format(
         R"({{"label":{},"makespan_ns":{},"value":{},"value_ns":{},"lower_bound_ns":{},"bound":{},"gap":{},"transfers":{},)"
-        R"("moved_bytes":{},"devices":{},"beneath":{},"graph":{},"drawing":{}}})",
+        R"("moved_bytes":{},"devices":{},"beneath":{},"what_if":{},"graph":{},"drawing":{}}})",
         script_string(run_label(input, i)), run.summary.makespan.count, script_string(value_name(run.objective)),
         run.value().count, run.bound().value.count, script_string(bound_sentence(run)), script_string(gap_text(run)),
         run.summary.transfers, run.summary.transferred.count, devices_json(run),
-        beneath < input.runs.size() ? std::to_string(beneath) : "null", graph, drawing);
+        beneath < input.runs.size() ? std::to_string(beneath) : "null",
+        i == opened_run(input) ? what_if_json(run) : "[]", graph, drawing);
   });
-  return fmt::format(R"({{"open":{},"phases":["forward","backward","update"],"runs":{},"graphs":{}}})",
-                     opened_run(input), runs,
+  return fmt::format(R"({{"title":{},"open":{},"phases":["forward","backward","update"],"runs":{},"graphs":{}}})",
+                     script_string(page_title(input)), opened_run(input), runs,
                      json_list(graphs.size(), [&](std::size_t i) { return graphs[i].json(); }));
 }
 

@@ -30,6 +30,8 @@ std::string run_name(const Run& run);
 bool is_drawn(const Run& run);
 /// How the run is called beside runs of other models and clusters.
 std::string run_label(const PageInput& input, std::size_t run);
+/// The title that is given, else one made of the models and clusters.
+std::string page_title(const PageInput& input);
 /// "No schedule of this graph takes less than 37.9 ms (work)."; empty where the run has no bound.
 std::string bound_sentence(const Run& run);
 /// The index of the best run that fits; of the best where none does.

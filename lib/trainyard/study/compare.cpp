@@ -44,6 +44,19 @@ ComparisonRow run_repeats(const Problem& problem, const Placer& placer, const Co
   return row;
 }
 
+/// The run of a given schedule, with the options that hold for all rows; with repeats, one of them.
+ComparisonRow run_given(const Problem& problem, const NamedSchedule& given, const CompareOptions& options,
+                        const LowerBound& bound) {
+  ComparisonRow row{.run = run_schedule(problem, given.schedule, bound)};
+  row.run.placer = given.name;
+  row.run.objective = options.place.objective;
+  if (row.run.objective == Objective::completion) row.run.completions = completions(row.run.problem, row.run.timeline);
+  if (options.repeats > 1)
+    row.repeats = {
+        {.value = row.run.value(), .fits = row.run.summary.fits, .rewritten = !given.schedule.rewrites.empty()}};
+  return row;
+}
+
 void keep_numbers(Run& run, const Problem& problem) {
   run.problem = problem;
   run.schedule = Schedule{.placement = {}, .rewrites = std::move(run.schedule.rewrites)};
@@ -92,16 +105,19 @@ Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& plac
   const LowerBound bound = best_lower_bound(problem);
   Evaluator evaluator{problem};
   std::size_t best = 0;  // of the rows
-  for (std::size_t i = 0; i < placers.size() && !is_stopped(options); ++i) {
-    if (options.on_placer) options.on_placer(placers[i], i, placers.size());
+  for (std::size_t i = 0; i < placers.size() + options.schedules.size() && !is_stopped(options); ++i) {
+    const NamedSchedule* given = i < placers.size() ? nullptr : &options.schedules[i - placers.size()];
+    if (!given && options.on_placer) options.on_placer(placers[i], i, placers.size());
     std::vector<ComparisonRow>& rows = comparison.rows;
+    const std::string& name = given ? given->name : placers[i].name;
     try {
-      rows.push_back(run_repeats(problem, placers[i], options, bound));
+      rows.push_back(given ? run_given(problem, *given, options, bound)
+                           : run_repeats(problem, placers[i], options, bound));
     } catch (const InputError& error) {  // this placer has no answer to this problem; the others may
-      comparison.skipped.push_back({placers[i].name, error.what()});
+      comparison.skipped.push_back({name, error.what()});
       continue;
     } catch (const MissingError& error) {
-      comparison.skipped.push_back({placers[i].name, error.what()});
+      comparison.skipped.push_back({name, error.what()});
       continue;
     }
     Run& run = rows.back().run;

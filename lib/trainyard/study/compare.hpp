@@ -30,6 +30,12 @@ struct PlacerChoice : Placer {
 /// The catalogue, but for placers that learn by trial (Placer::trains).
 std::vector<PlacerChoice> usual_placers();
 
+/// A schedule of one's own: a row as those of placers are, without a time of search.
+struct NamedSchedule {
+  std::string name;
+  Schedule schedule;
+};
+
 struct CompareOptions {
   /// Options of each placer: seed, budget, threads, objective (not Objective::max_load). Between two runs `stop` is
   /// asked too: it ends the comparison with what there is.
@@ -39,6 +45,7 @@ struct CompareOptions {
   /// Without it, only the best row keeps what grows with the graph: of the others `problem` is the given one, and the
   /// schedule but for its rewrites, the spans and the transfers are gone.
   bool keep_runs = true;
+  std::vector<NamedSchedule> schedules = {};  // beside the placers, after them among equals
   /// Called before each placer with its place among all, from 0, and their number.
   std::function<void(const Placer&, std::size_t, std::size_t)> on_placer = {};
 };
@@ -52,7 +59,7 @@ struct SeedRun {
   double search_seconds = 0;
 };
 
-/// The result of one placer.
+/// The result of one placer, or of one schedule.
 struct ComparisonRow {
   /// Of several repeats the middle one by value, those that fit first; of two in the middle, the better. Its
   /// search_seconds are then the mean of all, and its bound the least of theirs, which holds for each.
@@ -65,7 +72,7 @@ struct ComparisonRow {
   double gap() const { return run.gap(); }
 };
 
-/// A placer that gave no schedule, and why.
+/// A placer that gave no schedule, or a schedule that is not one of the problem, and why.
 struct SkippedPlacer {
   std::string placer, why;
 };

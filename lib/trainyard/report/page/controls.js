@@ -78,7 +78,7 @@ class Controls {
       } else if (this.drag) {
         if (Math.hypot(e.offsetX - this.drag.x, e.offsetY - this.drag.y) > 3) this.drag.moved = true;
         if (this.drag.range) {
-          view.range = [view.time(this.drag.x), view.time(e.offsetX)];
+          view.range = [view.time(this.drag.x), view.time(e.offsetX), view.rowsBetween(this.drag.y, e.offsetY)];
           view.redraw();
         } else if (this.drag.moved) {
           const by = (this.drag.x - e.offsetX) * (this.drag.to - this.drag.from) / (view.right - view.left);
@@ -91,13 +91,13 @@ class Controls {
       const drag = this.drag;
       if (this.pointers.size < 2) this.pinch = null;
       if (!this.pointers.size) this.drag = null;
-      if (view.range) {
-        const [a, b] = view.range;
-        view.range = null;
-        if (Math.abs(a - b) * (view.right - view.left) / (view.to - view.from) > 4) this.glide(Math.min(a, b), Math.max(a, b));
-        else view.redraw();
+      if (drag?.range) {
+        const [a, b] = view.range || [0, 0];
+        this.page.selectArea(Math.abs(a - b) * (view.right - view.left) / (view.to - view.from) > 4 ? view.range : null);
       } else if (drag && !drag.moved && e.type === 'pointerup') {
         const found = view.at(e.offsetX, e.offsetY);
+        this.page.selectArea(null);
+        if (found?.row.kind === 'memory') showHeld(view.memoryRun(found.row), found.row.device, Math.max(0, found.time));
         this.page.choose(found && found.j !== undefined ? [found.row.index, found.j] : null);
       }
     };
@@ -120,7 +120,7 @@ class Controls {
     const view = this.view, found = view.at(e.offsetX, e.offsetY), before = view.hover;
     view.hover = found && found.j !== undefined ? [found.row.index, found.j] : null;
     if (String(before) !== String(view.hover)) view.redraw();
-    if (found && (view.hover || found.row.kind === 'memory')) this.page.showTip(found, e.clientX, e.clientY);
+    if (found) this.page.showTip(found, e.clientX, e.clientY);
     else this.page.hideTip();
   }
 
@@ -141,14 +141,18 @@ class Controls {
     this.matches = [];
     this.match = -1;
     if (words.length) {
-      const { graph, lanes } = view.run;
-      const hits = new Set();
-      graph.ops.forEach((name, op) => {
-        const all = `${name} ${graph.types[graph.type[op]]} ${graph.layers[graph.layer[op]]}`.toLowerCase();
-        if (words.every((word) => all.includes(word))) hits.add(op);
-      });
+      const { lanes } = view.run, hits = new Map();
+      for (const { graph } of [view.run, view.run.other].filter(Boolean)) {
+        if (hits.has(graph)) continue;
+        hits.set(graph, new Set());
+        graph.ops.forEach((name, op) => {
+          const all = `${name} ${graph.types[graph.type[op]]} ${graph.layers[graph.layer[op]]}`.toLowerCase();
+          if (words.every((word) => all.includes(word))) hits.get(graph).add(op);
+        });
+      }
       lanes.forEach((lane, l) => {
-        for (let j = 0; j < lane.item.length; ++j) if (hits.has(opOf(view.run, lane, lane.item[j]))) this.matches.push([l, j]);
+        const own = hits.get(lane.run.graph);
+        for (let j = 0; j < lane.item.length; ++j) if (own.has(opOf(lane, lane.item[j]))) this.matches.push([l, j]);
       });
       this.matches.sort(([l, j], [m, k]) => lanes[l].start[j] - lanes[m].start[k] || l - m);
     }
@@ -182,7 +186,7 @@ class Controls {
   }
 
   bindKeys() {
-    const search = byId('search');
+    const { view } = this, search = byId('search');
     search.addEventListener('keydown', (e) => {
       if (e.key === 'Enter') this.nextMatch(e.shiftKey ? -1 : 1);
       if (e.key === 'Escape') { search.value = ''; this.search(''); this.view.canvas.focus(); }
@@ -197,7 +201,12 @@ class Controls {
         '/': () => { search.focus(); search.select(); },
         n: () => this.nextMatch(1), N: () => this.nextMatch(-1),
         c: () => byId('critical').click(), '.': () => this.neighbour(1), ',': () => this.neighbour(-1),
-        Escape: () => { this.page.choose(null); this.page.isolate(-1); },
+        m: () => {
+          const lane = view.chosen ? view.run.lanes[view.chosen[0]] : view.run.lanes.find((each) => each.kind === 'device');
+          if (lane.device !== null) showHeld(lane.run, lane.device, view.chosen ? lane.start[view.chosen[1]] : (view.from + view.to) / 2);
+        },
+        z: () => { if (view.range) this.glide(Math.min(view.range[0], view.range[1]), Math.max(view.range[0], view.range[1])); },
+        Escape: () => { this.page.selectArea(null); this.page.choose(null); this.page.isolate(-1); },
         ...(arrows && { ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25) }),
       };
       if (!Object.hasOwn(actions, e.key)) return;

@@ -11,14 +11,14 @@ function summed(steps, Type = Float64Array) {
 }
 
 // A lane: spans sorted by start that never overlap, so that starts and ends both ascend; and instants apart.
-function decodeLane(lane) {
+function decodeLane(lane, run) {
   const count = lane.item.length, start = new Float64Array(count), end = new Float64Array(count);
   for (let i = 0, at = 0; i < count; ++i) {
     start[i] = at += lane.gap[i];
     end[i] = at += lane.length[i];
   }
   return {
-    name: lane.name, kind: lane.kind, device: lane.device, start, end, item: summed(lane.item, Int32Array),
+    run, name: lane.name, kind: lane.kind, device: lane.device, start, end, item: summed(lane.item, Int32Array),
     instants: { item: summed(lane.instants.item, Int32Array), at: summed(lane.instants.at) },
     colour: new Uint8Array(count), shown: new Uint8Array(count).fill(1), critical: new Uint8Array(count),
   };
@@ -46,14 +46,15 @@ function decodeRun(index) {
   if (decoded.has(index)) return decoded.get(index);
   const source = data.runs[index], drawing = source.drawing, graph = data.graphs[source.graph];
   const run = {
-    source, graph, lanes: drawing.lanes.map(decodeLane),
+    source, graph, lanes: [],
     transfers: {
       tensor: summed(drawing.transfers.tensor, Int32Array), from: drawing.transfers.from, to: drawing.transfers.to,
-      waited: drawing.transfers.waited,
+      waited: drawing.transfers.waited, also: drawing.transfers.also_to || {},
     },
     memory: drawing.memory.map((m) => ({ at: summed(m.at), held: summed(m.held) })),
     criticalOps: new Set(), criticalTransfers: new Set(), path: [],
   };
+  run.lanes = drawing.lanes.map((lane) => decodeLane(lane, run));
   decodeEdges(graph);
   run.placeOfOp = new Array(graph.ops.length).fill(null);
   run.lanes.forEach((lane, l) => { if (lane.kind === 'device') lane.item.forEach((op, j) => { run.placeOfOp[op] = [l, j]; }); });
@@ -73,31 +74,42 @@ function decodeRun(index) {
   return run;
 }
 
-// The run together with the one that belongs beneath it: lanes after its own, transfers numbered on after its own.
-function withBeneath(run) {
-  const index = run.source.beneath;
-  if (index === null || !data.runs[index].drawing) return run;
-  const other = decodeRun(index), count = run.transfers.tensor.length, joined = (a, b) => [...a, ...b];
-  const lanes = other.lanes.map((lane) => {
-    const renumbered = (items) => (lane.kind === 'device' ? items : items.map((item) => item + count));
-    return {
-      ...lane, beneath: true, item: renumbered(lane.item), colour: new Uint8Array(lane.item.length),
-      shown: new Uint8Array(lane.item.length).fill(1), instants: { ...lane.instants, item: renumbered(lane.instants.item) },
-    };
-  });
-  const transfers = {};
-  for (const key of ['tensor', 'from', 'to', 'waited']) transfers[key] = joined(run.transfers[key], other.transfers[key]);
-  return { ...run, beneath: other.source, lanes: [...run.lanes, ...lanes], transfers };
+// The run together with another one beneath it: lanes after its own, each of its own run.
+function withBeneath(run, index) {
+  if (index === null || !data.runs[index]?.drawing) return run;
+  const other = decodeRun(index), offset = run.lanes.length;
+  const lanes = other.lanes.map((lane) => (
+    { ...lane, beneath: true, offset, colour: new Uint8Array(lane.item.length), shown: new Uint8Array(lane.item.length).fill(1) }));
+  return { ...run, beneath: other.source, other, lanes: [...run.lanes, ...lanes] };
 }
 
 // The op that a span stands for: itself, or the one that made what the transfer carries.
-function opOf(run, lane, item) {
-  return lane.kind === 'device' ? item : run.graph.producer[run.transfers.tensor[item]];
+function opOf(lane, item) {
+  return lane.kind === 'device' ? item : lane.run.graph.producer[lane.run.transfers.tensor[item]];
 }
 
-function nameOf(run, lane, item) {
-  return lane.kind === 'device' ? run.graph.ops[item] : run.graph.tensors[run.transfers.tensor[item]];
+function nameOf(lane, item) {
+  const { graph, transfers } = lane.run;
+  return lane.kind === 'device' ? graph.ops[item] : graph.tensors[transfers.tensor[item]];
 }
+
+// When each transfer starts and ends, over all links of its way.
+function transferTimes(run) {
+  if (run.transferTimes) return run.transferTimes;
+  const count = run.transfers.tensor.length, start = new Float64Array(count).fill(NaN), end = new Float64Array(count).fill(NaN);
+  for (const lane of run.lanes) {
+    if (lane.kind === 'device') continue;
+    lane.item.forEach((item, j) => {
+      if (!(start[item] <= lane.start[j])) start[item] = lane.start[j];
+      if (!(end[item] >= lane.end[j])) end[item] = lane.end[j];
+    });
+    lane.instants.item.forEach((item, j) => { if (!(start[item] >= 0)) start[item] = end[item] = lane.instants.at[j]; });
+  }
+  return run.transferTimes = { start, end };
+}
+
+// All devices that a transfer goes to.
+function receivers(run, item) { return [run.transfers.to[item], ...(run.transfers.also[item] || [])]; }
 
 // First index whose value is greater than x; values ascend.
 function upperBound(values, x) {

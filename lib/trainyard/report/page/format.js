@@ -29,6 +29,7 @@ const transferNames = ['activation transfer', 'gradient transfer', 'update trans
 const palettes = {
   phase: ['#4477aa', '#ee6677', '#ccbb44', '#66ccee', '#aa3377', '#999999'],
   type: ['#44aa99', '#cc6677', '#ddcc77', '#88ccee', '#117733', '#aa4499', '#999933', '#882255', '#6655bb', '#a0a8b2', '#ee7733'],
+  device: ['#4477aa', '#ee6677', '#228833', '#ccbb44', '#66ccee', '#aa3377', '#bbbbbb', '#ee7733', '#009988', '#332288', '#cc3311', '#88ccaa'],
   layer: ['#ddecbf', '#c2e3d2', '#a8d8dc', '#8dcbe4', '#7bbce7', '#7eb2e4', '#88a5dd', '#9398d2', '#9b8ac4', '#9d7db2', '#9a709e',
     '#906388', '#805770', '#684957'],
 };
@@ -45,38 +46,48 @@ function inkOn(colour) {
 // Forward types whose gradients have another name.
 const forwardNames = { BatchNorm: 'BatchNormalization', Embedding: 'Gather' };
 
+function forwardType(type) {
+  const forward = type.replace(/Grad[ABCWX]$/, 'Grad').replace(/[._]?(grad|gradient|backward|bwd)$/i, '') || type;
+  return forward !== type && forwardNames[forward] || forward;
+}
+
 // For one way of colouring: names, colours, and which colour each op has, and each transfer by its producer.
 function colouring(run, by) {
-  const graph = run.graph;
   if (by === 'phase') {
     return {
       names: [...data.phases, ...transferNames], colours: palettes.phase,
-      op: (op) => graph.phase[op], transfer: (op) => 3 + graph.phase[op],
+      op: (op, graph) => graph.phase[op], transfer: (op, graph) => 3 + graph.phase[op],
     };
   }
   if (by === 'layer') {
-    const colours = palettes.layer, many = Math.max(1, graph.layers.length);
-    const bin = (op) => Math.min(colours.length - 1, Math.floor(graph.layer[op] * colours.length / many));
-    return { ramp: graph.layers, colours, names: [], op: bin, transfer: bin };
+    // Layers of a run beneath take the colours that they have above.
+    const colours = palettes.layer, layers = run.graph.layers, many = Math.max(1, layers.length);
+    const above = new Map(layers.map((layer, i) => [layer, i]));
+    const bin = (op, graph) => {
+      const at = above.get(graph.layers[graph.layer[op]]) ?? Math.min(many - 1, graph.layer[op]);
+      return Math.min(colours.length - 1, Math.floor(at * colours.length / many));
+    };
+    return { ramp: layers, colours, names: [], op: bin, transfer: bin };
   }
   // A gradient counts as its forward type. The types that take the most time have colours of their own.
-  const base = graph.types.map((type) => {
-    const forward = type.replace(/Grad[ABCWX]$/, 'Grad').replace(/[._]?(grad|gradient|backward|bwd)$/i, '') || type;
-    return forward !== type && forwardNames[forward] || forward;
-  });
+  const base = new Map();
+  for (const type of [...run.graph.types, ...(run.other ? run.other.graph.types : [])]) base.set(type, forwardType(type));
   const time = new Map();
   for (const lane of run.lanes) {
     if (lane.kind !== 'device') continue;
     lane.item.forEach((op, j) => {
-      const type = base[graph.type[op]];
+      const { graph } = lane.run, type = base.get(graph.types[graph.type[op]]);
       time.set(type, (time.get(type) || 0) + lane.end[j] - lane.start[j]);
     });
   }
   const ranked = [...time].sort(([a, t], [b, u]) => u - t || (a < b ? -1 : 1)).map(([type]) => type);
   const rest = palettes.type.length - 2, own = Math.min(rest, ranked.length);
-  const index = base.map((type) => { const at = ranked.indexOf(type); return at >= 0 && at < own ? at : rest; });
+  const index = new Map([...base].map(([type, forward]) => {
+    const at = ranked.indexOf(forward);
+    return [type, at >= 0 && at < own ? at : rest];
+  }));
   const names = palettes.type.map((_, i) => (i < own ? ranked[i] || 'no type' : ''));
   if (ranked.length > own) names[rest] = ranked.length === own + 1 ? ranked[own] || 'no type' : `${ranked.length - own} other types`;
   names[rest + 1] = 'transfer';
-  return { names, colours: palettes.type, op: (op) => index[graph.type[op]], transfer: () => rest + 1 };
+  return { names, colours: palettes.type, op: (op, graph) => index.get(graph.types[graph.type[op]]), transfer: () => rest + 1 };
 }

@@ -4,13 +4,22 @@ class Page {
   constructor() {
     this.view = new View(byId('canvas'));
     this.controls = new Controls(this.view, this);
-    this.view.onDraw = () => this.controls.drawOverview();
+    this.view.onDraw = () => { this.controls.drawOverview(); this.state.changed(); };
     this.by = 'phase';
+    this.below = null;
+    this.state = new State(this);
     this.alone = -1;
     this.drawn = data.runs.map((run, index) => index).filter((index) => data.runs[index].drawing);
-    const select = byId('run');
-    for (const index of this.drawn) select.append(element('option', { value: index }, data.runs[index].label));
-    select.addEventListener('change', () => this.show(Number(select.value)));
+    const select = byId('run'), below = byId('below');
+    below.append(element('option', { value: '' }, 'none'));
+    for (const index of this.drawn) for (const list of [select, below]) list.append(element('option', { value: index }, data.runs[index].label));
+    select.addEventListener('change', () => this.show(Number(select.value), this.belowChosen()));
+    below.addEventListener('change', () => this.show(this.index, below.value === '' ? null : Number(below.value)));
+    byId('below-box').hidden = this.drawn.length < 2;
+    byId('swap').hidden = this.drawn.length < 2;
+    byId('swap').addEventListener('click', () => { if (this.below !== null) this.show(this.below, this.index); });
+    byId('save').addEventListener('click', () => save(`timeline ${this.view.run.source.label}`, timelineSvg(this.view, data.title)));
+    byId('save-table').addEventListener('click', () => save(`comparison ${data.title}`, tableSvg(byId('comparison').querySelector('table'))));
     for (const radio of document.getElementsByName('colour')) {
       radio.addEventListener('change', () => { this.by = radio.value; this.alone = -1; this.recolour(); });
     }
@@ -19,8 +28,15 @@ class Page {
     const table = document.querySelector('#comparison table');
     makeSortable(table);
     for (const row of table.tBodies[0].rows) {
-      if (row.classList.contains('drawn')) row.addEventListener('click', () => this.show(Number(row.dataset.run)));
+      if (!row.classList.contains('drawn')) continue;
+      const index = Number(row.dataset.run);
+      row.addEventListener('click', () => this.show(index, this.belowChosen()));
+      if (this.drawn.length < 2) continue;
+      const beside = element('button', { type: 'button', class: 'below', 'aria-pressed': 'false', title: `Draw ${data.runs[index].label} below the chosen run` }, '⬓');
+      beside.addEventListener('click', (e) => { e.stopPropagation(); this.show(this.index, this.below === index ? null : index); });
+      row.querySelector('.pick-run').after(beside);
     }
+    moveByArrows(table);
     byId('theme').addEventListener('click', () => {
       const root = document.documentElement;
       root.dataset.theme = root.dataset.theme === 'dark' ? 'light' : 'dark';
@@ -46,25 +62,36 @@ class Page {
     byId('theme').hidden = false;
     byId('timeline').hidden = !this.drawn.length;
     if (this.drawn.length) this.show(this.drawn.includes(data.open) ? data.open : this.drawn[0]);
+    this.charts = new Charts(this);
+    if (this.drawn.length && /[#&]run=/.test(location.hash)) this.state.apply();
   }
+
+  // The run below that the reader chose, where it is not one that belongs beneath.
+  belowChosen() { return this.below === data.runs[this.index].beneath ? undefined : this.below; }
 
   restyle() {
     this.controls.overviewKey = '';
     this.view.resize();
   }
 
-  colourKey() { return `${this.index} ${this.by} ${document.documentElement.dataset.theme}`; }
+  colourKey() { return `${this.index} ${this.below} ${this.by} ${document.documentElement.dataset.theme}`; }
 
-  show(index) {
+  // `below`: the run beneath, null for none; left out: the one that belongs there.
+  show(index, below = data.runs[index].beneath) {
     this.index = index;
-    const run = withBeneath(decodeRun(index));
+    this.below = this.drawn.includes(below) && below !== index ? below : null;
+    const run = withBeneath(decodeRun(index), this.below);
     byId('run').value = index;
+    byId('below').value = this.below ?? '';
+    byId('swap').disabled = this.below === null;
     for (const row of document.querySelectorAll('#comparison tbody tr')) {
       const chosen = Number(row.dataset.run) === index;
       row.classList.toggle('chosen', chosen);
+      row.classList.toggle('beside', Number(row.dataset.run) === this.below);
       row.querySelector('.pick-run')?.setAttribute('aria-pressed', chosen);
+      row.querySelector('.below')?.setAttribute('aria-pressed', Number(row.dataset.run) === this.below);
     }
-    showCards(run.source);
+    showCards(run.source, run.beneath);
     byId('idle-box').hidden = !run.lanes.some((l) => l.kind !== 'device' && !l.item.length && !l.instants.item.length);
     byId('canvas').setAttribute('aria-label', `Timeline of ${run.source.label}: ${formatCount(run.graph.ops.length)} ops on ` +
       `${run.source.devices.length} devices, ${formatTime(run.source.makespan_ns)}`);
@@ -72,6 +99,15 @@ class Page {
     this.alone = -1;
     this.layOut(true);
     this.choose(null);
+    this.selectArea(null);
+    if (this.charts) this.charts.show();
+  }
+
+  // Sums over what lies in a range of time, in some rows or in all.
+  selectArea(range) {
+    this.view.range = range;
+    showArea(this.view, range);
+    this.view.redraw();
   }
 
   layOut(whole = false) {
@@ -127,7 +163,7 @@ class Page {
   }
 
   facts([index, j]) {
-    const { run } = this.view, lane = run.lanes[index], item = lane.item[j], op = opOf(run, lane, item), { graph } = run;
+    const lane = this.view.run.lanes[index], { run } = lane, item = lane.item[j], op = opOf(lane, item), { graph } = run;
     const facts = [['start', formatMoment(lane.start[j])], ['duration', formatTime(lane.end[j] - lane.start[j])]];
     const device = (d) => run.source.devices[d].name;
     if (lane.kind === 'device') {
@@ -137,13 +173,13 @@ class Page {
       facts.push(['phase', data.phases[graph.phase[op]]], ['writes', formatBytes(graph.output_bytes[op])],
         ['waits for', formatOps(graph.producers(op).length)], ['waited for by', formatOps(graph.readers(op).length)]);
     } else {
-      const t = run.transfers, also = run.source.drawing.transfers.also_to?.[item];
-      facts.unshift(['transfer', `${device(t.from[item])} → ${[t.to[item], ...(also || [])].map(device).join(', ')}`]);
+      const t = run.transfers;
+      facts.unshift(['transfer', `${device(t.from[item])} → ${receivers(run, item).map(device).join(', ')}`]);
       facts.push(['bytes', formatBytes(graph.tensor_bytes[t.tensor[item]])], ['made by', graph.ops[op]]);
       if (t.waited[item] > 0) facts.push(['waited', formatTime(t.waited[item])]);
     }
     if (lane.critical[j]) facts.push(['', 'on the critical path']);
-    return { name: nameOf(run, lane, item), facts };
+    return { name: nameOf(lane, item), facts };
   }
 
   choose(mark) {
@@ -160,8 +196,9 @@ class Page {
   showTip(found, x, y) {
     const tip = byId('tip'), list = element('dl');
     let name, facts;
-    if (found.j === undefined) {
-      const { curve, device } = found.row, run = this.view.run.source, at = Math.max(0, upperBound(curve.at, found.time) - 1);
+    if (found.j === undefined && found.row.lane) ({ name, facts } = idleFacts(found.row.lane, found.time));
+    else if (found.j === undefined) {
+      const { curve, device } = found.row, run = found.row.source, at = Math.max(0, upperBound(curve.at, found.time) - 1);
       const capacity = run.devices[device].capacity_bytes;
       name = `Memory of ${run.devices[device].name}`;
       facts = [['at', formatMoment(Math.max(0, found.time))], ['held', formatBytes(curve.held[at])],

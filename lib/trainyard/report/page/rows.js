@@ -47,7 +47,7 @@ Object.assign(View.prototype, {
     c.textAlign = 'left';
     for (let i = 0; i < texts.length; i += 3) {
       const j = texts[i], left = Math.max(texts[i + 1], this.left) + 4, room = texts[i + 2] - left - 3;
-      const fits = Math.floor(room / this.letter), text = fits < 3 ? '…' : shortened(nameOf(this.run, lane, lane.item[j]), fits);
+      const fits = Math.floor(room / this.letter), text = fits < 3 ? '…' : shortened(nameOf(lane, lane.item[j]), fits);
       if (text.endsWith('…') && text.length < 8) continue;  // a few letters of a name say nothing
       c.fillStyle = this.inks[colour[j]];
       c.fillText(text, left, y + height / 2 + 0.5, room);
@@ -75,7 +75,7 @@ Object.assign(View.prototype, {
 
   drawMemory(row) {
     const c = this.context, { at, held } = row.curve, { y, height } = row, theme = this.theme;
-    const device = this.run.source.devices[row.device], capacity = device.capacity_bytes;
+    const device = row.source.devices[row.device], capacity = device.capacity_bytes;
     const level = (bytes) => y + height - bytes / this.memoryTop * height;
     const over = capacity !== null && device.peak_bytes > capacity, last = at.length - 1;
     // A step line; within one pixel the highest and the last level are kept.
@@ -178,9 +178,10 @@ Object.assign(View.prototype, {
 
   // What the chosen op waited for, and what waits for it.
   drawNeighbours() {
-    const [l, j] = this.chosen, lane = this.run.lanes[l], { placeOfOp, graph } = this.run;
+    const [l, j] = this.chosen, lane = this.run.lanes[l], { placeOfOp, graph } = lane.run;
     if (lane.kind !== 'device') return;
-    const op = lane.item[j], placed = (list) => list.map((other) => placeOfOp[other]).filter(Boolean);
+    const op = lane.item[j], shift = lane.offset || 0;
+    const placed = (list) => list.map((other) => placeOfOp[other]).filter(Boolean).map(([m, k]) => [m + shift, k]);
     this.drawCurves(placed(graph.producers(op)).map((place) => [place, this.chosen]), this.theme.accent, 2);
     this.drawCurves(placed(graph.readers(op)).map((place) => [this.chosen, place]), this.theme.accent, 1);
   },

@@ -24,7 +24,15 @@ function card(what, number, share, more, bad = false) {
   return made;
 }
 
-function showCards(source) {
+// "auto is 1.31 times as fast as heft."
+function ratioSentence(source, other) {
+  const [fast, slow] = source.value_ns <= other.value_ns ? [source, other] : [other, source];
+  if (fast.value_ns === slow.value_ns) return `${fast.label} and ${slow.label} take the same time.`;
+  const ratio = slow.value_ns / Math.max(1, fast.value_ns);
+  return `${fast.label} is ${ratio.toFixed(ratio < 1.1 ? 4 : 2)} times as fast as ${slow.label}.`;
+}
+
+function showCards(source, beneath) {
   const devices = source.devices, step = source.makespan_ns, cards = [];
   const bound = source.lower_bound_ns;
   cards.push(card(source.value, formatTime(source.value_ns), bound > 0 ? bound / source.value_ns : null,
@@ -44,7 +52,8 @@ function showCards(source) {
   cards.push(card('Bytes moved', formatBytes(source.moved_bytes), null,
     `${formatCount(source.transfers)} transfer${source.transfers === 1 ? '' : 's'}`));
   byId('chosen').textContent = source.label;
-  byId('bound').textContent = source.bound;
+  byId('against').textContent = beneath && beneath.value === source.value ? ratioSentence(source, beneath) : '';
+  byId('bound').textContent = source.bound && `${source.label}: ${source.bound}`;
   byId('cards').replaceChildren(...cards);
 }
 
@@ -54,6 +63,9 @@ function makeSortable(table) {
     const text = row.cells[column].dataset.value, number = Number(text);
     return text === '' || Number.isNaN(number) ? text : number;
   };
+  // Which column the rows come sorted by: best first, unless some are of other models or do not fit.
+  const time = heads.findIndex((head) => head.textContent === data.runs[0].value), order = [...body.rows].map((row) => value(row, time));
+  if (order.every((at, i) => i === 0 || order[i - 1] <= at)) heads[time]?.setAttribute('aria-sort', 'ascending');
   heads.forEach((head, column) => {
     head.querySelector('button')?.addEventListener('click', () => {
       const descending = head.getAttribute('aria-sort') === 'ascending';
@@ -67,5 +79,28 @@ function makeSortable(table) {
       });
       body.append(...rows.map(([, row]) => row));
     });
+  });
+}
+
+// One tab stop for the whole table: arrows go from row to row and along the heads.
+function moveByArrows(table) {
+  const stops = () => [...table.rows].map((row) => [...row.querySelectorAll('button')]).filter((row) => row.length);
+  for (const button of stops().flat()) button.tabIndex = -1;
+  const first = table.tBodies[0].querySelector('.pick-run') || stops().flat()[0];
+  if (first) first.tabIndex = 0;
+  const enter = (button) => {
+    for (const other of stops().flat()) other.tabIndex = -1;
+    button.tabIndex = 0;
+    button.focus();
+  };
+  table.addEventListener('keydown', (e) => {
+    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[e.key] || [0, 0];
+    if (!down && !right) return;
+    const rows = stops(), row = rows.findIndex((buttons) => buttons.includes(e.target)), column = rows[row]?.indexOf(e.target);
+    const next = rows[row + down], button = next?.[Math.min(next.length - 1, (down ? (row === 0 || row + down === 0 ? 0 : column) : column) + right)];
+    if (!button) return;
+    e.preventDefault();
+    e.stopPropagation();
+    enter(button);
   });
 }

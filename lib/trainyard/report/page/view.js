@@ -41,11 +41,15 @@ class View {
       section(title, 'device', deviceHeight, own.filter((l) => l.kind === 'device'));
       section('Links', 'link', linkHeight, own.filter((l) => l.kind !== 'device' && (showIdle || l.item.length || l.instants.item.length)));
     }
-    add({ head: run.beneath ? `Memory, ${run.source.label}` : 'Memory', height: headHeight });
-    run.memory.forEach((curve, device) => add({ curve, device, kind: 'memory', height: memoryHeight, source: run.source }));
+    // A measured run beneath holds what its prediction does.
+    const held = run.other && run.source.beneath !== data.runs.indexOf(run.beneath) ? [run, run.other] : [run];
+    for (const { source, memory } of held) {
+      add({ head: run.beneath ? `Memory, ${source.label}` : 'Memory', height: headHeight });
+      memory.forEach((curve, device) => add({ curve, device, kind: 'memory', height: memoryHeight, source }));
+    }
     this.tall = y;
     // One scale for all devices: up to the largest capacity, or to the largest peak where capacities are far above.
-    const devices = run.source.devices, peak = Math.max(1, ...devices.map((d) => d.peak_bytes));
+    const devices = held.flatMap(({ source }) => source.devices), peak = Math.max(1, ...devices.map((d) => d.peak_bytes));
     const capacity = Math.max(0, ...devices.map((d) => d.capacity_bytes || 0));
     this.memoryTop = (capacity && peak > 0.2 * capacity ? Math.max(peak, capacity) : peak) * 1.12;
     this.hover = this.chosen = null;
@@ -57,7 +61,7 @@ class View {
     this.inks = scheme.colours.map(inkOn);
     for (const lane of this.run.lanes) {
       const colour = lane.kind === 'device' ? scheme.op : scheme.transfer;
-      for (let j = 0; j < lane.item.length; ++j) lane.colour[j] = colour(opOf(this.run, lane, lane.item[j]));
+      for (let j = 0; j < lane.item.length; ++j) lane.colour[j] = colour(opOf(lane, lane.item[j]), lane.run.graph);
     }
   }
 
@@ -112,8 +116,15 @@ class View {
   }
 
   draw() {
+    this.drawRows();
+    ++this.frames;
+    if (this.onDraw) this.onDraw();
+  }
+
+  // All rows where `whole`, else those in sight.
+  drawRows() {
     const c = this.context, theme = this.theme;
-    this.scroll = byId('view').scrollTop;
+    this.scroll = this.whole ? 0 : byId('view').scrollTop;
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.fillStyle = theme.card;
     c.fillRect(0, 0, this.width, this.height);
@@ -137,12 +148,11 @@ class View {
     if (this.range) {
       const a = this.x(this.range[0]), b = this.x(this.range[1]);
       c.fillStyle = theme.accent;
+      const rows = this.range[2], top = rows ? Math.max(axisHeight, rows[0] + axisHeight - this.scroll) : axisHeight;
       c.globalAlpha = 0.18;
-      c.fillRect(Math.min(a, b), axisHeight, Math.abs(b - a), this.height);
+      c.fillRect(Math.min(a, b), top, Math.abs(b - a), rows ? rows[1] + axisHeight - this.scroll - top : this.height);
       c.globalAlpha = 1;
     }
-    ++this.frames;
-    if (this.onDraw) this.onDraw();
   }
 
   ticks() {
@@ -233,6 +243,16 @@ class View {
     this.context.strokeStyle = colour;
     this.context.lineWidth = 2;
     this.context.strokeRect(a, row.y - 0.5, Math.max(2, b - a - 0.75), row.height + 1);
+  }
+
+  memoryRun(row) { return row.source === this.run.source ? decodeRun(data.runs.indexOf(row.source)) : this.run.other; }
+
+  // The rows between two heights of the canvas, from top to bottom; all of them for a drag along one row.
+  rowsBetween(y0, y1) {
+    const inside = (y) => y - axisHeight + this.scroll, a = inside(Math.min(y0, y1)), b = inside(Math.max(y0, y1));
+    const rows = this.rows.filter((row) => row.lane && row.y <= b && row.y + row.height >= a);
+    if (rows.length < 2) return null;
+    return [rows[0].y, rows[rows.length - 1].y + rows[rows.length - 1].height];
   }
 
   // What is under a point of the canvas: {row, lane, j} or {row, time} or null.

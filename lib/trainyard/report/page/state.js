@@ -1,0 +1,55 @@
+// What is shown, in the part of the address behind '#': a copy of it shows the same.
+
+function readState() {
+  const words = new URLSearchParams(location.hash.slice(1)), number = (name) => (words.has(name) ? Number(words.get(name)) : NaN);
+  return {
+    run: number('run'), below: words.get('below'), from: number('from'), to: number('to'), colour: words.get('colour'),
+    critical: words.has('critical'), idle: words.has('idle'), search: words.get('search') || '',
+    span: (words.get('span') || '').split('.').map(Number), sort: words.get('sort'),
+  };
+}
+
+class State {
+  constructor(page) {
+    this.page = page;
+    this.waiting = 0;
+    addEventListener('hashchange', () => { if (location.hash.slice(1) !== this.written && /[#&]run=/.test(location.hash)) this.apply(); });
+  }
+
+  // Later, and once for many changes: browsers count how often an address changes.
+  changed() {
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.write(), 200);
+  }
+
+  text() {
+    const { page } = this, { view } = page, words = new URLSearchParams({ run: page.index });
+    if (page.below !== data.runs[page.index].beneath) words.set('below', page.below ?? 'none');
+    if (view.from > 0 || view.to < view.end) { words.set('from', Math.round(view.from)); words.set('to', Math.round(view.to)); }
+    if (page.by !== 'phase') words.set('colour', page.by);
+    for (const name of ['critical', 'idle']) if (byId(name).checked) words.set(name, 1);
+    if (byId('search').value.trim()) words.set('search', byId('search').value.trim());
+    if (view.chosen) words.set('span', view.chosen.join('.'));
+    return words.toString();
+  }
+
+  write() {
+    this.written = this.text();
+    history.replaceState(null, '', '#' + this.written);
+  }
+
+  apply() {
+    const state = readState(), { page } = this, { view } = page;
+    if (page.drawn.includes(state.run)) {
+      page.show(state.run, state.below === null ? undefined : state.below === 'none' ? null : Number(state.below));
+    }
+    const radio = state.colour && document.querySelector(`input[name=colour][value="${CSS.escape(state.colour)}"]`);
+    if (radio) radio.click();
+    for (const name of ['critical', 'idle']) if (byId(name).checked !== state[name]) byId(name).click();
+    byId('search').value = state.search;
+    page.controls.search(state.search);
+    if (state.to > state.from) view.setWindow(state.from, state.to);
+    const [lane, span] = state.span;
+    if (view.run.lanes[lane]?.item[span] !== undefined) page.choose([lane, span]);
+  }
+}

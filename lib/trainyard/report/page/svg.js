@@ -1,0 +1,115 @@
+// Pictures as files: the canvas' own drawing, once more, as SVG; and charts as they stand.
+
+const xml = (text) => String(text).replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
+
+// As much of a canvas' context as the timeline uses.
+class SvgContext {
+  constructor(canvas, width, height) {
+    Object.assign(this, { measure: canvas.getContext('2d'), width, height, parts: [], path: '', clips: 0, depth: [0], stack: [] });
+    Object.assign(this, { fillStyle: '#000', strokeStyle: '#000', globalAlpha: 1, lineWidth: 1, font: '12px sans-serif', textAlign: 'left', dash: [], offset: [0, 0] });
+  }
+  setTransform() {}
+  translate(x, y) { this.offset = [this.offset[0] + x, this.offset[1] + y]; }
+  save() { this.stack.push([this.fillStyle, this.strokeStyle, this.globalAlpha, this.lineWidth, this.offset]); this.depth.push(0); }
+  restore() {
+    [this.fillStyle, this.strokeStyle, this.globalAlpha, this.lineWidth, this.offset] = this.stack.pop();
+    this.parts.push('</g>'.repeat(this.depth.pop()));
+  }
+  at(x, y) { return `${+(x + this.offset[0]).toFixed(2)} ${+(y + this.offset[1]).toFixed(2)}`; }
+  beginPath() { this.path = ''; }
+  moveTo(x, y) { this.path += 'M' + this.at(x, y); }
+  lineTo(x, y) { this.path += (this.path ? 'L' : 'M') + this.at(x, y); }
+  bezierCurveTo(a, b, c, d, e, f) { this.path += `C${this.at(a, b)} ${this.at(c, d)} ${this.at(e, f)}`; }
+  rect(x, y, w, h) { this.path += `M${this.at(x, y)}h${+w.toFixed(2)}v${+h.toFixed(2)}h${+(-w).toFixed(2)}z`; }
+  roundRect(x, y, w, h) { this.rect(x, y, w, h); }
+  arc(x, y, r) { this.path += `M${this.at(x - r, y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`; }
+  clip() {
+    const id = 'c' + this.clips++;
+    this.parts.push(`<clipPath id="${id}"><path d="${this.path}"/></clipPath><g clip-path="url(#${id})">`);
+    ++this.depth[this.depth.length - 1];
+  }
+  paint(style, kind) {
+    const colour = String(style), alpha = /^#[\da-f]{8}$/i.test(colour) ? parseInt(colour.slice(7), 16) / 255 : 1, opacity = alpha * this.globalAlpha;
+    return `${kind}="${xml(alpha < 1 ? colour.slice(0, 7) : colour)}"${opacity < 1 ? ` ${kind}-opacity="${+opacity.toFixed(3)}"` : ''}`;
+  }
+  line() { return `${this.paint(this.strokeStyle, 'stroke')} stroke-width="${this.lineWidth}"${this.dash.length ? ` stroke-dasharray="${this.dash}"` : ''} fill="none"`; }
+  fill() { if (this.path) this.parts.push(`<path d="${this.path}" ${this.paint(this.fillStyle, 'fill')}/>`); }
+  stroke() { if (this.path) this.parts.push(`<path d="${this.path}" ${this.line()}/>`); }
+  box(x, y, w, h) { const [a, b] = this.at(x, y).split(' '); return `<rect x="${a}" y="${b}" width="${+Math.max(0, w).toFixed(2)}" height="${+Math.max(0, h).toFixed(2)}"`; }
+  fillRect(x, y, w, h) { this.parts.push(`${this.box(x, y, w, h)} ${this.paint(this.fillStyle, 'fill')}/>`); }
+  strokeRect(x, y, w, h) { this.parts.push(`${this.box(x, y, w, h)} ${this.line()}/>`); }
+  setLineDash(dash) { this.dash = dash; }
+  createLinearGradient() { const stops = []; return { addColorStop: (_, colour) => stops.push(colour), toString: () => stops[0] }; }
+  measureText(text) { this.measure.font = this.font; return this.measure.measureText(text); }
+  fillText(text, x, y) {
+    const [, weight, size] = /^(?:(\d+) )?([\d.]+)px/.exec(this.font) || [null, null, 12], [a, b] = this.at(x, y).split(' ');
+    this.parts.push(`<text x="${a}" y="${b}" font-size="${size}"${weight ? ` font-weight="${weight}"` : ''} dominant-baseline="central" ${this.paint(this.fillStyle, 'fill')}>${xml(text)}</text>`);
+  }
+  text() {
+    return `<svg xmlns="http://www.w3.org/2000/svg" width="${this.width}" height="${this.height}" viewBox="0 0 ${this.width} ${this.height}" ` +
+      `font-family="sans-serif">\n${this.parts.join('\n')}\n</svg>\n`;
+  }
+}
+
+// What the timeline shows now, with its legend below; all rows, not those in sight alone.
+function timelineSvg(view, title) {
+  const legend = 26, { context, height, scroll } = view, tall = view.tall + axisHeight;
+  const svg = new SvgContext(view.canvas, view.width, tall + legend);
+  Object.assign(view, { context: svg, height: tall, whole: true });
+  try { view.drawRows(); } finally { Object.assign(view, { context, height, scroll, whole: false }); }
+  svg.fillStyle = view.theme.card;
+  svg.fillRect(0, tall, view.width, legend);
+  svg.font = '12px sans-serif';
+  svg.fillStyle = view.theme.ink;
+  svg.fillText(title, 16, tall + legend / 2);
+  const used = new Set(view.run.lanes.flatMap((lane) => [...new Set(lane.colour)]));
+  let x = view.left;
+  view.scheme.names.forEach((name, k) => {
+    if (!name || !used.has(k)) return;
+    svg.fillStyle = view.scheme.colours[k];
+    svg.fillRect(x, tall + 8, 11, 11);
+    svg.fillStyle = view.theme.soft;
+    svg.fillText(name, x + 16, tall + legend / 2);
+    x += 32 + svg.measureText(name).width;
+  });
+  return svg.text();
+}
+
+// The comparison as it is sorted: texts alone.
+function tableSvg(table) {
+  const rows = [...table.rows].map((row) => [...row.cells].map((cell) => (cell.querySelector('button:not(.below)') || cell).textContent.trim()));
+  const wide = rows[0].map((_, k) => 14 + 7 * Math.max(...rows.map((row) => row[k].length))), width = wide.reduce((a, b) => a + b, 20);
+  const lines = rows.map((row, i) => {
+    let x = 10;
+    return row.map((text, k) => {
+      x += wide[k];
+      const left = k === 0 || rows.length && table.rows[0].cells[k].classList.contains('name');
+      return `<text x="${left ? x - wide[k] + 4 : x - 6}" y="${22 + 22 * i}"${left ? '' : ' text-anchor="end"'}${i ? '' : ' font-weight="600"'}>${xml(text)}</text>`;
+    }).join('') + `<path d="M10 ${29 + 22 * i}H${width - 10}" stroke="#d5dbe2"/>`;
+  });
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${rows.length * 22 + 20}" font-family="sans-serif" font-size="12">\n` +
+    `<rect width="100%" height="100%" fill="#fff"/>\n${lines.join('\n')}\n</svg>\n`;
+}
+
+// A chart of the page with the page's colours in place of its style sheet.
+function chartSvg(chart) {
+  const copy = chart.cloneNode(true), style = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'font-size', 'font-weight', 'text-anchor', 'opacity'];
+  const from = [chart, ...chart.querySelectorAll('*')], to = [copy, ...copy.querySelectorAll('*')];
+  from.forEach((node, i) => {
+    const computed = getComputedStyle(node);
+    for (const name of style) to[i].setAttribute(name, computed.getPropertyValue(name));
+    to[i].removeAttribute('class');
+  });
+  const { width, height } = chart.viewBox.baseVal;
+  copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
+  copy.setAttribute('width', width);
+  copy.setAttribute('height', height);
+  copy.setAttribute('font-family', 'sans-serif');
+  return copy.outerHTML + '\n';
+}
+
+function save(name, text) {
+  const link = element('a', { href: URL.createObjectURL(new Blob([text], { type: 'image/svg+xml' })), download: name.replace(/[^\w.-]+/g, '_') + '.svg' });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
