@@ -35,4 +35,7 @@ void write_page(const PageInput& input, std::ostream& out);
 void write_page(std::span<const Run> runs, std::ostream& out, const std::string& title = {});
 inline void write_page(const Run& run, std::ostream& out) { write_page({&run, 1}, out); }
 
+/// A still drawing of the run as an SVG file: one row per device, and per link in use.
+void write_svg(const Run& run, std::ostream& out);
+
 }  // namespace trainyard

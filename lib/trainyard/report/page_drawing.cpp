@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ostream>
 #include <string>
 #include <string_view>
 
@@ -100,3 +101,13 @@ std::string gantt_svg(const Run& run) {
 }
 
 }  // namespace trainyard::detail
+
+namespace trainyard {
+
+void write_svg(const Run& run, std::ostream& out) {
+  constexpr std::string_view kOpening = "<svg ";
+  out << kOpening << R"(xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="12" )"
+      << detail::gantt_svg(run).substr(kOpening.size()) << '\n';
+}
+
+}  // namespace trainyard
