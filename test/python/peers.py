@@ -55,8 +55,6 @@ def read_doppler(path):
     """
     lines = path.read_text().splitlines()
     inputs, sources, targets = ([int(each) for each in re.findall(r"\d+", line)] for line in lines[1:4])
-    if len(targets) == len(sources) + 1 and targets[:2] == [16, 6]:
-        targets[:2] = [16]  # "16,6" of chain_mm: its twin gdp_chain_mm has 16
     count = int(lines[0]) - len(inputs)
     costs = [[int(each) for each in re.findall(r"\d+", line)[:2]] for line in lines[4:4 + count]]
     return [cost for cost, _ in costs], [cost for _, cost in costs], list(zip(sources, targets, strict=True))
