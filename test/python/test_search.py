@@ -49,7 +49,7 @@ class Placers(unittest.TestCase):
         tight = ty.Cluster.from_arrays(np.full((2, 2), 1e9), memory_bytes=10)
         graph = ty.Graph.from_arrays([], time_ns=[1, 1], parameter_bytes=[20, 20])
         with self.assertRaises(ty.NoPlacementError):
-            ty.place(ty.Problem(graph, tight), "exact")
+            ty.place(ty.Problem(graph, tight), "dp-ideals")
 
     def test_a_comparison_is_rows(self):
         def fails(problem, seed):

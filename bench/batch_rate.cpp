@@ -1,0 +1,33 @@
+// Placements a second of Batch on one thread, for python_batch.py: batch_rate GRAPH.json CLUSTER.toml ROWS.int32
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <vector>
+
+#include "trainyard/cluster/cluster.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/simulate/batch.hpp"
+
+using namespace trainyard;
+
+int main(int count, char** words) {
+  if (count != 4) return std::cerr << "usage: batch_rate GRAPH.json CLUSTER.toml ROWS.int32\n", 2;
+  const Problem problem{read_graph(words[1]), make_cluster(read_cluster(words[2]))};
+  std::ifstream file{words[3], std::ios::binary};
+  const std::vector<char> bytes{std::istreambuf_iterator<char>{file}, {}};
+  const auto* devices = reinterpret_cast<const std::int32_t*>(bytes.data());
+  std::vector<Schedule> schedules(bytes.size() / sizeof(std::int32_t) / problem.op_count());
+  for (Schedule& schedule : schedules) {
+    schedule.placement = Placement(problem.op_count());
+    for (const OpId op : problem.ops()) schedule.placement[op] = DeviceId{static_cast<std::size_t>(*devices++)};
+  }
+  Batch batch{problem, 1};
+  batch.makespans(schedules);
+  const auto begin = std::chrono::steady_clock::now();
+  batch.makespans(schedules);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  std::cout << static_cast<double>(schedules.size()) / took.count() << '\n';
+}
