@@ -116,33 +116,8 @@ std::vector<std::string> names_of(const IdRange<IdType>& ids, const Get& get) {
   return names;
 }
 
-void bind_cluster(py::module_& module) {
-  py::class_<Cluster>(module, "Cluster", "Devices, links and the route of each ordered pair of devices; immutable.")
-      .def(py::init(&named), py::arg("name"), py::kw_only(), py::arg("sharing") = py::none(),
-           py::call_guard<py::gil_scoped_release>(),
-           "A built-in cluster (\"4xV100\", \"dgx1-v100\") or a .toml file.\n\n"
-           "sharing: serial (one transfer at a time on a link), none (transfers never wait), fair.")
-      .def_static(
-          "from_arrays", &cluster_from_arrays, py::arg("bandwidth"), py::kw_only(), py::arg("latency_ns") = py::none(),
-          py::arg("memory_bytes") = py::none(), py::arg("names") = py::none(), py::arg("device_class") = "gpu",
-          py::arg("sharing") = "serial", py::arg("name") = "cluster",
-          "Devices with a link for each ordered pair.\n\n"
-          "bandwidth: float[devices, devices], bytes per second from row to column; the diagonal is not read.\n"
-          "latency_ns: int[devices, devices], 0 where left out. memory_bytes: int[devices] or one int; None is\n"
-          "unlimited. names: as device_class and number where left out.")
-      .def_static(
-          "parse", [](const std::string& text) { return make_cluster(parse_cluster(text, "cluster")); },
-          py::arg("text"), "Reads a cluster file's text (TOML).")
-      .def(
-          "to_toml",
-          [](const Cluster& cluster) {
-            std::ostringstream text;
-            write_cluster(cluster.spec(), text);
-            return std::move(text).str();
-          },
-          "The cluster as the text of a cluster file.")
-      .def_property_readonly("name", &Cluster::name)
-      .def_property_readonly("device_count", &Cluster::device_count)
+void bind_cluster_columns(py::class_<Cluster>& cluster) {
+  cluster
       .def_property_readonly(
           "device_names",
           [](const Cluster& c) { return names_of(c.devices(), [&](DeviceId id) { return c.device(id).name; }); },
@@ -169,6 +144,38 @@ void bind_cluster(py::module_& module) {
       .def("__repr__", [](const Cluster& c) {
         return fmt::format("<trainyard.Cluster '{}': {} devices>", c.name(), c.device_count());
       });
+}
+
+void bind_cluster(py::module_& module) {
+  py::class_<Cluster> cluster(module, "Cluster",
+                              "Devices, links and the route of each ordered pair of devices; immutable.");
+  cluster
+      .def(py::init(&named), py::arg("name"), py::kw_only(), py::arg("sharing") = py::none(),
+           py::call_guard<py::gil_scoped_release>(),
+           "A built-in cluster (\"4xV100\", \"dgx1-v100\") or a .toml file.\n\n"
+           "sharing: serial (one transfer at a time on a link), none (transfers never wait), fair.")
+      .def_static(
+          "from_arrays", &cluster_from_arrays, py::arg("bandwidth"), py::kw_only(), py::arg("latency_ns") = py::none(),
+          py::arg("memory_bytes") = py::none(), py::arg("names") = py::none(), py::arg("device_class") = "gpu",
+          py::arg("sharing") = "serial", py::arg("name") = "cluster",
+          "Devices with a link for each ordered pair.\n\n"
+          "bandwidth: float[devices, devices], bytes per second from row to column; the diagonal is not read.\n"
+          "latency_ns: int[devices, devices], 0 where left out. memory_bytes: int[devices] or one int; None is\n"
+          "unlimited. names: as device_class and number where left out.")
+      .def_static(
+          "parse", [](const std::string& text) { return make_cluster(parse_cluster(text, "cluster")); },
+          py::arg("text"), "Reads a cluster file's text (TOML).")
+      .def(
+          "to_toml",
+          [](const Cluster& c) {
+            std::ostringstream text;
+            write_cluster(c.spec(), text);
+            return std::move(text).str();
+          },
+          "The cluster as the text of a cluster file.")
+      .def_property_readonly("name", &Cluster::name)
+      .def_property_readonly("device_count", &Cluster::device_count);
+  bind_cluster_columns(cluster);
 }
 
 py::dict bounds_of(const Problem& problem) {

@@ -60,30 +60,8 @@ std::string text_of(const Schedule& schedule, const Problem& problem) {
   return std::move(text).str();
 }
 
-void bind_schedule_class(py::module_& module) {
-  py::class_<Schedule>(module, "Schedule",
-                       "A device for each op, and optionally an order. Placement and priority are "
-                       "writable views; every use checks them again.")
-      .def(py::init(&make_schedule), py::arg("placement"), py::kw_only(), py::arg("policy") = py::none(),
-           py::arg("priority") = py::none(), py::arg("order") = py::none(),
-           "placement: int[ops], the device index of each op. priority: float[ops], higher is more urgent.\n"
-           "order: for each device the indices of its ops in turn. policy: fifo, priority or strict; where left out\n"
-           "strict if there is an order, priority if there are priorities, else fifo.")
-      .def_static(
-          "read", [](const std::string& path, const Problem& p) { return read_schedule(path, p); }, py::arg("path"),
-          py::arg("problem"), py::call_guard<py::gil_scoped_release>(),
-          "Reads a trainyard-schedule/1 file and checks it against the problem.")
-      .def_static(
-          "parse", [](const std::string& text, const Problem& p) { return parse_schedule(text, "schedule", p); },
-          py::arg("text"), py::arg("problem"), py::call_guard<py::gil_scoped_release>())
-      .def("to_json", &text_of, py::arg("problem"), "The schedule as trainyard-schedule/1 text.")
-      .def(
-          "write",
-          [](const Schedule& s, const std::string& path, const Problem& p) {
-            write_file(path, [&](std::ostream& out) { write_schedule(s, p, nullptr, out); });
-          },
-          py::arg("path"), py::arg("problem"), "Writes a trainyard-schedule/1 file.")
-      .def("copy", [](const Schedule& s) { return s; })
+void bind_schedule_columns(py::class_<Schedule>& schedule) {
+  schedule
       .def_property_readonly(
           "placement",
           [](const py::object& self) {
@@ -118,6 +96,34 @@ void bind_schedule_class(py::module_& module) {
       .def("__repr__", [](const Schedule& s) {
         return fmt::format("<trainyard.Schedule: {} ops, {}>", s.placement.size(), policy_word(s.policy));
       });
+}
+
+void bind_schedule_class(py::module_& module) {
+  py::class_<Schedule> schedule(module, "Schedule",
+                                "A device for each op, and optionally an order. Placement and priority are "
+                                "writable views; every use checks them again.");
+  schedule
+      .def(py::init(&make_schedule), py::arg("placement"), py::kw_only(), py::arg("policy") = py::none(),
+           py::arg("priority") = py::none(), py::arg("order") = py::none(),
+           "placement: int[ops], the device index of each op. priority: float[ops], higher is more urgent.\n"
+           "order: for each device the indices of its ops in turn. policy: fifo, priority or strict; where left out\n"
+           "strict if there is an order, priority if there are priorities, else fifo.")
+      .def_static(
+          "read", [](const std::string& path, const Problem& p) { return read_schedule(path, p); }, py::arg("path"),
+          py::arg("problem"), py::call_guard<py::gil_scoped_release>(),
+          "Reads a trainyard-schedule/1 file and checks it against the problem.")
+      .def_static(
+          "parse", [](const std::string& text, const Problem& p) { return parse_schedule(text, "schedule", p); },
+          py::arg("text"), py::arg("problem"), py::call_guard<py::gil_scoped_release>())
+      .def("to_json", &text_of, py::arg("problem"), "The schedule as trainyard-schedule/1 text.")
+      .def(
+          "write",
+          [](const Schedule& s, const std::string& path, const Problem& p) {
+            write_file(path, [&](std::ostream& out) { write_schedule(s, p, nullptr, out); });
+          },
+          py::arg("path"), py::arg("problem"), "Writes a trainyard-schedule/1 file.")
+      .def("copy", [](const Schedule& s) { return s; });
+  bind_schedule_columns(schedule);
 }
 
 /// The spans' starts or ends.
@@ -208,22 +214,8 @@ void bind_timeline_files(py::class_<Result>& timeline) {
       .def("_repr_html_", &svg_of);
 }
 
-}  // namespace
-
-void bind_schedule(py::module_& module) {
-  bind_schedule_class(module);
-  py::class_<Result> timeline(module, "Timeline", "The result of a simulation. Arrays are views.");
+void bind_timeline_columns(py::class_<Result>& timeline) {
   timeline
-      .def_property_readonly(
-          "makespan_ns", [](const Result& r) { return r.timeline.makespan.count; },
-          "The end of the last op: the predicted step time in ns.")
-      .def_property_readonly(
-          "fits", [](const Result& r) { return r.timeline.fits(); }, "No device is out of memory.")
-      .def_property_readonly(
-          "problem", [](const Result& r) { return r.problem; },
-          "The scheduled problem: where the schedule has rewrites, with these applied.")
-      .def_property_readonly(
-          "schedule", [](const Result& r) -> const Schedule& { return r.schedule; }, py::return_value_policy::copy)
       .def_property_readonly(
           "start_ns", [](const py::object& self) { return spans_of(self, &Span::start); },
           "int64[ops]: the start of each op in ns.")
@@ -251,6 +243,25 @@ void bind_schedule(py::module_& module) {
         return fmt::format("<trainyard.Timeline: {} ops, {} transfers, {} ns>", r.timeline.ops.size(),
                            r.timeline.transfers.size(), r.timeline.makespan.count);
       });
+}
+
+}  // namespace
+
+void bind_schedule(py::module_& module) {
+  bind_schedule_class(module);
+  py::class_<Result> timeline(module, "Timeline", "The result of a simulation. Arrays are views.");
+  timeline
+      .def_property_readonly(
+          "makespan_ns", [](const Result& r) { return r.timeline.makespan.count; },
+          "The end of the last op: the predicted step time in ns.")
+      .def_property_readonly(
+          "fits", [](const Result& r) { return r.timeline.fits(); }, "No device is out of memory.")
+      .def_property_readonly(
+          "problem", [](const Result& r) { return r.problem; },
+          "The scheduled problem: where the schedule has rewrites, with these applied.")
+      .def_property_readonly(
+          "schedule", [](const Result& r) -> const Schedule& { return r.schedule; }, py::return_value_policy::copy);
+  bind_timeline_columns(timeline);
   bind_timeline_files(timeline);
 }
 

@@ -213,6 +213,26 @@ void bind_comparison(py::module_& module) {
       .def("__str__", &table_of);
 }
 
+void bind_searches(py::module_& module) {
+  module.def(
+      "place", &place, py::arg("problem"), py::arg("placer") = "auto", py::kw_only(), py::arg("seed") = 1,
+      py::arg("seconds") = py::none(), py::arg("evaluations") = py::none(), py::arg("quick") = false,
+      py::arg("threads") = 0, py::arg("objective") = "makespan", py::arg("rewrites") = true,
+      py::arg("batch") = py::none(),
+      "A schedule of the problem. placer: a name, a Placer, or a function of (problem, seed).\n\n"
+      "seconds, evaluations, quick: the budget of placers that search. rewrites: whether ops may be split and the\n"
+      "graph replicated. Other keywords are the placer's own parameters. Ctrl-C ends the search and raises\n"
+      "KeyboardInterrupt.");
+  bind_comparison(module);
+  module.def(
+      "compare", &compared, py::arg("problem"), py::arg("placers") = py::none(), py::kw_only(), py::arg("seed") = 1,
+      py::arg("seconds") = py::none(), py::arg("evaluations") = py::none(), py::arg("quick") = false,
+      py::arg("threads") = 0, py::arg("objective") = "makespan", py::arg("rewrites") = true, py::arg("repeats") = 1,
+      py::arg("batch") = py::none(),
+      "Runs each placer (names, Placers, functions of (problem, seed)) and returns a Comparison; without a list\n"
+      "those of the catalogue that do not train.");
+}
+
 }  // namespace
 
 void bind_search(py::module_& module) {
@@ -244,23 +264,7 @@ void bind_search(py::module_& module) {
         return auto_with(std::move(members));
       },
       py::arg("placers"), "The placer `auto` with placers of one's own among its starts.");
-  module.def(
-      "place", &place, py::arg("problem"), py::arg("placer") = "auto", py::kw_only(), py::arg("seed") = 1,
-      py::arg("seconds") = py::none(), py::arg("evaluations") = py::none(), py::arg("quick") = false,
-      py::arg("threads") = 0, py::arg("objective") = "makespan", py::arg("rewrites") = true,
-      py::arg("batch") = py::none(),
-      "A schedule of the problem. placer: a name, a Placer, or a function of (problem, seed).\n\n"
-      "seconds, evaluations, quick: the budget of placers that search. rewrites: whether ops may be split and the\n"
-      "graph replicated. Other keywords are the placer's own parameters. Ctrl-C ends the search and raises\n"
-      "KeyboardInterrupt.");
-  bind_comparison(module);
-  module.def(
-      "compare", &compared, py::arg("problem"), py::arg("placers") = py::none(), py::kw_only(), py::arg("seed") = 1,
-      py::arg("seconds") = py::none(), py::arg("evaluations") = py::none(), py::arg("quick") = false,
-      py::arg("threads") = 0, py::arg("objective") = "makespan", py::arg("rewrites") = true, py::arg("repeats") = 1,
-      py::arg("batch") = py::none(),
-      "Runs each placer (names, Placers, functions of (problem, seed)) and returns a Comparison; without a list\n"
-      "those of the catalogue that do not train.");
+  bind_searches(module);
 }
 
 }  // namespace trainyard::python
