@@ -1,4 +1,4 @@
-"""Runs the cells of a notebook in one namespace, as a kernel would: what they print, and the value of a last expression.
+"""Runs the cells of a notebook in one namespace, as a kernel would: what they print, and a last expression's value.
 
     python3 notebook.py FILE.ipynb        writes their outputs anew
 """

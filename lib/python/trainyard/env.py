@@ -145,8 +145,8 @@ class _Env(gymnasium.Env if gymnasium else object):
 class PlacementEnv(_Env):
     """Places one colocation group a step, in topological order of their first ops.
 
-    Action: the device index. Observation: features float32[groups, 4 + devices] (group_features), placement int64[groups]
-    (-1: not yet), group int64[1] (the one to place; `groups` when all are), mask int8[devices] (which can run it).
+    Action: the device index. Observation: features float32[groups, 4 + devices] (group_features), placement
+    int64[groups] (-1: not yet), group int64[1] (the one to place; `groups` when all are), mask int8[devices] (which can run it).
     Reward: 0, and at the end minus the step time over the problem's lower bound: -1 is a proven optimum. `info` then has
     makespan_ns and schedule. A placement that needs more memory than there is is judged by its time alone.
     """
