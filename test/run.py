@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-SUMMARY = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
+SUMMARY = re.compile(r"\[(?:doctest|unittest)\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
 
 
 def count(test):

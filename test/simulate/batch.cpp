@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "support/random_problem.hpp"
@@ -64,6 +67,64 @@ TEST_CASE("a batch of one schedule needs no thread") {
   const Problem problem = random_problem(random);
   const std::vector<Schedule> one{random_schedule(random, problem)};
   CHECK(Batch{problem, 4}.makespans(one) == std::vector{simulated_makespan(problem, one[0])});
+}
+
+/// A valid placement as a row of device indices.
+std::vector<std::int32_t> row_of(const Schedule& schedule) {
+  std::vector<std::int32_t> row;
+  for (const DeviceId device : schedule.placement) row.push_back(static_cast<std::int32_t>(device.index()));
+  return row;
+}
+
+TEST_CASE("rows of device indices take as long as their schedules, and a row at fault is named") {
+  Random random{8};
+  for (int trial = 0; trial < 200; ++trial) {
+    const Problem problem = random_problem(random);
+    const std::size_t ops = problem.op_count();
+    std::vector<std::int32_t> rows;
+    std::vector<Schedule> schedules(20);
+    IdMap<OpId, double> priority;
+    if (trial % 2 == 1)
+      for (std::size_t i = 0; i < ops; ++i) priority.push_back(static_cast<double>(random.below(5)));
+    for (Schedule& schedule : schedules) {
+      schedule.placement = random_schedule(random, problem).placement;
+      schedule.policy = priority.empty() ? Policy::fifo : Policy::priority;
+      schedule.priority = priority;
+      for (const std::int32_t device : row_of(schedule)) rows.push_back(device);
+    }
+    std::vector<Nanoseconds> results(schedules.size());
+    Batch batch{problem, 1 + static_cast<unsigned>(trial % 3)};
+    batch.makespans(rows, priority, results);
+    for (std::size_t i = 0; i < schedules.size(); ++i) CHECK(results[i] == simulated_makespan(problem, schedules[i]));
+
+    // Any one number replaced: refused exactly where check_schedule refuses it.
+    const std::size_t at = random.below(rows.size());
+    rows[at] = static_cast<std::int32_t>(random.below(problem.device_count() + 2)) - 1;
+    Schedule changed = schedules[at / ops];
+    changed.placement[OpId{at % ops}] = DeviceId{static_cast<std::size_t>(rows[at])};
+    std::string said, expected;
+    try {
+      check_schedule(problem, changed);
+    } catch (const InputError& error) {
+      expected = "row " + std::to_string(at / ops) + ": " + error.what();
+    }
+    try {
+      batch.makespans(rows, priority, results);
+    } catch (const InputError& error) {
+      said = error.what();
+    }
+    CHECK(said == expected);
+  }
+}
+
+TEST_CASE("rows and priorities of another size are refused") {
+  Random random{9};
+  const Problem problem = random_problem(random);
+  Batch batch{problem, 1};
+  std::vector<Nanoseconds> results(2);
+  const std::vector<std::int32_t> rows(2 * problem.op_count(), 0), longer(2 * problem.op_count() + 1, 0);
+  CHECK_THROWS_AS(batch.makespans(longer, {}, results), InputError);
+  CHECK_THROWS_AS(batch.makespans(rows, IdMap<OpId, double>(problem.op_count() + 1, 0), results), InputError);
 }
 
 }  // namespace

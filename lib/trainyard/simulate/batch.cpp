@@ -1,47 +1,110 @@
 #include "trainyard/simulate/batch.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <stdexcept>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
 
 namespace trainyard {
+
+namespace {
+
+[[noreturn]] void refuse_row(const Problem& problem, const Schedule& schedule, std::size_t row) {
+  try {
+    check_schedule(problem, schedule);
+  } catch (const InputError& error) {
+    std::vector<Finding> findings = error.findings();
+    for (Finding& finding : findings) finding.message = fmt::format("row {}: {}", row, finding.message);
+    throw InputError{std::move(findings)};
+  }
+  throw std::logic_error{"a placement is valid alone and not in a batch"};
+}
+
+}  // namespace
 
 Batch::Batch(const Problem& problem, unsigned threads) {
   const std::size_t count = thread_count(threads);
   simulations_.reserve(count);
   simulations_.emplace_back(problem);
   while (simulations_.size() < count) simulations_.push_back(simulations_.front());
+
+  for (const GroupId group : problem.groups())
+    for (const OpId op : problem.group_ops(group).subspan(1)) together_.emplace_back(problem.group_ops(group)[0], op);
+  if (std::ranges::find(problem.durations(), Problem::kNever) == problem.durations().end()) return;
+  for (const OpId op : problem.ops())
+    for (const DeviceId device : problem.devices()) can_run_.push_back(problem.can_run(op, device));
 }
 
-template <class Result, class Evaluate>
-std::vector<Result> Batch::each(std::span<const Schedule> schedules, const Evaluate& evaluate) {
-  std::vector<Result> results(schedules.size());
-  // Threads take the next few schedules: schedules differ in cost, and neighbours in `results` share cache lines.
+template <class Evaluate>
+void Batch::each(std::size_t count, const Evaluate& evaluate) {
+  // Threads take the next few: schedules differ in cost, and neighbours among the results share cache lines.
   constexpr std::size_t kChunk = 8;
-  std::atomic<std::size_t> next{0};
-  const auto work = [&](Simulation& simulation) {
-    for (;;) {
-      const std::size_t first = next.fetch_add(kChunk, std::memory_order_relaxed);
-      if (first >= schedules.size()) return;
-      const std::size_t last = std::min(first + kChunk, schedules.size());
-      for (std::size_t i = first; i < last; ++i) results[i] = evaluate(simulation, schedules[i]);
-    }
-  };
-  const std::size_t workers = std::min(simulations_.size(), (schedules.size() + kChunk - 1) / kChunk);
-  parallel_for(static_cast<unsigned>(workers), workers, [&](std::size_t i) { work(simulations_[i]); });
-  return results;
+  const std::size_t chunks = (count + kChunk - 1) / kChunk;
+  const std::size_t workers = std::min(simulations_.size(), chunks);
+  parallel_for(static_cast<unsigned>(workers), chunks, [&](std::size_t chunk, unsigned thread) {
+    const std::size_t last = std::min((chunk + 1) * kChunk, count);
+    for (std::size_t i = chunk * kChunk; i < last; ++i) evaluate(simulations_[thread], i, thread);
+  });
 }
 
 std::vector<Nanoseconds> Batch::makespans(std::span<const Schedule> schedules) {
-  return each<Nanoseconds>(
-      schedules, [](Simulation& simulation, const Schedule& schedule) { return simulation.makespan(schedule); });
+  std::vector<Nanoseconds> results(schedules.size());
+  each(schedules.size(),
+       [&](Simulation& simulation, std::size_t i, unsigned) { results[i] = simulation.makespan(schedules[i]); });
+  return results;
 }
 
 std::vector<MemoryPeaks> Batch::peaks(std::span<const Schedule> schedules) {
-  return each<MemoryPeaks>(schedules,
-                           [](Simulation& simulation, const Schedule& schedule) { return simulation.peaks(schedule); });
+  std::vector<MemoryPeaks> results(schedules.size());
+  each(schedules.size(),
+       [&](Simulation& simulation, std::size_t i, unsigned) { results[i] = simulation.peaks(schedules[i]); });
+  return results;
+}
+
+bool Batch::is_valid(const Placement& placement) const {
+  const std::size_t devices = problem().device_count();
+  bool valid = true;  // without a branch an op: the rule is that all are
+  for (const DeviceId device : placement) valid &= device.index() < devices;
+  if (!valid) return false;
+  if (!can_run_.empty())
+    for (const OpId op : placement.ids()) valid &= can_run_[op.index() * devices + placement[op].index()] != 0;
+  for (const auto& [op, other] : together_) valid &= placement[op] == placement[other];
+  return valid;
+}
+
+void Batch::makespans(std::span<const std::int32_t> placements, const IdMap<OpId, double>& priority,
+                      std::span<Nanoseconds> results) {
+  const std::size_t ops = problem().op_count();
+  if (placements.size() != results.size() * ops)
+    throw InputError({.code = "size",
+                      .message = fmt::format("{} rows of {} ops are {} devices, and there are {}", results.size(), ops,
+                                             results.size() * ops, placements.size()),
+                      .help = "give one row of device indices for each result"});
+  if (!priority.empty() && priority.size() != ops)
+    throw InputError({.code = "size",
+                      .message = fmt::format("there are {} priorities for {} ops", priority.size(), ops),
+                      .help = "give every op one, or none at all"});
+  if (!std::ranges::all_of(priority, [](double each) { return std::isfinite(each); }))
+    throw InputError({.code = "not-a-number",
+                      .message = "a priority is not a finite number",
+                      .help = "priorities are numbers, higher is more urgent"});
+  Schedule common{.placement = Placement(ops), .policy = priority.empty() ? Policy::fifo : Policy::priority};
+  common.priority = priority;
+  std::vector<Schedule> schedules(simulations_.size(), common);
+  each(results.size(), [&](Simulation& simulation, std::size_t row, unsigned thread) {
+    Schedule& schedule = schedules[thread];
+    const auto first = placements.begin() + static_cast<std::ptrdiff_t>(row * ops);
+    std::transform(first, first + static_cast<std::ptrdiff_t>(ops), schedule.placement.begin(),
+                   [](std::int32_t device) { return DeviceId{static_cast<std::size_t>(device)}; });
+    if (!is_valid(schedule.placement)) refuse_row(problem(), schedule, row);
+    results[row] = simulation.makespan(schedule);
+  });
 }
 
 }  // namespace trainyard
