@@ -38,7 +38,7 @@ struct CostModel {
   TypeFitTable fits = {};
   /// Fitted efficiencies by device kind: op types that have one of their own there do not ask `efficiencies`.
   std::map<std::string, EfficiencyTable, std::less<>> measured_efficiencies = {};
-  std::optional<KernelOptions> kernels = {};  // none: no forms
+  std::optional<KernelOptions> kernels = KernelOptions{};  // none: no forms
   CoRunTable co_run = {};
   std::int64_t co_running = 1;             // devices with one memory that run ops at once
   std::vector<TransferCurve> curves = {};  // RouteClass::curve counts them from 1
