@@ -217,12 +217,14 @@ LoadedModel model_of(ModelKind kind, const std::string& word, const ModelOptions
   Model model = kind == ModelKind::network            ? load_network(word, options)
                 : kind == ModelKind::exported_program ? load_exported(word, options)
                                                       : load_onnx(word, options);
-  if (options.precision == DataType::bfloat16) model = with_precision(std::move(model), DataType::bfloat16);
+  if (const DataType stored = stored_type(options.precision.value_or(Precision::float32)); stored != DataType::float32)
+    model = with_precision(std::move(model), stored);
   loaded.notes = model.notes;
   if (!model.inputs.empty() && !model.values[model.inputs.front()].shape.empty())
     loaded.batch = model.values[model.inputs.front()].shape.front();
   TrainingStep step = training_step(model, {.optimizer = options.training.value_or(Optimizer::adam),
-                                            .granularity = options.granularity.value_or(Granularity::op)});
+                                            .granularity = options.granularity.value_or(Granularity::op),
+                                            .loss_scaling = options.precision == Precision::float16});
   loaded.graph = std::move(step.graph);
   loaded.summary = step.summary;
   loaded.recipe = std::move(step.recipe);
@@ -274,7 +276,9 @@ Machine load_machine(const std::string& word, const MachineOptions& options) {
   ClusterSpec spec = load_cluster(word, options);
   Machine machine{.cluster = make_cluster(spec)};  // what is wrong with it is said in its own names
   CostModel costs;
-  if (!options.costs.empty()) {
+  if (options.costs == kRoofline) {
+    costs = CostModel::roofline();
+  } else if (!options.costs.empty()) {
     const Calibration calibration = read_calibration(options.costs);
     const std::size_t devices = spec.devices.size();
     CalibratedCluster known = calibrated(std::move(spec), calibration);
@@ -282,16 +286,29 @@ Machine load_machine(const std::string& word, const MachineOptions& options) {
     machine.notes = calibration_notes(calibration, known.match, devices);
     costs = cost_model(calibration);
   }
+  if (costs.kernels) costs.kernels->tf32 = options.tf32;
   if (options.co_run) costs.co_running = *options.co_run;
   machine.costs = Costs{std::move(costs)}.at(options.speeds);
   return machine;
 }
 
 std::vector<std::string> precision_notes(const ProblemOptions& options) {
-  if (options.training.precision != DataType::bfloat16 || !options.machine.costs.empty()) return {};
+  const std::optional<Precision> precision = options.training.precision;
+  const bool rooflines = options.machine.costs == kRoofline;
+  if (!precision || *precision == Precision::float32 || (!options.machine.costs.empty() && !rooflines)) return {};
+  if (rooflines)
+    return {"--costs roofline takes FLOPs at the devices' own peaks (trainyard clusters), whatever the --precision"};
+  if (*precision == Precision::tf32) return {"--precision tf32: products on tensor cores where the kind has them"};
+  const std::string stored{name_of(stored_type(*precision))};
   return {
-      "--precision bfloat16 counts half the bytes, and FLOPs at the devices' own peaks (trainyard clusters): times of "
-      "short numbers need a calibration (--costs)"};
+      fmt::format("--precision {}: products at the {} peak where the kind has one, 2 bytes an element, float32 "
+                  "weights and state in the update{}",
+                  stored, stored, *precision == Precision::float16 ? ", gradients unscaled there" : "")};
+}
+
+void refuse_unexecuted(const ModelOptions& options) {
+  if (options.precision == Precision::tf32 || options.precision == Precision::float16)
+    throw UsageError("--precision: backends compute in float32 and bfloat16", "leave it out, or --precision bfloat16");
 }
 
 LoadedProblem make_problem(const ProblemOptions& options, Console& console) {

@@ -55,7 +55,9 @@ struct LoadedProblem {
   std::optional<TrainingRecipe> recipe = {};  // LoadedModel::recipe
   std::optional<std::int64_t> batch = {};     // LoadedModel::batch
 };
-/// Notes on precision: times of short numbers without a calibration.
+/// Refuses what no backend computes in.
+void refuse_unexecuted(const ModelOptions& options);
+/// Notes on precision: what it changes, where no calibration says.
 std::vector<std::string> precision_notes(const ProblemOptions& options);
 /// Warns of what the importer, the calibration and the precision note.
 LoadedProblem make_problem(const ProblemOptions& options, Console& console);

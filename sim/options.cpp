@@ -80,8 +80,14 @@ void ModelOptions::declare(OptionSet& set) {
   set.choice("--granularity", granularity, {{"op", Granularity::op}, {"fine", Granularity::fine}},
              "one op per operator, or each as the kernels it runs (default: op)");
   set.number("--batch", batch, "samples per step");
-  set.choice("--precision", precision, {{"float32", DataType::float32}, {"bfloat16", DataType::bfloat16}},
-             "of parameters and activations that the model has in float32 (default: as the model has them)");
+  set.choice(
+      "--precision", precision,
+      {{"float32", Precision::float32},
+       {"tf32", Precision::tf32},
+       {"bfloat16", Precision::bfloat16},
+       {"float16", Precision::float16}},
+      "of products, parameters and activations that the model has in float32; short ones with float32 weights in "
+      "the update (default: as the model has them)");
   set.option(
       "--bind", "NAME=N", "the size of a dimension that an ONNX file leaves open; repeatable",
       [this](const std::string& text, const std::string& option) {
@@ -97,20 +103,22 @@ void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several)
                    : "the devices: a built-in name (trainyard clusters) or a TOML file");
   if (!several) set.reads(cluster);
   set.value("--memory", memory, "SIZE", "what if every device held this much, as in 16GiB", parse_bytes);
-  set.input("--costs", costs, "a calibration: op and transfer times as measured (trainyard calibrate)");
+  set.input("--costs", costs,
+            "a calibration: op and transfer times as measured (trainyard calibrate); roofline: data sheets alone");
   set.number("--co-run", co_run, "what if ops ran on N devices with one memory at once (with --costs)");
   set.option("--scale", "compute=X,link=Y", "what if devices or links were X or Y times as fast",
              [this](const std::string& text, const std::string&) { read_scale(*this, text); });
   set.choice("--sharing", sharing, {{"serial", Sharing::serial}, {"fair", Sharing::fair}, {"none", Sharing::none}},
              "what if transfers took turns on links, shared them fairly, or never met");
   set.check([this] {
-    if (co_run && costs.empty())
+    if (co_run && (costs.empty() || costs == kRoofline))
       throw UsageError("--co-run takes its factors from a calibration", "give --costs CALIBRATION.json too");
   });
 }
 
 void ProblemOptions::declare_machine(OptionSet& set, bool several) {
   machine.declare(set, cluster, several);
+  set.check([this] { machine.tf32 = training.precision == Precision::tf32; });
   set.check([this, &set] {
     if (!cluster.empty()) return;
     if (models.size() != 1 || !is_workload(models.front()))

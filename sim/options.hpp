@@ -12,6 +12,7 @@
 #include "trainyard/cost/speeds.hpp"
 #include "trainyard/io/foreign/trace.hpp"
 #include "trainyard/model/model.hpp"
+#include "trainyard/model/precision.hpp"
 #include "trainyard/place/judge/coarse.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/noise.hpp"
@@ -25,16 +26,20 @@ struct ModelOptions {
   std::optional<Optimizer> training = {};
   std::optional<Granularity> granularity = {};
   std::optional<std::int64_t> batch = {};
-  std::optional<DataType> precision = {};
+  std::optional<Precision> precision = {};
   std::map<std::string, std::int64_t> bind = {};  // dimensions that an ONNX file leaves open
 
   void declare(OptionSet& set);
 };
 
+/// The word for data sheets and general efficiencies alone, in place of a calibration.
+inline constexpr std::string_view kRoofline = "roofline";
+
 /// Changes to the devices of a CLUSTER, and the source of their times.
 struct MachineOptions {
   std::optional<Bytes> memory = {};
-  std::string costs = {};  // a calibration
+  std::string costs = {};  // a calibration, or kRoofline
+  bool tf32 = false;       // of --precision
   std::optional<std::int64_t> co_run = {};
   Speeds speeds = {};
   std::optional<Sharing> sharing = {};

@@ -17,7 +17,7 @@ namespace trainyard::bench {
 /// What all suites are told.
 struct SuiteOptions {
   bool smallest = false;               // the smallest row alone
-  std::filesystem::path data;          // workloads of msr-fiddle/dnn-partitioning, where they are there
+  std::filesystem::path data;          // workloads of msr-fiddle/dnn-partitioning; of kernels: measurements
   std::vector<std::string> rest = {};  // of placeto: a study and its options
 };
 
@@ -49,6 +49,7 @@ std::string seconds_text(double seconds);
 
 /// The suites: each prints its page, and returns the program's exit code.
 int run_fastt(const SuiteOptions& options, std::ostream& out);
+int run_kernels(const SuiteOptions& options, std::ostream& out);
 int run_pesto(const SuiteOptions& options, std::ostream& out);
 int run_placeto(const SuiteOptions& options, std::ostream& out);
 int run_talos(const SuiteOptions& options, std::ostream& out);

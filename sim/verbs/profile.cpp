@@ -122,6 +122,7 @@ struct ProfileVerb {
       inputs.cluster = backend.here();
       console.note("devices: " + inputs.cluster);
     }
+    refuse_unexecuted(inputs.training);
     const LoadedProblem loaded = make_problem(inputs, console);
     const Problem& problem = loaded.problem;
     std::vector<Schedule> schedules;

@@ -153,6 +153,7 @@ struct ValidateVerb {
 
   int run(Console& console) const {
     const auto runner = backend.make();
+    refuse_unexecuted(inputs.training);
     const LoadedProblem loaded = make_problem(inputs, console);
     const Problem& problem = loaded.problem;
     if (!loaded.recipe)

@@ -311,12 +311,12 @@ TEST_CASE("a batch in parts that are no whole samples is warned of") {
   CHECK(contains(warnings[0], "--batch 8 makes 2"));
 }
 
-TEST_CASE("devices that are alike are one line, and bfloat16 without a calibration is warned of") {
+TEST_CASE("devices that are alike are one line, and what bfloat16 changes is said") {
   const TemporaryFolder folder;
   const std::string cluster = run_trainyard(folder.path(), "clusters 2x8xH100").output;
   CHECK(contains(cluster, " to "));
   CHECK(std::ranges::count(cluster, '\n') < 20);
   CHECK(
       contains(run_trainyard(folder.path(), "simulate lenet --cluster 2xV100 --placer heft --precision bfloat16").error,
-               "--precision bfloat16 counts half the bytes"));
+               "--precision bfloat16: products at the bfloat16 peak"));
 }

@@ -10,6 +10,14 @@
 
 namespace trainyard {
 
+/// FLOP/s of a GPU by precision, dense, and what kernels are cut by; 0: it has no such unit. 16-bit floats and TF32 are
+/// those of tensor cores that sum in float32.
+struct KindRates {
+  double float64 = 0, float32 = 0, tf32 = 0, float16 = 0, bfloat16 = 0;
+  double multiprocessors = 0;  // compute units of AMD
+  Bytes cache{};               // L2
+};
+
 /// A model of GPU or CPU that cluster files and presets name instead of spelling out its numbers.
 struct DeviceKind {
   std::string name;                  // "V100-SXM2-16GB"
@@ -20,7 +28,8 @@ struct DeviceKind {
   std::string precision;             // the peak's: the default of float32 training on this kind
   BytesPerSecond memory_bandwidth;
   Nanoseconds launch_overhead;
-  std::string source;  // data sheet of every number above
+  std::string source;    // data sheet of every number above
+  KindRates rates = {};  // of GPUs
 };
 
 /// Every known kind, oldest first.

@@ -9,22 +9,33 @@ namespace trainyard {
 namespace {
 
 /// Nothing where the device lacks a rate that the op needs.
-std::optional<Nanoseconds> roofline(const Graph& graph, OpId op, const Device& device,
-                                    const EfficiencyTable& efficiencies) {
+std::optional<Nanoseconds> roofline_time(const Graph& graph, OpId op, const Device& device, FlopsPerSecond peak,
+                                         const EfficiencyTable& efficiencies) {
   const Flops flops = graph.flops(op);
   const Bytes bytes = graph.bytes_accessed(op);
-  if ((flops.value > 0 && device.peak.value <= 0) || (bytes.count > 0 && device.memory_bandwidth.value <= 0))
+  if ((flops.value > 0 && peak.value <= 0) || (bytes.count > 0 && device.memory_bandwidth.value <= 0))
     return std::nullopt;
   const Efficiency efficiency = efficiencies.of(graph.type(op));
-  const Nanoseconds computing = flops.value > 0 ? time_for(flops, device.peak * efficiency.compute) : Nanoseconds{0};
+  const Nanoseconds computing = flops.value > 0 ? time_for(flops, peak * efficiency.compute) : Nanoseconds{0};
   const Nanoseconds moving =
       bytes.count > 0 ? time_for(bytes, device.memory_bandwidth * efficiency.memory) : Nanoseconds{0};
   return std::max(computing, moving);
 }
 
+CostSource source_of(Evidence evidence) {
+  if (evidence == Evidence::interpolated) return CostSource::form;
+  return evidence == Evidence::transferred ? CostSource::form_transferred : CostSource::form_estimated;
+}
+
 }  // namespace
 
 static_assert(OpCosts<CostModel>);
+
+CostModel CostModel::roofline() {
+  CostModel model;
+  model.kernels.reset();
+  return model;
+}
 
 std::optional<OpCost> CostModel::op_cost(const Graph& graph, OpId op, const Device& device) const {
   const std::string& kind = cost_kind(device);
@@ -50,7 +61,14 @@ std::optional<OpCost> CostModel::op_cost(const Graph& graph, OpId op, const Devi
   }
   const auto measured = measured_efficiencies.find(kind);
   const bool fitted = measured != measured_efficiencies.end() && measured->second.has(graph.type(op));
-  const auto time = roofline(graph, op, device, fitted ? measured->second : efficiencies);
+  if (kernels && !fitted)
+    if (const auto form = kernel_time(graph, op, device, *kernels)) {
+      const Nanoseconds beyond = std::max(nanoseconds_from_seconds(form->seconds) - form->launch, Nanoseconds{0});
+      return form->seconds > 0 ? launched(beyond, source_of(form->evidence))
+                               : OpCost{Nanoseconds{0}, source_of(form->evidence)};
+    }
+  const FlopsPerSecond peak = kernels && !fitted ? peak_for(graph, op, device, *kernels) : device.peak;
+  const auto time = roofline_time(graph, op, device, peak, fitted ? measured->second : efficiencies);
   const CostSource source = fitted                                ? CostSource::calibrated_roofline
                             : is_unknown_operator(graph.type(op)) ? CostSource::unknown_operator
                                                                   : CostSource::roofline;

@@ -12,6 +12,7 @@
 #include "trainyard/cost/cost_table.hpp"
 #include "trainyard/cost/efficiency.hpp"
 #include "trainyard/cost/evidence.hpp"
+#include "trainyard/cost/kernel_costs.hpp"
 #include "trainyard/cost/op_cost.hpp"
 #include "trainyard/cost/transfer_curve.hpp"
 #include "trainyard/cost/type_fit.hpp"
@@ -24,19 +25,26 @@ namespace trainyard {
 ///
 ///     1. table:     measured for this op by name, then for its signature
 ///     2. fit:       fitted to measured ops of its type
-///     3. roofline:  max(FLOPs / (peak x efficiency), bytes / (memory bandwidth x efficiency))
+///     3. form:      kernels of the built-in GPU kinds (kernel_costs.hpp), where the op has a signature
+///     4. roofline:  max(FLOPs / (peak x efficiency), bytes / (memory bandwidth x efficiency)); the peak is that of the
+///                   op's precision, or without forms the device's
 ///
 /// Each is multiplied by the co-run factor of the op's type where ops of several devices run at once in one memory, and
-/// the launch overhead is added. Times are rounded to the nearest nanosecond, halves up.
+/// the launch overhead is added (forms have the kind's own; what the device's differs by is added). Times are rounded
+/// to the nearest nanosecond, halves up.
 struct CostModel {
   CostTable table = {};
   EfficiencyTable efficiencies = EfficiencyTable::standard();
   TypeFitTable fits = {};
   /// Fitted efficiencies by device kind: op types that have one of their own there do not ask `efficiencies`.
   std::map<std::string, EfficiencyTable, std::less<>> measured_efficiencies = {};
+  std::optional<KernelOptions> kernels = KernelOptions{};  // none: no forms
   CoRunTable co_run = {};
   std::int64_t co_running = 1;             // devices with one memory that run ops at once
   std::vector<TransferCurve> curves = {};  // RouteClass::curve counts them from 1
+
+  /// Without forms: data sheets and general efficiencies alone.
+  static CostModel roofline();
 
   /// Nothing where there is nothing to estimate from: the op gives times for other devices only and has neither FLOPs
   /// nor bytes; or the device has no peak (and the op FLOPs) or no memory bandwidth (and the op bytes). An op without

@@ -14,11 +14,12 @@ struct CostSource {
   std::string_view name = "own";  // of costs that name no source
   Evidence evidence = Evidence::given;
 
-  /// The sources of the standard costs. `fit_outside` is a fit of the op's type beyond the FLOPs or bytes that it was
+  /// The sources of the standard costs. `form`, `form_transferred` and `form_estimated` are kernel forms by what they
+  /// rest on (kernel_costs.hpp). `fit_outside` is a fit of the op's type beyond the FLOPs or bytes that it was
   /// fitted to; `calibrated_roofline` a roofline with efficiencies that were fitted to ops of the type;
   /// `unknown_operator` a roofline of made-up FLOPs (is_unknown_operator()).
-  static const CostSource graph, calibrated_op, calibrated_signature, fit, fit_outside, calibrated_roofline, roofline,
-      unknown_operator;
+  static const CostSource graph, calibrated_op, calibrated_signature, fit, fit_outside, calibrated_roofline, form,
+      form_transferred, form_estimated, roofline, unknown_operator;
 
   friend bool operator==(const CostSource&, const CostSource&) = default;
 };
@@ -29,13 +30,17 @@ inline constexpr CostSource CostSource::calibrated_signature{"calibrated-signatu
 inline constexpr CostSource CostSource::fit{"fit", Evidence::interpolated};
 inline constexpr CostSource CostSource::fit_outside{"fit-outside", Evidence::transferred};
 inline constexpr CostSource CostSource::calibrated_roofline{"calibrated-roofline", Evidence::estimated};
+inline constexpr CostSource CostSource::form{"form", Evidence::interpolated};
+inline constexpr CostSource CostSource::form_transferred{"form-transferred", Evidence::transferred};
+inline constexpr CostSource CostSource::form_estimated{"form-estimated", Evidence::estimated};
 inline constexpr CostSource CostSource::roofline{"roofline", Evidence::estimated};
 inline constexpr CostSource CostSource::unknown_operator{"unknown-operator", Evidence::estimated};
 
 /// In the order in which they are asked, which is the order of results.
 inline constexpr std::array kStandardSources{
-    CostSource::graph,    CostSource::calibrated_op,   CostSource::calibrated_signature,
-    CostSource::fit,      CostSource::fit_outside,     CostSource::calibrated_roofline,
+    CostSource::graph,    CostSource::calibrated_op,    CostSource::calibrated_signature,
+    CostSource::fit,      CostSource::fit_outside,      CostSource::calibrated_roofline,
+    CostSource::form,     CostSource::form_transferred, CostSource::form_estimated,
     CostSource::roofline, CostSource::unknown_operator};
 
 /// Whether the op type is an operator that nothing is known of but the shapes that its file gives: the ONNX reader

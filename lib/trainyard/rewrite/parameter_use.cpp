@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "trainyard/cost/op_signature.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 
 namespace trainyard {
@@ -82,7 +83,7 @@ void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& u
   spec.workspace_bytes = Bytes{share_of(spec.workspace_bytes.count, part, parts)};
   spec.flops.value /= static_cast<double>(parts);
   for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of(given.time.count, part, parts)};
-  spec.signature.clear();  // of other shapes
+  spec.signature = detail::part_signature(spec.signature, 1 / static_cast<double>(parts));
 }
 
 }  // namespace trainyard

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/cost/op_signature.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/models.hpp"
@@ -231,7 +232,7 @@ class Replicas {
       spec.flops.value /= static_cast<double>(n_);
       spec.bytes_accessed = Bytes{share_of(spec.bytes_accessed.count, replica, n_)};
       for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of(given.time.count, replica, n_)};
-      spec.signature.clear();
+      spec.signature = detail::part_signature(spec.signature, 1 / static_cast<double>(n_));
     }
     for (const OpId holder : use_.reads[op])
       if (is_sharded(holder)) {

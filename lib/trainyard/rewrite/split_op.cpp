@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/cost/op_signature.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 
 namespace trainyard {
@@ -55,7 +56,8 @@ std::vector<std::int64_t> extents(std::string_view signature, std::size_t at) {
 }
 
 std::int64_t extent_of(const Graph& graph, OpId op, SplitType type, SplitDimension dimension) {
-  const std::string_view signature = graph.signature(op);
+  std::string_view signature = graph.signature(op);
+  if (detail::take_share_of(signature) != 1) signature = {};
   // The output's extent; a gradient op reads the gradient of that output first.
   const auto shape = extents(signature, type.piece == Piece::forward ? signature.find("->") : 0);
   if (shape.size() < 2) return kUnknownExtent;
@@ -199,9 +201,10 @@ class Splitting {
               std::vector<OutputSpec> writes) const {
     OpSpec spec = whole_;
     spec.name = fmt::format("{}/part{}", whole_.name, p);
-    spec.signature.clear();  // of other shapes
     constexpr std::int64_t kMany = std::int64_t{1} << 40;
-    spec.flops.value *= static_cast<double>(share(kMany, p)) / static_cast<double>(kMany);
+    const double part_of_it = static_cast<double>(share(kMany, p)) / static_cast<double>(kMany);
+    spec.signature = detail::part_signature(whole_.signature, part_of_it);
+    spec.flops.value *= part_of_it;
     spec.bytes_accessed = Bytes{untouched + share(whole_.bytes_accessed.count - untouched, p)};
     spec.workspace_bytes = Bytes{share(whole_.workspace_bytes.count, p)};
     if (dimension_ == SplitDimension::channel) {

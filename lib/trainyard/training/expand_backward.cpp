@@ -250,8 +250,8 @@ void Expansion::add_updates() {
     if (value(id).role != Value::Role::parameter || !needs_gradient_[id]) continue;
     const Seen gradient = finished_gradient(id);
     if (gradient.tensor == kNone) continue;  // frozen: the loss does not depend on it
-    const UpdateCost cost =
-        update_cost(options_.optimizer, element_count(value(id)), bytes_per_element(value(id).type));
+    const UpdateCost cost = update_cost(options_.optimizer, element_count(value(id)), bytes_per_element(value(id).type),
+                                        options_.loss_scaling);
     const std::string type{update_type(options_.optimizer)};
     const auto op = draft_.add_op({.name = value(id).name + "/update",
                                    .type = type,

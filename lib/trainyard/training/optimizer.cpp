@@ -35,14 +35,15 @@ Optimizer find_optimizer(std::string_view name) {
 std::string_view name_of(Optimizer optimizer) { return rule(optimizer).name; }
 std::string_view update_type(Optimizer optimizer) { return rule(optimizer).update_type; }
 
-UpdateCost update_cost(Optimizer optimizer, std::int64_t count, std::int64_t element) {
+UpdateCost update_cost(Optimizer optimizer, std::int64_t count, std::int64_t element, bool loss_scaling) {
   if (optimizer == Optimizer::none) return {};
   const std::int64_t states = rule(optimizer).state;
   const std::int64_t copy = element < 4 ? 4 : 0;
   // The weight is read and written; in mixed precision its copy is, and the short weight only written.
   const std::int64_t weight = copy != 0 ? element + 2 * copy : 2 * element;
+  const std::int64_t unscaling = loss_scaling && copy != 0 ? 2 * element : 0;
   return {Flops{static_cast<double>(rule(optimizer).flops) * static_cast<double>(count)},
-          Bytes{count * (element + weight + 2 * states)}, Bytes{count * (states + copy)}};
+          Bytes{count * (element + weight + 2 * states + unscaling)}, Bytes{count * (states + copy)}};
 }
 
 }  // namespace trainyard

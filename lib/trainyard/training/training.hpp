@@ -25,6 +25,7 @@ struct TrainingOptions {
   /// Slices of one tensor (the steps of a sequence): each makes a zeroed gradient of the whole tensor, added up one by
   /// one, as eager PyTorch does; otherwise one op gathers them.
   bool eager_slices = false;
+  bool loss_scaling = false;  // gradients of short parameters are unscaled, and checked for infinities, in the update
 };
 
 /// Totals of the expansion. FLOPs of "matmul" are those of convolutions and matrix products, without bias.

@@ -1,0 +1,388 @@
+#include "trainyard/cost/kernel_costs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "trainyard/cost/kind_kernels.hpp"
+#include "trainyard/cost/op_signature.hpp"
+
+namespace trainyard {
+namespace {
+
+using detail::KindKernels;
+using detail::NumberKind;
+using detail::OpSignature;
+using detail::SignatureTensor;
+
+constexpr double kProductFloor = 10e-6, kOtherFloor = 8.2e-6;
+constexpr double kTableForward = 15e-6, kTableBackward = 20e-6;
+
+enum class OpClass : std::uint8_t {
+  nothing,
+  product,
+  convolution,
+  recurrent,
+  softmax,
+  layer_norm,
+  elementwise,
+  unary,  // a gradient reads two tensors
+  dropout,
+  copy,  // bytes at the elementwise share of other kernels
+  table
+};
+
+/// Classes by forward type.
+const std::map<std::string, OpClass, std::less<>>& op_classes() {
+  static const auto classes = [] {
+    std::map<std::string, OpClass, std::less<>> all;
+    const auto add = [&](OpClass to, std::initializer_list<const char*> types) {
+      for (const char* type : types) all.emplace(type, to);
+    };
+    add(OpClass::nothing, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "View", "Shape", "Size"});
+    add(OpClass::product, {"MatMul", "Gemm", "Linear"});
+    add(OpClass::convolution, {"Conv"});
+    add(OpClass::recurrent, {"LSTM", "GRU", "RNN"});
+    add(OpClass::softmax, {"Softmax", "LogSoftmax"});
+    add(OpClass::layer_norm, {"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"});
+    add(OpClass::elementwise, {"Add", "Sub", "Mul", "Div", "Pow", "Sum", "Mean", "Max", "Min", "Where", "Neg"});
+    add(OpClass::unary,
+        {"Relu",        "LeakyRelu", "Clip", "Sigmoid", "Tanh",     "Gelu",     "Erf",       "Exp",
+         "Log",         "Sqrt",      "Abs",  "Elu",     "Softplus", "Swish",    "Silu",      "Mish",
+         "HardSigmoid", "Selu",      "Sin",  "Cos",     "Celu",     "Softsign", "HardSwish", "Reciprocal"});
+    add(OpClass::dropout, {"Dropout"});
+    add(OpClass::copy, {"Cast",
+                        "Concat",
+                        "Split",
+                        "Slice",
+                        "Transpose",
+                        "Pad",
+                        "Expand",
+                        "Tile",
+                        "Stack",
+                        "SumToShape",
+                        "BatchNormalization",
+                        "BatchNorm",
+                        "GroupNormalization",
+                        "InstanceNormalization",
+                        "LRN",
+                        "ReduceMean",
+                        "ReduceSum",
+                        "ReduceMax",
+                        "ReduceMin",
+                        "MaxPool",
+                        "AveragePool",
+                        "GlobalAveragePool",
+                        "GlobalMaxPool",
+                        "SoftmaxCrossEntropy",
+                        "SoftmaxCrossEntropyLoss",
+                        "NegativeLogLikelihoodLoss",
+                        "SgdUpdate",
+                        "MomentumUpdate",
+                        "AdamUpdate",
+                        "Unscale",
+                        "CheckFinite"});
+    add(OpClass::table, {"Gather", "Embedding"});
+    return all;
+  }();
+  return classes;
+}
+
+Evidence weaker(Evidence a, Evidence b) { return std::max(a, b); }
+
+/// FLOP/s of the kind at the precision, in a product or convolution; 0: it has no unit for it.
+double rate_of(const DeviceKind& kind, NumberKind type, bool tensor_cores) {
+  switch (type) {
+    case NumberKind::float64:
+      return kind.rates.float64;
+    case NumberKind::float16:
+      return kind.rates.float16;
+    case NumberKind::bfloat16:
+      return kind.rates.bfloat16;
+    case NumberKind::float32:
+    case NumberKind::other:
+      break;
+  }
+  return tensor_cores && kind.rates.tf32 > 0 ? kind.rates.tf32 : kind.rates.float32;
+}
+
+/// One op on one device: its kernels, each with a floor.
+class KernelSum {
+ public:
+  KernelSum(const KindKernels& kernels, const Device& device, const OpSignature& op, const KernelOptions& options)
+      : k_(kernels),
+        device_(device),
+        options_(options),
+        type_(op.precision()),
+        unit_{.multiprocessors = kernels.kind->rates.multiprocessors,
+              .peak = 0,
+              .bandwidth = device.memory_bandwidth.value,
+              .element = detail::bytes_of(type_),
+              .cache = static_cast<double>(kernels.kind->rates.cache.count)} {}
+
+  KernelTime time() const { return {seconds_, k_.kind->launch_overhead, evidence_}; }
+
+  void product(const ProductShape& shape, bool wide, double factor = 1) {
+    const bool tensor_cores = at_peak(options_.tf32);
+    if (!tensor_cores) return fitted_product(wide ? k_.linear : k_.batched, shape, wide, factor);
+    if (k_.short_products == detail::ShortProducts::volta) {
+      add(kProductFloor, k_.narrow16.form.t0_us, narrow_seconds(k_.narrow16.form, shape, false, unit_), factor);
+      return rests_on(k_.narrow16.evidence);
+    }
+    add(kProductFloor, kProductFloor * 1e6, half_product_seconds(k_.half.form, shape, unit_), factor);
+    rests_on(Evidence::transferred);
+  }
+
+  void convolution(const ConvolutionShape& shape, ConvolutionWay way) {
+    const bool tensor_cores = at_peak(true);
+    const auto& form = tensor_cores || unit_.element == 2 ? k_.convolution16 : k_.convolution;
+    add(kProductFloor, form.form.t0_us, convolution_seconds(form.form, shape, way, unit_));
+    rests_on(tensor_cores && unit_.element > 2 ? Evidence::estimated : form.evidence);
+  }
+
+  void recurrent(double steps, double weights, double flops, bool backward) {
+    const bool tensor_cores = at_peak(options_.tf32);
+    const auto& form = tensor_cores || unit_.element == 2 ? k_.recurrent16 : k_.recurrent;
+    seconds_ += recurrent_seconds(form.form, steps, weights, flops, backward, unit_);
+    rests_on(tensor_cores && unit_.element > 2 ? Evidence::estimated : form.evidence);
+  }
+
+  void softmax(double rows, double width, double multiple) {
+    add(kOtherFloor, k_.softmax.form.t0_us, softmax_seconds(k_.softmax.form, rows, width, unit_) * multiple);
+    rests_on(of_float32(k_.softmax.evidence));
+  }
+
+  void layer_norm(double rows, double width, double multiple) {
+    add(kOtherFloor, k_.layer_norm.form.t0_us, layer_norm_seconds(k_.layer_norm.form, rows, width, unit_) * multiple);
+    rests_on(of_float32(k_.layer_norm.evidence));
+  }
+
+  void elementwise(ElementwiseKind kind, double bytes, bool other_kernel, double beside = 0) {
+    add(kOtherFloor, k_.elementwise.form.t0_us, beside + elementwise_seconds(k_.elementwise.form, kind, bytes, unit_));
+    rests_on(other_kernel ? Evidence::transferred : of_float32(k_.elementwise.evidence));
+  }
+
+  double element() const { return unit_.element; }
+
+ private:
+  /// Sets the peak; whether tensor cores give it.
+  bool at_peak(bool tensor_cores) {
+    const DeviceKind& kind = *k_.kind;
+    const bool is_short = type_ == NumberKind::float16 || type_ == NumberKind::bfloat16;
+    double rate = rate_of(kind, type_, tensor_cores);
+    const bool has_unit =
+        rate > 0 && (is_short || (type_ == NumberKind::float32 && tensor_cores && kind.rates.tf32 > 0));
+    if (rate <= 0) rate = kind.rates.float32;
+    if (!has_unit && type_ != NumberKind::float64) rate *= k_.plain_factor;
+    unit_.peak = rate * device_.peak.value / kind.peak.value;
+    return has_unit && k_.short_products != detail::ShortProducts::plain;
+  }
+
+  void fitted_product(const detail::KnownForm<ProductForm>& form, const ProductShape& shape, bool wide, double factor) {
+    add(kProductFloor, form.form.t0_us, product_seconds(form.form, shape, unit_, wide), factor);
+    rests_on(of_float32(form.evidence));
+  }
+
+  void add(double floor, double alone_us, double kernel, double factor = 1) {
+    seconds_ += factor * (kernel + (options_.floor == KernelFloor::step ? floor : alone_us * 1e-6));
+  }
+
+  void rests_on(Evidence evidence) { evidence_ = weaker(evidence_, evidence); }
+  /// The forms were fitted to float32.
+  Evidence of_float32(Evidence evidence) const {
+    return type_ == NumberKind::float32 ? evidence : weaker(evidence, Evidence::transferred);
+  }
+
+  const KindKernels& k_;
+  const Device& device_;
+  const KernelOptions& options_;
+  const NumberKind type_;
+  KernelUnit unit_;
+  double seconds_ = 0;
+  Evidence evidence_ = Evidence::interpolated;
+};
+
+/// The type of the forward op and what follows it: {"Conv", "GradW"}.
+std::pair<std::string_view, std::string_view> forward_type(std::string_view type) {
+  const std::size_t cut = type.find("Grad");
+  if (cut == std::string_view::npos || cut == 0) return {type, {}};
+  return {type.substr(0, cut), type.substr(cut)};
+}
+
+/// Which gradients of a product or convolution an op makes. All in one: (dY, W, X) -> dX, dW; without dX (dY, X) -> dW.
+struct Gradients {
+  bool data, filter, bias;
+};
+Gradients gradients_of(const OpSignature& op, std::string_view suffix, std::string_view base) {
+  const bool named_by_operand = base == "MatMul" || base == "Gemm";  // A, B, C rather than X, W, B
+  if (suffix == "GradX" || suffix == "GradA") return {true, false, false};
+  if (suffix == "GradW" || (suffix == "GradB" && named_by_operand)) return {false, true, false};
+  if (suffix != "Grad") return {false, false, true};
+  const bool data = op.read_count >= 3;
+  return {data, true, op.write_count > (data ? 2U : 1U)};
+}
+
+bool add_product(KernelSum& sum, const OpSignature& op, std::string_view base, std::string_view suffix) {
+  const SignatureTensor& y = suffix.empty() ? op.writes[0] : op.reads[0];
+  const SignatureTensor& first = op.reads[suffix.empty() ? 0 : 1];
+  if (y.rank < 2 || op.read_count < 1) return false;
+  const double n = y.from_end(0), rows = y.count() / n * op.share;
+  if (!(rows > 0) || !(n > 0)) return false;
+  const Gradients wants = suffix.empty() ? Gradients{} : gradients_of(op, suffix, base);
+  const bool batched = base == "MatMul" && (suffix.empty()                ? op.reads[1].rank > 2
+                                            : wants.filter && !wants.data ? op.writes[0].rank > 2
+                                                                          : first.rank > 2);
+  if (batched) {
+    const double m = y.from_end(1), batch = rows / m;
+    const double k = suffix.empty()               ? first.from_end(0)
+                     : wants.data && wants.filter ? first.from_end(1)
+                     : wants.data                 ? op.writes[0].from_end(0)
+                                                  : op.writes[0].from_end(1);
+    if (suffix.empty()) sum.product({batch, m, n, k}, false);
+    if (wants.data) sum.product({batch, m, k, n}, false, 1.25);
+    if (wants.filter) sum.product({batch, k, n, m}, false, 1.25);
+    return true;
+  }
+  const double k = suffix.empty()               ? first.count() * op.share / rows
+                   : wants.data && wants.filter ? first.count() / n
+                   : wants.data                 ? op.writes[0].count() * op.share / rows
+                                                : op.writes[0].count() / n;
+  if (suffix.empty()) sum.product({1, rows, n, k}, true);
+  if (wants.data) sum.product({1, rows, k, n}, true);
+  if (wants.filter) sum.product({1, n, k, rows}, true);
+  if (wants.bias) sum.elementwise(ElementwiseKind::one_input, y.count() * op.share * sum.element(), true);
+  return true;
+}
+
+bool add_convolution(KernelSum& sum, const OpSignature& op, std::string_view suffix) {
+  const Gradients wants = suffix.empty() ? Gradients{} : gradients_of(op, suffix, "Conv");
+  const SignatureTensor& y = suffix.empty() ? op.writes[0] : op.reads[0];
+  if (suffix.empty() || wants.data || wants.filter) {
+    const SignatureTensor& w = !suffix.empty() && !wants.data ? op.writes[0] : op.reads[1];
+    const SignatureTensor& x = suffix.empty()               ? op.reads[0]
+                               : wants.data && wants.filter ? op.reads[2]
+                               : wants.data                 ? op.writes[0]
+                                                            : op.reads[1];
+    if (x.rank != 4 || w.rank != 4 || y.rank != 4 || w.dims[1] != x.dims[1]) return false;  // one group, two dimensions
+    if (!(x.count() > 0 && w.count() > 0 && y.count() > 0)) return false;
+    const ConvolutionShape shape{.n = x.dims[0] * op.share,
+                                 .c = x.dims[1],
+                                 .h = x.dims[2],
+                                 .w = x.dims[3],
+                                 .k = w.dims[0],
+                                 .r = w.dims[2],
+                                 .s = w.dims[3],
+                                 .oh = y.dims[2],
+                                 .ow = y.dims[3],
+                                 .stride_h = std::max(1.0, std::round(x.dims[2] / y.dims[2])),
+                                 .stride_w = std::max(1.0, std::round(x.dims[3] / y.dims[3]))};
+    if (suffix.empty()) sum.convolution(shape, ConvolutionWay::forward);
+    if (wants.data) sum.convolution(shape, ConvolutionWay::data);
+    if (wants.filter) sum.convolution(shape, ConvolutionWay::filter);
+  }
+  if (wants.bias) sum.elementwise(ElementwiseKind::one_input, y.count() * op.share * sum.element(), true);
+  return true;
+}
+
+/// X [steps, batch, inputs], W [directions, gates hidden, inputs], R [directions, gates hidden, hidden].
+bool add_recurrent(KernelSum& sum, const OpSignature& op, std::string_view suffix) {
+  if (op.read_count < 3) return false;
+  const bool forward = suffix.empty();
+  const SignatureTensor& x = op.reads[forward ? 0 : 3];
+  const SignatureTensor& w = op.reads[1];
+  const SignatureTensor& r = op.reads[2];
+  if (x.rank != 3 || w.rank != 3 || r.rank != 3) return false;
+  sum.recurrent(x.dims[0], r.count() * sum.element(), 2 * x.dims[1] * op.share * (w.count() + r.count()), !forward);
+  return true;
+}
+
+ElementwiseKind elementwise_kind(const OpSignature& op, std::string_view type) {
+  const double whole = op.writes[0].count();
+  std::size_t large = 0;
+  for (const SignatureTensor& read : op.reads) large += read.rank > 0 && read.count() * 100 > whole;
+  if (large > 1) return ElementwiseKind::two_inputs;
+  return type == "Pow" ? ElementwiseKind::power : ElementwiseKind::one_input;
+}
+
+bool add_rows(KernelSum& sum, const OpSignature& op, OpClass of, bool backward) {
+  const SignatureTensor& y = op.writes[0];
+  const double width = y.from_end(0), rows = y.count() * op.share / width;
+  if (y.rank == 0 || !(rows > 0)) return false;
+  if (of == OpClass::softmax)
+    sum.softmax(rows, width, backward ? 2.5 : 1);
+  else
+    sum.layer_norm(rows, width, backward ? 1.7 : 1);
+  return true;
+}
+
+bool add_streaming(KernelSum& sum, const OpSignature& op, OpClass of, std::string_view base, bool backward,
+                   double bytes) {
+  const double whole = op.writes[0].count() * op.share * sum.element();
+  const ElementwiseKind kind = elementwise_kind(op, base);
+  switch (of) {
+    case OpClass::unary:
+      sum.elementwise(backward ? ElementwiseKind::two_inputs : kind, backward ? std::max(bytes, 3 * whole) : bytes,
+                      false);
+      return true;
+    case OpClass::dropout:
+      sum.elementwise(kind, backward ? 2.5 * bytes : bytes, true);
+      return true;
+    case OpClass::table:
+      sum.elementwise(ElementwiseKind::one_input, bytes, true, backward ? kTableBackward : kTableForward);
+      return true;
+    default:
+      sum.elementwise(of == OpClass::copy ? ElementwiseKind::one_input : kind, bytes, of == OpClass::copy);
+      return true;
+  }
+}
+
+}  // namespace
+
+std::optional<KernelTime> kernel_time(const Graph& graph, OpId op, const Device& device, const KernelOptions& options) {
+  if (graph.signature(op).empty() || device.peak.value <= 0 || device.memory_bandwidth.value <= 0) return std::nullopt;
+  const KindKernels* kernels = detail::kernels_of(device.kind);
+  if (!kernels) return std::nullopt;
+  const auto [base, suffix] = forward_type(graph.type(op));
+  const auto of = op_classes().find(base);
+  if (of == op_classes().end()) return std::nullopt;
+  if (of->second == OpClass::nothing) return KernelTime{0, {}, kernels->elementwise.evidence};
+  const auto signature = detail::parse_signature(graph.signature(op));
+  if (!signature || signature->write_count == 0) return std::nullopt;
+  KernelSum sum{*kernels, device, *signature, options};
+  const bool backward = !suffix.empty();
+  bool known = false;
+  switch (of->second) {
+    case OpClass::product:
+      known = add_product(sum, *signature, base, suffix);
+      break;
+    case OpClass::convolution:
+      known = add_convolution(sum, *signature, suffix);
+      break;
+    case OpClass::recurrent:
+      known = add_recurrent(sum, *signature, suffix);
+      break;
+    case OpClass::softmax:
+    case OpClass::layer_norm:
+      known = add_rows(sum, *signature, of->second, backward);
+      break;
+    default:
+      known = add_streaming(sum, *signature, of->second, base, backward,
+                            static_cast<double>(graph.bytes_accessed(op).count));
+  }
+  return known ? std::optional{sum.time()} : std::nullopt;
+}
+
+FlopsPerSecond peak_for(const Graph& graph, OpId op, const Device& device, const KernelOptions& options) {
+  const KindKernels* kernels = graph.signature(op).empty() ? nullptr : detail::kernels_of(device.kind);
+  const auto signature = kernels ? detail::parse_signature(graph.signature(op)) : std::nullopt;
+  if (!signature) return device.peak;
+  const bool tensor_cores = options.tf32 || forward_type(graph.type(op)).first.starts_with("Conv");
+  const double rate = rate_of(*kernels->kind, signature->precision(), tensor_cores);
+  return device.peak * ((rate > 0 ? rate : kernels->kind->rates.float32) / kernels->kind->peak.value);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+
+namespace trainyard {
+
+/// Times of GPU kernels in closed form. Symbols: S multiprocessors, F peak FLOP/s of the unit that computes, W memory
+/// bandwidth of the data sheet in bytes/s, es bytes of an element. Every time is the kernel's alone, in seconds,
+/// without the constant t0 of its measurement. Fits and errors: data/calibrations/kernels.json, bench/README.md.
+///
+///     product      y[M,N] = x[M,K] w[K,N], B of them; T x power(T), T = max(C, D) + o min(C, D)
+///       C          the least over tiles (bm, bn) and splits s of K: rounds x 2 bm bn (ceil(K/s) + k0) / (F/S x eff)
+///                  + [s > 1] 8 s B M N / (W em);  rounds = q ceil(n) + (1 - q) max(n, 1), n tiles an SM;
+///                  linear layers: x (1 + h / (1 + (N0/N)^3) (M/4096)^gam), rows of w that fall out of the cache
+///       eff        min(1.05 e, e / max(0.05, 1 + cm (1/bm - 1/128) + cn (1/bn - 1/128))): reuse in shared memory
+///       D          es B (M K + K N + M N) / (W em)
+///       power(T)   1 + (r - 1) / (1 + (tau / T)^2): long kernels of power-limited cards run at a lower clock
+///     softmax      B rows of H: es B H (2 + [H > 1024] p / (1 + (H0/H)^k)) w / (W u);  to 1024 a row is in registers;
+///                  w = 1 to 1024, else 1 + a (slots(H) - 1)
+///     layer norm   es B H (2 + p / (1 + (H0/H)^k)) (1 + a (slots(H) - 1)) (1 + short max(0, 1024/H - 1)) / (W u)
+///       slots(H)   thread slots over elements of a row: ceil(v/b) b / v, v = H/4, b = the power of two >=
+///                  min(v, 1024) / 2, at least 32
+///     elementwise  bytes / (W u); u by the inputs: two, one, or a power by a number
+///     convolution  min(product, [3x3, stride 1] Winograd 2x2 in one kernel, Winograd 4x4 through memory), forward and
+///                  the gradients of data and filter each as a product of its own
+///     recurrent    steps x (floor + ((g h^2 es / (W x1))^4 + (FLOPs of a step / (F x2))^4)^(1/4))
+///
+/// Source of the forms: fitted to NeuSight's kernels (Lee et al., ASPLOS 2025) and DeepBench's; blocking as in cuBLAS
+/// and CUTLASS, Winograd as in Lavin and Gray, CVPR 2016.
+struct KernelUnit {
+  double multiprocessors = 0;  // S
+  double peak = 0;             // F
+  double bandwidth = 0;        // W
+  double element = 4;          // es
+  double cache = 0;            // bytes of L2
+};
+
+/// Sizes of y[M,N] = x[M,K] w[K,N], `batch` of them.
+struct ProductShape {
+  double batch = 1, m = 1, n = 1, k = 1;
+};
+struct ProductForm {
+  double e, cm, cn, k0, q, em, o, t0_us, h, n0, gam, r, tau_ms;
+  friend bool operator==(const ProductForm&, const ProductForm&) = default;
+};
+/// With `wide` the term in h: for linear layers.
+double product_seconds(const ProductForm& form, const ProductShape& shape, const KernelUnit& unit, bool wide);
+
+/// Products of 16-bit numbers on tensor cores in training: tiles of 64 to 256, cm = cn = 30 from a 256 x 128 tile, em
+/// 0.85, o 0.2.
+struct HalfProductForm {
+  double e, k0, q;
+};
+double half_product_seconds(const HalfProductForm& form, const ProductShape& shape, const KernelUnit& unit);
+
+/// Products of few columns with hot caches (DeepBench): one c, splits of K from ks on, D's bandwidth W em (1 + (lx - 1)
+/// / (1 + (bytes / L2)^2)); times ta where the first operand is transposed.
+struct NarrowForm {
+  double e, c, k0, q, em, lx, o, t0_us, ks, ta;
+};
+double narrow_seconds(const NarrowForm& form, const ProductShape& shape, bool transposed, const KernelUnit& unit);
+
+struct SoftmaxForm {
+  double u1, u2, p, h0, k, a, t0_us;
+};
+double softmax_seconds(const SoftmaxForm& form, double rows, double width, const KernelUnit& unit);
+
+struct LayerNormForm {
+  double u, short_rows, p, h0, k, a, t0_us;
+};
+double layer_norm_seconds(const LayerNormForm& form, double rows, double width, const KernelUnit& unit);
+
+enum class ElementwiseKind : std::uint8_t { two_inputs, one_input, power };
+struct ElementwiseForm {
+  double u_two, u_one, u_power, t0_us;
+};
+double elementwise_seconds(const ElementwiseForm& form, ElementwiseKind kind, double bytes, const KernelUnit& unit);
+
+/// x[n,c,h,w] with k filters [c,r,s] makes y[n,k,oh,ow].
+struct ConvolutionShape {
+  double n, c, h, w, k, r, s, oh, ow, stride_h, stride_w;
+};
+enum class ConvolutionWay : std::uint8_t { forward, data, filter };
+struct ConvolutionForm {
+  double e, c, k0, em, o, t0_us;
+  double d1, d2;          // of e: data, filter
+  double ks0, ks1, ks2;   // least K of a split
+  double q0, q1, q2;      // forward, data, filter
+  double wf, wn, wb, w2;  // Winograd: in one kernel, its products, its traffic; of the filter
+  double st, alpha, st2;  // data of 1x1 with a stride; no tensor cores; data of larger ones with a stride
+  double ws;              // data of up to 4 channels
+};
+double convolution_seconds(const ConvolutionForm& form, const ConvolutionShape& shape, ConvolutionWay way,
+                           const KernelUnit& unit);
+
+struct RecurrentForm {
+  double floor_us, x1, x2, back_floor_us, back_x1, back_x2;
+};
+/// `weights` bytes read and `flops` done in each of the steps; with `backward` the gradients'.
+double recurrent_seconds(const RecurrentForm& form, double steps, double weights, double flops, bool backward,
+                         const KernelUnit& unit);
+
+}  // namespace trainyard
