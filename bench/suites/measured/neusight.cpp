@@ -1,0 +1,105 @@
+// NeuSight's training steps: fp32 without TF32, forward and backward pass without optimizer.
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "plans.hpp"
+#include "predict.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+namespace trainyard::bench {
+namespace {
+
+/// The network with a batch of so many samples. The table of gpt3_xl says 2,048 wide with 16 heads; the ops of its
+/// label are 3,072 wide with 24. OPT has ReLU where GPT-2 has GELU.
+std::string network_of(const MeasuredRow& row, double batch) {
+  if (!row.layers || !row.hidden || !row.heads || !row.sequence)
+    cannot("a mixture of experts whose sizes the source does not give");
+  const bool is_xl = row.model == "gpt3_xl";
+  const auto sizes = fmt::format("batch={},seq={},layers={},hidden={},heads={}", batch, *row.sequence, *row.layers,
+                                 is_xl ? 3072 : *row.hidden, is_xl ? 24 : *row.heads);
+  if (row.model.starts_with("bert")) return "bert_large:" + sizes;
+  return fmt::format("gpt2:{},positions={},vocabulary={}", sizes, *row.sequence, row.vocabulary.value_or(50257));
+}
+
+Device device_of(const MeasuredRow& row) {
+  const DeviceKind* kind = find_device_kind(row.gpu_kind);
+  if (kind == nullptr) cannot(fmt::format("no built-in kind of device is {}", row.gpu_kind));
+  return make_device(*kind, "gpu0");
+}
+
+/// Forward and backward ops, one after another.
+class OneGpu {
+ public:
+  double seconds(const MeasuredRow& row, double batch) {
+    const std::string network = network_of(row, batch);
+    const auto [at, is_new] = known_.try_emplace({network, row.gpu_kind});
+    if (is_new) at->second = sum(network, device_of(row));
+    return at->second;
+  }
+
+ private:
+  static double sum(const std::string& network, Device device) {
+    const Problem problem{training_graph(make_network(network), {.granularity = Granularity::fine}),
+                          make_cluster({.name = "one", .devices = {std::move(device)}})};
+    Nanoseconds total{0};
+    for (const OpId op : problem.ops())
+      if (problem.graph().phase(op) != Phase::update) total += problem.duration(op, DeviceId{0});
+    return trainyard::seconds(total);
+  }
+
+  std::map<std::pair<std::string, std::string>, double> known_;
+};
+
+/// The stages of "gpt2_large-train-1024-4-pp4_1": M of ppN_M is the number of microbatches.
+double microbatches(const MeasuredRow& row) {
+  const auto at = row.where.rfind("-pp");
+  const auto bar = row.where.find('_', at == std::string::npos ? 0 : at);
+  if (at == std::string::npos || bar == std::string::npos) return *row.batch / *row.microbatch;
+  return std::stod(row.where.substr(bar + 1));
+}
+
+double pipeline(const MeasuredRow& row, OneGpu& gpu) {
+  const double m = microbatches(row), batch = *row.batch / m;
+  MeasuredRow told = row;
+  told.microbatch = batch;
+  const auto layers = static_cast<std::size_t>(*row.layers);
+  const double each = gpu.seconds(row, batch) / *row.layers;
+  return step_seconds(bare_costs(told, layers, layer_cost(each / 3, each / 3, each / 3)),
+                      plan_of(told, layers, PipelineSchedule::one_f_one_b));
+}
+
+}  // namespace
+
+std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllReduceTimes& all_reduce) {
+  OneGpu gpu;
+  std::vector<Outcome> outcomes;
+  for (const MeasuredRow& row : source.rows) {
+    if (row.gpus == 1) {
+      const std::string kind = generation(row.gpu_kind);
+      outcomes.push_back(
+          attempt(row, "NeuSight, 1 GPU, " + kind, [&] { return gpu.seconds(row, *row.batch); }));
+    } else if (row.tensor > 1) {
+      outcomes.push_back(attempt(row, "NeuSight, tensor parallel", [&]() -> double {
+        cannot(fmt::format("tensor degree {}: no op of the graph is divided among ranks", row.tensor));
+      }));
+    } else if (row.pipeline > 1) {
+      outcomes.push_back(attempt(row, "NeuSight, pipelines", [&] { return pipeline(row, gpu); }));
+    } else {
+      outcomes.push_back(attempt(row, "NeuSight, replicas", [&] {
+        const auto sum = all_reduce.seconds(row.gpu_kind, row.gpus, 4 * row.parameters.value_or(0));
+        if (!sum || !row.parameters) cannot("no measured all-reduce of this GPU");
+        const double one = gpu.seconds(row, *row.batch / static_cast<double>(row.data));
+        return one + *sum;
+      }));
+    }
+  }
+  return outcomes;
+}
+
+}  // namespace trainyard::bench

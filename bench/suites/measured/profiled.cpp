@@ -1,0 +1,98 @@
+// GPT on one node by layer times that the calibrating rows of two GPUs give: vTrain.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "plans.hpp"
+#include "predict.hpp"
+
+namespace trainyard::bench {
+namespace {
+
+constexpr double kUpdate = 31.7 / 1555e9;  // seconds a parameter
+constexpr double kVocabulary = 128;        // padded to a multiple of this times the tensor degree
+
+/// Of one microbatch, in seconds.
+struct Profile {
+  double layer = 0, rest = 0;  // one layer; embedding, logits and loss
+};
+
+/// Rows with equal layers.
+using Shape = std::tuple<std::size_t, double, double, double>;  // tensor degree, hidden, microbatch, sequence
+
+Shape shape_of(const MeasuredRow& row) { return {row.tensor, *row.hidden, *row.microbatch, *row.sequence}; }
+
+/// On the stage that holds the vocabulary.
+double parameters_of(const MeasuredRow& row) {
+  const auto t = static_cast<double>(row.tensor), p = static_cast<double>(row.pipeline);
+  const double words = std::ceil(*row.vocabulary / (kVocabulary * t)) * kVocabulary * t;
+  return (12 * *row.layers * *row.hidden * *row.hidden / p + words * *row.hidden) / t;
+}
+
+/// Gradients' sum in half precision, and the update.
+double after_backward(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
+  const auto sum = all_reduce.seconds(row.gpu_kind, row.data, 2 * parameters_of(row));
+  if (!sum) cannot("no measured all-reduce of this GPU");
+  return *sum + kUpdate * parameters_of(row);
+}
+
+/// The step by 1F1B: layers are computed again, which their time includes; the last stage holds the rest besides.
+double step(const MeasuredRow& row, const Profile& profile, const AllReduceTimes& all_reduce) {
+  const auto layers = static_cast<std::size_t>(*row.layers);
+  PlanCosts costs = bare_costs(row, layers, {});
+  costs.layer = [&](std::size_t layer, std::size_t, std::size_t) {
+    const double rest = layer + 1 == layers ? profile.rest : 0;
+    return layer_cost((profile.layer + rest) / 4, 3 * (profile.layer + rest) / 8, 3 * (profile.layer + rest) / 8);
+  };
+  const double tail = after_backward(row, all_reduce);
+  costs.update = [&](Bytes, std::size_t) { return nanoseconds_from_seconds(tail); };
+  return step_seconds(costs, plan_of(row, layers, PipelineSchedule::one_f_one_b));
+}
+
+/// Least squares of relative errors: steps are linear in both times, as long as the last stage is the slowest.
+Profile fit(const std::vector<const MeasuredRow*>& rows, const AllReduceTimes& all_reduce) {
+  std::array<double, 5> sums{};  // xx, xy, yy, xt, yt
+  for (const MeasuredRow* row : rows) {
+    const double tail = step(*row, {}, all_reduce), t = (*row->seconds - tail) / *row->seconds;
+    const double x = (step(*row, {1e-3, 0}, all_reduce) - tail) / *row->seconds;
+    const double y = (step(*row, {0, 1e-3}, all_reduce) - tail) / *row->seconds;
+    sums[0] += x * x, sums[1] += x * y, sums[2] += y * y, sums[3] += x * t, sums[4] += y * t;
+  }
+  const auto [xx, xy, yy, xt, yt] = sums;
+  const double determinant = xx * yy - xy * xy;
+  if (determinant <= 1e-9 * xx * yy) return {1e-3 * xt / xx, 0};
+  const double layer = (xt * yy - yt * xy) / determinant, rest = (yt * xx - xt * xy) / determinant;
+  if (rest < 0) return {1e-3 * xt / xx, 0};
+  return {1e-3 * layer, 1e-3 * rest};
+}
+
+}  // namespace
+
+std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllReduceTimes& all_reduce) {
+  std::map<Shape, std::vector<const MeasuredRow*>> calibrating;
+  const auto is_told = [](const MeasuredRow& row) {
+    return row.layers && row.hidden && row.microbatch && row.sequence && row.vocabulary && row.batch && row.seconds;
+  };
+  for (const MeasuredRow& row : source.rows)
+    if (row.calibrates() && is_told(row)) calibrating[shape_of(row)].push_back(&row);
+  std::map<Shape, Profile> profiles;
+  for (const auto& [shape, rows] : calibrating) profiles[shape] = fit(rows, all_reduce);
+  std::vector<Outcome> outcomes;
+  for (const MeasuredRow& row : source.rows) {
+    if (row.calibrates()) continue;
+    outcomes.push_back(attempt(row, fmt::format("vTrain, {} GPUs", row.gpus), [&] {
+      if (!is_told(row)) cannot("the source does not say the model's sizes");
+      const auto at = profiles.find(shape_of(row));
+      if (at == profiles.end())
+        cannot(fmt::format("tensor degree {}: no calibrating row of this width and microbatch tells its layers' times",
+                           row.tensor));
+      return step(row, at->second, all_reduce);
+    }));
+  }
+  return outcomes;
+}
+
+}  // namespace trainyard::bench
