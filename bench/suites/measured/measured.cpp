@@ -82,8 +82,7 @@ Page predict_all(const fs::path& folder) {
     }
     page.sources.push_back(read_measured(*path));
     families.push_back(&family);
-    if (page.sources.back().name == "nvidia-deeplearningexamples")
-      shared.spread = replica_spread(page.sources.back());
+    if (page.sources.back().name == "nvidia-deeplearningexamples") shared.spread = replica_spread(page.sources.back());
   }
   for (std::size_t i = 0; i < families.size(); ++i)
     for (Outcome& outcome : families[i]->predict(page.sources[i], shared)) page.outcomes.push_back(std::move(outcome));
@@ -105,7 +104,7 @@ std::string scores_text(const std::vector<ScoredSet>& sets) {
                {"looks", Align::right}}};
   for (const ScoredSet& set : sets) {
     const Score& s = set.score;
-    table.add_row({set.name, fmt::format("{}", s.rows), figure(s.mean), figure(s.median), figure(s.p90),
+    table.add_row({set.title(), fmt::format("{}", s.rows), figure(s.mean), figure(s.median), figure(s.p90),
                    fmt::format("{:+.1f}", 100 * s.bias), s.tau ? fmt::format("{:.2f}", *s.tau) : "-", figure(s.regret),
                    figure(s.scaling), set.goal(), set.goal_of ? fmt::format("{}", set.goal_of->looks) : "-"});
   }
@@ -127,7 +126,8 @@ std::string reasons_text(const std::vector<Outcome>& outcomes) {
 
 std::string rows_text(const std::vector<Outcome>& outcomes) {
   using Align = Table::Align;
-  Table table{{{"row"}, {"set"}, {"measured s", Align::right}, {"predicted s", Align::right}, {"error %", Align::right}}};
+  Table table{
+      {{"row"}, {"set"}, {"measured s", Align::right}, {"predicted s", Align::right}, {"error %", Align::right}}};
   for (const Outcome& each : outcomes) {
     const auto& measured = each.row->seconds;
     table.add_row({each.row->id, each.set, measured ? fmt::format("{:.6g}", *measured) : "-",

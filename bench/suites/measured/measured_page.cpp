@@ -65,7 +65,7 @@ std::string table(std::span<const ScoredSet> sets) {
   for (const ScoredSet& set : sets) {
     const Score& s = set.score;
     out += fmt::format("<tr><td>{}<td>{}<td>{:.1f}<td>{:.1f}<td>{:.1f}<td>{:+.1f}<td>{}<td>{}<td>{}<td>{}<td>{}</tr>\n",
-                       html_text(set.name), s.rows, 100 * s.mean, 100 * s.median, 100 * s.p90, 100 * s.bias,
+                       html_text(set.title()), s.rows, 100 * s.mean, 100 * s.median, 100 * s.p90, 100 * s.bias,
                        s.tau ? fmt::format("{:.2f}", *s.tau) : "", number(s.regret), number(s.scaling),
                        html_text(set.goal()), set.goal_of ? fmt::format("{}", set.goal_of->looks) : "");
   }
@@ -85,13 +85,13 @@ std::string measured_page(std::span<const ScoredSet> sets, std::span<const Outco
       "align:left}</style></head><body>\n<h1>Predicted and measured steps</h1>\n<p>Published training steps, measured "
       "to the right, predicted upward; the line is a perfect prediction. Nothing is fitted to a row that is drawn. "
       "\"Looks\": how often a set was scored to choose a form or a constant.</p>\n";
-  for (const ScoredSet& set : sets) out += panel(outcomes, set);
+  for (const ScoredSet& set : sets)
+    if (set.part.empty()) out += panel(outcomes, set);
   out += table(sets);
   if (!claims.empty()) out += "<h2>Other simulators, of these rows</h2>\n<pre>" + html_text(claims) + "</pre>\n";
   out += "<h2>Not predicted</h2>\n<table class=\"why\">\n";
   for (const Outcome& each : outcomes)
-    if (!each.predicted)
-      out += fmt::format("<tr><td>{}<td>{}</tr>\n", html_text(each.row->id), html_text(each.why));
+    if (!each.predicted) out += fmt::format("<tr><td>{}<td>{}</tr>\n", html_text(each.row->id), html_text(each.why));
   return out + "</table></body></html>\n";
 }
 

@@ -14,7 +14,7 @@ namespace trainyard::bench {
 /// README.md keeps the account.
 struct SetGoal {
   enum class Of { mean, median, scaling };
-  const char* set;  // the beginning of its name
+  const char *set, *part;
   double most;
   Of of;
   int looks;
@@ -22,15 +22,17 @@ struct SetGoal {
 
 /// A set of rows that have a prediction.
 struct ScoredSet {
-  std::string name;
+  std::string name, part;  // part: empty for the whole set
   Score score;
   const SetGoal* goal_of = nullptr;  // null: none
 
+  /// The name; of a part "- " and the part.
+  std::string title() const { return part.empty() ? name : "- " + part; }
   /// "mean 8: reached", "median 10: missed"; empty where there is none.
   std::string goal() const;
 };
 
-/// The sets of the outcomes, in the order of their first rows.
+/// The sets of the outcomes and their parts, in the order of their first rows.
 std::vector<ScoredSet> scored_sets(std::span<const Outcome> outcomes);
 
 /// What simulators.json in the folder says of the sources' rows, a line a simulator; empty where it is not there.

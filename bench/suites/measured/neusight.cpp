@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "plans.hpp"
 #include "predict.hpp"
-#include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/training/training.hpp"
@@ -27,10 +27,21 @@ std::string network_of(const MeasuredRow& row, double batch) {
   return fmt::format("gpt2:{},positions={},vocabulary={}", sizes, *row.sequence, row.vocabulary.value_or(50257));
 }
 
+/// Matrix products in plain fp32: the peak without tensor cores, and the bandwidth, of the data sheets.
 Device device_of(const MeasuredRow& row) {
-  const DeviceKind* kind = find_device_kind(row.gpu_kind);
-  if (kind == nullptr) cannot(fmt::format("no built-in kind of device is {}", row.gpu_kind));
-  return make_device(*kind, "gpu0");
+  constexpr std::tuple<const char*, double, double> kSheets[] = {{"A100-SXM4-40GB", 19.5e12, 1555e9},
+                                                                 {"A100-PCIe-80GB", 19.5e12, 1935e9},
+                                                                 {"V100-PCIe-32GB", 14e12, 900e9},
+                                                                 {"H100-SXM5-80GB", 66.9e12, 3350e9}};
+  for (const auto& [kind, peak, bandwidth] : kSheets)
+    if (row.gpu_kind == kind)
+      return {.name = "gpu0",
+              .kind = kind,
+              .device_class = "gpu",
+              .peak = FlopsPerSecond{peak},
+              .memory_bandwidth = BytesPerSecond{bandwidth},
+              .launch_overhead = Nanoseconds{4'000}};
+  cannot(fmt::format("no data sheet of {}", row.gpu_kind));
 }
 
 /// Forward and backward ops, one after another.
@@ -81,9 +92,8 @@ std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllRed
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
     if (row.gpus == 1) {
-      const std::string kind = generation(row.gpu_kind);
-      outcomes.push_back(
-          attempt(row, "NeuSight, 1 GPU, " + kind, [&] { return gpu.seconds(row, *row.batch); }));
+      outcomes.push_back(attempt(row, "NeuSight, 1 GPU", [&] { return gpu.seconds(row, *row.batch); }));
+      outcomes.back().part = generation(row.gpu_kind);
     } else if (row.tensor > 1) {
       outcomes.push_back(attempt(row, "NeuSight, tensor parallel", [&]() -> double {
         cannot(fmt::format("tensor degree {}: no op of the graph is divided among ranks", row.tensor));

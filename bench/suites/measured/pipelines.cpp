@@ -1,6 +1,7 @@
 // Pipeline schedules of the zero-bubble paper, as ratios to 1F1B at its calibrating row.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "plans.hpp"
@@ -50,7 +51,15 @@ LayerCost layer_of(const MeasuredRow& row) {
   return cost;
 }
 
-/// Stages are equal: the first and the last hold a layer less, for the embedding and the logits.
+/// The longest time from a device's first task to the end of its last, which makes gradients of weights.
+Nanoseconds longest_span(const PlanStep& run, Nanoseconds last_task) {
+  Nanoseconds longest{0};
+  for (const auto& starts : run.starts) longest = std::max(longest, starts.back() + last_task - starts.front());
+  return longest;
+}
+
+/// Stages are equal: the first and the last hold a layer less, for the embedding and the logits. Steps of zero-bubble
+/// schedules follow each other without a barrier (the paper's section 4), so one takes the span of a device.
 double step(const MeasuredRow& row, const LayerCost& layer) {
   const auto layers = static_cast<std::size_t>(*row.layers) + 2;
   const PipelineSchedule schedule = schedule_of(row);
@@ -59,7 +68,10 @@ double step(const MeasuredRow& row, const LayerCost& layer) {
     const bool near = from / row.gpus_per_node == to / row.gpus_per_node;
     return nanoseconds_from_seconds(static_cast<double>(bytes.count) / (near ? kInNode : kBetweenNodes));
   };
-  return step_seconds(costs, plan_of(row, layers, schedule, layers / row.pipeline));
+  const ParallelPlan plan = plan_of(row, layers, schedule, layers / row.pipeline);
+  if (!splits_backward(schedule)) return step_seconds(costs, plan);
+  const auto own = static_cast<std::int64_t>(layers / row.pipeline);
+  return seconds(longest_span(run_plan(costs, plan), own * layer.weight_gradient));
 }
 
 }  // namespace
@@ -77,6 +89,7 @@ std::vector<Outcome> predict_pipelines(const MeasuredSource& source) {
       const LayerCost layer = layer_of(row);
       return *at->second->seconds * step(row, layer) / step(*at->second, layer);
     }));
+    outcomes.back().part = row.schedule;
   }
   return outcomes;
 }

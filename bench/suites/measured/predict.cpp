@@ -37,7 +37,8 @@ std::vector<Outcome> decline(const MeasuredSource& source) {
   for (const MeasuredRow& row : source.rows) {
     if (row.calibrates()) continue;
     outcomes.push_back(attempt(row, source.name, [&]() -> double {
-      if (row.tensor > 1) cannot(fmt::format("tensor degree {}: no calibrating row tells its layers' times", row.tensor));
+      if (row.tensor > 1)
+        cannot(fmt::format("tensor degree {}: no calibrating row tells its layers' times", row.tensor));
       cannot("no calibrating row of the model and GPU");
     }));
   }

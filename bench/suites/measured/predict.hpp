@@ -9,6 +9,9 @@
 
 namespace trainyard::bench {
 
+/// Of the data sheet's rate of network cards: nccl-tests on two nodes reach 0.86 (16 A100 of OCI) and 0.98 (16 H100).
+inline constexpr double kNetworkShare = 0.9;
+
 /// Why a row is not predicted, whatever its source: it is not to be scored, or has no step time. Empty: it may be.
 std::string why_not(const MeasuredRow& row);
 /// An outcome of the row: why_not(), else the seconds that the function says, else the message of the InputError that
@@ -34,7 +37,7 @@ std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllRed
 /// from rows of one GPU that differ in the memory of their V100 alone (replica_spread); z_n: the largest of n standard
 /// normal values, as a step waits for its slowest GPU (G. Blom: Statistical Estimates, 1958: z_n = the quantile at (n -
 /// 3/8) / (n + 1/4)); T: the all-reduce of the gradients (2 bytes a parameter in half precision, else 4) within a node,
-/// in buckets of 25 MiB, and between nodes 2 (k - 1) / k of them over a node's cards, of which nccl-tests reach 0.9.
+/// in buckets of 25 MiB, and between nodes 2 (k - 1) / k of them over kNetworkShare of a node's cards.
 /// Nothing is overlapped with the backward pass.
 std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllReduceTimes& all_reduce, double spread);
 

@@ -26,7 +26,7 @@ using Shape = std::tuple<std::size_t, double, double, double>;  // tensor degree
 Shape shape_of(const MeasuredRow& row) { return {row.tensor, *row.hidden, *row.microbatch, *row.sequence}; }
 
 /// On the stage that holds the vocabulary.
-double parameters_of(const MeasuredRow& row) {
+double weights_held(const MeasuredRow& row) {
   const auto t = static_cast<double>(row.tensor), p = static_cast<double>(row.pipeline);
   const double words = std::ceil(*row.vocabulary / (kVocabulary * t)) * kVocabulary * t;
   return (12 * *row.layers * *row.hidden * *row.hidden / p + words * *row.hidden) / t;
@@ -34,9 +34,9 @@ double parameters_of(const MeasuredRow& row) {
 
 /// Gradients' sum in half precision, and the update.
 double after_backward(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
-  const auto sum = all_reduce.seconds(row.gpu_kind, row.data, 2 * parameters_of(row));
+  const auto sum = all_reduce.seconds(row.gpu_kind, row.data, 2 * weights_held(row));
   if (!sum) cannot("no measured all-reduce of this GPU");
-  return *sum + kUpdate * parameters_of(row);
+  return *sum + kUpdate * weights_held(row);
 }
 
 /// The step by 1F1B: layers are computed again, which their time includes; the last stage holds the rest besides.
@@ -83,7 +83,7 @@ std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllRed
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
     if (row.calibrates()) continue;
-    outcomes.push_back(attempt(row, fmt::format("vTrain, {} GPUs", row.gpus), [&] {
+    outcomes.push_back(attempt(row, "vTrain, one node", [&] {
       if (!is_told(row)) cannot("the source does not say the model's sizes");
       const auto at = profiles.find(shape_of(row));
       if (at == profiles.end())
@@ -91,6 +91,7 @@ std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllRed
                            row.tensor));
       return step(row, at->second, all_reduce);
     }));
+    outcomes.back().part = fmt::format("{} GPUs, width {:g}", row.gpus, row.hidden.value_or(0));
   }
   return outcomes;
 }

@@ -14,19 +14,25 @@ namespace trainyard::bench {
 namespace {
 
 constexpr double kBucket = 25.0 * 1024 * 1024;  // of PyTorch's DistributedDataParallel
-/// Of the data sheet's rate of network cards: nccl-tests on two nodes reach 0.86 (16 A100 of OCI) and 0.98 (16 H100).
-constexpr double kNetworkShare = 0.9;
 
 /// Data sheets: the network cards of a node, in bytes/s in one direction.
 double network_of(const MeasuredRow& row) {
-  if (row.interconnect.find("100 Gb/s EDR") != std::string::npos) return 12.5e9;   // one card
-  if (row.gpu_kind.starts_with("A100")) return 200e9;                               // DGX A100: 8 x 200 Gbit/s
-  if (row.gpu_kind.find("DGX-2") != std::string::npos) return 100e9;                // 8 x 100 Gbit/s
-  return 50e9;                                                                      // DGX-1: 4 x 100 Gbit/s
+  if (row.interconnect.find("100 Gb/s EDR") != std::string::npos) return 12.5e9;  // one card
+  if (row.gpu_kind.starts_with("A100")) return 200e9;                             // DGX A100: 8 x 200 Gbit/s
+  if (row.gpu_kind.find("DGX-2") != std::string::npos) return 100e9;              // 8 x 100 Gbit/s
+  return 50e9;                                                                    // DGX-1: 4 x 100 Gbit/s
 }
 
 bool is_half(const MeasuredRow& row) {
   return row.precision.find("fp16") != std::string::npos || row.precision.find("amp") != std::string::npos;
+}
+
+/// The row's, or of models whose rows do not say it what their READMEs do.
+std::optional<double> parameters_of(const MeasuredRow& row) {
+  if (row.parameters) return row.parameters;
+  if (row.model == "Transformer-XL base") return 192e6;
+  if (row.model == "Transformer-XL large") return 257e6;
+  return std::nullopt;
 }
 
 auto key_of(const MeasuredRow& row) {
@@ -35,7 +41,9 @@ auto key_of(const MeasuredRow& row) {
 
 /// The gradients' sum among the replicas, of which each holds 1/p of the weights.
 double sum_of_gradients(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
-  const double bytes = *row.parameters * (is_half(row) ? 2 : 4) / static_cast<double>(row.pipeline);
+  const auto parameters = parameters_of(row);
+  if (!parameters) cannot("the source does not say how many parameters");
+  const double bytes = *parameters * (is_half(row) ? 2 : 4) / static_cast<double>(row.pipeline);
   const std::size_t here = std::min(row.gpus, row.gpus_per_node) / std::min(row.pipeline, row.gpus_per_node);
   const double buckets = std::max(1.0, std::round(bytes / kBucket));
   const auto node = all_reduce.seconds(row.gpu_kind, std::max<std::size_t>(1, here), bytes / buckets);
@@ -52,7 +60,8 @@ LayerCost part_of(double one, double units, bool recomputes) {
 }
 
 double pipeline(const MeasuredRow& row, double one) {
-  if (!row.layers || !row.hidden || !row.sequence || !row.vocabulary) cannot("stages of a model whose sizes are not given");
+  if (!row.layers || !row.hidden || !row.sequence || !row.vocabulary)
+    cannot("stages of a model whose sizes are not given");
   const bool recomputes = row.recompute.starts_with("full");
   const auto layers = static_cast<std::size_t>(*row.layers);
   const double head = *row.vocabulary / (12 * *row.hidden + 2 * *row.sequence) * (recomputes ? 0.75 : 1);
@@ -97,10 +106,10 @@ std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllRed
     if (row.gpus == 1) continue;
     double ideal = 0;
     outcomes.push_back(attempt(row, set_of(source, row), [&] {
-      if (row.tensor > 1) cannot(fmt::format("tensor degree {}: no calibrating row tells its layers' times", row.tensor));
+      if (row.tensor > 1)
+        cannot(fmt::format("tensor degree {}: no calibrating row tells its layers' times", row.tensor));
       const auto at = one.find(key_of(row));
       if (at == one.end()) cannot("no calibrating row of one GPU with this model, framework and batch");
-      if (!row.parameters) cannot("the source does not say how many parameters");
       const double first = *at->second->seconds / at->second->accumulation().value_or(1);
       ideal = row.pipeline > 1 ? pipeline(row, first) : first * row.accumulation().value_or(1);
       const auto n = static_cast<double>(row.gpus);

@@ -124,7 +124,9 @@ MeasuredSource read_measured(const std::filesystem::path& path) {
   return source;
 }
 
-std::string generation(std::string_view gpu_kind) { return std::string{gpu_kind.substr(0, gpu_kind.find_first_of("- ("))}; }
+std::string generation(std::string_view gpu_kind) {
+  return std::string{gpu_kind.substr(0, gpu_kind.find_first_of("- ("))};
+}
 
 AllReduceTimes AllReduceTimes::read(const std::filesystem::path& path) {
   AllReduceTimes times;

@@ -12,7 +12,8 @@ namespace trainyard::bench {
 /// What a row of a set comes to: a predicted step, or why there is none.
 struct Outcome {
   const MeasuredRow* row = nullptr;
-  std::string set;                       // "DLPerf, 8 GPUs"
+  std::string set;                       // "NeuSight, 1 GPU"
+  std::string part = {};                 // of the set, which is scored apart too: "H100"; may be empty
   std::optional<double> predicted = {};  // seconds
   std::string why = {};                  // not expressible
   std::optional<double> ideal = {};      // the step without any loss of scaling, where it is known: one GPU's
@@ -28,8 +29,8 @@ struct Score {
   double mean = 0, median = 0, p90 = 0;  // of |error|
   double bias = 0;                       // mean error
   std::size_t groups = 0;
-  std::optional<double> tau, regret;     // Kendall's tau-b; measured step of the plan predicted best / best - 1
-  std::optional<double> scaling;         // mean |(1 - ideal / predicted) - (1 - ideal / measured)|
+  std::optional<double> tau, regret;  // Kendall's tau-b; measured step of the plan predicted best / best - 1
+  std::optional<double> scaling;      // mean |(1 - ideal / predicted) - (1 - ideal / measured)|
 };
 
 /// Of outcomes with a prediction, of which there is at least one.

@@ -13,13 +13,13 @@ namespace {
 
 /// Data sheets, and what is published of kernels and collectives.
 struct Gpu {
-  double peak, bandwidth;   // bf16, FLOP/s; bytes/s
-  double attention;         // share of the peak that fused attention reaches, of the FLOPs of a causal mask
-  double network;           // bytes/s of a node of 8
+  double peak, bandwidth;  // bf16, FLOP/s; bytes/s
+  double attention;        // share of the peak that fused attention reaches, of the FLOPs of a causal mask
+  double network;          // bytes/s of a node of 8
 };
 
-/// Attention: FlashAttention reaches 0.25 to 0.4 on A100 (T. Dao: FlashAttention-2, 2023), FlashAttention-2 0.35 on H100
-/// (J. Shah et al.: FlashAttention-3, 2024). Nodes: 8 x 200 and 8 x 400 Gbit/s, taken, as the source does not say.
+/// Attention: FlashAttention reaches 0.25 to 0.4 on A100 (T. Dao: FlashAttention-2, 2023), FlashAttention-2 0.35 on
+/// H100 (J. Shah et al.: FlashAttention-3, 2024). Nodes: 8 x 200 and 8 x 400 Gbit/s, taken, as the source does not say.
 std::optional<Gpu> find_gpu(const std::string& kind) {
   if (kind == "A100-SXM4-40GB") return Gpu{312e12, 1555e9, 0.33, 200e9};
   if (kind == "A100-SXM4-80GB") return Gpu{312e12, 2039e9, 0.33, 200e9};
@@ -27,9 +27,9 @@ std::optional<Gpu> find_gpu(const std::string& kind) {
   return std::nullopt;
 }
 
-constexpr double kBandwidthShare = 0.88, kNetworkShare = 0.9;  // of large copies; of nccl-tests on two nodes
-constexpr double kLogitBytes = 34;   // an element: in bf16, cast to fp32, its softmax and their gradients
-constexpr double kUpdateBytes = 28;  // a parameter, Adam
+constexpr double kBandwidthShare = 0.88;  // of large copies
+constexpr double kLogitBytes = 34;        // an element: in bf16, cast to fp32, its softmax and their gradients
+constexpr double kUpdateBytes = 28;       // a parameter, Adam
 
 /// What the calibrating rows fit.
 struct Fit {
@@ -122,6 +122,7 @@ std::vector<Outcome> predict_sharded(const MeasuredSource& source, const AllRedu
       if (fit == fits.end()) cannot("no calibrating row of this GPU");
       return model_of(row, all_reduce).step(fit->second);
     }));
+    outcomes.back().part = generation(row.gpu_kind);
   }
   return outcomes;
 }
