@@ -1,6 +1,7 @@
 // NeuSight's training steps: fp32 without TF32, forward and backward pass without optimizer.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -67,22 +68,24 @@ class OneGpu {
   std::map<std::pair<std::string, std::string>, double> known_;
 };
 
-/// The stages of "gpt2_large-train-1024-4-pp4_1": M of ppN_M is the number of microbatches.
+/// "gpt2_large-train-1024-4-pp4_1": M of ppN_M is the number of microbatches.
 double microbatches(const MeasuredRow& row) {
   const auto at = row.where.rfind("-pp");
-  const auto bar = row.where.find('_', at == std::string::npos ? 0 : at);
-  if (at == std::string::npos || bar == std::string::npos) return *row.batch / *row.microbatch;
-  return std::stod(row.where.substr(bar + 1));
+  const auto bar = at == std::string::npos ? at : row.where.find('_', at);
+  int number = 0;
+  if (bar != std::string::npos)
+    std::from_chars(row.where.data() + bar + 1, row.where.data() + row.where.size(), number);
+  return number > 0 ? number : told(row.batch, "batch") / told(row.microbatch, "microbatch");
 }
 
 double pipeline(const MeasuredRow& row, OneGpu& gpu) {
-  const double m = microbatches(row), batch = *row.batch / m;
-  MeasuredRow told = row;
-  told.microbatch = batch;
-  const auto layers = static_cast<std::size_t>(*row.layers);
+  const double m = microbatches(row), batch = told(row.batch, "batch") / m;
+  MeasuredRow parted = row;
+  parted.microbatch = batch;
+  const auto layers = static_cast<std::size_t>(told(row.layers, "layers"));
   const double each = gpu.seconds(row, batch) / *row.layers;
-  return step_seconds(bare_costs(told, layers, layer_cost(each / 3, each / 3, each / 3)),
-                      plan_of(told, layers, PipelineSchedule::one_f_one_b));
+  return step_seconds(bare_costs(parted, layers, layer_cost(each / 3, each / 3, each / 3)),
+                      plan_of(parted, layers, PipelineSchedule::one_f_one_b));
 }
 
 }  // namespace
@@ -92,7 +95,7 @@ std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllRed
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
     if (row.gpus == 1) {
-      outcomes.push_back(attempt(row, "NeuSight, 1 GPU", [&] { return gpu.seconds(row, *row.batch); }));
+      outcomes.push_back(attempt(row, "NeuSight, 1 GPU", [&] { return gpu.seconds(row, told(row.batch, "batch")); }));
       outcomes.back().part = generation(row.gpu_kind);
     } else if (row.tensor > 1) {
       outcomes.push_back(attempt(row, "NeuSight, tensor parallel", [&]() -> double {
@@ -102,9 +105,9 @@ std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllRed
       outcomes.push_back(attempt(row, "NeuSight, pipelines", [&] { return pipeline(row, gpu); }));
     } else {
       outcomes.push_back(attempt(row, "NeuSight, replicas", [&] {
-        const auto sum = all_reduce.seconds(row.gpu_kind, row.gpus, 4 * row.parameters.value_or(0));
-        if (!sum || !row.parameters) cannot("no measured all-reduce of this GPU");
-        const double one = gpu.seconds(row, *row.batch / static_cast<double>(row.data));
+        const auto sum = all_reduce.seconds(row.gpu_kind, row.gpus, 4 * told(row.parameters, "number of parameters"));
+        if (!sum) cannot("no measured all-reduce of this GPU");
+        const double one = gpu.seconds(row, told(row.batch, "batch") / static_cast<double>(row.data));
         return one + *sum;
       }));
     }

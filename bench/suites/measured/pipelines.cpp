@@ -32,8 +32,9 @@ PipelineSchedule schedule_of(const MeasuredRow& row) {
 LayerCost layer_of(const MeasuredRow& row) {
   const DeviceKind* kind = find_device_kind(row.gpu_kind);
   if (kind == nullptr) cannot(fmt::format("no built-in kind of device is {}", row.gpu_kind));
-  const auto network = fmt::format("gpt2:layers=1,batch={},seq={},hidden={},heads={},positions={}", *row.microbatch,
-                                   *row.sequence, *row.hidden, *row.heads, *row.sequence);
+  const auto network =
+      fmt::format("gpt2:layers=1,batch={},seq={},hidden={},heads={},positions={}", told(row.microbatch, "microbatch"),
+                  told(row.sequence, "sequence"), told(row.hidden, "width"), told(row.heads, "heads"), *row.sequence);
   const Problem problem{training_graph(make_network(network), {.granularity = Granularity::fine}),
                         make_cluster({.name = "one", .devices = {make_device(*kind, "gpu0")}})};
   LayerCost cost{};
@@ -61,7 +62,7 @@ Nanoseconds longest_span(const PlanStep& run, Nanoseconds last_task) {
 /// Stages are equal: the first and the last hold a layer less, for the embedding and the logits. Steps of zero-bubble
 /// schedules follow each other without a barrier (the paper's section 4), so one takes the span of a device.
 double step(const MeasuredRow& row, const LayerCost& layer) {
-  const auto layers = static_cast<std::size_t>(*row.layers) + 2;
+  const auto layers = static_cast<std::size_t>(told(row.layers, "layers")) + 2;
   const PipelineSchedule schedule = schedule_of(row);
   PlanCosts costs = bare_costs(row, layers, layer);
   costs.transfer = [&](const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes) {
@@ -71,7 +72,7 @@ double step(const MeasuredRow& row, const LayerCost& layer) {
   const ParallelPlan plan = plan_of(row, layers, schedule, layers / row.pipeline);
   if (!splits_backward(schedule)) return step_seconds(costs, plan);
   const auto own = static_cast<std::int64_t>(layers / row.pipeline);
-  return seconds(longest_span(run_plan(costs, plan), own * layer.weight_gradient));
+  return seconds(longest_span(run_row(costs, plan), own * layer.weight_gradient));
 }
 
 }  // namespace

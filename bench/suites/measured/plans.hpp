@@ -19,6 +19,8 @@ PlanCosts bare_costs(const MeasuredRow& row, std::size_t layers, LayerCost layer
 /// A layer's cost from times in seconds.
 LayerCost layer_cost(double forward, double input_gradient, double weight_gradient);
 
+/// run_plan() of as many tasks as are for a published row: cannot() beyond 10^7.
+PlanStep run_row(const PlanCosts& costs, const ParallelPlan& plan);
 /// Seconds of the step.
 double step_seconds(const PlanCosts& costs, const ParallelPlan& plan);
 

@@ -32,13 +32,17 @@ Outcome attempt(const MeasuredRow& row, std::string set, const std::function<dou
 
 [[noreturn]] void cannot(std::string why) { throw InputError({.code = "not-expressible", .message = std::move(why)}); }
 
+double told(const std::optional<double>& number, const char* what) {
+  if (!number) cannot(fmt::format("the source does not say the {}", what));
+  return *number;
+}
+
 std::vector<Outcome> decline(const MeasuredSource& source) {
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
     if (row.calibrates()) continue;
     outcomes.push_back(attempt(row, source.name, [&]() -> double {
-      if (row.tensor > 1)
-        cannot(fmt::format("tensor degree {}: no calibrating row tells its layers' times", row.tensor));
+      if (row.tensor > 1) cannot(fmt::format("tensor degree {}: layer times of its ranks are not known", row.tensor));
       cannot("no calibrating row of the model and GPU");
     }));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ std::string why_not(const MeasuredRow& row);
 Outcome attempt(const MeasuredRow& row, std::string set, const std::function<double()>& predict);
 /// Throws InputError ("not-expressible").
 [[noreturn]] void cannot(std::string why);
+/// The number; cannot() where the source does not say it.
+double told(const std::optional<double>& number, const char* what);
 
 // One function a family of sources. Each returns an outcome for every row that is to be scored, in the order of the
 // rows, which have to outlive them. What they are calibrated with are rows whose split is "calibrate", which then are
@@ -52,8 +55,8 @@ std::vector<Outcome> predict_sharded(const MeasuredSource& source, const AllRedu
 /// Pipelines: by run_plan() with the costs of a built-in GPT's layers, as a ratio to the model's `calibrate` row.
 std::vector<Outcome> predict_pipelines(const MeasuredSource& source);
 
-/// Replicas and stages (tensor degrees that `calibrate` rows have) of GPT on one node: by run_plan() with times of a
-/// layer and of what is not in layers that the `calibrate` rows give, for each tensor degree, width and microbatch.
+/// Replicas, ranks and stages of GPT on one node: by run_plan() with times of a layer and of what is not in layers that
+/// the `calibrate` rows give, for each tensor degree, width and microbatch; larger degrees from those of 1 and 2.
 std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllReduceTimes& all_reduce);
 
 /// Of sources that nothing above predicts: every row with its reason.

@@ -1,9 +1,11 @@
 // GPT on one node by layer times that the calibrating rows of two GPUs give: vTrain.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "plans.hpp"
@@ -69,6 +71,33 @@ Profile fit(const std::vector<const MeasuredRow*>& rows, const AllReduceTimes& a
   return {1e-3 * layer, 1e-3 * rest};
 }
 
+using Profiles = std::map<Shape, Profile>;
+
+/// Of a tensor degree t that no row gives, from those of 1 and 2 ranks: what is divided, c / t, and what is not, and
+/// the sums of activations, of which a layer that is computed again has six; not below the shortest layer of two ranks,
+/// which is what the host takes to launch it. Nothing where one of the two is missing.
+std::optional<Profile> extrapolated(const MeasuredRow& row, const Profiles& profiles,
+                                    const AllReduceTimes& all_reduce) {
+  Shape shape = shape_of(row);
+  const auto find = [&](std::size_t degree) {
+    std::get<0>(shape) = degree;
+    return profiles.find(shape);
+  };
+  const auto one = find(1), two = find(2);
+  if (one == profiles.end() || two == profiles.end()) return std::nullopt;
+  const double bytes = 2 * *row.microbatch * *row.sequence * *row.hidden;
+  const auto sums = [&](std::size_t ranks) { return 6 * all_reduce.seconds(row.gpu_kind, ranks, bytes).value_or(0); };
+  const auto at = [t = static_cast<double>(row.tensor)](double first, double second) {
+    const double divided = std::clamp(2 * (first - second), 0.0, first);
+    return first - divided + divided / t;
+  };
+  double host = two->second.layer;
+  for (const auto& [key, profile] : profiles)
+    if (std::get<0>(key) == 2) host = std::min(host, profile.layer);
+  const double layer = at(one->second.layer, two->second.layer - sums(2)) + sums(row.tensor);
+  return Profile{std::max(host, layer), at(one->second.rest, two->second.rest)};
+}
+
 }  // namespace
 
 std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllReduceTimes& all_reduce) {
@@ -78,7 +107,7 @@ std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllRed
   };
   for (const MeasuredRow& row : source.rows)
     if (row.calibrates() && is_told(row)) calibrating[shape_of(row)].push_back(&row);
-  std::map<Shape, Profile> profiles;
+  Profiles profiles;
   for (const auto& [shape, rows] : calibrating) profiles[shape] = fit(rows, all_reduce);
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
@@ -86,12 +115,11 @@ std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllRed
     outcomes.push_back(attempt(row, "vTrain, one node", [&] {
       if (!is_told(row)) cannot("the source does not say the model's sizes");
       const auto at = profiles.find(shape_of(row));
-      if (at == profiles.end())
-        cannot(fmt::format("tensor degree {}: no calibrating row of this width and microbatch tells its layers' times",
-                           row.tensor));
-      return step(row, at->second, all_reduce);
+      const auto profile = at != profiles.end() ? std::optional{at->second} : extrapolated(row, profiles, all_reduce);
+      if (!profile) cannot("no calibrating rows of this width and microbatch tell its layers' times");
+      return step(row, *profile, all_reduce);
     }));
-    outcomes.back().part = fmt::format("{} GPUs, width {:g}", row.gpus, row.hidden.value_or(0));
+    outcomes.back().part = fmt::format("{} GPUs, tensor {}", row.gpus, row.tensor);
   }
   return outcomes;
 }

@@ -39,16 +39,14 @@ auto key_of(const MeasuredRow& row) {
   return std::tuple{row.model, row.framework, row.gpu_kind, row.precision, row.microbatch, row.sequence};
 }
 
-/// The gradients' sum among the replicas, of which each holds 1/p of the weights.
+/// The gradients' sum among the replicas of a stage, which fill one node after another.
 double sum_of_gradients(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
-  const auto parameters = parameters_of(row);
-  if (!parameters) cannot("the source does not say how many parameters");
-  const double bytes = *parameters * (is_half(row) ? 2 : 4) / static_cast<double>(row.pipeline);
-  const std::size_t here = std::min(row.gpus, row.gpus_per_node) / std::min(row.pipeline, row.gpus_per_node);
+  const double bytes =
+      told(parameters_of(row), "number of parameters") * (is_half(row) ? 2 : 4) / static_cast<double>(row.pipeline);
   const double buckets = std::max(1.0, std::round(bytes / kBucket));
-  const auto node = all_reduce.seconds(row.gpu_kind, std::max<std::size_t>(1, here), bytes / buckets);
+  const auto node = all_reduce.seconds(row.gpu_kind, std::min(row.data, row.gpus_per_node), bytes / buckets);
   if (!node) cannot("no measured all-reduce of this GPU");
-  const auto nodes = static_cast<double>(row.nodes());
+  const auto nodes = std::ceil(static_cast<double>(row.data) / static_cast<double>(row.gpus_per_node));
   return buckets * *node + 2 * (nodes - 1) / nodes * bytes / (kNetworkShare * network_of(row));
 }
 
@@ -60,11 +58,10 @@ LayerCost part_of(double one, double units, bool recomputes) {
 }
 
 double pipeline(const MeasuredRow& row, double one) {
-  if (!row.layers || !row.hidden || !row.sequence || !row.vocabulary)
-    cannot("stages of a model whose sizes are not given");
   const bool recomputes = row.recompute.starts_with("full");
-  const auto layers = static_cast<std::size_t>(*row.layers);
-  const double head = *row.vocabulary / (12 * *row.hidden + 2 * *row.sequence) * (recomputes ? 0.75 : 1);
+  const auto layers = static_cast<std::size_t>(told(row.layers, "layers"));
+  const double width = told(row.hidden, "width"), words = told(row.vocabulary, "vocabulary");
+  const double head = words / (12 * width + 2 * told(row.sequence, "sequence")) * (recomputes ? 0.75 : 1);
   const double unit = 1 / (*row.layers + head);
   PlanCosts costs = bare_costs(row, layers, {});
   costs.layer = [=](std::size_t layer, std::size_t, std::size_t) {
@@ -106,8 +103,7 @@ std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllRed
     if (row.gpus == 1) continue;
     double ideal = 0;
     outcomes.push_back(attempt(row, set_of(source, row), [&] {
-      if (row.tensor > 1)
-        cannot(fmt::format("tensor degree {}: no calibrating row tells its layers' times", row.tensor));
+      if (row.tensor > 1) cannot(fmt::format("tensor degree {}: layer times of its ranks are not known", row.tensor));
       const auto at = one.find(key_of(row));
       if (at == one.end()) cannot("no calibrating row of one GPU with this model, framework and batch");
       const double first = *at->second->seconds / at->second->accumulation().value_or(1);

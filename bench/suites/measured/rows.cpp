@@ -38,10 +38,11 @@ class Members {
     const auto member = find(key);
     return member && read(*member, value, findings_) ? std::optional{value} : std::nullopt;
   }
-  std::optional<double> positive(const char* key) const {
+  std::optional<double> positive(const char* key, double most = 1e15) const {
     const auto value = number(key);
-    if (value && *value <= 0)
-      findings_.add(find(key)->begin_offset(), "range", fmt::format("\"{}\" is {}", key, *value), "give one above 0");
+    if (value && (*value <= 0 || *value > most))
+      findings_.add(find(key)->begin_offset(), "range", fmt::format("\"{}\" is {}", key, *value),
+                    fmt::format("give one above 0, to {:g}", most));
     return value;
   }
   std::size_t count(const char* key, std::size_t otherwise) const {
@@ -71,7 +72,8 @@ MeasuredRow read_row(JsonValue element, const std::optional<JsonValue>& common, 
   row.gpus = of.count("gpus", 1), row.gpus_per_node = of.count("gpus_per_node", row.gpus);
   row.tensor = of.count("tp", 1), row.pipeline = of.count("pp", 1), row.context = of.count("cp", 1);
   row.data = of.count("dp", std::max<std::size_t>(1, row.gpus / (row.tensor * row.pipeline * row.context)));
-  row.parameters = of.positive("params"), row.layers = of.positive("layers"), row.hidden = of.positive("hidden");
+  row.parameters = of.positive("params"), row.layers = of.positive("layers", kMostCount),
+  row.hidden = of.positive("hidden");
   row.heads = of.positive("heads"), row.sequence = of.positive("seq"), row.vocabulary = of.positive("vocab");
   row.batch = of.positive("batch_global"), row.microbatch = of.positive("microbatch");
   row.chunks = of.number("vpp"), row.zero = of.number("zero"), row.seconds = of.positive("step_seconds");

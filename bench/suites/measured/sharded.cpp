@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "plans.hpp"
 #include "predict.hpp"
@@ -80,8 +81,14 @@ struct Model {
 Model model_of(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
   const auto gpu = find_gpu(row.gpu_kind);
   if (!gpu) cannot(fmt::format("no data sheet of {}", row.gpu_kind));
-  if (!row.layers || !row.hidden || !row.vocabulary || !row.parameters || !row.batch || !row.microbatch)
-    cannot("the source does not say the model's sizes");
+  for (const auto& [number, what] : {std::pair{row.layers, "layers"},
+                                     {row.hidden, "width"},
+                                     {row.sequence, "sequence"},
+                                     {row.vocabulary, "vocabulary"},
+                                     {row.parameters, "number of parameters"},
+                                     {row.batch, "batch"},
+                                     {row.microbatch, "microbatch"}})
+    told(number, what);
   // Half of an all-reduce: as many bytes go through each GPU once.
   const double bytes = 2 * *row.parameters;
   const auto node = all_reduce.seconds(row.gpu_kind, std::min(row.gpus, row.gpus_per_node), bytes);
