@@ -7,6 +7,7 @@
 #include "suite.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/io/error_text.hpp"
 
 using namespace trainyard;
 using namespace trainyard::bench;
@@ -83,7 +84,7 @@ int main(int count, char** words) {
   try {
     return chosen->run(options, std::cout);
   } catch (const InputError& error) {
-    std::cerr << "trainyard-bench: " << error.what() << "\n";
+    std::cerr << error_text(error);
     return 3;
   } catch (const MissingError& error) {
     std::cerr << "trainyard-bench: " << error.what() << "\n";

@@ -178,6 +178,31 @@ TEST_CASE("a profile gives back steps that were made of layers, a head and an up
   CHECK(outcomes[1].why == "no calibrating rows of this width and microbatch tell its layers' times");
 }
 
+TEST_CASE("a layer of four ranks is what one and two leave undivided, a fourth of the rest, and the sums") {
+  // One rank: 10 ms. Two: 7 ms, and six sums of 2 MiB, 6 x 2.097 ms x (1/2) / (7/8): 6 ms are divided, 4 are not.
+  const double sum = 2 * 1024 * 1024 * 1e-9;
+  const double two = 0.007 + 6 * sum * 4 / 7, four = 0.0055 + 6 * sum * 6 / 7;
+  const auto line = [&](const char* id, int layers, int tp, double layer, const char* split) {
+    const double weights = 12.0 * layers * 1024 * 1024 + 51200 * 1024;
+    const double step = 4 * layers * layer + 31.7 / 1555e9 * weights / tp;
+    return "{\"id\": \"" + std::string{id} + "\", \"layers\": " + std::to_string(layers) +
+           ", \"gpus\": " + std::to_string(tp) + ", \"tp\": " + std::to_string(tp) +
+           ", \"step_seconds\": " + std::to_string(step) + ", \"split\": \"" + split + "\"}";
+  };
+  const Files files;
+  const MeasuredSource source = files.rows(
+      R"({"name": "vtrain-single-node", "common": {"gpu_kind": "A100-SXM4-80GB", "hidden": 1024, "seq": 1024,
+          "vocab": 51200, "microbatch": 1, "batch_global": 4}, "data": [)" +
+      line("a", 12, 1, 0.010, "calibrate") + "," + line("b", 24, 1, 0.010, "calibrate") + "," +
+      line("c", 12, 2, two, "calibrate") + "," + line("d", 24, 2, two, "calibrate") + "," +
+      line("e", 12, 4, four, "test-single-node") + "]}");
+  const auto outcomes = predict_profiled(source, files.all_reduce(kCurves));
+  REQUIRE(outcomes.size() == 1);
+  REQUIRE(outcomes[0].predicted);
+  REQUIRE(four > two);  // so no host's time
+  CHECK(*outcomes[0].predicted == doctest::Approx(*outcomes[0].row->seconds).epsilon(1e-4));
+}
+
 TEST_CASE("1F1B of any microbatches is as many times as long as its bubble says") {
   const std::string common = R"("model": "m", "gpu_kind": "A100-SXM4-80GB", "layers": 6, "hidden": 1024, "heads": 16,
       "seq": 512, "microbatch": 1, "gpus": 4, "pp": 4, "gpus_per_node": 8)";

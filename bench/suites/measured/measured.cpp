@@ -58,6 +58,11 @@ std::optional<fs::path> find_file(const fs::path& folder, const std::string& nam
   return std::nullopt;
 }
 
+/// The folder's, else the one that ships.
+fs::path calibrating_file(const fs::path& folder, const std::string& name) {
+  return find_file(folder, name).value_or(fs::path{TRAINYARD_MEASURED_DATA} / (name + ".json.gz"));
+}
+
 std::string figure(const std::optional<double>& share) { return share ? fmt::format("{:.1f}", 100 * *share) : "-"; }
 
 struct Page {
@@ -69,10 +74,9 @@ struct Page {
 Page predict_all(const fs::path& folder) {
   Page page;
   Shared shared;
-  if (const auto path = find_file(folder, "collectives"))
-    shared.all_reduce = AllReduceTimes::read(*path);
-  else
-    page.missing.push_back("collectives");
+  if (!find_file(folder, "collectives")) page.missing.push_back("collectives");
+  shared.all_reduce = AllReduceTimes::read(calibrating_file(folder, "collectives"));
+  shared.spread = replica_spread(read_measured(calibrating_file(folder, "nvidia-deeplearningexamples")));
   std::vector<const Family*> families;
   for (const Family& family : kFamilies) {
     const auto path = find_file(folder, family.file);
@@ -82,7 +86,6 @@ Page predict_all(const fs::path& folder) {
     }
     page.sources.push_back(read_measured(*path));
     families.push_back(&family);
-    if (page.sources.back().name == "nvidia-deeplearningexamples") shared.spread = replica_spread(page.sources.back());
   }
   for (std::size_t i = 0; i < families.size(); ++i)
     for (Outcome& outcome : families[i]->predict(page.sources[i], shared)) page.outcomes.push_back(std::move(outcome));

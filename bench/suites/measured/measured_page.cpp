@@ -36,7 +36,7 @@ std::string panel(std::span<const Outcome> outcomes, const ScoredSet& set) {
   std::string out = fmt::format(
       "<figure><figcaption>{}: mean {:.1f} %</figcaption>\n<svg width=\"{}\" height=\"{}\" viewBox=\"{} -8 {} {}\" "
       "role=\"img\">\n",
-      html_text(set.name), 100 * set.score.mean, kSide + kMargin + 12, kSide + 36, -kMargin, kSide + kMargin + 12,
+      html_text(set.name), 100 * set.score.mean, kSide + kMargin + 24, kSide + 36, -kMargin, kSide + kMargin + 24,
       kSide + 36);
   for (double power = scale.first; power <= scale.last; ++power) {
     const double x = kSide * (power - scale.first) / (scale.last - scale.first);

@@ -30,6 +30,16 @@ Outcome attempt(const MeasuredRow& row, std::string set, const std::function<dou
   return outcome;
 }
 
+void calibrate_with(const MeasuredSource& source, const std::function<void(const MeasuredRow&)>& use) {
+  for (const MeasuredRow& row : source.rows) {
+    if (!row.calibrates() || !why_not(row).empty()) continue;
+    try {
+      use(row);
+    } catch (const InputError&) {  // its numbers do not go together
+    }
+  }
+}
+
 [[noreturn]] void cannot(std::string why) { throw InputError({.code = "not-expressible", .message = std::move(why)}); }
 
 double told(const std::optional<double>& number, const char* what) {

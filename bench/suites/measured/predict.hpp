@@ -18,6 +18,8 @@ std::string why_not(const MeasuredRow& row);
 /// An outcome of the row: why_not(), else the seconds that the function says, else the message of the InputError that
 /// it throws.
 Outcome attempt(const MeasuredRow& row, std::string set, const std::function<double()>& predict);
+/// Calls the function for each row whose split is "calibrate"; one that makes it throw InputError calibrates nothing.
+void calibrate_with(const MeasuredSource& source, const std::function<void(const MeasuredRow&)>& use);
 /// Throws InputError ("not-expressible").
 [[noreturn]] void cannot(std::string why);
 /// The number; cannot() where the source does not say it.

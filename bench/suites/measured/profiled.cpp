@@ -105,8 +105,11 @@ std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllRed
   const auto is_told = [](const MeasuredRow& row) {
     return row.layers && row.hidden && row.microbatch && row.sequence && row.vocabulary && row.batch && row.seconds;
   };
-  for (const MeasuredRow& row : source.rows)
-    if (row.calibrates() && is_told(row)) calibrating[shape_of(row)].push_back(&row);
+  calibrate_with(source, [&](const MeasuredRow& row) {
+    if (!is_told(row)) return;
+    step(row, {}, all_reduce);
+    calibrating[shape_of(row)].push_back(&row);
+  });
   Profiles profiles;
   for (const auto& [shape, rows] : calibrating) profiles[shape] = fit(rows, all_reduce);
   std::vector<Outcome> outcomes;

@@ -116,8 +116,11 @@ Fit fit_to(const std::vector<Model>& rows) {
 
 std::vector<Outcome> predict_sharded(const MeasuredSource& source, const AllReduceTimes& all_reduce) {
   std::map<std::string, std::vector<Model>> calibrating;
-  for (const MeasuredRow& row : source.rows)
-    if (row.calibrates() && row.seconds) calibrating[generation(row.gpu_kind)].push_back(model_of(row, all_reduce));
+  calibrate_with(source, [&](const MeasuredRow& row) {
+    const Model model = model_of(row, all_reduce);
+    model.step({});
+    calibrating[generation(row.gpu_kind)].push_back(model);
+  });
   std::map<std::string, Fit> fits;
   for (const auto& [kind, rows] : calibrating) fits[kind] = fit_to(rows);
   std::vector<Outcome> outcomes;
