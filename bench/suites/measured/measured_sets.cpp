@@ -25,7 +25,7 @@ constexpr SetGoal kGoals[] = {
     {"DeepLearningExamples, several nodes", "", 0.05, Of::scaling, 3},
     {"llm-foundry, 8 GPUs", "", 0.08, Of::mean, 3},
     {"llm-foundry, 16 to 512 GPUs", "", 0.12, Of::mean, 3},
-    {"zero bubble, ratios to 1F1B", "", 0.03, Of::mean, 3},
+    {"zero bubble, ratios to 1F1B", "", 0.03, Of::mean, 4},
     {"vTrain, one node", "", 0.0837, Of::mean, 5},
 };
 

@@ -76,7 +76,7 @@ MeasuredRow read_row(JsonValue element, const std::optional<JsonValue>& common, 
   row.hidden = of.positive("hidden");
   row.heads = of.positive("heads"), row.sequence = of.positive("seq"), row.vocabulary = of.positive("vocab");
   row.batch = of.positive("batch_global"), row.microbatch = of.positive("microbatch");
-  row.chunks = of.number("vpp"), row.zero = of.number("zero"), row.seconds = of.positive("step_seconds");
+  row.seconds = of.positive("step_seconds");
   return row;
 }
 
@@ -117,10 +117,7 @@ std::optional<double> MeasuredRow::accumulation() const {
 MeasuredSource read_measured(const std::filesystem::path& path) {
   MeasuredSource source;
   read_elements(path, [&](const JsonValue& root, const JsonValue& element, FindingList& findings) {
-    if (source.rows.empty()) {
-      const Members of{root, std::nullopt, findings};
-      source.name = of.text("name"), source.title = of.text("title"), source.licence = of.text("licence");
-    }
+    if (source.rows.empty()) source.name = Members{root, std::nullopt, findings}.text("name");
     source.rows.push_back(read_row(element, root.find("common"), findings));
   });
   return source;

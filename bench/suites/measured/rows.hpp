@@ -14,20 +14,19 @@ namespace trainyard::bench {
 struct MeasuredRow {
   std::string id, model, family, gpu_kind, precision, framework, schedule, recompute, interconnect, split, where;
   std::size_t gpus = 1, gpus_per_node = 1, tensor = 1, pipeline = 1, data = 1, context = 1;
-  std::optional<double> parameters, layers, hidden, heads, sequence, vocabulary, batch, microbatch, chunks, zero;
+  std::optional<double> parameters, layers, hidden, heads, sequence, vocabulary, batch, microbatch;
   std::optional<double> seconds;  // of a step
 
   bool calibrates() const { return split == "calibrate"; }
-  bool scored() const { return split.starts_with("test-"); }
   std::size_t nodes() const { return (gpus + gpus_per_node - 1) / gpus_per_node; }
   /// Microbatches of a replica in a step; nothing where the source gives no batches.
   std::optional<double> accumulation() const;
 };
 
-/// A file of published runs: {"name", "title", "licence", "common", "data"}, where a row is `common` with the members
+/// A file of published runs: {"name", "common", "data"}, where a row is `common` with the members
 /// of its element of `data` over it.
 struct MeasuredSource {
-  std::string name, title, licence;
+  std::string name;
   std::vector<MeasuredRow> rows;
 };
 
