@@ -48,7 +48,8 @@ std::string row(const std::string& members) { return R"({"name": "n", "data": [{
 
 TEST_CASE("a row is the file's common members with its own over them") {
   const Files files;
-  const MeasuredSource source = files.rows(R"({"name": "n", "common": {"gpu_kind": "A100", "gpus": 8, "seq": 1024, "tp": 2, "batch_global": 64},
+  const MeasuredSource source =
+      files.rows(R"({"name": "n", "common": {"gpu_kind": "A100", "gpus": 8, "seq": 1024, "tp": 2, "batch_global": 64},
       "data": [{"id": "a", "microbatch": 4, "step_seconds": 0.5, "split": "test-single-node"},
                {"id": "b", "gpus": 16, "gpus_per_node": 8, "dp": 4, "seq": null, "split": "calibrate"}]})");
   REQUIRE(source.rows.size() == 2);

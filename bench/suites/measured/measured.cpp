@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../suite.hpp"
@@ -31,14 +32,19 @@ struct Family {
   std::vector<Outcome> (*predict)(const MeasuredSource&, const Shared&);
 };
 
+std::vector<Outcome> replicated(const MeasuredSource& source, const Shared& with, const std::string& one) {
+  std::vector<Outcome> outcomes = predict_one_gpu(source, one);
+  for (Outcome& each : predict_replicas(source, with.all_reduce, with.spread)) outcomes.push_back(std::move(each));
+  return outcomes;
+}
+
 std::vector<Outcome> declined(const MeasuredSource& source, const Shared&) { return decline(source); }
 
 const Family kFamilies[] = {
     {"neusight-training", [](const auto& rows, const Shared& with) { return predict_neusight(rows, with.all_reduce); }},
-    {"dlperf",
-     [](const auto& rows, const Shared& with) { return predict_replicas(rows, with.all_reduce, with.spread); }},
+    {"dlperf", [](const auto& rows, const Shared& with) { return replicated(rows, with, "DLPerf, 1 GPU"); }},
     {"nvidia-deeplearningexamples",
-     [](const auto& rows, const Shared& with) { return predict_replicas(rows, with.all_reduce, with.spread); }},
+     [](const auto& rows, const Shared& with) { return replicated(rows, with, "DeepLearningExamples, 1 GPU"); }},
     {"mosaic-llm-foundry", [](const auto& rows, const Shared& with) { return predict_sharded(rows, with.all_reduce); }},
     {"zero-bubble", [](const auto& rows, const Shared&) { return predict_pipelines(rows); }},
     {"vtrain-single-node",

@@ -2,16 +2,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <map>
-#include <tuple>
 #include <utility>
 
+#include "one_gpu.hpp"
 #include "plans.hpp"
 #include "predict.hpp"
-#include "trainyard/core/units.hpp"
-#include "trainyard/problem/problem.hpp"
-#include "trainyard/training/training.hpp"
-#include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard::bench {
 namespace {
@@ -28,45 +23,10 @@ std::string network_of(const MeasuredRow& row, double batch) {
   return fmt::format("gpt2:{},positions={},vocabulary={}", sizes, *row.sequence, row.vocabulary.value_or(50257));
 }
 
-/// Matrix products in plain fp32: the peak without tensor cores, and the bandwidth, of the data sheets.
-Device device_of(const MeasuredRow& row) {
-  constexpr std::tuple<const char*, double, double> kSheets[] = {{"A100-SXM4-40GB", 19.5e12, 1555e9},
-                                                                 {"A100-PCIe-80GB", 19.5e12, 1935e9},
-                                                                 {"V100-PCIe-32GB", 14e12, 900e9},
-                                                                 {"H100-SXM5-80GB", 66.9e12, 3350e9}};
-  for (const auto& [kind, peak, bandwidth] : kSheets)
-    if (row.gpu_kind == kind)
-      return {.name = "gpu0",
-              .kind = kind,
-              .device_class = "gpu",
-              .peak = FlopsPerSecond{peak},
-              .memory_bandwidth = BytesPerSecond{bandwidth},
-              .launch_overhead = Nanoseconds{4'000}};
-  cannot(fmt::format("no data sheet of {}", row.gpu_kind));
+/// Forward and backward pass of so many samples.
+double one_step(const MeasuredRow& row, double batch, OneGpu& gpu) {
+  return gpu.step(network_of(row, batch), row).passes;
 }
-
-/// Forward and backward ops, one after another.
-class OneGpu {
- public:
-  double seconds(const MeasuredRow& row, double batch) {
-    const std::string network = network_of(row, batch);
-    const auto [at, is_new] = known_.try_emplace({network, row.gpu_kind});
-    if (is_new) at->second = sum(network, device_of(row));
-    return at->second;
-  }
-
- private:
-  static double sum(const std::string& network, Device device) {
-    const Problem problem{training_graph(make_network(network), {.granularity = Granularity::fine}),
-                          make_cluster({.name = "one", .devices = {std::move(device)}})};
-    Nanoseconds total{0};
-    for (const OpId op : problem.ops())
-      if (problem.graph().phase(op) != Phase::update) total += problem.duration(op, DeviceId{0});
-    return trainyard::seconds(total);
-  }
-
-  std::map<std::pair<std::string, std::string>, double> known_;
-};
 
 /// "gpt2_large-train-1024-4-pp4_1": M of ppN_M is the number of microbatches.
 double microbatches(const MeasuredRow& row) {
@@ -83,7 +43,7 @@ double pipeline(const MeasuredRow& row, OneGpu& gpu) {
   MeasuredRow parted = row;
   parted.microbatch = batch;
   const auto layers = static_cast<std::size_t>(told(row.layers, "layers"));
-  const double each = gpu.seconds(row, batch) / *row.layers;
+  const double each = one_step(row, batch, gpu) / *row.layers;
   return step_seconds(bare_costs(parted, layers, layer_cost(each / 3, each / 3, each / 3)),
                       plan_of(parted, layers, PipelineSchedule::one_f_one_b));
 }
@@ -95,7 +55,7 @@ std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllRed
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
     if (row.gpus == 1) {
-      outcomes.push_back(attempt(row, "NeuSight, 1 GPU", [&] { return gpu.seconds(row, told(row.batch, "batch")); }));
+      outcomes.push_back(attempt(row, "NeuSight, 1 GPU", [&] { return one_step(row, told(row.batch, "batch"), gpu); }));
       outcomes.back().part = generation(row.gpu_kind);
     } else if (row.tensor > 1) {
       outcomes.push_back(attempt(row, "NeuSight, tensor parallel", [&]() -> double {
@@ -107,7 +67,7 @@ std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllRed
       outcomes.push_back(attempt(row, "NeuSight, replicas", [&] {
         const auto sum = all_reduce.seconds(row.gpu_kind, row.gpus, 4 * told(row.parameters, "number of parameters"));
         if (!sum) cannot("no measured all-reduce of this GPU");
-        const double one = gpu.seconds(row, told(row.batch, "batch") / static_cast<double>(row.data));
+        const double one = one_step(row, told(row.batch, "batch") / static_cast<double>(row.data), gpu);
         return one + *sum;
       }));
     }

@@ -35,8 +35,7 @@ LayerCost layer_of(const MeasuredRow& row) {
   const auto network =
       fmt::format("gpt2:layers=1,batch={},seq={},hidden={},heads={},positions={}", told(row.microbatch, "microbatch"),
                   told(row.sequence, "sequence"), told(row.hidden, "width"), told(row.heads, "heads"), *row.sequence);
-  const bool is_half = !row.precision.starts_with("fp32");
-  const Model model = with_precision(make_network(network), is_half ? DataType::bfloat16 : DataType::float32);
+  const Model model = with_precision(make_network(network), row.is_half() ? DataType::bfloat16 : DataType::float32);
   const Problem problem{training_graph(model, {.granularity = Granularity::fine}),
                         make_cluster({.name = "one", .devices = {make_device(*kind, "gpu0")}})};
   LayerCost cost{};

@@ -33,6 +33,10 @@ double told(const std::optional<double>& number, const char* what);
 /// all-reduce of the gradients; a pipeline with microbatches by run_plan().
 std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllReduceTimes& all_reduce);
 
+/// Rows of one GPU by the costs of the ops of a built-in network, with its usual optimizer: whatever the framework. A
+/// part of the set for each precision.
+std::vector<Outcome> predict_one_gpu(const MeasuredSource& source, const std::string& set);
+
 /// Replicas (and pipelines of them) from the row of one GPU of the same model, framework, kind, precision and
 /// microbatch:
 ///

@@ -23,10 +23,6 @@ double network_of(const MeasuredRow& row) {
   return 50e9;                                                                    // DGX-1: 4 x 100 Gbit/s
 }
 
-bool is_half(const MeasuredRow& row) {
-  return row.precision.find("fp16") != std::string::npos || row.precision.find("amp") != std::string::npos;
-}
-
 /// The row's, or of models whose rows do not say it what their READMEs do.
 std::optional<double> parameters_of(const MeasuredRow& row) {
   if (row.parameters) return row.parameters;
@@ -42,7 +38,7 @@ auto key_of(const MeasuredRow& row) {
 /// The gradients' sum among the replicas of a stage, which fill one node after another.
 double sum_of_gradients(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
   const double bytes =
-      told(parameters_of(row), "number of parameters") * (is_half(row) ? 2 : 4) / static_cast<double>(row.pipeline);
+      told(parameters_of(row), "number of parameters") * (row.is_half() ? 2 : 4) / static_cast<double>(row.pipeline);
   const double buckets = std::max(1.0, std::round(bytes / kBucket));
   const auto node = all_reduce.seconds(row.gpu_kind, std::min(row.data, row.gpus_per_node), bytes / buckets);
   if (!node) cannot("no measured all-reduce of this GPU");

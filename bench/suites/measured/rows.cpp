@@ -109,6 +109,12 @@ double at_bytes(const std::vector<std::pair<double, double>>& curve, double byte
 
 }  // namespace
 
+bool MeasuredRow::is_half() const {
+  for (const char* word : {"fp16", "bf16", "amp", "AMP", "BF16"})
+    if (precision.find(word) != std::string::npos) return true;
+  return false;
+}
+
 std::optional<double> MeasuredRow::accumulation() const {
   if (!batch || !microbatch) return std::nullopt;
   return std::max(1.0, std::round(*batch / (*microbatch * static_cast<double>(data))));

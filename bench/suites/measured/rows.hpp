@@ -17,6 +17,7 @@ struct MeasuredRow {
   std::optional<double> parameters, layers, hidden, heads, sequence, vocabulary, batch, microbatch;
   std::optional<double> seconds;  // of a step
 
+  bool is_half() const;  // 16 bit, mixed or not
   bool calibrates() const { return split == "calibrate"; }
   std::size_t nodes() const { return (gpus + gpus_per_node - 1) / gpus_per_node; }
   /// Microbatches of a replica in a step; nothing where the source gives no batches.
