@@ -19,11 +19,12 @@ namespace {
 OneStep sum(const std::string& network, const MeasuredRow& row, Optimizer optimizer) {
   const DeviceKind* kind = find_device_kind(row.gpu_kind);
   if (kind == nullptr) cannot(fmt::format("no built-in kind of device is {}", row.gpu_kind));
-  const bool is_half = row.is_half();
-  if (is_half && kind->rates.bfloat16 == 0) cannot(fmt::format("{} has no bfloat16", row.gpu_kind));
+  const DataType type = !row.is_half()                                    ? DataType::float32
+                        : row.precision.find("bf16") != std::string::npos ? DataType::bfloat16
+                                                                          : DataType::float16;
   CostModel costs;
   costs.kernels = KernelOptions{.tf32 = row.precision == "tf32"};
-  const Model model = with_precision(make_network(network), is_half ? DataType::bfloat16 : DataType::float32);
+  const Model model = with_precision(make_network(network), type);
   const Problem problem{training_graph(model, {.optimizer = optimizer, .granularity = Granularity::fine}),
                         make_cluster({.name = "one", .devices = {make_device(*kind, "gpu0")}}), costs};
   OneStep step;

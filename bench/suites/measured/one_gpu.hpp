@@ -17,8 +17,8 @@ struct OneStep {
 /// Steps of networks, each worked out once.
 class OneGpu {
  public:
-  /// At the row's kind of GPU and precision: fp32 without TF32, tf32, or 16 bit (bfloat16). Throws InputError where the
-  /// kind is not built in, or has no 16-bit numbers of that form.
+  /// At the row's kind of GPU and precision: fp32 without TF32, tf32, or 16 bit. Throws InputError where the kind is
+  /// not built in.
   const OneStep& step(const std::string& network, const MeasuredRow& row, Optimizer optimizer = Optimizer::sgd);
 
  private:
