@@ -7,6 +7,7 @@
 #include "suite.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/io/error_text.hpp"
 
 using namespace trainyard;
 using namespace trainyard::bench;
@@ -21,6 +22,7 @@ struct Suite {
 const std::vector<Suite> kSuites{
     {"fastt", "FastT (Middleware 2020): os-dpos over data parallelism on 2, 4 and 8 V100", run_fastt},
     {"kernels", "NeuSight's and DeepBench's kernels, one by one: how far forms and roofline are off", run_kernels},
+    {"measured", "published training steps: predicted beside measured, and the error of each source", run_measured},
     {"pesto", "Pesto (Middleware 2021): step times on two V100 beside the expert and m-SCT", run_pesto},
     {"placeto", "Placeto (NeurIPS 2019): its experiments; step times on K80 where no study is named", run_placeto},
     {"talos", "Talos: several networks at once", run_talos},
@@ -33,8 +35,11 @@ int usage(std::ostream& out, int code) {
   for (const Suite& suite : kSuites)
     out << "  " << suite.name << std::string(12 - suite.name.size(), ' ') << suite.summary << "\n";
   out << "\n  --smallest     the smallest row alone, in seconds\n"
-         "  --data FOLDER  of tarnawski: throughput-inputs of github.com/msr-fiddle/dnn-partitioning\n"
-         "                 of kernels: published/kernels.json and formats/neusight/ops/*.csv.gz\n\n"
+         "  --data FOLDER  of tarnawski: throughput-inputs of github.com/msr-fiddle/dnn-partitioning;\n"
+         "                 of kernels: published/kernels.json and formats/neusight/ops/*.csv.gz;\n"
+         "                 of measured: published runs (data/measured/README.md), else those that are there\n\n"
+         "  measured [--page FILE.html] [--rows]\n"
+         "    --page draws predicted against measured steps; --rows prints each of them\n\n"
          "  placeto [STUDY] [--updates N] [--seeds N] [--count N] [--random N] [--orders N] [--evaluations N]\n"
          "          [--threads N] [--first-seed N] [--policy FILE [--skip N]] [--page FILE]\n"
          "    table1     step times on 2 and 4 K80, and how many placements it took\n"
@@ -61,7 +66,7 @@ int main(int count, char** words) {
       options.smallest = true;
     } else if (word == "--data" && i + 1 < given.size()) {
       options.data = given[++i];
-    } else if (chosen != nullptr && chosen->name == "placeto") {
+    } else if (chosen != nullptr && (chosen->name == "placeto" || chosen->name == "measured")) {
       options.rest.push_back(word);
     } else {
       std::vector<std::string> names;
@@ -79,7 +84,7 @@ int main(int count, char** words) {
   try {
     return chosen->run(options, std::cout);
   } catch (const InputError& error) {
-    std::cerr << "trainyard-bench: " << error.what() << "\n";
+    std::cerr << error_text(error);
     return 3;
   } catch (const MissingError& error) {
     std::cerr << "trainyard-bench: " << error.what() << "\n";

@@ -9,18 +9,6 @@ namespace {
 
 constexpr double kLeft = 330, kWidth = 460, kRow = 20, kTop = 34;
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else
-      out += c;
-  return out;
-}
-
 /// A step of 1, 2 or 5 times a power of ten, with at most six of them in the range.
 double tick_step(double range) {
   for (double power = 1e-6;; power *= 10)
@@ -47,7 +35,7 @@ std::string svg(const RangeChart& chart) {
   const double bottom = kTop + kRow * static_cast<double>(chart.rows.size());
   std::string out =
       fmt::format("<svg width=\"{:.0f}\" height=\"{:.0f}\" role=\"img\">\n<text x=\"0\" y=\"14\">{}</text>\n",
-                  kLeft + kWidth + 60, bottom + 8, escaped(chart.title));
+                  kLeft + kWidth + 60, bottom + 8, html_text(chart.title));
   for (double tick = first; tick <= most + 0.5 * step; tick += step)
     out += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text class=\"tick\" x=\"{0:.1f}\" "
@@ -61,7 +49,7 @@ std::string svg(const RangeChart& chart) {
     out += fmt::format(
         "<text x=\"0\" y=\"{:.1f}\">{}</text><line class=\"range\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" "
         "y2=\"{:.1f}\"/><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{:.3f}</title></circle>",
-        y + 4, escaped(row.label), at(values.front()), at(values.back()), y, y, at(median), y, median);
+        y + 4, html_text(row.label), at(values.front()), at(values.back()), y, y, at(median), y, median);
     if (row.published)
       out += fmt::format(
           "<rect class=\"published\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"8\" height=\"8\"><title>published: {:.3f}"
@@ -75,6 +63,18 @@ std::string svg(const RangeChart& chart) {
 
 }  // namespace
 
+std::string html_text(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else
+      out += c;
+  return out;
+}
+
 std::string chart_page(const std::string& title, const std::vector<RangeChart>& charts) {
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n<style>body{{font:14px "
@@ -82,7 +82,7 @@ std::string chart_page(const std::string& title, const std::vector<RangeChart>& 
       "text-anchor:middle;fill:#666}}.range{{stroke:#2a6;stroke-width:3}}circle{{fill:#164}}.published{{fill:none;"
       "stroke:#c40;stroke-width:2}}</style>\n<h1>{0}</h1>\n<p>Dots: medians; lines: least to most; squares: "
       "published.</p>\n",
-      escaped(title));
+      html_text(title));
   for (const RangeChart& chart : charts) out += svg(chart);
   return out + "</html>\n";
 }

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trainyard::bench {
@@ -17,6 +18,9 @@ struct RangeChart {
   std::string title;  // what the numbers are
   std::vector<Row> rows = {};
 };
+
+/// The text where nothing of it is markup.
+std::string html_text(std::string_view text);
 
 /// A page of charts that needs no other file.
 std::string chart_page(const std::string& title, const std::vector<RangeChart>& charts);

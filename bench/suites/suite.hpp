@@ -17,8 +17,8 @@ namespace trainyard::bench {
 /// What all suites are told.
 struct SuiteOptions {
   bool smallest = false;               // the smallest row alone
-  std::filesystem::path data;          // workloads of msr-fiddle/dnn-partitioning; of kernels: measurements
-  std::vector<std::string> rest = {};  // of placeto: a study and its options
+  std::filesystem::path data;          // tarnawski: workloads; kernels: measurements; measured: published runs
+  std::vector<std::string> rest = {};  // of placeto: a study and its options; of measured: its options
 };
 
 /// What a paper's placer, or its baseline, comes to here.
@@ -50,6 +50,7 @@ std::string seconds_text(double seconds);
 /// The suites: each prints its page, and returns the program's exit code.
 int run_fastt(const SuiteOptions& options, std::ostream& out);
 int run_kernels(const SuiteOptions& options, std::ostream& out);
+int run_measured(const SuiteOptions& options, std::ostream& out);
 int run_pesto(const SuiteOptions& options, std::ostream& out);
 int run_placeto(const SuiteOptions& options, std::ostream& out);
 int run_talos(const SuiteOptions& options, std::ostream& out);

@@ -19,3 +19,14 @@ TEST_CASE("quantiles are values, and each rule takes its own") {
   CHECK(upper_quantile_of(four, 0.1) == 1);
   CHECK(upper_quantile_of(four, 1) == 4);
 }
+
+TEST_CASE("Kendall's tau-b counts pairs in order against pairs out of order, and ties on neither side") {
+  const std::vector<double> up{1, 2, 3, 4};
+  CHECK(*kendall_tau(up, up) == 1);
+  CHECK(*kendall_tau(up, std::vector<double>{4, 3, 2, 1}) == -1);
+  CHECK(*kendall_tau(up, std::vector<double>{1, 3, 2, 4}) == doctest::Approx(4.0 / 6));  // 5 pairs of 6 in order
+  // Tied: 2 and 3 in one, 1 and 2 in the other; of 6 pairs 4 are in order, 5 apart in each: 4 / sqrt(5 x 5).
+  CHECK(*kendall_tau(std::vector<double>{1, 2, 2, 3}, std::vector<double>{1, 1, 2, 3}) == doctest::Approx(0.8));
+  CHECK_FALSE(kendall_tau(up, std::vector<double>{5, 5, 5, 5}));
+  CHECK_FALSE(kendall_tau(std::vector<double>{1}, std::vector<double>{1}));
+}

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -60,6 +61,22 @@ inline double median_of(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+/// Kendall's tau-b of two rankings of the same things: (concordant - discordant pairs) / sqrt(pairs not tied in a x
+/// pairs not tied in b), from -1 to 1. Nothing where either is tied throughout, or of fewer than two.
+inline std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b) {
+  assert(a.size() == b.size());
+  double agreement = 0, apart_a = 0, apart_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const int x = (a[i] > a[j]) - (a[i] < a[j]), y = (b[i] > b[j]) - (b[i] < b[j]);
+      agreement += x * y;
+      apart_a += x != 0;
+      apart_b += y != 0;
+    }
+  if (apart_a == 0 || apart_b == 0) return std::nullopt;
+  return agreement / std::sqrt(apart_a * apart_b);
 }
 
 }  // namespace trainyard

@@ -1,0 +1,78 @@
+// NeuSight's training steps: fp32 without TF32, forward and backward pass without optimizer.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "one_gpu.hpp"
+#include "plans.hpp"
+#include "predict.hpp"
+
+namespace trainyard::bench {
+namespace {
+
+/// The network with a batch of so many samples. The table of gpt3_xl says 2,048 wide with 16 heads; the ops of its
+/// label are 3,072 wide with 24. OPT has ReLU where GPT-2 has GELU.
+std::string network_of(const MeasuredRow& row, double batch) {
+  if (!row.layers || !row.hidden || !row.heads || !row.sequence)
+    cannot("a mixture of experts whose sizes the source does not give");
+  const bool is_xl = row.model == "gpt3_xl";
+  const auto sizes = fmt::format("batch={},seq={},layers={},hidden={},heads={}", batch, *row.sequence, *row.layers,
+                                 is_xl ? 3072 : *row.hidden, is_xl ? 24 : *row.heads);
+  if (row.model.starts_with("bert")) return "bert_large:" + sizes;
+  return fmt::format("gpt2:{},positions={},vocabulary={}", sizes, *row.sequence, row.vocabulary.value_or(50257));
+}
+
+/// Forward and backward pass of so many samples.
+double one_step(const MeasuredRow& row, double batch, OneGpu& gpu) {
+  return gpu.step(network_of(row, batch), row).passes;
+}
+
+/// "gpt2_large-train-1024-4-pp4_1": M of ppN_M is the number of microbatches.
+double microbatches(const MeasuredRow& row) {
+  const auto at = row.where.rfind("-pp");
+  const auto bar = at == std::string::npos ? at : row.where.find('_', at);
+  int number = 0;
+  if (bar != std::string::npos)
+    std::from_chars(row.where.data() + bar + 1, row.where.data() + row.where.size(), number);
+  return number > 0 ? number : told(row.batch, "batch") / told(row.microbatch, "microbatch");
+}
+
+double pipeline(const MeasuredRow& row, OneGpu& gpu) {
+  const double m = microbatches(row), batch = told(row.batch, "batch") / m;
+  MeasuredRow parted = row;
+  parted.microbatch = batch;
+  const auto layers = static_cast<std::size_t>(told(row.layers, "layers"));
+  const double each = one_step(row, batch, gpu) / *row.layers;
+  return step_seconds(bare_costs(parted, layers, layer_cost(each / 3, each / 3, each / 3)),
+                      plan_of(parted, layers, PipelineSchedule::one_f_one_b));
+}
+
+}  // namespace
+
+std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllReduceTimes& all_reduce) {
+  OneGpu gpu;
+  std::vector<Outcome> outcomes;
+  for (const MeasuredRow& row : source.rows) {
+    if (row.gpus == 1) {
+      outcomes.push_back(attempt(row, "NeuSight, 1 GPU", [&] { return one_step(row, told(row.batch, "batch"), gpu); }));
+      outcomes.back().part = generation(row.gpu_kind);
+    } else if (row.tensor > 1) {
+      outcomes.push_back(attempt(row, "NeuSight, tensor parallel", [&]() -> double {
+        cannot(fmt::format("tensor degree {}: no op of the graph is divided among ranks", row.tensor));
+      }));
+    } else if (row.pipeline > 1) {
+      outcomes.push_back(attempt(row, "NeuSight, pipelines", [&] { return pipeline(row, gpu); }));
+    } else {
+      outcomes.push_back(attempt(row, "NeuSight, replicas", [&] {
+        const auto sum = all_reduce.seconds(row.gpu_kind, row.gpus, 4 * told(row.parameters, "number of parameters"));
+        if (!sum) cannot("no measured all-reduce of this GPU");
+        const double one = one_step(row, told(row.batch, "batch") / static_cast<double>(row.data), gpu);
+        return one + *sum;
+      }));
+    }
+  }
+  return outcomes;
+}
+
+}  // namespace trainyard::bench

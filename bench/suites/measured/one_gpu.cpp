@@ -1,0 +1,74 @@
+#include "one_gpu.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "predict.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/model/precision.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+namespace trainyard::bench {
+namespace {
+
+OneStep sum(const std::string& network, const MeasuredRow& row, Optimizer optimizer) {
+  const DeviceKind* kind = find_device_kind(row.gpu_kind);
+  if (kind == nullptr) cannot(fmt::format("no built-in kind of device is {}", row.gpu_kind));
+  const DataType type = !row.is_half()                                    ? DataType::float32
+                        : row.precision.find("bf16") != std::string::npos ? DataType::bfloat16
+                                                                          : DataType::float16;
+  CostModel costs;
+  costs.kernels = KernelOptions{.tf32 = row.precision == "tf32"};
+  const Model model = with_precision(make_network(network), type);
+  const Problem problem{training_graph(model, {.optimizer = optimizer, .granularity = Granularity::fine}),
+                        make_cluster({.name = "one", .devices = {make_device(*kind, "gpu0")}}), costs};
+  OneStep step;
+  for (const OpId op : problem.ops())
+    (problem.graph().phase(op) == Phase::update ? step.update : step.passes) +=
+        seconds(problem.duration(op, DeviceId{0}));
+  return step;
+}
+
+/// The built-in network of a published model, and its usual optimizer.
+struct Known {
+  const char *model, *network;
+  Optimizer optimizer;
+};
+constexpr Known kKnown[] = {{"ResNet-50 v1.5", "resnet50", Optimizer::momentum},
+                            {"BERT-base pretraining", "bert_base", Optimizer::adam},
+                            {"BERT-large pretraining", "bert_large", Optimizer::adam},
+                            {"BERT-large SQuAD fine-tuning", "bert_large", Optimizer::adam}};
+
+}  // namespace
+
+const OneStep& OneGpu::step(const std::string& network, const MeasuredRow& row, Optimizer optimizer) {
+  const std::tuple key{network, row.gpu_kind, row.precision, optimizer};
+  auto at = known_.find(key);
+  if (at == known_.end()) at = known_.emplace(key, sum(network, row, optimizer)).first;
+  return at->second;
+}
+
+std::vector<Outcome> predict_one_gpu(const MeasuredSource& source, const std::string& set) {
+  OneGpu gpu;
+  std::vector<Outcome> outcomes;
+  for (const MeasuredRow& row : source.rows) {
+    if (row.gpus > 1) continue;
+    outcomes.push_back(attempt(row, set, [&] {
+      const auto known = std::ranges::find_if(kKnown, [&](const Known& each) { return row.model == each.model; });
+      if (known == std::end(kKnown)) cannot(fmt::format("no built-in network is {}", row.model));
+      std::string network = fmt::format("{}:batch={}", known->network, told(row.microbatch, "microbatch"));
+      if (row.sequence) network += fmt::format(",seq={}", *row.sequence);
+      const OneStep& step = gpu.step(network, row, known->optimizer);
+      return step.passes * row.accumulation().value_or(1) + step.update;
+    }));
+    outcomes.back().part = row.precision;
+  }
+  return outcomes;
+}
+
+}  // namespace trainyard::bench

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "rows.hpp"
+#include "trainyard/training/optimizer.hpp"
+
+namespace trainyard::bench {
+
+/// A training step of a built-in network on one GPU, one op after another, by the standard costs.
+struct OneStep {
+  double passes = 0, update = 0;  // seconds: forward and backward; optimizer
+};
+
+/// Steps of networks, each worked out once.
+class OneGpu {
+ public:
+  /// At the row's kind of GPU and precision: fp32 without TF32, tf32, or 16 bit. Throws InputError where the kind is
+  /// not built in.
+  const OneStep& step(const std::string& network, const MeasuredRow& row, Optimizer optimizer = Optimizer::sgd);
+
+ private:
+  std::map<std::tuple<std::string, std::string, std::string, Optimizer>, OneStep> known_;
+};
+
+}  // namespace trainyard::bench

@@ -1,0 +1,62 @@
+#include "predict.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+
+namespace trainyard::bench {
+
+std::string why_not(const MeasuredRow& row) {
+  if (!row.seconds) return "no step time: the source gives no batch, or another quantity";
+  if (row.split.starts_with("do-not-score")) return "not to be scored: the source is doubtful here";
+  if (row.precision.find("fp8") != std::string::npos || row.precision.find("FP8") != std::string::npos ||
+      row.precision.find("FP4") != std::string::npos)
+    return fmt::format("no costs in {}", row.precision);
+  if (row.context > 1) return "context parallelism: plan/ has none";
+  return {};
+}
+
+Outcome attempt(const MeasuredRow& row, std::string set, const std::function<double()>& predict) {
+  Outcome outcome{.row = &row, .set = std::move(set)};
+  outcome.why = why_not(row);
+  if (!outcome.why.empty()) return outcome;
+  try {
+    outcome.predicted = predict();
+  } catch (const InputError& error) {
+    outcome.why = error.what();
+  }
+  return outcome;
+}
+
+void calibrate_with(const MeasuredSource& source, const std::function<void(const MeasuredRow&)>& use) {
+  for (const MeasuredRow& row : source.rows) {
+    if (!row.calibrates() || !why_not(row).empty()) continue;
+    try {
+      use(row);
+    } catch (const InputError&) {  // its numbers do not go together
+    }
+  }
+}
+
+[[noreturn]] void cannot(std::string why) { throw InputError({.code = "not-expressible", .message = std::move(why)}); }
+
+double told(const std::optional<double>& number, const char* what) {
+  if (!number) cannot(fmt::format("the source does not say the {}", what));
+  return *number;
+}
+
+std::vector<Outcome> decline(const MeasuredSource& source) {
+  std::vector<Outcome> outcomes;
+  for (const MeasuredRow& row : source.rows) {
+    if (row.calibrates()) continue;
+    outcomes.push_back(attempt(row, source.name, [&]() -> double {
+      if (row.tensor > 1) cannot(fmt::format("tensor degree {}: layer times of its ranks are not known", row.tensor));
+      cannot("no calibrating row of the model and GPU");
+    }));
+  }
+  return outcomes;
+}
+
+}  // namespace trainyard::bench

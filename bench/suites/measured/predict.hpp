@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rows.hpp"
+#include "score.hpp"
+
+namespace trainyard::bench {
+
+/// Of the data sheet's rate of network cards: nccl-tests on two nodes reach 0.86 (16 A100 of OCI) and 0.98 (16 H100).
+inline constexpr double kNetworkShare = 0.9;
+
+/// Why a row is not predicted, whatever its source: it is not to be scored, or has no step time. Empty: it may be.
+std::string why_not(const MeasuredRow& row);
+/// An outcome of the row: why_not(), else the seconds that the function says, else the message of the InputError that
+/// it throws.
+Outcome attempt(const MeasuredRow& row, std::string set, const std::function<double()>& predict);
+/// Calls the function for each row whose split is "calibrate"; one that makes it throw InputError calibrates nothing.
+void calibrate_with(const MeasuredSource& source, const std::function<void(const MeasuredRow&)>& use);
+/// Throws InputError ("not-expressible").
+[[noreturn]] void cannot(std::string why);
+/// The number; cannot() where the source does not say it.
+double told(const std::optional<double>& number, const char* what);
+
+// One function a family of sources. Each returns an outcome for every row that is to be scored, in the order of the
+// rows, which have to outlive them. What they are calibrated with are rows whose split is "calibrate", which then are
+// not scored, but for those of one GPU, to which nothing is fitted.
+
+/// NeuSight: one GPU by the costs of the ops of a built-in network, forward and backward; replicas by that and the
+/// all-reduce of the gradients; a pipeline with microbatches by run_plan().
+std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllReduceTimes& all_reduce);
+
+/// Rows of one GPU by the costs of the ops of a built-in network, with its usual optimizer: whatever the framework. A
+/// part of the set for each precision.
+std::vector<Outcome> predict_one_gpu(const MeasuredSource& source, const std::string& set);
+
+/// Replicas (and pipelines of them) from the row of one GPU of the same model, framework, kind, precision and
+/// microbatch:
+///
+///     t_n = a t_1 (1 + s z_n) + T
+///
+/// t_1: one microbatch on one GPU; a: microbatches of a replica; s: relative standard deviation of GPUs of one kind,
+/// from rows of one GPU that differ in the memory of their V100 alone (replica_spread); z_n: the largest of n standard
+/// normal values, as a step waits for its slowest GPU (G. Blom: Statistical Estimates, 1958: z_n = the quantile at (n -
+/// 3/8) / (n + 1/4)); T: the all-reduce of the gradients (2 bytes a parameter in half precision, else 4) within a node,
+/// in buckets of 25 MiB, and between nodes 2 (k - 1) / k of them over kNetworkShare of a node's cards.
+/// Nothing is overlapped with the backward pass.
+std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllReduceTimes& all_reduce, double spread);
+
+/// The spread of one kind of GPU: the root mean square of ln(step / step) / sqrt(2) over pairs of `calibrate` rows of
+/// one GPU that differ in their V100-SXM2's memory alone. 0 without such a pair.
+double replica_spread(const MeasuredSource& source);
+
+/// Fully sharded training (ZeRO 3) of GPT by a layer's work, with two constants for each generation of GPUs that its
+/// `calibrate` rows fit: the share of the peak that linear layers reach, and the bytes that all else moves.
+std::vector<Outcome> predict_sharded(const MeasuredSource& source, const AllReduceTimes& all_reduce);
+
+/// Pipelines: by run_plan() with the costs of a built-in GPT's layers, as a ratio to the model's `calibrate` row.
+std::vector<Outcome> predict_pipelines(const MeasuredSource& source);
+
+/// Replicas, ranks and stages of GPT on one node: by run_plan() with times of a layer and of what is not in layers that
+/// the `calibrate` rows give, for each tensor degree, width and microbatch; larger degrees from those of 1 and 2.
+std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllReduceTimes& all_reduce);
+
+/// Of sources that nothing above predicts: every row with its reason.
+std::vector<Outcome> decline(const MeasuredSource& source);
+
+}  // namespace trainyard::bench

@@ -1,0 +1,115 @@
+// Replicas from the row of one GPU: DLPerf and NVIDIA DeepLearningExamples.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "plans.hpp"
+#include "predict.hpp"
+#include "trainyard/core/portable_math.hpp"
+
+namespace trainyard::bench {
+namespace {
+
+constexpr double kBucket = 25.0 * 1024 * 1024;  // of PyTorch's DistributedDataParallel
+
+/// Data sheets: the network cards of a node, in bytes/s in one direction.
+double network_of(const MeasuredRow& row) {
+  if (row.interconnect.find("100 Gb/s EDR") != std::string::npos) return 12.5e9;  // one card
+  if (row.gpu_kind.starts_with("A100")) return 200e9;                             // DGX A100: 8 x 200 Gbit/s
+  if (row.gpu_kind.find("DGX-2") != std::string::npos) return 100e9;              // 8 x 100 Gbit/s
+  return 50e9;                                                                    // DGX-1: 4 x 100 Gbit/s
+}
+
+/// The row's, or of models whose rows do not say it what their READMEs do.
+std::optional<double> parameters_of(const MeasuredRow& row) {
+  if (row.parameters) return row.parameters;
+  if (row.model == "Transformer-XL base") return 192e6;
+  if (row.model == "Transformer-XL large") return 257e6;
+  return std::nullopt;
+}
+
+auto key_of(const MeasuredRow& row) {
+  return std::tuple{row.model, row.framework, row.gpu_kind, row.precision, row.microbatch, row.sequence};
+}
+
+/// The gradients' sum among the replicas of a stage, which fill one node after another.
+double sum_of_gradients(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
+  const double bytes =
+      told(parameters_of(row), "number of parameters") * (row.is_half() ? 2 : 4) / static_cast<double>(row.pipeline);
+  const double buckets = std::max(1.0, std::round(bytes / kBucket));
+  const auto node = all_reduce.seconds(row.gpu_kind, std::min(row.data, row.gpus_per_node), bytes / buckets);
+  if (!node) cannot("no measured all-reduce of this GPU");
+  const auto nodes = std::ceil(static_cast<double>(row.data) / static_cast<double>(row.gpus_per_node));
+  return buckets * *node + 2 * (nodes - 1) / nodes * bytes / (kNetworkShare * network_of(row));
+}
+
+/// One microbatch as a chain of layers and what follows them, the head, which is V / (12 h + 2 s) of a layer's work;
+/// where layers are computed again, a fourth more than it.
+LayerCost part_of(double one, double units, bool recomputes) {
+  const double unit = one * units;
+  return recomputes ? layer_cost(unit / 4, 3 * unit / 8, 3 * unit / 8) : layer_cost(unit / 3, unit / 3, unit / 3);
+}
+
+double pipeline(const MeasuredRow& row, double one) {
+  const bool recomputes = row.recompute.starts_with("full");
+  const auto layers = static_cast<std::size_t>(told(row.layers, "layers"));
+  const double width = told(row.hidden, "width"), words = told(row.vocabulary, "vocabulary");
+  const double head = words / (12 * width + 2 * told(row.sequence, "sequence")) * (recomputes ? 0.75 : 1);
+  const double unit = 1 / (*row.layers + head);
+  PlanCosts costs = bare_costs(row, layers, {});
+  costs.layer = [=](std::size_t layer, std::size_t, std::size_t) {
+    return part_of(one, unit * (layer + 1 == layers ? 1 + head : 1), recomputes);
+  };
+  return step_seconds(costs, plan_of(row, layers, PipelineSchedule::one_f_one_b));
+}
+
+std::string set_of(const MeasuredSource& source, const MeasuredRow& row) {
+  const bool is_dlperf = source.name == "dlperf";
+  if (is_dlperf) return row.gpus <= 8 ? "DLPerf, 8 GPUs" : "DLPerf, 16 and 32 GPUs";
+  return row.nodes() == 1 ? "DeepLearningExamples, a node" : "DeepLearningExamples, several nodes";
+}
+
+}  // namespace
+
+double replica_spread(const MeasuredSource& source) {
+  const auto same = [](const MeasuredRow& row) {
+    return std::tuple{row.model, row.framework, row.precision, row.microbatch, row.sequence};
+  };
+  double squares = 0, pairs = 0;
+  for (const MeasuredRow& a : source.rows)
+    for (const MeasuredRow& b : source.rows)
+      if (a.gpu_kind == "V100-SXM2-16GB" && b.gpu_kind == "V100-SXM2-32GB" && same(a) == same(b) && a.calibrates() &&
+          b.calibrates() && a.gpus == 1 && b.gpus == 1 && a.microbatch && a.seconds && b.seconds) {
+        const double apart = std::log(*a.seconds / *b.seconds);
+        squares += apart * apart / 2;
+        ++pairs;
+      }
+  return pairs > 0 ? std::sqrt(squares / pairs) : 0;
+}
+
+std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllReduceTimes& all_reduce, double spread) {
+  std::map<decltype(key_of(source.rows.front())), const MeasuredRow*> one;
+  for (const MeasuredRow& row : source.rows)
+    if (row.gpus == 1 && row.calibrates() && row.seconds && row.microbatch) one.try_emplace(key_of(row), &row);
+  std::vector<Outcome> outcomes;
+  for (const MeasuredRow& row : source.rows) {
+    if (row.gpus == 1) continue;
+    double ideal = 0;
+    outcomes.push_back(attempt(row, set_of(source, row), [&] {
+      if (row.tensor > 1) cannot(fmt::format("tensor degree {}: layer times of its ranks are not known", row.tensor));
+      const auto at = one.find(key_of(row));
+      if (at == one.end()) cannot("no calibrating row of one GPU with this model, framework and batch");
+      const double first = *at->second->seconds / at->second->accumulation().value_or(1);
+      ideal = row.pipeline > 1 ? pipeline(row, first) : first * row.accumulation().value_or(1);
+      const auto n = static_cast<double>(row.gpus);
+      return ideal * (1 + spread * normal_quantile((n - 0.375) / (n + 0.25))) + sum_of_gradients(row, all_reduce);
+    }));
+    if (outcomes.back().predicted) outcomes.back().ideal = ideal;
+  }
+  return outcomes;
+}
+
+}  // namespace trainyard::bench

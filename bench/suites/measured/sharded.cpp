@@ -1,0 +1,140 @@
+// Fully sharded GPT: MosaicML's llm-foundry.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "plans.hpp"
+#include "predict.hpp"
+
+namespace trainyard::bench {
+namespace {
+
+/// Data sheets, and what is published of kernels and collectives.
+struct Gpu {
+  double peak, bandwidth;  // bf16, FLOP/s; bytes/s
+  double attention;        // share of the peak that fused attention reaches, of the FLOPs of a causal mask
+  double network;          // bytes/s of a node of 8
+};
+
+/// Attention: FlashAttention reaches 0.25 to 0.4 on A100 (T. Dao: FlashAttention-2, 2023), FlashAttention-2 0.35 on
+/// H100 (J. Shah et al.: FlashAttention-3, 2024). Nodes: 8 x 200 and 8 x 400 Gbit/s, taken, as the source does not say.
+std::optional<Gpu> find_gpu(const std::string& kind) {
+  if (kind == "A100-SXM4-40GB") return Gpu{312e12, 1555e9, 0.33, 200e9};
+  if (kind == "A100-SXM4-80GB") return Gpu{312e12, 2039e9, 0.33, 200e9};
+  if (kind == "H100-SXM5-80GB") return Gpu{989.4e12, 3350e9, 0.35, 400e9};
+  return std::nullopt;
+}
+
+constexpr double kBandwidthShare = 0.88;  // of large copies
+constexpr double kLogitBytes = 34;        // an element: in bf16, cast to fp32, its softmax and their gradients
+constexpr double kUpdateBytes = 28;       // a parameter, Adam
+
+/// What the calibrating rows fit.
+struct Fit {
+  double share = 0.8;  // of the peak, in linear layers
+  double bytes = 50;   // of everything else in a layer's forward pass, an element of b s h, in units of 2; backward 1.5
+};
+
+struct Model {
+  const MeasuredRow& row;
+  Gpu gpu;
+  double gather = 0;  // seconds in which all weights are gathered, or all gradients scattered
+
+  double tokens() const { return *row.microbatch * *row.sequence; }
+  double bytes_time(double bytes) const { return bytes / (gpu.bandwidth * kBandwidthShare); }
+
+  /// One layer and direction: products and attention are `times` and `again` times the forward pass's.
+  double pass(const Fit& fit, double products, double attention, double rest) const {
+    const double h = *row.hidden, linear = 2 * tokens() * 12 * h * h;
+    const double scores = 2 * tokens() * *row.sequence * h;
+    return products * linear / (gpu.peak * fit.share) + attention * scores / (gpu.peak * gpu.attention) +
+           rest * bytes_time(2 * tokens() * h * fit.bytes);
+  }
+  /// The head and its gradients.
+  double head(const Fit& fit) const {
+    const double logits = tokens() * *row.vocabulary;
+    return 6 * logits * *row.hidden / (gpu.peak * fit.share) + bytes_time(kLogitBytes * logits);
+  }
+
+  double step(const Fit& fit) const {
+    const bool again = row.recompute == "full";
+    const auto layers = static_cast<std::size_t>(*row.layers);
+    const double part = gather / *row.layers, tail = head(fit);
+    PlanCosts costs = bare_costs(row, layers, {});
+    costs.layer = [&](std::size_t layer, std::size_t, std::size_t) {
+      const double own = layer + 1 == layers ? tail : 0;
+      const double forward = std::max(pass(fit, 1, 1, 1), part);
+      const double backward = std::max(pass(fit, 2, 2.5, 1.5), (again ? 1 : 2) * part);
+      return layer_cost(forward, backward + own, 0);
+    };
+    const double update = bytes_time(kUpdateBytes * *row.parameters / static_cast<double>(row.gpus));
+    costs.update = [&](Bytes, std::size_t) { return nanoseconds_from_seconds(update); };
+    ParallelPlan plan = plan_of(row, layers, PipelineSchedule::one_f_one_b);
+    if (again) plan.recompute = {true};
+    return step_seconds(costs, plan);
+  }
+};
+
+Model model_of(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
+  const auto gpu = find_gpu(row.gpu_kind);
+  if (!gpu) cannot(fmt::format("no data sheet of {}", row.gpu_kind));
+  for (const auto& [number, what] : {std::pair{row.layers, "layers"},
+                                     {row.hidden, "width"},
+                                     {row.sequence, "sequence"},
+                                     {row.vocabulary, "vocabulary"},
+                                     {row.parameters, "number of parameters"},
+                                     {row.batch, "batch"},
+                                     {row.microbatch, "microbatch"}})
+    told(number, what);
+  // Half of an all-reduce: as many bytes go through each GPU once.
+  const double bytes = 2 * *row.parameters;
+  const auto node = all_reduce.seconds(row.gpu_kind, std::min(row.gpus, row.gpus_per_node), bytes);
+  if (!node) cannot("no measured all-reduce of this GPU");
+  const auto nodes = static_cast<double>(row.nodes());
+  const double between = (nodes - 1) / nodes * bytes / (kNetworkShare * gpu->network);
+  return {row, *gpu, std::max(*node / 2, between)};
+}
+
+/// The least sum of squared errors over a grid.
+Fit fit_to(const std::vector<Model>& rows) {
+  Fit best;
+  double least = INFINITY;
+  for (int share = 100; share <= 200; ++share)
+    for (int bytes = 0; bytes <= 120; ++bytes) {
+      const Fit fit{share / 200.0, bytes / 2.0 * 2};
+      double squares = 0;
+      for (const Model& each : rows) squares += std::pow(each.step(fit) / *each.row.seconds - 1, 2);
+      if (squares < least) least = squares, best = fit;
+    }
+  return best;
+}
+
+}  // namespace
+
+std::vector<Outcome> predict_sharded(const MeasuredSource& source, const AllReduceTimes& all_reduce) {
+  std::map<std::string, std::vector<Model>> calibrating;
+  calibrate_with(source, [&](const MeasuredRow& row) {
+    const Model model = model_of(row, all_reduce);
+    model.step({});
+    calibrating[generation(row.gpu_kind)].push_back(model);
+  });
+  std::map<std::string, Fit> fits;
+  for (const auto& [kind, rows] : calibrating) fits[kind] = fit_to(rows);
+  std::vector<Outcome> outcomes;
+  for (const MeasuredRow& row : source.rows) {
+    if (row.calibrates()) continue;
+    const char* set = row.gpus <= 8 ? "llm-foundry, 8 GPUs" : "llm-foundry, 16 to 512 GPUs";
+    outcomes.push_back(attempt(row, set, [&] {
+      const auto fit = fits.find(generation(row.gpu_kind));
+      if (fit == fits.end()) cannot("no calibrating row of this GPU");
+      return model_of(row, all_reduce).step(fit->second);
+    }));
+    outcomes.back().part = generation(row.gpu_kind);
+  }
+  return outcomes;
+}
+
+}  // namespace trainyard::bench

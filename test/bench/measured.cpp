@@ -1,0 +1,234 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "../../bench/suites/measured/measured_page.hpp"
+#include "../../bench/suites/measured/predict.hpp"
+#include "support/support.hpp"
+#include "trainyard/core/error.hpp"
+
+using namespace trainyard;
+using namespace trainyard::bench;
+
+namespace {
+
+class Files {
+ public:
+  MeasuredSource rows(const std::string& text) const {
+    test::write_text(folder_.path() / "rows.json", text);
+    return read_measured(folder_.path() / "rows.json");
+  }
+  std::string fault(const std::string& text) const {
+    try {
+      rows(text);
+    } catch (const InputError& error) {
+      return error.findings().front().code + ": " + error.what();
+    }
+    return "none";
+  }
+  AllReduceTimes all_reduce(const std::string& text) const {
+    test::write_text(folder_.path() / "curves.json", text);
+    return AllReduceTimes::read(folder_.path() / "curves.json");
+  }
+
+ private:
+  test::TemporaryFolder folder_;
+};
+
+/// 8 GPUs: 1 ms for 1 MB, 9 ms for 9 MB.
+const std::string kCurves = R"({"data": [
+  {"op": "all-reduce", "gpu_kind": "A100-SXM4", "gpus": 8, "nodes": 1, "bytes": 9e6, "time_us": 9000},
+  {"op": "all-reduce", "gpu_kind": "A100-SXM4", "gpus": 8, "nodes": 1, "bytes": 1e6, "time_us": 1000},
+  {"op": "all-reduce", "gpu_kind": "A100-SXM4", "gpus": 16, "nodes": 2, "bytes": 1e6, "time_us": 1},
+  {"op": "all-gather", "gpu_kind": "A100-SXM4", "gpus": 8, "nodes": 1, "bytes": 5e6, "time_us": 1}]})";
+
+std::string row(const std::string& members) { return R"({"name": "n", "data": [{"id": "a")" + members + "}]}"; }
+
+}  // namespace
+
+TEST_CASE("a row is the file's common members with its own over them") {
+  const Files files;
+  const MeasuredSource source =
+      files.rows(R"({"name": "n", "common": {"gpu_kind": "A100", "gpus": 8, "seq": 1024, "tp": 2, "batch_global": 64},
+      "data": [{"id": "a", "microbatch": 4, "step_seconds": 0.5, "split": "test-single-node"},
+               {"id": "b", "gpus": 16, "gpus_per_node": 8, "dp": 4, "seq": null, "split": "calibrate"}]})");
+  REQUIRE(source.rows.size() == 2);
+  const MeasuredRow &a = source.rows[0], &b = source.rows[1];
+  CHECK(a.gpu_kind == "A100");
+  CHECK(a.data == 4);             // 8 GPUs of which 2 are ranks
+  CHECK(*a.accumulation() == 4);  // 64 / (4 x 4)
+  CHECK(a.nodes() == 1);
+  CHECK(b.nodes() == 2);
+  CHECK_FALSE(b.sequence);  // its own null
+  CHECK_FALSE(b.accumulation());
+  CHECK(b.calibrates());
+}
+
+TEST_CASE("a malformed row says what is wrong with it") {
+  const Files files;
+  CHECK(files.fault("{}") == "missing-key: there is no array \"data\" of rows");
+  CHECK(files.fault(R"({"data": [{"gpus": 2}]})") == "missing-key: a row has no \"id\"");
+  CHECK(files.fault(row(R"(, "gpus": 2.5)")) == "range: \"gpus\" is 2.5");
+  CHECK(files.fault(row(R"(, "gpus": 0)")) == "range: \"gpus\" is 0");
+  CHECK(files.fault(row(R"(, "tp": 1e9)")) == "range: \"tp\" is 1000000000");
+  CHECK(files.fault(row(R"(, "step_seconds": 0)")) == "range: \"step_seconds\" is 0");
+  CHECK(files.fault(row(R"(, "seq": -1)")) == "range: \"seq\" is -1");
+  CHECK(files.fault(row(R"(, "model": 3)")).starts_with("type: "));
+  CHECK(files.fault(R"({"data": [3]})").starts_with("type: "));
+  CHECK(files.fault(R"({"data": [{"id": "a")") != "none");
+  CHECK_THROWS_AS(read_measured("nowhere.json"), InputError);
+}
+
+TEST_CASE("an all-reduce takes the line between measured sizes, and other counts the bus bandwidth") {
+  const AllReduceTimes times = Files{}.all_reduce(kCurves);
+  CHECK(*times.seconds("A100-SXM4-80GB", 8, 3e6) == doctest::Approx(3e-3));
+  CHECK(*times.seconds("A100-SXM4-80GB", 8, 20e6) == doctest::Approx(20e-3));  // beyond: the last line
+  CHECK(*times.seconds("A100-SXM4-80GB", 8, 1) == doctest::Approx(0.5e-3));
+  CHECK(*times.seconds("A100-SXM4-80GB", 2, 7e6) == doctest::Approx(4e-3));  // 7 ms x (1/2) / (7/8)
+  CHECK(*times.seconds("A100-SXM4-80GB", 1, 7e6) == 0);
+  CHECK_FALSE(times.seconds("H100-SXM5-80GB", 8, 1e6));
+}
+
+TEST_CASE("a score is of errors, of the order of plans, and of the loss of scaling") {
+  MeasuredRow best, second, third, other;
+  best.model = second.model = third.model = "m", other.model = "o";
+  best.seconds = 1, second.seconds = 1.25, third.seconds = 2, other.seconds = 4;
+  // Predicted in the order second, best, third: two pairs of three in order; the chosen one takes 1.25 of the best.
+  const std::vector<Outcome> outcomes{{.row = &best, .set = "s", .predicted = 1.1, .ideal = 0.5},
+                                      {.row = &second, .set = "s", .predicted = 1.0, .ideal = 0.5},
+                                      {.row = &third, .set = "s", .predicted = 2.0, .ideal = 1.0},
+                                      {.row = &other, .set = "s", .predicted = 3.0, .ideal = 3.0}};
+  const Score all = score(outcomes);
+  CHECK(all.rows == 4);
+  CHECK(all.mean == doctest::Approx((0.1 + 0.2 + 0 + 0.25) / 4));
+  CHECK(all.median == doctest::Approx(0.15));
+  CHECK(all.p90 == doctest::Approx(0.25));
+  CHECK(all.bias == doctest::Approx((0.1 - 0.2 + 0 - 0.25) / 4));
+  CHECK(all.groups == 1);
+  CHECK(*all.tau == doctest::Approx(1.0 / 3));
+  CHECK(*all.regret == doctest::Approx(0.25));
+  // 0.5 / 1.1 - 0.5 / 1, 0.5 - 0.5 / 1.25, none, 1 - 3 / 4
+  CHECK(*all.scaling == doctest::Approx((0.5 - 0.5 / 1.1 + 0.1 + 0 + 0.25) / 4));
+  const auto sets = scored_sets(outcomes);
+  REQUIRE(sets.size() == 1);
+  CHECK(sets[0].goal() == "");
+}
+
+TEST_CASE("replicas take the step of one GPU, the slowest of them, and the sum of the gradients") {
+  const Files files;
+  const MeasuredSource source = files.rows(R"({"name": "dlperf", "common": {"model": "m", "gpu_kind": "A100-SXM4-40GB",
+      "precision": "fp32", "microbatch": 8, "params": 1e6, "gpus_per_node": 8}, "data": [
+      {"id": "one", "gpus": 1, "batch_global": 8, "step_seconds": 0.1, "split": "calibrate"},
+      {"id": "eight", "gpus": 8, "batch_global": 64, "step_seconds": 0.11, "split": "test-single-node"},
+      {"id": "twice", "gpus": 8, "batch_global": 128, "step_seconds": 0.2, "split": "test-single-node"},
+      {"id": "two nodes", "gpus": 16, "batch_global": 128, "step_seconds": 0.2, "split": "test-multi-node"},
+      {"id": "ranks", "gpus": 8, "tp": 8, "batch_global": 8, "step_seconds": 0.2, "split": "test-single-node"},
+      {"id": "other", "gpus": 8, "microbatch": 4, "batch_global": 32, "step_seconds": 0.1, "split": "test-single-node"}
+      ]})");
+  const auto outcomes = predict_replicas(source, files.all_reduce(kCurves), 0.02);
+  REQUIRE(outcomes.size() == 5);
+  // 4 MB in one bucket: 4 ms. The largest of 8 normal values: 1.434.
+  CHECK(*outcomes[0].predicted == doctest::Approx(0.1 * (1 + 0.02 * 1.4342) + 0.004).epsilon(1e-4));
+  CHECK(*outcomes[1].predicted == doctest::Approx(0.2 * (1 + 0.02 * 1.4342) + 0.004).epsilon(1e-4));
+  // Between two nodes as many bytes once over 0.9 x 200 GB/s.
+  CHECK(*outcomes[2].predicted == doctest::Approx(0.1 * (1 + 0.02 * 1.7688) + 0.004 + 4e6 / 180e9).epsilon(1e-3));
+  CHECK(*outcomes[0].ideal == doctest::Approx(0.1));
+  CHECK(outcomes[3].why == "tensor degree 8: layer times of its ranks are not known");
+  CHECK(outcomes[4].why == "no calibrating row of one GPU with this model, framework and batch");
+}
+
+TEST_CASE("the spread of GPUs of one kind is read off pairs of calibrating rows") {
+  const MeasuredSource source = Files{}.rows(R"({"name": "n", "common": {"model": "m", "gpus": 1, "microbatch": 8,
+      "split": "calibrate"}, "data": [
+      {"id": "a", "gpu_kind": "V100-SXM2-16GB", "step_seconds": 1},
+      {"id": "b", "gpu_kind": "V100-SXM2-32GB", "step_seconds": 1.0304545339535},
+      {"id": "c", "gpu_kind": "V100-SXM2-32GB", "step_seconds": 9, "split": "test-single-node"}]})");
+  CHECK(replica_spread(source) == doctest::Approx(0.03 / 1.41421356));  // ln = 0.03
+}
+
+TEST_CASE("a profile gives back steps that were made of layers, a head and an update") {
+  // 1F1B of 2 ms a layer and 6 ms of head, 31.7 bytes a parameter at 1555 GB/s: m (12 x 2 + 6) on one stage.
+  const double update = 31.7 / 1555e9;
+  const double words = 50304 * 1024;  // padded to a multiple of 128
+  const auto tail = [&](double layers) { return update * (12 * layers * 1024 * 1024 + words); };
+  const auto line = [](const char* id, int gpus, int layers, int pp, int dp, int batch, double step,
+                       const char* split) {
+    return "{\"id\": \"" + std::string{id} + "\", \"gpus\": " + std::to_string(gpus) +
+           ", \"layers\": " + std::to_string(layers) + ", \"pp\": " + std::to_string(pp) +
+           ", \"dp\": " + std::to_string(dp) + ", \"batch_global\": " + std::to_string(batch) +
+           ", \"step_seconds\": " + std::to_string(step) + ", \"split\": \"" + split + "\"}";
+  };
+  const std::string text =
+      R"({"name": "vtrain-single-node", "common": {"gpu_kind": "A100-SXM4-80GB", "hidden": 1024, "seq": 1024,
+          "vocab": 50257, "microbatch": 1, "tp": 1}, "data": [)" +
+      line("a", 1, 12, 1, 1, 4, 4 * 0.030 + tail(12), "calibrate") + "," +
+      line("b", 1, 24, 1, 1, 4, 4 * 0.054 + tail(24), "calibrate") + "," +
+      // Two stages: 8 microbatches of 24 + 6 ms on the last, and 24 ms of the first one's forward and backward.
+      line("c", 2, 24, 2, 1, 8, 8 * 0.030 + 0.024 + update * (6 * 24 * 1024 * 1024 + words), "test-single-node") + "," +
+      line("d", 2, 24, 1, 1, 8, 1, "test-single-node") + "]}";
+  const Files files;
+  MeasuredSource source = files.rows(text);
+  source.rows[3].tensor = 2;
+  const auto outcomes = predict_profiled(source, files.all_reduce(kCurves));
+  REQUIRE(outcomes.size() == 2);
+  REQUIRE(outcomes[0].predicted);
+  CHECK(*outcomes[0].predicted == doctest::Approx(*outcomes[0].row->seconds).epsilon(1e-5));
+  CHECK(outcomes[1].why == "no calibrating rows of this width and microbatch tell its layers' times");
+}
+
+TEST_CASE("a layer of four ranks is what one and two leave undivided, a fourth of the rest, and the sums") {
+  // One rank: 10 ms. Two: 7 ms, and six sums of 2 MiB, 6 x 2.097 ms x (1/2) / (7/8): 6 ms are divided, 4 are not.
+  const double sum = 2 * 1024 * 1024 * 1e-9;
+  const double two = 0.007 + 6 * sum * 4 / 7, four = 0.0055 + 6 * sum * 6 / 7;
+  const auto line = [&](const char* id, int layers, int tp, double layer, const char* split) {
+    const double weights = 12.0 * layers * 1024 * 1024 + 51200 * 1024;
+    const double step = 4 * layers * layer + 31.7 / 1555e9 * weights / tp;
+    return "{\"id\": \"" + std::string{id} + "\", \"layers\": " + std::to_string(layers) +
+           ", \"gpus\": " + std::to_string(tp) + ", \"tp\": " + std::to_string(tp) +
+           ", \"step_seconds\": " + std::to_string(step) + ", \"split\": \"" + split + "\"}";
+  };
+  const Files files;
+  const MeasuredSource source = files.rows(
+      R"({"name": "vtrain-single-node", "common": {"gpu_kind": "A100-SXM4-80GB", "hidden": 1024, "seq": 1024,
+          "vocab": 51200, "microbatch": 1, "batch_global": 4}, "data": [)" +
+      line("a", 12, 1, 0.010, "calibrate") + "," + line("b", 24, 1, 0.010, "calibrate") + "," +
+      line("c", 12, 2, two, "calibrate") + "," + line("d", 24, 2, two, "calibrate") + "," +
+      line("e", 12, 4, four, "test-single-node") + "]}");
+  const auto outcomes = predict_profiled(source, files.all_reduce(kCurves));
+  REQUIRE(outcomes.size() == 1);
+  REQUIRE(outcomes[0].predicted);
+  REQUIRE(four > two);  // so no host's time
+  CHECK(*outcomes[0].predicted == doctest::Approx(*outcomes[0].row->seconds).epsilon(1e-4));
+}
+
+TEST_CASE("1F1B of any microbatches is as many times as long as its bubble says") {
+  const std::string common = R"("model": "m", "gpu_kind": "A100-SXM4-80GB", "layers": 6, "hidden": 1024, "heads": 16,
+      "seq": 512, "microbatch": 1, "gpus": 4, "pp": 4, "gpus_per_node": 8)";
+  const MeasuredSource source = Files{}.rows(R"({"name": "zero-bubble", "common": {)" + common + R"(}, "data": [
+      {"id": "a", "schedule": "1F1B", "batch_global": 8, "step_seconds": 1.1, "split": "calibrate"},
+      {"id": "b", "schedule": "1F1B", "batch_global": 16, "step_seconds": 1, "split": "test-single-node"},
+      {"id": "c", "schedule": "zero bubble, 2x memory", "batch_global": 8, "step_seconds": 1,
+       "split": "test-single-node"},
+      {"id": "d", "schedule": "wavefront", "batch_global": 8, "step_seconds": 1, "split": "test-single-node"}]})");
+  const auto outcomes = predict_pipelines(source);
+  REQUIRE(outcomes.size() == 3);
+  CHECK(*outcomes[0].predicted == doctest::Approx(1.1 * 19 / 11).epsilon(0.01));  // (m + p - 1), and short transfers
+  CHECK(*outcomes[1].predicted < 1.1 * 9.5 / 11);
+  CHECK(*outcomes[1].predicted > 1.1 * 8 / 11 * 0.99);
+  CHECK(outcomes[2].why == "no schedule is 'wavefront'");
+}
+
+TEST_CASE("the published rows that ship with the project are read, and no reason is left out") {
+  const auto folder = test::source_dir() / "data" / "measured";
+  const AllReduceTimes all_reduce = AllReduceTimes::read(folder / "collectives.json.gz");
+  const MeasuredSource source = read_measured(folder / "mosaic-llm-foundry.json.gz");
+  CHECK(source.name == "mosaic-llm-foundry");
+  std::size_t calibrating = 0;
+  for (const MeasuredRow& each : source.rows) calibrating += each.calibrates();
+  const auto outcomes = predict_sharded(source, all_reduce);
+  CHECK(outcomes.size() + calibrating == source.rows.size());
+  for (const Outcome& each : outcomes) {
+    CHECK(each.predicted.has_value() == each.why.empty());
+    if (each.predicted) CHECK(*each.predicted > 0);
+  }
+}
