@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "inputs.hpp"
+#include "outputs.hpp"
 #include "print/catalogue.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/report/table.hpp"
 #include "verbs.hpp"
 
@@ -118,8 +120,18 @@ std::string list_text(const std::vector<ClusterFacts>& clusters, const TextForma
 
 struct ClustersVerb {
   std::vector<std::string> names;
+  Output output;
 
-  void declare(OptionSet& set) { set.operands(names, "PRESET", "one of them, with its devices and links", "", "NAME"); }
+  void declare(OptionSet& set) {
+    set.operands(names, "PRESET", "one of them, with its devices and links", "", "NAME");
+    set.reads(names);
+    set.output("-o,--output", output, "the named cluster as a file to edit; - is standard output", "toml");
+    set.check([this] {
+      if (output && names.empty())
+        throw UsageError("-o writes one cluster, and none is named",
+                         "for example trainyard clusters 4xV100 -o box.toml");
+    });
+  }
 
   int run(Console& console) const {
     std::vector<ClusterFacts> list;
@@ -132,9 +144,10 @@ struct ClustersVerb {
         if (preset.name == facts.name) facts = {preset.name, preset.summary, preset.source, std::move(facts.spec)};
       list.push_back(std::move(facts));
     }
-    console.print(console.json()  ? clusters_json(list)
-                  : names.empty() ? list_text(list, console.format())
-                                  : one_text(list.front(), console.format()));
+    const std::string text = console.json()  ? clusters_json(list)
+                             : names.empty() ? list_text(list, console.format())
+                                             : one_text(list.front(), console.format());
+    write_outputs({{output, [&](std::ostream& out) { write_cluster(list.front().spec, out); }}}, text, console);
     return kDone;
   }
 };

@@ -233,6 +233,22 @@ TEST_CASE("a comparison in which nothing fits exits 1, and calls nothing optimal
   CHECK(row["device_peak_bytes"]["gpu0"] == row["peak_bytes"]);
 }
 
+TEST_CASE("clusters -o writes the named cluster as a file, which describes the same devices and links") {
+  const TemporaryFolder folder;
+  const auto described = [&](const std::string& name) {
+    json cluster = json_of(run_trainyard(folder.path(), "clusters " + name + " --json"))["clusters"][0];
+    cluster.erase("name"), cluster.erase("summary"), cluster.erase("source");  // a file's are its path and none
+    return cluster;
+  };
+  for (const std::string name : {"dgx1-v100", "4xV100", "2xcpu-core", "4x8xH100"}) {
+    CAPTURE(name);
+    CHECK(run_trainyard(folder.path(), "clusters " + name + " -o box.toml").exit_code == 0);
+    CHECK(described("box.toml") == described(name));
+  }
+  CHECK(run_trainyard(folder.path(), "clusters -o all.toml").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "clusters box.toml -o box.toml").exit_code == 2);  // it is what the run reads
+}
+
 TEST_CASE("models, clusters and placers list what is built in, and describe one") {
   const TemporaryFolder folder;
   CHECK(json_of(run_trainyard(folder.path(), "models --json"))["models"].size() >= 20);
