@@ -85,6 +85,7 @@
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
 #include "trainyard/report/comparison.hpp"
+#include "trainyard/report/difference.hpp"
 #include "trainyard/report/explanation.hpp"
 #include "trainyard/report/page.hpp"
 #include "trainyard/report/run_text.hpp"

@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "inputs.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/report/difference.hpp"
+#include "trainyard/report/table.hpp"
+#include "usage.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string differences_json(const std::string& kind, const std::vector<Difference>& rows) {
+  Json list = Json::array();
+  for (const Difference& row : rows)
+    list.push_back({{"what", row.what},
+                    {"name", row.name},
+                    {"before", row.before},
+                    {"after", row.after},
+                    {"bytes", row.bytes.count}});
+  Json object = {{"format", "trainyard-result/1"}, {"verb", "diff"}, {"kind", kind}};
+  object["differences"] = std::move(list);
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// `top` rows of each thing that differs.
+std::string differences_text(const std::vector<Difference>& rows, std::size_t top, const TextFormat& format) {
+  if (rows.empty()) return "no differences\n";
+  Table table{{{"what"}, {"name"}, {"before"}, {"after"}, {"bytes", Table::Align::right, 1}}};
+  table.fit(format);
+  std::map<std::string, std::size_t> counts;
+  for (const Difference& row : rows)
+    if (++counts[row.what] <= top)
+      table.add_row({row.what, row.name, row.before.empty() ? "-" : row.before, row.after.empty() ? "-" : row.after,
+                     row.bytes == Bytes{0} ? "" : format_bytes(row.bytes)});
+  std::string text = table.text();
+  for (const auto& [what, count] : counts)
+    if (count > top) text += fmt::format(" ... and {} more: {} (--top, --json)\n", count - top, what);
+  return text;
+}
+
+struct DiffVerb {
+  std::vector<std::string> files;
+  ProblemOptions inputs;
+  std::size_t top = 10;
+
+  void declare(OptionSet& set) {
+    set.operands(files, "FILE...", "two schedules, two graphs or two clusters", "trainyard diff a.json b.json");
+    set.option("--model", "MODEL", "what the schedules are of (default: as they say)",
+               [this](const std::string& word, const std::string&) { inputs.models = {word}; });
+    inputs.machine.declare(set, inputs.cluster);
+    inputs.training.declare(set);
+    set.number("--top", top, "how many of each kind are printed (default: 10)");
+    set.check([this] {
+      if (files.size() != 2)
+        throw UsageError(fmt::format("diff compares two files, and there are {}", files.size()),
+                         "trainyard diff BEFORE AFTER");
+    });
+  }
+
+  int run(Console& console) const {
+    std::string kind;
+    const std::vector<Difference> rows = find(kind, console);
+    console.print(console.json() ? differences_json(kind, rows) : differences_text(rows, top, console.format()));
+    return rows.empty() ? kDone : kAnswerIsNo;
+  }
+
+ private:
+  static bool is_cluster(const std::string& file) { return std::string_view{file}.ends_with(".toml"); }
+
+  std::vector<Difference> find(std::string& kind, Console& console) const {
+    if (is_cluster(files[0]) || is_cluster(files[1])) {
+      kind = "cluster";
+      return differences(load_cluster(files[0]), load_cluster(files[1]));
+    }
+    const std::string before = read_input(files[0]), after = read_input(files[1]);
+    if (!is_schedule(before) && !is_schedule(after)) {
+      kind = "graph";
+      return differences(parse_graph(before, input_name(files[0])), parse_graph(after, input_name(files[1])));
+    }
+    kind = "schedule";
+    ProblemOptions of = inputs;
+    if (of.models.empty()) of.models = {named(before, "graph", "--model")};
+    if (of.cluster.empty()) of.cluster = named(before, "cluster", "--cluster");
+    const LoadedProblem loaded = make_problem(of, console);
+    return differences(loaded.problem, parse_schedule(before, input_name(files[0]), loaded.problem),
+                       parse_schedule(after, input_name(files[1]), loaded.problem));
+  }
+
+  static bool is_schedule(std::string_view text) {
+    return text.substr(0, 4096).find("\"trainyard-schedule/1\"") != std::string_view::npos;
+  }
+
+  /// The word that the schedule gives for what it was made for.
+  std::string named(const std::string& text, const char* key, const char* option) const {
+    const Json object = Json::parse(text, nullptr, false);
+    if (object.is_object() && object.contains(key) && object[key].is_string()) return object[key].get<std::string>();
+    throw UsageError(fmt::format("{} does not say its {}", files[0], key), fmt::format("give {}", option));
+  }
+};
+
+}  // namespace
+
+const Verb kDiff{"diff", "shows what differs between two schedules, graphs or clusters",
+                 "trainyard diff before.json after.json --model resnet50 --cluster 4xV100", declare<DiffVerb>};
+
+}  // namespace trainyard::program

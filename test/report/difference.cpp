@@ -1,0 +1,109 @@
+#include "trainyard/report/difference.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/graph/builder.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// a -> b -> c, 10 ms each; a makes 4 MB, b 1 MB; b keeps 100 MB of parameters.
+Graph three_ops() {
+  GraphBuilder builder{"three"};
+  const auto times = std::vector<GivenTime>{{"gpu", Nanoseconds{10'000'000}}};
+  builder.add({.name = "a", .layer = "first", .times = times, .outputs = {{"x", Bytes{4'000'000}}}});
+  builder.add({.name = "b",
+               .layer = "second",
+               .parameter_bytes = Bytes{100'000'000},
+               .times = times,
+               .inputs = {"x"},
+               .outputs = {{"y", Bytes{1'000'000}}}});
+  builder.add({.name = "c", .layer = "third", .times = times, .inputs = {"y"}});
+  return std::move(builder).build();
+}
+
+Schedule placed(std::vector<std::size_t> devices) {
+  Schedule schedule{.placement = Placement(devices.size())};
+  for (std::size_t i = 0; i < devices.size(); ++i) schedule.placement[OpId{i}] = DeviceId{devices[i]};
+  return schedule;
+}
+
+const Difference& found(const std::vector<Difference>& rows, const std::string& what, const std::string& name = "") {
+  const auto row =
+      std::ranges::find_if(rows, [&](const Difference& each) { return each.what == what && each.name == name; });
+  REQUIRE(row != rows.end());
+  return *row;
+}
+
+}  // namespace
+
+TEST_CASE("two schedules differ by the layers that moved, their bytes, and the transfers that appear") {
+  const Problem problem{three_ops(), make_cluster(preset_cluster("2xV100"))};
+  const auto rows = differences(problem, placed({0, 0, 0}), placed({0, 1, 1}));
+  CHECK(found(rows, "layer", "second").before == "gpu0");
+  CHECK(found(rows, "layer", "second").after == "gpu1");
+  CHECK(found(rows, "layer", "second").bytes == Bytes{101'000'000});  // parameters and y
+  CHECK(found(rows, "layer", "third").bytes == Bytes{0});
+  CHECK(found(rows, "transfer", "x").after == "gpu0 -> gpu1");
+  CHECK(found(rows, "transfer", "x").before.empty());
+  CHECK(found(rows, "transfer", "x").bytes == Bytes{4'000'000});
+  CHECK(found(rows, "step time").before == "30.0 ms");
+  CHECK(found(rows, "peak memory", "gpu0").before == "105.0 MB");  // 100 + 4 + 1
+  CHECK(found(rows, "peak memory", "gpu0").after == "4.00 MB");
+  CHECK(std::ranges::count(rows, "layer", &Difference::what) == 2);
+  CHECK(rows[3].what == "layer");
+  CHECK(differences(problem, placed({0, 1, 1}), placed({0, 1, 1})).empty());
+  // Turned round, what appeared is gone.
+  CHECK(found(differences(problem, placed({0, 1, 1}), placed({0, 0, 0})), "transfer", "x").before == "gpu0 -> gpu1");
+}
+
+TEST_CASE("schedules of one placement differ by the first ops that change places") {
+  GraphBuilder builder{"two"};
+  for (const char* name : {"a", "b"})
+    builder.add(
+        {.name = name, .times = {{"gpu", Nanoseconds{1'000}}}, .outputs = {{std::string{name} + ".out", Bytes{8}}}});
+  const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("1xV100"))};
+  Schedule later = placed({0, 0});
+  later.policy = Policy::priority;
+  later.priority = IdMap<OpId, double>(std::vector<double>{0, 1});
+  const auto rows = differences(problem, placed({0, 0}), later);
+  CHECK(found(rows, "policy").after == "priority");
+  CHECK(found(rows, "order", "gpu0").before == "a");
+  CHECK(found(rows, "order", "gpu0").after == "b");
+  CHECK(rows.size() == 2);
+}
+
+TEST_CASE("two graphs differ by ops and what is said of them") {
+  const Graph before = three_ops();
+  GraphBuilder builder{"three"};
+  builder.add({.name = "a", .layer = "first", .flops = Flops{5}, .outputs = {{"x", Bytes{8'000'000}}}});
+  builder.add({.name = "d", .type = "Relu", .inputs = {"x"}});
+  const Graph after = std::move(builder).build();
+  const auto rows = differences(before, after);
+  CHECK(found(rows, "FLOPs of op", "a").after == "5");
+  CHECK(found(rows, "outputs of op", "a").before == "x (4.00 MB)");
+  CHECK(found(rows, "outputs of op", "a").after == "x (8.00 MB)");
+  CHECK(found(rows, "op", "d").after == "Relu");
+  CHECK(std::ranges::count(rows, "op", &Difference::what) == 3);  // b and c gone, d new
+  CHECK(differences(before, three_ops()).empty());
+}
+
+TEST_CASE("two clusters differ by devices and links") {
+  ClusterSpec before = preset_cluster("4xV100"), after = before;
+  CHECK(differences(before, after).empty());
+  after.devices[1].memory = Bytes{32'000'000'000};
+  after.links[0].bandwidth = BytesPerSecond{20e9};
+  const std::string gone = after.links.back().name;
+  after.links.pop_back();
+  const auto rows = differences(before, after);
+  CHECK(rows.size() == 3);
+  CHECK(found(rows, "device", "gpu1").after.find("32.0 GB") != std::string::npos);
+  CHECK(found(rows, "link", before.links[0].name).after.find("20.0 GB/s") != std::string::npos);
+  CHECK(found(rows, "link", gone).after.empty());
+}
