@@ -28,7 +28,7 @@ Graph three_ops() {
   return std::move(builder).build();
 }
 
-Schedule placed(std::vector<std::size_t> devices) {
+Schedule on_devices(std::vector<std::size_t> devices) {
   Schedule schedule{.placement = Placement(devices.size())};
   for (std::size_t i = 0; i < devices.size(); ++i) schedule.placement[OpId{i}] = DeviceId{devices[i]};
   return schedule;
@@ -45,7 +45,7 @@ const Difference& found(const std::vector<Difference>& rows, const std::string& 
 
 TEST_CASE("two schedules differ by the layers that moved, their bytes, and the transfers that appear") {
   const Problem problem{three_ops(), make_cluster(preset_cluster("2xV100"))};
-  const auto rows = differences(problem, placed({0, 0, 0}), placed({0, 1, 1}));
+  const auto rows = differences(problem, on_devices({0, 0, 0}), on_devices({0, 1, 1}));
   CHECK(found(rows, "layer", "second").before == "gpu0");
   CHECK(found(rows, "layer", "second").after == "gpu1");
   CHECK(found(rows, "layer", "second").bytes == Bytes{101'000'000});  // parameters and y
@@ -58,9 +58,10 @@ TEST_CASE("two schedules differ by the layers that moved, their bytes, and the t
   CHECK(found(rows, "peak memory", "gpu0").after == "4.00 MB");
   CHECK(std::ranges::count(rows, "layer", &Difference::what) == 2);
   CHECK(rows[3].what == "layer");
-  CHECK(differences(problem, placed({0, 1, 1}), placed({0, 1, 1})).empty());
+  CHECK(differences(problem, on_devices({0, 1, 1}), on_devices({0, 1, 1})).empty());
   // Turned round, what appeared is gone.
-  CHECK(found(differences(problem, placed({0, 1, 1}), placed({0, 0, 0})), "transfer", "x").before == "gpu0 -> gpu1");
+  CHECK(found(differences(problem, on_devices({0, 1, 1}), on_devices({0, 0, 0})), "transfer", "x").before ==
+        "gpu0 -> gpu1");
 }
 
 TEST_CASE("schedules of one placement differ by the first ops that change places") {
@@ -69,10 +70,10 @@ TEST_CASE("schedules of one placement differ by the first ops that change places
     builder.add(
         {.name = name, .times = {{"gpu", Nanoseconds{1'000}}}, .outputs = {{std::string{name} + ".out", Bytes{8}}}});
   const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("1xV100"))};
-  Schedule later = placed({0, 0});
+  Schedule later = on_devices({0, 0});
   later.policy = Policy::priority;
   later.priority = IdMap<OpId, double>(std::vector<double>{0, 1});
-  const auto rows = differences(problem, placed({0, 0}), later);
+  const auto rows = differences(problem, on_devices({0, 0}), later);
   CHECK(found(rows, "policy").after == "priority");
   CHECK(found(rows, "order", "gpu0").before == "a");
   CHECK(found(rows, "order", "gpu0").after == "b");

@@ -249,6 +249,26 @@ TEST_CASE("clusters -o writes the named cluster as a file, which describes the s
   CHECK(run_trainyard(folder.path(), "clusters box.toml -o box.toml").exit_code == 2);  // it is what the run reads
 }
 
+TEST_CASE("diff exits 1 where two files differ, and asks the schedule what it is of") {
+  const TemporaryFolder folder;
+  for (const char* placer : {"single", "round-robin"})
+    REQUIRE(run_trainyard(folder.path(),
+                          std::string{"place lenet --cluster 2xV100 --placer "} + placer + " -o " + placer + ".json")
+                .exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "diff single.json single.json").exit_code == 0);
+  const auto differ = run_trainyard(folder.path(), "diff single.json round-robin.json --json");
+  CHECK(differ.exit_code == 1);
+  const json object = json::parse(differ.output);
+  CHECK(object["kind"] == "schedule");
+  CHECK(std::ranges::count_if(object["differences"], [](const json& row) { return row["what"] == "layer"; }) > 0);
+  const auto other = run_trainyard(folder.path(), "diff single.json round-robin.json --model alexnet");
+  CHECK(other.exit_code == 3);  // it is not of that graph
+  CHECK(run_trainyard(folder.path(), "diff single.json").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "clusters 2xV100 -o a.toml").exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "clusters 3xV100 -o b.toml").exit_code == 0);
+  CHECK(contains(run_trainyard(folder.path(), "diff a.toml b.toml").output, "gpu2"));
+}
+
 TEST_CASE("models, clusters and placers list what is built in, and describe one") {
   const TemporaryFolder folder;
   CHECK(json_of(run_trainyard(folder.path(), "models --json"))["models"].size() >= 20);
