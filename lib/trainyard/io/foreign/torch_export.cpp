@@ -108,21 +108,18 @@ class ProgramReader {
     JsonTree tree;
     const auto root = parse_json(text_, tree, findings_);
     findings_.raise_if_any();
-    const auto module = root->find("graph_module");
-    const auto graph = module ? module->find("graph") : std::nullopt;
-    const auto signature = module ? module->find("signature") : std::nullopt;
-    const auto values = graph ? graph->find("tensor_values") : std::nullopt;
-    const auto nodes = graph ? graph->find("nodes") : std::nullopt;
-    if (!signature || !values || !nodes || values->kind() != JsonKind::object || nodes->kind() != JsonKind::array)
-      fail(*root, "the program has no graph, signature, nodes or tensor_values",
-           "give models/model.json of what torch.export.save has written");
+    const JsonValue module = required(*root, "graph_module", JsonKind::object);
+    const JsonValue graph = required(module, "graph", JsonKind::object);
+    const JsonValue signature = required(module, "signature", JsonKind::object);
+    const JsonValue values = required(graph, "tensor_values", JsonKind::object);
+    const JsonValue nodes = required(graph, "nodes", JsonKind::array);
     if (const auto version = root->find("schema_version"))
       if (const auto major = version->find("major"); major && exported_integer(*major).value_or(0) > 8)
         model_.notes.push_back(fmt::format("the schema is {}.x; 8.x is known", major->text()));
-    for (const JsonValue value : values->children()) described_.emplace(value.key(), value);
-    read_signature(*signature);
-    for (const JsonValue node : nodes->children()) read_node(node);
-    read_outputs(*graph);
+    for (const JsonValue value : values.children()) described_.emplace(value.key(), value);
+    read_signature(signature);
+    for (const JsonValue node : nodes.children()) read_node(node);
+    read_outputs(graph);
     check_bound();
     infer_shapes(model_);
     return std::move(model_);
@@ -134,6 +131,12 @@ class ProgramReader {
     findings_.add(at.begin_offset(), code, std::move(message), std::move(help));
     findings_.raise_if_any();
     throw std::logic_error("a finding was added");
+  }
+
+  JsonValue required(const JsonValue& of, const char* key, JsonKind kind) {
+    if (const auto value = of.find(key); value && value->kind() == kind) return *value;
+    fail(of, fmt::format("the program has no graph, signature, nodes or tensor_values: \"{}\" is missing", key),
+         "give models/model.json of what torch.export.save has written");
   }
 
   // --- values ---
