@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "trainyard/io/foreign/pytorch_graph.hpp"
+#include "trainyard/io/pytorch/pytorch_graph.hpp"
 #include "trainyard/report/table.hpp"
 
 // What import says of an execution trace of PyTorch.

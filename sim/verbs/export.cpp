@@ -6,7 +6,7 @@
 #include "inputs.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/units.hpp"
-#include "trainyard/io/foreign/chakra_schedule.hpp"
+#include "trainyard/io/chakra/chakra_schedule.hpp"
 #include "trainyard/io/foreign/solver_files.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/place/exact/exact.hpp"

@@ -12,10 +12,10 @@
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/foreign/nvbandwidth.hpp"
-#include "trainyard/io/foreign/pytorch_graph.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/pytorch/pytorch_graph.hpp"
 #include "trainyard/report/table.hpp"
 #include "verbs.hpp"
 

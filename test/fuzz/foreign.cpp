@@ -7,13 +7,13 @@
 #include <string_view>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/foreign/chakra_graph.hpp"
-#include "trainyard/io/foreign/foreign_graph.hpp"
-#include "trainyard/io/foreign/fx.hpp"
-#include "trainyard/io/foreign/kineto_link.hpp"
-#include "trainyard/io/foreign/pytorch_graph.hpp"
-#include "trainyard/io/foreign/torch_export.hpp"
+#include "trainyard/io/chakra/chakra_graph.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/pytorch/foreign_graph.hpp"
+#include "trainyard/io/pytorch/fx.hpp"
+#include "trainyard/io/pytorch/kineto_link.hpp"
+#include "trainyard/io/pytorch/pytorch_graph.hpp"
+#include "trainyard/io/pytorch/torch_export.hpp"
 
 using namespace trainyard;
 

@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/fx.hpp"
+#include "trainyard/io/pytorch/fx.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "trainyard/graph/builder.hpp"
-#include "trainyard/io/foreign/disjoint_sets.hpp"
 #include "trainyard/io/json/json_object.hpp"
+#include "trainyard/io/pytorch/disjoint_sets.hpp"
 
 namespace trainyard {
 namespace {

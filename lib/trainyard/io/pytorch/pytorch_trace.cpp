@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/pytorch_trace.hpp"
+#include "trainyard/io/pytorch/pytorch_trace.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <optional>
 #include <unordered_map>
 
-#include "trainyard/io/foreign/pytorch_flops.hpp"
 #include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/io/json/json_value.hpp"
+#include "trainyard/io/pytorch/pytorch_flops.hpp"
 
 namespace trainyard {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainyard/io/foreign/pytorch_ops.hpp"
+#include "trainyard/io/pytorch/pytorch_ops.hpp"
 
 namespace trainyard {
 

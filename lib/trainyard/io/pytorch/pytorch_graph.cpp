@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/pytorch_graph.hpp"
+#include "trainyard/io/pytorch/pytorch_graph.hpp"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/graph/builder.hpp"
-#include "trainyard/io/foreign/disjoint_sets.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/mapped_file.hpp"
+#include "trainyard/io/pytorch/disjoint_sets.hpp"
 
 namespace trainyard {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/pytorch_flow.hpp"
+#include "trainyard/io/pytorch/pytorch_flow.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,11 +1,11 @@
-#include "trainyard/io/foreign/foreign_graph.hpp"
+#include "trainyard/io/pytorch/foreign_graph.hpp"
 
 #include <utility>
 
-#include "trainyard/io/foreign/chakra_graph.hpp"
-#include "trainyard/io/foreign/fx.hpp"
-#include "trainyard/io/foreign/pytorch_graph.hpp"
+#include "trainyard/io/chakra/chakra_graph.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/pytorch/fx.hpp"
+#include "trainyard/io/pytorch/pytorch_graph.hpp"
 
 namespace trainyard {
 

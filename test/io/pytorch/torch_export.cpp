@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/torch_export.hpp"
+#include "trainyard/io/pytorch/torch_export.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

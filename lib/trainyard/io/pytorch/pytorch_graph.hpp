@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "trainyard/graph/graph.hpp"
-#include "trainyard/io/foreign/kineto.hpp"
-#include "trainyard/io/foreign/kineto_link.hpp"
-#include "trainyard/io/foreign/pytorch_flow.hpp"
+#include "trainyard/io/pytorch/kineto.hpp"
+#include "trainyard/io/pytorch/kineto_link.hpp"
+#include "trainyard/io/pytorch/pytorch_flow.hpp"
 
 namespace trainyard {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trainyard/io/foreign/chakra_file.hpp"
+#include "trainyard/io/chakra/chakra_file.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"

@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/kineto_link.hpp"
+#include "trainyard/io/pytorch/kineto_link.hpp"
 
 #include <fmt/format.h>
 

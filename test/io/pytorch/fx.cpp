@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/fx.hpp"
+#include "trainyard/io/pytorch/fx.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,8 +10,8 @@
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/error_text.hpp"
-#include "trainyard/io/foreign/foreign_graph.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/pytorch/foreign_graph.hpp"
 
 using namespace trainyard;
 

@@ -10,10 +10,10 @@
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/error_text.hpp"
-#include "trainyard/io/foreign/pytorch_flops.hpp"
-#include "trainyard/io/foreign/pytorch_graph.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/pytorch/pytorch_flops.hpp"
+#include "trainyard/io/pytorch/pytorch_graph.hpp"
 
 using namespace trainyard;
 

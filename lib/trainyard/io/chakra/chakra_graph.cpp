@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/chakra_graph.hpp"
+#include "trainyard/io/chakra/chakra_graph.hpp"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainyard/graph/graph.hpp"
-#include "trainyard/io/foreign/pytorch_trace.hpp"
+#include "trainyard/io/pytorch/pytorch_trace.hpp"
 
 namespace trainyard {
 

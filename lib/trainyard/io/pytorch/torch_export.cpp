@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/torch_export.hpp"
+#include "trainyard/io/pytorch/torch_export.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainyard/graph/graph.hpp"
-#include "trainyard/io/foreign/chakra_file.hpp"
+#include "trainyard/io/chakra/chakra_file.hpp"
 
 namespace trainyard {
 

@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/pytorch_flops.hpp"
+#include "trainyard/io/pytorch/pytorch_flops.hpp"
 
 namespace trainyard {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/kineto.hpp"
+#include "trainyard/io/pytorch/kineto.hpp"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "trainyard/cluster/device_kinds.hpp"
-#include "trainyard/io/foreign/pytorch_trace.hpp"
 #include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/io/json/json_value.hpp"
+#include "trainyard/io/pytorch/pytorch_trace.hpp"
 
 namespace trainyard {
 namespace {

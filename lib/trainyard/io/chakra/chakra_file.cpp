@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/chakra_file.hpp"
+#include "trainyard/io/chakra/chakra_file.hpp"
 
 #include <fmt/format.h>
 

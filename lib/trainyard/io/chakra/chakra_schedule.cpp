@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/chakra_schedule.hpp"
+#include "trainyard/io/chakra/chakra_schedule.hpp"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "trainyard/io/foreign/kineto.hpp"
-#include "trainyard/io/foreign/pytorch_ops.hpp"
+#include "trainyard/io/pytorch/kineto.hpp"
+#include "trainyard/io/pytorch/pytorch_ops.hpp"
 
 namespace trainyard {
 

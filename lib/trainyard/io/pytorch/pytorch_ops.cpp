@@ -1,4 +1,4 @@
-#include "trainyard/io/foreign/pytorch_ops.hpp"
+#include "trainyard/io/pytorch/pytorch_ops.hpp"
 
 #include <algorithm>
 #include <cctype>
