@@ -179,7 +179,9 @@ TEST_CASE("the forms give the times of an independent program for published shap
   const json about = json::parse(test::read_text(*parameters)).at("about").at("gpu");
   const json all = json::parse(test::read_text(*answers)).at("classes");
   std::size_t compared = 0;
-  for (const auto& [key, entry] : all.items()) {
+  for (const auto& item : all.items()) {
+    const std::string& key = item.key();
+    const json& entry = item.value();
     const std::size_t first = key.find(' '), last = key.rfind(' ');
     const std::string name = key.substr(0, first), gpu = key.substr(first + 1, last - first - 1),
                       precision = key.substr(last + 1);
