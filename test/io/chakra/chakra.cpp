@@ -308,7 +308,9 @@ TEST_CASE("public Chakra traces have the nodes and durations of the reference an
   const auto file = test::reference_data("answers/traces/chakra.json");
   if (!file) return test::report_skipped("no reference data");
   const nlohmann::json answers = nlohmann::json::parse(read_input(*file));
-  for (const auto& [name, answer] : answers.items()) {
+  for (const auto& item : answers.items()) {
+    const std::string& name = item.key();
+    const nlohmann::json& answer = item.value();
     const auto source = test::reference_data("formats/chakra/" + name);
     if (!source) continue;
     CAPTURE(name);

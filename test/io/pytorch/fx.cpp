@@ -80,7 +80,9 @@ TEST_CASE("training graphs of torch.fx have the ops, edges and parameters of the
   const auto file = test::reference_data("answers/traces/fx.json");
   if (!file) return test::report_skipped("no reference data");
   const nlohmann::json answers = nlohmann::json::parse(read_input(*file));
-  for (const auto& [name, answer] : answers.items()) {
+  for (const auto& item : answers.items()) {
+    const std::string& name = item.key();
+    const nlohmann::json& answer = item.value();
     CAPTURE(name);
     const auto source = test::reference_data("fx/" + name + ".json.gz");
     REQUIRE(source);

@@ -420,7 +420,9 @@ TEST_CASE("public traces of Kineto have the GPU times of the reference answers")
   const auto folder = test::reference_data("answers/traces");
   if (!folder) return test::report_skipped("no reference data");
   const nlohmann::json files = answers(*folder, "kineto");
-  for (const auto& [name, answer] : files.items()) {
+  for (const auto& item : files.items()) {
+    const std::string& name = item.key();
+    const nlohmann::json& answer = item.value();
     CAPTURE(name);
     const std::string inner = name == "resnet_kineto" || name == "linear_kineto" ? "param/" : "hta/";
     const std::string stem = name.ends_with("_kineto") ? name : name + "_kineto";
