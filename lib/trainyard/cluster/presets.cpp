@@ -213,10 +213,15 @@ void join_one_hub(Assembly& parts, std::string_view stem, const std::string& hub
   for (std::size_t i = 0; i < parts.device_count(); ++i) parts.join(stem, parts.device(i), hub, port);
 }
 
+/// Whether the kind is of the family, and no card that PCIe alone joins to others.
+bool has_stem(const DeviceKind& kind, std::string_view stem) {
+  return kind.name.starts_with(stem) && kind.name.find("PCIe") == std::string::npos;
+}
+
 ClusterSpec many_of(std::string name, const DeviceKind& kind, std::size_t count) {
   Assembly parts{std::move(name)};
   parts.add_devices(kind, count, kind.device_class);
-  const auto is = [&](std::string_view stem) { return kind.name.starts_with(stem); };
+  const auto is = [&](std::string_view stem) { return has_stem(kind, stem); };
   if (is("H100") || is("H200"))
     join_by_nvswitch(parts, kNvSwitchH100, kNic400);
   else if (is("A100"))
@@ -242,7 +247,7 @@ ClusterSpec hosts_of(std::string name, const DeviceKind& kind, std::size_t hosts
     LinkKind port, nic;
     std::size_t devices_per_nic = 0;
   };
-  const auto is = [&](std::string_view stem) { return kind.name.starts_with(stem); };
+  const auto is = [&](std::string_view stem) { return has_stem(kind, stem); };
   const Parts parts = is("H100") || is("H200") ? Parts{kNvSwitchH100, kNic400, 1}
                       : is("A100")             ? Parts{kNvSwitchA100, kNic200, 1}
                       : is("V100")             ? Parts{kNvSwitchV100, kNic100, 2}
