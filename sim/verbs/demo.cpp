@@ -32,7 +32,7 @@ struct DemoRow {
 constexpr const char* kDemoModels[] = {
     "lenet:batch=64", "transformer:batch=2,seq=16,layers=2,hidden=128,heads=4,inner=256,vocabulary=500"};
 constexpr double kSearchSeconds = 0.5;                   // of each placer that searches
-constexpr auto kPlacerBudget = std::chrono::seconds{6};  // for each model: the rest is then left out
+constexpr auto kPlacerBudget = std::chrono::seconds{4};  // for each model: the rest is then left out
 constexpr std::size_t kShownPlacers = 6;
 
 struct Placed {
@@ -127,7 +127,7 @@ struct DemoVerb {
       const Problem estimated{model.graph, make_cluster(plain)};
       console.progress(fmt::format("{}: profiling", word));
       ProfileOptions profiling;
-      profiling.most_ns = 3'000'000'000;  // for each schedule
+      profiling.most_ns = 2'000'000'000;  // for each schedule
       std::vector<Schedule> to_profile{serial_schedule(estimated, DeviceId{0})};
       if (two)
         if (auto spread = random_schedule(estimated, 1)) to_profile.push_back(std::move(*spread));
@@ -141,7 +141,7 @@ struct DemoVerb {
       if (placed.size() > 1) chosen.emplace_back(placed.back().placer, placed.back().schedule);
       console.progress(fmt::format("{}: running the best and the worst", word));
       ValidateOptions validating{.noise_floor = host.compute_swing.value_or(0)};
-      validating.most_ns = 6'000'000'000;
+      validating.most_ns = 3'000'000'000;
       const std::vector<Validation> results = validate(*backend, problem, workload, chosen, validating);
       console.progress("");
 
