@@ -85,7 +85,7 @@ TEST_CASE("the DGX-1 has its cube mesh: six NVLinks at every GPU") {
     for (const Link& link : spec.links)
       if (link.name.starts_with("nvlink") && (link.from == device.name || link.to == device.name))
         rate += link.bandwidth.value;
-    CHECK(rate == 150e9);  // 6 x 25 GB/s
+    CHECK(rate == doctest::Approx(145.2e9));  // 6 x 24.2 GB/s
   }
 }
 
@@ -93,13 +93,13 @@ TEST_CASE("on the DGX-1, GPUs with an NVLink use it, and the others go over PCIe
   const Cluster cluster = make_cluster(preset_cluster("dgx1-v100"));
   using Names = std::vector<std::string>;
   CHECK(channels_between(cluster, "gpu0", "gpu1") == Names{"nvlink-gpu0-gpu1"});
-  CHECK(cluster.route(DeviceId{0}, DeviceId{1}).bandwidth == BytesPerSecond{25e9});
-  CHECK(cluster.route(DeviceId{0}, DeviceId{3}).bandwidth == BytesPerSecond{50e9});
+  CHECK(cluster.route(DeviceId{0}, DeviceId{1}).bandwidth == BytesPerSecond{24.2e9});
+  CHECK(cluster.route(DeviceId{0}, DeviceId{3}).bandwidth == BytesPerSecond{48.4e9});
   // PCIe: 4 + 0.5 + 0.5 + 0.5 + 4 = 9.5 us; over GPU 3 or 4 and two NVLinks it would be 5 + 5
   CHECK(channels_between(cluster, "gpu0", "gpu7") ==
         Names{"pcie-gpu0-pcie0", "pcie-pcie0-socket0", "qpi-socket0-socket1", "pcie-pcie3-socket1", "pcie-gpu7-pcie3"});
   CHECK(cluster.route(DeviceId{0}, DeviceId{7}).latency == Nanoseconds{9'500});
-  CHECK(cluster.route(DeviceId{0}, DeviceId{7}).bandwidth == BytesPerSecond{12e9});
+  CHECK(cluster.route(DeviceId{0}, DeviceId{7}).bandwidth == BytesPerSecond{11e9});
 }
 
 TEST_CASE("behind an NVSwitch all routes out of a GPU share its port") {
@@ -109,8 +109,17 @@ TEST_CASE("behind an NVSwitch all routes out of a GPU share its port") {
   CHECK(to_1.channels[0] == to_7.channels[0]);
   CHECK(to_1.channels[1] != to_7.channels[1]);
   CHECK(cluster.channel(to_1.channels[0]).name == "nvlink-gpu0-nvswitch");
-  CHECK(to_1.bandwidth == BytesPerSecond{450e9});
+  CHECK(to_1.bandwidth == BytesPerSecond{393e9});
   CHECK(to_1.latency == Nanoseconds{5'000});  // 2.5 us at each port
+}
+
+TEST_CASE("an A100's port is as fast as its memory's version, and a card copies to the host faster than from it") {
+  CHECK(preset_cluster("8xA100-40GB").links.front().bandwidth == BytesPerSecond{264e9});
+  CHECK(preset_cluster("8xA100-80GB").links.front().bandwidth == BytesPerSecond{272e9});
+  const Cluster cards = make_cluster(preset_cluster("cpu-2x2080ti"));
+  CHECK(cards.route(DeviceId{0}, DeviceId{1}).bandwidth == BytesPerSecond{12.3e9});
+  CHECK(cards.route(DeviceId{1}, DeviceId{0}).bandwidth == BytesPerSecond{13.2e9});
+  CHECK(cards.route(DeviceId{1}, DeviceId{2}).bandwidth == BytesPerSecond{12.3e9});
 }
 
 TEST_CASE("two hosts are joined by their network cards only") {

@@ -24,19 +24,33 @@ struct LinkKind {
   Nanoseconds latency;
 };
 
-// NVIDIA data sheets count both directions and all links; these are one link, one way.
-constexpr double kNvLink1 = 20e9;  // P100: 4 links, 160 GB/s in all
-constexpr double kNvLink2 = 25e9;  // V100: 6 links, 300 GB/s in all
+// Bandwidths are medians of like servers, one way, by nvbandwidth's copies (writes): SpareCores/sc-inspector-data
+// 804d3c7, CC BY-SA 4.0, tests v0.5 to v0.8. Links never measured carry over by NVLink 2's share of its data sheet,
+// 24.2 of 25 GB/s: .968.
+constexpr double kNvLink1 = 19.4e9;  // P100: .968 x 20, transferred
+constexpr double kNvLink2 = 24.2e9;  // V100: 44 pairs of p3.16xlarge, p3dn.24xlarge, p3.8xlarge, gn6v; two links 48.4
 // A copy between neighbours takes 5 us beside its bytes: cudaMemcpyPeer of a few bytes takes 5 to 10.
 constexpr Nanoseconds kNvLinkLatency{5'000};
 // One port of a switch is half of such a copy.
-constexpr LinkKind kNvSwitchA100{BytesPerSecond{300e9}, Nanoseconds{2'500}};  // 600 GB/s in all: NVIDIA A100 data sheet
-constexpr LinkKind kNvSwitchH100{BytesPerSecond{450e9}, Nanoseconds{2'500}};  // 900 GB/s in all: NVIDIA H100 data sheet
-constexpr LinkKind kNvSwitchV100{BytesPerSecond{150e9},
-                                 Nanoseconds{2'500}};  // 300 GB/s in all: NVIDIA DGX-2 data sheet
-// PCIe 3.0 x16: 8 GT/s x 16 x 128/130 / 8 = 15.75 GB/s, about 12 after packet headers and flow control, as copies show.
-constexpr LinkKind kPcie3Port{BytesPerSecond{12e9}, Nanoseconds{4'000}};
-constexpr LinkKind kPcie3Trunk{BytesPerSecond{12e9}, Nanoseconds{500}};
+constexpr Nanoseconds kNvSwitchLatency{2'500};
+constexpr LinkKind kNvSwitchV100{BytesPerSecond{145e9}, kNvSwitchLatency};     // DGX-2: .968 x 150, transferred
+constexpr LinkKind kNvSwitchA100{BytesPerSecond{264e9}, kNvSwitchLatency};     // a2-highgpu-8g
+constexpr LinkKind kNvSwitchA100_80{BytesPerSecond{272e9}, kNvSwitchLatency};  // a2-ultragpu-8g
+constexpr LinkKind kNvSwitchH100{BytesPerSecond{389e9}, kNvSwitchLatency};     // a3-highgpu-8g, megagpu, edgegpu
+constexpr LinkKind kNvSwitchH200{BytesPerSecond{393e9}, kNvSwitchLatency};     // a3-ultragpu-8g
+constexpr LinkKind kNvSwitchB200{BytesPerSecond{774.7e9}, kNvSwitchLatency};   // UpCloud, two GPUs
+// PCIe, the slower direction: a route between GPUs goes up and comes down. On p3 11.0 to a GPU and 12.4 from it; of the
+// 56 single GPUs and servers on PCIe 3.0 x16 (or 4.0 x8) 12.3 and 13.2, of 33 on 4.0 x16 26.7 and 26.4, of 12 on 5.0
+// x16 55.6 and 55.8.
+constexpr Nanoseconds kPciePortLatency{4'000};
+constexpr BytesPerSecond kPcie3ToGpu{12.3e9}, kPcie3FromGpu{13.2e9};
+constexpr LinkKind kPcie3PortV100{BytesPerSecond{11e9}, kPciePortLatency};
+constexpr LinkKind kPcie3Port{kPcie3ToGpu, kPciePortLatency};
+constexpr LinkKind kPcie4Port{BytesPerSecond{26.4e9}, kPciePortLatency};
+constexpr LinkKind kPcie5Port{BytesPerSecond{55.6e9}, kPciePortLatency};
+// A switch's way up is one such link, which its GPUs share: pairs at once reach 11.0 to 11.4 together on p3.
+constexpr LinkKind kPcie3TrunkV100{BytesPerSecond{11e9}, Nanoseconds{500}};
+constexpr LinkKind kPcie3Trunk{kPcie3ToGpu, Nanoseconds{500}};
 // QPI at 9.6 GT/s x 2 bytes = 19.2 GB/s one way by Intel's specification.
 constexpr LinkKind kSocketLink{BytesPerSecond{19'200'000'000.0}, Nanoseconds{500}};
 // Network cards: line rate / 8; latency of card, cable and half a switch (1 to 2 us) and of the hand-over to the card.
@@ -78,6 +92,10 @@ class Assembly {
                            .bandwidth = kind.bandwidth,
                            .latency = kind.latency,
                            .bus = std::move(bus)});
+  }
+  /// One way only, where it is not that of the links.
+  void measured(const std::string& from, const std::string& to, LinkKind kind) {
+    spec_.measured.push_back({.from = from, .to = to, .latency = kind.latency, .bandwidth = kind.bandwidth});
   }
   std::size_t device_count() const { return spec_.devices.size(); }
   const std::string& device(std::size_t index) const { return spec_.devices[index].name; }
@@ -144,8 +162,8 @@ void join_by_pcie(Assembly& parts, std::size_t per_switch) {
       if (at % 2 == 0) sockets.push_back(parts.add_switch(host_name(hosts, host, fmt::format("socket{}", at / 2))));
       const std::string hub = parts.add_switch(host_name(hosts, host, fmt::format("pcie{}", at)));
       for (std::size_t j = i; j < std::min(last, i + per_switch); ++j)
-        parts.join("pcie", parts.device(j), hub, kPcie3Port);
-      parts.join("pcie", hub, sockets.back(), kPcie3Trunk);
+        parts.join("pcie", parts.device(j), hub, kPcie3PortV100);
+      parts.join("pcie", hub, sockets.back(), kPcie3TrunkV100);
     }
     for (std::size_t s = 1; s < sockets.size(); ++s) parts.join("qpi", sockets[s - 1], sockets[s], kSocketLink);
     first_sockets.push_back(sockets.front());
@@ -218,14 +236,31 @@ bool has_stem(const DeviceKind& kind, std::string_view stem) {
   return kind.name.starts_with(stem) && kind.name.find("PCIe") == std::string::npos;
 }
 
+/// The port of a GPU to the NVSwitch of its host.
+LinkKind nvswitch_port(const DeviceKind& kind) {
+  if (kind.name.starts_with("B200")) return kNvSwitchB200;
+  if (kind.name.starts_with("H200")) return kNvSwitchH200;
+  if (kind.name.starts_with("H100")) return kNvSwitchH100;
+  return kind.memory > Bytes{std::int64_t{40} << 30} ? kNvSwitchA100_80 : kNvSwitchA100;
+}
+
+/// The PCIe of a GPU to its host, where it has no NVLink: by its generation.
+LinkKind pcie_port(const DeviceKind& kind) {
+  const auto is = [&](std::string_view stem) { return kind.name.starts_with(stem); };
+  if (is("H100")) return kPcie5Port;
+  for (const std::string_view stem : {"A10", "A40", "A6000", "RTX3090", "RTX4090", "L4", "MI"})
+    if (is(stem)) return kPcie4Port;
+  return is("V100") || is("P100") ? kPcie3PortV100 : kPcie3Port;
+}
+
 ClusterSpec many_of(std::string name, const DeviceKind& kind, std::size_t count) {
   Assembly parts{std::move(name)};
   parts.add_devices(kind, count, kind.device_class);
   const auto is = [&](std::string_view stem) { return has_stem(kind, stem); };
-  if (is("H100") || is("H200"))
-    join_by_nvswitch(parts, kNvSwitchH100, kNic400);
+  if (is("H100") || is("H200") || is("B200"))
+    join_by_nvswitch(parts, nvswitch_port(kind), kNic400);
   else if (is("A100"))
-    join_by_nvswitch(parts, kNvSwitchA100, kNic200);
+    join_by_nvswitch(parts, nvswitch_port(kind), kNic200);
   else if (is("V100"))
     join_by_cube_mesh(parts, kNvLink2, true);
   else if (is("P100"))
@@ -237,7 +272,7 @@ ClusterSpec many_of(std::string name, const DeviceKind& kind, std::size_t count)
   else if (is("cpu"))
     join_one_hub(parts, "upi", "interconnect", kSocketLink);
   else
-    join_by_host(parts, "pcie", "host", kPcie3Port);
+    join_by_host(parts, "pcie", "host", pcie_port(kind));
   return std::move(parts).take();
 }
 
@@ -248,12 +283,12 @@ ClusterSpec hosts_of(std::string name, const DeviceKind& kind, std::size_t hosts
     std::size_t devices_per_nic = 0;
   };
   const auto is = [&](std::string_view stem) { return has_stem(kind, stem); };
-  const Parts parts = is("H100") || is("H200") ? Parts{kNvSwitchH100, kNic400, 1}
-                      : is("A100")             ? Parts{kNvSwitchA100, kNic200, 1}
-                      : is("V100")             ? Parts{kNvSwitchV100, kNic100, 2}
-                      : is("cpu-core")         ? Parts{kCoreLink, kNic100}
-                      : is("cpu")              ? Parts{kSocketLink, kNic100}
-                                               : Parts{kPcie3Port, kNic100};
+  const Parts parts = is("H100") || is("H200") || is("B200") ? Parts{nvswitch_port(kind), kNic400, 1}
+                      : is("A100")                           ? Parts{nvswitch_port(kind), kNic200, 1}
+                      : is("V100")                           ? Parts{kNvSwitchV100, kNic100, 2}
+                      : is("cpu-core")                       ? Parts{kCoreLink, kNic100}
+                      : is("cpu")                            ? Parts{kSocketLink, kNic100}
+                                                             : Parts{pcie_port(kind), kNic100};
   const bool even = parts.devices_per_nic > 0 && devices % parts.devices_per_nic == 0;
   const std::size_t nics = even ? devices / parts.devices_per_nic : 1;
   ClusterSpec spec;
@@ -279,7 +314,7 @@ ClusterSpec pair_on_nvlink_and_pcie() {
   parts.add_devices(kind_of("V100"), 2, "gpu");
   const std::string hub = parts.add_switch("pcie0");
   parts.join("nvlink", parts.device(0), parts.device(1), {BytesPerSecond{2 * kNvLink2}, kNvLinkLatency});
-  for (std::size_t i = 0; i < 2; ++i) parts.join("pcie", parts.device(i), hub, kPcie3Port);
+  for (std::size_t i = 0; i < 2; ++i) parts.join("pcie", parts.device(i), hub, kPcie3PortV100);
   return std::move(parts).take();
 }
 
@@ -288,14 +323,32 @@ ClusterSpec host_with_two_cards() {
   parts.add_device(kind_of("cpu-socket"), "cpu0");
   parts.add_devices(kind_of("RTX2080Ti"), 2, "gpu");
   // The CPU is the root: what passes between the cards passes through its memory.
-  for (std::size_t i = 1; i < 3; ++i) parts.join("pcie", parts.device(i), parts.device(0), kPcie3Port);
+  for (std::size_t i = 1; i < 3; ++i) {
+    parts.join("pcie", parts.device(i), parts.device(0), kPcie3Port);
+    parts.measured(parts.device(i), parts.device(0), {kPcie3FromGpu, kPciePortLatency});
+  }
   return std::move(parts).take();
 }
 
-const std::string kNvSwitchSource =
-    "one port a GPU to an NVSwitch that never blocks; 2.5 us a port, so 5 us a copy: an estimate, and copies reach "
-    "about "
-    "85 % of the port's rate on H100 (calibrate to have it right)";
+// Where the medians come from, as `trainyard clusters NAME` shows it.
+const std::string kMeasured = "nvbandwidth's copies on rented servers (SpareCores/sc-inspector-data, CC BY-SA 4.0): ";
+const std::string kPcie3Source =
+    kMeasured +
+    "PCIe 3.0 x16 at 12.3 GB/s to a GPU and 13.2 from it, median of 56 GPUs, of which a route between GPUs "
+    "has the slower; latencies are estimates";
+
+std::string nvswitch_source(const char* median) {
+  return kMeasured + median +
+         "; one port a GPU to an NVSwitch that never blocks; reading is 1 to 5 % slower; 2.5 us a port, so 5 us a "
+         "copy: an estimate";
+}
+const std::string kNvSwitchA100Source = nvswitch_source(
+    "264 GB/s a GPU and direction, median of a2-highgpu-8g (data sheet 300; 205 each with both directions at once, "
+    "which is not modelled)");
+const std::string kNvSwitchH100Source = nvswitch_source(
+    "389 GB/s a GPU and direction, median of a3-highgpu-8g, a3-megagpu-8g and a3-edgegpu-8g (data sheet 450)");
+const std::string kNvSwitchH200Source =
+    nvswitch_source("393 GB/s a GPU and direction, median of two a3-ultragpu-8g (data sheet 450)");
 
 struct BuiltIn {
   ClusterPreset preset;
@@ -311,39 +364,33 @@ std::vector<BuiltIn> all_presets() {
         "generic, no one product: 10 GB/s a core and 0.5 us at each end of a copy"},
        systems("cpu", "cpu-core", 4)},
       {{"p2.8xlarge", "8 K80 (four boards of two) on PCIe 3.0; the boards share one bus to the host",
-        "Amazon EC2 P2 instance description; PCIe 3.0 x16 at 12 GB/s after headers; latencies are estimates"},
+        "Amazon EC2 P2 instance description; " + kPcie3Source},
        systems("p2.8xlarge", "K80", 8)},
       {{"dgx1-v100", "8 V100 16 GB in a hybrid cube mesh of NVLinks, over PCIe switches and two CPU sockets",
-        "NVIDIA DGX-1 system architecture white paper and its `nvidia-smi topo -m`: NVLink 2 at 25 GB/s a link and "
-        "direction, PCIe 3.0 x16 at 12 GB/s after headers, QPI at 19.2 GB/s; latencies are estimates: 5 us a copy over "
-        "NVLink, 8 us and more over PCIe"},
+        "topology by NVIDIA's DGX-1 white paper and `nvidia-smi topo -m`; " + kMeasured +
+            "NVLink 2 at 24.2 GB/s a link and direction (data sheet 25), two at 48.4, median of p3.16xlarge, "
+            "p3dn.24xlarge, p3.8xlarge and gn6v; PCIe 3.0 x16 of p3.16xlarge at 11.0 to a GPU and 12.4 from it, of "
+            "which a route between GPUs has the slower, and which the two GPUs of a switch share; QPI at 19.2 GB/s by "
+            "data sheet; latencies are estimates: 5 us a copy over NVLink, 8 us and more over PCIe"},
        systems("dgx1-v100", "V100-SXM2-16GB", 8)},
       {{"2xV100-nvlink-pcie", "2 V100 16 GB on a bond of two NVLinks, with PCIe beside it",
-        "NVIDIA Tesla V100 data sheet: NVLink 2 at 25 GB/s a link and direction; PCIe 3.0 x16 at 12 GB/s after "
-        "headers; "
-        "latencies are estimates"},
+        kMeasured + "two NVLink 2 at 48.4 GB/s a direction (data sheet 50) and PCIe 3.0 x16 at 11.0, medians of p3 "
+                    "servers; latencies are estimates"},
        pair_on_nvlink_and_pcie},
       {{"cpu-2x2080ti", "one CPU socket with two RTX 2080 Ti on PCIe 3.0; the CPU runs ops too",
-        "PCIe 3.0 x16 at 12 GB/s after headers; GeForce cards reach each other through the host; latencies are "
-        "estimates"},
+        "GeForce cards reach each other through the host; " + kPcie3Source},
        host_with_two_cards},
-      {{"dgx-a100", "8 A100 40 GB on NVSwitch",
-        "NVIDIA DGX A100 data sheet: 300 GB/s a GPU and direction; " + kNvSwitchSource},
-       systems("dgx-a100", "A100-SXM4-40GB", 8)},
-      {{"hgx-h100", "8 H100 80 GB on NVSwitch",
-        "NVIDIA HGX H100 data sheet: 450 GB/s a GPU and direction; " + kNvSwitchSource},
-       systems("hgx-h100", "H100-SXM5-80GB", 8)},
-      {{"hgx-h200", "8 H200 141 GB on NVSwitch",
-        "NVIDIA HGX H200 data sheet: 450 GB/s a GPU and direction; " + kNvSwitchSource},
-       systems("hgx-h200", "H200-SXM5-141GB", 8)},
+      {{"dgx-a100", "8 A100 40 GB on NVSwitch", kNvSwitchA100Source}, systems("dgx-a100", "A100-SXM4-40GB", 8)},
+      {{"hgx-h100", "8 H100 80 GB on NVSwitch", kNvSwitchH100Source}, systems("hgx-h100", "H100-SXM5-80GB", 8)},
+      {{"hgx-h200", "8 H200 141 GB on NVSwitch", kNvSwitchH200Source}, systems("hgx-h200", "H200-SXM5-141GB", 8)},
       {{"2xdgx-a100", "two hosts of 8 A100 40 GB on NVSwitch; a 200 Gbit/s network card for each GPU",
-        "as dgx-a100; NVIDIA DGX A100 data sheet: eight ConnectX-6 at 200 Gbit/s for compute; " + kNvSwitchSource},
+        "NVIDIA DGX A100 data sheet: eight ConnectX-6 at 200 Gbit/s for compute; " + kNvSwitchA100Source},
        systems("2xdgx-a100", "A100-SXM4-40GB", 16)},
       {{"2xhgx-h100", "two hosts of 8 H100 80 GB on NVSwitch; a 400 Gbit/s network card for each GPU",
-        "as hgx-h100; NVIDIA DGX H100 data sheet: eight ConnectX-7 at 400 Gbit/s; " + kNvSwitchSource},
+        "NVIDIA DGX H100 data sheet: eight ConnectX-7 at 400 Gbit/s; " + kNvSwitchH100Source},
        systems("2xhgx-h100", "H100-SXM5-80GB", 16)},
       {{"2xhgx-h200", "two hosts of 8 H200 141 GB on NVSwitch; a 400 Gbit/s network card for each GPU",
-        "as hgx-h200; NVIDIA DGX H200 data sheet: eight ConnectX-7 at 400 Gbit/s; " + kNvSwitchSource},
+        "NVIDIA DGX H200 data sheet: eight ConnectX-7 at 400 Gbit/s; " + kNvSwitchH200Source},
        systems("2xhgx-h200", "H200-SXM5-141GB", 16)},
   };
 }

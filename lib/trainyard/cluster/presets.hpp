@@ -21,7 +21,7 @@ struct ClusterPreset {
 ///
 ///     K80                 two to a board, four boards to a PCIe root (as p2.8xlarge)
 ///     P100, V100          the NVLink cube mesh of a DGX-1 cut to N, eight to a host; two V100 get a bond of two links
-///     RTX2080Ti           each on PCIe to its host, eight to a host
+///     RTX2080Ti, *-PCIe-* each on PCIe to its host, eight to a host
 ///     A100, H100, H200    each with one port to the NVSwitch of its host, eight to a host
 ///     cpu-socket          each with one port to the interconnect of the machine
 ///     cpu-core            each with one port to the memory of the machine

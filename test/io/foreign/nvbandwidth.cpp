@@ -9,7 +9,9 @@
 
 #include "support/support.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/statistics.hpp"
 #include "trainyard/io/error_text.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -171,4 +173,38 @@ TEST_CASE("measured servers of five vendors: every pair within 1 %, those that f
   CHECK(kinds == std::vector<std::size_t>{36, 7, 11, 12});
   // Of both directions, the worst GPU: others share by other numbers than whole ones, or are noisy neighbours.
   CHECK(close >= 45);
+}
+
+TEST_CASE("the built-in clusters' links are the median of like servers within 3 %") {
+  const auto folder = test::reference_data("formats/nvbandwidth");
+  if (!folder) return test::report_skipped("no reference data");
+  // The median over the servers' pairs with a link of the preset's speed, one way, and that link.
+  const auto median = [&](const std::vector<std::string>& servers, double preset) {
+    std::vector<double> rates;
+    for (const std::string& server : servers) {
+      const auto report = parse_nvbandwidth(read_input(*folder / (server + ".json.gz")), server);
+      for (const MeasuredRoute& route : report.cluster.measured)
+        if (route.latency == Nanoseconds{5'000} && std::abs(route.bandwidth.value / preset - 1) < 0.2)
+          rates.push_back(route.bandwidth.value);
+    }
+    REQUIRE_FALSE(rates.empty());
+    return median_of(rates);
+  };
+  const auto preset = [](const char* name, std::size_t from, std::size_t to) {
+    return make_cluster(preset_cluster(name)).route(DeviceId{from}, DeviceId{to}).bandwidth.value;
+  };
+  struct Like {
+    const char* name;
+    std::size_t to;  // from GPU 0
+    std::vector<std::string> servers;
+  };
+  const std::vector<std::string> p3{"aws__p3.8xlarge", "aws__p3.16xlarge", "aws__p3dn.24xlarge"};
+  for (const Like& like : {Like{"dgx1-v100", 1, p3}, Like{"dgx1-v100", 3, p3}, Like{"2xV100-nvlink-pcie", 1, p3},
+                           Like{"dgx-a100", 1, {"gcp__a2-highgpu-8g"}}, Like{"8xA100-80GB", 1, {"gcp__a2-ultragpu-8g"}},
+                           Like{"hgx-h100", 1, {"gcp__a3-highgpu-8g", "gcp__a3-megagpu-8g", "gcp__a3-edgegpu-8g"}},
+                           Like{"hgx-h200", 1, {"gcp__a3-ultragpu-8g", "gcp__a3-ultragpu-8g-nolssd"}}}) {
+    CAPTURE(like.name);
+    const double rate = preset(like.name, 0, like.to);
+    CHECK(rate == doctest::Approx(median(like.servers, rate)).epsilon(0.03));
+  }
 }
