@@ -20,6 +20,7 @@ struct Suite {
 };
 
 const std::vector<Suite> kSuites{
+    {"collectives", "NCCL's collectives as published, predicted from two to five of their sizes", run_collectives},
     {"fastt", "FastT (Middleware 2020): os-dpos over data parallelism on 2, 4 and 8 V100", run_fastt},
     {"kernels", "NeuSight's and DeepBench's kernels, one by one: how far forms and roofline are off", run_kernels},
     {"measured", "published training steps: predicted beside measured, and the error of each source", run_measured},
@@ -37,6 +38,7 @@ int usage(std::ostream& out, int code) {
   out << "\n  --smallest     the smallest row alone, in seconds\n"
          "  --data FOLDER  of tarnawski: throughput-inputs of github.com/msr-fiddle/dnn-partitioning;\n"
          "                 of kernels: published/kernels.json and formats/neusight/ops/*.csv.gz;\n"
+         "                 of collectives: formats/vtrain, aceso and galvatron, and published/collectives.json;\n"
          "                 of measured: published runs (data/measured/README.md), else those that are there\n\n"
          "  measured [--page FILE.html] [--rows]\n"
          "    --page draws predicted against measured steps; --rows prints each of them\n\n"

@@ -16,8 +16,8 @@ namespace trainyard::bench {
 
 /// What all suites are told.
 struct SuiteOptions {
-  bool smallest = false;               // the smallest row alone
-  std::filesystem::path data;          // tarnawski: workloads; kernels: measurements; measured: published runs
+  bool smallest = false;       // the smallest row alone
+  std::filesystem::path data;  // tarnawski: workloads; collectives, kernels: measurements; measured: published runs
   std::vector<std::string> rest = {};  // of placeto: a study and its options; of measured: its options
 };
 
@@ -48,6 +48,7 @@ std::string ratio_text(const Result& result, const Result& baseline);
 std::string seconds_text(double seconds);
 
 /// The suites: each prints its page, and returns the program's exit code.
+int run_collectives(const SuiteOptions& options, std::ostream& out);
 int run_fastt(const SuiteOptions& options, std::ostream& out);
 int run_kernels(const SuiteOptions& options, std::ostream& out);
 int run_measured(const SuiteOptions& options, std::ostream& out);
