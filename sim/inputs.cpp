@@ -176,6 +176,8 @@ std::vector<std::string> calibration_notes(const Calibration& calibration, const
                                            std::size_t devices) {
   std::vector<std::string> notes, kinds;
   for (const CalibratedDevice& device : calibration.devices) kinds.push_back(device.kind);
+  if (kinds.empty() && calibration.links.empty() && !calibration.collectives.empty())
+    return {"the calibration is of collectives alone: op and transfer times are as without it"};
   if (!match.unmatched.empty())
     notes.push_back(fmt::format("the calibration knows nothing of {} (it is of {}): op times there are estimated",
                                 fmt::join(match.unmatched, ", "), fmt::join(kinds, ", ")));

@@ -11,7 +11,9 @@
 #include "print/traces.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/io/foreign/nccl_tests.hpp"
 #include "trainyard/io/foreign/nvbandwidth.hpp"
+#include "trainyard/io/formats/calibration_file.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -110,28 +112,64 @@ nlohmann::ordered_json machine_json(const BandwidthReport& report, const std::ve
   return object;
 }
 
+std::string collective_text(const CollectiveTable& table, const TextFormat& format) {
+  Table text{{{""}, {""}}};
+  text.fit(format);
+  const CollectivePoint &first = table.points.front(), &last = table.points.back();
+  text.add_row({"collective", name_of(table.kind)});
+  text.add_row(
+      {"ranks", fmt::format("{} on {}", table.ranks, counted(static_cast<std::int64_t>(table.nodes), "node"))});
+  text.add_row(
+      {"sizes", fmt::format("{}, {} to {}", table.points.size(), format_bytes(first.bytes), format_bytes(last.bytes))});
+  text.add_row({"times", format_time(first.time) + " to " + format_time(last.time)});
+  const double bus = bus_factor(table.kind, table.ranks) * static_cast<double>(last.bytes.count) / seconds(last.time);
+  text.add_row({"bus bandwidth", format_rate(BytesPerSecond{bus}) + " at the last"});
+  return printable(table.source) + "\n\n" + text.text();
+}
+
+nlohmann::ordered_json collective_json(const CollectiveTable& table, const std::vector<std::string>& warnings) {
+  nlohmann::ordered_json object{{"format", "trainyard-result/1"},
+                                {"verb", "import"},
+                                {"collective", name_of(table.kind)},
+                                {"ranks", table.ranks},
+                                {"nodes", table.nodes},
+                                {"points", nlohmann::ordered_json::array()},
+                                {"warnings", warnings}};
+  for (const CollectivePoint& point : table.points)
+    object["points"].push_back({{"bytes", point.bytes.count}, {"time_ns", point.time.count}});
+  return object;
+}
+
 struct ImportVerb {
   std::vector<std::string> models;
   ModelOptions training;
-  std::string kind, times;
+  std::string kind, times, collective, calibration;
   Output output;
 
   void declare(OptionSet& set) {
     set.operands(
         models, "FILE",
         "an ONNX file, a graph file, a trace of PyTorch, or a built-in network; or what nvbandwidth -j has measured of "
-        "a machine",
+        "a machine, or a log of nccl-tests",
         "trainyard import resnet50 -o resnet50.json");
     training.declare(set);
     set.text("--kind", kind, "KIND",
              "of a machine's GPUs, where the file does not name one that is known; of a trace's: its times are for "
              "these alone");
     set.text("--times", times, "FILE", "of an execution trace of PyTorch: Kineto's trace of the same run");
-    set.output("-o,--output", output, "the graph, or the cluster (TOML); .gz compresses, - is standard output");
+    set.text("--collective", collective, "NAME",
+             "of a log that does not say: all-reduce, all-gather, reduce-scatter, all-to-all");
+    set.input("--calibration", calibration, "to which the times of a log are added");
+    set.output("-o,--output", output,
+               "the graph, the cluster (TOML), or of a log the calibration; .gz compresses, - is standard output");
   }
 
   int run(Console& console) const {
-    if (is_nvbandwidth(begin_of_input(models.front()))) return import_machine(console);
+    const std::string begin = begin_of_input(models.front(), kMostHead);
+    if (is_nccl_tests(begin)) return import_collective(console);
+    if (!collective.empty() || !calibration.empty())
+      throw UsageError("--collective and --calibration are for logs of nccl-tests", "leave them out for other files");
+    if (is_nvbandwidth(begin)) return import_machine(console);
     if (is_pytorch_trace(begin_of_input(models.front()))) return import_pytorch(console);
     if (!times.empty())
       throw UsageError(fmt::format("--times: '{}' is no execution trace of PyTorch", models.front()),
@@ -154,6 +192,32 @@ struct ImportVerb {
     for (const std::string& note : traced.notes) console.warn(note);
     write_outputs({{output, [&](std::ostream& out) { write_graph(traced.graph, out); }}},
                   console.json() ? trace_json(traced, console.warnings()) : trace_text(traced, console.format()),
+                  console);
+    return kDone;
+  }
+
+  /// Logs may begin with what other programs print.
+  static constexpr std::size_t kMostHead = 1 << 18;
+
+  int import_collective(Console& console) const {
+    if (!kind.empty()) throw UsageError("--kind is that of a machine's GPUs", "leave it out for logs of nccl-tests");
+    check_extension(output, "json");
+    std::optional<CollectiveKind> given;
+    if (!collective.empty()) given = find_collective_kind(collective);
+    if (!collective.empty() && !given)
+      throw UsageError(fmt::format("no collective is called '{}'", collective),
+                       "all-reduce, all-gather, reduce-scatter or all-to-all");
+    const std::filesystem::path path = models.front();
+    CollectiveTable table = parse_nccl_tests(read_input(path), input_name(path), given).table;
+    Calibration into = calibration.empty() ? Calibration{} : read_calibration(calibration);
+    if (into.name.empty()) into.name = path.stem().string();
+    std::erase_if(into.collectives, [&](const CollectiveTable& old) {
+      return old.kind == table.kind && old.ranks == table.ranks && old.nodes == table.nodes;
+    });
+    into.collectives.push_back(table);
+    write_outputs({{output, [&](std::ostream& out) { write_calibration(into, out); }}},
+                  console.json() ? collective_json(table, console.warnings()).dump(2) + "\n"
+                                 : collective_text(table, console.format()),
                   console);
     return kDone;
   }

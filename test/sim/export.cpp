@@ -64,3 +64,24 @@ TEST_CASE("a measured machine is imported as a cluster file, on which networks a
   CHECK(contains(run_trainyard(folder.path(), "import " + measured + " -o box.json").error, "name it box.toml"));
   CHECK(contains(run_trainyard(folder.path(), "import lenet --kind V100").error, "--kind is that of a machine's GPUs"));
 }
+
+TEST_CASE("logs of nccl-tests become one calibration, which plans take their sums of gradients from") {
+  const TemporaryFolder folder;
+  const std::string log = (source_dir() / "test/fuzz/seeds/nccl_tests/all_reduce.log").string();
+  const auto run = run_trainyard(folder.path(), "import " + log + " -o nccl.json --json");
+  REQUIRE(run.exit_code == 0);
+  CHECK(json_of(run)["collective"] == "all-reduce");
+  CHECK(json_of(run)["ranks"] == 4);
+  const std::string other = (source_dir() / "test/fuzz/seeds/nccl_tests/all_gather.log").string();
+  CHECK(contains(run_trainyard(folder.path(), "import " + other).error, "--collective all-gather"));
+  const std::string add = " --collective all-gather --calibration nccl.json -o both.json";
+  CHECK(run_trainyard(folder.path(), "import " + other + add).exit_code == 0);
+  const auto both = nlohmann::json::parse(read_text(folder.path() / "both.json"));
+  CHECK(both["collectives"].size() == 2);
+  const auto placed = run_trainyard(folder.path(), "place lenet --cluster 4xV100 --placer plan --costs both.json");
+  CHECK(placed.exit_code == 0);
+  CHECK(contains(placed.error, "of collectives alone"));
+  CHECK(run_trainyard(folder.path(), "import lenet --collective all-gather").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "import " + log + " --kind V100").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "import " + log + " -o nccl.toml").exit_code == 2);
+}

@@ -138,6 +138,7 @@ CostModel cost_model(const Calibration& calibration) {
     costs.co_run.set(entry.device_kind, entry.type, entry.devices, entry.factor);
   for (const CalibratedLink& link : calibration.links)
     for (const bool same_devices : {true, false}) costs.curves.push_back({link.segments, same_devices});
+  costs.collectives = calibration.collectives;
   return costs;
 }
 

@@ -9,6 +9,7 @@
 
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/core/quantity.hpp"
+#include "trainyard/cost/collective_table.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/cost/profile.hpp"
 #include "trainyard/cost/transfer_curve.hpp"
@@ -113,6 +114,7 @@ struct Calibration {
   std::vector<CalibratedEfficiency> efficiencies;
   std::vector<CalibratedLink> links;
   std::vector<CoRunFactor> co_run;
+  std::vector<CollectiveTable> collectives;
 
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };

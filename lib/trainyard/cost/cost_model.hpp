@@ -9,6 +9,7 @@
 
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/core/quantity.hpp"
+#include "trainyard/cost/collective_table.hpp"
 #include "trainyard/cost/cost_table.hpp"
 #include "trainyard/cost/efficiency.hpp"
 #include "trainyard/cost/evidence.hpp"
@@ -40,8 +41,9 @@ struct CostModel {
   std::map<std::string, EfficiencyTable, std::less<>> measured_efficiencies = {};
   std::optional<KernelOptions> kernels = KernelOptions{};  // none: no forms
   CoRunTable co_run = {};
-  std::int64_t co_running = 1;             // devices with one memory that run ops at once
-  std::vector<TransferCurve> curves = {};  // RouteClass::curve counts them from 1
+  std::int64_t co_running = 1;                    // devices with one memory that run ops at once
+  std::vector<TransferCurve> curves = {};         // RouteClass::curve counts them from 1
+  std::vector<CollectiveTable> collectives = {};  // measured; what plans judge their gradients' sums by
 
   /// Without forms: data sheets and general efficiencies alone.
   static CostModel roofline();

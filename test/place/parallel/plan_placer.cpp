@@ -14,6 +14,8 @@
 #include "place/instances.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/parallel/pipeline.hpp"
@@ -193,4 +195,30 @@ TEST_CASE("a chain's estimate is the step where nothing else is: transfers witho
       schedule_of(problem, layers,
                   {.schedule = PipelineSchedule::zb_h1, .microbatches = 8, .stages = chain.stages(plan.cuts)}, devices);
   CHECK(whole.outcome.makespan == Nanoseconds{960 + 120});
+}
+
+TEST_CASE("gradients of replicas are added as fast as measured, by the ranks and the hosts that they are on") {
+  const Graph graph = training_graph(make_network("lenet"));
+  CostModel costs;
+  for (const std::size_t nodes : {1u, 2u})
+    costs.collectives.push_back({CollectiveKind::all_reduce,
+                                 4,
+                                 nodes,
+                                 {{Bytes{1'000'000}, Nanoseconds{100'000 * static_cast<std::int64_t>(nodes)}},
+                                  {Bytes{2'000'000}, Nanoseconds{150'000 * static_cast<std::int64_t>(nodes)}}},
+                                 ""});
+  const auto all_reduce = [&](const char* cluster, const Costs& by, std::size_t data) {
+    const Problem problem{graph, make_cluster(preset_cluster(cluster)), by};
+    const Layers layers = find_layers(graph);
+    ChainOfBlocks chain{problem, layers, worthy_devices(problem), 32};
+    return chain.costs().all_reduce({.data = data}, 0, Bytes{1'500'000}).count;
+  };
+  CHECK(all_reduce("4xA100", costs, 4) == 125'000);
+  CHECK(all_reduce("2x2xA100", costs, 4) == 250'000);
+  CHECK(all_reduce("4xA100", costs, 1) == 0);
+  // Of two replicas: 50 us of latency by (6.6 + 2 x .6) / (6.6 + 6 x .6), and 2 x 1/2 over 2 x 3/4 of the other 75.
+  CHECK(all_reduce("4xA100", costs, 2) == doctest::Approx(50'000 * 7.8 / 10.2 + 50'000).epsilon(1e-4));
+  // Links at another speed, and no tables: 2 x 3 x (5 us + 375,000 B at 264 GB/s).
+  CHECK(all_reduce("4xA100", Costs{costs}.at({.link = 2}), 4) == all_reduce("4xA100", Costs{}.at({.link = 2}), 4));
+  CHECK(all_reduce("4xA100", Costs{}, 4) == 6 * (5'000 + 1'420));
 }

@@ -256,6 +256,53 @@ void describe(CoRunFactor& entry, Fields& fields) {
 }
 
 template <class Fields>
+void describe(CollectivePoint& point, Fields& fields) {
+  fields.bytes("bytes", point.bytes);
+  fields.time("time_ns", point.time);
+  fields.end();
+}
+
+/// What a table of a collective must be beside its kinds of values.
+static void check_table(const CollectiveTable& table, const JsonValue& value, FindingList& findings) {
+  const auto refuse = [&](std::string message) {
+    findings.add(value.begin_offset(), "collective", std::move(message));
+  };
+  if (table.ranks % table.nodes != 0)
+    refuse(fmt::format("{} ranks are not made up of {} equal nodes", table.ranks, table.nodes));
+  if (table.points.empty()) return refuse("a collective needs at least one point");
+  for (std::size_t i = 0; i < table.points.size(); ++i) {
+    if (table.points[i].bytes.count == 0 || table.points[i].time.count == 0)
+      return refuse("a point needs bytes and a time above 0");
+    if (static_cast<double>(table.points[i].time.count) > kLongest)
+      return refuse("\"time_ns\" is over 2^42 ns (73 minutes)");
+    if (i > 0 && table.points[i].bytes <= table.points[i - 1].bytes)
+      return refuse("points must stand by ascending size");
+  }
+}
+
+template <class Fields>
+void describe(CollectiveTable& table, Fields& fields) {
+  std::string kind = name_of(table.kind);
+  fields.name("collective", kind);
+  auto ranks = static_cast<std::int64_t>(table.ranks), nodes = static_cast<std::int64_t>(table.nodes);
+  fields.whole("ranks", ranks, {.least = 2, .otherwise = 2});
+  fields.whole("nodes", nodes, {.least = 1, .otherwise = 1});
+  fields.text("source", table.source);
+  fields.rows("points", "a point", table.points, true);
+  fields.end();
+  if constexpr (Fields::reads) {
+    table.ranks = static_cast<std::size_t>(ranks), table.nodes = static_cast<std::size_t>(nodes);
+    if (!fields.object().is_object()) return;
+    if (const auto found = find_collective_kind(kind))
+      table.kind = *found;
+    else if (const auto at = fields.object().get("collective", JsonKind::string))
+      fields.findings().add(at->begin_offset(), "collective", fmt::format("no collective is called '{}'", kind),
+                            "all-reduce, all-gather, reduce-scatter or all-to-all");
+    check_table(table, fields.value(), fields.findings());
+  }
+}
+
+template <class Fields>
 void describe(Calibration& calibration, Fields& fields) {
   fields.format(kCalibrationFormat);
   fields.text("name", calibration.name);
@@ -268,6 +315,7 @@ void describe(Calibration& calibration, Fields& fields) {
   fields.rows("efficiencies", "an efficiency", calibration.efficiencies);
   fields.rows("links", "a link", calibration.links);
   fields.rows("co_run", "a co-run factor", calibration.co_run);
+  fields.rows("collectives", "a collective", calibration.collectives);
   fields.end();
 }
 

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "trainyard/cost/collective_table.hpp"
+#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -117,6 +121,15 @@ const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples) {
   return known;
 }
 
+std::size_t ChainOfBlocks::nodes_of_replicas(std::size_t replicas, std::size_t device) const {
+  const auto& fabric = problem_.cluster().spec().fabric;
+  if (!fabric) return 1;
+  std::set<std::size_t> hosts;
+  for (std::size_t r = 0; r < replicas; ++r)
+    hosts.insert(devices_[device * replicas + r].index() / fabric->devices_per_host);
+  return hosts.size();
+}
+
 PlanCosts ChainOfBlocks::costs() {
   PlanCosts costs{.layers = count_, .batch = batch_, .devices = devices_.size(), .overlap = true};
   for (const DeviceId device : devices_)
@@ -154,7 +167,13 @@ PlanCosts ChainOfBlocks::costs() {
     const auto [bandwidth, latency] = link(plan, from, to);
     return latency + time_for(bytes, bandwidth);
   };
-  costs.all_reduce = [link](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+  const auto* model = problem_.costs().target<CostModel>();
+  const bool measured = model && problem_.costs().speeds().link == 1;
+  costs.all_reduce = [this, link, tables = measured ? model->collectives : std::vector<CollectiveTable>{}](
+                         const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const auto known = measured_collective(tables, CollectiveKind::all_reduce, plan.data,
+                                           nodes_of_replicas(plan.data, device), weights);
+    if (known) return known->time;
     const auto [bandwidth, latency] = link(plan, device, device);
     const auto d = static_cast<std::int64_t>(plan.data);
     return 2 * (d - 1) * (latency + time_for(Bytes{weights.count / d}, bandwidth));

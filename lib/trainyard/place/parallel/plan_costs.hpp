@@ -21,8 +21,10 @@ namespace trainyard {
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
-///     gradients' sum       a ring over the replicas of a stage: 2 (d - 1) (latency + weights / (d bandwidth)) on its
-///                          slowest link; ZeRO 1 sends as much
+///     gradients' sum       as measured, where the costs have tables of collectives (measured_collective) and links are
+///                          at their own speed; else a ring over the replicas of a stage: 2 (d - 1) (latency + weights
+///                          / (d bandwidth)) on its slowest link; ZeRO 1 sends as much. Only a fabric tells which
+///                          replicas share a node: elsewhere all do
 ///     update               the blocks' update ops, divided among shards
 ///
 /// An estimate, by which plans are chosen before they are simulated: it knows no contention for links, and of overlap
@@ -42,6 +44,8 @@ class ChainOfBlocks {
  private:
   const std::vector<LayerCost>& blocks(std::size_t samples);
   std::vector<LayerCost> costs_of(std::size_t samples) const;
+  /// Hosts that the replicas of a pipeline's device are on.
+  std::size_t nodes_of_replicas(std::size_t replicas, std::size_t device) const;
 
   const Problem& problem_;
   const Layers& layers_;

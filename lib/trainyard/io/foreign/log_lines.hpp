@@ -1,0 +1,50 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace trainyard::detail {
+
+/// A line of what a program printed, in words; all are views of the text.
+struct LogLine {
+  std::string_view text;  // without what ends it
+  std::vector<std::string_view> words;
+};
+
+/// Lines that hold a word; what "#" begins is words too.
+inline std::vector<LogLine> log_lines(std::string_view text) {
+  std::vector<LogLine> lines;
+  while (!text.empty()) {
+    std::string_view rest = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), rest.size() + 1));
+    LogLine line{rest, {}};
+    for (;;) {
+      const std::size_t begin = rest.find_first_not_of(" \t\r");
+      if (begin == std::string_view::npos) break;
+      rest.remove_prefix(begin);
+      line.words.push_back(rest.substr(0, rest.find_first_of(" \t\r")));
+      rest.remove_prefix(line.words.back().size());
+    }
+    if (!line.words.empty()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+/// The whole word as a finite number that is not negative.
+template <class Number>
+std::optional<Number> number_of(std::string_view word) {
+  Number value{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+  if (!(value >= 0) || !std::isfinite(static_cast<double>(value))) return std::nullopt;
+  return value;
+}
+
+}  // namespace trainyard::detail

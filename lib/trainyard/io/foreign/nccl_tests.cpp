@@ -1,0 +1,242 @@
+#include "trainyard/io/foreign/nccl_tests.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/statistics.hpp"
+#include "trainyard/io/foreign/log_lines.hpp"
+#include "trainyard/io/json/findings.hpp"
+
+namespace trainyard {
+namespace {
+
+using detail::LogLine;
+using detail::number_of;
+
+struct Program {
+  std::string_view name;
+  CollectiveKind kind;
+};
+constexpr Program kNcclPrograms[]{{"all_reduce_perf", CollectiveKind::all_reduce},
+                                  {"all_gather_perf", CollectiveKind::all_gather},
+                                  {"reduce_scatter_perf", CollectiveKind::reduce_scatter},
+                                  {"alltoall_perf", CollectiveKind::all_to_all}};
+constexpr std::string_view kOtherNcclPrograms[]{"broadcast_perf", "reduce_perf",  "sendrecv_perf",
+                                                "gather_perf",    "scatter_perf", "hypercube_perf"};
+/// Bandwidths have two digits behind the point, times and large bandwidths five or so in all.
+constexpr double kDigit = 0.006, kNcclTolerance = 0.03;
+constexpr double kLongestMicroseconds = 4e9;
+
+/// The columns of a line, by the header; the first three are size, count and type.
+struct Columns {
+  std::size_t redop = 0, time = 0, bandwidth = 0, bus = 0, wrong = 0;  // 0: not there
+  std::size_t count = 0;
+};
+
+struct Row {
+  std::int64_t bytes;
+  double microseconds, bandwidth, bus;
+  std::string_view line;
+};
+
+bool is_header(const LogLine& line) {
+  const auto has = [&](std::string_view word) { return std::ranges::find(line.words, word) != line.words.end(); };
+  return has("size") && has("count") && has("type") && has("time") && has("algbw") && has("busbw");
+}
+
+/// Lines begin with "#", or have lost it on a page.
+std::size_t first_word(const LogLine& line) { return line.words.front() == "#" ? 1 : 0; }
+
+class NcclTestsReader {
+ public:
+  NcclTestsReader(std::string_view text, const std::string& name)
+      : text_(text), findings_(name, text), lines_(detail::log_lines(text)) {}
+
+  NcclTestsLog read(std::optional<CollectiveKind> kind) {
+    for (const LogLine& line : lines_) read_line(line);
+    check_parts();
+    findings_.raise_if_any();
+    log_.table.kind = collective(kind);
+    check_bandwidths();
+    findings_.raise_if_any();
+    std::map<std::int64_t, std::vector<double>> times;
+    for (const Row& row : rows_) times[row.bytes].push_back(row.microseconds);
+    for (const auto& [bytes, each] : times)
+      log_.table.points.push_back({Bytes{bytes}, nanoseconds_from_seconds(median_of(each) * 1e-6)});
+    log_.table.source = fmt::format("nccl-tests, out of place, {}", log_.gpu.empty() ? "GPUs not named" : log_.gpu);
+    return std::move(log_);
+  }
+
+ private:
+  std::size_t offset(std::string_view part) const { return static_cast<std::size_t>(part.data() - text_.data()); }
+  void refuse(std::string_view part, std::string code, std::string message, std::string help = "") {
+    findings_.add(offset(part), std::move(code), std::move(message), std::move(help));
+  }
+
+  void read_line(const LogLine& line) {
+    for (const Program& program : kNcclPrograms)
+      if (line.text.find(program.name) != std::string_view::npos) program_ = &program;
+    for (const std::string_view other : kOtherNcclPrograms)
+      if (line.words.back() == other && !program_) other_ = other;
+    const std::size_t first = first_word(line);
+    const auto word = [&](std::size_t i) { return first + i < line.words.size() ? line.words[first + i] : ""; };
+    if (is_header(line)) {
+      read_header(line);
+    } else if (word(0) == "Rank") {
+      read_rank(line, first);
+    } else if ((word(0) == "Out" && word(1) == "of" && word(2) == "bounds") || (word(0) == "Avg" && word(1) == "bus")) {
+      ended_ = true;
+    } else if (number_of<std::int64_t>(line.words.front()) && columns_.count > 0 && !ended_) {
+      read_row(line);
+    }
+  }
+
+  void read_header(const LogLine& line) {
+    const std::size_t first = first_word(line);
+    columns_ = {};
+    for (std::size_t i = first; i < line.words.size(); ++i) {
+      const std::string_view word = line.words[i];
+      const auto first_of = [&](std::size_t& column) { column = column == 0 ? i - first : column; };
+      if (word == "redop") first_of(columns_.redop);
+      if (word == "time") first_of(columns_.time);
+      if (word == "algbw") first_of(columns_.bandwidth);
+      if (word == "busbw") first_of(columns_.bus);
+      if (word == "#wrong") first_of(columns_.wrong);
+    }
+    columns_.count = line.words.size() - first;
+  }
+
+  void read_rank(const LogLine& line, std::size_t first) {
+    const auto number = first + 1 < line.words.size() ? number_of<std::int64_t>(line.words[first + 1]) : std::nullopt;
+    const auto on = std::ranges::find(line.words, "on");
+    if (!number || on == line.words.end() || on + 1 == line.words.end())
+      return refuse(line.words.front(), "nccl-tests", "a rank's line has a number, and \"on\" a host");
+    if (!ranks_.insert(*number).second)
+      refuse(line.words.front(), "nccl-tests", fmt::format("rank {} is there twice", *number),
+             "these are several runs, or nccl-tests were built without MPI=1: give the log of one run");
+    hosts_.insert(*(on + 1));
+    const std::size_t name = line.text.find("] ");
+    if (*number == 0 && name != std::string_view::npos) {
+      log_.gpu = line.text.substr(name + 2);
+      while (!log_.gpu.empty() && (log_.gpu.back() == ' ' || log_.gpu.back() == '\r')) log_.gpu.pop_back();
+    }
+  }
+
+  void read_row(const LogLine& line) {
+    const auto& words = line.words;
+    if (words.size() != columns_.count)
+      return refuse(words.front(), "nccl-tests",
+                    fmt::format("{} columns here, {} in the header", words.size(), columns_.count),
+                    "give the log as the test printed it, to its end");
+    const auto bytes = number_of<std::int64_t>(words[0]);
+    const auto value = [&](std::size_t column) {
+      const auto number = number_of<double>(words[column]);
+      if (!number) refuse(words[column], "number", fmt::format("'{}' is no number above 0", words[column]));
+      return number.value_or(0);
+    };
+    const Row row{bytes.value_or(0), value(columns_.time), value(columns_.bandwidth), value(columns_.bus), words[0]};
+    if (row.microseconds > kLongestMicroseconds)
+      return refuse(words[columns_.time], "number", "a time of over an hour");
+    if (columns_.wrong > 0 && words[columns_.wrong] != "0" && words[columns_.wrong] != "N/A")
+      return refuse(words[columns_.wrong], "wrong-results",
+                    fmt::format("the test found {} wrong values", words[columns_.wrong]),
+                    "its times are worth nothing: the machine, or its driver, is at fault");
+    if (columns_.redop > 0) operation_ = words[columns_.redop];
+    if (row.bytes > 0 && row.microseconds > 0) rows_.push_back(row);
+  }
+
+  void check_parts() {
+    const std::size_t end = lines_.empty() ? 0 : offset(lines_.back().text);
+    const auto missing = [&](std::string message) {
+      findings_.add(end, "nccl-tests", std::move(message), "give the log as the test printed it, to its end");
+    };
+    if (columns_.count == 0) return missing("the log has no header: size, count, type, time, algbw, busbw");
+    if (ranks_.size() < 2) missing(fmt::format("the log has {} lines \"# Rank\": a collective has two", ranks_.size()));
+    if (!ranks_.empty() && *ranks_.rbegin() + 1 != static_cast<std::int64_t>(ranks_.size()))
+      missing(fmt::format("the log has {} ranks, but rank {} among them", ranks_.size(), *ranks_.rbegin()));
+    if (!ended_) missing("the log is cut short: no line \"# Avg bus bandwidth\"");
+    if (rows_.empty()) missing("the log has no size with a time");
+    log_.table.ranks = ranks_.size(), log_.table.nodes = std::max<std::size_t>(1, hosts_.size());
+    if (findings_.empty() && log_.table.ranks % log_.table.nodes != 0)
+      missing(fmt::format("{} ranks are not {} equal nodes", log_.table.ranks, log_.table.nodes));
+  }
+
+  /// Bus bandwidth over bandwidth, of the fastest size.
+  double bus_ratio() const {
+    const Row& fastest = *std::ranges::max_element(rows_, {}, &Row::bandwidth);
+    return fastest.bandwidth > 0 ? fastest.bus / fastest.bandwidth : 0;
+  }
+
+  CollectiveKind collective(std::optional<CollectiveKind> given) {
+    std::optional<CollectiveKind> found;
+    const std::size_t at = lines_.empty() ? 0 : offset(lines_.front().text);
+    if (program_) {
+      found = program_->kind;
+    } else if (other_) {
+      findings_.add(at, "collective", fmt::format("{} is of no collective that is known here", *other_),
+                    "all_reduce_perf, all_gather_perf, reduce_scatter_perf and alltoall_perf are");
+    } else if (operation_ != "none" && !operation_.empty()) {
+      const double full = bus_factor(CollectiveKind::all_reduce, log_.table.ranks);
+      found = bus_ratio() > 0.75 * full ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
+    } else if (!given) {
+      findings_.add(at, "collective", "the log does not say which collective it is of",
+                    "--collective all-gather, or all-to-all");
+    }
+    if (found && given && *found != *given)
+      findings_.add(at, "collective",
+                    fmt::format("the log is of an {}, not of an {}", name_of(*found), name_of(*given)));
+    findings_.raise_if_any();
+    return found ? *found : *given;
+  }
+
+  void check_bandwidths() {
+    const double factor = bus_factor(log_.table.kind, log_.table.ranks);
+    for (const Row& row : rows_) {
+      if (findings_.full()) return;
+      const double expected = static_cast<double>(row.bytes) / row.microseconds * 1e-3;
+      if (std::abs(expected - row.bandwidth) > kDigit + kNcclTolerance * expected)
+        refuse(row.line, "bandwidth",
+               fmt::format("{} bytes in {} us are {:.2f} GB/s, not {}", row.bytes, row.microseconds, expected,
+                           row.bandwidth));
+      else if (std::abs(factor * row.bandwidth - row.bus) > 2 * kDigit + kNcclTolerance * row.bus)
+        refuse(row.line, "bandwidth",
+               fmt::format("a bus bandwidth of {} beside {} GB/s is not that of an {} of {} ranks", row.bus,
+                           row.bandwidth, name_of(log_.table.kind), log_.table.ranks));
+    }
+  }
+
+  std::string_view text_;
+  detail::FindingList findings_;
+  std::vector<LogLine> lines_;
+  NcclTestsLog log_;
+  Columns columns_;
+  std::vector<Row> rows_;
+  std::set<std::int64_t> ranks_;
+  std::set<std::string_view> hosts_;
+  const Program* program_ = nullptr;
+  std::optional<std::string_view> other_;
+  std::string_view operation_;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+bool is_nccl_tests(std::string_view text) {
+  const auto lines = detail::log_lines(text);
+  return std::ranges::any_of(lines, [](const LogLine& line) {
+    const auto at = std::ranges::find(line.words, "nThread");
+    return is_header(line) || (at != line.words.end() && std::ranges::find(line.words, "minBytes") != line.words.end());
+  });
+}
+
+NcclTestsLog parse_nccl_tests(std::string_view text, const std::string& name, std::optional<CollectiveKind> kind) {
+  return NcclTestsReader{text, name}.read(kind);
+}
+
+}  // namespace trainyard
