@@ -11,8 +11,10 @@
 #include "print/traces.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/io/foreign/gpu_topology.hpp"
 #include "trainyard/io/foreign/nccl_tests.hpp"
 #include "trainyard/io/foreign/nvbandwidth.hpp"
+#include "trainyard/io/foreign/p2p_bandwidth.hpp"
 #include "trainyard/io/formats/calibration_file.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
@@ -73,15 +75,26 @@ std::string machine_text(const BandwidthReport& report, const TextFormat& format
   table.fit(format);
   const std::string& kind = cluster.devices.front().kind;
   table.add_row({"GPUs", fmt::format("{}{}", cluster.devices.size(), kind.empty() ? "" : " " + kind)});
-  table.add_row({"to the host", range(report.to_host)});
-  table.add_row({"from the host", range(report.from_host)});
+  const auto within = [](double error) { return fmt::format("within {:.1f} %", 100 * error); };
+  const auto both = [&](const char* title, const std::optional<double>& ratio) {
+    if (ratio) table.add_row({title, fmt::format("{:.0f} % of the sum of each alone", 100 * *ratio)});
+  };
+  if (!report.to_host.empty()) {
+    table.add_row({"to the host", range(report.to_host)});
+    table.add_row({"from the host", range(report.from_host)});
+    both("both ways at once", report.host_both);
+  }
   if (cluster.devices.size() > 1) {
-    table.add_row({"share it", names_of(report.buses)});
-    table.add_row({"all at once", fmt::format("within {:.1f} %", 100 * report.concurrent_error)});
+    if (!report.to_host.empty()) {
+      table.add_row({"share it", names_of(report.buses)});
+      table.add_row({"all at once", within(report.concurrent_error)});
+    }
     std::vector<BytesPerSecond> pairs;
     for (const MeasuredRoute& route : cluster.measured) pairs.push_back(route.bandwidth);
     table.add_row({"each other", words_of(report.peers)});
-    table.add_row({"pairs", range(pairs)});
+    table.add_row({"pairs", range(pairs) + ", " + within(report.pair_error)});
+    both("both ways at once", report.peers_both);
+    if (report.one_to_all_error) table.add_row({"one to all", within(*report.one_to_all_error)});
   }
   return printable(cluster.name) + "\n\n" + table.text();
 }
@@ -102,8 +115,13 @@ nlohmann::ordered_json machine_json(const BandwidthReport& report, const std::ve
                                 {"from_host", rates(report.from_host)},
                                 {"buses", report.buses},
                                 {"concurrent_error", report.concurrent_error},
+                                {"pair_error", report.pair_error},
                                 {"routes", nlohmann::ordered_json::array()},
                                 {"warnings", warnings}};
+  for (const auto& [key, ratio] :
+       {std::pair{"one_to_all_error", report.one_to_all_error}, std::pair{"host_both_ways", report.host_both},
+        std::pair{"peers_both_ways", report.peers_both}})
+    if (ratio) object[key] = *ratio;
   for (const MeasuredRoute& route : report.cluster.measured)
     object["routes"].push_back({{"from", route.from},
                                 {"to", route.to},
@@ -143,20 +161,20 @@ nlohmann::ordered_json collective_json(const CollectiveTable& table, const std::
 struct ImportVerb {
   std::vector<std::string> models;
   ModelOptions training;
-  std::string kind, times, collective, calibration;
+  std::string kind, times, topology, collective, calibration;
   Output output;
 
   void declare(OptionSet& set) {
-    set.operands(
-        models, "FILE",
-        "an ONNX file, a graph file, a trace of PyTorch, or a built-in network; or what nvbandwidth -j has measured of "
-        "a machine, or a log of nccl-tests",
-        "trainyard import resnet50 -o resnet50.json");
+    set.operands(models, "FILE",
+                 "an ONNX file, a graph file, a trace of PyTorch, or a built-in network; or what nvbandwidth -j or "
+                 "p2pBandwidthLatencyTest has measured of a machine, or a log of nccl-tests",
+                 "trainyard import resnet50 -o resnet50.json");
     training.declare(set);
     set.text("--kind", kind, "KIND",
              "of a machine's GPUs, where the file does not name one that is known; of a trace's: its times are for "
              "these alone");
     set.text("--times", times, "FILE", "of an execution trace of PyTorch: Kineto's trace of the same run");
+    set.input("--topology", topology, "of a machine: lstopo's XML, or what nvidia-smi topo -m prints");
     set.text("--collective", collective, "NAME",
              "of a log that does not say: all-reduce, all-gather, reduce-scatter, all-to-all");
     set.input("--calibration", calibration, "to which the times of a log are added");
@@ -169,7 +187,9 @@ struct ImportVerb {
     if (is_nccl_tests(begin)) return import_collective(console);
     if (!collective.empty() || !calibration.empty())
       throw UsageError("--collective and --calibration are for logs of nccl-tests", "leave them out for other files");
-    if (is_nvbandwidth(begin)) return import_machine(console);
+    if (is_nvbandwidth(begin) || is_p2p_bandwidth(begin)) return import_machine(console, is_nvbandwidth(begin));
+    if (is_topo_matrix(begin) || is_lstopo(begin)) refuse_topology();
+    if (!topology.empty()) throw UsageError("--topology is that of a machine", "leave it out for networks and graphs");
     if (is_pytorch_trace(begin_of_input(models.front()))) return import_pytorch(console);
     if (!times.empty())
       throw UsageError(fmt::format("--times: '{}' is no execution trace of PyTorch", models.front()),
@@ -200,7 +220,8 @@ struct ImportVerb {
   static constexpr std::size_t kMostHead = 1 << 18;
 
   int import_collective(Console& console) const {
-    if (!kind.empty()) throw UsageError("--kind is that of a machine's GPUs", "leave it out for logs of nccl-tests");
+    if (!kind.empty() || !topology.empty())
+      throw UsageError("--kind and --topology are those of a machine's GPUs", "leave them out for logs of nccl-tests");
     check_extension(output, "json");
     std::optional<CollectiveKind> given;
     if (!collective.empty()) given = find_collective_kind(collective);
@@ -222,10 +243,23 @@ struct ImportVerb {
     return kDone;
   }
 
-  int import_machine(Console& console) const {
+  [[noreturn]] void refuse_topology() const {
+    throw InputError({.code = "topology",
+                      .message = "a topology has no bandwidths: there is no cluster in it alone",
+                      .help = fmt::format("measure them too: nvbandwidth -j > box.json, then trainyard import box.json "
+                                          "--topology {} -o box.toml",
+                                          models.front()),
+                      .pointer = "",
+                      .at = {.file = input_name(models.front())}});
+  }
+
+  int import_machine(Console& console, bool by_nvbandwidth) const {
     check_extension(output, "toml");
     const std::filesystem::path path = models.front();
-    BandwidthReport report = parse_nvbandwidth(read_input(path), input_name(path), kind);
+    std::optional<GpuTopology> places;
+    if (!topology.empty()) places = parse_gpu_topology(read_input(topology), input_name(topology));
+    const auto parse = by_nvbandwidth ? parse_nvbandwidth : parse_p2p_bandwidth;
+    BandwidthReport report = parse(read_input(path), input_name(path), kind, places ? &*places : nullptr);
     report.cluster.name = (path.extension() == ".gz" ? path.stem() : path).stem().string();
     for (const std::string& note : report.notes) console.warn(note);
     write_outputs({{output, [&](std::ostream& out) { write_cluster(report.cluster, out); }}},

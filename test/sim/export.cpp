@@ -65,6 +65,26 @@ TEST_CASE("a measured machine is imported as a cluster file, on which networks a
   CHECK(contains(run_trainyard(folder.path(), "import lenet --kind V100").error, "--kind is that of a machine's GPUs"));
 }
 
+TEST_CASE("a measured machine has its topology beside it; a topology alone is no cluster") {
+  const TemporaryFolder folder;
+  const std::string texts = (source_dir() / "test/fuzz/seeds/machine_texts").string();
+  const auto run =
+      run_trainyard(folder.path(), "import " + texts + "/p2p.txt --topology " + texts + "/topo.txt -o box.toml --json");
+  REQUIRE(run.exit_code == 0);
+  CHECK(json_of(run)["kind"] == "V100-SXM2-16GB");
+  CHECK(json_of(run)["pair_error"] < 1e-9);
+  CHECK(json_of(run)["peers_both_ways"] > 0.99);
+  CHECK(run_trainyard(folder.path(), "simulate lenet --cluster box.toml --placer etf").exit_code == 0);
+  for (const char* file : {"/topo.txt", "/lstopo.xml"}) {
+    const auto alone = run_trainyard(folder.path(), "import " + texts + file);
+    CHECK(alone.exit_code == 3);
+    CHECK(contains(alone.error, "a topology has no bandwidths"));
+  }
+  CHECK(contains(run_trainyard(folder.path(), "import " + texts + "/p2p.txt --topology " + texts + "/lstopo.xml").error,
+                 "the topology has 4 GPUs, the measurement 3"));
+  CHECK(run_trainyard(folder.path(), "import lenet --topology " + texts + "/topo.txt").exit_code == 2);
+}
+
 TEST_CASE("logs of nccl-tests become one calibration, which plans take their sums of gradients from") {
   const TemporaryFolder folder;
   const std::string log = (source_dir() / "test/fuzz/seeds/nccl_tests/all_reduce.log").string();

@@ -1,0 +1,36 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "fuzz/fuzz.hpp"
+#include "trainyard/io/foreign/gpu_topology.hpp"
+#include "trainyard/io/foreign/p2p_bandwidth.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// A topology is no cluster: its numbers are those of its GPUs.
+void check_topology(std::string_view text) {
+  const GpuTopology topology = parse_gpu_topology(text, "input");
+  for (const auto& bridge : topology.bridges)
+    for (const std::size_t gpu : bridge)
+      if (gpu >= topology.size()) std::abort();
+}
+
+}  // namespace
+
+/// What comes of p2pBandwidthLatencyTest is a cluster file; lstopo's XML and nvidia-smi's matrix are read beside it.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::check_reader(
+      {reinterpret_cast<const char*>(data), size},
+      [](std::string_view text) {
+        if (text.starts_with("name = ")) return parse_cluster(text, "input");
+        if (is_lstopo(text) || is_topo_matrix(text)) check_topology(text);
+        return parse_p2p_bandwidth(text, "input").cluster;
+      },
+      write_cluster);
+  return 0;
+}
