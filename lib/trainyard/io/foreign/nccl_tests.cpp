@@ -31,7 +31,7 @@ constexpr std::string_view kOtherNcclPrograms[]{"broadcast_perf", "reduce_perf",
                                                 "gather_perf",    "scatter_perf", "hypercube_perf"};
 /// Bandwidths have two digits behind the point, times and large bandwidths five or so in all.
 constexpr double kDigit = 0.006, kNcclTolerance = 0.03;
-constexpr double kLongestMicroseconds = 4e9;
+constexpr double kLongestTestMicroseconds = 4e9;
 
 /// The columns of a line, by the header; the first three are size, count and type.
 struct Columns {
@@ -141,7 +141,7 @@ class NcclTestsReader {
       return number.value_or(0);
     };
     const Row row{bytes.value_or(0), value(columns_.time), value(columns_.bandwidth), value(columns_.bus), words[0]};
-    if (row.microseconds > kLongestMicroseconds)
+    if (row.microseconds > kLongestTestMicroseconds)
       return refuse(words[columns_.time], "number", "a time of over an hour");
     if (columns_.wrong > 0 && words[columns_.wrong] != "0" && words[columns_.wrong] != "N/A")
       return refuse(words[columns_.wrong], "wrong-results",
