@@ -27,7 +27,7 @@ std::string refused_topology(const std::string& text) {
   }
   return "none";
 }
-bool tells(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+bool topology_tells(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -58,15 +58,17 @@ TEST_CASE("nvidia-smi's matrix gives NVLinks, sockets, and what is near one netw
 
 TEST_CASE("topologies that are wrong or cut short are refused") {
   const std::string lstopo = topology_seed("lstopo.xml"), matrix = topology_seed("topo.txt");
-  CHECK(tells(refused_topology(lstopo.substr(0, lstopo.size() / 2)), "the file is cut short"));
-  CHECK(tells(refused_topology("<?xml?>\n<topology>\n</object></topology>"),
-              "topo.txt:3:2: error[topology]: an object ends"));
-  CHECK(tells(refused_topology("<?xml?>\n<topology>\n</topology>"), "no PCI device of NVIDIA"));
-  CHECK(tells(refused_topology(matrix.substr(0, matrix.find("GPU2\tSYS"))), "3 GPUs in the header, 2 rows"));
-  CHECK(tells(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 X\n"), "1 columns here, 2 in the header"));
-  CHECK(tells(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 X NET 0-1\nGPU1 PIX X 0-1\n"), "'NET' is none of"));
-  CHECK(tells(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 SYS X 0-1\nGPU1 X SYS 0-1\n"), "no X in its own column"));
-  CHECK(tells(refused_topology("hello"), "no header that begins with GPU0"));
+  CHECK(topology_tells(refused_topology(lstopo.substr(0, lstopo.size() / 2)), "the file is cut short"));
+  CHECK(topology_tells(refused_topology("<?xml?>\n<topology>\n</object></topology>"),
+                       "topo.txt:3:2: error[topology]: an object ends"));
+  CHECK(topology_tells(refused_topology("<?xml?>\n<topology>\n</topology>"), "no PCI device of NVIDIA"));
+  CHECK(topology_tells(refused_topology(matrix.substr(0, matrix.find("GPU2\tSYS"))), "3 GPUs in the header, 2 rows"));
+  CHECK(topology_tells(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 X\n"), "1 columns here, 2 in the header"));
+  CHECK(
+      topology_tells(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 X NET 0-1\nGPU1 PIX X 0-1\n"), "'NET' is none of"));
+  CHECK(topology_tells(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 SYS X 0-1\nGPU1 X SYS 0-1\n"),
+                       "no X in its own column"));
+  CHECK(topology_tells(refused_topology("hello"), "no header that begins with GPU0"));
   CHECK_FALSE(is_topo_matrix("hello"));
 }
 

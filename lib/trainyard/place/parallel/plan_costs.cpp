@@ -171,9 +171,9 @@ PlanCosts ChainOfBlocks::costs() {
   const bool measured = model && problem_.costs().speeds().link == 1;
   costs.all_reduce = [this, link, tables = measured ? model->collectives : std::vector<CollectiveTable>{}](
                          const ParallelPlan& plan, std::size_t device, Bytes weights) {
-    const auto known = measured_collective(tables, CollectiveKind::all_reduce, plan.data,
-                                           nodes_of_replicas(plan.data, device), weights);
-    if (known) return known->time;
+    const auto in_table = measured_collective(tables, CollectiveKind::all_reduce, plan.data,
+                                              nodes_of_replicas(plan.data, device), weights);
+    if (in_table) return in_table->time;
     const auto [bandwidth, latency] = link(plan, device, device);
     const auto d = static_cast<std::int64_t>(plan.data);
     return 2 * (d - 1) * (latency + time_for(Bytes{weights.count / d}, bandwidth));
