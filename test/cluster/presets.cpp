@@ -75,7 +75,7 @@ TEST_CASE("NxKIND makes a connected cluster of any kind or alias and any N from 
 TEST_CASE("cards for PCIe slots reach each other through the host, not over NVLink") {
   for (const char* name : {"2xA100-PCIe", "2xV100-PCIe", "2xP100-PCIe", "2xH100-PCIe"})
     for (const Link& link : preset_cluster(name).links) CHECK(link.name.find("nvlink") == std::string::npos);
-  CHECK(preset_cluster("2x8xA100-PCIe").fabric->port_bandwidth == preset_cluster("2x8xT4").fabric->port_bandwidth);
+  CHECK(preset_cluster("2x8xA100-PCIe").fabric->port_bandwidth == preset_cluster("2x8xA6000").fabric->port_bandwidth);
 }
 
 TEST_CASE("the DGX-1 has its cube mesh: six NVLinks at every GPU") {
