@@ -4,7 +4,6 @@
 
 #include "print/results.hpp"
 #include "profiler/run/cpu/cpu_backend.hpp"
-#include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/run/cuda/loader.hpp"
 #include "profiler/run/recording/recording_backend.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
@@ -23,6 +22,11 @@ void BackendOptions::declare(OptionSet& set) {
       "--backend", kind,
       {{"cpu", Kind::cpu}, {"cuda", Kind::cuda}, {"cuda-graph", Kind::cuda_graph}, {"recording", Kind::recording}},
       "what runs the ops (default: cpu; cuda-graph: GPUs, each step as one CUDA graph; recording: nothing does)");
+  set.choice("--part-links", part_links,
+             {{"emulated", cuda::PartLinks::emulated},
+              {"copied", cuda::PartLinks::copied},
+              {"bounced", cuda::PartLinks::bounced}},
+             "cuda: how parts of one GPU send: as the cluster says (default), as fast as they can, by the host");
   set.flag("--without-cudnn", without_cudnn, "cuda: convolutions as columns and products where cuDNN is not there");
   set.number("--rounds", rounds, "of 2 warm steps and 3 measured ones (default: 6)");
   set.check([this] {
@@ -33,7 +37,8 @@ void BackendOptions::declare(OptionSet& set) {
 std::unique_ptr<Backend> BackendOptions::make() const {
   if (kind == Kind::recording) return make_recording_backend();
   if (kind == Kind::cpu) return make_cpu_backend();
-  return cuda::make_cuda_backend({.graph = kind == Kind::cuda_graph, .without_cudnn = without_cudnn});
+  return cuda::make_cuda_backend(
+      {.graph = kind == Kind::cuda_graph, .part_links = part_links, .without_cudnn = without_cudnn});
 }
 
 std::string BackendOptions::here() const {

@@ -9,6 +9,7 @@
 
 #include "option_set.hpp"
 #include "profiler/backend.hpp"
+#include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/validate/validate.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/report/table.hpp"
@@ -20,6 +21,7 @@ namespace trainyard::program {
 struct BackendOptions {
   enum class Kind : std::uint8_t { cpu, cuda, cuda_graph, recording } kind = Kind::cpu;
   int rounds = 6;
+  cuda::PartLinks part_links = cuda::PartLinks::emulated;
   bool without_cudnn = false;
 
   void declare(OptionSet& set);

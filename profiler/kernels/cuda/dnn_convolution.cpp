@@ -67,30 +67,37 @@ bool DnnConvolution::run(Pass pass, const ImageConvolution& shape, const void* a
     choose = dnn.cudnnGetConvolutionBackwardFilterAlgorithm_v7;
     convolve = dnn.cudnnConvolutionBackwardFilter;
   }
-  Prepared::Choice& choice = made.choices[static_cast<int>(pass)];
-  if (!choice.known) {
+  std::optional<std::vector<DnnAlgorithm>>& choices = made.choices[static_cast<int>(pass)];
+  if (!choices) {
     std::array<DnnAlgorithm, 16> algorithms{};  // by expected speed
     int count = 0;
     check(choose(handle_.get(), first, second, made.convolution.get(), third, static_cast<int>(algorithms.size()),
                  &count, algorithms.data()),
           "cudnnGetConvolutionAlgorithm_v7");
-    const auto end = algorithms.begin() + count;
-    const auto best = std::find_if(algorithms.begin(), end, [](const DnnAlgorithm& each) {
-      return each.status == 0 && each.determinism == kDnnDeterministic;
+    choices.emplace(algorithms.begin(), algorithms.begin() + count);
+    std::erase_if(*choices, [&](const DnnAlgorithm& each) {
+      const bool rounds = !shape.short_ones && each.math != kDnnFloatMath && each.math != kDnnDefaultMath;
+      return each.status != 0 || each.determinism != kDnnDeterministic || rounds;
     });
-    choice.known = true;
-    choice.any = best != end;
-    if (choice.any) choice.algorithm = best->algorithm, choice.workspace = best->memory;
   }
-  if (!choice.any) return false;
-  const float one = 1, zero = 0;
-  void* const workspace = choice.workspace > 0 ? workspace_(choice.workspace) : nullptr;
-  check(convolve(handle_.get(), &one, first, a, second, b, made.convolution.get(), choice.algorithm, workspace,
-                 choice.workspace, &zero, third, result),
-        pass == Pass::forward ? "cudnnConvolutionForward"
-        : pass == Pass::data  ? "cudnnConvolutionBackwardData"
-                              : "cudnnConvolutionBackwardFilter");
-  return true;
+  while (!choices->empty()) {
+    const DnnAlgorithm& best = choices->front();
+    // Algorithm and workspace are those of this math; floats stay floats whatever cuDNN's default is.
+    const int math = shape.short_ones ? best.math : kDnnFloatMath;
+    check(dnn.cudnnSetConvolutionMathType(made.convolution.get(), math), "cudnnSetConvolutionMathType");
+    const float one = 1, zero = 0;
+    void* const workspace = best.memory > 0 ? workspace_(best.memory) : nullptr;
+    const Status status = convolve(handle_.get(), &one, first, a, second, b, made.convolution.get(), best.algorithm,
+                                   workspace, best.memory, &zero, third, result);
+    if (status / 1000 != kDnnNotSupported / 1000) {
+      check(status, pass == Pass::forward ? "cudnnConvolutionForward"
+                    : pass == Pass::data  ? "cudnnConvolutionBackwardData"
+                                          : "cudnnConvolutionBackwardFilter");
+      return true;
+    }
+    choices->erase(choices->begin());  // the heuristic was wrong of it
+  }
+  return false;
 }
 
 bool DnnConvolution::forward(const ImageConvolution& shape, const void* x, const void* w, void* y) {

@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "profiler/run/cuda/owned.hpp"
 
@@ -47,13 +49,8 @@ class DnnConvolution {
  private:
   enum class Pass { forward, data, filter };
   struct Prepared {
-    Owned x, w, y, convolution;  // descriptors
-    struct Choice {
-      bool known = false, any = false;
-      int algorithm = 0;
-      std::size_t workspace = 0;
-    };
-    Choice choices[3];
+    Owned x, w, y, convolution;                           // descriptors
+    std::optional<std::vector<DnnAlgorithm>> choices[3];  // of each pass, the fastest first
   };
 
   DnnConvolution(const Tables& tables, Workspace workspace) : tables_(tables), workspace_(std::move(workspace)) {}

@@ -33,7 +33,7 @@ Gpu::Gpu(const Tables& tables, int gpu, unsigned sms) : tables_(tables), gpu_(gp
   if (!tables.blas.cublasCreate_v2) throw MissingError("cuBLAS is not there", "install the CUDA 13 toolkit");
   kernels_ = load_kernels(tables, gpu);
   for (const char* name : kernel_names())
-    check(tables.driver.cuModuleGetFunction(&functions_[name], kernels_.get(), name), "cuModuleGetFunction");
+    check(tables.driver.cuLibraryGetKernel(&functions_[name], kernels_.get(), name), "cuLibraryGetKernel");
   void* blas = nullptr;
   check(tables.blas.cublasCreate_v2(&blas), "cublasCreate");
   blas_ = Owned{blas, {tables.blas.cublasDestroy_v2}};

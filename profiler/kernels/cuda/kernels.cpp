@@ -108,9 +108,10 @@ Owned load_kernels(const Tables& tables, int gpu) {
   check(cuda, cuda.cudaDeviceGetAttribute(&major, capability_major, gpu), "cudaDeviceGetAttribute");
   check(cuda, cuda.cudaDeviceGetAttribute(&minor, capability_minor, gpu), "cudaDeviceGetAttribute");
   const std::string& code = kernel_code(tables.nvrtc, "sm_" + std::to_string(major) + std::to_string(minor));
-  void* module = nullptr;
-  check(tables.driver, tables.driver.cuModuleLoadData(&module, code.data()), "cuModuleLoadData");
-  return {module, {tables.driver.cuModuleUnload}};
+  void* library = nullptr;
+  check(tables.driver, tables.driver.cuLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "cuLibraryLoadData");
+  return {library, {tables.driver.cuLibraryUnload}};
 }
 
 }  // namespace trainyard::cuda

@@ -21,6 +21,24 @@ KERNEL delay_ns(u64 ns) {
   (void)ns;
 #endif
 }
+/// Keeps when it ran, for delay_since after it on the stream.
+KERNEL mark_ns(u64* at) {
+#ifdef __CUDACC_RTC__
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(*at));
+#else
+  (void)at;
+#endif
+}
+/// Ends `ns` after mark_ns ran, or at once where that is over.
+KERNEL delay_since(const u64* at, u64 ns) {
+#ifdef __CUDACC_RTC__
+  const u64 begin = *at;
+  u64 now;
+  do { asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); } while (now - begin < ns);
+#else
+  (void)at, (void)ns;
+#endif
+}
 KERNEL sweep_l2(u32* p, u64 n) { EACH(i, n) p[i] ^= 1; }
 KERNEL copy_by_sms(float* to, const float* from, u64 n) { EACH(i, n) to[i] = from[i]; }
 

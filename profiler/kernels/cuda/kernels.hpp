@@ -15,7 +15,7 @@ const char* kernel_source();
 /// Their names.
 std::span<const char* const> kernel_names();
 
-/// The text compiled for one architecture, "sm_90": machine code for cuModuleLoadData, made without a GPU. Throws
+/// The text compiled for one architecture, "sm_90": machine code for cuLibraryLoadData, made without a GPU. Throws
 /// std::runtime_error with the compiler's log.
 std::string compile_kernels(const Nvrtc& nvrtc, const std::string& architecture);
 
@@ -26,7 +26,7 @@ const std::string& kernel_code(const Nvrtc& nvrtc, const std::string& architectu
 /// The architectures whose code is embedded.
 std::vector<std::string> embedded_architectures();
 
-/// Makes the GPU the current one and loads its kernels: a module. Throws as kernel_code(), and CudaError.
+/// Makes the GPU the current one and loads its kernels: a library. Throws as kernel_code(), and CudaError.
 Owned load_kernels(const Tables& tables, int gpu);
 
 }  // namespace trainyard::cuda

@@ -48,6 +48,11 @@ using RealCopy = CUpti_ActivityMemcpy6;
 static_assert(offsetof(MemcpyRecord, bytes) == offsetof(RealCopy, bytes));
 static_assert(offsetof(MemcpyRecord, correlation) == offsetof(RealCopy, correlationId));
 static_assert(sizeof(MemcpyRecord) <= sizeof(RealCopy));
+using RealMemset = CUpti_ActivityMemset4;
+static_assert(offsetof(MemsetRecord, bytes) == offsetof(RealMemset, bytes));
+static_assert(offsetof(MemsetRecord, end) == offsetof(RealMemset, end));
+static_assert(offsetof(MemsetRecord, correlation) == offsetof(RealMemset, correlationId));
+static_assert(sizeof(MemsetRecord) <= sizeof(RealMemset) && same(kMemsetRecord, CUPTI_ACTIVITY_KIND_MEMSET));
 using RealPeerCopy = CUpti_ActivityMemcpyPtoP4;
 static_assert(offsetof(PeerCopyRecord, from_device) == offsetof(RealPeerCopy, srcDeviceId));
 static_assert(offsetof(PeerCopyRecord, to_device) == offsetof(RealPeerCopy, dstDeviceId));
@@ -78,7 +83,8 @@ static_assert(offsetof(DnnAlgorithm, memory) == offsetof(cudnnConvolutionFwdAlgo
 static_assert(offsetof(DnnAlgorithm, determinism) == offsetof(cudnnConvolutionFwdAlgoPerf_t, determinism));
 static_assert(same(kDnnFloat, CUDNN_DATA_FLOAT) && same(kDnnChannelsFirst, CUDNN_TENSOR_NCHW));
 static_assert(same(kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION) && same(kDnnFloatMath, CUDNN_FMA_MATH));
-static_assert(same(kDnnDeterministic, CUDNN_DETERMINISTIC));
+static_assert(same(kDnnDeterministic, CUDNN_DETERMINISTIC) && same(kDnnDefaultMath, CUDNN_DEFAULT_MATH));
+static_assert(same(kDnnNotSupported, CUDNN_STATUS_NOT_SUPPORTED));
 #endif
 
 }  // namespace trainyard::cuda

@@ -21,9 +21,9 @@ Record copy_of(const void* record) {
 
 std::span<const int> activity_kinds() {
   // External correlation records come with API calls: the driver's and the runtime's must be on too.
-  static constexpr std::array<int, 7> kinds{kConcurrentKernelRecord, kMemcpyRecord,  kPeerCopyRecord,
-                                            kDriverRecord,           kRuntimeRecord, kExternalCorrelationRecord,
-                                            kOverheadRecord};
+  static constexpr std::array<int, 8> kinds{
+      kConcurrentKernelRecord,    kMemcpyRecord,  kPeerCopyRecord, kMemsetRecord, kDriverRecord, kRuntimeRecord,
+      kExternalCorrelationRecord, kOverheadRecord};
   return {kinds.data(), kinds.size()};
 }
 
@@ -35,6 +35,11 @@ void take_record(const void* record, std::uint32_t version, ActivityTrace& trace
       const char* name = kernel.name;
       trace.kernels.push_back(
           {name ? name : "", kernel.start, kernel.end, kernel.device, kernel.stream, kernel.correlation});
+      return;
+    }
+    case kMemsetRecord: {  // work of an op as its kernels are
+      const auto fill = copy_of<MemsetRecord>(record);
+      trace.kernels.push_back({"memset", fill.start, fill.end, fill.device, fill.stream, fill.correlation});
       return;
     }
     case kMemcpyRecord: {
@@ -79,18 +84,19 @@ std::vector<OpActivity> attribute(const ActivityTrace& trace, std::size_t* unatt
   };
   std::map<std::uint64_t, Sum> ops;
   std::size_t without = 0;
-  for (const KernelActivity& kernel : trace.kernels) {
-    const auto op = trace.op_of_correlation.find(kernel.correlation);
-    if (op == trace.op_of_correlation.end()) {
-      ++without;
-      continue;
-    }
+  const auto add = [&](const auto& work, const std::string& name) {
+    const auto op = trace.op_of_correlation.find(work.correlation);
+    if (op == trace.op_of_correlation.end()) return false;
     Sum& sum = ops[op->second];
-    sum.first = std::min(sum.first, kernel.start_ns);
-    sum.last = std::max(sum.last, kernel.end_ns);
-    sum.kernels += kernel.end_ns - kernel.start_ns;
-    sum.names.push_back(kernel.name);
-  }
+    sum.first = std::min(sum.first, work.start_ns);
+    sum.last = std::max(sum.last, work.end_ns);
+    sum.kernels += work.end_ns - work.start_ns;
+    sum.names.push_back(name);
+    return true;
+  };
+  for (const KernelActivity& kernel : trace.kernels)
+    if (!add(kernel, kernel.name)) ++without;
+  for (const CopyActivity& copy : trace.copies) add(copy, "memcpy");  // within an op; transfers have no id
   if (unattributed) *unattributed = without;
   std::vector<OpActivity> result;
   for (auto& [op, sum] : ops)

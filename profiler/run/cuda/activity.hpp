@@ -10,7 +10,7 @@
 
 namespace trainyard::cuda {
 
-/// A kernel, and a copy, as CUPTI saw them; times on the GPU's clock.
+/// A kernel or a fill ("memset"), and a copy, as CUPTI saw them; times on the GPU's clock.
 struct KernelActivity {
   std::string name;
   std::uint64_t start_ns = 0, end_ns = 0;
@@ -50,7 +50,8 @@ struct OpActivity {
 
   friend bool operator==(const OpActivity&, const OpActivity&) = default;
 };
-/// Kernels by op, ascending. `unattributed` counts kernels whose launch no pushed id covers.
+/// Kernels, fills and copies by op, ascending. `unattributed` counts kernels and fills whose launch no pushed id
+/// covers.
 std::vector<OpActivity> attribute(const ActivityTrace& trace, std::size_t* unattributed = nullptr);
 
 /// The kinds of records to enable, concurrent kernels first: it must be on before modules are loaded. KIND_KERNEL is

@@ -8,6 +8,7 @@ namespace trainyard::cuda {
 
 enum RecordKind : int {
   kMemcpyRecord = 1,
+  kMemsetRecord = 2,
   kKernelRecord = 3,
   kDriverRecord = 4,
   kRuntimeRecord = 5,
@@ -38,6 +39,12 @@ struct alignas(8) MemcpyRecord {
   std::uint8_t copy_kind, from_kind, to_kind, flags;
   std::uint64_t bytes, start, end;
   std::uint32_t device, context, stream, correlation, runtime_correlation;
+};
+struct alignas(8) MemsetRecord {
+  int kind;
+  std::uint32_t value;
+  std::uint64_t bytes, start, end;
+  std::uint32_t device, context, stream, correlation;
 };
 struct alignas(8) PeerCopyRecord {
   int kind;

@@ -52,10 +52,13 @@ struct Driver {
   Status (*cuGreenCtxCreate)(void** context, void* description, int device, unsigned flags);
   Status (*cuGreenCtxDestroy)(void* context);
   Status (*cuGreenCtxStreamCreate)(Stream*, void* context, unsigned flags, int priority);
-  Status (*cuModuleLoadData)(void** module, const void* image);
-  Status (*cuModuleUnload)(void* module);
-  Status (*cuModuleGetFunction)(void** function, void* module, const char* name);
-  Status (*cuLaunchKernel)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+  /// Kernels of a library belong to no context: a launch takes that of its stream, a part of a GPU as well as the
+  /// whole.
+  Status (*cuLibraryLoadData)(void** library, const void* code, int* compiler_options, void** compiler_values,
+                              unsigned compiler_count, int* options, void** values, unsigned count);
+  Status (*cuLibraryUnload)(void* library);
+  Status (*cuLibraryGetKernel)(void** kernel, void* library, const char* name);
+  Status (*cuLaunchKernel)(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                            unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** arguments,
                            void** extra);
   Status (*cuStreamWaitValue32_v2)(Stream, DevicePointer, std::uint32_t value, unsigned flags);
@@ -129,8 +132,10 @@ struct DnnAlgorithm {
   int reserved[3];
 };
 inline constexpr int kDnnFloat = 0, kDnnChannelsFirst = 0, kDnnCrossCorrelation = 1;
-inline constexpr int kDnnShort = 9;                          // bfloat16
-inline constexpr int kDnnFloatMath = 3, kDnnTensorMath = 1;  // without tensor cores 32-bit floats stay that
+inline constexpr int kDnnShort = 9;  // bfloat16
+inline constexpr int kDnnDefaultMath = 0, kDnnTensorMath = 1;
+inline constexpr int kDnnFloatMath = 3;           // without tensor cores: 32-bit floats stay that
+inline constexpr Status kDnnNotSupported = 3000;  // and its reasons, up to 3999
 inline constexpr int kDnnDeterministic = 1;
 
 /// libcudnn.so.9. Convolutions are those of the older API, which cuDNN 9 (9.19's headers were read) deprecates and has.

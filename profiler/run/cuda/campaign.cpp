@@ -3,18 +3,18 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <string>
 
-#include "profiler/run/cuda/delay_kernels.hpp"
+#include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/run/cuda/gpu_state.hpp"
-#include "profiler/run/cuda/green_contexts.hpp"
 #include "profiler/run/cuda/link_ladder.hpp"
 #include "profiler/run/cuda/loader.hpp"
+#include "profiler/validate/validate.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/formats/profile_file.hpp"
 #include "trainyard/io/output_file.hpp"
 #include "trainyard/place/catalogue.hpp"
-#include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
@@ -41,32 +41,29 @@ ClusterSpec joined(std::size_t devices) {
   return spec;
 }
 
-/// Runs the schedule with kernels that take each op's time, and replays it with the times that these took: what is left
-/// between the two is the structure's error.
-void validate(const Tables& tables, const Problem& problem, const std::string& placer, std::vector<Target> targets,
-              const std::string& title, std::ostream& out) {
-  const Schedule schedule = find_placer(placer).place(problem, {});
-  const Timeline timeline = simulate(problem, schedule);
-  const ExecutionPlan plan = make_plan(problem, schedule, timeline);
-  const DelayKernels kernels{tables, targets.front().gpu};
-  CudaExecutor executor{tables, plan, std::move(targets)};
-  const Launch launch = [&](const PlanItem& item, std::span<void* const>, std::span<void* const>, Stream stream) {
-    kernels.launch(static_cast<double>(problem.duration(item.op, item.from).count), stream);
-    return std::size_t{1};
-  };
-  const ExecutionResult result = executor.run(launch);
-  for (const StepRun& step : result.steps) {
-    double ops = 0, expected = 0;
-    for (std::size_t at = 0; at < plan.items.size(); ++at) {
-      if (plan.items[at].is_transfer) continue;
-      ops += step.items[at].end_ns - step.items[at].start_ns;
-      expected += static_cast<double>((plan.items[at].predicted.end - plan.items[at].predicted.start).count);
-    }
-    out << "{\"run\": \"" << title << "\", \"placer\": \"" << placer << "\", \"items\": " << plan.items.size()
-        << ", \"gated\": " << (result.gated ? "true" : "false") << ", \"predicted_ns\": " << timeline.makespan.count
-        << ", \"measured_ns\": " << step.makespan_ns << ", \"op_time_ratio\": " << (expected > 0 ? ops / expected : 1)
-        << "}\n";
-  }
+/// A schedule with kernels that take each op's time in place of its work: what is then off is the executor's, or the
+/// simulation's, and no op's.
+void run_delays(Backend& backend, const std::string& model, const Problem& problem, const std::string& placer,
+                std::ostream& out) {
+  const std::vector<Validation> results =
+      trainyard::validate(backend, problem, {}, {{placer, find_placer(placer).place(problem, {})}},
+                          {.rounds = 4, .most_ns = 5'000'000'000});
+  const Validation& v = results.front();
+  const nlohmann::ordered_json line = {{"model", model},
+                                       {"parts", problem.device_count()},
+                                       {"placer", placer},
+                                       {"ops", problem.op_count()},
+                                       {"predicted_ns", v.predicted.count},
+                                       {"measured_ns", v.measured.count},
+                                       {"p10_ns", v.p10.count},
+                                       {"p90_ns", v.p90.count},
+                                       {"structural_error", v.structural_error},
+                                       {"op_time_error", v.op_time_error},
+                                       {"link_error", v.link_error},
+                                       {"order_kept", v.order_kept},
+                                       {"clean_steps", v.clean_steps},
+                                       {"steps", v.steps}};
+  out << line.dump() << "\n";
 }
 
 int run(const std::string& folder) {
@@ -100,25 +97,18 @@ int run(const std::string& folder) {
   links.commit();
 
   std::ofstream runs{folder + "/validation.jsonl"};  // line by line: what was run is kept where the rest is stopped
+  const auto backend = make_cuda_backend();
   for (const std::string model : {"resnet50:batch=8", "transformer:batch=8"}) {
     const Graph graph = training_graph(make_network(model), {});
-    for (const unsigned parts : {1u, 2u, 4u, 8u}) {
-      const Problem problem{graph, make_cluster(joined(parts))};
+    for (const unsigned parts : {1u, 2u, 4u, 8u})
       for (const std::string placer : {"heft", "etf", "round-robin"}) {
         try {
-          if (parts == 1) {
-            validate(tables, problem, placer, {{0, {}}}, model + " on one GPU", runs);
-          } else {
-            const GreenContexts contexts{tables, 0, parts};
-            validate(tables, problem, placer, contexts.targets(), model + " on " + std::to_string(parts) + " parts",
-                     runs);
-          }
+          run_delays(*backend, model, {graph, make_cluster(joined(parts))}, placer, runs);
         } catch (const std::exception& error) {  // the rest is still worth having
-          runs << "{\"run\": \"" << model << "\", \"parts\": " << parts << ", \"error\": \"" << error.what() << "\"}\n";
+          runs << nlohmann::ordered_json{{"model", model}, {"parts", parts}, {"error", error.what()}}.dump() << "\n";
         }
         runs.flush();
       }
-    }
   }
   return 0;
 }

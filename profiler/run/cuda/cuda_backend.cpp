@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,15 +33,16 @@ bool is_gpu(const Cluster& cluster, DeviceId device) { return cluster.device(dev
 
 class CudaRun : public PreparedRun {
  public:
-  /// `tracer`: records what each op launches; may be null.
-  CudaRun(const Tables& tables, int gpus, const Problem& problem, const Workload& workload, const Schedule& schedule,
-          const CudaOptions& options, Tracer* tracer = nullptr)
+  /// `parts`: those of GPU 0 that the cluster's GPUs are; null where each is one of the machine's. `tracer`: records
+  /// what each op launches; may be null.
+  CudaRun(const Tables& tables, const GreenContexts* parts, const Problem& problem, const Workload& workload,
+          const Schedule& schedule, const CudaOptions& options, Tracer* tracer = nullptr)
       : problem_(problem), schedule_(schedule), gate_(options.gate), graph_(options.graph), tracer_(tracer) {
-    std::vector<Target> targets = choose_targets(tables, gpus);
+    std::vector<Target> targets = choose_targets(parts);
     if (workload.recipe) {
       std::vector<Gpu*> list;
       for (const Target& target : targets) {
-        if (!target.host) gpus_.push_back(std::make_unique<Gpu>(tables, target.gpu, parts_ ? parts_->sms() : 0));
+        if (!target.host) gpus_.push_back(std::make_unique<Gpu>(tables, target.gpu, parts ? parts->sms() : 0));
         list.push_back(target.host ? nullptr : gpus_.back().get());
       }
       program_ = std::make_unique<GpuProgram>(problem, *workload.recipe, workload.seed, schedule, std::move(list));
@@ -54,7 +56,7 @@ class CudaRun : public PreparedRun {
     // One clock for all: only where everything runs on one GPU.
     one_clock_ = std::all_of(targets.begin(), targets.end(),
                              [&](const Target& target) { return !target.host && target.gpu == targets[0].gpu; });
-    executor_ = std::make_unique<CudaExecutor>(tables, plan_, std::move(targets));
+    executor_ = std::make_unique<CudaExecutor>(tables, plan_, std::move(targets), options.part_links);
   }
 
   const StepTrace& step() override {
@@ -87,24 +89,17 @@ class CudaRun : public PreparedRun {
   }
 
  private:
-  std::vector<Target> choose_targets(const Tables& tables, int gpus) {
-    const Cluster& cluster = problem_.cluster();
-    const auto wanted = static_cast<unsigned>(std::count_if(problem_.devices().begin(), problem_.devices().end(),
-                                                            [&](DeviceId id) { return is_gpu(cluster, id); }));
-    std::vector<Target> parts;
-    if (wanted > static_cast<unsigned>(gpus)) {
-      parts_ = std::make_unique<GreenContexts>(tables, 0, wanted);
-      parts = parts_->targets();
-    } else {
-      for (unsigned i = 0; i < wanted; ++i) parts.push_back({static_cast<int>(i), {}});
-    }
+  std::vector<Target> choose_targets(const GreenContexts* parts) const {
+    const std::vector<Target> own = parts ? parts->targets() : std::vector<Target>{};
     // The last core first: the first one launches.
     const std::vector<int> cores = usable_cores();
     std::vector<Target> targets;
-    std::size_t next_gpu = 0, next_core = 0;
+    int next_gpu = 0;
+    std::size_t next_core = 0;
     for (const DeviceId id : problem_.devices()) {
-      if (is_gpu(cluster, id))
-        targets.push_back(parts[next_gpu++]);
+      const int gpu = next_gpu;
+      if (is_gpu(problem_.cluster(), id))
+        targets.push_back(parts ? own[static_cast<std::size_t>(gpu)] : Target{.gpu = gpu}), ++next_gpu;
       else
         targets.push_back({.host = true, .core = cores[cores.size() - 1 - next_core++ % cores.size()]});
     }
@@ -175,7 +170,6 @@ class CudaRun : public PreparedRun {
   const bool gate_, graph_;
   Tracer* const tracer_;
   bool one_clock_ = true;
-  std::unique_ptr<GreenContexts> parts_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
   std::unique_ptr<GpuProgram> program_;
   std::vector<std::unique_ptr<DelayKernels>> delays_;
@@ -238,7 +232,7 @@ class CudaBackend : public Backend {
     if (workload.recipe && !options_.without_cudnn &&
         std::ranges::any_of(workload.recipe->model.nodes, [](const Node& node) { return node.type == "Conv"; }))
       require_cudnn();
-    return std::make_unique<CudaRun>(tables_, gpus_, problem, workload, schedule, options_);
+    return std::make_unique<CudaRun>(tables_, parts_for(problem), problem, workload, schedule, options_);
   }
   std::string clock(const Device& device) const override { return device.device_class == "gpu" ? "event" : "host"; }
   Details device_details(const Cluster& cluster, DeviceId id) const override {
@@ -272,12 +266,12 @@ class CudaBackend : public Backend {
     };
     double plain = 0;
     {
-      CudaRun run{tables_, gpus_, problem, workload, schedule, options_};
+      CudaRun run{tables_, parts_for(problem), problem, workload, schedule, options_};
       plain = median_step(run, [](bool) {});
     }
     try {
       Tracer tracer{tables_};
-      CudaRun run{tables_, gpus_, problem, workload, schedule, options_, &tracer};
+      CudaRun run{tables_, parts_for(problem), problem, workload, schedule, options_, &tracer};
       IdMap<OpId, TracedOps::Op> ops(problem.op_count());
       const double traced = median_step(run, [&](bool counts) {
         const ActivityTrace trace = tracer.take();
@@ -305,15 +299,26 @@ class CudaBackend : public Backend {
     return result;
   }
   std::vector<LinkMeasurement> measure_links(const Cluster& cluster, std::int64_t) override {
-    std::vector<LinkMeasurement> links;
-    std::vector<int> ends;  // of devices
+    std::vector<int> ends;  // of devices: on this machine
     int count = 0;
     for (const DeviceId id : cluster.devices()) ends.push_back(is_gpu(cluster, id) ? count++ : kHost);
+    const bool parts = count > gpus_;
+    std::vector<LinkMeasurement> links;
+    std::map<std::pair<int, int>, LinkMeasurement> known;  // all parts have the same links
     for (const DeviceId from : cluster.devices())
       for (const DeviceId to : cluster.devices()) {
-        const int a = ends[from.index()], b = ends[to.index()];
-        if (a == b || a >= gpus_ || b >= gpus_) continue;
-        links.push_back(link_ladder(tables_, a, b));
+        const int a = std::min(ends[from.index()], parts ? 0 : gpus_),
+                  b = std::min(ends[to.index()], parts ? 0 : gpus_);
+        if (from == to || (a == kHost && b == kHost)) continue;
+        if (a == b && options_.part_links == PartLinks::emulated) continue;  // they are as the cluster says
+        auto measured = known.find({a, b});
+        if (measured == known.end())
+          measured =
+              known
+                  .try_emplace({a, b}, link_ladder(tables_, a, b,
+                                                   {.bounced = a == b && options_.part_links == PartLinks::bounced}))
+                  .first;
+        links.push_back(measured->second);
         links.back().from = cluster.device(from).name;
         links.back().to = cluster.device(to).name;
       }
@@ -340,9 +345,21 @@ class CudaBackend : public Backend {
     return wanted > gpus_ ? 0 : gpu;
   }
 
+  /// The parts of GPU 0 as which the cluster's GPUs run, split once for all runs: what a driver can give is limited.
+  /// Null where the machine has a GPU for each.
+  const GreenContexts* parts_for(const Problem& problem) {
+    const auto wanted =
+        std::ranges::count_if(problem.devices(), [&](DeviceId id) { return is_gpu(problem.cluster(), id); });
+    if (wanted <= gpus_) return nullptr;
+    auto& parts = parts_[static_cast<unsigned>(wanted)];
+    if (!parts) parts = std::make_unique<GreenContexts>(tables_, 0, static_cast<unsigned>(wanted));
+    return parts.get();
+  }
+
   CudaOptions options_;
   std::unique_ptr<LibrarySource> own_;
   Tables tables_;
+  std::map<unsigned, std::unique_ptr<GreenContexts>> parts_;  // by their number
   std::vector<LibraryState> states_;
   int gpus_ = 0;
 };

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "profiler/backend.hpp"
+#include "profiler/run/cuda/executor.hpp"
 #include "profiler/run/cuda/loader.hpp"
 
 namespace trainyard::cuda {
@@ -10,14 +11,15 @@ namespace trainyard::cuda {
 struct CudaOptions {
   LibrarySource* libraries = nullptr;  // null: the system's; a fake stands in for them in tests
   bool gate = true, graph = false;     // of ExecuteOptions, from the second step on
-  bool without_cudnn = false;          // convolutions by columns and products where cuDNN is not there
+  PartLinks part_links = PartLinks::emulated;
+  bool without_cudnn = false;  // convolutions by columns and products where cuDNN is not there
 };
 
 /// Runs each GPU of the cluster on one of this machine, or, where there are more than it has, on a part of GPU 0 (green
-/// contexts), and each CPU on a core of the host: ops with real data by cuBLAS and the kernels of kernels/cuda, or
-/// those of the cpu backend, transfers by copies, all in the schedule's simulated order. Without a recipe an op is a
-/// kernel that takes the time that the problem gives it. Not run on a GPU yet: held to its rules, and its numbers to
-/// those of the cpu backend, by a fake.
+/// contexts; tensors get from one to another as `part_links` says), and each CPU on a core of the host: ops with real
+/// data by cuBLAS and the kernels of kernels/cuda, or those of the cpu backend, transfers by copies, all in the
+/// schedule's simulated order. Without a recipe an op is a kernel that takes the time that the problem gives it. Not
+/// run on a GPU yet: held to its rules, and its numbers to those of the cpu backend, by a fake.
 ///
 /// Throws MissingError: no driver, no runtime, no GPU, no kernels for it (embedded, or by NVRTC), no cuBLAS, in the
 /// words of require_gpus. prepare() throws InputError ("unsupported-device", "unsupported-op", "shared-parameter",

@@ -90,6 +90,26 @@ void CudaExecutor::State::enable_peers() {
   }
 }
 
+/// Before the streams, which work on this to their end.
+void CudaExecutor::State::make_part_links() {
+  std::map<std::uint32_t, std::pair<DeviceId, std::size_t>> largest;  // by stream between parts
+  for (const PlanItem& item : plan.items) {
+    if (!between_parts(item)) continue;
+    const auto entry = largest.try_emplace(item.stream, item.from, 0).first;
+    entry->second.second = std::max(entry->second.second, static_cast<std::size_t>(item.reads.front().bytes.count));
+  }
+  link_words.resize(plan.stream_device.size());
+  bounces.resize(plan.stream_device.size());
+  for (const auto& [stream, need] : largest) {
+    const auto& [device, bytes] = need;
+    use(device);
+    if (part_links == PartLinks::bounced) bounces[stream] = pinned_memory(cuda(), std::max<std::size_t>(1, bytes));
+    if (part_links != PartLinks::emulated) continue;
+    delays.try_emplace(gpu(device), tables, gpu(device));
+    link_words[stream] = device_memory(cuda(), sizeof(std::uint64_t));
+  }
+}
+
 void CudaExecutor::State::make_streams() {
   homes = plan.stream_device;
   for (const PlanItem& item : plan.items)  // a stream needs a GPU at one end
@@ -222,7 +242,7 @@ void CudaExecutor::State::issue_all(bool before_step, const Launch& launch, cons
 
 std::size_t CudaExecutor::State::start_work(const PlanItem& item, const Launch& launch,
                                             const CudaExecutor& executor) const {
-  if (item.is_transfer) return copy(item, streams[item.stream].get(), executor), 1;
+  if (item.is_transfer) return copy(item, streams[item.stream].get(), executor);
   std::vector<void*> reads, writes;
   for (const BufferPlace& place : item.reads) reads.push_back(executor.address(place));
   for (const BufferPlace& place : item.writes) writes.push_back(executor.address(place));
@@ -239,17 +259,31 @@ void CudaExecutor::State::run_on_host(std::uint32_t at, const Launch& launch, co
               static_cast<std::size_t>(item.reads.front().bytes.count));
 }
 
-void CudaExecutor::State::copy(const PlanItem& item, Stream stream, const CudaExecutor& executor) const {
+std::size_t CudaExecutor::State::copy(const PlanItem& item, Stream stream, const CudaExecutor& executor) const {
   const auto bytes = static_cast<std::size_t>(item.reads.front().bytes.count);
-  if (bytes == 0) return;
+  if (bytes == 0) return 0;
   void* to = executor.address(item.writes.front());
   const void* from = executor.address(item.reads.front());
   const bool from_host = on_host(item.from), to_host = on_host(item.to);
-  if (!from_host && !to_host && gpu(item.from) != gpu(item.to))
-    return check(cuda().cudaMemcpyPeerAsync(to, gpu(item.to), from, gpu(item.from), bytes, stream),
-                 "cudaMemcpyPeerAsync");
-  const int kind = from_host ? (to_host ? host_to_host : host_to_device) : to_host ? device_to_host : device_to_device;
-  check(cuda().cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync");
+  const auto plain = [&](void* there, const void* here, int kind) {
+    check(cuda().cudaMemcpyAsync(there, here, bytes, kind, stream), "cudaMemcpyAsync");
+  };
+  if (between_parts(item)) {
+    if (void* const way = bounces[item.stream].get())
+      return plain(way, from, device_to_host), plain(to, way, host_to_device), 2;
+    void* const word = link_words[item.stream].get();
+    if (!word) return plain(to, from, device_to_device), 1;
+    const DelayKernels& delay = delays.at(gpu(item.from));
+    delay.mark(word, stream);
+    plain(to, from, device_to_device);
+    delay.wait_since(word, static_cast<double>((item.predicted.end - item.predicted.start).count), stream);
+    return 3;
+  }
+  if (!from_host && !to_host)
+    check(cuda().cudaMemcpyPeerAsync(to, gpu(item.to), from, gpu(item.from), bytes, stream), "cudaMemcpyPeerAsync");
+  else
+    plain(to, from, from_host ? (to_host ? host_to_host : host_to_device) : device_to_host);
+  return 1;
 }
 
 ItemRun CudaExecutor::State::times_of(std::size_t at) const {
@@ -270,9 +304,11 @@ ItemRun CudaExecutor::State::times_of(std::size_t at) const {
   return {since_base(starts[at]), since_base(ends[at])};
 }
 
-CudaExecutor::CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std::vector<Target> targets)
-    : state_(std::make_unique<State>(tables, plan, std::move(targets))) {
+CudaExecutor::CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std::vector<Target> targets,
+                           PartLinks part_links)
+    : state_(std::make_unique<State>(tables, plan, std::move(targets), part_links)) {
   state_->allocate();
+  state_->make_part_links();
   state_->enable_peers();
   state_->make_streams();
   state_->make_gate();

@@ -25,6 +25,13 @@ struct Target {
 using Launch = std::function<std::size_t(const PlanItem& item, std::span<void* const> reads,
                                          std::span<void* const> writes, Stream stream)>;
 
+/// How a tensor gets from one part of a GPU to another, between which there is no link.
+enum class PartLinks {
+  emulated,  // copied within the GPU, and there when the transfer's predicted time is over
+  copied,    // within the GPU alone: far faster than any link
+  bounced,   // through pinned memory of the host, by the GPU's own link
+};
+
 struct ExecuteOptions {
   int warm = 2, measured = 3;
   bool gate = true;               // issue everything, then let it go: launch times stay out
@@ -49,8 +56,8 @@ struct ExecutionResult {
 };
 
 /// Runs a plan: allocates each device's memory once, one compute stream per device, one stream per link, an event after
-/// each item that another stream waits for. Transfers are peer copies, copies within one GPU, and copies from and to
-/// pinned memory of the host, all asynchronous. Devices of the host have threads in place of streams
+/// each item that another stream waits for. Transfers are peer copies, copies within one GPU (PartLinks), and copies
+/// from and to pinned memory of the host, all asynchronous. Devices of the host have threads in place of streams
 /// (host_workers.hpp).
 ///
 /// Times come from events, relative to the event after the gate on the same GPU; GPUs are let go by one word in host
@@ -59,7 +66,8 @@ struct ExecutionResult {
 class CudaExecutor {
  public:
   /// `targets` by device of the plan's cluster.
-  CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std::vector<Target> targets);
+  CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std::vector<Target> targets,
+               PartLinks part_links = PartLinks::copied);
   ~CudaExecutor();
   CudaExecutor(CudaExecutor&&) = delete;
 

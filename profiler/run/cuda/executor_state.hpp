@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
+#include "profiler/run/cuda/delay_kernels.hpp"
 #include "profiler/run/cuda/executor.hpp"
 #include "profiler/run/cuda/host_workers.hpp"
 
@@ -15,6 +17,7 @@ struct CudaExecutor::State {
   const Tables& tables;
   const ExecutionPlan& plan;
   std::vector<Target> targets;
+  PartLinks part_links;
   IdMap<DeviceId, Owned> arenas;
   Owned gate_word;
   DevicePointer gate_address = 0;
@@ -29,13 +32,16 @@ struct CudaExecutor::State {
   std::vector<Owned> starts, ends;        // events of items; null: of the host
   std::vector<Owned> bases;               // of GPUs, by the first stream of each: time zero, after the gate
   std::vector<std::size_t> first_stream;  // of streams: the first one on the same GPU
+  std::map<int, DelayKernels> delays;     // of GPUs whose parts have emulated links
+  std::vector<Owned> link_words;          // of streams between parts, emulated: when a transfer began
+  std::vector<Owned> bounces;             // of streams between parts, bounced: the host's memory on the way
   std::vector<Owned> marks, joins;        // of items and of streams, within a captured graph
   std::vector<DeviceId> homes;            // of streams: the GPU that each lives on; of a host's stream, the host
   std::vector<Owned> streams;             // null: of the host
   std::unique_ptr<HostWorkers> workers;   // null: all devices are GPUs
 
-  State(const Tables& t, const ExecutionPlan& p, std::vector<Target> where)
-      : tables(t), plan(p), targets(std::move(where)) {}
+  State(const Tables& t, const ExecutionPlan& p, std::vector<Target> where, PartLinks links)
+      : tables(t), plan(p), targets(std::move(where)), part_links(links) {}
 
   const Runtime& cuda() const { return tables.runtime; }
   bool on_host(DeviceId device) const { return targets[device.index()].host; }
@@ -48,6 +54,7 @@ struct CudaExecutor::State {
 
   void allocate();
   void enable_peers();
+  void make_part_links();
   void make_streams();
   void make_gate();
   void make_workers();
@@ -68,7 +75,10 @@ struct CudaExecutor::State {
   void run_graph(const Launch& launch, const CudaExecutor& executor);
 
  private:
-  void copy(const PlanItem& item, Stream stream, const CudaExecutor& executor) const;
+  bool between_parts(const PlanItem& item) const {
+    return item.is_transfer && !on_host(item.from) && !on_host(item.to) && gpu(item.from) == gpu(item.to);
+  }
+  std::size_t copy(const PlanItem& item, Stream stream, const CudaExecutor& executor) const;
   void capture(const Launch& launch, const CudaExecutor& executor);
 };
 

@@ -67,8 +67,13 @@ std::size_t free_bytes(const Tables& tables, int gpu) {
   return free;
 }
 
-/// One copy, whichever ends it has.
-void copy(const Tables& tables, void* to, int to_gpu, const void* from, int from_gpu, std::size_t size, Stream stream) {
+/// One copy, whichever ends it has; `way`: pinned memory of the host that it goes through, or null.
+void copy(const Tables& tables, void* to, int to_gpu, const void* from, int from_gpu, std::size_t size, Stream stream,
+          void* way = nullptr) {
+  if (way) {
+    copy(tables, way, kHost, from, from_gpu, size, stream);
+    return copy(tables, to, to_gpu, way, kHost, size, stream);
+  }
   if (from_gpu != kHost && to_gpu != kHost && from_gpu != to_gpu)
     return check(tables, tables.runtime.cudaMemcpyPeerAsync(to, to_gpu, from, from_gpu, size, stream),
                  "cudaMemcpyPeerAsync");
@@ -95,12 +100,14 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
   EndMemory source{tables, from, options.pinned, largest}, target{tables, to, options.pinned, largest};
   std::vector<unsigned char> pattern(largest), arrived(largest);
   for (std::size_t i = 0; i < largest; ++i) pattern[i] = static_cast<unsigned char>(i * 131 + i / 251);
+  const Owned way = options.bounced ? pinned_memory(tables.runtime, largest) : Owned{};
   Timer timer{tables, home};
   LinkMeasurement link{.from = end_name(from),
                        .to = end_name(to),
-                       .path = from == kHost || to == kHost ? "pcie"
-                               : from == to                 ? "d2d"
-                                                            : "peer",
+                       .path = options.bounced                ? "host-bounce"
+                               : from == kHost || to == kHost ? "pcie"
+                               : from == to                   ? "d2d"
+                                                              : "peer",
                        .engine = "ce",
                        .pinned = options.pinned};
   if (from == kHost)
@@ -114,7 +121,8 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
     const int together = static_cast<int>(std::clamp<std::int64_t>(kTogether / bytes.count, 1, options.together));
     for (int sample = -options.warm; sample < options.samples; ++sample) {
       const double ns = timer.time([&] {
-        for (int i = 0; i < together; ++i) copy(tables, target.at(), to, source.at(), from, size, timer.stream());
+        for (int i = 0; i < together; ++i)
+          copy(tables, target.at(), to, source.at(), from, size, timer.stream(), way.get());
       });
       if (sample >= 0)
         measured.samples.kept.push_back(Nanoseconds{static_cast<std::int64_t>(std::floor(ns / together + 0.5))});

@@ -18,6 +18,7 @@ struct LadderOptions {
   int together =
       16;  // copies between two events at most, of up to 64 MiB: one alone is as long as the events are exact
   bool pinned = true;
+  bool bounced = false;  // within one GPU: through pinned memory of the host
 };
 
 /// Times copies of each size from one end to the other, `together` at a time by events on one stream; a sample is the

@@ -112,7 +112,7 @@ void fill(Driver& table, Lookup& get) {
   get(SYMBOL(cuInit), SYMBOL(cuDriverGetVersion), SYMBOL(cuGetErrorString), SYMBOL(cuDeviceGet),
       SYMBOL(cuDeviceGetName), SYMBOL(cuDeviceGetDevResource), SYMBOL(cuDevSmResourceSplitByCount),
       SYMBOL(cuDevResourceGenerateDesc), SYMBOL(cuGreenCtxCreate), SYMBOL(cuGreenCtxDestroy),
-      SYMBOL(cuGreenCtxStreamCreate), SYMBOL(cuModuleLoadData), SYMBOL(cuModuleUnload), SYMBOL(cuModuleGetFunction),
+      SYMBOL(cuGreenCtxStreamCreate), SYMBOL(cuLibraryLoadData), SYMBOL(cuLibraryUnload), SYMBOL(cuLibraryGetKernel),
       SYMBOL(cuLaunchKernel), SYMBOL(cuStreamWaitValue32_v2), SYMBOL(cuStreamWriteValue32_v2));
 }
 

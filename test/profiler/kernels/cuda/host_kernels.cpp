@@ -65,6 +65,8 @@ const std::map<std::string, std::function<Launch(unsigned, void**)>>& makers() {
       ONE(copy_by_sms),
       ONE(cross_entropy_d),
       ONE(delay_ns),
+      ONE(mark_ns),
+      ONE(delay_since),
       ONE(dropout),
       ONE(dropout_d),
       ONE(fill),

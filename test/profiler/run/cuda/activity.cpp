@@ -53,6 +53,35 @@ TEST_CASE("kernels belong to the op whose id was pushed when they were launched"
   CHECK(unattributed == 1);
 }
 
+TEST_CASE("fills and copies that an op launches are of its time; transfers are of no op's") {
+  ActivityTrace trace;
+  correlate(trace, 11, 5);
+  correlate(trace, 12, 5);
+  correlate(trace, 13, 5);
+  MemsetRecord fill{};
+  fill.kind = kMemsetRecord;
+  fill.start = 50;
+  fill.end = 60;
+  fill.correlation = 11;
+  take_record(&fill, kVersion, trace);
+  kernel(trace, "wgrad", 100, 300, 12);
+  MemcpyRecord copy{};
+  copy.kind = kMemcpyRecord;
+  copy.start = 310;
+  copy.end = 330;
+  copy.correlation = 13;
+  take_record(&copy, kVersion, trace);
+  copy.correlation = 99;  // a transfer's
+  copy.end = 900;
+  take_record(&copy, kVersion, trace);
+  std::size_t unattributed = 0;
+  const auto ops = attribute(trace, &unattributed);
+  REQUIRE(ops.size() == 1);
+  // From 50 to 330; 10 + 200 + 20 at work.
+  CHECK(ops[0] == OpActivity{5, Nanoseconds{280}, Nanoseconds{230}, {"memset", "wgrad", "memcpy"}});
+  CHECK(unattributed == 0);
+}
+
 TEST_CASE("copies say how many bytes went where") {
   ActivityTrace trace;
   PeerCopyRecord peer{};

@@ -107,6 +107,80 @@ TEST_CASE("one GPU stands for several devices as parts of it") {
   CHECK(fake.alive() == 0);
 }
 
+TEST_CASE("parts of one GPU send as their cluster's link, as fast as the GPU copies, or by the host") {
+  GraphBuilder builder{"pair"};
+  builder.add({.name = "a", .times = {{"gpu", Nanoseconds{100'000}}}, .outputs = {{"t", Bytes{1'000'000}}}});
+  builder.add({.name = "b", .times = {{"gpu", Nanoseconds{200'000}}}, .inputs = {"t"}});
+  const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("2xV100"))};
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
+  // A copy within the GPU takes 1 us and 1 ns per 1,000 bytes: 2 us; by the host two of them. The cluster's link far
+  // more.
+  const Nanoseconds link = simulate(problem, schedule).makespan - Nanoseconds{300'000};
+  REQUIRE(link > Nanoseconds{10'000});
+  for (const auto& [way, expected] :
+       std::vector<std::pair<cuda::PartLinks, std::int64_t>>{{cuda::PartLinks::emulated, link.count},
+                                                             {cuda::PartLinks::copied, 2'000},
+                                                             {cuda::PartLinks::bounced, 4'000}}) {
+    FakeCuda fake{{.devices = 1}};
+    {
+      const auto backend = cuda::make_cuda_backend({.libraries = &fake, .part_links = way});
+      const auto run = backend->prepare(problem, {}, schedule);
+      run->step();
+      CHECK(run->step().makespan.count == doctest::Approx(300'000 + static_cast<double>(expected)).epsilon(1e-5));
+      const auto links = backend->measure_links(problem.cluster(), 0);
+      REQUIRE(links.size() == (way == cuda::PartLinks::emulated ? 0 : 2));  // there and back
+      if (links.empty()) continue;
+      CHECK(links[1].from == "gpu1");
+      CHECK(links[1].path == (way == cuda::PartLinks::copied ? "d2d" : "host-bounce"));
+      // 256 bytes: the latency of one copy, or of two.
+      CHECK(links[0].sizes[0].samples.kept[0].count == (way == cuda::PartLinks::copied ? 1'000 : 2'001));
+    }
+    CHECK(fake.alive() == 0);
+  }
+}
+
+TEST_CASE("a GPU is split into parts once for all runs of a backend") {
+  const TrainingStep step = training_step(make_network("lenet:batch=1"));
+  const Problem problem{step.graph, make_cluster(preset_cluster("4xV100"))};
+  const Schedule spread = random_groups(problem, 3);
+  FakeCuda fake{{.devices = 1}};
+  const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+  for (int i = 0; i < 3; ++i) backend->prepare(problem, {.recipe = &step.recipe}, spread)->step();
+  CHECK(fake.calls("cuGreenCtxCreate") == 4);
+}
+
+TEST_CASE("an op by itself is timed without its launches, however many they are") {
+  const TrainingStep step = training_step(make_network("rnnlm:batch=2,steps=3,layers=1,hidden=8,vocabulary=20"));
+  const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
+  const auto times = [&](double launch_ns) {
+    FakeCuda fake{{.devices = 1, .launch_ns = launch_ns}};
+    std::vector<std::int64_t> result;
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+    for (const AloneSample& sample :
+         backend->time_alone(problem, {.recipe = &step.recipe}, DeviceId{0}, MeasureMode::hot, 2))
+      result.push_back(sample.time.count);
+    return result;
+  };
+  const std::vector<std::int64_t> free = times(0);
+  CHECK(std::ranges::max(free) == 11'000);  // 11 kernels of 1 us
+  CHECK(times(7'000) == free);  // launched in 77 us, longer than the 50 that are enough for one
+}
+
+TEST_CASE("a convolution takes the next algorithm where cuDNN's heuristic names one that is not there") {
+  const TrainingStep step = training_step(make_network("lenet:batch=2"));
+  const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
+  const Schedule serial = serial_schedule(problem, DeviceId{0});
+  const auto losses = [&](bool wrong) {
+    FakeCuda fake{{.devices = 1, .wrong_heuristics = wrong}};
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+    const auto run = backend->prepare(problem, {.recipe = &step.recipe}, serial);
+    const double first = run->step().loss, second = run->step().loss;
+    return std::pair{first, second};
+  };
+  CHECK(losses(true) == losses(false));
+}
+
 TEST_CASE("what is missing, and what cannot be run, is told before anything runs") {
   {
     FakeCuda fake{{.lacks_library = "libcublas"}};
@@ -130,7 +204,7 @@ TEST_CASE("each call that may fail ends the run with its name, and everything is
   const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
   const Schedule spread = random_groups(problem, 3);
   for (const std::string call : {"cudaMemcpyPeerAsync", "cudaMemcpyAsync", "cuLaunchKernel", "cublasSgemm_v2",
-                                 "cublasCreate_v2", "cuModuleLoadData", "cudaStreamSynchronize", "cudaEventRecord"}) {
+                                 "cublasCreate_v2", "cuLibraryLoadData", "cudaStreamSynchronize", "cudaEventRecord"}) {
     CAPTURE(call);
     FakeCuda fake{{.devices = 2, .fails = call, .fails_at = 1}};
     {

@@ -51,7 +51,9 @@ struct Command {
   std::uint32_t value = 0;
   std::uint32_t correlation = 0;  // of traced work
   const char* name = "";
-  double issued = 0;  // when, on the host
+  double issued = 0;            // when, on the host
+  const void* mark = nullptr;   // mark_ns: keeps the time here
+  const void* since = nullptr;  // delay_since: ends `ns` after the time kept here
 };
 
 struct FakeStream {
@@ -85,7 +87,7 @@ struct Machine {
   std::vector<std::unique_ptr<Stream>> blas;  // handles: the stream of each
   std::vector<std::unique_ptr<Stream>> dnn;
   std::vector<std::unique_ptr<std::vector<int>>> descriptors;
-  std::size_t contexts = 0, modules = 0;
+  std::size_t contexts = 0, kernel_libraries = 0;
   std::vector<std::unique_ptr<FakeGraph>> graphs;
   std::set<FakeGraph*> executables;
   cuda::Cupti::Request request = nullptr;
@@ -157,7 +159,8 @@ struct Machine {
         break;
       case Command::Kind::work: {
         const double start = stream.now;
-        stream.now += command.ns;
+        if (command.mark) marks[command.mark] = start;
+        stream.now = command.since ? std::max(start, marks.at(command.since) + command.ns) : start + command.ns;
         check_memory(command.accesses);
         check_races(start, stream.now, command.accesses);
         if (command.effect) command.effect();
@@ -231,6 +234,7 @@ struct Machine {
     add_record(record);
   }
   std::map<std::pair<const std::uint32_t*, std::uint32_t>, double> gates;
+  std::map<const void*, double> marks;
 
   void check_memory(const std::vector<Access>& accesses) {
     int device = 0;
@@ -336,16 +340,16 @@ Status cu_green_stream(Stream* stream, void* context, unsigned, int) {
   if (const Status status = machine->fault("cuGreenCtxStreamCreate")) return status;
   return new_stream(stream, static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1);
 }
-Status cu_module(void** module, const void*) {
-  if (const Status status = machine->fault("cuModuleLoadData")) return status;
-  ++machine->modules;
-  return *module = machine.get(), 0;
+Status cu_library(void** library, const void*, int*, void**, unsigned, int*, void**, unsigned) {
+  if (const Status status = machine->fault("cuLibraryLoadData")) return status;
+  ++machine->kernel_libraries;
+  return *library = machine.get(), 0;
 }
-Status cu_module_unload(void*) { return --machine->modules, 0; }
-/// A function's handle is its name.
-Status cu_function(void** function, void*, const char* name) {
-  *function = const_cast<std::string*>(&*machine->kernel_names.insert(name).first);
-  return machine->fault("cuModuleGetFunction");
+Status cu_library_unload(void*) { return --machine->kernel_libraries, 0; }
+/// A kernel's handle is its name.
+Status cu_kernel(void** kernel, void*, const char* name) {
+  *kernel = const_cast<std::string*>(&*machine->kernel_names.insert(name).first);
+  return machine->fault("cuLibraryGetKernel");
 }
 Status cu_launch(void* function, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                  Stream stream, void** arguments, void**) {
@@ -353,6 +357,12 @@ Status cu_launch(void* function, unsigned blocks, unsigned, unsigned, unsigned, 
   const std::string& name = *static_cast<const std::string*>(function);
   Command command{.kind = Command::Kind::work};
   command.ns = name == "delay_ns" ? static_cast<double>(*static_cast<unsigned long long*>(arguments[0])) : 1'000;
+  if (name == "mark_ns") command.mark = *static_cast<void**>(arguments[0]), command.ns = 0;
+  if (name == "delay_since") {
+    command.since = *static_cast<void**>(arguments[0]);
+    command.ns = static_cast<double>(*static_cast<unsigned long long*>(arguments[1]));
+  }
+  machine->host += machine->options.launch_ns;
   command.effect = host_kernel(name, blocks, arguments);
   if (!command.effect) machine->violate("a kernel that is not there: " + name);
   command.correlation = machine->launched();
@@ -709,12 +719,28 @@ Status dnn_convolution(void* d, int ph, int pw, int sh, int sw, int dh, int dw, 
   return describe(d, ph, pw, sh, sw, dh, dw);
 }
 Status dnn_groups(void* d, int groups) { return describe(d, groups); }
-Status dnn_math(void* d, int math) { return describe(d, math); }
-/// The first is fast and not deterministic, the second needs a workspace.
-Status dnn_choose(void*, void*, void*, void*, void*, int, int* count, cuda::DnnAlgorithm* algorithms) {
-  algorithms[0] = {.algorithm = 1, .status = 0, .time = 1, .memory = 0, .determinism = 0, .math = 3, .reserved = {}};
-  algorithms[1] = {.algorithm = 2, .status = 0, .time = 2, .memory = 64, .determinism = 1, .math = 3, .reserved = {}};
-  *count = machine->options.deterministic_convolutions ? 2 : 1;
+Status dnn_math(void* d, int math) {
+  Descriptor& convolution = *static_cast<Descriptor*>(d);
+  convolution.resize(7);
+  return describe(d, math);
+}
+/// The first is fast and not deterministic, the second may not be supported after all, the third needs a workspace.
+Status dnn_choose(void*, void*, void*, void* convolution, void*, int, int* count, cuda::DnnAlgorithm* algorithms) {
+  const int math = descriptor(convolution)[7];
+  algorithms[0] = {.algorithm = 1, .status = 0, .time = 1, .memory = 0, .determinism = 0, .math = math, .reserved = {}};
+  int known = 1;
+  const auto add = [&](int algorithm, std::size_t memory) {
+    algorithms[known++] = {.algorithm = algorithm,
+                           .status = 0,
+                           .time = 2,
+                           .memory = memory,
+                           .determinism = 1,
+                           .math = math,
+                           .reserved = {}};
+  };
+  if (machine->options.wrong_heuristics) add(3, 0);
+  if (machine->options.deterministic_convolutions) add(2, 64);
+  *count = known;
   return 0;
 }
 /// f(index of x, of w, of y) for every product of the convolution.
@@ -737,6 +763,7 @@ void each_product(const Descriptor& x, const Descriptor& w, const Descriptor& y,
 Status convolve(const char* name, void* handle, int algorithm, const void* workspace, std::size_t workspace_bytes,
                 std::function<void()> effect) {
   if (const Status status = machine->fault(name)) return status;
+  if (algorithm == 3 && machine->options.wrong_heuristics) return cuda::kDnnNotSupported;
   if (algorithm != 2 || !workspace || workspace_bytes < 64) machine->violate("a convolution as cuDNN did not say");
   Command command{.kind = Command::Kind::work, .ns = 3'000};
   command.correlation = machine->launched();
@@ -859,9 +886,9 @@ const std::map<std::string, void*>& functions() {
       {"cuGreenCtxCreate", pointer(cu_green)},
       {"cuGreenCtxDestroy", pointer(cu_green_destroy)},
       {"cuGreenCtxStreamCreate", pointer(cu_green_stream)},
-      {"cuModuleLoadData", pointer(cu_module)},
-      {"cuModuleUnload", pointer(cu_module_unload)},
-      {"cuModuleGetFunction", pointer(cu_function)},
+      {"cuLibraryLoadData", pointer(cu_library)},
+      {"cuLibraryUnload", pointer(cu_library_unload)},
+      {"cuLibraryGetKernel", pointer(cu_kernel)},
       {"cuLaunchKernel", pointer(cu_launch)},
       {"cuStreamWaitValue32_v2", pointer(cu_wait_value)},
       {"cuStreamWriteValue32_v2", pointer(cu_write_value)},
@@ -982,7 +1009,7 @@ std::size_t FakeCuda::alive() const {
   const auto graphs = std::count_if(machine->graphs.begin(), machine->graphs.end(),
                                     [](const auto& graph) { return !graph->destroyed; });
   return machine->streams.size() + machine->events.size() + machine->memory.size() + machine->contexts +
-         machine->modules + machine->blas.size() + machine->dnn.size() + machine->descriptors.size() +
+         machine->kernel_libraries + machine->blas.size() + machine->dnn.size() + machine->descriptors.size() +
          machine->executables.size() + machine->traced.size() + static_cast<std::size_t>(graphs);
 }
 
