@@ -20,6 +20,9 @@ std::string sources_text(const RunSummary& run) {
     parts.push_back(fmt::format("{} {} ({})", percent(use.time_share), use.source,
                                 counted(static_cast<std::int64_t>(use.ops), "op")));
   std::string text = fmt::format("op times rest on: {}", fmt::join(parts, ", "));
+  if (run.expected_error)
+    text += fmt::format("; published steps of one GPU with such times are {} off on average",
+                        fmt::format("{:.0f} %", 100 * *run.expected_error));
   parts.clear();
   bool measured = false;
   for (const EvidenceUse& use : run.evidence) {

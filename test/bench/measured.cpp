@@ -1,11 +1,16 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <map>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "../../bench/suites/measured/measured_page.hpp"
 #include "../../bench/suites/measured/predict.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/study/summary.hpp"
 
 using namespace trainyard;
 using namespace trainyard::bench;
@@ -62,6 +67,33 @@ TEST_CASE("a row is the file's common members with its own over them") {
   CHECK_FALSE(b.sequence);  // its own null
   CHECK_FALSE(b.accumulation());
   CHECK(b.calibrates());
+}
+
+TEST_CASE("what results say of their op times' error is what published steps of one GPU show") {
+  const std::filesystem::path folder = test::source_dir() / "data/measured";
+  const AllReduceTimes none;
+  std::vector<MeasuredSource> sources;
+  for (const char* file : {"neusight-training", "dlperf", "nvidia-deeplearningexamples"})
+    sources.push_back(read_measured(folder / (std::string{file} + ".json.gz")));
+  std::map<std::pair<std::string, bool>, std::vector<double>> errors;
+  for (const bool roofline : {false, true})
+    for (const MeasuredSource& source : sources) {
+      const bool neusight = &source == &sources[0];
+      for (const Outcome& each :
+           neusight ? predict_neusight(source, none, roofline) : predict_one_gpu(source, "", roofline))
+        if (each.predicted && !each.rests_on.empty())
+          errors[{each.rests_on, each.row->is_half()}].push_back(std::abs(each.error()));
+    }
+  CHECK(errors.size() == 6);  // forms, forms transferred, roofline; 16 and 32 bit
+  for (const auto& [key, each] : errors) {
+    const std::string& source = key.first;
+    const bool half = key.second;
+    CAPTURE(source);
+    CAPTURE(half);
+    const double mean = std::accumulate(each.begin(), each.end(), 0.0) / static_cast<double>(each.size());
+    REQUIRE(published_error(source, half));
+    CHECK(std::abs(*published_error(source, half) - mean) < 0.001);
+  }
 }
 
 TEST_CASE("a malformed row says what is wrong with it") {

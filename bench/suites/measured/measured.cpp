@@ -15,6 +15,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/output_file.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/study/summary.hpp"
 
 namespace trainyard::bench {
 namespace {
@@ -74,6 +75,7 @@ std::string figure(const std::optional<double>& share) { return share ? fmt::for
 struct Page {
   std::vector<MeasuredSource> sources;
   std::vector<Outcome> outcomes;
+  std::vector<Outcome> by_roofline;  // rows of one GPU
   std::vector<std::string> missing;  // files
 };
 
@@ -95,7 +97,38 @@ Page predict_all(const fs::path& folder) {
   }
   for (std::size_t i = 0; i < families.size(); ++i)
     for (Outcome& outcome : families[i]->predict(page.sources[i], shared)) page.outcomes.push_back(std::move(outcome));
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const std::string_view file = families[i]->file;
+    if (file != "neusight-training" && file != "dlperf" && file != "nvidia-deeplearningexamples") continue;
+    const bool neusight = file == "neusight-training";
+    for (Outcome& each : neusight ? predict_neusight(page.sources[i], shared.all_reduce, true)
+                                  : predict_one_gpu(page.sources[i], "", true))
+      if (each.predicted && !each.rests_on.empty()) page.by_roofline.push_back(std::move(each));
+  }
   return page;
+}
+
+/// Steps of one GPU by the source of most of their op times: what `simulate` says of its own (study/summary.hpp).
+std::string sources_text(const Page& page) {
+  using Align = Table::Align;
+  Table table{{{"one GPU, op times rest mostly on"},
+               {"rows", Align::right},
+               {"mean %", Align::right},
+               {"median %", Align::right},
+               {"p90 %", Align::right},
+               {"as results say %", Align::right}}};
+  std::map<std::pair<std::string, std::string>, std::vector<Outcome>> rows;  // by source and precision
+  for (const std::vector<Outcome>* list : {&page.outcomes, &page.by_roofline})
+    for (const Outcome& each : *list)
+      if (each.predicted && !each.rests_on.empty())
+        rows[{each.rests_on, each.row->is_half() ? "16 bit" : "32 bit"}].push_back(each);
+  for (const auto& [key, own] : rows) {
+    const Score s = score(own);
+    const auto said = published_error(key.first, key.second == "16 bit");
+    table.add_row({key.first + ", " + key.second, fmt::format("{}", s.rows), figure(s.mean), figure(s.median),
+                   figure(s.p90), figure(said)});
+  }
+  return table.text();
 }
 
 std::string scores_text(const std::vector<ScoredSet>& sets) {
@@ -180,6 +213,7 @@ int run_measured(const SuiteOptions& options, std::ostream& out) {
   const std::string claims = claims_text(folder, page.sources);
   out << "Published training steps: |predicted / measured - 1|\n\n" << scores_text(sets);
   if (own.rows) out << "\n" << rows_text(page.outcomes);
+  out << "\n" << sources_text(page);
   out << "\n" << reasons_text(page.outcomes);
   if (!claims.empty()) out << "\nOther simulators, of these rows:\n" << claims;
   for (const std::string& file : page.missing) out << "\nnot found: " << (folder / (file + ".json")).string();

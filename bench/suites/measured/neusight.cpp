@@ -50,13 +50,19 @@ double pipeline(const MeasuredRow& row, OneGpu& gpu) {
 
 }  // namespace
 
-std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllReduceTimes& all_reduce) {
-  OneGpu gpu;
+std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllReduceTimes& all_reduce, bool roofline) {
+  OneGpu gpu{roofline};
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
     if (row.gpus == 1) {
-      outcomes.push_back(attempt(row, "NeuSight, 1 GPU", [&] { return one_step(row, told(row.batch, "batch"), gpu); }));
+      std::string rests_on;
+      outcomes.push_back(attempt(row, "NeuSight, 1 GPU", [&] {
+        const OneStep& step = gpu.step(network_of(row, told(row.batch, "batch")), row);
+        rests_on = step.rests_on;
+        return step.passes;
+      }));
       outcomes.back().part = generation(row.gpu_kind);
+      outcomes.back().rests_on = rests_on;
     } else if (row.tensor > 1) {
       outcomes.push_back(attempt(row, "NeuSight, tensor parallel", [&]() -> double {
         cannot(fmt::format("tensor degree {}: no op of the graph is divided among ranks", row.tensor));

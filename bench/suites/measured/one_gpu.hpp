@@ -12,16 +12,20 @@ namespace trainyard::bench {
 /// A training step of a built-in network on one GPU, one op after another, by the standard costs.
 struct OneStep {
   double passes = 0, update = 0;  // seconds: forward and backward; optimizer
+  std::string rests_on;           // the source of most of the passes' time: "form" (cost/op_cost.hpp)
 };
 
 /// Steps of networks, each worked out once.
 class OneGpu {
  public:
+  /// `roofline`: the costs of `--costs roofline` in place of kernel forms.
+  explicit OneGpu(bool roofline = false) : roofline_(roofline) {}
   /// At the row's kind of GPU and precision: fp32 without TF32, tf32, or 16 bit. Throws InputError where the kind is
   /// not built in.
   const OneStep& step(const std::string& network, const MeasuredRow& row, Optimizer optimizer = Optimizer::sgd);
 
  private:
+  bool roofline_;
   std::map<std::tuple<std::string, std::string, std::string, Optimizer>, OneStep> known_;
 };
 

@@ -30,12 +30,14 @@ double told(const std::optional<double>& number, const char* what);
 // not scored, but for those of one GPU, to which nothing is fitted.
 
 /// NeuSight: one GPU by the costs of the ops of a built-in network, forward and backward; replicas by that and the
-/// all-reduce of the gradients; a pipeline with microbatches by run_plan().
-std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllReduceTimes& all_reduce);
+/// all-reduce of the gradients; a pipeline with microbatches by run_plan(). `roofline`: by the costs of `--costs
+/// roofline`.
+std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllReduceTimes& all_reduce,
+                                      bool roofline = false);
 
 /// Rows of one GPU by the costs of the ops of a built-in network, with its usual optimizer: whatever the framework. A
 /// part of the set for each precision.
-std::vector<Outcome> predict_one_gpu(const MeasuredSource& source, const std::string& set);
+std::vector<Outcome> predict_one_gpu(const MeasuredSource& source, const std::string& set, bool roofline = false);
 
 /// Replicas (and pipelines of them) from the row of one GPU of the same model, framework, kind, precision and
 /// microbatch:

@@ -16,6 +16,7 @@ struct Outcome {
   std::string part = {};                 // of the set, which is scored apart too: "H100"; may be empty
   std::optional<double> predicted = {};  // seconds
   std::string why = {};                  // not expressible
+  std::string rests_on = {};             // of one GPU by op costs: the source of most of their time
   std::optional<double> ideal = {};      // the step without any loss of scaling, where it is known: one GPU's
 
   /// predicted / measured - 1.
