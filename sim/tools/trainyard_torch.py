@@ -60,7 +60,7 @@ def export(model, example_inputs, path=None, *, loss=None, optimizer="adam", nam
     path = path.with_suffix(".onnx")
     warnings.warn(f"'{name}' is written as ONNX: torch.fx does not trace it. " + "; ".join(failures))
     try:
-        torch.onnx.export(model, (*args, kwargs) if kwargs else args, str(path), export_params=True, opset_version=16,
+        torch.onnx.export(model, (*args, kwargs) if kwargs else args, str(path), export_params=False, opset_version=16,
                           do_constant_folding=False, training=torch.onnx.TrainingMode.TRAINING)
     except Exception as error:
         raise RuntimeError("\n".join([f"'{name}' cannot be traced", *failures, f"ONNX: {error}"])) from error

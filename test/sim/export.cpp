@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <sstream>
 #include <string>
 
 #include "io/bad_inputs.hpp"
@@ -63,4 +65,68 @@ TEST_CASE("a measured machine is imported as a cluster file, on which networks a
   CHECK(json_of(simulated)["cluster"] == "links");
   CHECK(contains(run_trainyard(folder.path(), "import " + measured + " -o box.json").error, "name it box.toml"));
   CHECK(contains(run_trainyard(folder.path(), "import lenet --kind V100").error, "--kind is that of a machine's GPUs"));
+}
+
+TEST_CASE("a schedule is written as a device map, read in its place, and takes the time that was said") {
+  const TemporaryFolder folder;
+  const std::string of = "resnet18:batch=8 --cluster 2xV100";
+  write_text(folder.path() / "half.json",
+             R"({"stem": 0, "layer1": 0, "layer2": 0, "layer3": 1, "layer4": 1, "head": 1})");
+  const auto simulated = run_trainyard(folder.path(), "simulate " + of + " --schedule half.json --json");
+  REQUIRE(simulated.exit_code == 0);
+  const auto same =
+      run_trainyard(folder.path(), "export " + of + " --schedule half.json --to device-map -o map.json --json");
+  REQUIRE(same.exit_code == 0);
+  CHECK(json_of(same)["makespan_ns"] == json_of(simulated)["makespan_ns"]);
+  CHECK(json_of(same)["read_back_ns"] == json_of(simulated)["makespan_ns"]);
+  CHECK(json_of(same)["lost"].empty());
+
+  // A schedule says of which model and cluster it is.
+  REQUIRE(run_trainyard(folder.path(), "place " + of + " --placer heft -o heft.json").exit_code == 0);
+  const auto lossy = run_trainyard(folder.path(), "export heft.json --to device-map -o heft-map.json");
+  CHECK(lossy.exit_code == 0);
+  CHECK(contains(lossy.error, "lost: the order of the ops on a device"));
+  CHECK(contains(lossy.output, "read back"));
+  CHECK(run_trainyard(folder.path(), "export heft.json --to chakra -o run.et").exit_code == 0);
+  CHECK(std::filesystem::exists(folder.path() / "run.1.et"));
+}
+
+TEST_CASE("a plan is written for torch, Megatron and DeepSpeed, and read in its place") {
+  const TemporaryFolder folder;
+  const std::string of = "gpt2:batch=8,layers=4 --cluster 4xV100";
+  const auto step = [&](const std::string& file) {
+    return json_of(run_trainyard(folder.path(), "simulate " + of + " --plan " + file + " --json"))["makespan_ns"];
+  };
+  write_text(folder.path() / "plan.json", R"({"format": "trainyard-plan/1", "data": 2, "microbatch": 1,
+    "stages": [{}, {"from": "h.2"}]})");
+  write_text(folder.path() / "zero.json", R"({"format": "trainyard-plan/1", "data": 4, "microbatch": 1, "zero": 1})");
+  for (const std::string words : {"torch-pipelining plan.json out.json", "megatron plan.json out.sh",
+                                  "megatron zero.json zero.sh", "deepspeed zero.json ds.json"}) {
+    CAPTURE(words);
+    std::istringstream each{words};
+    std::string to, plan, out;
+    each >> to >> plan >> out;
+    const auto result =
+        run_trainyard(folder.path(), "export " + of + " --plan " + plan + " --to " + to + " -o " + out + " --json");
+    REQUIRE(result.exit_code == 0);
+    CHECK(json_of(result)["lost"].empty());
+    CHECK(json_of(result)["read_back_ns"] == json_of(result)["makespan_ns"]);
+    CHECK(step(out) == step(plan));
+  }
+  CHECK(std::filesystem::exists(folder.path() / "out.csv"));
+  const auto stages = run_trainyard(folder.path(),
+                                    "export plan.json --model gpt2:batch=8,layers=4 --cluster 4xV100 "
+                                    "--to deepspeed -o ds2.json");
+  CHECK(stages.exit_code == 0);
+  CHECK(contains(stages.error, "lost: the 2 stages"));
+
+  const auto network = run_trainyard(folder.path(),
+                                     "export resnet18:batch=8 --cluster 4xV100 --plan out.sh --to megatron "
+                                     "-o other.sh");
+  CHECK(network.exit_code == 3);
+  CHECK(contains(network.error, "numbered blocks"));
+  CHECK(run_trainyard(folder.path(), "export " + of + " --to megatron -o x.sh").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "export " + of + " --plan plan.json --to device-map -o x.json").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "export " + of + " --plan plan.json --to torch-pipelining -o x.csv").exit_code ==
+        2);
 }

@@ -214,6 +214,21 @@ class Trip(unittest.TestCase):
         facts = json.loads(trainyard(self.folder, "import", path.name, "--json").stdout)
         self.assertEqual(facts["parameter_bytes"], 4 * (64 * 8 + 64 * 16 + 64 + 64 + 10 * 16 + 10))
 
+    def test_what_torch_fx_cannot_trace_is_written_as_onnx_without_weights(self):
+        trace = trainyard_torch._trace
+
+        def fails(*_):
+            raise RuntimeError("a graph break")
+
+        trainyard_torch._trace = fails
+        self.addCleanup(setattr, trainyard_torch, "_trace", trace)
+        with self.assertWarnsRegex(UserWarning, "a graph break"):
+            path = trainyard_torch.export(resnet18(), torch.zeros(2, 3, 64, 64), self.folder / "r.json")
+        self.assertEqual(path.suffix, ".onnx")
+        self.assertLess(path.stat().st_size, 100_000)
+        facts = json.loads(trainyard(self.folder, "import", path.name, "--json").stdout)
+        self.assertEqual(facts["parameters"], NETWORKS["resnet18"][2])
+
     def test_what_cannot_be_is_said(self):
         model = transformer()
         with self.assertRaisesRegex(ValueError, "'lamb' is none of none, sgd"):

@@ -217,6 +217,7 @@ Schedule schedule_of(const DeviceMap& map, const Problem& problem) {
   LayerDevices devices(layers.size());
   std::vector<std::string> uncovered, idle;
   std::optional<DeviceId> last;  // of a covered layer
+  std::size_t covered = 0;
   for (const LayerId layer : layers.ops.ids()) {
     const std::string module = module_of(layers.names[layer.index()]);
     auto found = entries.end();
@@ -224,6 +225,7 @@ Schedule schedule_of(const DeviceMap& map, const Problem& problem) {
       found = entries.find(*at);
     if (found != entries.end()) {
       found->second.second = true;
+      ++covered;
       if (!last) std::fill_n(devices.begin(), layer.index(), found->second.first);
       last = found->second.first;
     } else if (holds_parameters(problem.graph(), layers.ops[layer])) {
@@ -236,9 +238,8 @@ Schedule schedule_of(const DeviceMap& map, const Problem& problem) {
   if (!last && uncovered.empty() && layers.size() > 0) uncovered.push_back(module_of(layers.names.front()));
   if (!uncovered.empty())
     throw InputError({.code = "uncovered",
-                      .message = fmt::format("the device map covers {} of {} layers of '{}', but not {}",
-                                             layers.size() - uncovered.size(), layers.size(), problem.graph().name(),
-                                             some_of(uncovered)),
+                      .message = fmt::format("the device map covers {} of {} layers of '{}', but not {}", covered,
+                                             layers.size(), problem.graph().name(), some_of(uncovered)),
                       .help = "every module with parameters needs a device; \"\" is for all that no other key covers"});
   Schedule schedule{.placement = place_layers(problem, layers, devices, MemoryLedger{problem}).placement,
                     .placer = "device-map"};

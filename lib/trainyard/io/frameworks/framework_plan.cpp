@@ -42,16 +42,20 @@ PlanGround plan_ground(const Problem& problem, std::optional<std::int64_t> batch
 }
 
 ForeignPlan read_any_plan(const std::filesystem::path& path, const PlanGround& ground) {
-  const std::string text = read_input(path), name = input_name(path);
+  return parse_any_plan(read_input(path), path, ground);
+}
+
+ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& path, const PlanGround& ground) {
+  const std::string name = input_name(path);
   try {
     return parse_any(text, name, path, ground);
   } catch (const InputError& error) {
-    if (error.findings().front().at.line > 0) throw;
+    if (error.findings().front().at.line > 0 || error.findings().front().code == "file") throw;
     detail::FindingList findings{name, text};
-    if (text.starts_with('{'))
-      findings.add(error.findings());
-    else
+    if (error.findings().front().pointer.empty())
       for (const Finding& finding : error.findings()) findings.add(0, finding.code, finding.message, finding.help);
+    else
+      findings.add(error.findings());
     findings.raise_if_any();
     throw;
   }

@@ -38,6 +38,8 @@ struct SaidPlan {
 /// A plan from a `trainyard-plan/1` file, a split spec with its schedule, Megatron's arguments, or DeepSpeed's JSON, by
 /// how the file begins. Throws InputError as their readers do.
 ForeignPlan read_any_plan(const std::filesystem::path& path, const PlanGround& ground);
+/// Reads a text; `path` is the file in messages, and where the schedule of a split spec is found.
+ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& path, const PlanGround& ground);
 
 namespace detail {
 

@@ -149,7 +149,7 @@ KnownSchedule known_schedule(const TaskTable& table) {
   if (ranks == 0 || stages % ranks != 0 || actions < 2 * stages * microbatches)
     refuse(fmt::format("{} ranks with {} stages and {} microbatches have {} actions, too few for forward and backward",
                        ranks, stages, microbatches, actions));
-  std::size_t alike = 0;
+  std::optional<std::size_t> alike;  // actions of the nearest, up to its first other one
   std::string nearest = "no schedule has as many stages a rank";
   for (const PipelineSchedule schedule : kOrders) {
     if (chunks_of(schedule, chunks) != chunks) continue;
@@ -165,7 +165,7 @@ KnownSchedule known_schedule(const TaskTable& table) {
       const auto [mine, theirs] = std::ranges::mismatch(table.ranks[rank], known.ranks[rank]);
       same += static_cast<std::size_t>(mine - table.ranks[rank].begin());
       if (mine == table.ranks[rank].end() && theirs == known.ranks[rank].end()) continue;
-      if (same >= alike) {
+      if (!alike || same > *alike) {
         alike = same;
         nearest = fmt::format("{} is nearest: its rank {} has {} where the file has {}", name_of(schedule), rank,
                               theirs == known.ranks[rank].end() ? "nothing more" : text_of(*theirs),
