@@ -18,6 +18,7 @@
 #include "trainyard/io/frameworks/megatron.hpp"
 #include "trainyard/io/frameworks/split_spec.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/pytorch/kineto_timeline.hpp"
 #include "trainyard/place/exact/exact.hpp"
 #include "trainyard/place/judge/coarse.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
@@ -32,7 +33,7 @@
 namespace trainyard::program {
 namespace {
 
-enum class Format : std::uint8_t { lp, minizinc, chakra, device_map, torch_pipelining, megatron, deepspeed };
+enum class Format : std::uint8_t { lp, minizinc, chakra, kineto, device_map, torch_pipelining, megatron, deepspeed };
 
 /// By the name of the file: x.lp, x.mzn or x.et, compressed where .gz follows.
 Format format_of(const std::string& path) {
@@ -45,7 +46,7 @@ Format format_of(const std::string& path) {
                    "says the format");
 }
 
-bool is_of_schedule(Format format) { return format == Format::chakra || format == Format::device_map; }
+bool is_of_schedule(Format format) { return format >= Format::chakra && format <= Format::device_map; }
 bool is_of_plan(Format format) { return format >= Format::torch_pipelining; }
 
 /// What the words of another program say when they are read again.
@@ -88,6 +89,7 @@ struct ExportVerb {
                 {"megatron", Format::megatron},
                 {"deepspeed", Format::deepspeed},
                 {"chakra", Format::chakra},
+                {"kineto", Format::kineto},
                 {"lp", Format::lp},
                 {"minizinc", Format::minizinc}},
                "whose words (default: by the name of the output)");
@@ -95,11 +97,11 @@ struct ExportVerb {
     inputs.declare_machine(set);
     declare_coarsen(set, coarsening);
     inputs.training.declare(set);
-    set.output(
-        "-o,--output", output,
-        "an integer program (model.lp), or a MiniZinc model (model.mzn); with --schedule, Chakra traces of the "
-        "devices (run.et: run.0.et and so on) or a device map (JSON); with --plan, a split spec (x.json) and its "
-        "schedule (x.csv), Megatron's arguments, DeepSpeed's JSON; .gz compresses");
+    set.output("-o,--output", output,
+               "an integer program (model.lp), or a MiniZinc model (model.mzn); with --schedule, Chakra traces of the "
+               "devices (run.et: run.0.et and so on), Kineto's (run.json) or a device map (JSON); with --plan, a split "
+               "spec (x.json) and its "
+               "schedule (x.csv), Megatron's arguments, DeepSpeed's JSON; .gz compresses");
     set.input("--schedule", schedule, "to write as Chakra traces, for ASTRA-sim, or as a device map");
     set.input("--plan", plan, "to write in another program's words (place --plan-out)");
     set.check([this] {
@@ -107,9 +109,10 @@ struct ExportVerb {
       format = to ? *to : format_of(output.path);
       check_source(is_of_schedule(format), schedule, "schedule", "Chakra traces and device maps are of a schedule");
       check_source(is_of_plan(format), plan, "plan", "torch-pipelining, megatron and deepspeed take a plan");
-      if (format == Format::chakra && output.path.rfind(".et") == std::string::npos)
-        throw UsageError(fmt::format("'{}': Chakra traces are one file a device", output.path),
-                         "name them -o run.et: run.0.et and so on");
+      const std::string extension = format == Format::chakra ? ".et" : format == Format::kineto ? ".json" : "";
+      if (output.path.rfind(extension) == std::string::npos)
+        throw UsageError(fmt::format("'{}': these traces are one file a device", output.path),
+                         fmt::format("name them -o run{0}: run.0{0} and so on", extension));
     });
   }
 
@@ -117,6 +120,7 @@ struct ExportVerb {
     const LoadedProblem loaded = make_problem(inputs, console);
     const Problem& whole = loaded.problem;
     if (format == Format::chakra) return export_chakra(whole, console);
+    if (format == Format::kineto) return export_kineto(whole, console);
     if (format == Format::device_map) return export_device_map(whole, console);
     if (is_of_plan(format)) return export_plan(loaded, console);
     const Problem exported = coarsening ? smaller_problem(whole, *coarsening) : whole;
@@ -165,12 +169,13 @@ struct ExportVerb {
 
   void check_source(bool needed, const std::string& source, const std::string& name, const std::string& why) const {
     if (needed != source.empty()) return;
-    throw UsageError(needed ? why : fmt::format("--{} is not for this format", name),
-                     needed ? fmt::format("trainyard export MODEL --cluster CLUSTER --{} {}.json --to {} -o {}", name,
-                                          name, is_of_plan(format) ? "megatron" : "device-map",
-                                          is_of_plan(format) ? "arguments.sh" : "map.json")
-                            : "--to chakra and device-map take a schedule; torch-pipelining, megatron and deepspeed a "
-                              "plan");
+    throw UsageError(
+        needed ? why : fmt::format("--{} is not for this format", name),
+        needed ? fmt::format("trainyard export MODEL --cluster CLUSTER --{} {}.json --to {} -o {}", name, name,
+                             is_of_plan(format) ? "megatron" : "device-map",
+                             is_of_plan(format) ? "arguments.sh" : "map.json")
+               : "--to chakra, kineto and device-map take a schedule; torch-pipelining, megatron and deepspeed a "
+                 "plan");
   }
 
   int export_device_map(const Problem& problem, Console& console) const {
@@ -242,14 +247,35 @@ struct ExportVerb {
     return kDone;
   }
 
+  /// run.0.json for run.json, and so on: a file a rank.
+  std::vector<Output> ranked(std::size_t ranks, std::string_view extension) const {
+    const std::size_t end = output.path.rfind(extension);
+    std::vector<Output> outputs;
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      outputs.push_back(
+          {fmt::format("{}.{}{}", output.path.substr(0, end), rank, output.path.substr(end)), output.option});
+    return outputs;
+  }
+
+  int export_kineto(const Problem& problem, Console& console) const {
+    const Run run = run_schedule(problem, read_schedule_or_map(schedule, problem));
+    const std::vector<Output> outputs = ranked(run.problem.device_count(), ".json");
+    std::vector<Writing> writings;
+    for (const DeviceId device : run.problem.devices())
+      writings.push_back({outputs[device.index()], [&run, device](std::ostream& out) {
+                            write_kineto(run.problem, run.schedule.placement, run.timeline, device, out);
+                          }});
+    write_outputs(writings,
+                  console.json() ? fmt::format("{{\"format\": \"kineto\", \"ranks\": {}}}\n", outputs.size())
+                                 : fmt::format("{} ranks\n", outputs.size()),
+                  console);
+    return kDone;
+  }
+
   int export_chakra(const Problem& problem, Console& console) const {
     const Run run = run_schedule(problem, read_schedule_or_map(schedule, problem));
     const std::vector<ChakraTrace> traces = chakra_traces(run.problem, run.schedule.placement, run.timeline);
-    const std::size_t end = output.path.rfind(".et");
-    std::vector<Output> outputs;
-    for (std::size_t rank = 0; rank < traces.size(); ++rank)
-      outputs.push_back(
-          {fmt::format("{}.{}{}", output.path.substr(0, end), rank, output.path.substr(end)), output.option});
+    const std::vector<Output> outputs = ranked(traces.size(), ".et");
     std::vector<Writing> writings;
     std::size_t nodes = 0;
     for (std::size_t rank = 0; rank < traces.size(); ++rank) {
