@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <sstream>
@@ -129,4 +130,30 @@ TEST_CASE("a plan is written for torch, Megatron and DeepSpeed, and read in its 
   CHECK(run_trainyard(folder.path(), "export " + of + " --plan plan.json --to device-map -o x.json").exit_code == 2);
   CHECK(run_trainyard(folder.path(), "export " + of + " --plan plan.json --to torch-pipelining -o x.csv").exit_code ==
         2);
+}
+
+TEST_CASE("traces that are cut short or damaged in their gzip data are refused by the name of the file") {
+  const TemporaryFolder folder;
+  const std::string seeds = (source_dir() / "test/fuzz/seeds/foreign").string(), here = folder.path().string();
+  REQUIRE(run_command(fmt::format("cd '{}' && gzip -c '{}/trace.json' > et.json.gz && gzip -c '{}/kineto.json' > "
+                                  "kineto.json.gz",
+                                  here, seeds, seeds))
+              .exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "import et.json.gz").exit_code == 0);
+  for (const std::string of : {"et", "kineto"}) {
+    const std::string whole = read_text(folder.path() / (of + ".json.gz"));
+    std::string wrong = whole;
+    for (std::size_t i = whole.size() - 8; i < whole.size() - 4; ++i) wrong[i] = static_cast<char>(wrong[i] ^ 0x55);
+    const std::string words = of == "et" ? "import " : "import et.json.gz --times ";
+    for (const auto& [text, says] :
+         {std::pair<std::string, const char*>{whole.substr(0, whole.size() - 12), "is cut short"},
+          {whole + "x", "has something after its gzip data"},
+          {wrong, "is damaged: incorrect data check"}}) {  // the checksum
+      write_text(folder.path() / "bad.json.gz", text);
+      const auto refused = run_trainyard(folder.path(), words + "bad.json.gz");
+      CHECK(refused.exit_code == 3);
+      CHECK_MESSAGE(contains(refused.error, says), refused.error);
+      CHECK(contains(refused.error, "bad.json.gz"));
+    }
+  }
 }

@@ -338,6 +338,26 @@ TEST_CASE("what is wrong with an execution trace is said at its place") {
   nameless.replace(nameless.find("\"name\""), 6, "\"mane\"");
   CHECK(tells(refused_trace(nameless), "a node needs \"id\", \"name\" and \"parent\""));
   CHECK(tells(refused_trace(R"({"schema": "1.0.1", "nodes": []})"), "has no nodes"));
+  std::string plain = good;  // a node of the other dialect among those of this one
+  plain.replace(plain.find("\"parent\": 3"), 11, "\"ctrl_deps\": 3");
+  CHECK(tells(refused_trace(plain), "two dialects in one file"));
+  std::string latin = good;
+  latin.replace(latin.find("aten::relu_"), 4, "at\xe9n");
+  CHECK(tells(refused_trace(latin), "UTF-8"));
+  const std::string kineto = small_kineto();
+  for (const auto& [text, words] : std::vector<std::pair<std::string, const char*>>{
+           {kineto.substr(0, kineto.size() / 2), "cut short"},
+           {"{\"schemaVersion\": 1, \"traceEvents\": [{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"\xff\"}]}",
+            "UTF-8"},
+           {R"({"schemaVersion": 1, "traceEvents": []})", "no trace events"}}) {
+    try {
+      parse_kineto(text, "kineto.json");
+      FAIL("is read");
+    } catch (const InputError& error) {
+      const std::string message = error_text(error);
+      CHECK_MESSAGE(tells(message, words), message);
+    }
+  }
   CHECK(tells(refused_trace(trace_of({{3, 1, "label", "", "", "", 7}})), "no ops that compute"));
   std::vector<Call> deep;
   for (int i = 2; i < 1'100; ++i) deep.push_back({i, i - 1, "label", "", "", "", 7});
