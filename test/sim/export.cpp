@@ -157,3 +157,39 @@ TEST_CASE("traces that are cut short or damaged in their gzip data are refused b
     }
   }
 }
+
+TEST_CASE("a .pt2 archive is the program in it; its weights are passed over") {
+  const TemporaryFolder folder;
+  const std::filesystem::path here = folder.path();
+  std::filesystem::create_directories(here / "archive/models");
+  std::filesystem::create_directories(here / "archive/data");
+  std::filesystem::copy_file(source_dir() / "test/fuzz/seeds/foreign/exported.json",
+                             here / "archive/models/model.json");
+  write_text(here / "archive/data/weights", std::string(100'000, 'w'));
+  REQUIRE(run_command("cd '" + here.string() + "' && python3 -m zipfile -c model.pt2 archive").exit_code == 0);
+  const auto plain = run_trainyard(here, "import archive/models/model.json --json -o plain.json");
+  const auto packed = run_trainyard(here, "import model.pt2 --json -o packed.json");
+  REQUIRE(plain.exit_code == 0);
+  REQUIRE(packed.exit_code == 0);
+  CHECK(json_of(packed)["ops"] == json_of(plain)["ops"]);
+  CHECK(nlohmann::json::parse(read_text(here / "packed.json"))["ops"] ==
+        nlohmann::json::parse(read_text(here / "plain.json"))["ops"]);
+
+  const std::string whole = read_text(here / "model.pt2");
+  const auto refused = [&](const std::string& bytes) {
+    write_text(here / "bad.pt2", bytes);
+    const auto result = run_trainyard(here, "import bad.pt2");
+    CHECK(result.exit_code == 3);
+    return result.error;
+  };
+  CHECK(contains(refused(whole.substr(0, whole.size() / 2)), "bad.pt2' is cut short or damaged"));
+  std::string wrong = whole;
+  const std::size_t local = wrong.find("archive/models/model.json") + 60;
+  wrong[local] = static_cast<char>(wrong[local] ^ 0x55);
+  CHECK(contains(refused(wrong), "is cut short or damaged"));
+  REQUIRE(
+      run_command("cd '" + here.string() + "' && rm bad.pt2 && python3 -m zipfile -c bad.pt2 archive/data").exit_code ==
+      0);
+  CHECK(contains(run_trainyard(here, "import bad.pt2").error,
+                 "has no models/model.json, nor serialized_exported_program"));
+}

@@ -64,18 +64,18 @@ TEST_CASE("Megatron's layouts are read in all their forms, and written shortened
     CHECK(parse_layout(layout_text(layout)) == layout);
   }
   CHECK(layout_text({3, 4, 4, 4, 4, 3}) == "Ettt|(t*4|)*4tttL");
-  for (const auto& [text, words] :
-       std::vector<std::pair<std::string, std::string>>{{"tt|tL", "begin with the one embedding"},
-                                                        {"Et|t", "end with the one loss"},
-                                                        {"EtE|L", "one embedding"},
-                                                        {"Ex|L", "has 'x'"},
-                                                        {"E(t|", "does not close"},
-                                                        {"E((t|)*2)*2L", "bracket within"},
-                                                        {"Et*|L", "no count"},
-                                                        {"Et*0L", "no count"},
-                                                        {"E(t*1000000|)*1000000L", "2^20"},
-                                                        {"Et*99999999999999999999L", "no count"},
-                                                        {"Et|mL", "multi-token"}}) {
+  for (const auto& each : std::vector<std::pair<std::string, std::string>>{{"tt|tL", "begin with the one embedding"},
+                                                                           {"Et|t", "end with the one loss"},
+                                                                           {"EtE|L", "one embedding"},
+                                                                           {"Ex|L", "has 'x'"},
+                                                                           {"E(t|", "does not close"},
+                                                                           {"E((t|)*2)*2L", "bracket within"},
+                                                                           {"Et*|L", "no count"},
+                                                                           {"Et*0L", "no count"},
+                                                                           {"E(t*1000000|)*1000000L", "2^20"},
+                                                                           {"Et*99999999999999999999L", "no count"},
+                                                                           {"Et|mL", "multi-token"}}) {
+    const std::string &text = each.first, &words = each.second;
     CAPTURE(text);
     try {
       parse_layout(text);
