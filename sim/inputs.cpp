@@ -113,6 +113,9 @@ ModelKind model_kind(const std::string& word) {
   if (word == "-" || ends_with_any(word, {".json", ".json.gz"}) || is_chakra_path(word)) return ModelKind::graph_file;
   if (ends_with_any(word, {".graph.txt", ".graph.txt.gz"})) return ModelKind::profile_file;
   if (ends_with_any(word, {".stg", ".stg.gz"})) return ModelKind::task_file;
+  if (ends_with_any(word, {".tar.gz", ".tgz", ".tar"}))
+    throw UsageError(fmt::format("'{}' is an archive", word),
+                     fmt::format("unpack it (tar xf {}), and give a file or a folder of it", word));
   if (looks_like_path(word))
     throw UsageError(fmt::format("'{}' is no file that a model can be read from", word),
                      "graphs and traces end in .json or .json.gz, programs of torch.export in .pt2, ONNX files in "

@@ -193,3 +193,15 @@ TEST_CASE("a .pt2 archive is the program in it; its weights are passed over") {
   CHECK(contains(run_trainyard(here, "import bad.pt2").error,
                  "has no models/model.json, nor serialized_exported_program"));
 }
+
+TEST_CASE("a trace of Kineto alone, and an archive, are refused by name with the remedy") {
+  const TemporaryFolder folder;
+  const std::string kineto = (source_dir() / "test/fuzz/seeds/foreign/kineto.json").string();
+  const auto alone = run_trainyard(folder.path(), "import '" + kineto + "'");
+  CHECK(alone.exit_code == 3);
+  CHECK(contains(alone.error, "is a trace of Kineto"));
+  CHECK(contains(alone.error, "--times"));
+  const auto archive = run_trainyard(folder.path(), "import traces.tar.gz");
+  CHECK(archive.exit_code == 2);
+  CHECK(contains(archive.error, "tar xf traces.tar.gz"));
+}
