@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import queue
+import re
 import subprocess
 import sys
 import tempfile
@@ -228,6 +229,20 @@ class Trip(unittest.TestCase):
         self.assertLess(path.stat().st_size, 100_000)
         facts = json.loads(trainyard(self.folder, "import", path.name, "--json").stdout)
         self.assertEqual(facts["parameters"], NETWORKS["resnet18"][2])
+
+    def test_the_readmes_model_makes_its_trip(self):
+        readme = (source / "README.md").read_text(encoding="utf-8")
+        program = re.search(r"```python\n(import torch.*?)```", readme, re.DOTALL)[1]
+        here = os.getcwd()
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, here)
+        names = {}
+        exec(program, names)
+        for command in re.findall(r"^\$ trainyard (.*(?:schedule|map).json)$", readme, re.MULTILINE):
+            said = trainyard(self.folder, *command.split()).stdout
+        self.assertEqual(said, re.search(r"map.json\n(step time.*?)```", readme, re.DOTALL)[1])
+        trainyard_torch.apply(names["model"], "map.json", devices=["cpu", "meta"])
+        self.assertEqual([p.device.type for p in (names["model"].layers[i].linear1.weight for i in (0, 23))], ["cpu", "meta"])
 
     def test_what_cannot_be_is_said(self):
         model = transformer()
