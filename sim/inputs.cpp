@@ -21,6 +21,7 @@
 #include "trainyard/io/onnx/onnx.hpp"
 #include "trainyard/io/pytorch/foreign_graph.hpp"
 #include "trainyard/io/pytorch/torch_export.hpp"
+#include "trainyard/io/pytorch/zip_member.hpp"
 #include "trainyard/model/precision.hpp"
 #include "trainyard/rewrite/models.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -99,7 +100,7 @@ Model load_onnx(const std::string& word, const ModelOptions& options) {
 Model load_exported(const std::string& word, const ModelOptions& options) {
   if (options.batch)
     throw UsageError(fmt::format("--batch does not apply to '{}'", word), "give the open size: --bind s0=32");
-  return parse_exported_program(read_input(word), input_name(word), options.bind);
+  return read_exported_program(word, options.bind);
 }
 
 }  // namespace
@@ -107,16 +108,18 @@ Model load_exported(const std::string& word, const ModelOptions& options) {
 ModelKind model_kind(const std::string& word) {
   if (find_network(std::string_view{word}.substr(0, word.find(':')))) return ModelKind::network;
   if (ends_with_any(word, {".onnx", ".onnx.gz"})) return ModelKind::onnx_file;
-  if (word != "-" && is_exported_program(begin_of_input(word))) return ModelKind::exported_program;
+  const std::string begin = word == "-" ? "" : begin_of_input(word);
+  if (is_exported_program(begin) || is_zip(begin)) return ModelKind::exported_program;
   if (word == "-" || ends_with_any(word, {".json", ".json.gz"}) || is_chakra_path(word)) return ModelKind::graph_file;
   if (ends_with_any(word, {".graph.txt", ".graph.txt.gz"})) return ModelKind::profile_file;
   if (ends_with_any(word, {".stg", ".stg.gz"})) return ModelKind::task_file;
-  if (word.ends_with(".pt2"))
+  if (ends_with_any(word, {".tar.gz", ".tgz", ".tar"}))
     throw UsageError(fmt::format("'{}' is an archive", word),
-                     "give the program in it: unzip -p model.pt2 '*/models/model.json' > model.json");
+                     fmt::format("unpack it (tar xf {}), and give a file or a folder of it", word));
   if (looks_like_path(word))
     throw UsageError(fmt::format("'{}' is no file that a model can be read from", word),
-                     "graphs and traces end in .json or .json.gz, ONNX files in .onnx or .onnx.gz, PipeDream profiles "
+                     "graphs and traces end in .json or .json.gz, programs of torch.export in .pt2, ONNX files in "
+                     ".onnx or .onnx.gz, PipeDream profiles "
                      "in .graph.txt, task graphs in .stg, Chakra traces in .et");
   const std::string name = word.substr(0, word.find(':'));
   std::vector<std::string> names;

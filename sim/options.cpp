@@ -13,8 +13,9 @@
 #include "noise.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/units.hpp"
-#include "trainyard/io/formats/plan_file.hpp"
 #include "trainyard/io/formats/policy_file.hpp"
+#include "trainyard/io/frameworks/framework_plan.hpp"
+#include "trainyard/io/input_text.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
 #include "trainyard/report/table.hpp"
@@ -56,11 +57,15 @@ Placer plan_placer(const std::string& name, const std::string& file) {
     throw UsageError(fmt::format("--placer {}: the plan of '{}' is the schedule already", name, file),
                      "give either --plan or --placer");
   Placer placer{.name = "plan", .summary = "a plan from a file", .source = file, .parameters = {}};
-  placer.place = [plan = read_plan(file)](const Problem& problem, const PlaceOptions& options) {
+  (void)read_input(file);  // that it is there is said before a network is expanded
+  placer.place = [file](const Problem& problem, const PlaceOptions& options) {
     if (!options.rewrites)
       throw UsageError("--no-splits: a plan divides the batch, and so the graph", "give either --plan or --no-splits");
-    Schedule schedule = place_by_plan(problem, plan_over(plan, plan_blocks(problem)),
-                                      {.batch = options.batch ? options.batch : plan.batch, .stop = options.stop});
+    const PlanGround ground = plan_ground(problem, options.batch);
+    const ForeignPlan plan = read_any_plan(file, ground);
+    Schedule schedule = place_by_plan(problem, plan_over(plan.file, ground.blocks),
+                                      {.batch = options.batch ? options.batch : plan.file.batch, .stop = options.stop});
+    schedule.notes.insert(schedule.notes.end(), plan.notes.begin(), plan.notes.end());
     schedule.placer = "plan";
     schedule.seed = options.seed;
     return schedule;
@@ -137,7 +142,9 @@ void PlacerOptions::declare(OptionSet& set, const std::string& usual) {
         if (!parameters.emplace(key, value).second) throw UsageError(fmt::format("--parameter {} is given twice", key));
       },
       true);
-  set.input("--plan", plan, "a plan in place of a placer: degrees, stages, microbatches (place --plan-out)");
+  set.input("--plan", plan,
+            "a plan in place of a placer (place --plan-out); or a split spec of torch, Megatron's arguments, "
+            "DeepSpeed's JSON");
   declare_no_splits(set, no_splits);
 }
 

@@ -1,7 +1,7 @@
 #include "runs.hpp"
 
 #include "interrupt.hpp"
-#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/frameworks/device_map.hpp"
 #include "trainyard/place/auto/auto.hpp"
 #include "trainyard/report/page.hpp"
 
@@ -31,7 +31,7 @@ RunResult make_run(const LoadedProblem& loaded, const ScheduleSource& source, Co
   const Problem& problem = loaded.problem;
   const LowerBound bound = best_lower_bound(problem);
   if (!source.placer)
-    return {run_schedule(problem, read_schedule(source.file, problem), bound), loaded.name, problem.op_count(),
+    return {run_schedule(problem, read_schedule_or_map(source.file, problem), bound), loaded.name, problem.op_count(),
             loaded.batch};
   PlaceOptions options = source.options;
   options.batch = loaded.batch;

@@ -9,7 +9,7 @@
 #include "inputs.hpp"
 #include "interrupt.hpp"
 #include "print/results.hpp"
-#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/frameworks/device_map.hpp"
 #include "trainyard/report/comparison.hpp"
 #include "verbs.hpp"
 
@@ -169,7 +169,7 @@ struct CompareVerb {
     const std::vector<std::string> names = row_names(schedules, placers);
     std::vector<NamedSchedule> given;
     for (std::size_t i = 0; i < schedules.size(); ++i) try {
-        given.push_back({names[i], read_schedule(schedules[i], problem)});
+        given.push_back({names[i], read_schedule_or_map(schedules[i], problem)});
       } catch (const InputError& error) {
         if (clusters.size() * cases() == 1 || error.findings().front().code == "file") throw;
         others.push_back({names[i], error.findings().front().message});

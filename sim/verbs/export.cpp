@@ -1,18 +1,30 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "inputs.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/chakra/chakra_schedule.hpp"
 #include "trainyard/io/foreign/solver_files.hpp"
-#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/frameworks/deepspeed.hpp"
+#include "trainyard/io/frameworks/device_map.hpp"
+#include "trainyard/io/frameworks/framework_plan.hpp"
+#include "trainyard/io/frameworks/megatron.hpp"
+#include "trainyard/io/frameworks/split_spec.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/io/pytorch/kineto_timeline.hpp"
 #include "trainyard/place/exact/exact.hpp"
 #include "trainyard/place/judge/coarse.hpp"
+#include "trainyard/place/parallel/plan_placer.hpp"
 #include "trainyard/place/pesto/makespan_program.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/study/run.hpp"
 #include "usage.hpp"
@@ -21,7 +33,7 @@
 namespace trainyard::program {
 namespace {
 
-enum class Format : std::uint8_t { lp, minizinc, chakra };
+enum class Format : std::uint8_t { lp, minizinc, chakra, kineto, device_map, torch_pipelining, megatron, deepspeed };
 
 /// By the name of the file: x.lp, x.mzn or x.et, compressed where .gz follows.
 Format format_of(const std::string& path) {
@@ -30,7 +42,25 @@ Format format_of(const std::string& path) {
   if (name.ends_with(".mzn")) return Format::minizinc;
   if (name.ends_with(".et")) return Format::chakra;
   throw UsageError(fmt::format("'{}': export goes by the name of the file, which is none that it knows", path),
-                   "model.lp for solvers of integer programs, model.mzn for MiniZinc, run.et for ASTRA-sim");
+                   "model.lp for solvers of integer programs, model.mzn for MiniZinc, run.et for ASTRA-sim; or --to "
+                   "says the format");
+}
+
+bool is_of_schedule(Format format) { return format >= Format::chakra && format <= Format::device_map; }
+bool is_of_plan(Format format) { return format >= Format::torch_pipelining; }
+
+/// What the words of another program say when they are read again.
+struct ReadBack {
+  std::optional<Nanoseconds> step;
+  std::string refused = {};
+};
+ReadBack read_back(const std::function<Schedule()>& read, const Problem& problem) {
+  try {
+    const Schedule schedule = read();
+    return {simulated_makespan(scheduled_problem(problem, schedule), schedule)};
+  } catch (const InputError& error) {
+    return {{}, error.what()};
+  }
 }
 
 Problem smaller_problem(const Problem& problem, const CoarsenOptions& how) {
@@ -40,33 +70,59 @@ Problem smaller_problem(const Problem& problem, const CoarsenOptions& how) {
 
 struct ExportVerb {
   ProblemOptions inputs;
+  std::vector<std::string> operands;  // MODEL, or a schedule or plan
   std::optional<CoarsenOptions> coarsening;
-  std::string schedule;
+  std::string schedule, plan;
   Output output;
+  std::optional<Format> to;
   Format format = Format::lp;
 
   void declare(OptionSet& set) {
-    set.operands(inputs.models, "MODEL", "a built-in network (trainyard models), or a file",
+    set.operands(operands, "MODEL|FILE",
+                 "a built-in network (trainyard models), or a file; or a schedule or plan, with the model as --model",
                  "trainyard export graph.json --cluster 2xV100 -o model.lp");
+    set.option("--model", "MODEL", "what the schedule or plan is of (default: as a schedule says)",
+               [this](const std::string& word, const std::string&) { inputs.models = {word}; });
+    set.choice("--to", to,
+               {{"device-map", Format::device_map},
+                {"torch-pipelining", Format::torch_pipelining},
+                {"megatron", Format::megatron},
+                {"deepspeed", Format::deepspeed},
+                {"chakra", Format::chakra},
+                {"kineto", Format::kineto},
+                {"lp", Format::lp},
+                {"minizinc", Format::minizinc}},
+               "whose words (default: by the name of the output)");
+    set.check([this] { take_operand(); });
     inputs.declare_machine(set);
     declare_coarsen(set, coarsening);
     inputs.training.declare(set);
     set.output("-o,--output", output,
                "an integer program (model.lp), or a MiniZinc model (model.mzn); with --schedule, Chakra traces of the "
-               "devices (run.et: run.0.et and so on); .gz compresses");
-    set.text("--schedule", schedule, "FILE", "to write as Chakra traces, for ASTRA-sim");
+               "devices (run.et: run.0.et and so on), Kineto's (run.json) or a device map (JSON); with --plan, a split "
+               "spec (x.json) and its "
+               "schedule (x.csv), Megatron's arguments, DeepSpeed's JSON; .gz compresses");
+    set.input("--schedule", schedule, "to write as Chakra traces, for ASTRA-sim, or as a device map");
+    set.input("--plan", plan, "to write in another program's words (place --plan-out)");
     set.check([this] {
       if (!output) throw UsageError("export needs --output", "name a file: -o model.lp, or model.mzn");
-      format = format_of(output.path);
-      if ((format == Format::chakra) == schedule.empty())
-        throw UsageError(schedule.empty() ? "Chakra traces are of a schedule" : "--schedule is for Chakra traces",
-                         "trainyard export MODEL --cluster CLUSTER --schedule schedule.json -o run.et");
+      format = to ? *to : format_of(output.path);
+      check_source(is_of_schedule(format), schedule, "schedule", "Chakra traces and device maps are of a schedule");
+      check_source(is_of_plan(format), plan, "plan", "torch-pipelining, megatron and deepspeed take a plan");
+      const std::string extension = format == Format::chakra ? ".et" : format == Format::kineto ? ".json" : "";
+      if (output.path.rfind(extension) == std::string::npos)
+        throw UsageError(fmt::format("'{}': these traces are one file a device", output.path),
+                         fmt::format("name them -o run{0}: run.0{0} and so on", extension));
     });
   }
 
   int run(Console& console) const {
-    const Problem whole = make_problem(inputs, console).problem;
+    const LoadedProblem loaded = make_problem(inputs, console);
+    const Problem& whole = loaded.problem;
     if (format == Format::chakra) return export_chakra(whole, console);
+    if (format == Format::kineto) return export_kineto(whole, console);
+    if (format == Format::device_map) return export_device_map(whole, console);
+    if (is_of_plan(format)) return export_plan(loaded, console);
     const Problem exported = coarsening ? smaller_problem(whole, *coarsening) : whole;
     const std::optional<Schedule> known = best_quick_schedule(exported);
     const Nanoseconds limit = known ? simulated_makespan(exported, *known) : exported.horizon();
@@ -83,14 +139,143 @@ struct ExportVerb {
   }
 
  private:
-  int export_chakra(const Problem& problem, Console& console) const {
-    const Run run = run_schedule(problem, read_schedule(schedule, problem));
-    const std::vector<ChakraTrace> traces = chakra_traces(run.problem, run.schedule.placement, run.timeline);
-    const std::size_t end = output.path.rfind(".et");
+  /// A schedule or a plan in the place of the model.
+  void take_operand() {
+    const std::string& word = operands.front();
+    const std::string begin = word == "-" ? "" : begin_of_input(word);
+    const bool is_schedule = begin.find("\"trainyard-schedule/") != std::string::npos || is_device_map(begin);
+    if (!is_schedule && begin.find("\"trainyard-plan/") == std::string::npos) {
+      if (!inputs.models.empty())
+        throw UsageError(fmt::format("--model is that of a schedule or plan, and '{}' is none", word),
+                         "give the model alone");
+      inputs.models = operands;
+      return;
+    }
+    std::string& source = is_schedule ? schedule : plan;
+    if (!source.empty())
+      throw UsageError(fmt::format("'{}' and '{}' are two {}s", word, source, is_schedule ? "schedule" : "plan"),
+                       "export one at a time");
+    source = word;
+    const auto said = [&](const char* key) {
+      const auto object = nlohmann::json::parse(is_schedule ? read_input(word) : "", nullptr, false);
+      return object.is_object() && object.contains(key) && object[key].is_string() ? object[key].get<std::string>()
+                                                                                   : std::string{};
+    };
+    if (inputs.models.empty()) inputs.models = {said("graph")};
+    if (inputs.cluster.empty()) inputs.cluster = said("cluster");
+    if (inputs.models.front().empty())
+      throw UsageError(fmt::format("'{}' does not say of which model it is", word), "give --model");
+  }
+
+  void check_source(bool needed, const std::string& source, const std::string& name, const std::string& why) const {
+    if (needed != source.empty()) return;
+    throw UsageError(
+        needed ? why : fmt::format("--{} is not for this format", name),
+        needed ? fmt::format("trainyard export MODEL --cluster CLUSTER --{} {}.json --to {} -o {}", name, name,
+                             is_of_plan(format) ? "megatron" : "device-map",
+                             is_of_plan(format) ? "arguments.sh" : "map.json")
+               : "--to chakra, kineto and device-map take a schedule; torch-pipelining, megatron and deepspeed a "
+                 "plan");
+  }
+
+  int export_device_map(const Problem& problem, Console& console) const {
+    const Run run = run_schedule(problem, read_schedule_or_map(schedule, problem));
+    const SaidDeviceMap said = device_map_of(run.problem, run.schedule);
+    const ReadBack back = read_back([&] { return schedule_of(said.map, problem); }, problem);
+    return finish("device-map", {{output, [&](std::ostream& out) { write_device_map(said.map, out); }}},
+                  run.timeline.makespan, back, said.lost, console);
+  }
+
+  int export_plan(const LoadedProblem& loaded, Console& console) const {
+    const Problem& problem = loaded.problem;
+    PlanGround ground = plan_ground(problem, loaded.batch);
+    const ForeignPlan given = read_any_plan(plan, ground);
+    for (const std::string& note : given.notes) console.warn(note);
+    if (!ground.batch) ground.batch = given.file.batch;
+    if (!ground.batch)
+      throw UsageError(fmt::format("neither '{}' nor '{}' says how many samples a step has", loaded.name, plan),
+                       "give \"batch\" in the plan");
+    const ParallelPlan parallel = plan_over(given.file, ground.blocks);
+    const auto placed = [&](const ForeignPlan& read) {
+      return place_by_plan(problem, plan_over(read.file, ground.blocks), {.batch = ground.batch});
+    };
+    const Schedule schedule_of_plan = placed(given);
+    const Nanoseconds step = simulated_makespan(scheduled_problem(problem, schedule_of_plan), schedule_of_plan);
+
+    const Output table{std::filesystem::path{output.path}.replace_extension(".csv").string(), output.option};
+    const bool pipelining = format == Format::torch_pipelining;
+    if (pipelining && (output.path == "-" || table.path == output.path))
+      throw UsageError(fmt::format("-o {}: the schedule is written beside the split spec", output.path),
+                       "name a file, -o pipeline.json: pipeline.csv is the schedule");
+    const std::string table_name = std::filesystem::path{table.path}.filename().string();
+    const SaidPlan said = pipelining                   ? split_spec_of(parallel, ground, table_name)
+                          : format == Format::megatron ? megatron_of(parallel, ground)
+                                                       : deepspeed_of(parallel, ground);
+    const ReadBack back = read_back(
+        [&] {
+          return placed(pipelining                   ? plan_of(parse_split_spec(said.text, output.path),
+                                                               parse_task_table(said.table, table.path), ground)
+                        : format == Format::megatron ? parse_megatron(said.text, output.path, ground)
+                                                     : parse_deepspeed(said.text, output.path, ground));
+        },
+        problem);
+    std::vector<Writing> writings{{output, [&](std::ostream& out) { out << said.text; }}};
+    if (pipelining) writings.push_back({table, [&](std::ostream& out) { out << said.table; }});
+    return finish(pipelining                   ? "torch-pipelining"
+                  : format == Format::megatron ? "megatron"
+                                               : "deepspeed",
+                  writings, step, back, said.lost, console);
+  }
+
+  /// Says what is lost, and what the step takes when the files are read again.
+  static int finish(const std::string& name, const std::vector<Writing>& writings, Nanoseconds step,
+                    const ReadBack& back, const std::vector<std::string>& lost, Console& console) {
+    for (const std::string& each : lost) console.warn("lost: " + each);
+    if (!back.step) console.warn("what is written cannot be read for this cluster: " + back.refused);
+    if (console.json()) {
+      nlohmann::ordered_json object{{"format", "trainyard-result/1"}, {"verb", "export"},        {"to", name},
+                                    {"makespan_ns", step.count},      {"read_back_ns", nullptr}, {"lost", lost},
+                                    {"warnings", console.warnings()}};
+      if (back.step) object["read_back_ns"] = back.step->count;
+      write_outputs(writings, object.dump(2) + "\n", console);
+    } else {
+      const std::string again = !back.step           ? "not at all"
+                                : *back.step == step ? "the same, to the nanosecond"
+                                                     : format_time(*back.step);
+      write_outputs(writings, fmt::format("step time   {}\nread back   {}\n", format_time(step), again), console);
+    }
+    return kDone;
+  }
+
+  /// run.0.json for run.json, and so on: a file a rank.
+  std::vector<Output> ranked(std::size_t ranks, std::string_view extension) const {
+    const std::size_t end = output.path.rfind(extension);
     std::vector<Output> outputs;
-    for (std::size_t rank = 0; rank < traces.size(); ++rank)
+    for (std::size_t rank = 0; rank < ranks; ++rank)
       outputs.push_back(
           {fmt::format("{}.{}{}", output.path.substr(0, end), rank, output.path.substr(end)), output.option});
+    return outputs;
+  }
+
+  int export_kineto(const Problem& problem, Console& console) const {
+    const Run run = run_schedule(problem, read_schedule_or_map(schedule, problem));
+    const std::vector<Output> outputs = ranked(run.problem.device_count(), ".json");
+    std::vector<Writing> writings;
+    for (const DeviceId device : run.problem.devices())
+      writings.push_back({outputs[device.index()], [&run, device](std::ostream& out) {
+                            write_kineto(run.problem, run.schedule.placement, run.timeline, device, out);
+                          }});
+    write_outputs(writings,
+                  console.json() ? fmt::format("{{\"format\": \"kineto\", \"ranks\": {}}}\n", outputs.size())
+                                 : fmt::format("{} ranks\n", outputs.size()),
+                  console);
+    return kDone;
+  }
+
+  int export_chakra(const Problem& problem, Console& console) const {
+    const Run run = run_schedule(problem, read_schedule_or_map(schedule, problem));
+    const std::vector<ChakraTrace> traces = chakra_traces(run.problem, run.schedule.placement, run.timeline);
+    const std::vector<Output> outputs = ranked(traces.size(), ".et");
     std::vector<Writing> writings;
     std::size_t nodes = 0;
     for (std::size_t rank = 0; rank < traces.size(); ++rank) {
@@ -128,8 +313,8 @@ struct ExportVerb {
 
 }  // namespace
 
-const Verb kExport{"export", "writes the problem of placement and order for other solvers, or a schedule for ASTRA-sim",
-                   "trainyard export resnet18:batch=8 --cluster 2xV100 --coarsen pesto:20 -o model.lp",
-                   declare<ExportVerb>};
+const Verb kExport{
+    "export", "writes a schedule or a plan for PyTorch, Megatron, DeepSpeed or ASTRA-sim, or the problem for solvers",
+    "trainyard export resnet18:batch=8 --cluster 2xV100 --coarsen pesto:20 -o model.lp", declare<ExportVerb>};
 
 }  // namespace trainyard::program

@@ -15,7 +15,7 @@
 #include "trainyard/core/units.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/io/formats/profile_file.hpp"
-#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/frameworks/device_map.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
 
@@ -134,7 +134,7 @@ struct ProfileVerb {
         schedules.push_back(serial_schedule(problem, device));
     }
     if (!schedule.empty())
-      schedules.push_back(read_schedule(schedule, problem));
+      schedules.push_back(read_schedule_or_map(schedule, problem));
     else if (problem.device_count() > 1)  // how much slower ops are beside others
       if (auto spread = random_schedule(problem, 1)) schedules.push_back(std::move(*spread));
     Profile profile = measure(*machine, problem, {.recipe = &*loaded.recipe}, schedules, host_info(400), measuring);

@@ -13,7 +13,7 @@
 #include "profiler/validate/rank.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
-#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/frameworks/device_map.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/report/page.hpp"
@@ -167,7 +167,7 @@ struct ValidateVerb {
       console.note(fmt::format("{} places with --no-splits: backends run ops whole", placer.name));
       schedules.emplace_back(placer.name, placer.place(problem, options));
     } else {
-      schedules.emplace_back("schedule", parse_schedule(text_, input_name(file), problem));
+      schedules.emplace_back("schedule", parse_schedule_or_map(text_, input_name(file), problem));
     }
     if (ranked > 1) {
       auto more = schedules_to_rank(problem, ranked - 1, schedules.front().first);

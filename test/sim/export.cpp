@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <filesystem>
+#include <sstream>
 #include <string>
 
 #include "io/bad_inputs.hpp"
@@ -104,4 +107,142 @@ TEST_CASE("logs of nccl-tests become one calibration, which plans take their sum
   CHECK(run_trainyard(folder.path(), "import lenet --collective all-gather").exit_code == 2);
   CHECK(run_trainyard(folder.path(), "import " + log + " --kind V100").exit_code == 2);
   CHECK(run_trainyard(folder.path(), "import " + log + " -o nccl.toml").exit_code == 2);
+}
+
+TEST_CASE("a schedule is written as a device map, read in its place, and takes the time that was said") {
+  const TemporaryFolder folder;
+  const std::string of = "resnet18:batch=8 --cluster 2xV100";
+  write_text(folder.path() / "half.json",
+             R"({"stem": 0, "layer1": 0, "layer2": 0, "layer3": 1, "layer4": 1, "head": 1})");
+  const auto simulated = run_trainyard(folder.path(), "simulate " + of + " --schedule half.json --json");
+  REQUIRE(simulated.exit_code == 0);
+  const auto same =
+      run_trainyard(folder.path(), "export " + of + " --schedule half.json --to device-map -o map.json --json");
+  REQUIRE(same.exit_code == 0);
+  CHECK(json_of(same)["makespan_ns"] == json_of(simulated)["makespan_ns"]);
+  CHECK(json_of(same)["read_back_ns"] == json_of(simulated)["makespan_ns"]);
+  CHECK(json_of(same)["lost"].empty());
+
+  // A schedule says of which model and cluster it is.
+  REQUIRE(run_trainyard(folder.path(), "place " + of + " --placer heft -o heft.json").exit_code == 0);
+  const auto lossy = run_trainyard(folder.path(), "export heft.json --to device-map -o heft-map.json");
+  CHECK(lossy.exit_code == 0);
+  CHECK(contains(lossy.error, "lost: the order of the ops on a device"));
+  CHECK(contains(lossy.output, "read back"));
+  CHECK(run_trainyard(folder.path(), "export heft.json --to chakra -o run.et").exit_code == 0);
+  CHECK(std::filesystem::exists(folder.path() / "run.1.et"));
+}
+
+TEST_CASE("a plan is written for torch, Megatron and DeepSpeed, and read in its place") {
+  const TemporaryFolder folder;
+  const std::string of = "gpt2:batch=8,layers=4 --cluster 4xV100";
+  const auto step = [&](const std::string& file) {
+    return json_of(run_trainyard(folder.path(), "simulate " + of + " --plan " + file + " --json"))["makespan_ns"];
+  };
+  write_text(folder.path() / "plan.json", R"({"format": "trainyard-plan/1", "data": 2, "microbatch": 1,
+    "stages": [{}, {"from": "h.2"}]})");
+  write_text(folder.path() / "zero.json", R"({"format": "trainyard-plan/1", "data": 4, "microbatch": 1, "zero": 1})");
+  for (const std::string words : {"torch-pipelining plan.json out.json", "megatron plan.json out.sh",
+                                  "megatron zero.json zero.sh", "deepspeed zero.json ds.json"}) {
+    CAPTURE(words);
+    std::istringstream each{words};
+    std::string to, plan, out;
+    each >> to >> plan >> out;
+    const auto result =
+        run_trainyard(folder.path(), "export " + of + " --plan " + plan + " --to " + to + " -o " + out + " --json");
+    REQUIRE(result.exit_code == 0);
+    CHECK(json_of(result)["lost"].empty());
+    CHECK(json_of(result)["read_back_ns"] == json_of(result)["makespan_ns"]);
+    CHECK(step(out) == step(plan));
+  }
+  CHECK(std::filesystem::exists(folder.path() / "out.csv"));
+  const auto stages = run_trainyard(folder.path(),
+                                    "export plan.json --model gpt2:batch=8,layers=4 --cluster 4xV100 "
+                                    "--to deepspeed -o ds2.json");
+  CHECK(stages.exit_code == 0);
+  CHECK(contains(stages.error, "lost: the 2 stages"));
+
+  const auto network = run_trainyard(folder.path(),
+                                     "export resnet18:batch=8 --cluster 4xV100 --plan out.sh --to megatron "
+                                     "-o other.sh");
+  CHECK(network.exit_code == 3);
+  CHECK(contains(network.error, "numbered blocks"));
+  CHECK(run_trainyard(folder.path(), "export " + of + " --to megatron -o x.sh").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "export " + of + " --plan plan.json --to device-map -o x.json").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "export " + of + " --plan plan.json --to torch-pipelining -o x.csv").exit_code ==
+        2);
+}
+
+TEST_CASE("traces that are cut short or damaged in their gzip data are refused by the name of the file") {
+  const TemporaryFolder folder;
+  const std::string seeds = (source_dir() / "test/fuzz/seeds/foreign").string(), here = folder.path().string();
+  REQUIRE(run_command(fmt::format("cd '{}' && gzip -c '{}/trace.json' > et.json.gz && gzip -c '{}/kineto.json' > "
+                                  "kineto.json.gz",
+                                  here, seeds, seeds))
+              .exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "import et.json.gz").exit_code == 0);
+  for (const std::string of : {"et", "kineto"}) {
+    const std::string whole = read_text(folder.path() / (of + ".json.gz"));
+    std::string wrong = whole;
+    for (std::size_t i = whole.size() - 8; i < whole.size() - 4; ++i) wrong[i] = static_cast<char>(wrong[i] ^ 0x55);
+    const std::string words = of == "et" ? "import " : "import et.json.gz --times ";
+    for (const auto& [text, says] :
+         {std::pair<std::string, const char*>{whole.substr(0, whole.size() - 12), "is cut short"},
+          {whole + "x", "has something after its gzip data"},
+          {wrong, "is damaged: incorrect data check"}}) {  // the checksum
+      write_text(folder.path() / "bad.json.gz", text);
+      const auto refused = run_trainyard(folder.path(), words + "bad.json.gz");
+      CHECK(refused.exit_code == 3);
+      CHECK_MESSAGE(contains(refused.error, says), refused.error);
+      CHECK(contains(refused.error, "bad.json.gz"));
+    }
+  }
+}
+
+TEST_CASE("a .pt2 archive is the program in it; its weights are passed over") {
+  const TemporaryFolder folder;
+  const std::filesystem::path here = folder.path();
+  std::filesystem::create_directories(here / "archive/models");
+  std::filesystem::create_directories(here / "archive/data");
+  std::filesystem::copy_file(source_dir() / "test/fuzz/seeds/foreign/exported.json",
+                             here / "archive/models/model.json");
+  write_text(here / "archive/data/weights", std::string(100'000, 'w'));
+  REQUIRE(run_command("cd '" + here.string() + "' && python3 -m zipfile -c model.pt2 archive").exit_code == 0);
+  const auto plain = run_trainyard(here, "import archive/models/model.json --json -o plain.json");
+  const auto packed = run_trainyard(here, "import model.pt2 --json -o packed.json");
+  REQUIRE(plain.exit_code == 0);
+  REQUIRE(packed.exit_code == 0);
+  CHECK(json_of(packed)["ops"] == json_of(plain)["ops"]);
+  CHECK(nlohmann::json::parse(read_text(here / "packed.json"))["ops"] ==
+        nlohmann::json::parse(read_text(here / "plain.json"))["ops"]);
+
+  const std::string whole = read_text(here / "model.pt2");
+  const auto refused = [&](const std::string& bytes) {
+    write_text(here / "bad.pt2", bytes);
+    const auto result = run_trainyard(here, "import bad.pt2");
+    CHECK(result.exit_code == 3);
+    return result.error;
+  };
+  CHECK(contains(refused(whole.substr(0, whole.size() / 2)), "bad.pt2' is cut short or damaged"));
+  std::string wrong = whole;
+  const std::size_t local = wrong.find("archive/models/model.json") + 60;
+  wrong[local] = static_cast<char>(wrong[local] ^ 0x55);
+  CHECK(contains(refused(wrong), "is cut short or damaged"));
+  REQUIRE(
+      run_command("cd '" + here.string() + "' && rm bad.pt2 && python3 -m zipfile -c bad.pt2 archive/data").exit_code ==
+      0);
+  CHECK(contains(run_trainyard(here, "import bad.pt2").error,
+                 "has no models/model.json, nor serialized_exported_program"));
+}
+
+TEST_CASE("a trace of Kineto alone, and an archive, are refused by name with the remedy") {
+  const TemporaryFolder folder;
+  const std::string kineto = (source_dir() / "test/fuzz/seeds/foreign/kineto.json").string();
+  const auto alone = run_trainyard(folder.path(), "import '" + kineto + "'");
+  CHECK(alone.exit_code == 3);
+  CHECK(contains(alone.error, "is a trace of Kineto"));
+  CHECK(contains(alone.error, "--times"));
+  const auto archive = run_trainyard(folder.path(), "import traces.tar.gz");
+  CHECK(archive.exit_code == 2);
+  CHECK(contains(archive.error, "tar xf traces.tar.gz"));
 }

@@ -74,6 +74,10 @@ TEST_CASE("what is wrong with a graph of torch.fx is said at its place") {
   CHECK(finds(refused_fx(kFxStep, "\"bytes\": 24", "\"bytes\": -24"), "negative-bytes"));
   CHECK(finds(refused_fx(kFxStep, "\"name\": \"mm_1\", \"op\"", "\"name\": \"mm\", \"op\""), "duplicate-name"));
   CHECK(finds(refused_fx(kFxStep, "\"in\": [1, 0], ", ""), "a node has no \"in\""));
+  CHECK(finds(refused_fx(kFxStep, "\"in\": [1, 0]", "\"in\": [1, 0, 5]"),
+              "'mm_1' makes tensor 5, which 'mm' before it reads"));
+  CHECK(finds(refused_fx(kFxStep, "\"name\": \"w\"", "\"name\": \"w\xff\""), "UTF-8"));
+  CHECK(finds(refused_fx(kFxStep, "\"flops\": 32}]}", "\"flops\": 3"), "cut short"));
 }
 
 TEST_CASE("training graphs of torch.fx have the ops, edges and parameters of the reference answers") {

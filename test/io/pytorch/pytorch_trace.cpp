@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -9,11 +10,15 @@
 
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/io/error_text.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/pytorch/kineto_timeline.hpp"
 #include "trainyard/io/pytorch/pytorch_flops.hpp"
 #include "trainyard/io/pytorch/pytorch_graph.hpp"
+#include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;
 
@@ -333,6 +338,26 @@ TEST_CASE("what is wrong with an execution trace is said at its place") {
   nameless.replace(nameless.find("\"name\""), 6, "\"mane\"");
   CHECK(tells(refused_trace(nameless), "a node needs \"id\", \"name\" and \"parent\""));
   CHECK(tells(refused_trace(R"({"schema": "1.0.1", "nodes": []})"), "has no nodes"));
+  std::string plain = good;  // a node of the other dialect among those of this one
+  plain.replace(plain.find("\"parent\": 3"), 11, "\"ctrl_deps\": 3");
+  CHECK(tells(refused_trace(plain), "two dialects in one file"));
+  std::string latin = good;
+  latin.replace(latin.find("aten::relu_"), 4, "at\xe9n");
+  CHECK(tells(refused_trace(latin), "UTF-8"));
+  const std::string kineto = small_kineto();
+  for (const auto& [text, words] : std::vector<std::pair<std::string, const char*>>{
+           {kineto.substr(0, kineto.size() / 2), "cut short"},
+           {"{\"schemaVersion\": 1, \"traceEvents\": [{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"\xff\"}]}",
+            "UTF-8"},
+           {R"({"schemaVersion": 1, "traceEvents": []})", "no trace events"}}) {
+    try {
+      parse_kineto(text, "kineto.json");
+      FAIL("is read");
+    } catch (const InputError& error) {
+      const std::string message = error_text(error);
+      CHECK_MESSAGE(tells(message, words), message);
+    }
+  }
   CHECK(tells(refused_trace(trace_of({{3, 1, "label", "", "", "", 7}})), "no ops that compute"));
   std::vector<Call> deep;
   for (int i = 2; i < 1'100; ++i) deep.push_back({i, i - 1, "label", "", "", "", 7});
@@ -448,4 +473,51 @@ TEST_CASE("public traces of Kineto have the GPU times of the reference answers")
     CHECK(times.exposed_communication.count == exposed);
     if (answer["launch_gap"]["n"] != 0) CHECK(times.median_gap->count == answer["launch_gap"]["median_ns"]);
   }
+}
+
+TEST_CASE("a run is a trace of Kineto for each rank, whose kernels, transfers and idle times are the run's") {
+  // a on gpu0 (10 us), 1,000,000 bytes to b on gpu1 (20 us), back to c on gpu0 (30 us); d on gpu0 after a (5.5 us).
+  GraphBuilder builder{"toy"};
+  const auto op = [&](const char* name, std::int64_t nanoseconds, std::vector<std::string> inputs,
+                      std::vector<std::string> after) {
+    builder.add({.name = name,
+                 .times = {{"gpu", Nanoseconds{nanoseconds}}},
+                 .inputs = std::move(inputs),
+                 .outputs = {{std::string{name} + ":0", Bytes{1'000'000}}},
+                 .after = std::move(after)});
+  };
+  op("a", 10'000, {}, {});
+  op("b", 20'000, {"a:0"}, {});
+  op("c", 30'000, {"b:0"}, {});
+  op("d \"quoted\"", 5'500, {}, {"a"});
+  const ClusterSpec pair = parse_cluster(
+      "name = \"pair\"\ndevice = [{name = \"gpu0\", class = \"gpu\"}, {name = \"gpu1\", class = \"gpu\"}]\n"
+      "link = [{name = \"l\", from = \"gpu0\", to = \"gpu1\", bandwidth = \"10 GB/s\"}]\n",
+      "pair");
+  const Problem problem{std::move(builder).build(), make_cluster(pair)};
+  Schedule schedule;
+  schedule.placement = IdMap<OpId, DeviceId>(4, DeviceId{0});
+  schedule.placement[OpId{1}] = DeviceId{1};
+  const Timeline timeline = simulate(problem, schedule);
+  std::vector<KinetoTrace> ranks;
+  for (const DeviceId device : problem.devices()) {
+    std::ostringstream out;
+    write_kineto(problem, schedule.placement, timeline, device, out);
+    CHECK(tells(out.str(), device.index() == 0 ? "\"rank\": 0," : "\"rank\": 1,"));  // a blank, for its readers
+    CHECK(is_kineto(out.str()));
+    ranks.push_back(parse_kineto(out.str(), "run.json"));
+  }
+  // Rank 0: a, d and c, and 2 transfers of 100 us, during the first of which d runs.
+  const GpuTimes first = gpu_times(ranks[0]);
+  CHECK(first.kernels == 5);
+  CHECK(first.total == Nanoseconds{10'000 + 5'500 + 30'000 + 200'000});
+  CHECK(first.span == Nanoseconds{260'000});
+  CHECK(first.communication == Nanoseconds{200'000});
+  CHECK(first.exposed_communication == Nanoseconds{200'000 - 5'500});
+  CHECK(first.unlaunched == 0);
+  CHECK(ranks[0].rank == 0);
+  CHECK(gpu_times(ranks[1]).total == Nanoseconds{20'000 + 200'000});
+  std::vector<std::string> names;
+  for (const OutermostOp& each : outermost_ops(ranks[0])) names.push_back(each.name);
+  CHECK(fmt::format("{}", fmt::join(names, ",")) == "a,d \"quoted\",nccl:send,nccl:recv,c");
 }

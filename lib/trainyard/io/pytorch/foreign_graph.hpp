@@ -17,7 +17,7 @@ struct ForeignGraph {
 
 /// Reads a file that is known by how it begins: an execution trace of PyTorch, a graph of torch.fx, a Chakra trace in
 /// JSON; or Chakra traces by their names (is_chakra_path). Nothing where it is none of these, or standard input. Throws
-/// InputError as their readers do.
+/// InputError as their readers do, and "kineto": a trace of Kineto alone, which is no graph.
 std::optional<ForeignGraph> read_foreign_graph(const std::filesystem::path& path);
 
 }  // namespace trainyard

@@ -23,6 +23,8 @@ struct FxTensor {
   std::int64_t bytes = 0;
   std::size_t base = 0;
   enum class Kind : std::uint8_t { other, parameter, state } kind = Kind::other;
+  bool made = false;                     // by a node, of forward or backward pass
+  std::string read_early;                // by which op, before any has made it
   std::size_t first_reader = kNoReader;  // of a parameter or its base: an op
   std::string name;
   std::string version;  // of a base: the tensor of the graph that holds it; empty: what the step starts with
@@ -81,6 +83,7 @@ class FxReader {
     const std::string kind = tensor.text("kind");
     if (kind == "param") read.kind = FxTensor::Kind::parameter;
     if (kind == "optstate") read.kind = FxTensor::Kind::state;
+    read.made = kind == "fwd" || kind == "bwd";
     read.name = tensor.text("name");
     read.type = tensor.text("dtype");
     if (const auto shape = tensor.get("shape", JsonKind::array)) {
@@ -126,6 +129,10 @@ class FxReader {
     for (const std::size_t i : in) add_input(i, op);
     for (std::size_t k = 0; k < out.size(); ++k) {
       FxTensor& base = tensors_[tensors_[out[k]].base];
+      if (!base.read_early.empty() && base.version.empty())
+        findings_.add(value.begin_offset(), "fx-node",
+                      fmt::format("'{}' makes tensor {}, which '{}' before it reads", op.name, out[k], base.read_early),
+                      "nodes stand in the order in which they run");
       op.bytes_accessed.count = std::min(kMost, op.bytes_accessed.count + tensors_[out[k]].bytes);
       base.version = fmt::format("{}:{}", op.name, k);
       op.outputs.push_back({base.version, Bytes{base.bytes}});
@@ -139,6 +146,7 @@ class FxReader {
     op.signature += " " + tensor.type + tensor.shape;
     op.bytes_accessed.count = std::min(kMost, op.bytes_accessed.count + tensor.bytes);
     if (!base.version.empty()) op.inputs.push_back(base.version);
+    if (base.made && base.version.empty() && base.read_early.empty()) base.read_early = op.name;
     if (base.kind == FxTensor::Kind::parameter) {
       reads_parameter_.back() = true;
       if (base.first_reader == kNoReader) base.first_reader = ops_.size();

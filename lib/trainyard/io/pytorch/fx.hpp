@@ -20,7 +20,7 @@ bool is_fx_graph(std::string_view begin);
 /// base makes a new version of it, NODE:RESULT, of the base's bytes. Parameters and optimizer states are held by the
 /// optimizer's op that reads them; ops that read one parameter are on one device. Throws InputError with line and
 /// column: those of every JSON file (read_graph), "fx-node" (a tensor that is not in the list, a tensor out of its
-/// place, a phase that is none), and as GraphBuilder::build does.
+/// place, a tensor that is read before it is made, a phase that is none), and as GraphBuilder::build does.
 Graph parse_fx_graph(std::string_view text, const std::string& name);
 
 }  // namespace trainyard

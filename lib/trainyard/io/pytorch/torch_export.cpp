@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -13,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_fields.hpp"
+#include "trainyard/io/pytorch/zip_member.hpp"
 #include "trainyard/model/shape_inference.hpp"
 
 namespace trainyard {
@@ -553,6 +556,12 @@ Model parse_exported_program(std::string_view text, const std::string& name,
                     "and as much backward; give its time in a calibration (--costs)",
                     type, count));
   return model;
+}
+
+Model read_exported_program(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& bind) {
+  constexpr std::array<std::string_view, 2> kPrograms{"models/model.json", "serialized_exported_program.json"};
+  const std::string text = is_zip(begin_of_input(path, 4)) ? read_zip_member(path, kPrograms) : read_input(path);
+  return parse_exported_program(text, input_name(path), bind);
 }
 
 }  // namespace trainyard

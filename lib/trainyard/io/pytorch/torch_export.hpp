@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,5 +25,9 @@ bool is_exported_program(std::string_view begin);
 /// "unbound-dimension", "unknown-dimension", and as infer_shapes does.
 Model parse_exported_program(std::string_view text, const std::string& name,
                              const std::map<std::string, std::int64_t>& bind = {});
+
+/// Reads the JSON, or a .pt2 archive of torch.export.save, of which the weights are passed over. Throws InputError also
+/// as read_input and read_zip_member do.
+Model read_exported_program(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& bind = {});
 
 }  // namespace trainyard

@@ -1,0 +1,116 @@
+#include "trainyard/io/frameworks/deepspeed.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/json/json_object.hpp"
+
+namespace trainyard {
+namespace {
+
+using namespace detail;
+
+constexpr std::array<const char*, 3> kBatchKeys{"train_batch_size", "train_micro_batch_size_per_gpu",
+                                                "gradient_accumulation_steps"};
+
+/// Positive counts by kBatchKeys; 0: not given.
+std::array<std::int64_t, 3> read_batches(const JsonValue& root, FindingList& findings) {
+  std::array<std::int64_t, 3> counts{};
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const auto value = root.find(kBatchKeys[i]);
+    if (!value) continue;
+    if (value->kind() == JsonKind::string)
+      findings.add(value->begin_offset(), "deepspeed", fmt::format("\"{}\" is \"{}\"", kBatchKeys[i], value->text()),
+                   "the trainer puts the number in place of \"auto\": give it");
+    else if (read_count(*value, counts[i], kBatchKeys[i], "deepspeed", findings) &&
+             (counts[i] < 1 || counts[i] > (std::int64_t{1} << 30)))
+      findings.add(value->begin_offset(), "deepspeed",
+                   fmt::format("\"{}\" is {}, and must be from 1 to 2^30", kBatchKeys[i], counts[i]));
+  }
+  return counts;
+}
+
+void read_zero(const JsonValue& zero, ForeignPlan& plan, FindingList& findings) {
+  if (!expect(zero, JsonKind::object, findings)) return;
+  std::int64_t stage = 0;
+  if (const auto value = zero.find("stage")) {
+    read_count(*value, stage, "stage", "deepspeed", findings);
+    if (stage > 3)
+      findings.add(value->begin_offset(), "deepspeed", fmt::format("ZeRO has stages 0 to 3, not {}", stage));
+  }
+  plan.file.plan.zero = static_cast<std::size_t>(stage);
+  for (const char* const key : {"offload_optimizer", "offload_param"})
+    if (const auto offload = zero.find(key); offload && offload->kind() == JsonKind::object) {
+      const auto device = offload->find("device");
+      if (device && device->text() != "none")
+        plan.notes.push_back(fmt::format("\"{}\" to {} is not part of a plan: left out", key, device->text()));
+    }
+}
+
+}  // namespace
+
+bool is_deepspeed(std::string_view begin) {
+  const std::size_t first = begin.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || begin[first] != '{') return false;
+  for (const char* const key : kBatchKeys)
+    if (begin.find(fmt::format("\"{}\"", key)) != std::string_view::npos) return true;
+  return begin.find("\"zero_optimization\"") != std::string_view::npos;
+}
+
+ForeignPlan parse_deepspeed(std::string_view text, const std::string& name, const PlanGround& ground) {
+  FindingList findings{name, text};
+  JsonTree tree;
+  const auto root = parse_json(text, tree, findings);
+  ForeignPlan read;
+  if (root) {
+    auto [batch, micro, steps] = read_batches(*root, findings);
+    if (const auto zero = root->find("zero_optimization")) read_zero(*zero, read, findings);
+    findings.raise_if_any();
+    const auto refuse = [&](std::string message, std::string help) {
+      findings.add(root->begin_offset(), "deepspeed", std::move(message), std::move(help));
+      findings.raise_if_any();
+    };
+    if (batch == 0) batch = ground.batch.value_or(0);
+    if ((batch > 0) + (micro > 0) + (steps > 0) < 2)
+      refuse("the configuration gives fewer than two of the batch, the micro-batch and the accumulation steps",
+             "give \"train_micro_batch_size_per_gpu\" and \"gradient_accumulation_steps\"");
+    auto replicas = static_cast<std::int64_t>(ground.devices);
+    if (batch > 0 && micro > 0 && steps > 0) replicas = batch / (micro * steps);
+    if (batch == 0) batch = replicas * micro * steps;
+    if (steps == 0) steps = batch / (micro * replicas);
+    if (micro == 0) micro = batch / (steps * replicas);
+    if (replicas < 1 || replicas * micro * steps != batch)
+      refuse(fmt::format("a batch of {} is not that of {} ranks with micro-batches of {} and {} accumulation steps",
+                         batch, std::max<std::int64_t>(replicas, 1), micro, steps),
+             "\"train_batch_size\" is the product of the other two and the number of ranks");
+    read.file.batch = plan_batch(batch, ground);
+    read.file.plan.data = static_cast<std::size_t>(replicas);
+    read.file.plan.microbatch = static_cast<std::size_t>(micro);
+  }
+  findings.raise_if_any();
+  return read;
+}
+
+SaidPlan deepspeed_of(const ParallelPlan& plan, const PlanGround& ground) {
+  SaidPlan said;
+  const std::size_t batch = static_cast<std::size_t>(ground.batch.value_or(1));
+  said.text = fmt::format(
+      "{{\"train_batch_size\": {}, \"train_micro_batch_size_per_gpu\": {}, \"gradient_accumulation_steps\": {},\n"
+      " \"zero_optimization\": {{\"stage\": {}, \"overlap_comm\": true, \"contiguous_gradients\": true}}}}\n",
+      batch, plan.microbatch, batch / plan.data / plan.microbatch, plan.zero);
+  if (plan.stages() > 1) {
+    said.lost.push_back(
+        fmt::format("the {} stages and where they begin: PipelineModule(num_stages={}) is called in the "
+                    "program, and finds its own cuts",
+                    plan.stages(), plan.devices_in_row()));
+    if (plan.schedule != PipelineSchedule::one_f_one_b)
+      said.lost.push_back(
+          fmt::format("the order of tasks ({}), which is DeepSpeed's own 1f1b", name_of(plan.schedule)));
+  }
+  add_lost_recompute(plan, said.lost);
+  return said;
+}
+
+}  // namespace trainyard

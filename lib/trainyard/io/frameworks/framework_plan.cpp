@@ -1,0 +1,81 @@
+#include "trainyard/io/frameworks/framework_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/frameworks/deepspeed.hpp"
+#include "trainyard/io/frameworks/megatron.hpp"
+#include "trainyard/io/frameworks/split_spec.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/io/json/findings.hpp"
+#include "trainyard/place/kit/layer_devices.hpp"
+#include "trainyard/place/parallel/plan_placer.hpp"
+
+namespace trainyard {
+namespace {
+
+bool is_split_spec(std::string_view text) {
+  return text.substr(0, 200).find("\"trainyard-split/") != std::string_view::npos;
+}
+
+ForeignPlan parse_any(std::string_view text, const std::string& name, const std::filesystem::path& path,
+                      const PlanGround& ground) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_object = first != std::string_view::npos && text[first] == '{';
+  if (is_object && is_split_spec(text)) {
+    const SplitSpec spec = parse_split_spec(text, name);
+    const std::filesystem::path table = path.parent_path() / spec.schedule;
+    return plan_of(spec, parse_task_table(read_input(table), input_name(table)), ground);
+  }
+  if (is_object && text.find("\"format\"") == std::string_view::npos && is_deepspeed(text))
+    return parse_deepspeed(text, name, ground);
+  if (!is_object && text.find("--") != std::string_view::npos) return parse_megatron(text, name, ground);
+  return {parse_plan(text, name)};
+}
+
+}  // namespace
+
+PlanGround plan_ground(const Problem& problem, std::optional<std::int64_t> batch) {
+  return {.blocks = plan_blocks(problem), .batch = batch, .devices = worthy_devices(problem).size()};
+}
+
+ForeignPlan read_any_plan(const std::filesystem::path& path, const PlanGround& ground) {
+  return parse_any_plan(read_input(path), path, ground);
+}
+
+ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& path, const PlanGround& ground) {
+  const std::string name = input_name(path);
+  try {
+    return parse_any(text, name, path, ground);
+  } catch (const InputError& error) {
+    if (error.findings().front().at.line > 0 || error.findings().front().code == "file") throw;
+    detail::FindingList findings{name, text};
+    if (error.findings().front().pointer.empty())
+      for (const Finding& finding : error.findings()) findings.add(0, finding.code, finding.message, finding.help);
+    else
+      findings.add(error.findings());
+    findings.raise_if_any();
+    throw;
+  }
+}
+
+namespace detail {
+
+std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const PlanGround& ground) {
+  if (said && ground.batch && *said != *ground.batch)
+    throw InputError(
+        {.code = "plan-batch",
+         .message = fmt::format("the plan is for {} samples a step, and the model has {}", *said, *ground.batch),
+         .help = fmt::format("--batch {}, or a plan for {}", *said, *ground.batch)});
+  return said ? said : ground.batch;
+}
+
+void add_lost_recompute(const ParallelPlan& plan, std::vector<std::string>& lost) {
+  const auto again = std::ranges::count(plan.recompute, true);
+  if (again > 0) lost.push_back(fmt::format("recomputation of {} of {} stages", again, plan.stages()));
+}
+
+}  // namespace detail
+}  // namespace trainyard

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/io/formats/plan_file.hpp"
+#include "trainyard/plan/parallel_plan.hpp"
+#include "trainyard/problem/problem.hpp"
+
+namespace trainyard {
+
+/// The network and the machine that a plan is for, which the files of other programs leave to their launch.
+struct PlanGround {
+  std::vector<std::string> blocks;         // of layers, in order (plan_blocks)
+  std::optional<std::int64_t> batch = {};  // samples of a step, where the model says
+  std::size_t devices = 1;                 // at hand
+};
+PlanGround plan_ground(const Problem& problem, std::optional<std::int64_t> batch);
+
+/// A plan out of another program's file, and what of that file no plan says.
+struct ForeignPlan {
+  PlanFile file;
+  std::vector<std::string> notes = {};
+};
+
+/// A plan in another program's words, and what these cannot say of it.
+struct SaidPlan {
+  std::string text;
+  std::string table = {};  // torch.distributed.pipelining: its schedule (CSV)
+  std::vector<std::string> lost = {};
+};
+
+/// A plan from a `trainyard-plan/1` file, a split spec with its schedule, Megatron's arguments, or DeepSpeed's JSON, by
+/// how the file begins. Throws InputError as their readers do.
+ForeignPlan read_any_plan(const std::filesystem::path& path, const PlanGround& ground);
+/// Reads a text; `path` is the file in messages, and where the schedule of a split spec is found.
+ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& path, const PlanGround& ground);
+
+namespace detail {
+
+/// Samples of a step: of the file, which may not contradict the model. Throws InputError ("plan-batch").
+std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const PlanGround& ground);
+
+/// What is common to all: the plan's pieces that none of a program's words stand for.
+void add_lost_recompute(const ParallelPlan& plan, std::vector<std::string>& lost);
+
+}  // namespace detail
+}  // namespace trainyard

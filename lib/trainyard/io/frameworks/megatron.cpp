@@ -1,0 +1,295 @@
+#include "trainyard/io/frameworks/megatron.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/frameworks/megatron_layout.hpp"
+#include "trainyard/io/input_text.hpp"
+
+namespace trainyard {
+namespace {
+
+using namespace detail;
+
+struct ShellWord {
+  std::string text;
+  std::size_t at;  // byte
+};
+
+/// Words of a shell's command line, without quotes, comments and the ends of continued lines.
+std::vector<ShellWord> shell_words(std::string_view text) {
+  std::vector<ShellWord> words;
+  char quote = 0;
+  bool open = false, comment = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (comment) {
+      comment = c != '\n';
+      continue;
+    }
+    if (quote == 0 && (c == ' ' || c == '\t' || c == '\n' || c == '\r')) {
+      open = false;
+      continue;
+    }
+    if (quote == 0 && !open && c == '#') {
+      comment = true;
+      continue;
+    }
+    if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
+      const bool crlf = text.substr(i + 1).starts_with("\r\n");
+      if (text[i + 1] == '\n' || crlf) {
+        i += crlf ? 2 : 1;
+        continue;
+      }
+    }
+    if (!open) words.push_back({"", i});
+    open = true;
+    if (quote != 0 ? c == quote : c == '"' || c == '\'')
+      quote = quote != 0 ? char{0} : c;
+    else
+      words.back().text += c;
+  }
+  return words;
+}
+
+/// Arguments by name, with what follows them.
+class Arguments {
+ public:
+  Arguments(std::string_view text, const std::string& name) : text_(text), name_(name) {
+    const std::vector<ShellWord> words = shell_words(text);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (!words[i].text.starts_with("--")) continue;
+      std::string key = words[i].text.substr(2);
+      ShellWord value{"", words[i].at};
+      if (const std::size_t equals = key.find('='); equals != std::string::npos) {
+        value.text = key.substr(equals + 1);
+        key.resize(equals);
+      } else if (i + 1 < words.size() && !words[i + 1].text.starts_with("--")) {
+        value = words[i + 1];
+      }
+      std::ranges::replace(key, '_', '-');  // as torchrun has them
+      given_[key] = value;                  // the last one counts, as in Python
+    }
+  }
+
+  bool has(const std::string& key) const { return given_.contains(key); }
+  std::string word(const std::string& key) const {
+    const auto at = given_.find(key);
+    return at == given_.end() ? "" : at->second.text;
+  }
+  /// A count from 1 to 2^30.
+  std::optional<std::size_t> count(const std::string& key) const {
+    const auto at = given_.find(key);
+    if (at == given_.end()) return std::nullopt;
+    const std::string& word = at->second.text;
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc{} || end != word.data() + word.size() || number < 1 || number > (std::size_t{1} << 30))
+      refuse(key, fmt::format("--{} has '{}' for a count from 1", key, word), "give the number itself");
+    return number;
+  }
+  [[noreturn]] void refuse(const std::string& key, std::string message, std::string help,
+                           const std::string& code = "megatron") const {
+    const auto at = given_.find(key);
+    throw InputError({.code = code,
+                      .message = std::move(message),
+                      .help = std::move(help),
+                      .pointer = {},
+                      .at = location_at(name_, text_, at == given_.end() ? 0 : at->second.at)});
+  }
+
+ private:
+  std::string_view text_;
+  const std::string& name_;
+  std::map<std::string, ShellWord> given_;
+};
+
+/// The decoder layers among blocks: from `begin` to before `end`.
+struct DecoderLayers {
+  std::size_t begin = 0, end = 0;
+  std::size_t count() const { return end - begin; }
+};
+
+/// "h." of "h.11"; nothing where no number is at the end.
+std::string_view stem_of(std::string_view block) {
+  std::size_t digits = 0;
+  while (digits < block.size() && block[block.size() - 1 - digits] >= '0' && block[block.size() - 1 - digits] <= '9')
+    ++digits;
+  return digits == 0 ? std::string_view{} : block.substr(0, block.size() - digits);
+}
+
+DecoderLayers decoder_layers(const std::vector<std::string>& blocks) {
+  std::vector<std::pair<std::string_view, DecoderLayers>> runs;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const std::string_view stem = stem_of(blocks[i]);
+    if (stem.empty()) continue;
+    if (!runs.empty() && runs.back().first == stem && runs.back().second.end == i)
+      runs.back().second.end = i + 1;
+    else
+      runs.push_back({stem, {i, i + 1}});
+  }
+  if (runs.size() == 1) return runs.front().second;
+  std::vector<std::string> names;
+  for (const auto& run : runs)
+    if (names.size() < 4) names.push_back(fmt::format("{}{{0..{}}}", run.first, run.second.count() - 1));
+  throw InputError(
+      {.code = "megatron-network",
+       .message = runs.empty() ? "the network has no numbered blocks of layers that Megatron could have for its own"
+                               : fmt::format("Megatron trains one chain of equal layers, and the network has {} of "
+                                             "numbered blocks: {}",
+                                             runs.size(), fmt::join(names, ", ")),
+       .help = "transformers such as gpt2 and bert_base have one; --to torch-pipelining takes any network"});
+}
+
+/// Layers by stage, in the order of the model.
+MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t row) {
+  const auto virtual_layers = given.count("num-layers-per-virtual-pipeline-stage");
+  const auto virtual_stages = given.count("num-virtual-stages-per-pipeline-rank");
+  const auto first = given.count("decoder-first-pipeline-num-layers");
+  const auto last = given.count("decoder-last-pipeline-num-layers");
+  if (given.has("pipeline-model-parallel-layout")) {
+    if (virtual_layers || virtual_stages || first || last)
+      given.refuse("pipeline-model-parallel-layout", "--pipeline-model-parallel-layout says all of the stages",
+                   "leave out the arguments on virtual stages and on the first and last layers");
+    try {
+      return parse_layout(given.word("pipeline-model-parallel-layout"));
+    } catch (const InputError& error) {
+      const Finding& finding = error.findings().front();
+      given.refuse("pipeline-model-parallel-layout", finding.message, finding.help, finding.code);
+    }
+  }
+  const std::size_t chunks = virtual_stages   ? *virtual_stages
+                             : virtual_layers ? layers / row / std::max<std::size_t>(*virtual_layers, 1)
+                                              : 1;
+  const std::size_t stages = row * chunks;
+  const std::size_t fixed = first.value_or(0) + last.value_or(0);
+  const std::size_t others = stages - (first ? 1 : 0) - (last && stages > 1 ? 1 : 0);
+  if (stages == 0 || stages > layers || fixed > layers ||
+      (others == 0 ? fixed != layers : (layers - fixed) % others != 0))
+    given.refuse("pipeline-model-parallel-size",
+                 fmt::format("{} layers are not divided among {} stages", layers, std::max<std::size_t>(stages, row)),
+                 "give --pipeline-model-parallel-layout");
+  MegatronLayout layout(stages, others == 0 ? 0 : (layers - fixed) / others);
+  if (first) layout.front() = *first;
+  if (last) layout.back() = *last;
+  return layout;
+}
+
+void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std::string>& notes) {
+  const std::string granularity = given.word("recompute-granularity");
+  if (granularity == "full" && given.word("recompute-method") != "block") {
+    plan.recompute.assign(plan.stages(), true);
+    if (given.count("recompute-num-layers").value_or(1) > 1)
+      notes.emplace_back("--recompute-num-layers: each layer is computed again from what comes into it, not several");
+  } else if (!granularity.empty()) {
+    notes.push_back(fmt::format("--recompute-granularity {}: a plan computes whole stages again, or nothing: left out",
+                                granularity == "full" ? "full --recompute-method block" : granularity));
+  }
+}
+
+}  // namespace
+
+ForeignPlan parse_megatron(std::string_view text, const std::string& name, const PlanGround& ground) {
+  const Arguments given{text, name};
+  ForeignPlan read;
+  ParallelPlan& plan = read.file.plan;
+  for (const char* const key : {"context-parallel-size", "expert-model-parallel-size"})
+    if (given.count(key).value_or(1) > 1)
+      given.refuse(key, fmt::format("--{} {}: plans have no such degree", key, given.word(key)), "leave it out, or 1");
+  plan.tensor = given.count("tensor-model-parallel-size").value_or(1);
+  const std::size_t row = given.count("pipeline-model-parallel-size").value_or(1);
+  const auto micro = given.count("micro-batch-size");
+  if (!micro) given.refuse("", "the arguments do not say --micro-batch-size", "give the samples of a microbatch");
+  plan.microbatch = *micro;
+  const auto batch = given.count("global-batch-size");
+  read.file.batch = plan_batch(batch ? std::optional{static_cast<std::int64_t>(*batch)} : std::nullopt, ground);
+
+  if (row > 1) {
+    const DecoderLayers decoder = decoder_layers(ground.blocks);
+    const MegatronLayout layout = layout_of(given, decoder.count(), row);
+    std::size_t layers = 0;
+    for (const std::size_t stage : layout) layers += stage;
+    const auto said = given.count("num-layers");
+    if (layers != decoder.count() || said.value_or(layers) != layers)
+      given.refuse(layers == decoder.count() ? "num-layers" : "pipeline-model-parallel-layout",
+                   fmt::format("the arguments are of {} layers, and the network has {}",
+                               layers == decoder.count() ? *said : layers, decoder.count()),
+                   "give those of this network");
+    if (layout.size() % row != 0)
+      given.refuse("pipeline-model-parallel-layout",
+                   fmt::format("{} stages are not divided among {} ranks", layout.size(), row),
+                   "give as many stages as --pipeline-model-parallel-size, or a multiple of it");
+    std::size_t cut = decoder.begin;
+    for (std::size_t s = 0; s + 1 < layout.size(); ++s) {
+      cut += layout[s];
+      if (cut == 0 || cut >= ground.blocks.size() || (s > 0 && layout[s] == 0))
+        given.refuse("pipeline-model-parallel-layout", fmt::format("stage {} of the layout has no layers", s),
+                     "a plan has layers in every stage");
+      read.file.begins.push_back(ground.blocks[cut]);
+    }
+    plan.chunks = layout.size() / row;
+    plan.schedule = plan.chunks > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
+  }
+
+  std::size_t processes = ground.devices;
+  if (const auto each = given.count("nproc-per-node")) processes = *each * given.count("nnodes").value_or(1);
+  plan.data = std::max<std::size_t>(processes / (plan.tensor * row), 1);
+  plan.zero = given.has("use-distributed-optimizer") ? 1 : 0;
+  plan.cuts.assign(read.file.begins.size(), 0);  // as many stages
+  read_recompute(given, plan, read.notes);
+  plan.cuts.clear();
+  return read;
+}
+
+SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
+  SaidPlan said;
+  const std::size_t row = plan.devices_in_row(), processes = plan.devices();
+  constexpr std::size_t kPerNode = 8;
+  const bool nodes = processes > kPerNode && processes % kPerNode == 0;
+  std::string& text = said.text;
+  text = fmt::format("torchrun --nnodes {} --nproc-per-node {} pretrain_gpt.py \\\n", nodes ? processes / kPerNode : 1,
+                     nodes ? kPerNode : processes);
+  text += fmt::format("  --tensor-model-parallel-size {} --pipeline-model-parallel-size {}", plan.tensor, row);
+  if (row > 1) {
+    const DecoderLayers decoder = decoder_layers(ground.blocks);
+    MegatronLayout layout;
+    std::size_t before = decoder.begin;
+    for (std::size_t s = 0; s < plan.stages(); ++s) {
+      const std::size_t cut = s < plan.cuts.size() ? plan.cuts[s] : ground.blocks.size();
+      const std::size_t border = std::clamp(cut, decoder.begin, decoder.end);
+      if (s < plan.cuts.size() && border != cut)
+        said.lost.push_back(fmt::format("the cut at '{}', within what Megatron has for one: it is at {} instead",
+                                        ground.blocks[cut],
+                                        border < ground.blocks.size() ? "'" + ground.blocks[border] + "'" : "the end"));
+      layout.push_back(border - before);
+      before = border;
+    }
+    text += fmt::format(" \\\n  --num-layers {} --pipeline-model-parallel-layout \"{}\"", decoder.count(),
+                        layout_text(layout));
+  }
+  text += fmt::format(" \\\n  --micro-batch-size {} --global-batch-size {}", plan.microbatch, ground.batch.value_or(1));
+  if (plan.zero > 0) text += " \\\n  --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather";
+  const auto again = static_cast<std::size_t>(std::ranges::count(plan.recompute, true));
+  if (again > 0 && again == plan.stages())
+    text += " \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
+  else
+    add_lost_recompute(plan, said.lost);
+  text += "\n";
+
+  const auto own = plan.chunks > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
+  if (row > 1 && plan.schedule != own)
+    said.lost.push_back(
+        fmt::format("the order of tasks ({}), in place of which is {}", name_of(plan.schedule), name_of(own)));
+  if (is_folded(plan.schedule)) said.lost.emplace_back("which rank has which stage: Megatron deals them out in turn");
+  if (plan.zero > 1) said.lost.push_back(fmt::format("ZeRO {}, of which stage 1 is said", plan.zero));
+  return said;
+}
+
+}  // namespace trainyard

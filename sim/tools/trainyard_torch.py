@@ -1,0 +1,463 @@
+"""From PyTorch to Trainyard and back: one file, on the standard library and torch (1.13 to 2.x) alone.
+
+    from trainyard_torch import export, profile, apply, split_points
+
+    export(model, (images,), "model.json", optimizer="adam")   # then: trainyard place model.json --cluster 2xV100 ...
+    profile(model, (images,), "traces")                        # then: trainyard import traces/et.json --times ...
+    apply(model, "map.json")                                   # of: trainyard export schedule.json --to device-map ...
+    split_points("pipeline.json")                              # of: trainyard export plan.json --to torch-pipelining ...
+"""
+import contextlib
+import copy
+import inspect
+import json
+import math
+import operator
+import pathlib
+import warnings
+
+import torch
+
+__all__ = ["apply", "export", "profile", "split_points"]
+
+#: Bytes of optimizer state for each byte of parameters.
+OPTIMIZERS = {"none": 0, "sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
+#: Views that ATen's schemas do not mark as such.
+UNMARKED_VIEWS = {"_unsafe_view", "alias", "lift_fresh_copy"}
+
+
+def export(model, example_inputs, path=None, *, loss=None, optimizer="adam", name=None):
+    """Writes one training step of the model as a graph without weights (trainyard-graph/1), and returns its path.
+
+    The step is traced by torch.fx without computing anything (make_fx with fake tensors; with real ones where these
+    fail, as for nn.LSTM in torch 1.13): forward, loss and backward pass op by op, and an update for each parameter. A
+    model that torch.fx cannot trace is written as ONNX instead; which of the two it was shows in the path (.json,
+    .onnx).
+
+    example_inputs: a tensor, a tuple of positional or a dict of keyword arguments, of the shapes of one step's batch.
+    path: default NAME.json. loss: of the model's outputs to a scalar (default: the mean of all that is floating, or the
+    output's own .loss). optimizer: "sgd", "momentum", "adam", "adamw", or "none" for the forward pass alone.
+    Raises ValueError where there is no such optimizer, or nothing to train.
+    """
+    if optimizer not in OPTIMIZERS:
+        raise ValueError(f"optimizer '{optimizer}' is none of {', '.join(OPTIMIZERS)}")
+    name = name or type(model).__name__.lower()
+    path = pathlib.Path(path or f"{name}.json")
+    args, kwargs = _arguments(example_inputs)
+    parameters = dict(model.named_parameters())
+    if optimizer != "none" and not any(p.requires_grad for p in parameters.values()):
+        raise ValueError(f"no parameter of '{name}' requires a gradient: give optimizer='none' for the forward pass alone")
+    failures = []
+    for mode in ("fake", "real"):
+        try:
+            nodes, names = _trace(model, args, kwargs, loss or _mean_of, optimizer != "none", mode)
+        except Exception as error:  # of any kind: the next way is tried, and all are named in the end
+            failures.append(f"make_fx ({mode} tensors): {error}")
+            continue
+        ops = _Ops(model, nodes, names, optimizer).ops()
+        path.write_text(_graph_text(name, ops), encoding="utf-8")
+        return path
+    path = path.with_suffix(".onnx")
+    warnings.warn(f"'{name}' is written as ONNX: torch.fx does not trace it. " + "; ".join(failures))
+    try:
+        torch.onnx.export(model, (*args, kwargs) if kwargs else args, str(path), export_params=False, opset_version=16,
+                          do_constant_folding=False, training=torch.onnx.TrainingMode.TRAINING)
+    except Exception as error:
+        raise RuntimeError("\n".join([f"'{name}' cannot be traced", *failures, f"ONNX: {error}"])) from error
+    return path
+
+
+def profile(model, example_inputs, folder=".", *, loss=None, optimizer=None, warmup=3):
+    """Runs `warmup` training steps and one more under torch's profiler, and returns (execution trace, Kineto trace).
+
+    The second is None where this torch has no Kineto (Debian's). Both are of one window, so that
+    `trainyard import et.json --times kineto.json` links every kernel. optimizer: a torch.optim.Optimizer (default: SGD,
+    with a rate of 0, so that the weights stay).
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    args, kwargs = _arguments(example_inputs)
+    loss = loss or _mean_of
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.0)
+    observer_type = getattr(torch.profiler, "ExecutionTraceObserver", None) or torch.profiler.ExecutionGraphObserver
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss(model(*args, **kwargs)).backward()
+        optimizer.step()
+
+    for _ in range(warmup):
+        step()
+    traces = folder / "et.json", folder / "kineto.json"
+    observer = observer_type()
+    observer.register_callback(str(traces[0]))
+    kineto = torch.profiler.kineto_available()
+    with contextlib.ExitStack() as stack:
+        profiler = stack.enter_context(torch.profiler.profile(record_shapes=True)) if kineto else None
+        observer.start()
+        with torch.profiler.record_function("ProfilerStep#0"):
+            step()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        observer.stop()
+    observer.unregister_callback()
+    if profiler is None:
+        return traces[0], None
+    profiler.export_chrome_trace(str(traces[1]))
+    return traces
+
+
+def apply(model, schedule, *, devices=None):
+    """Puts the model's modules where a device map says, and returns the model; inputs follow by hooks.
+
+    schedule: a dict {module path: device}, or the file of one (`trainyard export schedule.json --to device-map`). A key
+    covers the module and all below it, "" all of them; the longest one decides. Devices are numbers of GPUs, "cpu", or
+    what torch.device takes; `devices` replaces number k by devices[k]. What the graph has and the model has not ("loss")
+    is passed over. A module whose own code joins results of submodules (a residual block) belongs under one key. Raises
+    ValueError where a parameter is covered by no key.
+    """
+    if not isinstance(schedule, dict):
+        schedule = _read(schedule)
+        if "format" in schedule:
+            raise ValueError(f"a file of the format '{schedule['format']}' names ops, not modules: make a device map of it "
+                             "with `trainyard export FILE --to device-map -o map.json`")
+
+    def device_of(module):
+        prefix = module
+        while prefix not in schedule:
+            if not prefix:
+                return None
+            prefix = prefix.rpartition(".")[0]
+        word = schedule[prefix]
+        if isinstance(word, str) and word.isdigit():
+            word = int(word)
+        if isinstance(word, int):
+            word = devices[word] if devices else f"cuda:{word}"
+        return torch.device(word)
+
+    bare = [path for path, _ in model.named_parameters() if device_of(path.rpartition(".")[0]) is None]
+    if bare:
+        raise ValueError(f"the device map covers no {', '.join(bare[:5])}" + (f" and {len(bare) - 5} more" if bare[5:] else ""))
+    named = dict(model.named_modules())
+    for path, module in named.items():
+        own = device_of(path)
+        if own is None:
+            continue
+        _move_own(module, own)
+        inside = [device_of(f"{path}.{child}" if path else child) for child, _ in module.named_modules() if child]
+        if all(device == own for device in inside) or any(True for _ in module.parameters(recurse=False)):
+            _bring_inputs(module, own)
+    return model
+
+
+def split_points(plan):
+    """The split spec that torch.distributed.pipelining.pipeline() takes: {module path: SplitPoint}.
+
+    plan: a file of `trainyard export plan.json --to torch-pipelining`, or a plan (`trainyard place --plan-out`). Where
+    this torch has no torch.distributed.pipelining, the values are "BEGINNING" and "END".
+    """
+    said = _read(plan)
+    if said.get("format") == "trainyard-plan/1":
+        words = {stage["from"]: "BEGINNING" for stage in said.get("stages", [])[1:]}
+    elif said.get("format") == "trainyard-split/1":
+        words = said["splits"]
+    else:
+        raise ValueError(f"'{plan}' is neither a plan nor a split spec")
+    try:
+        from torch.distributed.pipelining import SplitPoint
+    except ImportError:
+        return words
+    return {module: SplitPoint[word] for module, word in words.items()}
+
+
+# --- what the four have in common ---
+
+
+def _read(path):
+    return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+
+
+def _arguments(example_inputs):
+    if isinstance(example_inputs, dict):
+        return (), example_inputs
+    return (tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)), {}
+
+
+def _tensors(value):
+    if torch.is_tensor(value):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [t for each in value for t in _tensors(each)] if isinstance(value, (list, tuple)) else []
+
+
+def _mean_of(outputs):
+    if torch.is_tensor(getattr(outputs, "loss", None)):
+        return outputs.loss
+    means = [t.mean() for t in _tensors(outputs) if t.is_floating_point()]
+    if not means:
+        raise ValueError("the model returns no floating tensor: give loss=")
+    return sum(means[1:], means[0])
+
+
+def _moved(value, device):
+    if torch.is_tensor(value):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {key: _moved(each, device) for key, each in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_moved(each, device) for each in value))
+    return type(value)(_moved(each, device) for each in value) if isinstance(value, (list, tuple)) else value
+
+
+def _bring_inputs(module, device):
+    if "with_kwargs" in inspect.signature(module.register_forward_pre_hook).parameters:  # torch 2
+        module.register_forward_pre_hook(lambda _, args, kwargs: (_moved(args, device), _moved(kwargs, device)),
+                                         with_kwargs=True)
+    else:
+        module.register_forward_pre_hook(lambda _, args: _moved(args, device))
+
+
+def _move_own(module, device):
+    """The parameters and buffers of the module itself, not those below it. A parameter stays the same object, which ties
+    it to others and to an optimizer, where torch lets its data move (not to "meta")."""
+    for key, parameter in module._parameters.items():
+        if parameter is None or parameter.device == device:
+            continue
+        moved = parameter.detach().to(device)
+        try:
+            parameter.data = moved
+        except RuntimeError:
+            module._parameters[key] = torch.nn.Parameter(moved, parameter.requires_grad)
+    for key, buffer in module._buffers.items():
+        if buffer is not None:
+            module._buffers[key] = buffer.to(device)
+
+
+# --- export ---
+
+
+@contextlib.contextmanager
+def _module_marks(model):
+    """Every node that torch.fx makes meanwhile has the path of the module whose forward() runs in meta["module"]."""
+    stack, handles = [""], []
+    create = torch.fx.Graph.create_node
+
+    def marked(self, *args, **kwargs):
+        node = create(self, *args, **kwargs)
+        node.meta["module"] = stack[-1]
+        return node
+
+    def leave(*_):
+        stack.pop()
+
+    for path, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(lambda _, __, path=path: stack.append(path)))
+        handles.append(module.register_forward_hook(leave))
+    torch.fx.Graph.create_node = marked
+    try:
+        yield
+    finally:
+        torch.fx.Graph.create_node = create
+        for handle in handles:
+            handle.remove()
+
+
+def _trace(model, args, kwargs, loss, training, mode):
+    """The graph of the step, and which of its nodes is which parameter or buffer, by name."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+    try:
+        from torch.func import functional_call
+    except ImportError:
+        from torch.nn.utils.stateless import functional_call
+    if mode == "real":  # computes, and so writes running statistics
+        model = copy.deepcopy(model)
+    parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
+    own = [p.detach().requires_grad_(p.requires_grad) for p in parameters.values()]
+    held = [b.detach().clone() for b in buffers.values()]
+
+    def results(outputs, trained):
+        if not training:
+            return _tensors(outputs)
+        result = loss(outputs)
+        return [result, *torch.autograd.grad(result, [p for p in trained if p.requires_grad], allow_unused=True)]
+
+    def step(own, held, inputs, named):
+        values = {**dict(zip(parameters, own)), **dict(zip(buffers, held))}
+        return results(functional_call(model, values, tuple(inputs), named), own)
+
+    def step_of_itself(inputs, named):  # for modules that keep references to their parameters, as nn.LSTM does
+        return results(model(*inputs, **named), parameters.values())
+
+    with _module_marks(model), (contextlib.nullcontext() if training else torch.no_grad()):
+        if mode == "real":
+            traced = make_fx(step_of_itself, tracing_mode=mode)(list(args), dict(kwargs))
+        else:
+            traced = make_fx(step, tracing_mode=mode)(own, held, list(args), dict(kwargs))
+    nodes = list(traced.graph.nodes)
+    names = dict(zip((n for n in nodes if n.op == "placeholder"), [*parameters, *buffers])) if mode != "real" else {}
+    known = {id(t): name for name, t in [*parameters.items(), *buffers.items()]}
+    for node in nodes:
+        if node.op == "get_attr":
+            names[node] = known.get(id(getattr(traced, node.target, None)), "")
+    if mode != "real" and any(n.op == "get_attr" and names[n] in parameters for n in nodes):
+        raise RuntimeError("a module keeps references to its parameters")
+    return nodes, names
+
+
+def _value(node):
+    """What says the shape and type of a node's tensor; None where it makes several or none."""
+    for key in ("val", "tensor_meta"):
+        value = node.meta.get(key)
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            return value
+    return None
+
+
+def _bytes(value):
+    return math.prod(int(d) for d in value.shape) * torch.empty((), dtype=value.dtype).element_size()
+
+
+def _layer(path):
+    """The block up to the first number of the path, "/", and the rest: "layers.4/norm" of "layers.4.norm"."""
+    parts = path.split(".")
+    end = next((i + 1 for i, part in enumerate(parts) if part.isdigit()), len(parts))
+    return ".".join(parts[:end]) + ("/" + ".".join(parts[end:]) if parts[end:] else "")
+
+
+def _flops(op, inputs, outputs):
+    size = lambda value: math.prod(int(d) for d in value.shape)
+    if op in ("mm", "bmm") and len(inputs) > 1:
+        return 2 * size(outputs[0]) * int(inputs[0].shape[-1])
+    if op in ("addmm", "baddbmm") and len(inputs) > 2:
+        return 2 * size(outputs[0]) * int(inputs[1].shape[-1])
+    if op == "convolution":
+        return 2 * size(outputs[0]) * size(inputs[1]) // int(inputs[1].shape[0])
+    if op == "convolution_backward":
+        return 4 * size(inputs[0]) * size(inputs[2]) // int(inputs[2].shape[0])
+    if op.startswith("_scaled_dot_product") and len(inputs) > 2:
+        queries = inputs[1] if op.endswith("backward") else inputs[0]
+        keys = inputs[2] if op.endswith("backward") else inputs[1]
+        return (10 if op.endswith("backward") else 4) * size(queries) * int(keys.shape[-2])
+    return sum(size(value) for value in outputs)
+
+
+class _Ops:
+    """A traced step as ops of trainyard-graph/1: views are folded into what they are of, in-place ops make new versions."""
+
+    def __init__(self, model, nodes, names, optimizer):
+        self.nodes, self.names, self.optimizer = nodes, names, optimizer
+        self.parameters = dict(model.named_parameters())
+        self.result = [n for n in self.nodes if n.op == "output"][0].args[0]
+        self.storage = {}  # node -> storage, or a list of them
+        self.held = {}  # storage -> the tensor that it holds; None: a parameter or buffer
+        self.owner = {}  # storage -> parameter
+        self.group = {p: p for p in self.parameters}
+        self.made = []
+
+    def ops(self):
+        self._inputs()
+        last = self.result[0] if self.optimizer != "none" else None
+        while last is not None and last.op == "call_function" and last.target is operator.getitem:
+            last = last.args[0]
+        phase = "forward"
+        for node in self.nodes:
+            if node.op == "call_function":
+                self._take(node, phase)
+            if node is last:
+                phase = "backward"
+        if self.optimizer != "none":
+            self._updates()
+        for op in self.made:
+            touched = op.pop("touches")
+            if touched:
+                op["colocate"] = self._root(touched[0])
+        return self.made
+
+    def _root(self, parameter):
+        while self.group[parameter] != parameter:
+            parameter = self.group[parameter]
+        return parameter
+
+    def _inputs(self):
+        """Parameters, buffers and constants are held; what else comes in is made by an op of no time."""
+        for node in self.nodes:
+            if node.op == "get_attr" or node in self.names:
+                self.storage[node], self.held[node.name] = node.name, None
+                if self.names.get(node) in self.parameters:
+                    self.owner[node.name] = self.names[node]
+            elif node.op == "placeholder" and _value(node) is not None:
+                self.storage[node], self.held[node.name] = node.name, node.name
+                self.made.append({"name": "input." + node.name, "type": "Input", "touches": [],
+                                  "outputs": [{"name": node.name, "bytes": _bytes(_value(node))}]})
+
+    def _storages(self, node):
+        storage = self.storage.get(node)
+        return storage if isinstance(storage, list) else [] if storage is None else [storage]
+
+    def _take(self, node, phase):
+        if node.target is operator.getitem:
+            of = self.storage.get(node.args[0])
+            self.storage[node] = of[node.args[1]] if isinstance(of, list) else of
+            return
+        inputs = [n for n in node.all_input_nodes if n in self.storage]
+        schema = getattr(node.target, "_schema", None)
+        kind = schema.name.split("::")[-1] if schema else getattr(node.target, "__name__", str(node.target))
+        returns = [r.alias_info for r in schema.returns] if schema else []
+        written = any(a is not None and a.is_write for a in returns) or (kind.endswith("_") and not kind.startswith("__"))
+        if inputs and not written and (kind in UNMARKED_VIEWS or any(a is not None for a in returns)):
+            self.storage[node] = self.storage[inputs[0]]
+            return
+        value = _value(node)
+        parts = {u.args[1]: _value(u) for u in node.users if u.target is operator.getitem}
+        if value is None and not parts and kind.startswith("sym_"):
+            return
+        read = [s for n in inputs for s in self._storages(n)]
+        op = {"name": node.name, "type": kind.rstrip("_") or kind, "phase": phase,
+              "inputs": sorted({self.held[s] for s in read if self.held[s] is not None}), "outputs": [],
+              "touches": sorted({self.owner[s] for s in read if s in self.owner})}
+        for parameter in op["touches"][1:]:
+            self.group[self._root(parameter)] = self._root(op["touches"][0])
+        if node.meta.get("module"):
+            op["layer"] = _layer(node.meta["module"])
+        elif op["touches"]:
+            op["layer"] = _layer(op["touches"][0].rpartition(".")[0])
+        if written and inputs:
+            self.storage[node] = self.storage[inputs[0]]
+            self._make(op, node.name, self._storages(inputs[0])[0], _value(inputs[0]))
+        elif value is not None:
+            self.storage[node] = node.name
+            self._make(op, node.name, node.name, value)
+        else:
+            names = [f"{node.name}.{i}" for i in range(1 + max(parts, default=-1))]
+            self.storage[node] = names
+            for i, name in enumerate(names):
+                self._make(op, name, name, parts.get(i))
+        shapes = [v for v in map(_value, inputs) if v is not None]
+        results = [v for v in [value, *parts.values()] if v is not None]
+        op["flops"] = float(_flops(op["type"], shapes, results)) if results else 0.0
+        op["bytes_accessed"] = sum(map(_bytes, shapes)) + sum(map(_bytes, results))
+        op["signature"] = " ".join([op["type"], *(f"{str(v.dtype).split('.')[1]}[{','.join(map(str, v.shape))}]" for v in shapes)])
+        self.made.append(op)
+
+    def _make(self, op, tensor, storage, value):
+        op["outputs"].append({"name": tensor, "bytes": _bytes(value) if value is not None else 0})
+        self.held[storage] = tensor
+
+    def _updates(self):
+        trained = [(key, p) for key, p in self.parameters.items() if p.requires_grad]
+        for (key, parameter), gradient in zip(trained, self.result[1:]):
+            if not hasattr(gradient, "op"):  # the loss does not depend on it
+                continue
+            size = parameter.numel() * parameter.element_size()
+            state = OPTIMIZERS[self.optimizer] * size
+            self.made.append({"name": "update." + key, "type": self.optimizer, "phase": "update", "touches": [key],
+                              "layer": _layer(key.rpartition(".")[0]),
+                              "inputs": sorted({self.held[s] for s in self._storages(gradient) if self.held[s]}),
+                              "outputs": [], "flops": float(parameter.numel() * (2 + 5 * OPTIMIZERS[self.optimizer])),
+                              "bytes_accessed": 3 * size + 2 * state, "parameter_bytes": size, "state_bytes": state})
+
+
+def _graph_text(name, ops):
+    lines = ",\n  ".join(json.dumps(op) for op in ops)
+    return f'{{"format": "trainyard-graph/1", "name": {json.dumps(name)}, "ops": [\n  {lines}]}}\n'

@@ -1,0 +1,107 @@
+#include "trainyard/io/frameworks/device_map.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+
+#include "fuzz/toy_problem.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/error_text.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+Problem problem_of(const std::string& network, const std::string& cluster) {
+  return Problem{training_graph(make_network(network)), make_cluster(preset_cluster(cluster))};
+}
+
+std::string written(const DeviceMap& map) {
+  std::ostringstream out;
+  write_device_map(map, out);
+  return out.str();
+}
+
+std::string refusal(const std::string& text, const Problem& problem) {
+  try {
+    parse_schedule_or_map(text, "map.json", problem);
+  } catch (const InputError& error) {
+    return error_text(error);
+  }
+  return "";
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a placement by module comes back from its device map, and takes the same time") {
+  const Problem problem = problem_of("resnet18:batch=8", "2xV100");
+  const Schedule schedule = parse_schedule_or_map(
+      R"({"stem": 0, "layer1": 0, "layer2": "cuda:0", "layer2.1": 1, "layer3": 1, "layer4": 1, "head": 1})", "map.json",
+      problem);
+  const SaidDeviceMap said = device_map_of(problem, schedule);
+  CHECK(said.lost.empty());
+  // The shortest keys: layer2 is mixed, so its blocks are said; what has no parameters is said too.
+  CHECK(said.map == parse_device_map(R"({"stem": 0, "layer1": 0, "layer2.0": 0, "layer2.1": 1, "layer3": 1, "layer4": 1,
+                                         "head": 1, "loss": 1})",
+                                     "map.json"));
+  const Schedule again = parse_schedule_or_map(written(said.map), "map.json", problem);
+  CHECK(again.placement == schedule.placement);
+  CHECK(simulate(problem, again) == simulate(problem, schedule));
+}
+
+TEST_CASE("the longest key decides, and what no key covers without parameters is where the layer before it is") {
+  const Problem problem = problem_of("resnet18:batch=8", "2xV100");
+  const Schedule all = parse_schedule_or_map(R"({"": 1})", "map.json", problem);
+  for (const OpId op : problem.ops()) CHECK(all.placement[op] == DeviceId{1});
+  const Schedule two =
+      parse_schedule_or_map(R"({"": 0, "head": 1, "stem.conv": 1})", "map.json", problem);  // no module stem.conv here
+  CHECK(two.notes == std::vector<std::string>{"the device map names what 'resnet18:batch=8' does not have: stem.conv"});
+  for (const OpId op : problem.ops())
+    CHECK(two.placement[op] == DeviceId{problem.graph().layer(op) == "head" ? 1U : 0U});
+}
+
+TEST_CASE("a device map names what it cannot say of a schedule") {
+  const Problem problem = problem_of("resnet18:batch=8", "2xV100");
+  const Schedule heft = find_placer("heft").place(problem, {});
+  const SaidDeviceMap said = device_map_of(scheduled_problem(problem, heft), heft);
+  REQUIRE(said.lost.size() == 2);
+  CHECK(has(said.lost[0], "which are elsewhere than most of their modules"));
+  CHECK(has(said.lost[1], "the order of the ops on a device"));
+
+  const Schedule pipeline = find_placer("pipeline").place(problem, {});
+  const SaidDeviceMap stages = device_map_of(scheduled_problem(problem, pipeline), pipeline);
+  CHECK(has(stages.lost.front(), "microbatches"));
+
+  const Schedule replicas = find_placer("data-parallel").place(problem, {});
+  CHECK_THROWS_WITH_AS(device_map_of(scheduled_problem(problem, replicas), replicas),
+                       "the schedule has 2 replicas of the network, and a device map is of one", InputError);
+  const Schedule toy{.placement = Placement(3, DeviceId{0})};
+  CHECK(has(device_map_of(fuzz::toy_problem(), toy).lost.front(), "the graph names no layers"));
+}
+
+TEST_CASE("wrong device maps are refused at the key, with the remedy") {
+  const Problem problem = problem_of("lenet:batch=8", "2xV100");
+  const std::string beyond = refusal("{\"\": 0,\n \"fc\": 2}", problem);
+  CHECK(has(beyond, "map.json:2:8"));
+  CHECK(has(beyond, "module 'fc' is on device 2, and cluster '2xV100' has 2 of them"));
+  CHECK(has(refusal(R"({"": "cpu"})", problem), "cluster '2xV100' has no CPU"));
+  CHECK(has(refusal(R"({"": "disk"})", problem), "module '' is on 'disk'"));
+  CHECK(has(refusal(R"({"": 0, "a": [1]})", problem), "module 'a' has an array for a device"));
+  CHECK(has(refusal(R"({"": 0, "a": -1})", problem), "devices are the numbers of GPUs from 0"));
+  CHECK(has(refusal(R"({"a": 0, "a": 1})", problem), "map.json:1:10"));
+  CHECK(has(refusal(R"({"no.such.module": 0})", problem), "covers 0 of"));
+  CHECK(has(refusal(R"({"a": 0)", problem), "map.json:1:"));
+  CHECK(has(refusal("{\"a\xff\": 0}", problem), "UTF-8"));
+  CHECK_THROWS_AS(parse_device_map("{}", "map.json"), InputError);
+  // What is no device map is a schedule file.
+  CHECK(has(refusal(R"({"graph": "x"})", problem), "format"));
+}

@@ -1,0 +1,307 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/support.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/error_text.hpp"
+#include "trainyard/io/frameworks/deepspeed.hpp"
+#include "trainyard/io/frameworks/framework_plan.hpp"
+#include "trainyard/io/frameworks/megatron.hpp"
+#include "trainyard/io/frameworks/megatron_layout.hpp"
+#include "trainyard/io/frameworks/split_spec.hpp"
+#include "trainyard/io/frameworks/task_table.hpp"
+#include "trainyard/place/parallel/plan_placer.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// Six decoder layers between an embedding and a head, 16 samples, 8 devices.
+const PlanGround kGround{
+    .blocks = {"embedding", "h.0", "h.1", "h.2", "h.3", "h.4", "h.5", "norm", "head"}, .batch = 16, .devices = 8};
+
+std::string refusal(const std::string& text, const PlanGround& ground = kGround) {
+  try {
+    parse_any_plan(text, "plan", ground);
+  } catch (const InputError& error) {
+    return error_text(error);
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+ParallelPlan megatron_again(const ParallelPlan& plan) {
+  const SaidPlan said = megatron_of(plan, kGround);
+  return plan_over(parse_any_plan(said.text, "arguments.sh", kGround).file, kGround.blocks);
+}
+
+/// The plan that a split spec and its table say.
+ParallelPlan split_again(const ParallelPlan& plan) {
+  const SaidPlan said = split_spec_of(plan, kGround, "x.csv");
+  const ForeignPlan read =
+      plan_of(parse_split_spec(said.text, "x.json"), parse_task_table(said.table, "x.csv"), kGround);
+  return plan_over(read.file, kGround.blocks);
+}
+
+}  // namespace
+
+TEST_CASE("Megatron's layouts are read in all their forms, and written shortened") {
+  CHECK(parse_layout("Et|tt|tt|tL") == MegatronLayout{1, 2, 2, 1});
+  CHECK(parse_layout("E,t*3|(t,t|)*3t|L") == MegatronLayout{3, 2, 2, 2, 1, 0});
+  CHECK(parse_layout("E|(t*4|)*2L") == MegatronLayout{0, 4, 4, 0});
+  CHECK(parse_layout("EttL") == MegatronLayout{2});
+  for (const MegatronLayout& layout :
+       {MegatronLayout{1, 2, 2, 1}, {3, 4, 4, 4, 4, 3}, {1, 2, 2, 2, 2, 2, 2, 1}, {0, 5, 5, 5, 5, 0}, {7}, {1, 1}}) {
+    CAPTURE(layout_text(layout));
+    CHECK(parse_layout(layout_text(layout)) == layout);
+  }
+  CHECK(layout_text({3, 4, 4, 4, 4, 3}) == "Ettt|(t*4|)*4tttL");
+  for (const auto& each : std::vector<std::pair<std::string, std::string>>{{"tt|tL", "begin with the one embedding"},
+                                                                           {"Et|t", "end with the one loss"},
+                                                                           {"EtE|L", "one embedding"},
+                                                                           {"Ex|L", "has 'x'"},
+                                                                           {"E(t|", "does not close"},
+                                                                           {"E((t|)*2)*2L", "bracket within"},
+                                                                           {"Et*|L", "no count"},
+                                                                           {"Et*0L", "no count"},
+                                                                           {"E(t*1000000|)*1000000L", "2^20"},
+                                                                           {"Et*99999999999999999999L", "no count"},
+                                                                           {"Et|mL", "multi-token"}}) {
+    const std::string &text = each.first, &words = each.second;
+    CAPTURE(text);
+    try {
+      parse_layout(text);
+      FAIL("is read");
+    } catch (const InputError& error) {
+      const std::string message = error.what();
+      CHECK_MESSAGE(has(message, words), message);
+    }
+  }
+}
+
+TEST_CASE("a plan that Megatron can say comes back from its arguments") {
+  const ParallelPlan even{.data = 2, .cuts = {3, 5, 6}, .microbatch = 2};
+  CHECK(megatron_of(even, kGround).lost.empty());
+  CHECK(megatron_again(even) == even);
+  // Six layers as 2, 2, 1, 1: the head goes with the last of them.
+  CHECK(has(megatron_of(even, kGround).text, "--num-layers 6 --pipeline-model-parallel-layout \"Ett|tt|t|tL\""));
+  CHECK(has(megatron_of(even, kGround).text, "--nproc-per-node 8 "));
+
+  const ParallelPlan interleaved{.data = 4,
+                                 .cuts = {2, 4, 6},
+                                 .chunks = 2,
+                                 .microbatch = 1,
+                                 .recompute = {true, true, true, true},
+                                 .schedule = PipelineSchedule::interleaved,
+                                 .zero = 1};
+  CHECK(megatron_of(interleaved, kGround).lost.empty());
+  CHECK(megatron_again(interleaved) == interleaved);
+  const ParallelPlan replicas{.data = 8, .microbatch = 1, .zero = 1};
+  CHECK(megatron_again(replicas) == replicas);
+  // Fewer devices than there are.
+  const ParallelPlan half{.data = 2, .cuts = {4}, .microbatch = 4};
+  CHECK(megatron_again(half) == half);
+}
+
+TEST_CASE("what Megatron cannot say of a plan is named") {
+  const ParallelPlan folded{.data = 1,
+                            .cuts = {2, 4, 8},
+                            .chunks = 2,
+                            .microbatch = 1,
+                            .recompute = {true, false, false, false},
+                            .schedule = PipelineSchedule::zb_v,
+                            .zero = 2};
+  const SaidPlan said = megatron_of(folded, kGround);
+  REQUIRE(said.lost.size() == 5);
+  CHECK(said.lost[0] == "the cut at 'head', within what Megatron has for one: it is at 'norm' instead");
+  CHECK(said.lost[1] == "recomputation of 1 of 4 stages");
+  CHECK(said.lost[2] == "the order of tasks (zb-v), in place of which is interleaved");
+  CHECK(said.lost[3] == "which rank has which stage: Megatron deals them out in turn");
+  CHECK(said.lost[4] == "ZeRO 2, of which stage 1 is said");
+  CHECK(plan_over(parse_any_plan(said.text, "a.sh", kGround).file, kGround.blocks) ==
+        ParallelPlan{
+            .cuts = {2, 4, 7}, .chunks = 2, .microbatch = 1, .schedule = PipelineSchedule::interleaved, .zero = 1});
+  PlanGround images = kGround;
+  images.blocks = {"stem", "layer1.0", "layer1.1", "layer2.0", "layer2.1", "head"};
+  CHECK_THROWS_WITH_AS(megatron_of({.cuts = {2}}, images),
+                       "Megatron trains one chain of equal layers, and the network has 2 of numbered blocks: "
+                       "layer1.{0..1}, layer2.{0..1}",
+                       InputError);
+}
+
+TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, evenly divided layers") {
+  const auto cuts = [](const std::string& text) {
+    return plan_over(parse_any_plan(text, "train.sh", kGround).file, kGround.blocks).cuts;
+  };
+  const std::string rest = " --micro-batch-size 1 --seq-length 1024 --lr 1e-4";
+  CHECK(cuts("torchrun --nproc_per_node=2 pretrain_gpt.py # --tensor-model-parallel-size 7\n"
+             "  --pipeline-model-parallel-size=2 \\\n  --micro-batch-size '1'") == std::vector<std::size_t>{4});
+  CHECK(cuts("--pipeline-model-parallel-size 3" + rest) == std::vector<std::size_t>{3, 5});
+  CHECK(cuts("--pipeline-model-parallel-size 3 --decoder-first-pipeline-num-layers 1 "
+             "--decoder-last-pipeline-num-layers 1" +
+             rest) == std::vector<std::size_t>{2, 6});
+  CHECK(cuts("--pipeline-model-parallel-size 3 --num-layers-per-virtual-pipeline-stage 1" + rest) ==
+        std::vector<std::size_t>{2, 3, 4, 5, 6});
+  CHECK(cuts("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'E|t*6L'" + rest) ==
+        std::vector<std::size_t>{1});
+  // 8 devices, 2 stages: 4 replicas; 16 processes of two nodes: 8.
+  const auto data = [](const std::string& text) { return parse_any_plan(text, "train.sh", kGround).file.plan.data; };
+  CHECK(data("--pipeline-model-parallel-size 2" + rest) == 4);
+  CHECK(data("torchrun --nnodes 2 --nproc-per-node 8 x.py --pipeline-model-parallel-size 2" + rest) == 8);
+  const ForeignPlan selective = parse_any_plan("--recompute-granularity selective" + rest, "train.sh", kGround);
+  REQUIRE(selective.notes.size() == 1);
+  CHECK(has(selective.notes[0], "selective"));
+}
+
+TEST_CASE("Megatron's arguments that contradict are refused at their place") {
+  CHECK(has(refusal("--tensor-model-parallel-size 1"), "do not say --micro-batch-size"));
+  const std::string word = refusal("--micro-batch-size 1 \\\n  --pipeline-model-parallel-size two");
+  CHECK(has(word, "plan:2:34"));
+  CHECK(has(word, "has 'two' for a count"));
+  CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 4"), "6 layers are not divided among 4"));
+  CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 --num-layers 12"), "are of 12 layers"));
+  CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*5|L"),
+            "are of 5 layers"));
+  CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*6||L"),
+            "3 stages are not divided among 2"));
+  CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 3 --pipeline-model-parallel-layout Et*6||L"),
+            "stage 1 of the layout has no layers"));
+  CHECK(has(refusal("--micro-batch-size 1 --context-parallel-size 2"), "plans have no such degree"));
+  CHECK(has(refusal("--micro-batch-size 1 --global-batch-size 32"),
+            "the plan is for 32 samples a step, and the model has 16"));
+  CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 999999999999"), "for a count"));
+}
+
+TEST_CASE("every pipeline schedule comes back from its table") {
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved, PipelineSchedule::zb_h1,
+        PipelineSchedule::zb_h2, PipelineSchedule::zb_v, PipelineSchedule::v_half, PipelineSchedule::v_min,
+        PipelineSchedule::dualpipe_v}) {
+    CAPTURE(name_of(schedule));
+    const std::size_t chunks = chunks_of(schedule);
+    ParallelPlan plan{.data = 2, .chunks = chunks, .microbatch = 1, .schedule = schedule};
+    plan.cuts = chunks == 2 ? std::vector<std::size_t>{2, 4, 6} : std::vector<std::size_t>{4};
+    CHECK(split_again(plan) == plan);
+  }
+}
+
+TEST_CASE("a table of torch.distributed.pipelining is read as torch writes it") {
+  // 1f1b over two ranks: rank 0 takes both forward tasks first.
+  const KnownSchedule plain = known_schedule(parse_task_table("0F0,0F1,,,0B0,,0B1\r\n,1F0,1B0,1F1,1B1\r\n", "x.csv"));
+  CHECK(plain.schedule == PipelineSchedule::one_f_one_b);
+  CHECK(plain.microbatches == 2);
+  const KnownSchedule lowered =
+      known_schedule(parse_task_table("0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0REDUCE_GRAD\r\n"
+                                      "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\r\n",
+                                      "x.csv"));
+  CHECK(lowered.schedule == PipelineSchedule::one_f_one_b);
+  const TaskTable pair = parse_task_table("(0F1;0B0)OVERLAP_F_B", "x.csv");
+  CHECK(pair.ranks == std::vector<std::vector<TaskTable::Action>>{{{0, Pass::forward, 1}, {0, Pass::backward, 0}}});
+
+  const auto refused = [](const std::string& text) {
+    try {
+      known_schedule(parse_task_table(text, "x.csv"));
+    } catch (const InputError& error) {
+      return error_text(error);
+    }
+    return std::string{};
+  };
+  const std::string wrong = refused("0F0,0B0\n1F0,1X0\n");
+  CHECK(has(wrong, "x.csv:2:5"));
+  CHECK(has(wrong, "'1X0' is no action"));
+  CHECK(has(refused("0F0,0F99999999999999999999"), "is no action"));
+  CHECK(has(refused(",,\n"), "no actions"));
+  CHECK(has(refused("0F0"), "too few"));
+  CHECK(has(refused("0F1000000,5B0"), "too few"));
+  CHECK(has(refused("(0F1;0B0)OVERLAP"), "is no action"));
+  // Backward before the other forward tasks on a rank that is not the last.
+  CHECK(
+      has(refused("0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1"), "gpipe is nearest: its rank 0 has 0F1 where the file has 0B0"));
+}
+
+TEST_CASE("a split spec names what it cannot say, and is refused with the place") {
+  const SaidPlan said =
+      split_spec_of({.data = 2, .cuts = {4}, .microbatch = 2, .recompute = {true, false}, .zero = 1}, kGround, "x.csv");
+  REQUIRE(said.lost.size() == 2);
+  CHECK(has(said.lost[0], "ZeRO 1"));
+  CHECK(said.lost[1] == "recomputation of 1 of 2 stages");
+  const test::TemporaryFolder folder;
+  test::write_text(folder.path() / "x.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  const auto refused = [&](const std::string& splits) {
+    const std::string text =
+        "{\"format\": \"trainyard-split/1\", \"schedule\": \"x.csv\",\n \"splits\": {" + splits + "}}";
+    try {
+      parse_any_plan(text, folder.path() / "x.json", kGround);
+    } catch (const InputError& error) {
+      return error_text(error);
+    }
+    return std::string{};
+  };
+  CHECK(refused(R"("h.3": "BEGINNING")").empty());
+  CHECK(refused(R"("h.2": "END")").empty());
+  CHECK(has(refused(R"("h.33": "BEGINNING")"), "did you mean"));
+  CHECK(has(refused(R"("h.3": "MIDDLE")"), "BEGINNING or END"));
+  CHECK(has(refused(R"("embedding": "BEGINNING")"), "a stage without layers"));
+  CHECK(has(refused(R"("h.3": "BEGINNING", "h.4": "BEGINNING")"), "2 splits make 3 stages, and the schedule"));
+  CHECK(has(refusal(R"({"format": "trainyard-split/1", "schedule": "absent.csv", "splits": {}})"), "absent.csv"));
+}
+
+TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
+  for (const std::size_t zero : {0U, 1U, 2U}) {
+    const ParallelPlan plan{.data = 4, .microbatch = 2, .zero = zero};
+    const SaidPlan said = deepspeed_of(plan, kGround);
+    CHECK(said.lost.empty());
+    CHECK(plan_over(parse_any_plan(said.text, "ds.json", kGround).file, kGround.blocks) == plan);
+  }
+  const SaidPlan stages = deepspeed_of(
+      {.data = 2, .cuts = {4}, .microbatch = 2, .recompute = {true, true}, .schedule = PipelineSchedule::gpipe},
+      kGround);
+  REQUIRE(stages.lost.size() == 3);
+  CHECK(has(stages.lost[0], "PipelineModule(num_stages=2)"));
+
+  // Two of three numbers are enough: 8 ranks, 16 samples.
+  const auto plan = [](const std::string& text) { return parse_any_plan(text, "ds.json", kGround).file.plan; };
+  CHECK(plan(R"({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 2})").data == 8);
+  CHECK(plan(R"({"train_batch_size": 16, "gradient_accumulation_steps": 1})").microbatch == 2);
+  CHECK(plan(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8},
+                 "train_micro_batch_size_per_gpu": 2})")
+            .zero == 2);
+  CHECK(has(refusal(R"({"train_batch_size": "auto", "zero_optimization": {}})"), "\"auto\""));
+  CHECK(has(refusal(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 5})"), "is not that of"));
+  CHECK(has(refusal(R"({"train_batch_size": 0})"), "from 1 to 2^30"));
+  CHECK(has(refusal(R"({"train_batch_size": 16, "zero_optimization": {"stage": 4}})"), "stages 0 to 3"));
+  PlanGround unknown = kGround;
+  unknown.batch.reset();
+  CHECK(has(refusal(R"({"train_batch_size": 16})", unknown), "fewer than two"));
+  const ForeignPlan offloaded = parse_any_plan(
+      R"({"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 1, "offload_optimizer": {"device": "cpu"}}})",
+      "ds.json", kGround);
+  REQUIRE(offloaded.notes.size() == 1);
+  CHECK(has(offloaded.notes[0], "\"offload_optimizer\" to cpu"));
+}
+
+TEST_CASE("a plan that is written and read again takes the same step, to the nanosecond") {
+  const Problem problem{training_graph(make_network("gpt2:batch=8,layers=4")), make_cluster(preset_cluster("4xV100"))};
+  const PlanGround ground = plan_ground(problem, 8);
+  const auto step = [&](const PlanFile& file) {
+    const Schedule schedule = place_by_plan(problem, plan_over(file, ground.blocks), {.batch = 8});
+    return simulated_makespan(scheduled_problem(problem, schedule), schedule);
+  };
+  const PlanFile pipeline = plan_file({.data = 2, .cuts = {3}, .microbatch = 1}, ground.blocks, 8);
+  const PlanFile replicas = plan_file({.data = 4, .microbatch = 1, .zero = 1}, ground.blocks, 8);
+  const ParallelPlan plan = plan_over(pipeline, ground.blocks);
+  CHECK(step(parse_megatron(megatron_of(plan, ground).text, "a.sh", ground).file) == step(pipeline));
+  const SaidPlan split = split_spec_of(plan, ground, "x.csv");
+  CHECK(step(plan_of(parse_split_spec(split.text, "x.json"), parse_task_table(split.table, "x.csv"), ground).file) ==
+        step(pipeline));
+  CHECK(step(parse_deepspeed(deepspeed_of(plan_over(replicas, ground.blocks), ground).text, "ds.json", ground).file) ==
+        step(replicas));
+}
