@@ -10,6 +10,7 @@
 #include "trainyard/io/foreign/trace.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/io/formats/timeline_file.hpp"
+#include "trainyard/io/frameworks/device_map.hpp"
 #include "trainyard/problem/timeline.hpp"
 #include "trainyard/report/page.hpp"
 #include "trainyard/simulate/critical_path.hpp"
@@ -109,9 +110,9 @@ void bind_schedule_class(py::module_& module) {
            "order: for each device the indices of its ops in turn. policy: fifo, priority or strict; where left out\n"
            "strict if there is an order, priority if there are priorities, else fifo.")
       .def_static(
-          "read", [](const std::string& path, const Problem& p) { return read_schedule(path, p); }, py::arg("path"),
-          py::arg("problem"), py::call_guard<py::gil_scoped_release>(),
-          "Reads a trainyard-schedule/1 file and checks it against the problem.")
+          "read", [](const std::string& path, const Problem& p) { return read_schedule_or_map(path, p); },
+          py::arg("path"), py::arg("problem"), py::call_guard<py::gil_scoped_release>(),
+          "Reads a trainyard-schedule/1 file, or a device map of accelerate, and checks it against the problem.")
       .def_static(
           "parse", [](const std::string& text, const Problem& p) { return parse_schedule(text, "schedule", p); },
           py::arg("text"), py::arg("problem"), py::call_guard<py::gil_scoped_release>())

@@ -57,6 +57,17 @@ class Timelines(unittest.TestCase):
             with self.assertRaises(ty.InputError):
                 timeline.write(str(path / "nowhere" / "t.json"))
 
+    def test_a_device_map_is_read_as_a_schedule(self):
+        problem = ty.Problem(ty.Graph.zoo("resnet18:batch=8"), ty.Cluster("2xV100"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "map.json")
+            path.write_text('{"": 0, "layer4": 1}')
+            placement = ty.Schedule.read(str(path), problem).placement
+            self.assertEqual(set(placement.tolist()), {0, 1})
+            path.write_text('{"": 2}')
+            with self.assertRaisesRegex(ty.InputError, "on device 2, and cluster '2xV100' has 2 of them"):
+                ty.Schedule.read(str(path), problem)
+
     def test_a_schedules_arrays_are_its_own_memory(self):
         problem, schedule = by_hand(), ty.Schedule([0, 0, 1, 0])
         schedule.placement[2] = 0
