@@ -82,8 +82,12 @@ struct PlaceVerb {
     if (plan && !run.schedule.parallel)
       throw UsageError(fmt::format("--plan-out: the schedule of {} follows no plan", run.placer),
                        "--placer plan makes one");
+    const std::int64_t batch = loaded.batch ? *loaded.batch : assumed_batch(loaded.problem);
+    if (plan && !loaded.batch)
+      console.warn(
+          fmt::format("'{}' does not say how many samples a step has: the plan is for {}", loaded.name, batch));
     const auto write_parallel = [&](std::ostream& out) {
-      write_plan(plan_file(*run.schedule.parallel, plan_blocks(loaded.problem), loaded.batch), out);
+      write_plan(plan_file(*run.schedule.parallel, plan_blocks(loaded.problem), batch), out);
     };
     std::vector<Writing> writings{{output, write_output}, {plan, write_parallel}};
     add_pictures(writings, pictures, run);

@@ -246,3 +246,18 @@ TEST_CASE("a trace of Kineto alone, and an archive, are refused by name with the
   CHECK(archive.exit_code == 2);
   CHECK(contains(archive.error, "tar xf traces.tar.gz"));
 }
+
+TEST_CASE("the plan of a graph file, which does not say its batch, says for how many samples it is") {
+  const TemporaryFolder folder;
+  REQUIRE(run_trainyard(folder.path(), "import gpt2:batch=8,layers=4 -o graph.json").exit_code == 0);
+  const auto placed = run_trainyard(
+      folder.path(), "place graph.json --cluster 2xV100 --placer plan --plan-out plan.json -o schedule.json --json");
+  REQUIRE(placed.exit_code == 0);
+  CHECK(contains(placed.error + placed.output, "the plan is for 32"));  // 16 for each of two devices
+  CHECK(nlohmann::json::parse(read_text(folder.path() / "plan.json"))["batch"] == 32);
+  const auto same = run_trainyard(
+      folder.path(), "export plan.json --model graph.json --cluster 2xV100 --to megatron -o arguments.sh --json");
+  REQUIRE(same.exit_code == 0);
+  CHECK(json_of(same)["makespan_ns"] == json_of(placed)["makespan_ns"]);
+  CHECK(json_of(same)["read_back_ns"] == json_of(placed)["makespan_ns"]);
+}

@@ -177,6 +177,10 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
   return schedule;
 }
 
+std::int64_t assumed_batch(const Problem& problem) {
+  return static_cast<std::int64_t>(batch_of({}, worthy_devices(problem).size()));
+}
+
 std::vector<std::string> plan_blocks(const Problem& problem) {
   const Layers layers = find_layers(problem.graph());
   return ChainOfBlocks{problem, layers, worthy_devices(problem), 1}.names();

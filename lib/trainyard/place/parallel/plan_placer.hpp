@@ -36,6 +36,9 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options = {
 /// divided among tensor ranks, for one), "no-training", "too-large"; OutOfTime.
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options = {});
 
+/// The samples of a step that plans are made for where nothing says how many there are: 16 for each device.
+std::int64_t assumed_batch(const Problem& problem);
+
 /// The blocks of layers that plans of the problem cut, by name, in order.
 std::vector<std::string> plan_blocks(const Problem& problem);
 
