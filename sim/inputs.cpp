@@ -152,7 +152,9 @@ ClusterSpec named_cluster(const std::string& word) {
     if (finding.code != "unknown-cluster") throw UsageError(error);
     throw UsageError(fmt::format("'{}' is neither a built-in cluster nor a file", word),
                      suggestion(word, cluster_names_like(word), {".toml"},
-                                "`trainyard clusters` lists the built-in ones; a machine of your own is a .toml file"));
+                                "`trainyard clusters` lists the built-in ones; for one of your own change the file "
+                                "that `trainyard clusters 4xV100 -o "
+                                "box.toml` writes"));
   }
 }
 

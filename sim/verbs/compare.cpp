@@ -84,7 +84,7 @@ struct CompareVerb {
   bool no_splits = false;
   SearchOptions search;
   NoiseChoice noise;
-  Output csv, markdown;
+  Output csv, markdown, latex;
   PictureOptions pictures;
 
   void declare(OptionSet& set) {
@@ -109,6 +109,7 @@ struct CompareVerb {
     inputs.training.declare(set);
     set.output("--csv", csv, "writes the table as CSV; - is standard output", "csv");
     set.output("--markdown", markdown, "writes the tables in Markdown; - is standard output", "md");
+    set.output("--latex", latex, "writes the tables in LaTeX (booktabs); - is standard output", "tex");
     pictures.declare(set);
     set.reads(clusters);
     set.check([this] { check(); });
@@ -216,6 +217,10 @@ struct CompareVerb {
                    {markdown,
                     [&](std::ostream& out) {
                       for (const Comparison& comparison : all) out << comparison_markdown(comparison);
+                    }},
+                   {latex,
+                    [&](std::ostream& out) {
+                      for (const Comparison& comparison : all) out << comparison_latex(comparison);
                     }},
                    {pictures.trace,
                     [&](std::ostream& out) {

@@ -42,8 +42,8 @@ TEST_CASE("a comparison prints as its table, and what bounds the best") {
  apart, far       20 ns  +100.0 %           -  16.7 %         10 ns        110 B   50.0 %  2.00 us
  lower bound      10 ns    +0.0 %
 
-single is optimal: no schedule can be faster. The busiest device is gpu0 (100.0 % busy); nothing
-crosses a link.
+single is 2.00 times as fast as apart, far. single is optimal: no schedule can be faster. The
+busiest device is gpu0 (100.0 % busy); nothing crosses a link.
 refuses gave no schedule for chain on row: not today
 )");
   CHECK(comparison_markdown(comparison).starts_with("## chain on row: 2 ops, 1 tensor, 3 devices\n\n| algorithm |"));

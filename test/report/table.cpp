@@ -84,6 +84,10 @@ TEST_CASE("a table in Markdown has titles, a rule that aligns, and no bar of a c
   Table table{{{"name"}, {"time", Table::Align::right}}};
   table.add_row({"a|b", "1 ms"});
   CHECK(table.markdown() == "| name | time |\n| --- | ---: |\n| a\\|b | 1 ms |\n");
+  CHECK(table.latex() ==
+        "\\begin{tabular}{lr}\n\\toprule\nname & time \\\\\n\\midrule\na$\\vert$b & 1 ms "
+        "\\\\\n\\bottomrule\n\\end{tabular}\n");
+  CHECK(latex_text("50 % of a_b\\{x}") == "50 \\% of a\\_b\\textbackslash{}\\{x\\}");
 }
 
 TEST_CASE("on a narrow terminal a table leaves out what one can do without, and says so") {

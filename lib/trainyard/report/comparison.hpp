@@ -21,6 +21,9 @@ std::string comparison_text(const Comparison& comparison, const TextFormat& form
                             std::size_t top = std::numeric_limits<std::size_t>::max());
 std::ostream& operator<<(std::ostream& out, const Comparison& comparison);
 std::string comparison_markdown(const Comparison& comparison);
+/// A `table` of LaTeX, whose caption says the problem and what bounds the best run; needs the package booktabs. Placers
+/// without a schedule are comments above it.
+std::string comparison_latex(const Comparison& comparison);
 
 /// One line for each row of all comparisons, below a line of titles; RFC 4180. They are made with the same options.
 void write_csv(std::span<const Comparison> comparisons, std::ostream& out);

@@ -164,6 +164,40 @@ std::string markdown_text(std::string_view text) {
   return out;
 }
 
+std::string Table::latex() const {
+  const auto row = [](const std::vector<std::string>& cells) {
+    std::string text;
+    for (const std::string& cell : cells) text += (text.empty() ? "" : " & ") + latex_text(cell);
+    return text + " \\\\\n";
+  };
+  std::vector<std::string> titles;
+  std::string alignment;
+  for (const Column& column : columns_) {
+    titles.push_back(column.title);
+    alignment += column.align == Align::left ? 'l' : 'r';
+  }
+  std::string text = "\\begin{tabular}{" + alignment + "}\n\\toprule\n" + row(titles) + "\\midrule\n";
+  for (const auto& cells : rows_) text += row(cells);
+  return text + "\\bottomrule\n\\end{tabular}\n";
+}
+
+std::string latex_text(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (std::string_view{"{}$&#_%"}.find(c) != std::string_view::npos)
+      out += std::string{'\\'} + c;
+    else if (c == '\\')
+      out += "\\textbackslash{}";
+    else if (c == '~' || c == '^')
+      out += std::string{'\\'} + c + "{}";
+    else if (c == '<' || c == '>' || c == '|')  // other characters in the fonts of old
+      out += std::string{"$"} + (c == '|' ? "\\vert" : std::string{c}) + "$";
+    else
+      out += c;
+  }
+  return out;
+}
+
 std::string shortened(std::string_view text, std::size_t width) {
   const std::size_t all = display_width(text);
   if (all <= width || width < 5) return std::string{text};

@@ -63,6 +63,8 @@ class Table {
   static constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
   /// The table in Markdown, with its titles.
   std::string markdown() const;
+  /// The table as a `tabular` of LaTeX with the rules of booktabs, with its titles.
+  std::string latex() const;
 
  private:
   std::string line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) const;
@@ -80,6 +82,8 @@ std::size_t display_width(std::string_view text);
 
 /// The text in Markdown, where nothing of it is markup or HTML.
 std::string markdown_text(std::string_view text);
+/// The text in LaTeX, where nothing of it is a command.
+std::string latex_text(std::string_view text);
 
 /// The text in so many characters: where it has more, "..." stands for its middle.
 std::string shortened(std::string_view text, std::size_t width);

@@ -40,9 +40,11 @@ Device read_device_facts(TableReader& table) {
     std::vector<std::string> known;
     for (const DeviceKind& each : device_kinds()) known.push_back(each.name);
     const std::string meant = did_you_mean(*kind_name, known);
-    table.fail(*node, "kind", "unknown-kind", fmt::format("unknown device kind '{}'", *kind_name),
-               meant + (meant.empty() ? "" : " ") +
-                   "A kind of your own needs class, memory, peak and memory_bandwidth beside it");
+    table.fail(
+        *node, "kind", "unknown-kind", fmt::format("unknown device kind '{}'", *kind_name),
+        meant + (meant.empty() ? "" : " ") +
+            "A kind of your own needs the numbers of its data sheet beside it: class = \"gpu\", memory = \"16 GiB\", "
+            "peak = \"15.7 TFLOP/s\", memory_bandwidth = \"900 GB/s\"");
   } else if (!node && !device_class) {
     table.missing("kind", "give a known kind, or class = \"gpu\" with memory, peak and memory_bandwidth");
   }
