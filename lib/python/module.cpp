@@ -140,6 +140,10 @@ InterruptWatch::InterruptWatch() {
     action.sa_handler = on_interrupt;
     interrupt_seen = 0;
     sigaction(SIGINT, &action, nullptr);
+    if (PyErr_CheckSignals() != 0) {  // one that came before
+      sigaction(SIGINT, &python_action, nullptr);
+      throw py::error_already_set{};
+    }
   }
   watching_ = true;
   ++watches;

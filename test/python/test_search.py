@@ -125,9 +125,14 @@ class Interrupts(unittest.TestCase):
         self.addCleanup(process.stdout.close)
         self.assertEqual(process.stdout.readline(), "begins\n")
         time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
         try:
-            return process.communicate(timeout=60)[0].split()
+            for _ in range(12):  # again where a busy machine had not let it begin
+                process.send_signal(signal.SIGINT)
+                try:
+                    return process.communicate(timeout=10)[0].split()
+                except subprocess.TimeoutExpired:
+                    continue
+            return "went on for two minutes"
         finally:
             process.kill()
 
