@@ -20,7 +20,7 @@ struct ClusterPreset {
 /// Also built in, for any N from 1 to 64 and any device kind or alias: "4xV100". How they are joined follows the kind:
 ///
 ///     K80                     two to a board, four boards to a PCIe root (as p2.8xlarge)
-///     P100, V100              the NVLink cube mesh of a DGX-1 cut to N, eight to a host; two V100 get a bond of two links
+///     P100, V100              a DGX-1 cube mesh cut to N, eight to a host; two V100 with a bond of two NVLinks
 ///     A100, H100, H200, B200  each with one port to the NVSwitch of its host, eight to a host
 ///     any other GPU           each on PCIe to its host (as V100-PCIe-16GB), eight to a host
 ///     cpu-socket              each with one port to the interconnect of the machine

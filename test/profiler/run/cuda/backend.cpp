@@ -164,7 +164,7 @@ TEST_CASE("an op by itself is timed without its launches, however many they are"
   };
   const std::vector<std::int64_t> free = times(0);
   CHECK(std::ranges::max(free) == 11'000);  // 11 kernels of 1 us
-  CHECK(times(7'000) == free);  // launched in 77 us, longer than the 50 that are enough for one
+  CHECK(times(7'000) == free);              // launched in 77 us, longer than the 50 that are enough for one
 }
 
 TEST_CASE("a convolution takes the next algorithm where cuDNN's heuristic names one that is not there") {
