@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "support/support.hpp"
@@ -16,6 +17,28 @@ TEST_CASE("the example by hand takes 15 ns: a 2, its tensor 5, c 4, its tensor 3
   INFO(ran.error);
   CHECK(ran.exit_code == 0);
   CHECK(ran.output.find("\"makespan_ns\": 15,") != std::string::npos);
+}
+
+TEST_CASE("the example programs print what they end with") {
+  const TemporaryFolder folder;  // where they write
+  int programs = 0, compared = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "data/examples/cpp")) {
+    if (entry.path().extension() != ".cpp") continue;
+    const std::string name = entry.path().stem().string(), text = read_text(entry.path());
+    CAPTURE(name);
+    const auto ran = run_command("cd " + folder.path().string() + " && " +
+                                 (build_dir() / "test/examples" / ("example_" + name)).string());
+    INFO(ran.error);
+    CHECK(ran.exit_code == 0);
+    ++programs;
+    const std::string opening = "\n/* prints\n";
+    const auto begin = text.find(opening);
+    if (begin == std::string::npos) continue;  // with times of its search
+    CHECK(ran.output + "*/\n" == text.substr(begin + opening.size()));
+    ++compared;
+  }
+  CHECK(programs == 8);
+  CHECK(compared == 7);
 }
 
 TEST_CASE("the README's programs compile") {

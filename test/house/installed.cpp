@@ -42,10 +42,13 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
   const char* compiler = std::getenv("CXX");
   const char* sanitizers = std::getenv("TRAINYARD_SANITIZERS");  // the library's own, where it was built with some
   const std::string flags = sanitizers ? std::string{"-fsanitize="} + sanitizers : "";
+  const auto folder_of = [](const std::string& program) {
+    return program == "own_placer" ? "data/examples/cpp" : "test/house/outside";
+  };
   const auto run_outside = [&](const std::string& program) {
     const auto built = run_command("export PKG_CONFIG_PATH=" + pkg_config_folder + " PKG_CONFIG_SYSROOT_DIR=" + root +
                                    " && " + (compiler ? compiler : "g++") + " -std=c++20 " + flags + " " +
-                                   (source_dir() / "test/house/outside" / (program + ".cpp")).string() +
+                                   (source_dir() / folder_of(program) / (program + ".cpp")).string() +
                                    " $(pkg-config --cflags --libs trainyard) -o " + root + "/" + program);
     INFO(built.error);
     REQUIRE(built.exit_code == 0);

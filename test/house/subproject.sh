@@ -7,7 +7,7 @@ work=$top/build-subproject # always the same, so that ccache finds what it has c
 rm -rf "$work"
 mkdir "$work"
 trap 'rm -rf "$work"' EXIT
-cp "$top"/test/house/outside/* "$work"
+cp "$top"/test/house/outside/* "$top/data/examples/cpp/own_placer.cpp" "$work"
 ln -s "$top/test" "$work/tests"
 mkdir "$work/subprojects"
 ln -s "$top" "$work/subprojects/trainyard"
