@@ -3,6 +3,12 @@
 #include <sstream>
 
 #include "sim/program.hpp"
+#include "trainyard/bound/load.hpp"
+#include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/throughput/from_problem.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard::test;
 
@@ -21,4 +27,18 @@ TEST_CASE("every command in the manual works") {
     CHECK(result.exit_code == 0);
   }
   CHECK(commands >= 10);
+}
+
+TEST_CASE("the manual has a line for every bound that results name") {
+  using namespace trainyard;
+  const std::string manual = read_text(source_dir() / "sim" / "MANUAL.md");
+  const Problem problem{training_graph(make_network("lenet")), make_cluster(preset_cluster("2xV100"))};
+  std::vector<std::string> names{"completion"};
+  for (const LowerBound& bound : lower_bounds(problem)) names.push_back(bound.name);
+  for (const LoadBound& bound : load_bounds(load_problem(problem))) names.push_back(bound.name);
+  CHECK(names.size() == 14);  // 1 + 8 + 5
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    CHECK(contains(manual.substr(manual.find("## Words")), "`" + name + "`"));
+  }
 }
