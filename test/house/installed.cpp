@@ -59,6 +59,19 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
   for (const char* row : {"lenet", "\n auto ", "\n heft ", "\n least-loaded ", "\n lower bound "})
     CHECK(compared.find(row) != std::string::npos);
   CHECK(read_text(folder.path() / "report.html").find("least-loaded") != std::string::npos);
+
+  // A CMake project, where there is CMake; as if it had been installed here.
+  if (run_command("cmake --version").exit_code == 0) {
+    const std::string outside = (source_dir() / "test/house/outside").string();
+    const auto built =
+        run_command("cd " + root + " && sed -i 's|^prefix=|&" + root + "|' " + pkg_config_folder +
+                    "/trainyard.pc && cp " + outside + "/main.cpp " + outside + "/CMakeLists.txt . && " +
+                    "cmake -B cmade -DCMAKE_PREFIX_PATH=" + root + "/usr/local -DCMAKE_CXX_FLAGS='" + flags +
+                    "' -DCMAKE_CXX_COMPILER=" + (compiler ? compiler : "g++") + " && cmake --build cmade");
+    INFO(built.error);
+    REQUIRE(built.exit_code == 0);
+    CHECK(run_command(root + "/cmade/outside").output == "5 ns\n");
+  }
   const auto version = run_command(root + "/usr/local/bin/trainyard --version");
   CHECK(version.exit_code == 0);
 }

@@ -1,0 +1,10 @@
+# find_package(trainyard), then target_link_libraries(PROGRAM trainyard::trainyard): what pkg-config says, as a target.
+find_package(PkgConfig REQUIRED)
+set(trainyard_before "$ENV{PKG_CONFIG_PATH}")
+set(ENV{PKG_CONFIG_PATH} "${CMAKE_CURRENT_LIST_DIR}/../../pkgconfig:${trainyard_before}")
+pkg_check_modules(TRAINYARD REQUIRED QUIET IMPORTED_TARGET GLOBAL trainyard)
+set(ENV{PKG_CONFIG_PATH} "${trainyard_before}")
+set_property(TARGET PkgConfig::TRAINYARD APPEND PROPERTY INTERFACE_COMPILE_FEATURES cxx_std_20)
+if(NOT TARGET trainyard::trainyard)
+  add_library(trainyard::trainyard ALIAS PkgConfig::TRAINYARD)
+endif()
