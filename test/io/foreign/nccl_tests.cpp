@@ -61,11 +61,17 @@ TEST_CASE("a log of all_reduce_perf is a table of times, with its ranks and node
                                                          {Bytes{1'000'000'000}, Nanoseconds{50'000'000}}});
 }
 
+TEST_CASE("a GPU's name in a log is text: bytes that are no characters, and a line's end of Windows, are not of it") {
+  std::string text = kRanks + kHeader + nccl_row("100.0   10.00   10.00") + kEnd;
+  text.replace(text.find("HBM3\n"), 5, "\x95 M3 \r\n");
+  CHECK(parse_nccl_tests(text, "nccl.log").gpu == "NVIDIA H100 80GB ? M3");
+}
+
 TEST_CASE("the collective is that of bus bandwidth over bandwidth, or the program's, or the user's word") {
   const auto kind = [](const std::string& text, std::optional<CollectiveKind> given = std::nullopt) {
     return parse_nccl_tests(text, "nccl.log", given).table.kind;
   };
-  // Of two ranks: 1 for an all-reduce, 1/2 for the others.
+  // Two ranks: 1 for an all-reduce, 1/2 for the others.
   CHECK(kind(kRanks + kHeader + nccl_row("100.0   10.00    5.00") + kEnd) == CollectiveKind::reduce_scatter);
   const std::string none = kHeader + nccl_row("100.0   10.00    5.00", "none") + kEnd;
   CHECK(kind("# Collective test starting: alltoall_perf\n" + kRanks + none) == CollectiveKind::all_to_all);

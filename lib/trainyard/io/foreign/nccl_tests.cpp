@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/printable.hpp"
 #include "trainyard/core/statistics.hpp"
 #include "trainyard/io/foreign/log_lines.hpp"
 #include "trainyard/io/json/findings.hpp"
@@ -123,8 +124,8 @@ class NcclTestsReader {
     hosts_.insert(*(on + 1));
     const std::size_t name = line.text.find("] ");
     if (*number == 0 && name != std::string_view::npos) {
-      log_.gpu = line.text.substr(name + 2);
-      while (!log_.gpu.empty() && (log_.gpu.back() == ' ' || log_.gpu.back() == '\r')) log_.gpu.pop_back();
+      const std::string_view gpu = line.text.substr(name + 2);
+      log_.gpu = printable(gpu.substr(0, gpu.find_last_not_of(" \r") + 1));
     }
   }
 
