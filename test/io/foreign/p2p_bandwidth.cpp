@@ -1,6 +1,7 @@
 #include "trainyard/io/foreign/p2p_bandwidth.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 
@@ -87,8 +88,9 @@ TEST_CASE("a text of p2pBandwidthLatencyTest that is wrong or cut short is refus
   CHECK(holds(refused_p2p(text.substr(0, text.find("Unidirectional P2P=Enabled"))), "P2P=Enabled is missing"));
   CHECK(holds(refused_p2p(text.substr(0, text.find("   9.92  24.18"))),
               "the matrix Unidirectional P2P=Enabled is cut short"));
-  CHECK(holds(refused_p2p(with_change("48.34", "fast")), "p2p.txt:23:16: error[cell]: 'fast' is no number above 0"));
-  CHECK(holds(refused_p2p(with_change("48.34", "-1")), "'-1' is no number above 0"));
+  CHECK(holds(refused_p2p(with_change("48.34", "fast")), "p2p.txt:23:16: error[cell]: 'fast' is no bandwidth in GB/s"));
+  for (const char* rate : {"-1", "0", "7e20"})
+    CHECK(holds(refused_p2p(with_change("48.34", rate)), fmt::format("'{}' is no bandwidth in GB/s", rate).c_str()));
   CHECK(holds(refused_p2p("[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"), "P2P=Disabled is missing"));
   CHECK_FALSE(is_p2p_bandwidth("hello"));
 }

@@ -15,6 +15,10 @@ namespace trainyard {
 /// GB/s (1e9) of copies; nothing where there was none.
 using RateMatrix = std::vector<std::vector<std::optional<double>>>;
 
+/// Whether a tool may have measured this bandwidth in GB/s, or this latency in us: 0.1 to 100,000, a range of links
+/// that can share fairly (kWidestFairRange).
+constexpr bool is_measured_rate(double value) { return value >= 0.1 && value <= 1e5; }
+
 /// What tools measured of one machine's GPUs, in GB/s.
 struct MeasuredMachine {
   std::vector<std::string> gpus;       // as the tool names them, one each; or empty

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -61,10 +60,9 @@ class Tests {
     if (text == "N/A") return std::nullopt;
     double value = 0;
     const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (result.ec == std::errc{} && result.ptr == text.data() + text.size() && std::isfinite(value) && value > 0)
-      return value;
+    if (result.ec == std::errc{} && result.ptr == text.data() + text.size() && is_measured_rate(value)) return value;
     findings_.add(cell.begin_offset(), "cell", fmt::format("'{}' is no bandwidth in GB/s", text),
-                  "a number above 0, or N/A");
+                  "a number from 0.1 to 100000, or N/A");
     return std::nullopt;
   }
 

@@ -91,9 +91,10 @@ class P2pReader {
       matrix.emplace_back();
       for (std::size_t column = 0; column < count; ++column) {
         const auto value = detail::number_of<double>(line.words[column + 1]);
-        if (!value || (title != "Connectivity" && *value <= 0))
+        if (!value || (title != "Connectivity" && !is_measured_rate(*value)))
           findings_.add(offset(line.words[column + 1]), "cell",
-                        fmt::format("'{}' is no number above 0", line.words[column + 1]));
+                        fmt::format("'{}' is no bandwidth in GB/s, nor a latency in us", line.words[column + 1]),
+                        "a number from 0.1 to 100000");
         matrix.back().push_back(value);
       }
     }
