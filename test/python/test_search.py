@@ -115,7 +115,9 @@ class Placers(unittest.TestCase):
 class Interrupts(unittest.TestCase):
     def interrupted(self, work):
         """Runs `work` in a Python of its own, sends SIGINT once it says so, and returns what it printed after that."""
-        script = ("import numpy as np, trainyard as ty\n"
+        script = ("import signal\nimport numpy as np, trainyard as ty\n"
+                  "def once(*_):\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    raise KeyboardInterrupt\n"
+                  "signal.signal(signal.SIGINT, once)\n"
                   "problem = ty.Problem(ty.Graph.zoo('inception_v3:batch=8'), ty.Cluster('4xV100'))\n"
                   "print('begins', flush=True)\n"
                   f"try:\n    {work}\n    print('went on')\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
