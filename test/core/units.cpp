@@ -1,8 +1,10 @@
 #include "trainyard/core/units.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <clocale>
+#include <sstream>
 #include <string>
 
 #include "trainyard/core/error.hpp"
@@ -184,4 +186,14 @@ TEST_CASE("the locale plays no part") {
   CHECK(parse_bandwidth("12.5 GB/s").value == 12.5e9);
   CHECK(exact_rate(BytesPerSecond{12.5e9}) == "12.5 GB/s");
   if (set) std::setlocale(LC_ALL, "C");
+}
+
+TEST_CASE("streams and fmt print quantities exactly, in the width asked for; like quantities have a ratio") {
+  std::ostringstream out;
+  out << Nanoseconds{1'234'567} << ", " << Bytes{16LL << 30} << ", " << BytesPerSecond{12.5e9} << ", "
+      << FlopsPerSecond{15.7e12} << ", " << Flops{2.5e9};
+  CHECK(out.str() == "1234567 ns, 16 GiB, 12.5 GB/s, 15.7 TFLOP/s, 2500000000 FLOP");
+  CHECK(fmt::format("{:>7}|{:<6}|{}", Nanoseconds{5000}, Bytes{3}, BytesPerSecond{50e9}) == "   5 us|3 B   |50 GB/s");
+  CHECK(Nanoseconds{3} / Nanoseconds{4} == 0.75);
+  CHECK(FlopsPerSecond{30e12} / FlopsPerSecond{15e12} == 2.0);
 }

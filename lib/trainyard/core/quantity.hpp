@@ -3,6 +3,7 @@
 #include <cmath>
 #include <compare>
 #include <cstdint>
+#include <iosfwd>
 
 namespace trainyard {
 
@@ -20,6 +21,10 @@ struct Count {
   friend constexpr Count operator-(Count a, Count b) { return Count{a.count - b.count}; }
   friend constexpr Count operator*(Count a, std::int64_t factor) { return Count{a.count * factor}; }
   friend constexpr Count operator*(std::int64_t factor, Count a) { return Count{a.count * factor}; }
+  /// The ratio; b is not 0.
+  friend constexpr double operator/(Count a, Count b) {
+    return static_cast<double>(a.count) / static_cast<double>(b.count);
+  }
   friend constexpr auto operator<=>(Count, Count) = default;
 };
 
@@ -38,6 +43,7 @@ struct Amount {
   constexpr Amount& operator+=(Amount other) { return value += other.value, *this; }
   friend constexpr Amount operator+(Amount a, Amount b) { return Amount{a.value + b.value}; }
   friend constexpr Amount operator*(Amount a, double factor) { return Amount{a.value * factor}; }
+  friend constexpr double operator/(Amount a, Amount b) { return a.value / b.value; }
   friend constexpr auto operator<=>(Amount, Amount) = default;
 };
 
@@ -45,6 +51,14 @@ struct Amount {
 using Flops = Amount<struct FlopUnit>;
 using FlopsPerSecond = Amount<struct FlopRateUnit>;
 using BytesPerSecond = Amount<struct ByteRateUnit>;
+
+/// Exact, with the unit, as files have it: "1234567 ns", "16 GiB", "12.5 GB/s" (core/units.hpp has what fmt prints, and
+/// rounded texts for people).
+std::ostream& operator<<(std::ostream& out, Nanoseconds time);
+std::ostream& operator<<(std::ostream& out, Bytes size);
+std::ostream& operator<<(std::ostream& out, Flops amount);
+std::ostream& operator<<(std::ostream& out, FlopsPerSecond rate);
+std::ostream& operator<<(std::ostream& out, BytesPerSecond rate);
 
 /// The longest time that any quantity in a problem may reach, so that sums of times never overflow: 2^62 ns, 146 years.
 inline constexpr Nanoseconds kLongestTime{std::int64_t{1} << 62};

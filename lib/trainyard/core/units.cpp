@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <ostream>
 #include <span>
 #include <vector>
 
@@ -285,5 +286,11 @@ std::string exact_rate(FlopsPerSecond rate) {
   constexpr Unit kPreferred[] = {{"TFLOP/s", 1, 12}, {"GFLOP/s", 1, 9}, {"FLOP/s", 1, 0}};
   return exact_real(rate.value, kPreferred, [](std::string_view text) { return parse_flops_rate(text).value; });
 }
+
+std::ostream& operator<<(std::ostream& out, Nanoseconds time) { return out << exact_text(time); }
+std::ostream& operator<<(std::ostream& out, Bytes size) { return out << exact_text(size); }
+std::ostream& operator<<(std::ostream& out, Flops amount) { return out << exact_text(amount); }
+std::ostream& operator<<(std::ostream& out, FlopsPerSecond rate) { return out << exact_text(rate); }
+std::ostream& operator<<(std::ostream& out, BytesPerSecond rate) { return out << exact_text(rate); }
 
 }  // namespace trainyard

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <string>
 #include <string_view>
 
@@ -39,4 +41,31 @@ std::string exact_bytes(Bytes size);          // "16 GiB", "25 MB", "12345 B"
 std::string exact_rate(BytesPerSecond rate);  // "12.5 GB/s"
 std::string exact_rate(FlopsPerSecond rate);  // "15.7 TFLOP/s"
 
+// The exact text by one name: what streams and fmt print.
+inline std::string exact_text(Nanoseconds time) { return exact_time(time); }
+inline std::string exact_text(Bytes size) { return exact_bytes(size); }
+inline std::string exact_text(BytesPerSecond rate) { return exact_rate(rate); }
+inline std::string exact_text(FlopsPerSecond rate) { return exact_rate(rate); }
+inline std::string exact_text(Flops amount) { return fmt::format("{} FLOP", amount.value); }
+
 }  // namespace trainyard
+
+namespace fmt {
+
+/// fmt::format("{:>10}", timeline.makespan); options are those of texts.
+template <class Unit>
+struct formatter<trainyard::Count<Unit>> : formatter<std::string_view> {
+  template <class Context>
+  auto format(trainyard::Count<Unit> count, Context& context) const {
+    return formatter<std::string_view>::format(trainyard::exact_text(count), context);
+  }
+};
+template <class Unit>
+struct formatter<trainyard::Amount<Unit>> : formatter<std::string_view> {
+  template <class Context>
+  auto format(trainyard::Amount<Unit> amount, Context& context) const {
+    return formatter<std::string_view>::format(trainyard::exact_text(amount), context);
+  }
+};
+
+}  // namespace fmt
