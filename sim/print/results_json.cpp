@@ -211,6 +211,7 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
   object["cost_sources"] = sources_json(summary);
   object["evidence"] = evidence_json(summary);
   object["expected_error"] = summary.expected_error ? Json(*summary.expected_error) : Json(nullptr);
+  object["calibration"] = summary.calibration.empty() ? Json(nullptr) : Json(summary.calibration);
   object["out_of_memory"] = out_of_memory_json(run);
   return end(object, warnings);
 }

@@ -11,7 +11,7 @@ namespace {
 /// gpu0 and gpu1 of the class gpu: op a takes 700 ns; the link 200 ns + 2 ns/B, at `sizes` sizes, one of them `factor`
 /// times as long.
 std::string profile(int sizes = 6, int factor = 1) {
-  std::string text = R"({"format": "trainyard-profile/1", "name": "bench",
+  std::string text = R"({"format": "trainyard-profile/1", "name": "bench", "created": "2026-07-01T12:00:00Z",
  "devices": [{"name": "gpu0", "class": "gpu"}, {"name": "gpu1", "class": "gpu"}],
  "ops": [{"op": "a", "device": "gpu0", "samples_ns": [698, 700, 702, 700, 9000]}],
  "links": [{"from": "gpu0", "to": "gpu1", "sizes": [)";
@@ -63,6 +63,7 @@ TEST_CASE("calibrate and simulate --costs close the loop by files alone") {
   CHECK(json["cost_sources"]["calibrated-op"]["ops"] == 1);
   CHECK(json["cost_sources"]["calibrated-op"]["evidence"] == "measured");
   CHECK(json["evidence"]["measured"]["op_time_ns"] == 700);
+  CHECK(json["calibration"] == "bench, 2026-07-01T12:00:00Z");
   CHECK(json["evidence"]["interpolated"]["transfers"] == 1);
   CHECK(json["evidence"]["interpolated"]["transfer_time_ns"] == 2'200);
   for (const std::string verb :

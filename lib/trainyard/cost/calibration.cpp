@@ -139,6 +139,8 @@ CostModel cost_model(const Calibration& calibration) {
   for (const CalibratedLink& link : calibration.links)
     for (const bool same_devices : {true, false}) costs.curves.push_back({link.segments, same_devices});
   costs.collectives = calibration.collectives;
+  for (const std::string* part : {&calibration.name, &calibration.host.cpu, &calibration.created})
+    if (!part->empty()) costs.calibration += (costs.calibration.empty() ? "" : ", ") + *part;
   return costs;
 }
 

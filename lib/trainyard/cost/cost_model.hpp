@@ -44,6 +44,7 @@ struct CostModel {
   std::int64_t co_running = 1;                    // devices with one memory that run ops at once
   std::vector<TransferCurve> curves = {};         // RouteClass::curve counts them from 1
   std::vector<CollectiveTable> collectives = {};  // measured; what plans judge their gradients' sums by
+  std::string calibration = {};                   // what the times were measured on, and when; empty: no calibration
 
   /// Without forms: data sheets and general efficiencies alone.
   static CostModel roofline();

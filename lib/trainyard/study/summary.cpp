@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "trainyard/cost/cost_model.hpp"
 #include "trainyard/throughput/from_problem.hpp"
 
 namespace trainyard {
@@ -108,6 +109,7 @@ RunSummary summarize(const Problem& problem, const Schedule& schedule, const Tim
   run.sources = source_uses(problem, schedule, timeline);
   run.evidence = evidence_uses(problem, run.sources, timeline);
   run.expected_error = expected_error(problem, schedule, timeline);
+  if (const auto* model = problem.costs().target<CostModel>()) run.calibration = model->calibration;
 
   run.busiest = run.tightest = DeviceId{0};
   Nanoseconds busy{};

@@ -70,6 +70,7 @@ struct RunSummary {
   std::vector<EvidenceUse> evidence;  // those that occur, best first
   /// Mean of published_error() over the op times, of which at least half must have one.
   std::optional<double> expected_error;
+  std::string calibration;  // CostModel::calibration
 
   friend bool operator==(const RunSummary&, const RunSummary&) = default;
 };
