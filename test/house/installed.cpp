@@ -72,6 +72,7 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
     REQUIRE(built.exit_code == 0);
     CHECK(run_command(root + "/cmade/outside").output == "5 ns\n");
   }
+  CHECK(read_text(folder.path() / "usr/local/share/man/man1/trainyard.1").starts_with(".TH TRAINYARD 1"));
   const auto version = run_command(root + "/usr/local/bin/trainyard --version");
   CHECK(version.exit_code == 0);
 }

@@ -1,0 +1,99 @@
+#include <doctest/doctest.h>
+
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/program.hpp"
+
+using namespace trainyard::test;
+
+namespace {
+
+/// A command of the page with the lines below it, without their indentation.
+struct Shown {
+  std::string command;
+  std::vector<std::string> lines;
+};
+
+std::vector<Shown> tutorial_commands() {
+  std::vector<Shown> all;
+  std::istringstream page{read_text(source_dir() / "sim" / "TUTORIAL.md")};
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("    $ "))
+      all.push_back({line.substr(6), {}});
+    else if (line.starts_with("    ") && !all.empty())
+      all.back().lines.push_back(line.substr(4));
+  }
+  return all;
+}
+
+/// Times of this machine: the processor's name and each number with its unit.
+std::string without_measurements(const std::string& line) {
+  static const std::regex number{"[-+]?[0-9][0-9,.]*( (ns|us|ms|s|%))?"}, processor{"measured on .*:"};
+  return std::regex_replace(std::regex_replace(line, processor, "measured on #:"), number, "#");
+}
+/// What a search took is of this machine, the rest of a comparison is not.
+std::string without_search(const std::string& line) {
+  static const std::regex search{" +(search|[0-9.]+ (ns|us|ms|s))$"};
+  return line.starts_with(" ") ? std::regex_replace(line, search, "") : line;
+}
+
+bool is_left_out(const std::string& line) { return line == "..." || line == " ..."; }
+
+}  // namespace
+
+TEST_CASE("the tutorial's commands print what it shows, those that measure but for their numbers") {
+  const TemporaryFolder folder;
+  const std::string program = (build_dir() / "sim" / "trainyard").string();
+  std::size_t compared = 0;
+  for (const auto& [command, lines] : tutorial_commands()) {
+    INFO(command);
+    REQUIRE(command.starts_with("trainyard "));
+    const auto run = run_command("cd '" + folder.path().string() + "' && " + program + command.substr(9));
+    INFO(run.error);
+    const bool runs = command.starts_with("trainyard validate");  // fails and inconclusive runs are answers too
+    CHECK((run.exit_code == 0 || (runs && (run.exit_code == 1 || run.exit_code == 5))));
+    const bool measures =
+        runs || command.find("profile") != std::string::npos || command.find("--costs") != std::string::npos;
+    const auto seen = [&](const std::string& line) {
+      return measures ? without_measurements(line) : without_search(line);
+    };
+    std::vector<std::string> printed;
+    std::istringstream output{run.output};
+    for (std::string line; std::getline(output, line);)
+      if (!line.empty()) printed.push_back(seen(line));
+    std::size_t next = 0;
+    bool gap = false;
+    for (const std::string& line : lines) {
+      if (is_left_out(line)) {
+        gap = true;
+        continue;
+      }
+      const std::string shown = seen(line);
+      const auto same = [&](const std::string& own) {  // steps that were dropped, and why, are this run's
+        return own == shown || (runs && own.substr(0, 30) == shown.substr(0, 30));
+      };
+      std::size_t at = next;
+      while (gap && at < printed.size() && !same(printed[at])) ++at;
+      INFO("the page: ", shown);
+      INFO("printed:  ", at < printed.size() ? printed[at] : std::string{"(nothing)"});
+      CHECK((at < printed.size() && same(printed[at])));
+      ++compared;
+      next = at + 1;
+      gap = false;
+    }
+  }
+  CHECK(compared > 30);
+}
+
+TEST_CASE("the manual is a man page that groff reads without a warning") {
+  if (run_command("command -v groff").exit_code != 0) return report_skipped("groff is not installed");
+  const auto made =
+      run_command("python3 '" + (source_dir() / "sim" / "man_page.py").string() + "' '" +
+                  (source_dir() / "sim" / "MANUAL.md").string() + "' 0.1.0 | groff -man -Tutf8 -Kutf8 -P-cbu -ww");
+  CHECK(made.exit_code == 0);
+  CHECK(made.error.empty());
+  for (const char* part : {"SYNOPSIS", "EXIT CODES", "trainyard compare alexnet"}) CHECK(contains(made.output, part));
+}
