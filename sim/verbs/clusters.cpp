@@ -5,6 +5,9 @@
 #include "inputs.hpp"
 #include "outputs.hpp"
 #include "print/catalogue.hpp"
+#include "profiler/here.hpp"
+#include "profiler/host.hpp"
+#include "profiler/run/cuda/loader.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
@@ -118,35 +121,54 @@ std::string list_text(const std::vector<ClusterFacts>& clusters, const TextForma
   return text + wrapped(kinds, format.paragraph(), " ");
 }
 
+ClusterFacts facts_of(const std::string& name) {
+  for (const ClusterPreset& preset : cluster_presets())
+    if (preset.name == name) return {preset.name, preset.summary, preset.source, preset_cluster(name)};
+  return {name, "", "", load_cluster(name)};
+}
+
+/// This machine; what is not known of it is warned of.
+ClusterFacts facts_here(Console& console) {
+  cuda::Tables tables;
+  const auto source = cuda::system_libraries();
+  cuda::load(tables, *source);
+  MachineHere here = machine_here(tables.nvml);
+  for (const std::string& note : here.notes) console.warn(note);
+  const std::string& cpu = host_info(0).cpu;
+  return {"here", cpu.empty() ? "this machine" : "this machine, " + cpu, "", std::move(here.cluster)};
+}
+
 struct ClustersVerb {
   std::vector<std::string> names;
+  bool here = false;
   Output output;
 
   void declare(OptionSet& set) {
     set.operands(names, "PRESET", "one of them, with its devices and links", "", "NAME");
     set.reads(names);
-    set.output("-o,--output", output, "the named cluster as a file to edit; - is standard output", "toml");
+    set.flag("--here", here, "this machine: its GPUs and links by NVML, or its cores");
+    set.output("-o,--output", output, "the cluster as a file to edit; - is standard output", "toml");
     set.check([this] {
-      if (output && names.empty())
+      if (here && !names.empty())
+        throw UsageError("--here is this machine, and " + names.front() + " another", "leave one of them out");
+      if (output && names.empty() && !here)
         throw UsageError("-o writes one cluster, and none is named",
-                         "for example trainyard clusters 4xV100 -o box.toml");
+                         "for example trainyard clusters 4xV100 -o box.toml, or --here");
     });
   }
 
   int run(Console& console) const {
     std::vector<ClusterFacts> list;
-    if (names.empty()) {
-      for (const ClusterPreset& preset : cluster_presets())
-        list.push_back({preset.name, preset.summary, preset.source, preset_cluster(preset.name)});
-    } else {
-      ClusterFacts facts{names.front(), "", "", load_cluster(names.front())};
-      for (const ClusterPreset& preset : cluster_presets())
-        if (preset.name == facts.name) facts = {preset.name, preset.summary, preset.source, std::move(facts.spec)};
-      list.push_back(std::move(facts));
-    }
-    const std::string text = console.json()  ? clusters_json(list)
-                             : names.empty() ? list_text(list, console.format())
-                                             : one_text(list.front(), console.format());
+    if (here)
+      list.push_back(facts_here(console));
+    else if (!names.empty())
+      list.push_back(facts_of(names.front()));
+    else
+      for (const ClusterPreset& preset : cluster_presets()) list.push_back(facts_of(preset.name));
+    const bool all = names.empty() && !here;
+    const std::string text = console.json() ? clusters_json(list)
+                             : all          ? list_text(list, console.format())
+                                            : one_text(list.front(), console.format());
     write_outputs({{output, [&](std::ostream& out) { write_cluster(list.front().spec, out); }}}, text, console);
     return kDone;
   }

@@ -246,6 +246,9 @@ TEST_CASE("clusters -o writes the named cluster as a file, which describes the s
     CHECK(described("box.toml") == described(name));
   }
   CHECK(run_trainyard(folder.path(), "clusters -o all.toml").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "clusters --here 2xV100").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "clusters --here -o here.toml").exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "check here.toml").exit_code == 0);
   CHECK(run_trainyard(folder.path(), "clusters box.toml -o box.toml").exit_code == 2);  // it is what the run reads
 }
 

@@ -199,7 +199,18 @@ struct Nvrtc {
   Status (*nvrtcGetCUBIN)(void* program, char*);
 };
 
-/// libnvidia-ml.so.1: clocks, power, and why a GPU was throttled.
+/// nvmlMemory_t.
+struct NvmlMemory {
+  unsigned long long total, free, used;
+};
+/// nvmlPciInfo_t.
+struct NvmlPci {
+  char busIdLegacy[16];
+  unsigned domain, bus, device, pciDeviceId, pciSubSystemId;
+  char busId[32];  // "00000000:8F:00.0"
+};
+
+/// libnvidia-ml.so.1: clocks, power, and why a GPU was throttled; which GPUs there are, and what links them.
 struct Nvml {
   Status (*nvmlInit_v2)();
   Status (*nvmlShutdown)();
@@ -208,6 +219,17 @@ struct Nvml {
   Status (*nvmlDeviceGetPowerUsage)(void* device, unsigned* milliwatts);
   Status (*nvmlDeviceGetCurrentClocksEventReasons)(void* device, unsigned long long*);  // null: not told
   Status (*nvmlSystemGetDriverVersion)(char*, unsigned length);
+  Status (*nvmlDeviceGetCount_v2)(unsigned*);
+  Status (*nvmlDeviceGetName)(void* device, char*, unsigned length);
+  Status (*nvmlDeviceGetMemoryInfo)(void* device, NvmlMemory*);
+  Status (*nvmlDeviceGetPciInfo_v3)(void* device, NvmlPci*);
+  Status (*nvmlDeviceGetMaxPcieLinkGeneration)(void* device, unsigned*);
+  Status (*nvmlDeviceGetMaxPcieLinkWidth)(void* device, unsigned* lanes);
+  Status (*nvmlDeviceGetTopologyCommonAncestor)(void* device, void* other, unsigned* level);
+  Status (*nvmlDeviceGetNvLinkState)(void* device, unsigned link, unsigned* active);
+  Status (*nvmlDeviceGetNvLinkVersion)(void* device, unsigned link, unsigned* generation);
+  Status (*nvmlDeviceGetNvLinkRemoteDeviceType)(void* device, unsigned link, int* type);
+  Status (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(void* device, unsigned link, NvmlPci*);
 };
 
 /// All tables. A table whose library is not there holds null pointers.

@@ -161,7 +161,11 @@ void fill(Nvrtc& table, Lookup& get) {
 
 void fill(Nvml& table, Lookup& get) {
   get(SYMBOL(nvmlInit_v2), SYMBOL(nvmlShutdown), SYMBOL(nvmlDeviceGetHandleByIndex_v2), SYMBOL(nvmlDeviceGetClockInfo),
-      SYMBOL(nvmlDeviceGetPowerUsage), SYMBOL(nvmlSystemGetDriverVersion));
+      SYMBOL(nvmlDeviceGetPowerUsage), SYMBOL(nvmlSystemGetDriverVersion), SYMBOL(nvmlDeviceGetCount_v2),
+      SYMBOL(nvmlDeviceGetName), SYMBOL(nvmlDeviceGetMemoryInfo), SYMBOL(nvmlDeviceGetPciInfo_v3),
+      SYMBOL(nvmlDeviceGetMaxPcieLinkGeneration), SYMBOL(nvmlDeviceGetMaxPcieLinkWidth),
+      SYMBOL(nvmlDeviceGetTopologyCommonAncestor), SYMBOL(nvmlDeviceGetNvLinkState), SYMBOL(nvmlDeviceGetNvLinkVersion),
+      SYMBOL(nvmlDeviceGetNvLinkRemoteDeviceType), SYMBOL(nvmlDeviceGetNvLinkRemotePciInfo_v2));
   get.either(table.nvmlDeviceGetCurrentClocksEventReasons, "nvmlDeviceGetCurrentClocksEventReasons",
              "nvmlDeviceGetCurrentClocksThrottleReasons");
 }
