@@ -273,6 +273,7 @@ bool is_workload(const std::string& word) {
 
 ClusterSpec load_cluster(const std::string& word, const MachineOptions& options) {
   ClusterSpec spec = named_cluster(word);
+  if (!options.label.empty()) spec.name += ", " + options.label;
   if (options.memory)
     for (Device& device : spec.devices) device.memory = options.memory;
   if (options.sharing) set_sharing(spec, *options.sharing);

@@ -23,17 +23,35 @@
 namespace trainyard::program {
 namespace {
 
-/// "compute=2,link=0.1"
-void read_scale(MachineOptions& to, const std::string& text) {
+double scale_factor(std::string_view number) {
+  double factor = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), factor);
+  if (error != std::errc{} || end != number.data() + number.size() || !std::isfinite(factor) || factor <= 0)
+    throw UsageError(fmt::format("--scale: '{}' is not a number above 0", number), "2 is twice as fast, 0.1 a tenth");
+  return factor;
+}
+
+/// "compute=2,link=0.1"; where `several`, also "link=0.5:1:2".
+void read_scale(MachineOptions& to, const std::string& text, bool several) {
   static const std::vector<std::string> names{"compute", "link"};
+  std::vector<double> factors[2]{{1}, {1}};
   for (const std::string& part : between_commas(text)) {
-    const auto [name, number] = key_and_value(part, "--scale", "compute=2,link=0.1");
-    double factor = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), factor);
-    if (error != std::errc{} || end != number.data() + number.size() || !std::isfinite(factor) || factor <= 0)
-      throw UsageError(fmt::format("--scale: '{}' is not a number above 0", number), "2 is twice as fast, 0.1 a tenth");
-    (one_of(name, names, "--scale") == 0 ? to.speeds.compute : to.speeds.link) = factor;
+    const auto [name, numbers] = key_and_value(part, "--scale", "compute=2,link=0.1");
+    std::vector<double>& these = factors[one_of(name, names, "--scale")];
+    these.clear();
+    for (std::string_view rest{numbers};;) {
+      const std::size_t end = std::min(rest.find(':'), rest.size());
+      these.push_back(scale_factor(rest.substr(0, end)));
+      if (end == rest.size()) break;
+      rest.remove_prefix(end + 1);
+    }
+    if (these.size() > 1 && !several)
+      throw UsageError("--scale takes several factors in `compare` alone", "give one, as in " + name + "=2");
   }
+  to.scales.clear();
+  for (const double compute : factors[0])
+    for (const double link : factors[1]) to.scales.push_back({.compute = compute, .link = link});
+  to.speeds = to.scales.front();
 }
 
 /// The policy as a placer of its own, or as one more member of `auto`.
@@ -75,7 +93,7 @@ Placer plan_placer(const std::string& name, const std::string& file) {
 
 }  // namespace
 
-void ModelOptions::declare(OptionSet& set) {
+void ModelOptions::declare(OptionSet& set, std::vector<std::int64_t>* batches) {
   set.choice("--training", training,
              {{"sgd", Optimizer::sgd},
               {"momentum", Optimizer::momentum},
@@ -84,7 +102,20 @@ void ModelOptions::declare(OptionSet& set) {
              "the optimizer of the training step; none: forward only (default: adam)");
   set.choice("--granularity", granularity, {{"op", Granularity::op}, {"fine", Granularity::fine}},
              "one op per operator, or each as the kernels it runs (default: op)");
-  set.number("--batch", batch, "samples per step");
+  if (batches == nullptr)
+    set.number("--batch", batch, "samples per step");
+  else
+    set.option("--batch", "N,...", "samples per step; each of several is a case of its own",
+               [this, batches](const std::string& text, const std::string& option) {
+                 batches->clear();
+                 for (const std::string& number : between_commas(text)) {
+                   const std::int64_t samples = whole_number(number, option, 1);
+                   if (std::ranges::find(*batches, samples) != batches->end())
+                     throw UsageError(fmt::format("--batch: {} is given twice", samples));
+                   batches->push_back(samples);
+                 }
+                 if (!batches->empty()) batch = batches->front();
+               });
   set.choice(
       "--precision", precision,
       {{"float32", Precision::float32},
@@ -111,8 +142,10 @@ void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several)
   set.input("--costs", costs,
             "a calibration: op and transfer times as measured (trainyard calibrate); roofline: data sheets alone");
   set.number("--co-run", co_run, "what if ops ran on N devices with one memory at once (with --costs)");
-  set.option("--scale", "compute=X,link=Y", "what if devices or links were X or Y times as fast",
-             [this](const std::string& text, const std::string&) { read_scale(*this, text); });
+  set.option("--scale", "compute=X,link=Y",
+             std::string{"what if devices or links were X or Y times as fast"} +
+                 (several ? "; link=0.5:1:2 is three cases" : ""),
+             [this, several](const std::string& text, const std::string&) { read_scale(*this, text, several); });
   set.choice("--sharing", sharing, {{"serial", Sharing::serial}, {"fair", Sharing::fair}, {"none", Sharing::none}},
              "what if transfers took turns on links, shared them fairly, or never met");
   set.check([this] {

@@ -29,7 +29,8 @@ struct ModelOptions {
   std::optional<Precision> precision = {};
   std::map<std::string, std::int64_t> bind = {};  // dimensions that an ONNX file leaves open
 
-  void declare(OptionSet& set);
+  /// With `batches`, --batch takes several numbers with commas: the first is `batch`, all are there.
+  void declare(OptionSet& set, std::vector<std::int64_t>* batches = nullptr);
 };
 
 /// The word for data sheets and general efficiencies alone, in place of a calibration.
@@ -42,9 +43,11 @@ struct MachineOptions {
   bool tf32 = false;       // of --precision
   std::optional<std::int64_t> co_run = {};
   Speeds speeds = {};
+  std::vector<Speeds> scales = {};  // --scale of several factors: every combination; `speeds` is the first
+  std::string label = {};           // stands behind the cluster's name
   std::optional<Sharing> sharing = {};
 
-  /// --cluster, which takes several words with commas where `several`, and these.
+  /// --cluster, which takes several words with commas where `several`, and these. So does --scale several factors.
   void declare(OptionSet& set, std::string& cluster, bool several = false);
 };
 

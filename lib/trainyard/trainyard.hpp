@@ -90,6 +90,7 @@
 #include "trainyard/report/difference.hpp"
 #include "trainyard/report/explanation.hpp"
 #include "trainyard/report/page.hpp"
+#include "trainyard/report/run_csv.hpp"
 #include "trainyard/report/run_text.hpp"
 #include "trainyard/report/what_if.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"

@@ -32,7 +32,10 @@ std::string compare_text(std::span<const Comparison> comparisons, const TextForm
   std::string text;
   for (const Comparison& comparison : comparisons)
     text += (text.empty() ? "" : "\n") + comparison_text(comparison, format, top);
-  return text;
+  if (comparisons.size() < 2) return text;
+  Table overview = overview_table(comparisons);
+  overview.fit(format);
+  return text + "\n" + overview.text();
 }
 
 /// --cluster: the names between commas; the whole word where it is a file.
@@ -74,6 +77,7 @@ std::vector<std::string> row_names(const std::vector<std::string>& files, const 
 struct CompareVerb {
   ProblemOptions inputs;
   std::vector<std::string> clusters;
+  std::vector<std::int64_t> batches;
   std::vector<PlacerChoice> placers = usual_placers();
   std::vector<std::string> schedules;  // files
   std::optional<CoarsenOptions> coarsening;
@@ -106,7 +110,7 @@ struct CompareVerb {
     declare_no_splits(set, no_splits);
     search.declare(set, "of searches and of the runs with noise");
     noise.declare(set);
-    inputs.training.declare(set);
+    inputs.training.declare(set, &batches);
     set.output("--csv", csv, "writes the table as CSV; - is standard output", "csv");
     set.output("--markdown", markdown, "writes the tables in Markdown; - is standard output", "md");
     set.output("--latex", latex, "writes the tables in LaTeX (booktabs); - is standard output", "tex");
@@ -128,16 +132,11 @@ struct CompareVerb {
     options.place.stop = interrupted;
 
     for (const std::string& note : precision_notes(inputs)) console.warn(note);
-    std::vector<Machine> machines;
-    for (const std::string& cluster : clusters) {
-      machines.push_back(load_machine(cluster, inputs.machine));
-      for (const std::string& note : machines.back().notes) console.warn(note);
-    }
+    const std::vector<Machine> machines = load_machines(console);
     const InterruptGuard guard;  // what is there by then is shown
     std::vector<Comparison> all;
-    for (std::size_t m = 0; m < cases() && !interrupted(); ++m) {
-      const LoadedModel model =
-          is_union() ? load_models(inputs.models, inputs.training) : load_model(inputs.models[m], inputs.training);
+    for (std::size_t m = 0; m < models() && !interrupted(); ++m) {
+      const LoadedModel model = load(m);
       for (const std::string& note : model.notes) console.warn(note);
       options.on_placer = [&](const Placer& placer, std::size_t i, std::size_t count) {
         console.at_work(fmt::format("[{}/{}] {}: {}", i + 1, count, model.name, placer.name));
@@ -172,7 +171,7 @@ struct CompareVerb {
     for (std::size_t i = 0; i < schedules.size(); ++i) try {
         given.push_back({names[i], read_schedule_or_map(schedules[i], problem)});
       } catch (const InputError& error) {
-        if (clusters.size() * cases() == 1 || error.findings().front().code == "file") throw;
+        if (cases() == 1 || error.findings().front().code == "file") throw;
         others.push_back({names[i], error.findings().front().message});
       }
     return given;
@@ -180,7 +179,41 @@ struct CompareVerb {
 
   /// All models are one graph.
   bool is_union() const { return objective == Objective::completion; }
-  std::size_t cases() const { return is_union() ? 1 : inputs.models.size(); }
+  /// Graphs: of each model with each batch.
+  std::size_t models() const {
+    return (is_union() ? 1 : inputs.models.size()) * std::max<std::size_t>(1, batches.size());
+  }
+  std::size_t machine_count() const { return clusters.size() * std::max<std::size_t>(1, inputs.machine.scales.size()); }
+  std::size_t cases() const { return models() * machine_count(); }
+
+  LoadedModel load(std::size_t m) const {
+    const std::size_t each = std::max<std::size_t>(1, batches.size());
+    ModelOptions training = inputs.training;
+    if (!batches.empty()) training.batch = batches[m % each];
+    LoadedModel model =
+        is_union() ? load_models(inputs.models, training) : load_model(inputs.models[m / each], training);
+    if (batches.size() > 1) model.name += fmt::format(", batch {}", *training.batch);
+    return model;
+  }
+
+  std::vector<Machine> load_machines(Console& console) const {
+    std::vector<Machine> machines;
+    for (const std::string& cluster : clusters)
+      for (std::size_t s = 0; s < std::max<std::size_t>(1, inputs.machine.scales.size()); ++s) {
+        MachineOptions options = inputs.machine;
+        if (options.scales.size() > 1) options.speeds = options.scales[s];
+        const auto varies = [&](double Speeds::*factor) {
+          return std::ranges::any_of(options.scales,
+                                     [&](const Speeds& each) { return each.*factor != options.speeds.*factor; });
+        };
+        for (const auto& [name, factor] : {std::pair{"compute", &Speeds::compute}, std::pair{"link", &Speeds::link}})
+          if (varies(factor))
+            options.label += fmt::format("{}{} x{}", options.label.empty() ? "" : ", ", name, options.speeds.*factor);
+        machines.push_back(load_machine(cluster, options));
+        for (const std::string& note : machines.back().notes) console.warn(note);
+      }
+    return machines;
+  }
 
   void check() {
     if (placers.empty()) throw UsageError("--placers: names no placer", "`trainyard placers` lists them");
@@ -197,10 +230,8 @@ struct CompareVerb {
             file->empty() ? "--schedule: names no file" : fmt::format("--schedule: '{}' is given twice", *file),
             "as in --schedule mine.json,theirs.json");
     clusters = cluster_words(inputs.cluster);
-    if ((pictures.trace || pictures.svg) && clusters.size() * cases() > 1)
-      throw UsageError(
-          (pictures.trace ? "--trace" : "--svg") + std::string{" draws the best schedule of one model on one cluster"},
-          "compare one at a time");
+    if (pictures.trace && cases() > 1)
+      throw UsageError("--trace draws the best schedule of one model on one cluster", "compare one at a time");
   }
 
   int finish(const std::vector<Comparison>& all, Console& console) const {
@@ -217,10 +248,14 @@ struct CompareVerb {
                    {markdown,
                     [&](std::ostream& out) {
                       for (const Comparison& comparison : all) out << comparison_markdown(comparison);
+                      if (all.size() > 1) out << "## Step times\n\n" << overview_table(all).markdown();
                     }},
                    {latex,
                     [&](std::ostream& out) {
                       for (const Comparison& comparison : all) out << comparison_latex(comparison);
+                      if (all.size() > 1)
+                        out << "\\begin{table}\n\\centering\n\\caption{Step times}\n"
+                            << overview_table(all).latex() << "\\end{table}\n";
                     }},
                    {pictures.trace,
                     [&](std::ostream& out) {
@@ -228,7 +263,14 @@ struct CompareVerb {
                       write_trace(best.problem, best.schedule, best.timeline, pictures.trace_options(), out);
                     },
                     "(the best schedule; drop it on https://ui.perfetto.dev)"},
-                   {pictures.svg, [&](std::ostream& out) { write_svg(all.back().best(), out); }, "(the best schedule)"},
+                   {pictures.svg,
+                    [&](std::ostream& out) {
+                      if (all.size() == 1)
+                        write_svg(all.back().best(), out);
+                      else
+                        write_chart(all, out);
+                    },
+                    all.size() == 1 ? "(the best schedule)" : "(step times)"},
                    {pictures.report, [&](std::ostream& out) { write_page(all, out); }, "(open it in any browser)"}},
                   console.json() ? compare_json(all, console.warnings()) : compare_text(all, console.format(), top),
                   console);

@@ -3,6 +3,7 @@
 #include "interrupt.hpp"
 #include "runs.hpp"
 #include "trainyard/io/formats/timeline_file.hpp"
+#include "trainyard/report/run_csv.hpp"
 #include "verbs.hpp"
 
 namespace trainyard::program {
@@ -14,6 +15,10 @@ struct SimulateVerb {
   std::size_t steps = 0;
   NoiseChoice noise;
   PictureOptions pictures;
+  std::string csv;
+  struct {
+    Output ops, transfers, links, memory;
+  } tables;
   Output output;
 
   void declare(OptionSet& set) {
@@ -27,6 +32,9 @@ struct SimulateVerb {
     noise.declare(set);
     inputs.training.declare(set);
     pictures.declare(set);
+    set.text("--csv", csv, "STEM",
+             "tables of the run: STEM.ops.csv, STEM.transfers.csv, STEM.links.csv, STEM.memory.csv");
+    set.check([this] { name_tables(); });
     set.output("-o,--output", output, "the timeline; .gz compresses, - is standard output", "json");
   }
 
@@ -59,10 +67,22 @@ struct SimulateVerb {
     };
     std::vector<Writing> writings{{output, write_output}};
     add_pictures(writings, pictures, shown);
+    writings.push_back({tables.ops, [&](std::ostream& out) { write_ops_csv(shown, out); }});
+    writings.push_back({tables.transfers, [&](std::ostream& out) { write_transfers_csv(shown, out); }});
+    writings.push_back({tables.links, [&](std::ostream& out) { write_links_csv(shown, out); }});
+    writings.push_back({tables.memory, [&](std::ostream& out) { write_memory_csv(shown, out); }});
     const int exit = finish_run(run, "simulate", writings, console);
     if (exit != kDone || shown.summary.fits) return exit;
     console.complain(out_of_memory_error(shown));
     return kAnswerIsNo;
+  }
+
+ private:
+  void name_tables() {
+    if (csv.empty()) return;
+    const auto named = [this](const char* table) { return Output{csv + "." + table + ".csv", "--csv"}; };
+    tables = {named("ops"), named("transfers"), named("links"), named("memory")};
+    check_outputs({tables.ops, tables.transfers, tables.links, tables.memory}, inputs.models);
   }
 };
 

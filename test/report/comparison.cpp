@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "study/chain.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/report/run_csv.hpp"
 
 using namespace trainyard;
 using namespace trainyard::test;
@@ -103,4 +105,61 @@ TEST_CASE("the page of a comparison has all rows, and draws those that keep thei
   const auto lean = data_of(comparison);
   CHECK(lean["runs"][1]["makespan_ns"] == 20);
   CHECK(lean["runs"][1]["drawing"].is_null());
+}
+
+TEST_CASE("several comparisons have one table: step times of each case, and the geometric mean over the best") {
+  std::vector<Comparison> all{apart_and_together(), apart_and_together()};
+  all[0].model = "long", all[1].model = "short";
+  all[1].rows[0].run.summary.makespan = Nanoseconds{5};  // single
+  all[1].rows[1].ratio_to_best = 8;                      // apart
+  // sqrt(2 x 8) = 4 times the best
+  CHECK(overview_table(all).text() == R"( step time     single  apart, far
+ long           10 ns       20 ns
+ short           5 ns       20 ns
+ mean vs best  +0.0 %    +300.0 %
+)");
+  all[1].rows.erase(all[1].rows.begin());  // who is missing somewhere comes last
+  CHECK(overview_table(all, 1).text() == R"( step time     apart, far
+ long               20 ns
+ short              20 ns
+ mean vs best    +300.0 %
+)");
+}
+
+TEST_CASE("the chart of several comparisons is SVG with a line for each placer, whatever their names") {
+  std::vector<Comparison> all{apart_and_together(), apart_and_together()};
+  all[0].model = "<a>";
+  all[0].rows[0].run.summary.fits = false;
+  std::ostringstream out;
+  write_chart(all, out);
+  const std::string text = out.str();
+  const auto count = [&](const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  CHECK(count("<circle ") == 4);  // two placers, two cases
+  CHECK(count("fill=\"#fff\"") == 1);
+  CHECK(count("<a>") == 0);
+  CHECK(count(">10 ns</text>") == 1);  // from 10 ns to 20 ns: the axis has both
+  CHECK(count(">20 ns</text>") == 1);
+}
+
+TEST_CASE("a run is four tables: ops, transfers, links and memory") {
+  const Comparison comparison = compare(chain(), {Placer{.name = "apart", .place = [](const auto&, const auto&) {
+                                                           return placed({0, 1});
+                                                         }}});
+  const Run& run = comparison.best();
+  const auto table = [&](void (*write)(const Run&, std::ostream&)) {
+    std::ostringstream out;
+    write(run, out);
+    return out.str();
+  };
+  const std::string ops = table(write_ops_csv), transfers = table(write_transfers_csv);
+  CHECK(ops.starts_with("op,type,phase,layer,device,start_ns,end_ns,source\n"));
+  CHECK(ops.find(",gpu0,0,4,graph\n") != std::string::npos);    // 4 ns
+  CHECK(ops.find(",gpu1,14,20,graph\n") != std::string::npos);  // after 10 ns on the way
+  CHECK(transfers.find(",gpu0,gpu1,4,4,14\n") != std::string::npos);
+  CHECK(table(write_links_csv).find(",10,") != std::string::npos);
+  CHECK(table(write_memory_csv).starts_with("device,at_ns,held_bytes\ngpu0,0,"));
 }

@@ -359,3 +359,38 @@ TEST_CASE("devices that are alike are one line, and what bfloat16 changes is sai
       contains(run_trainyard(folder.path(), "simulate lenet --cluster 2xV100 --placer heft --precision bfloat16").error,
                "--precision bfloat16: products at the bfloat16 peak"));
 }
+
+TEST_CASE("compare takes lists: each batch, cluster and factor is a case, with one table and one picture of all") {
+  const TemporaryFolder folder;
+  const auto run = run_trainyard(folder.path(),
+                                 "compare lenet --batch 8,16 --cluster 1xV100,2xV100 --scale link=1:2 --placers "
+                                 "single,heft --csv all.csv --svg all.svg --markdown all.md --latex all.tex");
+  INFO(run.error);
+  REQUIRE(run.exit_code == 0);
+  const std::string table = run.output.substr(run.output.rfind(" step time "));
+  for (const char* name :
+       {" lenet, batch 8 on 1xV100, link x1 ", " lenet, batch 16 on 2xV100, link x2 ", " mean vs best "})
+    CHECK(contains(table, name));
+  const std::string csv = read_text(folder.path() / "all.csv");
+  CHECK(std::ranges::count(csv, '\n') == 1 + 2 * 2 * 2 * 2);
+  CHECK(contains(read_text(folder.path() / "all.svg"), "lenet, batch"));
+  CHECK(contains(read_text(folder.path() / "all.md"), "## Step times"));
+  CHECK(contains(read_text(folder.path() / "all.tex"), "\\caption{Step times}"));
+  // A batch is the network's: the same run by its name.
+  const auto named = run_trainyard(folder.path(), "compare lenet:batch=16 --cluster 1xV100 --placers single --json");
+  const std::string step = json_of(named)["results"][0]["makespan_ns"].dump();
+  CHECK(contains(csv, "\"lenet, batch 16\",\"1xV100, link x1\",single," + step + ","));
+  CHECK(run_trainyard(folder.path(), "compare lenet --batch 8,8 --cluster 1xV100").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "compare lenet --batch 8,x --cluster 1xV100").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), "simulate lenet --scale link=1:2 --cluster 1xV100").exit_code == 2);
+}
+
+TEST_CASE("simulate --csv writes four tables of the run, or none") {
+  const TemporaryFolder folder;
+  CHECK(run_trainyard(folder.path(), "simulate lenet --cluster 2xV100 --placer heft --csv run").exit_code == 0);
+  for (const char* table : {"ops", "transfers", "links", "memory"})
+    CHECK(contains(read_text(folder.path() / ("run." + std::string{table} + ".csv")), ","));
+  const auto refused = run_trainyard(folder.path(), "simulate lenet --cluster 2xV100 --placer heft --csv nowhere/run");
+  CHECK(refused.exit_code == 3);
+  CHECK(contains(refused.error, "nowhere/run.ops.csv"));
+}

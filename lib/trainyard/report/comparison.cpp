@@ -44,6 +44,11 @@ std::string spread_text(const ComparisonRow& row) {
                      percent_beyond(most.value, row.run.value()));
 }
 
+/// "62.0 % (52 to 71)": with the interval of 95 %.
+std::string interval_text(const NoiseComparison& beats) {
+  return fmt::format("{} ({:.0f} to {:.0f})", percent(beats.probability), 100 * beats.low, 100 * beats.high);
+}
+
 std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
   const Run& first = comparison.best();
   const LowerBound least = comparison.lower_bound();
@@ -70,7 +75,7 @@ std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
   if (first.noise) {
     add("p95", [](const ComparisonRow& row) { return format_time(row.run.noise->p95); });
     add("beats best",
-        [&first](const ComparisonRow& row) { return &row.run == &first ? "-" : percent(row.beats_best->probability); });
+        [&first](const ComparisonRow& row) { return &row.run == &first ? "-" : interval_text(*row.beats_best); });
   } else {
     add("best order", [](const ComparisonRow& row) {
       return row.best_order.makespan < row.run.summary.makespan ? format_time(row.best_order.makespan) : "-";
@@ -226,6 +231,8 @@ void write_csv(std::span<const Comparison> comparisons, std::ostream& out) {
     fields.emplace_back("p95_ns", [=](const ComparisonRow& row) { return number(row.run.noise->p95.count); });
     fields.emplace_back("p99_ns", [=](const ComparisonRow& row) { return number(row.run.noise->p99.count); });
     fields.emplace_back("beats_best", [=](const ComparisonRow& row) { return number(row.beats_best->probability); });
+    fields.emplace_back("beats_best_low", [=](const ComparisonRow& row) { return number(row.beats_best->low); });
+    fields.emplace_back("beats_best_high", [=](const ComparisonRow& row) { return number(row.beats_best->high); });
   }
   if (some([](const ComparisonRow& row) { return row.run.objective == Objective::completion; }))
     fields.emplace_back("completion_ns", [=](const ComparisonRow& row) { return number(row.run.value().count); });

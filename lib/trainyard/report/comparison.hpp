@@ -25,6 +25,15 @@ std::string comparison_markdown(const Comparison& comparison);
 /// without a schedule are comments above it.
 std::string comparison_latex(const Comparison& comparison);
 
+/// A line for each comparison, named by its model, its cluster or both as these differ, with the step time of the
+/// `most` best placers ("-" where one gave no schedule, "(over)" where that does not fit); and below, the geometric
+/// mean of each placer's ratios to the best, by which they are sorted. Those without a schedule in some come last.
+Table overview_table(std::span<const Comparison> comparisons, std::size_t most = 8);
+
+/// The same as an SVG file: step times on a logarithmic axis over the comparisons, a line for each of the ten first
+/// placers.
+void write_chart(std::span<const Comparison> comparisons, std::ostream& out);
+
 /// One line for each row of all comparisons, below a line of titles; RFC 4180. They are made with the same options.
 void write_csv(std::span<const Comparison> comparisons, std::ostream& out);
 
