@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <sstream>
 
 #include "sim/program.hpp"
@@ -393,4 +395,50 @@ TEST_CASE("simulate --csv writes four tables of the run, or none") {
   const auto refused = run_trainyard(folder.path(), "simulate lenet --cluster 2xV100 --placer heft --csv nowhere/run");
   CHECK(refused.exit_code == 3);
   CHECK(contains(refused.error, "nowhere/run.ops.csv"));
+}
+
+TEST_CASE("a precision changes parameters, optimizer state, tensors and the update's traffic together") {
+  const TemporaryFolder folder;
+  // LeNet has 61,706 parameters; the last weight 10 x 84 = 840. Adam has two moments of 4 bytes; short precisions keep
+  // the weights in float32 beside them, and float16 reads and writes each gradient once more to unscale it.
+  const auto sums = [&](const std::string& precision) {
+    const std::string command = "import lenet:batch=16 --precision " + precision + " -o " + precision + ".json --json";
+    const json facts = json_of(run_trainyard(folder.path(), command));
+    const json graph = json::parse(read_text(folder.path() / (precision + ".json")));
+    std::int64_t update = 0;
+    for (const json& op : graph["ops"])
+      if (op["name"] == "fc3/gemm.weight/update") update = op["bytes_accessed"];
+    return std::array<std::int64_t, 3>{facts["parameter_bytes"], facts["state_bytes"], update};
+  };
+  CHECK(sums("float32") == std::array<std::int64_t, 3>{61'706 * 4, 61'706 * 8, 840 * (4 + 3 * 4 + 3 * 4)});
+  CHECK(sums("tf32") == sums("float32"));
+  CHECK(sums("bfloat16") == std::array<std::int64_t, 3>{61'706 * 2, 61'706 * 12, 840 * (2 + 3 * 4 + 3 * 4 + 2)});
+  CHECK(sums("float16") == std::array<std::int64_t, 3>{61'706 * 2, 61'706 * 12, 840 * (2 + 3 * 4 + 3 * 4 + 2 + 4)});
+  const auto step = [&](const std::string& precision) {
+    return json_of(run_trainyard(folder.path(),
+                                 "simulate vgg16:batch=64 --cluster 1xA100-SXM4-40GB --placer single --json "
+                                 "--precision " +
+                                     precision))["makespan_ns"]
+        .get<std::int64_t>();
+  };
+  CHECK(step("tf32") < step("float32"));  // 156 TFLOP/s in place of 19.5
+  CHECK(step("float16") < step("tf32"));  // 312, and half of the bytes
+}
+
+TEST_CASE(
+    "--costs roofline is launch and the longer of FLOPs and bytes at the data sheet's rates and general efficiencies") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "two.json", R"({"format": "trainyard-graph/1", "name": "two", "ops": [
+    {"name": "a", "type": "Gemm", "signature": "Gemm(float32[64,1024],float32[1024,1024])->float32[64,1024]",
+     "flops": 134217728, "bytes_accessed": 4718592, "outputs": [{"name": "ab", "bytes": 262144}]},
+    {"name": "b", "type": "Relu", "signature": "Relu(float32[64,1024])->float32[64,1024]",
+     "flops": 65536, "bytes_accessed": 524288, "inputs": ["ab"], "outputs": []}]})");
+  const std::string run = "simulate two.json --cluster 1xV100 --placer single --json";
+  const json roofline = json_of(run_trainyard(folder.path(), run + " --costs roofline"));
+  // 4 us + 134,217,728 / (0.7 x 15.7e12) = 16,213 ns; 4 us + 524,288 / (0.8 x 900e9) = 4,728 ns
+  CHECK(roofline["makespan_ns"] == 16'213 + 4'728);
+  CHECK(roofline["cost_sources"]["roofline"]["ops"] == 2);
+  const json forms = json_of(run_trainyard(folder.path(), run));
+  CHECK(forms["makespan_ns"] != roofline["makespan_ns"]);
+  CHECK_FALSE(forms["cost_sources"].contains("roofline"));
 }
