@@ -133,7 +133,7 @@ std::string speedup_text(const Comparison& comparison) {
   if (comparison.rows.size() < 2 || !comparison.rows[1].run.summary.fits) return "";
   const auto against = [&](const ComparisonRow& row) {
     const std::string as = "as fast as " + printable(row.run.placer);
-    return row.ratio_to_best == 1 ? as : fmt::format("{:.2f} times {}", row.ratio_to_best, as);
+    return row.ratio_to_best < 1.005 ? as : fmt::format("{:.2f} times {}", row.ratio_to_best, as);
   };
   std::string text = fmt::format("{} is {}", printable(comparison.best().placer), against(comparison.rows[1]));
   const auto one = std::find_if(comparison.rows.begin() + 2, comparison.rows.end(),
