@@ -414,7 +414,7 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
   CHECK(seen["again"][3].get<double>() == doctest::Approx(seen["zoomed"][0].get<double>()).epsilon(0.001));
   CHECK(seen["again"][5] == true);
   CHECK(seen["again"][6] == "0,0");
-  CHECK(seen["panels"] == json::array({"pareto", "path", "layers"}));  // nothing crosses the wire in the upper run
+  CHECK(seen["panels"] == json::array({"pareto", "path", "network"}));  // nothing crosses the wire in the upper run
   CHECK(seen["front"] == json::parse("[[1, 9], [2, 5], [3, 4]]"));
   CHECK(seen["moved"] == 1);  // the layer "second"
   CHECK(seen["dots"] == 2);
@@ -429,6 +429,89 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
   // b of the upper run reads t, which is on its device with a's parameters.
   CHECK(seen["holds"].get<std::string>().find("holds 31.0") != std::string::npos);
   CHECK(seen["widths"] == json::array({1400, 1000, 390}));  // nothing sticks out at the side
+}
+
+TEST_CASE("the network is drawn as a graph of layers in the colours of their devices, with those that are elsewhere") {
+  // stem is read by left and right, these by join; tail is a chain of 500 layers in 100 blocks of 5, drawn as blocks
+  // where boxes would be too many. Of 504 layers the second run has right and join on the other device.
+  const auto network = [](std::size_t blocks) {
+    GraphBuilder builder{"network"};
+    const auto add = [&](const std::string& layer, std::vector<std::string> inputs, Phase phase = Phase::forward) {
+      builder.add({.name = layer + (phase == Phase::forward ? "/op" : "/grad"),
+                   .type = "Conv",
+                   .phase = phase,
+                   .layer = layer,
+                   .parameter_bytes = Bytes{phase == Phase::forward ? 100 : 0},
+                   .times = {{"gpu", Nanoseconds{1000}}},
+                   .inputs = std::move(inputs),
+                   .outputs = {{layer + (phase == Phase::forward ? "" : "_grad"), Bytes{10}}}});
+    };
+    add("stem", {});
+    add("left", {"stem"});
+    add("right", {"stem"});
+    add("join", {"left", "right"});
+    std::string before = "join";
+    for (std::size_t i = 0; i < 5 * blocks; ++i) {
+      const std::string layer = fmt::format("tail.{}/part{}", i / 5, i % 5);
+      add(layer, {before});
+      before = layer;
+    }
+    add("join", {before}, Phase::backward);  // backward ops draw no line
+    ClusterSpec spec{.name = "two"};
+    spec.devices = {{.name = "gpu0", .device_class = "gpu"}, {.name = "gpu1", .device_class = "gpu"}};
+    spec.links = {{.name = "wire", .from = "gpu0", .to = "gpu1", .bandwidth = BytesPerSecond{1e9}}};
+    return Problem{std::move(builder).build(), make_cluster(spec)};
+  };
+  const auto runs = [&](const Problem& problem) {
+    std::vector<Run> made;
+    for (const std::size_t device : {0, 1}) {
+      Schedule schedule{.placement = Placement(problem.op_count())};
+      for (const OpId op : problem.graph().ops()) {
+        const std::string_view layer = problem.graph().layer(op);
+        schedule.placement[op] = DeviceId{layer == "right" || layer == "join" ? device : 0};
+      }
+      made.push_back(run_schedule(problem, std::move(schedule)));
+      made.back().placer = device == 0 ? "together" : "apart";
+    }
+    return made;
+  };
+  const json small = seen_in_browser("page_network", page_text(runs(network(0))));
+  if (small.is_null()) return;
+  INFO(small.dump(1));
+  CHECK(small["troubles"].empty());
+  const auto column = [&](const char* box) { return small["boxes"][box][0].get<double>(); };
+  const auto height = [&](const char* box) { return small["boxes"][box][1].get<double>(); };
+  CHECK(small["boxes"].size() == 4);
+  CHECK(column("stem") < column("left"));
+  CHECK(column("left") == column("right"));
+  CHECK(column("right") < column("join"));
+  CHECK(height("left") < height("stem"));
+  CHECK(height("stem") < height("right"));
+  CHECK(small["wires"] == json::array({4, 0}));  // together nothing is sent
+  CHECK(small["sent"] == json::array({4, 2}));   // apart: from stem to right, from left to join
+  CHECK(small["moved"] == json::array({"right", "join"}));
+  CHECK(small["table"] == json::array({"gpu1", "gpu0", "2", "right, join"}));
+  for (const char* text :
+       {"gpu0", "gpu1", "is read by", "is read by, on another device", "on other devices in together"})
+    CHECK(small["legend"].get<std::string>().find(text) != std::string::npos);
+  CHECK(small["picked"] == json::array({1, 4, "layer left ✕"}));  // one op is left to be seen of five
+  CHECK(small["hash"].get<std::string>().find("layers=left") != std::string::npos);
+  CHECK(small["again"] == json::array({"left", "left", 1}));
+  CHECK(small["arrow"] == "right");
+  CHECK(small["all"] == 5);
+  CHECK(small["spread"] == json::parse("[[-10, 0, 10], [0, 10, 30], [1, 2]]"));
+  CHECK(small["columns"] == json::parse("[[0, 1, 1, 2], [0, 1, 2, 3], [1, 0, 2]]"));
+  CHECK(small["back"] == json::parse("[[], [2], []]"));  // the third edge closes a loop
+  CHECK(small["folded"] == 101);
+  CHECK(small["binned"] == 300);  // 900 layers, three to a box
+
+  const json large = seen_in_browser("page_network", page_text(runs(network(100))));
+  INFO(large.dump(1));
+  CHECK(large["troubles"].empty());
+  CHECK(large["boxes"].size() == 104);
+  CHECK(large["overlaps"] == 0);
+  CHECK(large["wide"].get<double>() <= 1400);
+  CHECK(large["moved"] == json::array({"right", "join"}));
 }
 
 TEST_CASE("a browser draws 20,000 spans, and search, keys, colours and sorting work") {

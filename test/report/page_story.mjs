@@ -76,10 +76,10 @@ try {
   seen.again = await browser.evaluate('[page.index, page.below, page.by, page.view.from / page.view.end, page.view.to / page.view.end, byId("critical").checked, String(page.view.chosen)]');
 
   await later(500);
-  seen.panels = await browser.evaluate('["pareto", "matrix", "path", "layers"].filter((id) => !byId(id).hidden)');
+  seen.panels = await browser.evaluate('["pareto", "matrix", "path", "network"].filter((id) => !byId(id).hidden)');
   seen.front = await browser.evaluate('paretoFront([{ time: 1, memory: 9 }, { time: 2, memory: 9 }, { time: 3, memory: 4 }, { time: 2, memory: 5 }]).map((p) => [p.time, p.memory])');
   seen.traffic = await browser.evaluate('[...traffic(decodeRun(page.index))].map(([key, p]) => [key, p.bytes, p.count, p.busy])');
-  seen.moved = await browser.evaluate('document.querySelectorAll("#layers .layer.moved").length');
+  seen.moved = await browser.evaluate('document.querySelectorAll("#network .layer.moved").length');
   seen.dots = await browser.evaluate('document.querySelectorAll("#pareto .dot").length');
   seen.svgs = await browser.evaluate(`(() => {
     const texts = [timelineSvg(page.view, 'title & <more>'), tableSvg(document.querySelector('#comparison table')), ...[...document.querySelectorAll('.chart')].map(chartSvg)];

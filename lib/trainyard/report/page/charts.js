@@ -1,4 +1,4 @@
-// The pictures below the timeline: step time against memory, bytes between devices, layers on devices, the critical path.
+// The pictures below the timeline: step time against memory, bytes between devices, the critical path.
 
 const svgNode = (tag, attributes = {}, ...children) => {
   const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
@@ -6,18 +6,6 @@ const svgNode = (tag, attributes = {}, ...children) => {
   made.append(...children);
   return made;
 };
-
-// The name of the device that most time of each layer runs on, by layer in the order of the graph.
-function layerDevices(run) {
-  const { graph } = run, time = graph.layers.map(() => new Map());
-  for (const lane of run.lanes) {
-    if (lane.kind !== 'device' || lane.beneath) continue;
-    const add = (op, length) => { const of = time[graph.layer[op]]; of.set(lane.device, (of.get(lane.device) || 0) + length); };
-    lane.item.forEach((op, j) => add(op, lane.end[j] - lane.start[j]));
-    lane.instants.item.forEach((op) => add(op, 0));
-  }
-  return new Map(graph.layers.map((layer, i) => [layer, [...time[i]].sort(([d, t], [e, u]) => u - t || d - e).map(([device]) => device)]));
-}
 
 // Bytes and busy time between each pair of devices.
 function traffic(run) {
@@ -48,9 +36,39 @@ function paretoFront(points) {
   return [...points].sort((a, b) => a.time - b.time || a.memory - b.memory).filter((p) => p.memory < least && ((least = p.memory), true));
 }
 
+// A panel's picture, and the button that saves it.
+function putChart(id, title, ...children) {
+  const panel = byId(id), button = element('button', { type: 'button', class: 'plain', title: 'Save as SVG' }, 'SVG');
+  const chart = children.map((child) => (child.tagName === 'svg' ? child : child.querySelector('svg.chart'))).find(Boolean);
+  if (chart) chart.style.maxWidth = chart.viewBox.baseVal.width * (chart.classList.contains('network') ? 1 : 1.15) + 'px';
+  button.addEventListener('click', () => save(title, chartSvg(chart)));
+  panel.hidden = false;
+  panel.replaceChildren(element('div', { class: 'bar' }, element('h2', {}, title), ...(chart ? [button] : [])), ...children);
+}
+
+// What the marks of a chart mean, in lines below it; returns where the last one ends. An entry has a `text`, and a
+// `box` or a `ramp` of colours, or the class of a `line`, a `dot` or a `frame`.
+function chartLegend(chart, left, top, width, entries) {
+  let x = left, y = top;
+  for (const { text, box, ramp, line, dot, frame } of entries) {
+    const mark = ramp ? 90 : line ? 22 : 11, wide = mark + 6 + 6.3 * text.length + 16;
+    if (x > left && x + wide > width) { x = left; y += 19; }
+    const middle = y + 6;
+    if (ramp) ramp.forEach((colour, k) => chart.append(svgNode('rect', { x: x + k * mark / ramp.length, y, width: mark / ramp.length + 0.3, height: 11, fill: colour })));
+    else if (line) chart.append(svgNode('path', { class: line, d: `M${x} ${middle}h${mark}` }));
+    else if (dot !== undefined) chart.append(svgNode('circle', { class: dot, cx: x + 5.5, cy: middle, r: 4.5 }));
+    else if (frame) chart.append(svgNode('rect', { class: frame, x: x + 1, y: y + 1, width: 9, height: 9, rx: 2 }));
+    else chart.append(svgNode('rect', { x, y, width: 11, height: 11, rx: 2, fill: box }));
+    chart.append(svgNode('text', { class: 'soft', x: x + mark + 6, y: middle + 4 }, text));
+    x += wide;
+  }
+  return y + 19;
+}
+
 class Charts {
   constructor(page) {
     this.page = page;
+    this.network = new Network(page);
     this.show();
   }
 
@@ -61,19 +79,9 @@ class Charts {
       this.pareto();
       if (!this.page.drawn.length) return;
       this.matrix();
-      this.layers();
+      this.network.show();
       this.path();
     }, 30);
-  }
-
-  // A panel's picture, and the button that saves it.
-  put(id, title, ...children) {
-    const panel = byId(id), button = element('button', { type: 'button', class: 'plain', title: 'Save as SVG' }, 'SVG');
-    const chart = children.map((child) => (child.tagName === 'svg' ? child : child.querySelector('svg.chart'))).find(Boolean);
-    if (chart) chart.style.maxWidth = chart.viewBox.baseVal.width * 1.15 + 'px';
-    button.addEventListener('click', () => save(title, chartSvg(chart)));
-    panel.hidden = false;
-    panel.replaceChildren(element('div', { class: 'bar' }, element('h2', {}, title), ...(chart ? [button] : [])), ...children);
   }
 
   pareto() {
@@ -116,7 +124,7 @@ class Charts {
       chart.append(dot);
     }
     for (const p of [...points.filter((p) => p.index === this.page.index), ...front, ...points]) label(p);
-    this.put('pareto', `${points[0].run.value} against peak memory`, chart);
+    putChart('pareto', `${points[0].run.value} against peak memory`, chart);
   }
 
   matrix() {
@@ -148,39 +156,7 @@ class Charts {
     });
     chart.append(svgNode('text', { class: 'soft', x: 4, y: 14 }, 'from row to column: bytes, share of the step under way'));
     if (shown.length < used.length) chart.append(svgNode('text', { class: 'soft', x: left, y: height - 6 }, `the first ${shown.length} of ${used.length} devices that send or receive`));
-    this.put('matrix', `Between devices, ${run.source.label}`, chart);
-  }
-
-  // The layers as a chain in the order of the graph, each in its device's colour; below it, those of the second run.
-  layers() {
-    const { page } = this, { source, graph, other } = page.view.run, own = layerDevices(decodeRun(page.index)), theirs = other && layerDevices(other);
-    const names = graph.layers.filter((name) => name && own.get(name).length);
-    byId('layers').hidden = true;
-    if (names.length < 2) return;
-    const same = (name) => !theirs || (theirs.get(name) || []).join() === own.get(name).join();
-    const tall = theirs ? 34 : 20, wide = Math.max(9, Math.min(44, Math.floor(1400 / names.length))), across = Math.floor(1400 / wide), rows = Math.ceil(names.length / across);
-    const height = rows * (tall + 8) + 40, chart = svgNode('svg', { class: 'chart', viewBox: `0 0 1420 ${height}`, role: 'img', 'aria-label': 'Layers, each in the colour of its device' });
-    const colour = (d) => palettes.device[d % palettes.device.length];
-    names.forEach((name, i) => {
-      const x = 10 + (i % across) * wide, y = 8 + Math.floor(i / across) * (tall + 8);
-      const words = (run, at) => (at || []).map((d) => run.devices[d].name).join(', ') || 'not there';
-      const group = svgNode('g', { class: same(name) ? 'layer' : 'layer moved' }, svgNode('title', {}, `${name}: ${words(source, own.get(name))}${theirs ? `; below: ${words(other.source, theirs.get(name))}` : ''}`));
-      const strip = (at, top) => (at || []).slice(0, 4).forEach((d, k, all) => group.append(svgNode('rect', { x: x + k * (wide - 2) / all.length, y: top, width: (wide - 2) / all.length, height: 16, fill: colour(d) })));
-      strip(own.get(name), y + 2);
-      if (theirs) strip(theirs.get(name), y + 19);
-      group.append(svgNode('rect', { class: 'frame', x: x - 1, y, width: wide, height: tall, fill: 'none' }));
-      group.addEventListener('click', () => { byId('search').value = name; page.controls.search(name); });
-      chart.append(group);
-    });
-    const used = [...new Set([...names.flatMap((name) => own.get(name)), ...(theirs ? [...theirs.values()].flat() : [])])].sort((a, b) => a - b);
-    used.slice(0, 12).forEach((d, k) => chart.append(svgNode('rect', { x: 10 + k * 110, y: height - 20, width: 11, height: 11, fill: colour(d) }),
-      svgNode('text', { class: 'soft', x: 26 + k * 110, y: height - 10 }, shortened(source.devices[d]?.name || other.source.devices[d].name, 12))));
-    const moved = names.filter((name) => !same(name)), extra = [];
-    if (theirs) {
-      const list = moved.slice(0, 200).map((name) => element('li', {}, element('b', {}, name), ` ${own.get(name).map((d) => source.devices[d].name).join(', ')} → ${(theirs.get(name) || []).map((d) => other.source.devices[d].name).join(', ') || 'not there'}`));
-      extra.push(element('details', {}, element('summary', {}, `${formatCount(moved.length)} of ${formatCount(names.length)} layers stand on other devices in ${other.source.label}`), element('ul', { class: 'moved' }, ...list)));
-    }
-    this.put('layers', theirs ? `Layers by device: ${source.label} above, ${other.source.label} below` : `Layers by device, ${source.label}`, element('div', { class: 'scroll' }, chart), ...extra);
+    putChart('matrix', `Between devices, ${run.source.label}`, chart);
   }
 
   // What the critical path is made of: by device and link, and by type.
@@ -208,6 +184,6 @@ class Charts {
         body.append(element('tr', {}, element('td', { class: 'name' }, name), element('td', {}, formatTime(time)), element('td', {}, `${(own.source.makespan_ns / Math.max(1, time)).toFixed(2)}×`)));
       tables.push(element('table', { class: 'sums' }, element('thead', {}, element('tr', {}, element('th', { class: 'name' }, 'what if'), element('th', {}, 'step time'), element('th', {}, 'as fast'))), body));
     }
-    this.put('path', `Critical path, ${own.source.label}`, element('div', { class: 'columns' }, ...tables));
+    putChart('path', `Critical path, ${own.source.label}`, element('div', { class: 'columns' }, ...tables));
   }
 }

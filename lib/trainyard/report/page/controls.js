@@ -206,7 +206,7 @@ class Controls {
           if (lane.device !== null) showHeld(lane.run, lane.device, view.chosen ? lane.start[view.chosen[1]] : (view.from + view.to) / 2);
         },
         z: () => { if (view.range) this.glide(Math.min(view.range[0], view.range[1]), Math.max(view.range[0], view.range[1])); },
-        Escape: () => { this.page.selectArea(null); this.page.choose(null); this.page.isolate(-1); },
+        Escape: () => { this.page.selectArea(null); this.page.choose(null); this.page.isolate(-1); if (this.page.picked) this.page.pickLayers(''); },
         ...(arrows && { ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25) }),
       };
       if (!Object.hasOwn(actions, e.key)) return;

@@ -34,6 +34,14 @@ const palettes = {
     '#906388', '#805770', '#684957'],
 };
 
+// The colour of device `index` of so many: one of its own, or a place on a ramp where there are more than colours.
+function deviceColour(index, count) {
+  if (count <= palettes.device.length) return palettes.device[index];
+  const ramp = palettes.layer, at = index / (count - 1) * (ramp.length - 1), low = Math.min(ramp.length - 2, Math.floor(at));
+  const channel = (i) => Math.round(parseInt(ramp[low].slice(i, i + 2), 16) * (low + 1 - at) + parseInt(ramp[low + 1].slice(i, i + 2), 16) * (at - low));
+  return '#' + [1, 3, 5].map((i) => channel(i).toString(16).padStart(2, '0')).join('');
+}
+
 // Black or white, whichever reads better on the colour (relative luminance of WCAG).
 function inkOn(colour) {
   const channel = (i) => {

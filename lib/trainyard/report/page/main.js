@@ -9,6 +9,7 @@ class Page {
     this.below = null;
     this.state = new State(this);
     this.alone = -1;
+    this.picked = '';
     this.drawn = data.runs.map((run, index) => index).filter((index) => data.runs[index].drawing);
     const select = byId('run'), below = byId('below');
     below.append(element('option', { value: '' }, 'none'));
@@ -123,20 +124,29 @@ class Page {
     this.view.resize();
   }
 
-  // Of the three ways to single out spans, all that are on must agree.
+  // Of the four ways to single out spans, all that are on must agree.
   refreshShown() {
     const critical = byId('critical').checked, searching = byId('search').value.trim() !== '', alone = this.alone;
     const found = new Set(searching ? this.controls.matches.map(String) : []);
     this.view.showPath = critical;
-    const index = new Map(this.view.run.lanes.map((lane, l) => [lane, l]));
-    this.view.setShown(!critical && !searching && alone < 0 ? null : (lane, j) =>
-      (!critical || lane.critical[j]) && (!searching || found.has(`${index.get(lane)},${j}`)) && (alone < 0 || lane.colour[j] === alone));
+    const index = new Map(this.view.run.lanes.map((lane, l) => [lane, l])), picked = this.picked && boxLayers(this.view.run, this.picked);
+    const inPicked = (lane, j) => { const { graph } = lane.run; return picked.has(graph.layers[graph.layer[opOf(lane, lane.item[j])]]); };
+    this.view.setShown(!critical && !searching && alone < 0 && !picked ? null : (lane, j) =>
+      (!picked || inPicked(lane, j)) && (!critical || lane.critical[j]) && (!searching || found.has(`${index.get(lane)},${j}`)) && (alone < 0 || lane.colour[j] === alone));
     this.view.redraw();
   }
 
   isolate(colour) {
     this.alone = this.alone === colour ? -1 : colour;
-    [...byId('legend').querySelectorAll('button')].forEach((b) => b.setAttribute('aria-pressed', Number(b.dataset.colour) === this.alone));
+    [...byId('legend').querySelectorAll('[data-colour]')].forEach((b) => b.setAttribute('aria-pressed', Number(b.dataset.colour) === this.alone));
+    this.refreshShown();
+  }
+
+  // The layers of a box of the network alone, by its name; once more, or without a name, all of them.
+  pickLayers(name) {
+    this.picked = this.picked === name ? '' : name;
+    this.charts?.network.mark(this.picked);
+    this.showLegend();
     this.refreshShown();
   }
 
@@ -160,6 +170,10 @@ class Page {
       legend.append(button);
     });
     if (run.lanes.some((lane) => lane.instants.item.length)) legend.append(element('span', { class: 'note' }, '▲ takes no time'));
+    if (!this.picked) return;
+    const picked = element('button', { type: 'button', id: 'picked', 'aria-pressed': 'true', title: 'Show all layers' }, `layer ${this.picked} ✕`);
+    picked.addEventListener('click', () => this.pickLayers(''));
+    legend.append(picked);
   }
 
   facts([index, j]) {

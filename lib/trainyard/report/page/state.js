@@ -5,7 +5,7 @@ function readState() {
   return {
     run: number('run'), below: words.get('below'), from: number('from'), to: number('to'), colour: words.get('colour'),
     critical: words.has('critical'), idle: words.has('idle'), search: words.get('search') || '',
-    span: (words.get('span') || '').split('.').map(Number), sort: words.get('sort'),
+    span: (words.get('span') || '').split('.').map(Number), layers: words.get('layers') || '',
   };
 }
 
@@ -29,6 +29,7 @@ class State {
     if (page.by !== 'phase') words.set('colour', page.by);
     for (const name of ['critical', 'idle']) if (byId(name).checked) words.set(name, 1);
     if (byId('search').value.trim()) words.set('search', byId('search').value.trim());
+    if (page.picked) words.set('layers', page.picked);
     if (view.chosen) words.set('span', view.chosen.join('.'));
     return words.toString();
   }
@@ -48,6 +49,7 @@ class State {
     for (const name of ['critical', 'idle']) if (byId(name).checked !== state[name]) byId(name).click();
     byId('search').value = state.search;
     page.controls.search(state.search);
+    if (state.layers !== page.picked) page.pickLayers(state.layers);
     if (state.to > state.from) view.setWindow(state.from, state.to);
     const [lane, span] = state.span;
     if (view.run.lanes[lane]?.item[span] !== undefined) page.choose([lane, span]);
