@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "print/results.hpp"
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/run/cuda/loader.hpp"
@@ -99,9 +101,10 @@ std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& p
   return result;
 }
 
-std::string validation_text(const Problem& problem, const Schedule& schedule, const Validation& v,
-                            const TextFormat& format) {
-  const auto share = [](double error) { return fmt::format("{:+.1f} %", 100 * error); };
+namespace {
+
+/// "predicted 1.2 ms, measured 1.3 ms (1.2 to 1.5 ms, p10 to p90 of 12 of 18 steps; 6 dropped: other-work)"
+std::string measured_text(const Validation& v) {
   std::string dropped;
   for (const auto& [reason, count] : v.dropped) dropped += fmt::format("; {} dropped: {}", count, reason);
   std::string text = fmt::format("predicted {}, ", format_time(v.predicted));
@@ -109,8 +112,21 @@ std::string validation_text(const Problem& problem, const Schedule& schedule, co
     text += fmt::format("undisturbed (simulated) {}; by the clock {}", format_time(v.measured), format_time(v.p50));
   else
     text += fmt::format("measured {}", format_time(v.measured));
-  text += fmt::format(" ({} to {}, p10 to p90 of {} of {} steps{})\n", format_time(v.p10), format_time(v.p90),
-                      v.clean_steps > 0 ? v.clean_steps : v.steps, v.steps, dropped);
+  return text + fmt::format(" ({} to {}, p10 to p90 of {} of {} steps{})", format_time(v.p10), format_time(v.p90),
+                            v.clean_steps > 0 ? v.clean_steps : v.steps, v.steps, dropped);
+}
+
+std::string checks_text(const Validation& v) {
+  return fmt::format("order {}, outputs {}", v.order_kept ? "kept" : "broken: " + printable(v.order_fault),
+                     v.outputs_agree ? "those of one device" : "differ from those of one device");
+}
+
+}  // namespace
+
+std::string validation_text(const Problem& problem, const Schedule& schedule, const Validation& v,
+                            const TextFormat& format) {
+  const auto share = [](double error) { return fmt::format("{:+.1f} %", 100 * error); };
+  std::string text = measured_text(v) + "\n";
   if (v.basis == Basis::ops)
     text += fmt::format("too few steps were undisturbed: the schedule is simulated with each op's own times{}\n",
                         v.net_ops > 0 ? fmt::format(", of {} without what other work took of them",
@@ -119,8 +135,7 @@ std::string validation_text(const Problem& problem, const Schedule& schedule, co
   text += fmt::format("error {}: structure {} ({} steps), op times {}, links {}; noise floor {:.0f} %\n",
                       share(v.total_error), share(v.structural_error), v.structural_steps, share(v.op_time_error),
                       share(v.link_error), 100 * v.noise_floor);
-  text += fmt::format("order {}, outputs {}\n", v.order_kept ? "kept" : "broken: " + printable(v.order_fault),
-                      v.outputs_agree ? "those of one device" : "differ from those of one device");
+  text += checks_text(v) + "\n";
   for (const DeviceId device : problem.devices())
     text += fmt::format("{}: peak {} predicted, {} measured\n", printable(problem.cluster().device(device).name),
                         format_bytes(v.predicted_peak[device]), format_bytes(v.measured_peak[device]));
@@ -136,6 +151,31 @@ std::string validation_text(const Problem& problem, const Schedule& schedule, co
   }
   if (!v.ops.empty()) text += "\nthe ops that are furthest off:\n" + table.text();
   return text;
+}
+
+PageValidation page_validation(const Problem& problem, const Schedule& schedule, const Validation& v, std::size_t run) {
+  PageValidation page{.run = run,
+                      .verdict = std::string{name_of(v.verdict)},
+                      .why = v.why,
+                      .text = fmt::format("{}; {}", measured_text(v), checks_text(v)),
+                      .measured = v.measured,
+                      .total_error = v.total_error,
+                      .structural_error = v.structural_error,
+                      .op_time_error = v.op_time_error,
+                      .link_error = v.link_error,
+                      .total_tolerance = ValidateOptions{}.total_tolerance,
+                      .structural_tolerance = v.structural_tolerance,
+                      .noise_floor = v.noise_floor};
+  for (const OpError& op : v.ops)
+    page.ops.push_back(
+        {op.op, op.predicted, op.measured, std::string{problem.cost_source(op.op, schedule.placement[op.op]).name}});
+  for (const LinkError& link : v.links)
+    page.links.push_back({link.from, link.to, link.transfers, link.predicted, link.measured});
+  page.devices = IdMap<DeviceId, PageValidation::DevicePeaks>(problem.device_count());
+  for (const DeviceId device : problem.devices())
+    page.devices[device] = {v.predicted_peak[device], v.measured_peak[device],
+                            Nanoseconds{v.gap_ns.empty() ? 0 : std::llround(v.gap_ns[device])}};
+  return page;
 }
 
 std::vector<Run> both_runs(const Problem& problem, const Schedule& schedule, const Validation& validation,

@@ -12,6 +12,7 @@
 #include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/validate/validate.hpp"
 #include "trainyard/problem/problem.hpp"
+#include "trainyard/report/page.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/study/run.hpp"
 
@@ -42,6 +43,10 @@ std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& p
 /// "predicted 1.2 ms, measured 1.3 ms (1.2 to 1.5): ..." and the tables of the largest errors.
 std::string validation_text(const Problem& problem, const Schedule& schedule, const Validation& validation,
                             const TextFormat& format);
+/// What the page says of it, where its predicted run is the page's run of that number; `problem` is what it predicts
+/// from.
+PageValidation page_validation(const Problem& problem, const Schedule& schedule, const Validation& validation,
+                               std::size_t run);
 /// "NAME, predicted" and "NAME, measured", for the page: the latter takes Validation::measured.
 std::vector<Run> both_runs(const Problem& problem, const Schedule& schedule, const Validation& validation,
                            const std::string& name);

@@ -109,7 +109,8 @@ struct DemoVerb {
   void declare(OptionSet& set) { set.output("--report", report, "writes the runs as one HTML page", "html"); }
 
   int run(Console& console) const {
-    std::vector<Run> page;
+    std::vector<Run> runs;
+    PageInput page{.title = "trainyard demo"};
     const auto backend = make_cpu_backend();
     const HostInfo host = host_info(600);
     const bool two = usable_cores().size() >= 2;
@@ -161,13 +162,15 @@ struct DemoVerb {
                                      {"total_error", results[i].total_error},
                                      {"structural_error", results[i].structural_error},
                                      {"outputs_agree", results[i].outputs_agree}});
-        for (Run& run :
-             both_runs(beside_others(problem, chosen[i].second), chosen[i].second, results[i], results[i].name))
-          page.push_back(std::move(run));
+        const Problem predicted = beside_others(problem, chosen[i].second);
+        page.validations.push_back(page_validation(predicted, chosen[i].second, results[i], runs.size()));
+        for (Run& run : both_runs(predicted, chosen[i].second, results[i], results[i].name))
+          runs.push_back(std::move(run));
       }
     }
     object["warnings"] = console.warnings();
-    write_outputs({{report, [&](std::ostream& out) { write_page(page, out, "trainyard demo"); }}},
+    for (const Run& run : runs) page.runs.push_back(&run);
+    write_outputs({{report, [&](std::ostream& out) { write_page(page, out); }}},
                   console.json() ? object.dump(2) + "\n" : text, console);
     return kDone;
   }

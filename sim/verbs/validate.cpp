@@ -111,17 +111,20 @@ Json result_json(const Problem& problem, const Schedule& schedule, const Validat
   return object;
 }
 
+std::string ranking_text(const Ranking& ranking, std::size_t placements) {
+  return fmt::format(
+      "{} placements: total error {:.1f} % on average, {:.1f} % at most; {} {} 10 % apart or more, {:.0f} "
+      "% of them predicted in order; the one predicted best is {:.1f} % slower than the best",
+      placements, 100 * ranking.mean_error, 100 * ranking.worst_error,
+      counted(static_cast<std::int64_t>(ranking.pairs), "pair"), ranking.pairs == 1 ? "is" : "are",
+      100 * ranking.agreement, 100 * ranking.regret);
+}
+
 std::string result_text(const Problem& problem, const Schedule& schedule, const Validation& result,
                         const std::optional<Ranking>& ranking, std::size_t placements, const TextFormat& format) {
   std::string text = fmt::format("{}: {}\n", name_of(result.verdict), printable(result.why)) +
                      validation_text(problem, schedule, result, format);
-  if (ranking)
-    text += fmt::format(
-        "\n{} placements: total error {:.1f} % on average, {:.1f} % at most; {} {} 10 % apart or more, {:.0f} "
-        "% of them predicted in order; the one predicted best is {:.1f} % slower than the best\n",
-        placements, 100 * ranking->mean_error, 100 * ranking->worst_error,
-        counted(static_cast<std::int64_t>(ranking->pairs), "pair"), ranking->pairs == 1 ? "is" : "are",
-        100 * ranking->agreement, 100 * ranking->regret);
+  if (ranking) text += "\n" + ranking_text(*ranking, placements) + "\n";
   return text;
 }
 
@@ -186,12 +189,20 @@ struct ValidateVerb {
     std::optional<Ranking> ranking;
     if (ranked > 1) ranking = rank(results);
     const auto write_report = [&](std::ostream& out) {
-      const std::vector<Run> runs = both_runs(beside_others(problem, schedule), schedule, result, title);
-      write_page({.facts = {{"verdict", std::string{name_of(result.verdict)}},
-                            {"error", fmt::format("{:+.1f} %", 100 * result.total_error)},
-                            {"median by the clock", format_time(result.p50)}},
-                  .runs = {&runs[0], &runs[1]}},
-                 out);
+      std::vector<Run> runs;
+      const std::string of = ranking ? " of " + title : "";
+      PageInput page{.facts = {{"verdict" + of, std::string{name_of(result.verdict)}},
+                               {"error" + of, fmt::format("{:+.1f} %", 100 * result.total_error)},
+                               {"median by the clock" + of, format_time(result.p50)}},
+                     .ranking = ranking ? ranking_text(*ranking, results.size()) : ""};
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        const auto& [name, placed] = schedules[i];
+        const Problem predicted = beside_others(problem, placed);
+        page.validations.push_back(page_validation(predicted, placed, results[i], runs.size()));
+        for (Run& run : both_runs(predicted, placed, results[i], name)) runs.push_back(std::move(run));
+      }
+      for (const Run& run : runs) page.runs.push_back(&run);
+      write_page(page, out);
     };
     write_outputs({{report, write_report}},
                   console.json()

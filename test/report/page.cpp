@@ -350,7 +350,12 @@ TEST_CASE("lanes say what is theirs, and marks leave to be seen what they mark")
   INFO(seen.dump(1));
   CHECK(seen["troubles"].empty());
   CHECK(seen["chosen"] == predicted.placer);
-  CHECK(seen["legend"].get<std::string>().find("takes no time") != std::string::npos);
+  CHECK(seen["marks"] == json::array({"takes no time", "paler: short spans with gaps between them",
+                                      "share of the step that the device works", "memory held", "its peak"}));
+  CHECK(seen["more_marks"] ==  // of what is drawn after a zoom, with the critical path and a chosen op
+        json::array({"critical path, from one row to the next", "the chosen span", "what it waits for",
+                     "what waits for it", "in the strip above: what is shown below"}));
+  CHECK(seen["svg_marks"] == true);
   std::vector<std::string> busy;
   for (const std::string text : seen["texts"]) {
     if (text.ends_with("%")) busy.push_back(text.substr(0, text.find_first_not_of("0123456789.")));
@@ -429,6 +434,81 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
   // b of the upper run reads t, which is on its device with a's parameters.
   CHECK(seen["holds"].get<std::string>().find("holds 31.0") != std::string::npos);
   CHECK(seen["widths"] == json::array({1400, 1000, 390}));  // nothing sticks out at the side
+}
+
+TEST_CASE("a prediction held against a measurement: verdict, errors, the ops furthest off, and all placements") {
+  // Predicted: a 10 us and b 20 us. Measured: a 25 us and b 20 us, together 45 us: 30 of 45 is an error of -33.3 %.
+  GraphBuilder builder{"pair"};
+  builder.add({.name = "a",
+               .type = "Conv",
+               .layer = "first",
+               .times = {{"cpu", Nanoseconds{10'000}}},
+               .outputs = {{"t", Bytes{30'000}}}});
+  builder.add(
+      {.name = "b", .type = "Gemm", .layer = "second", .times = {{"cpu", Nanoseconds{20'000}}}, .inputs = {"t"}});
+  ClusterSpec spec{.name = "two"};
+  spec.devices = {{.name = "cpu0", .device_class = "cpu"}, {.name = "cpu1", .device_class = "cpu"}};
+  spec.links = {{.name = "wire", .from = "cpu0", .to = "cpu1", .bandwidth = BytesPerSecond{1e9}}};
+  const Problem problem{std::move(builder).build(), make_cluster(spec)};
+  std::vector<Run> runs;
+  PageInput input{.ranking = "2 placements: 1 pair is 10 % apart"};
+  for (const std::size_t device : {0, 1}) {
+    const Schedule schedule{.placement = Placement(std::vector{DeviceId{0}, DeviceId{device}})};
+    Run predicted = run_schedule(problem, schedule), measured = predicted;
+    predicted.placer = device == 0 ? "together, predicted" : "apart, predicted";
+    measured.placer = device == 0 ? "together, measured" : "apart, measured";
+    measured.measured = true;
+    const std::size_t number = runs.size();
+    PageValidation held{.run = number,
+                        .verdict = device == 0 ? "fail" : "pass",
+                        .why = "the prediction is -33.3 % off, 20.0 % are allowed",
+                        .text = "of 12 of 18 steps",
+                        .measured = Nanoseconds{device == 0 ? 45'000 : 60'000},
+                        .total_error = device == 0 ? -1.0 / 3 : 0,
+                        .structural_error = 0.01,
+                        .op_time_error = device == 0 ? -1.0 / 3 : 0,
+                        .total_tolerance = 0.2,
+                        .structural_tolerance = 0.03,
+                        .noise_floor = 0.02};
+    held.ops = {{OpId{0}, Nanoseconds{10'000}, Nanoseconds{25'000}, "roofline"},
+                {OpId{1}, Nanoseconds{20'000}, Nanoseconds{20'000}, "given"}};
+    if (device == 1) held.links = {{DeviceId{0}, DeviceId{1}, 1, Nanoseconds{30'000}, Nanoseconds{30'000}}};
+    held.devices = IdMap<DeviceId, PageValidation::DevicePeaks>(2);
+    held.devices[DeviceId{0}] = {Bytes{30'000}, Bytes{31'000}, Nanoseconds{200}};
+    input.validations.push_back(std::move(held));
+    runs.push_back(std::move(predicted));
+    runs.push_back(std::move(measured));
+  }
+  for (const Run& run : runs) input.runs.push_back(&run);
+  const std::string page = page_text(input);
+  CHECK(page.find(">Verdict</button>") != page.npos);
+  CHECK(page.find("−33.3 %</td>") != page.npos);
+  const json seen = seen_in_browser("page_validation", page);
+  if (seen.is_null()) return;
+  INFO(seen.dump(1));
+  CHECK(seen["troubles"].empty());
+  CHECK(seen["opened"] == json::array({0, 1}));  // the first placement, though the measured rows may be the best
+  CHECK(seen["card"] == "Error of the prediction−33.3 %fail; 20.0\u202f% allowed");
+  for (const char* text : {"Prediction against measurement, together, predicted", "20.0 % are allowed",
+                           "of 12 of 18 steps", "step time", "structure", "op times", "noise floor of the machine",
+                           "predicted = measured", "within 20 %", "Conv", "200\u202fns"})
+    CHECK(seen["panel"].get<std::string>().find(text) != std::string::npos);
+  CHECK(seen["worst"] == json::array({"a", "cpu0", "10.0\u202fµs", "25.0\u202fµs", "−60.0\u202f%", "roofline"}));
+  REQUIRE(seen["errors"].size() == 4);
+  CHECK(seen["errors"][0][1] == true);   // a third is more than a fifth
+  CHECK(seen["errors"][1][1] == false);  // 1 % of 3 %
+  CHECK(seen["errors"][0][0].get<double>() == doctest::Approx(seen["errors"][1][0].get<double>() * 100 / 3));
+  CHECK(seen["dots"] == 2);
+  CHECK(
+      seen["ticks"] ==
+      json::parse(
+          R"([[100, 150, 200, 300, 500, 700, 1000], [1, 2, 3, 4, 5], ["20\u202fµs", "1.5\u202fms", "100\u202fns"]])"));
+  CHECK(seen["chosen"][0].get<std::string>().starts_with("a on cpu0"));
+  CHECK(seen["chosen"][1] == "together, predicted");
+  CHECK(seen["ranking"].get<std::string>().find("1 pair is 10 % apart") != std::string::npos);
+  CHECK(seen["placements"] == 2);
+  CHECK(seen["second"] == json::array({2, "Prediction against measurement, apart, predicted", "tag good"}));
+  CHECK(seen["wide"] == 390);
 }
 
 TEST_CASE("the network is drawn as a graph of layers in the colours of their devices, with those that are elsewhere") {

@@ -10,7 +10,8 @@ const seen = {};
 try {
   await browser.open(pathToFileURL(file).href);
   seen.chosen = await browser.evaluate('byId("chosen").textContent');
-  seen.legend = await browser.evaluate('byId("legend").textContent');
+  const marks = () => browser.evaluate('[...byId("marks").children].map((mark) => mark.lastChild.textContent)');
+  seen.marks = await marks();
   seen.texts = await browser.evaluate(`(() => {
     const c = page.view.context, draw = c.fillText, texts = [];
     c.fillText = (...all) => { texts.push(all[0]); draw.apply(c, all); };
@@ -42,6 +43,12 @@ try {
   seen.types = await browser.evaluate(`(() => {
     const run = page.view.run, { op, names } = colouring(run, 'type');
     return Object.fromEntries(run.graph.ops.map((_, i) => [run.graph.types[run.graph.type[i]], names[op(i, run.graph)]]));
+  })()`);
+  await browser.evaluate('page.choose([0, 3]), page.view.setWindow(0, page.view.end / 2), page.view.draw()');
+  seen.more_marks = (await marks()).filter((text) => !seen.marks.includes(text));
+  seen.svg_marks = await browser.evaluate(`(() => {
+    const text = new DOMParser().parseFromString(timelineSvg(page.view, 'title'), 'image/svg+xml').documentElement.textContent;
+    return timelineMarks(page.view).every((mark) => text.includes(mark.text));
   })()`);
   seen.troubles = browser.troubles();
 } finally {

@@ -80,7 +80,7 @@ try {
   seen.front = await browser.evaluate('paretoFront([{ time: 1, memory: 9 }, { time: 2, memory: 9 }, { time: 3, memory: 4 }, { time: 2, memory: 5 }]).map((p) => [p.time, p.memory])');
   seen.traffic = await browser.evaluate('[...traffic(decodeRun(page.index))].map(([key, p]) => [key, p.bytes, p.count, p.busy])');
   seen.moved = await browser.evaluate('document.querySelectorAll("#network .layer.moved").length');
-  seen.dots = await browser.evaluate('document.querySelectorAll("#pareto .dot").length');
+  seen.dots = await browser.evaluate('document.querySelectorAll("#pareto .dot title").length');
   seen.svgs = await browser.evaluate(`(() => {
     const texts = [timelineSvg(page.view, 'title & <more>'), tableSvg(document.querySelector('#comparison table')), ...[...document.querySelectorAll('.chart')].map(chartSvg)];
     return texts.map((text) => { const made = new DOMParser().parseFromString(text, 'image/svg+xml'); return [made.documentElement.tagName, made.querySelectorAll('parsererror').length, made.querySelectorAll('rect, path, circle').length, made.documentElement.textContent]; });

@@ -37,6 +37,34 @@ TEST_CASE("the page of a validation shows the times that are judged, and the com
     for (std::size_t i = 0; i < 2; ++i) CHECK(data["runs"][0]["devices"][i][key] == data["runs"][1]["devices"][i][key]);
 }
 
+TEST_CASE("the page of a ranking has every placement with its verdict, predicted above measured") {
+  const TemporaryFolder folder;
+  const auto ran = run_trainyard(folder.path(),
+                                 "validate lenet:batch=8 --placer round-robin --cluster 2xcpu-core --backend recording "
+                                 "--rank 3 --report page.html --json");
+  const auto object = json_of(ran), data = page_data(folder.path() / "page.html");
+  REQUIRE(object["placements"].size() == 3);
+  REQUIRE(data["runs"].size() == 6);
+  CHECK(data["open"] == 0);
+  CHECK(contains(data["ranking"], "3 placements: total error 0.0 % on average"));
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto &placement = object["placements"][i], &run = data["runs"][2 * i];
+    CAPTURE(i);
+    CHECK(run["label"] == placement["name"].get<std::string>() + ", predicted");
+    CHECK(run["makespan_ns"] == placement["predicted_ns"]);
+    CHECK(run["validation"]["measured_ns"] == placement["measured_ns"]);
+    CHECK(run["validation"]["verdict"] == "pass");
+    CHECK(run["validation"]["total_tolerance"] == 0.2);
+    CHECK(run["validation"]["ops"]["op"].size() == run["validation"]["ops"]["measured"].size());
+    CHECK(data["runs"][2 * i + 1]["validation"].is_null());
+    CHECK(run["beneath"] == 2 * i + 1);
+  }
+  const auto& worst = object["ops"][0];
+  const auto& held = data["runs"][0]["validation"];
+  CHECK(held["ops"]["predicted"][0] == worst["predicted_ns"]);
+  CHECK(held["sources"][held["ops"]["source"][0].get<std::size_t>()] == worst["source"]);
+}
+
 TEST_CASE("what is drawn of a real run takes the time that its verdict is about") {
   const TemporaryFolder folder;
   const auto ran = run_trainyard(folder.path(),

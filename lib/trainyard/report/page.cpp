@@ -66,6 +66,11 @@ std::string run_label(const PageInput& input, std::size_t run) {
   return name;
 }
 
+const PageValidation* validation_of(const PageInput& input, std::size_t run) {
+  const auto found = std::ranges::find(input.validations, run, &PageValidation::run);
+  return found == input.validations.end() ? nullptr : &*found;
+}
+
 std::string page_title(const PageInput& input) {
   if (!input.title.empty()) return input.title;
   std::set<std::string_view> models, clusters;
@@ -103,6 +108,7 @@ std::size_t run_beneath(const PageInput& input, std::size_t run) {
 }
 
 std::size_t opened_run(const PageInput& input) {
+  if (!input.validations.empty()) return input.validations.front().run;
   const std::size_t best = best_run(input);
   return best > 0 && run_beneath(input, best - 1) == best ? best - 1 : best;
 }

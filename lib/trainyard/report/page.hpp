@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
 #include "trainyard/study/run.hpp"
 
 namespace trainyard {
@@ -12,6 +16,33 @@ namespace trainyard {
 /// A line of small print under the title: {"costs", "graph 100 %"}.
 struct PageFact {
   std::string name, value;
+};
+
+/// What a prediction was worth, for the page: errors are (predicted - measured) / measured, as shares.
+struct PageValidation {
+  std::size_t run = 0;             // of PageInput::runs: the predicted one
+  std::string verdict, why, text;  // "pass", in words, and what was measured in words
+  Nanoseconds measured;            // what the total error is of
+  double total_error = 0, structural_error = 0, op_time_error = 0, link_error = 0;
+  double total_tolerance = 0, structural_tolerance = 0;  // what may be off; 0: that part is not judged
+  double noise_floor = 0;                                // of the machine
+  struct Op {
+    OpId op;
+    Nanoseconds predicted, measured;
+    std::string source;  // what its predicted time is known by
+  };
+  std::vector<Op> ops;  // those that are furthest off first
+  struct Link {
+    DeviceId from, to;
+    std::int64_t transfers;
+    Nanoseconds predicted, measured;  // sums over a step
+  };
+  std::vector<Link> links;
+  struct DevicePeaks {
+    Bytes predicted, measured;
+    Nanoseconds gap;  // between ops
+  };
+  IdMap<DeviceId, DevicePeaks> devices;
 };
 
 struct PageInput {
@@ -23,6 +54,9 @@ struct PageInput {
   std::vector<const Run*> runs = {};
   /// The name of each run's model; empty: the name of its graph. Runs of one model on one cluster are compared.
   std::vector<std::string> models = {};
+  /// Of runs whose predictions were held against measurements.
+  std::vector<PageValidation> validations = {};
+  std::string ranking = {};  // how well several placements were predicted in order, in a sentence; or empty
 };
 
 /// Writes one HTML file that needs nothing beside itself: no network, no other file. It holds summary cards, the

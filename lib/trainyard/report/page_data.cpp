@@ -261,6 +261,42 @@ std::string what_if_json(const Run& run) {
   });
 }
 
+std::string validation_json(const PageValidation* held) {
+  if (!held) return "null";
+  std::vector<std::string_view> sources;
+  std::map<std::string_view, std::size_t> numbers;
+  const auto& ops = held->ops;
+  const auto source = json_list(ops.size(), [&](std::size_t i) {
+    const auto [at, added] = numbers.try_emplace(ops[i].source, sources.size());
+    if (added) sources.push_back(ops[i].source);
+    return at->second;
+  });
+  const auto& devices = held->devices;
+  return fmt::format(
+      R"({{"verdict":{},"why":{},"text":{},"measured_ns":{},"total_error":{},"structural_error":{},"op_time_error":{},)"
+      R"("link_error":{},"total_tolerance":{},"structural_tolerance":{},"noise_floor":{},)"
+      R"("ops":{{"op":{},"predicted":{},"measured":{},"source":{}}},"sources":{},"links":{},"peaks":{},"gaps_ns":{}}})",
+      script_string(held->verdict), script_string(held->why), script_string(held->text), held->measured.count,
+      held->total_error, held->structural_error, held->op_time_error, held->link_error, held->total_tolerance,
+      held->structural_tolerance, held->noise_floor,
+      json_list(ops.size(), [&](std::size_t i) { return ops[i].op.index(); }),
+      json_list(ops.size(), [&](std::size_t i) { return ops[i].predicted.count; }),
+      json_list(ops.size(), [&](std::size_t i) { return ops[i].measured.count; }), source,
+      json_list(sources.size(), [&](std::size_t i) { return script_string(sources[i]); }),
+      json_list(held->links.size(),
+                [&](std::size_t i) {
+                  const PageValidation::Link& link = held->links[i];
+                  return fmt::format("[{},{},{},{},{}]", link.from.index(), link.to.index(), link.transfers,
+                                     link.predicted.count, link.measured.count);
+                }),
+      json_list(devices.size(),
+                [&](std::size_t i) {
+                  const auto& peaks = devices[DeviceId{i}];
+                  return fmt::format("[{},{}]", peaks.predicted.count, peaks.measured.count);
+                }),
+      json_list(devices.size(), [&](std::size_t i) { return devices[DeviceId{i}].gap.count; }));
+}
+
 }  // namespace
 
 std::string page_data(const PageInput& input) {
@@ -282,16 +318,17 @@ std::string page_data(const PageInput& input) {
     }
     return fmt::format(
         R"({{"label":{},"makespan_ns":{},"value":{},"value_ns":{},"lower_bound_ns":{},"bound":{},"gap":{},"transfers":{},)"
-        R"("moved_bytes":{},"devices":{},"beneath":{},"what_if":{},"graph":{},"drawing":{}}})",
+        R"("moved_bytes":{},"devices":{},"beneath":{},"what_if":{},"validation":{},"graph":{},"drawing":{}}})",
         script_string(run_label(input, i)), run.summary.makespan.count, script_string(value_name(run.objective)),
         run.value().count, run.bound().value.count, script_string(bound_sentence(run)), script_string(gap_text(run)),
         run.summary.transfers, run.summary.transferred.count, devices_json(run),
         beneath < input.runs.size() ? std::to_string(beneath) : "null",
-        i == opened_run(input) ? what_if_json(run) : "[]", graph, drawing);
+        i == opened_run(input) ? what_if_json(run) : "[]", validation_json(validation_of(input, i)), graph, drawing);
   });
-  return fmt::format(R"({{"title":{},"open":{},"phases":["forward","backward","update"],"runs":{},"graphs":{}}})",
-                     script_string(page_title(input)), opened_run(input), runs,
-                     json_list(graphs.size(), [&](std::size_t i) { return graphs[i].json(); }));
+  return fmt::format(
+      R"({{"title":{},"open":{},"ranking":{},"phases":["forward","backward","update"],"runs":{},"graphs":{}}})",
+      script_string(page_title(input)), opened_run(input), script_string(input.ranking), runs,
+      json_list(graphs.size(), [&](std::size_t i) { return graphs[i].json(); }));
 }
 
 }  // namespace trainyard::detail

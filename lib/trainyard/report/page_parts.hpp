@@ -28,6 +28,8 @@ std::string title_of(const ComparedWith& group);
 std::string run_name(const Run& run);
 /// Whether the run has a timeline to draw, and is not a row alone.
 bool is_drawn(const Run& run);
+/// The validation of the run; null where there is none.
+const PageValidation* validation_of(const PageInput& input, std::size_t run);
 /// How the run is called beside runs of other models and clusters.
 std::string run_label(const PageInput& input, std::size_t run);
 /// The title that is given, else one made of the models and clusters.
@@ -38,7 +40,7 @@ std::string bound_sentence(const Run& run);
 std::size_t best_run(const PageInput& input);
 /// The run that is drawn below this one; the number of runs where there is none.
 std::size_t run_beneath(const PageInput& input, std::size_t run);
-/// The run that the page opens on: the best one, or the one that it lies beneath.
+/// The run that the page opens on: the first validated one, else the best one, or the one that it lies beneath.
 std::size_t opened_run(const PageInput& input);
 
 /// The name of the objective's value: "Step time".

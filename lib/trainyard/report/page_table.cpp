@@ -56,11 +56,18 @@ class RunTable {
     head("Peak memory");
     if (bounded_) head(rewritten_ ? "Lower bound of graph" : "Lower bound");
     if (bounded_) head("Gap");
+    if (!input_.validations.empty()) {
+      head("Measured");
+      head("Error");
+      head("Verdict", true);
+    }
     if (timed_) head("Search");
     head("Fits");
     text_ += "</tr></thead><tbody>\n";
     for (std::size_t i = 0; i < input_.runs.size(); ++i) row(i);
-    return text_ + "</tbody></table>";
+    text_ += "</tbody></table>";
+    if (bounded_) text_ += R"(<p class="soft tick-note"><u></u>across a bar of times: the lower bound</p>)";
+    return text_;
   }
 
  private:
@@ -102,6 +109,7 @@ class RunTable {
     cell(std::to_string(summary.exposed_communication.count), time_text(summary.exposed_communication));
     memory_cell(run);
     if (bounded_) bound_cells(run);
+    if (!input_.validations.empty()) validation_cells(validation_of(input_, index));
     if (timed_ && run.search_seconds)
       cell(fmt::format("{}", *run.search_seconds), time_text(nanoseconds_from_seconds(*run.search_seconds)));
     else if (timed_)
@@ -122,6 +130,24 @@ class RunTable {
          (rewritten_ ? fmt::format(R"(<span class="soft">{}</span> )", graph_text(run.schedule)) : "") +
              (known ? time_text(bound.value) : "–"));
     cell(known ? fmt::format("{}", run.gap()) : "", known ? gap_text(run) : "–");
+  }
+
+  void validation_cells(const PageValidation* held) {
+    constexpr std::string_view kName = R"( class="name")", kSoft = R"( class="soft")";
+    if (!held) {
+      for (int i = 0; i < 3; ++i) cell("", "–", kSoft);
+      return;
+    }
+    cell(std::to_string(held->measured.count), time_text(held->measured));
+    cell(fmt::format("{}", held->total_error),
+         fmt::format("{}{}", held->total_error < 0 ? "−" : "+", percent(std::abs(held->total_error))));
+    cell(held->verdict,
+         fmt::format(R"(<span class="tag{}" title="{}">{}</span>)",
+                     held->verdict == "pass"   ? " good"
+                     : held->verdict == "fail" ? " bad"
+                                               : "",
+                     html_text(held->why), html_text(held->verdict)),
+         kName);
   }
 
   void memory_cell(const Run& run) {

@@ -30,6 +30,46 @@ function traffic(run) {
   return pairs;
 }
 
+// Room for a chart of a panel across the page, in pixels, and for one of two beside each other.
+const chartRoom = () => Math.max(280, document.querySelector('main').clientWidth - (innerWidth > 760 ? 84 : 60));
+const halfRoom = () => Math.min(640, chartRoom());
+
+// "20 µs": a number on an axis.
+const tickText = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');
+
+// Round numbers between two: steps of 1, 2 or 5, or, in proportion, as many of these times the powers of ten as fit.
+function roundTicks(low, high, log, most) {
+  const ticks = [];
+  if (log) {
+    for (const factors of [[1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
+      ticks.length = 0;
+      for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10)
+        for (const factor of factors) if (factor * power >= low && factor * power <= high) ticks.push(factor * power);
+      if (ticks.length <= most) break;
+    }
+    return ticks.length > most ? ticks.filter((_, i) => i % Math.ceil(ticks.length / most) === 0) : ticks;
+  }
+  const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough)), step = [1, 2, 5, 10].find((k) => k * power >= rough * 0.999) * power;
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high * (1 + 1e-9); ++k) ticks.push(k * step);
+  return ticks;
+}
+
+// Names beside dots {x, y, name}, the first ones first, each at the first of four places where it covers no dot and no
+// other name; none where there is no such place.
+function nameDots(chart, dots, [left, top, right, bottom]) {
+  const taken = dots.map(({ x, y }) => [x - 5, y - 5, x + 5, y + 5]);
+  for (const { x, y, name } of dots) {
+    const wide = 6.6 * name.length;
+    for (const [side, base] of [[1, -7], [-1, -7], [1, 15], [-1, 15]]) {
+      const from = side > 0 ? x + 6 : x - 6 - wide, box = [from, y + base - 9, from + wide, y + base + 2];
+      if (box[0] < left || box[1] < top || box[2] > right || box[3] > bottom || taken.some((b) => b[0] < box[2] && box[0] < b[2] && b[1] < box[3] && box[1] < b[3])) continue;
+      taken.push(box);
+      chart.append(svgNode('text', { x: x + 6 * side, y: y + base, 'text-anchor': side > 0 ? 'start' : 'end' }, name));
+      break;
+    }
+  }
+}
+
 // The runs that no other run beats in time and memory at once, fastest first.
 function paretoFront(points) {
   let least = Infinity;
@@ -47,18 +87,18 @@ function putChart(id, title, ...children) {
 }
 
 // What the marks of a chart mean, in lines below it; returns where the last one ends. An entry has a `text`, and a
-// `box` or a `ramp` of colours, or the class of a `line`, a `dot` or a `frame`.
+// `box` or a `ramp` of colours (or attributes), or the class of a `line`, a `dot`, a `band` or a `frame`.
 function chartLegend(chart, left, top, width, entries) {
   let x = left, y = top;
-  for (const { text, box, ramp, line, dot, frame } of entries) {
-    const mark = ramp ? 90 : line ? 22 : 11, wide = mark + 6 + 6.3 * text.length + 16;
+  for (const { text, box, ramp, line, dot, band, frame } of entries) {
+    const mark = ramp ? 90 : line ? 22 : box || dot || band || frame ? 11 : -6, wide = mark + 6 + 6.3 * text.length + 16;
     if (x > left && x + wide > width) { x = left; y += 19; }
     const middle = y + 6;
-    if (ramp) ramp.forEach((colour, k) => chart.append(svgNode('rect', { x: x + k * mark / ramp.length, y, width: mark / ramp.length + 0.3, height: 11, fill: colour })));
+    if (ramp) ramp.forEach((colour, k) => chart.append(svgNode('rect', { x: x + k * mark / ramp.length, y, width: mark / ramp.length + 0.3, height: 11, ...(colour.class ? colour : { fill: colour }) })));
     else if (line) chart.append(svgNode('path', { class: line, d: `M${x} ${middle}h${mark}` }));
-    else if (dot !== undefined) chart.append(svgNode('circle', { class: dot, cx: x + 5.5, cy: middle, r: 4.5 }));
+    else if (dot) chart.append(svgNode('circle', { class: dot, cx: x + 5.5, cy: middle, r: 4.5 }));
     else if (frame) chart.append(svgNode('rect', { class: frame, x: x + 1, y: y + 1, width: 9, height: 9, rx: 2 }));
-    else chart.append(svgNode('rect', { x, y, width: 11, height: 11, rx: 2, fill: box }));
+    else if (box || band) chart.append(svgNode('rect', { x, y, width: 11, height: 11, rx: 2, ...(band ? { class: band } : { fill: box }) }));
     chart.append(svgNode('text', { class: 'soft', x: x + mark + 6, y: middle + 4 }, text));
     x += wide;
   }
@@ -69,61 +109,53 @@ class Charts {
   constructor(page) {
     this.page = page;
     this.network = new Network(page);
+    this.validation = new Validation(page);
     this.show();
   }
 
   // Once the timeline is painted.
-  show() {
+  show(delay = 30) {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => {
       this.pareto();
       if (!this.page.drawn.length) return;
       this.matrix();
+      this.validation.show();
       this.network.show();
       this.path();
-    }, 30);
+    }, delay);
   }
 
   pareto() {
     const points = data.runs.map((run, index) => ({ index, run, time: run.value_ns, memory: Math.max(...run.devices.map((d) => d.peak_bytes)) }));
     byId('pareto').hidden = true;
     if (points.length < 2 || new Set(points.map((p) => p.run.value)).size > 1) return;
-    const width = 640, height = 320, left = 70, right = 14, top = 14, bottom = 40, front = paretoFront(points);
+    const width = halfRoom(), height = 320, left = 70, right = 14, top = 14, bottom = 40, front = paretoFront(points);
     const range = (values) => [Math.min(...values) / 1.08, Math.max(...values) * 1.08 + 1];
     const [t0, t1] = range(points.map((p) => p.time)), [m0, m1] = range(points.map((p) => p.memory));
     const log = t1 / t0 > 12, place = (t) => (log ? Math.log(t / t0) / Math.log(t1 / t0) : (t - t0) / (t1 - t0));
     const x = (t) => left + place(t) * (width - left - right), y = (m) => height - bottom - (m - m0) / (m1 - m0) * (height - top - bottom);
-    const chart = svgNode('svg', { class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${points[0].run.value} against peak memory of ${points.length} runs` });
-    for (let k = 0; k <= 4; ++k) {
-      const m = m0 + (m1 - m0) * k / 4, t = log ? t0 * (t1 / t0) ** (k / 4) : t0 + (t1 - t0) * k / 4;
-      chart.append(svgNode('path', { class: 'rule', d: `M${left} ${y(m)}H${width - right}` }),
-        svgNode('text', { class: 'soft', x: left - 8, y: y(m) + 4, 'text-anchor': 'end' }, formatBytes(m)),
-        svgNode('text', { class: 'soft', x: x(t), y: height - bottom + 18, 'text-anchor': k === 4 ? 'end' : 'middle' }, formatTime(t)));
-    }
-    chart.append(svgNode('text', { class: 'soft', x: (left + width - right) / 2, y: height - 6, 'text-anchor': 'middle' }, `${points[0].run.value}${log ? ' (logarithmic)' : ''}; up: peak memory of the fullest device; line: no run beats these in both`),
+    const chart = svgNode('svg', { class: 'chart', role: 'group', 'aria-label': `${points[0].run.value} against peak memory of ${points.length} runs` });
+    for (const m of roundTicks(m0, m1, false, 5)) chart.append(svgNode('path', { class: 'rule', d: `M${left} ${y(m)}H${width - right}` }), svgNode('text', { class: 'soft', x: left - 8, y: y(m) + 4, 'text-anchor': 'end' }, tickText(formatBytes(m))));
+    for (const t of roundTicks(t0, t1, log, Math.floor(width / 90))) chart.append(svgNode('path', { class: 'rule', d: `M${x(t)} ${top}V${height - bottom}` }), svgNode('text', { class: 'soft', x: x(t), y: height - bottom + 18, 'text-anchor': 'middle' }, tickText(formatTime(t))));
+    chart.append(svgNode('text', { class: 'soft', x: (left + width - right) / 2, y: height - 6, 'text-anchor': 'middle' }, points[0].run.value.toLowerCase() + (log ? ', logarithmic' : '')),
+      svgNode('text', { class: 'soft', x: 12, y: (top + height - bottom) / 2, 'text-anchor': 'middle', transform: `rotate(-90 12 ${(top + height - bottom) / 2})` }, 'memory of the fullest device'),
       svgNode('path', { class: 'front', d: 'M' + front.map((p, i) => (i ? `H${x(p.time)}V${y(p.memory)}` : `${x(p.time)} ${y(p.memory)}`)).join('') }));
-    // A name at the first of four places where it covers no dot and no other name; none where there is no such place.
-    const taken = points.map((p) => [x(p.time) - 5, y(p.memory) - 5, x(p.time) + 5, y(p.memory) + 5]), named = new Set();
-    const label = (p) => {
-      if (named.has(p)) return;
-      const px = x(p.time), py = y(p.memory), wide = 6.6 * p.run.label.length;
-      for (const [side, base] of [[1, -7], [-1, -7], [1, 15], [-1, 15]]) {
-        const from = side > 0 ? px + 6 : px - 6 - wide, box = [from, py + base - 9, from + wide, py + base + 2];
-        if (box[0] < left || box[2] > width || box[3] > height - bottom || taken.some((b) => b[0] < box[2] && box[0] < b[2] && b[1] < box[3] && box[1] < b[3])) continue;
-        taken.push(box);
-        named.add(p);
-        chart.append(svgNode('text', { x: px + 6 * side, y: py + base, 'text-anchor': side > 0 ? 'start' : 'end' }, p.run.label));
-        return;
-      }
-    };
+    const kinds = new Set();
     for (const p of points) {
-      const chosen = p.index === this.page.index, over = p.run.devices.some((d) => d.capacity_bytes !== null && d.peak_bytes > d.capacity_bytes);
-      const dot = svgNode('circle', { cx: x(p.time), cy: y(p.memory), r: chosen ? 6 : 4.5, class: `dot${chosen ? ' chosen' : ''}${p.index === this.page.below ? ' beside' : ''}${over ? ' over' : ''}` },
+      const over = p.run.devices.some((d) => d.capacity_bytes !== null && d.peak_bytes > d.capacity_bytes);
+      const kind = `dot${p.index === this.page.index ? ' chosen' : ''}${p.index === this.page.below ? ' beside' : ''}${over ? ' over' : ''}`;
+      const dot = svgNode('circle', { cx: x(p.time), cy: y(p.memory), r: p.index === this.page.index ? 6 : 4.5, class: kind },
         svgNode('title', {}, `${p.run.label}: ${formatTime(p.time)}, ${formatBytes(p.memory)}${over ? ', too large' : ''}`));
       if (p.run.drawing) dot.addEventListener('click', () => this.page.show(p.index, this.page.belowChosen()));
+      kinds.add(over ? 'over' : '');
       chart.append(dot);
     }
-    for (const p of [...points.filter((p) => p.index === this.page.index), ...front, ...points]) label(p);
+    const named = new Set([...points.filter((p) => p.index === this.page.index), ...front, ...points]);
+    nameDots(chart, [...named].map((p) => ({ x: x(p.time), y: y(p.memory), name: p.run.label })), [left, 0, width, height - bottom]);
+    const end = chartLegend(chart, left - 56, height + 8, width, [{ dot: 'dot', text: 'a run' }, { dot: 'dot chosen', text: 'the chosen run' }, ...(this.page.below === null ? [] : [{ dot: 'dot beside', text: 'the run below it' }]),
+      ...(kinds.has('over') ? [{ dot: 'dot over', text: 'too large for its devices' }] : []), { line: 'front', text: 'no run beats these in both' }]);
+    chart.setAttribute('viewBox', `0 0 ${width} ${end}`);
     putChart('pareto', `${points[0].run.value} against peak memory`, chart);
   }
 
@@ -133,9 +165,9 @@ class Charts {
     if (!pairs.size) return;
     const used = devices.map((_, d) => d).filter((d) => [...pairs.keys()].some((key) => key.split(',').map(Number).includes(d)));
     const shown = count > 16 ? used.slice(0, 32) : devices.map((_, d) => d), n = shown.length;
-    const cell = n > 12 ? 26 : 68, tall = n > 12 ? 26 : 44, left = 92, top = 40, width = Math.max(360, left + n * cell + 12), height = top + n * tall + 24;
+    const cell = n > 12 ? 26 : 68, tall = n > 12 ? 26 : 44, left = 92, top = 40, width = Math.max(Math.min(360, halfRoom()), left + n * cell + 12), height = top + n * tall + 8;
     const most = Math.max(...[...pairs.values()].map((p) => p.bytes));
-    const chart = svgNode('svg', { class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': 'Bytes and busy share between devices' });
+    const chart = svgNode('svg', { class: 'chart', role: 'img', 'aria-label': 'Bytes and busy share between devices' });
     const short = (name) => shortened(name, n > 12 ? 4 : 11);
     shown.forEach((from, i) => {
       chart.append(svgNode('text', { x: left - 8, y: top + i * tall + tall / 2 + 4, 'text-anchor': 'end' }, shortened(devices[from].name, 12)),
@@ -150,12 +182,15 @@ class Charts {
         chart.append(box);
         if (!pair) return;
         const share = formatPercent(pair.busy / Math.max(1, run.source.makespan_ns));
-        if (n <= 12) chart.append(svgNode('text', { x: x + cell / 2, y: y + tall / 2 - 2, 'text-anchor': 'middle' }, formatBytes(pair.bytes)), svgNode('text', { class: 'soft', x: x + cell / 2, y: y + tall / 2 + 13, 'text-anchor': 'middle' }, share));
+        if (n <= 12) chart.append(svgNode('text', { x: x + cell / 2, y: y + tall / 2 - 2, 'text-anchor': 'middle' }, formatBytes(pair.bytes)), svgNode('text', { x: x + cell / 2, y: y + tall / 2 + 13, 'text-anchor': 'middle' }, share));
         chart.append(svgNode('rect', { x, y, width: cell, height: tall, fill: 'transparent' }, svgNode('title', {}, `${devices[from].name} → ${devices[to].name}: ${formatBytes(pair.bytes)} in ${formatCount(pair.count)} transfers, under way ${share} of the step`)));
       });
     });
-    chart.append(svgNode('text', { class: 'soft', x: 4, y: 14 }, 'from row to column: bytes, share of the step under way'));
-    if (shown.length < used.length) chart.append(svgNode('text', { class: 'soft', x: left, y: height - 6 }, `the first ${shown.length} of ${used.length} devices that send or receive`));
+    chart.append(svgNode('text', { class: 'soft', x: 4, y: 14 }, 'from row to column'));
+    const shades = [0.12, 0.25, 0.37, 0.5, 0.62].map((opacity) => ({ opacity, class: 'heat' }));
+    const end = chartLegend(chart, 8, height + 4, width, [{ ramp: shades, text: `0 to ${formatBytes(most)}` }, ...(n <= 12 ? [{ text: 'below: share of the step in which something is under way' }] : []),
+      ...(shown.length < used.length ? [{ text: `the first ${shown.length} of ${used.length} devices that send or receive` }] : [])]);
+    chart.setAttribute('viewBox', `0 0 ${width} ${end}`);
     putChart('matrix', `Between devices, ${run.source.label}`, chart);
   }
 

@@ -24,6 +24,7 @@ const formatBytes = (bytes) => scaled(bytes, byteUnits);
 const formatCount = (count) => count.toLocaleString('en-US');
 const formatOps = (count) => `${formatCount(count)} op${count === 1 ? '' : 's'}`;
 const formatPercent = (share) => (100 * share).toFixed(Math.abs(100 * share) < 9.995 ? 2 : 1) + thin + '%';
+const signedPercent = (share) => (share > 0 ? '+' : share < 0 ? '−' : '') + formatPercent(Math.abs(share));
 
 const transferNames = ['activation transfer', 'gradient transfer', 'update transfer'];
 const palettes = {

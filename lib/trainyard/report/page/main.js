@@ -4,7 +4,7 @@ class Page {
   constructor() {
     this.view = new View(byId('canvas'));
     this.controls = new Controls(this.view, this);
-    this.view.onDraw = () => { this.controls.drawOverview(); this.state.changed(); };
+    this.view.onDraw = () => { this.controls.drawOverview(); showMarks(this.view); this.state.changed(); };
     this.by = 'phase';
     this.below = null;
     this.state = new State(this);
@@ -43,7 +43,7 @@ class Page {
       root.dataset.theme = root.dataset.theme === 'dark' ? 'light' : 'dark';
       this.restyle();
     });
-    addEventListener('resize', () => this.view.resize());
+    addEventListener('resize', () => { this.view.resize(); this.charts.show(150); });
     const dark = matchMedia('(prefers-color-scheme: dark)');
     const follow = () => { document.documentElement.dataset.theme = dark.matches ? 'dark' : 'light'; };
     follow();
@@ -169,7 +169,6 @@ class Page {
       button.addEventListener('click', () => this.isolate(colour));
       legend.append(button);
     });
-    if (run.lanes.some((lane) => lane.instants.item.length)) legend.append(element('span', { class: 'note' }, '▲ takes no time'));
     if (!this.picked) return;
     const picked = element('button', { type: 'button', id: 'picked', 'aria-pressed': 'true', title: 'Show all layers' }, `layer ${this.picked} ✕`);
     picked.addEventListener('click', () => this.pickLayers(''));

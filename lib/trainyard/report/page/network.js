@@ -192,7 +192,7 @@ class Network {
   }
 
   draw({ boxes, edges }, sources, moved, devices, colour) {
-    const named = boxes.length <= mostNamed, room = byId('network').clientWidth - 34, two = sources.length > 1;
+    const named = boxes.length <= mostNamed, room = chartRoom(), two = sources.length > 1;
     const wide = named ? (room < 500 ? 97 : 106) : 17, least = named ? (room < 500 ? 8 : 16) : 9, tall = named ? (two ? 50 : 42) : two ? 24 : 17;
     const { columns, lines, back } = layOutGraph(boxes.length, edges, tall), most = Math.max(2, Math.floor((room - least) / (wide + least)));
     const starts = rowStarts(columns, most), rowOf = (k) => upperBound(starts, k) - 1;

@@ -37,6 +37,10 @@ function showCards(source, beneath) {
   const bound = source.lower_bound_ns;
   cards.push(card(source.value, formatTime(source.value_ns), bound > 0 ? bound / source.value_ns : null,
     bound === 0 ? '' : source.gap === 'optimal' ? 'optimal' : `gap ${source.gap}`));
+  if (source.validation) {
+    const { verdict, total_error: error, total_tolerance: allowed } = source.validation;
+    cards.push(card('Error of the prediction', signedPercent(error), allowed ? Math.abs(error) / allowed : null, `${verdict}; ${formatPercent(allowed)} allowed`, verdict === 'fail'));
+  }
   const busy = devices.map((d) => d.busy_ns / Math.max(1, step)), mean = busy.reduce((a, b) => a + b, 0) / devices.length;
   const busiest = busy.indexOf(Math.max(...busy));
   cards.push(card('Devices busy', formatPercent(mean), mean, devices.length > 1 ? `most: ${devices[busiest].name}, ${formatPercent(busy[busiest])}` : devices[0].name));

@@ -51,27 +51,35 @@ class SvgContext {
   }
 }
 
-// What the timeline shows now, with its legend below; all rows, not those in sight alone.
+// What the timeline shows now, with its legends below; all rows, not those in sight alone.
 function timelineSvg(view, title) {
-  const legend = 26, { context, height, scroll } = view, tall = view.tall + axisHeight;
-  const svg = new SvgContext(view.canvas, view.width, tall + legend);
+  const { context, height, scroll } = view, tall = view.tall + axisHeight, svg = new SvgContext(view.canvas, view.width, tall);
   Object.assign(view, { context: svg, height: tall, whole: true });
   try { view.drawRows(); } finally { Object.assign(view, { context, height, scroll, whole: false }); }
-  svg.fillStyle = view.theme.card;
-  svg.fillRect(0, tall, view.width, legend);
-  svg.font = '12px sans-serif';
-  svg.fillStyle = view.theme.ink;
-  svg.fillText(title, 16, tall + legend / 2);
   const used = new Set(view.run.lanes.flatMap((lane) => [...new Set(lane.colour)]));
-  let x = view.left;
-  view.scheme.names.forEach((name, k) => {
-    if (!name || !used.has(k)) return;
-    svg.fillStyle = view.scheme.colours[k];
-    svg.fillRect(x, tall + 8, 11, 11);
-    svg.fillStyle = view.theme.soft;
-    svg.fillText(name, x + 16, tall + legend / 2);
-    x += 32 + svg.measureText(name).width;
-  });
+  const colours = view.scheme.names.flatMap((text, k) => (text && used.has(k) ? [{ text, draw: (c) => { c.fillStyle = view.scheme.colours[k]; c.fillRect(13, 0, 11, 11); } }] : []));
+  const write = (text, x, y, colour) => {
+    svg.font = '12px sans-serif';
+    svg.textAlign = 'left';
+    svg.fillStyle = colour;
+    svg.fillText(text, x, y);
+  };
+  let x = view.left, y = tall + 8;
+  const from = svg.parts.length;
+  for (const { text, draw } of [...colours, ...timelineMarks(view)]) {
+    svg.font = '12px sans-serif';
+    const wide = 46 + svg.measureText(text).width;
+    if (x > view.left && x + wide > view.width) { x = view.left; y += 20; }
+    svg.save();
+    svg.translate(x, y);
+    draw(svg);
+    svg.restore();
+    write(text, x + 30, y + 6, view.theme.soft);
+    x += wide;
+  }
+  svg.height = y + 24;
+  svg.parts.splice(from, 0, `<rect x="0" y="${tall}" width="${view.width}" height="${svg.height - tall}" fill="${view.theme.card}"/>`);
+  write(title, 16, tall + 14, view.theme.ink);
   return svg.text();
 }
 
