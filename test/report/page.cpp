@@ -419,6 +419,9 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
   CHECK(seen["again"][3].get<double>() == doctest::Approx(seen["zoomed"][0].get<double>()).epsilon(0.001));
   CHECK(seen["again"][5] == true);
   CHECK(seen["again"][6] == "0,0");
+  CHECK(seen["again_more"] == json::parse(R"(["3-", [15000, 45000, null], true, false])"));
+  CHECK(seen["print"] == json::array({"light", true, false, false, true, true}));
+  CHECK(seen["after_print"] == "dark");
   CHECK(seen["panels"] == json::array({"pareto", "path", "network"}));  // nothing crosses the wire in the upper run
   CHECK(seen["front"] == json::parse("[[1, 9], [2, 5], [3, 4]]"));
   CHECK(seen["moved"] == 1);  // the layer "second"

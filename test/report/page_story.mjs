@@ -67,6 +67,8 @@ try {
   await later(400);
   seen.zoomed = await browser.evaluate('[page.view.from / page.view.end, page.view.to / page.view.end]');
   await browser.evaluate('document.querySelector("input[name=colour][value=type]").click(); byId("critical").click(); page.choose([0, 0])');
+  await browser.evaluate('[1, 2].forEach(() => document.querySelectorAll("#comparison th button")[3].click())');
+  await browser.evaluate('page.selectArea([15000, 45000, null]), page.isolate(page.view.run.lanes[0].colour[0])');
   await later(500);
   seen.hash = await browser.evaluate('location.hash');
 
@@ -74,6 +76,8 @@ try {
   await browser.open('about:blank');
   await browser.open(address + seen.hash);
   seen.again = await browser.evaluate('[page.index, page.below, page.by, page.view.from / page.view.end, page.view.to / page.view.end, byId("critical").checked, String(page.view.chosen)]');
+  seen.again_more = await browser.evaluate('[page.state.sort(), page.view.range, page.alone === page.view.run.lanes[0].colour[0], byId("area").hidden]');
+  await browser.evaluate('page.selectArea(null), page.isolate(-1)');
 
   await later(500);
   seen.panels = await browser.evaluate('["pareto", "matrix", "path", "network"].filter((id) => !byId(id).hidden)');
@@ -94,6 +98,18 @@ try {
   await key('m');
   seen.holds = await browser.evaluate('byId("area").textContent');
   await key('Escape');
+  // On paper: in light colours, the whole table, nothing that only a screen can do.
+  await browser.evaluate('document.documentElement.dataset.theme = "dark", page.restyle(), dispatchEvent(new Event("beforeprint"))');
+  await browser.send('Emulation.setEmulatedMedia', { media: 'print' });
+  await browser.resize(1030, 720);
+  seen.print = await browser.evaluate(`(() => {
+    const table = document.querySelector('#comparison table').getBoundingClientRect(), seen = (id) => byId(id).getBoundingClientRect().height > 0;
+    return [document.documentElement.dataset.theme, table.right <= document.querySelector('#comparison').getBoundingClientRect().right, seen('overview'), seen('keys'), seen('canvas'), seen('marks')];
+  })()`);
+  await browser.send('Emulation.setEmulatedMedia', { media: '' });
+  await browser.evaluate('dispatchEvent(new Event("afterprint"))');
+  seen.after_print = await browser.evaluate('document.documentElement.dataset.theme');
+  await browser.evaluate('document.documentElement.dataset.theme = "light", page.restyle()');
   seen.troubles = browser.troubles();
   await browser.evaluate('byId("critical").click(); byId("fit").click()');
   for (const [width, height] of [[1400, 1000], [1000, 900], [390, 844]]) {

@@ -7,7 +7,6 @@ class Page {
     this.view.onDraw = () => { this.controls.drawOverview(); showMarks(this.view); this.state.changed(); };
     this.by = 'phase';
     this.below = null;
-    this.state = new State(this);
     this.alone = -1;
     this.picked = '';
     this.drawn = data.runs.map((run, index) => index).filter((index) => data.runs[index].drawing);
@@ -38,6 +37,7 @@ class Page {
       row.querySelector('.pick-run').after(beside);
     }
     moveByArrows(table);
+    this.state = new State(this);
     byId('theme').addEventListener('click', () => {
       const root = document.documentElement;
       root.dataset.theme = root.dataset.theme === 'dark' ? 'light' : 'dark';
