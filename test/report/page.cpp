@@ -617,6 +617,10 @@ TEST_CASE("a browser draws 20,000 spans, and search, keys, colours and sorting w
   CHECK(seen["images"] == 1);  // the page's own script; no name became an element
   CHECK(seen["spans"] > 20'000);
   CHECK(seen["painted"] > 0.3);
+  CHECK(seen["calls"]["fillRect"] < 3000);  // of 20,000 spans
+  CHECK(seen["calls"].value("lineTo", 0) < 200);
+  CHECK(seen["hover"] == json::array({true, "block", 0}));
+  CHECK(seen["memory_off"] < 4);                   // of 48: half a line, and where a column begins
   CHECK(seen["zoomed"] == doctest::Approx(0.5));   // + shows half
   CHECK(seen["moved"] == doctest::Approx(0.125));  // a quarter of that half to the left: 0.25 - 0.125
   CHECK(seen["whole"] == true);

@@ -43,6 +43,43 @@ try {
   })()`);
   await browser.evaluate('page.view.setWindow(0, page.view.end)');
 
+  // What a frame of the whole step asks of the canvas: rectangles and corners, not spans, are what takes its time.
+  seen.calls = await browser.evaluate(`(() => {
+    const c = page.view.context, count = {};
+    for (const name of ['fillRect', 'lineTo', 'drawImage']) {
+      const draw = c[name];
+      c[name] = (...all) => { count[name] = (count[name] || 0) + 1; return draw.apply(c, all); };
+    }
+    page.view.draw();
+    for (const name of Object.keys(count)) delete c[name];
+    return count;
+  })()`);
+  // A pointer over a span frames it, without a new frame of the canvas.
+  const before = await browser.evaluate('page.view.frames');
+  const over = await browser.evaluate(`(() => {
+    const view = page.view, row = view.rows.find((r) => r.kind === 'device'), box = view.canvas.getBoundingClientRect(), { start, end } = row.lane;
+    const j = start.findIndex((s, i) => end[i] - s === Math.max(...end.map((e, k) => e - start[k])));
+    return [box.x + view.x((start[j] + end[j]) / 2), box.y + axisHeight + row.y + row.height / 2, j];
+  })()`);
+  await browser.send('Input.dispatchMouseEvent', { type: 'mouseMoved', x: over[0], y: over[1], button: 'none' });
+  await browser.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+  seen.hover = await browser.evaluate(`[page.view.hover && page.view.hover[1] === ${over[2]}, getComputedStyle(byId('hover')).display, page.view.frames - ${before}]`);
+  await browser.send('Input.dispatchMouseEvent', { type: 'mouseMoved', x: 2, y: 2, button: 'none' });
+  // The painted memory curve against what is held: by how many pixels the top of its line is off, at most.
+  seen.memory_off = await browser.evaluate(`(() => {
+    const view = page.view, c = view.context, r = view.ratio, rows = view.rows.filter((row) => row.kind === 'memory' && row.y + row.height < view.scroll + view.height - axisHeight - 2);
+    view.draw();
+    return Math.max(...rows.flatMap((row) => Array.from({ length: 60 }, (_, k) => {
+      const x = Math.floor(view.left) + 7 + k * Math.floor((view.right - view.left - 14) / 60), { at, held } = row.curve;
+      let most = held[Math.max(0, upperBound(at, view.time(x)) - 1)];
+      for (let i = upperBound(at, view.time(x)); at[i] < view.time(x + 1); ++i) most = Math.max(most, held[i]);
+      const pixels = c.getImageData(x * r, (row.y + axisHeight - view.scroll) * r, 1, row.height * r).data, ink = [1, 3, 5].map((i) => parseInt(view.theme.accent.slice(i, i + 2), 16));
+      let top = 0;
+      while (top < row.height && Math.abs(pixels[4 * top] - ink[0]) + Math.abs(pixels[4 * top + 1] - ink[1]) + Math.abs(pixels[4 * top + 2] - ink[2]) > 200) ++top;
+      return Math.abs(top - row.height + most / view.memoryTop * row.height);
+    })));
+  })()`);
+
   // What a reader does: search, keys, critical path, colours, another run, sorting.
   const key = async (text) => {
     await browser.send('Input.dispatchKeyEvent', { type: 'keyDown', key: text, text: text.length === 1 ? text : undefined });

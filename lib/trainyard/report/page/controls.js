@@ -103,7 +103,7 @@ class Controls {
     };
     canvas.addEventListener('pointerup', release);
     canvas.addEventListener('pointercancel', release);
-    canvas.addEventListener('pointerleave', () => { view.hover = null; this.page.hideTip(); view.redraw(); });
+    canvas.addEventListener('pointerleave', () => { view.hover = null; this.page.hideTip(); view.showHover(); });
     canvas.addEventListener('dblclick', (e) => {
       const found = view.at(e.offsetX, e.offsetY);
       if (found && found.j !== undefined) this.reveal([found.row.index, found.j], true);
@@ -119,7 +119,7 @@ class Controls {
   hover(e) {
     const view = this.view, found = view.at(e.offsetX, e.offsetY), before = view.hover;
     view.hover = found && found.j !== undefined ? [found.row.index, found.j] : null;
-    if (String(before) !== String(view.hover)) view.redraw();
+    if (String(before) !== String(view.hover)) view.showHover();
     if (found) this.page.showTip(found, e.clientX, e.clientY);
     else this.page.hideTip();
   }
@@ -218,14 +218,14 @@ class Controls {
   // How many devices are busy over the step, by colour, with a frame around what the timeline shows.
   drawOverview() {
     const canvas = byId('overview'), view = this.view, width = canvas.clientWidth, height = canvas.clientHeight;
+    if (!height) return;  // on paper
     const key = [width, view.left, view.ratio, this.page.colourKey()].join();
     if (this.overviewKey !== key) {
       this.overviewKey = key;
       this.overview = this.renderOverview(view.right - view.left, height);
     }
-    canvas.width = Math.round(width * view.ratio);
-    canvas.height = Math.round(height * view.ratio);
-    const c = canvas.getContext('2d');
+    const [wide, tall] = [width, height].map((size) => Math.round(size * view.ratio)), c = canvas.getContext('2d');
+    if (canvas.width !== wide || canvas.height !== tall) Object.assign(canvas, { width: wide, height: tall });
     c.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
     c.fillStyle = view.theme.card;
     c.fillRect(0, 0, width, height);

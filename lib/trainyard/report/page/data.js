@@ -26,7 +26,6 @@ function decodeLane(lane, run) {
 
 // Which ops each op waits for, and which wait for it: lists in one array, with the start of each.
 function decodeEdges(graph) {
-  if (graph.readers) return;
   const count = graph.ops.length, first = new Uint32Array(count + 1), readers = Array.from({ length: count }, () => []);
   const producers = [];
   for (let op = 0, at = 0; op < count; ++op) {
@@ -55,7 +54,9 @@ function decodeRun(index) {
     criticalOps: new Set(), criticalTransfers: new Set(), path: [],
   };
   run.lanes = drawing.lanes.map((lane) => decodeLane(lane, run));
-  decodeEdges(graph);
+  // Its edges are decoded when someone asks for them.
+  graph.producers ??= (op) => { decodeEdges(graph); return graph.producers(op); };
+  graph.readers ??= (op) => { decodeEdges(graph); return graph.readers(op); };
   run.placeOfOp = new Array(graph.ops.length).fill(null);
   run.lanes.forEach((lane, l) => { if (lane.kind === 'device') lane.item.forEach((op, j) => { run.placeOfOp[op] = [l, j]; }); });
   for (const step of drawing.path) (step >= 0 ? run.criticalOps : run.criticalTransfers).add(step >= 0 ? step : -step - 1);
@@ -106,6 +107,14 @@ function transferTimes(run) {
     lane.instants.item.forEach((item, j) => { if (!(start[item] >= 0)) start[item] = end[item] = lane.instants.at[j]; });
   }
   return run.transferTimes = { start, end };
+}
+
+// The transfers of what each op made.
+function transfersOf(run) {
+  if (run.transfersOf) return run.transfersOf;
+  const { graph, transfers } = run, lists = graph.ops.map(() => []);
+  transfers.tensor.forEach((tensor, i) => lists[graph.producer[tensor]].push(i));
+  return run.transfersOf = lists;
 }
 
 // All devices that a transfer goes to.

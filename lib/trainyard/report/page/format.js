@@ -21,7 +21,7 @@ function formatMoment(ns) {
   return (ns / factor).toFixed(factor > 1 ? 3 : 0) + thin + unit;
 }
 const formatBytes = (bytes) => scaled(bytes, byteUnits);
-const formatCount = (count) => count.toLocaleString('en-US');
+const formatCount = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 const formatOps = (count) => `${formatCount(count)} op${count === 1 ? '' : 's'}`;
 const formatPercent = (share) => (100 * share).toFixed(Math.abs(100 * share) < 9.995 ? 2 : 1) + thin + '%';
 const signedPercent = (share) => (share > 0 ? '+' : share < 0 ? '−' : '') + formatPercent(Math.abs(share));
@@ -51,6 +51,9 @@ function inkOn(colour) {
   };
   return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5) > 0.32 ? '#10151c' : '#ffffff';
 }
+
+// Blue, green and red in one number, as a picture's pixels have them.
+const packed = (colour) => parseInt(colour.slice(5, 7) + colour.slice(3, 5) + colour.slice(1, 3), 16);
 
 // Forward types whose gradients have another name.
 const forwardNames = { BatchNorm: 'BatchNormalization', Embedding: 'Gather' };

@@ -2,10 +2,10 @@
 
 // The transfer to the device that the op awaits last, and the op elsewhere or here that it awaits last.
 function lastAwaited(run, op, device, start) {
-  const { graph, transfers } = run, producers = new Set(graph.producers(op)), times = transferTimes(run);
+  const producers = run.graph.producers(op), times = transferTimes(run), sent = transfersOf(run);
   let transfer = -1, producer = -1;
-  for (let i = 0; i < times.end.length; ++i) {
-    if (!producers.has(graph.producer[transfers.tensor[i]]) || !receivers(run, i).includes(device) || !(times.end[i] <= start)) continue;
+  for (const i of producers.flatMap((p) => sent[p])) {
+    if (!receivers(run, i).includes(device) || !(times.end[i] <= start)) continue;
     if (transfer < 0 || times.end[i] > times.end[transfer]) transfer = i;
   }
   const endOf = (p) => { const at = run.placeOfOp[p]; return at ? run.lanes[at[0]].end[at[1]] : 0; };

@@ -1,16 +1,16 @@
 // How a row of the view is filled: spans, instants, memory; and the curves between rows.
 
 Object.assign(View.prototype, {
-  // Spans of at least 1.5 pixels as rectangles; narrower ones merge into one column per pixel, as opaque as the pixel
-  // is covered, in the colour that covers most of it.
+  // Spans of at least 3 pixels as rectangles; narrower ones merge into one column per pixel, as opaque as the pixel is
+  // covered, in the colour that covers most of it. Columns are painted as one picture, a pixel high: thousands of
+  // narrow rectangles take most of a frame.
   drawSpans(row, shown) {
     const c = this.context, { lane, y, height } = row, { start, end, colour } = lane;
     const scale = (this.right - this.left) / (this.to - this.from), zero = this.left - this.from * scale;
     const first = upperBound(end, this.from), last = upperBound(start, this.to);
     const colours = this.scheme.colours, covered = new Float32Array(colours.length), base = c.globalAlpha;
-    const texts = [];
-    let pixel = -1, fill = -1;
-    const paint = (k) => { if (fill !== k) c.fillStyle = colours[fill = k]; };
+    const texts = [], wide = [], strip = this.whole ? null : this.stripOf(this.left, this.right);
+    let pixel = -1, narrow = false;
     const flush = () => {
       if (pixel < 0) return;
       let sum = 0, most = 0;
@@ -20,27 +20,42 @@ Object.assign(View.prototype, {
       }
       covered.fill(0);
       if (sum <= 0) return;
-      paint(most);
-      c.globalAlpha = base * Math.min(1, (this.dimmed && shown ? 0.6 : 0.25) + 0.75 * sum);
+      const alpha = Math.min(1, (this.dimmed && shown ? 0.6 : 0.25) + 0.75 * sum);
+      if (strip) {
+        narrow = true;
+        if (pixel >= strip.left && pixel < strip.left + strip.width) strip.pixels[pixel - strip.left] = this.packed[most] | Math.round(255 * alpha) << 24;
+        return;
+      }
+      c.fillStyle = colours[most];
+      c.globalAlpha = base * alpha;
       c.fillRect(pixel, y, 1, height);
       c.globalAlpha = base;
     };
     for (let j = first; j < last; ++j) {
       if (lane.shown[j] !== shown) continue;
-      const a = start[j] * scale + zero, b = end[j] * scale + zero, wide = b - a;
-      if (wide >= 1.5) {
-        const left = Math.max(a, this.left - 4), right = Math.min(b, this.right + 4);
-        paint(colour[j]);
-        c.fillRect(left, y, right - left - (wide > 4 ? 0.75 : 0), height);
-        if (right - left > 30 && height > 14) texts.push(j, left, right);
-      } else {
-        for (let q = Math.floor(a), end = Math.floor(b); q <= end; ++q) {
-          if (q !== pixel) { flush(); pixel = q; }
-          covered[colour[j]] += Math.max(0, Math.min(b, q + 1) - Math.max(a, q));
-        }
+      const a = start[j] * scale + zero, b = end[j] * scale + zero;
+      if (b - a >= 3) {
+        wide.push(j, a, b);
+        continue;
+      }
+      for (let q = Math.floor(a), stop = Math.floor(b); q <= stop; ++q) {
+        if (q !== pixel) { flush(); pixel = q; }
+        covered[colour[j]] += Math.max(0, Math.min(b, q + 1) - Math.max(a, q));
       }
     }
     flush();
+    if (narrow) {
+      strip.context.putImageData(strip.image, 0, 0);
+      strip.pixels.fill(0);
+      c.imageSmoothingEnabled = false;
+      c.drawImage(strip.canvas, 0, 0, strip.width, 1, strip.left, y, strip.width, height);
+    }
+    for (let i = 0, fill = -1; i < wide.length; i += 3) {
+      const j = wide[i], left = Math.max(wide[i + 1], this.left - 4), right = Math.min(wide[i + 2], this.right + 4);
+      if (fill !== colour[j]) c.fillStyle = colours[fill = colour[j]];
+      c.fillRect(left, y, right - left - (wide[i + 2] - wide[i + 1] > 4 ? 0.75 : 0), height);
+      if (right - left > 30 && height > 14) texts.push(j, left, right);
+    }
     this.drawInstants(row, base);
     if (base < 1) return;
     c.font = `${height > 20 ? 11.5 : 10.5}px ${this.font}`;
@@ -52,6 +67,17 @@ Object.assign(View.prototype, {
       c.fillStyle = this.inks[colour[j]];
       c.fillText(text, left, y + height / 2 + 0.5, room);
     }
+  },
+
+  // A picture of one pixel's height between two places, empty.
+  stripOf(left, right) {
+    const from = Math.floor(left), width = Math.max(1, Math.ceil(right) - from);
+    if (this.strip?.width !== width) {
+      const canvas = document.createElement('canvas'), image = new ImageData(width, 1);
+      Object.assign(canvas, { width, height: 1 });
+      this.strip = { canvas, image, width, context: canvas.getContext('2d'), pixels: new Uint32Array(image.data.buffer) };
+    }
+    return Object.assign(this.strip, { left: from });
   },
 
   // A triangle for what takes no time, and one for several that stand close.
@@ -74,11 +100,67 @@ Object.assign(View.prototype, {
   },
 
   drawMemory(row) {
-    const c = this.context, { at, held } = row.curve, { y, height } = row, theme = this.theme;
+    const c = this.context, { y, height } = row, theme = this.theme;
     const device = row.source.devices[row.device], capacity = device.capacity_bytes;
     const level = (bytes) => y + height - bytes / this.memoryTop * height;
-    const over = capacity !== null && device.peak_bytes > capacity, last = at.length - 1;
-    // A step line; within one pixel the highest and the last level are kept.
+    const over = capacity !== null && device.peak_bytes > capacity;
+    if (this.whole) this.traceMemory(row, level, over ? level(capacity) : -Infinity);
+    else this.paintMemory(row, over ? capacity : Infinity);
+    if (capacity !== null && capacity <= this.memoryTop) {
+      c.setLineDash([5, 4]);
+      c.strokeStyle = theme.bad;
+      c.lineWidth = 1;
+      c.beginPath();
+      c.moveTo(this.left, Math.round(level(capacity)) + 0.5);
+      c.lineTo(this.right, Math.round(level(capacity)) + 0.5);
+      c.stroke();
+      c.setLineDash([]);
+    }
+    c.fillStyle = over ? theme.bad : theme.accent;
+    c.beginPath();
+    c.arc(this.x(device.peak_at_ns), level(device.peak_bytes), 3, 0, 7);
+    c.fill();
+  },
+
+  // The curve and what is under it as pixels: a path of so many corners takes most of a frame. In each column of
+  // pixels the line goes from the least to the most that is held.
+  paintMemory({ curve: { at, held }, y, height }, capacity) {
+    const { ratio } = this, left = Math.floor(this.left * ratio), width = Math.ceil((Math.min(this.right, this.x(this.end))) * ratio) - left, tall = Math.round(height * ratio);
+    if (width <= 0) return;
+    const scale = tall / this.memoryTop, most = new Float64Array(width).fill(-1), least = new Float64Array(width).fill(Infinity);
+    for (let i = Math.max(0, upperBound(at, this.from) - 1); i < at.length && at[i] <= this.to; ++i) {
+      const first = Math.max(0, Math.floor(this.x(at[i]) * ratio) - left), until = Math.min(width - 1, Math.floor(this.x(i + 1 < at.length ? at[i + 1] : this.end) * ratio) - left);
+      for (let q = first; q <= until; ++q) {
+        if (held[i] > most[q]) most[q] = held[i];
+        if (held[i] < least[q]) least[q] = held[i];
+      }
+    }
+    if (this.memory?.width !== width || this.memory.height !== tall) {
+      const canvas = document.createElement('canvas'), image = new ImageData(width, tall);
+      Object.assign(canvas, { width, height: tall });
+      this.memory = { canvas, image, width, height: tall, context: canvas.getContext('2d'), pixels: new Uint32Array(image.data.buffer) };
+    }
+    const { pixels } = this.memory, accent = packed(this.theme.accent), bad = packed(this.theme.bad), half = 0.625 * ratio, limit = tall - capacity * scale;
+    const shade = Uint32Array.from({ length: tall }, (_, p) => (p < limit ? bad | 0x8c << 24 : accent | Math.round(0x70 - (0x70 - 0x18) * p / tall) << 24));
+    pixels.fill(0);
+    for (let q = 0; q < width; ++q) {
+      if (most[q] < 0) continue;
+      const top = tall - most[q] * scale - half, bottom = tall - least[q] * scale + half, after = Math.min(tall, Math.ceil(bottom));
+      let p = Math.max(0, Math.floor(top));
+      for (; p < after; ++p) {
+        const line = Math.min(bottom, p + 1) - Math.max(top, p);
+        pixels[p * width + q] = accent | Math.max(Math.round(255 * line), p > top ? shade[p] >>> 24 : 0) << 24;
+      }
+      for (; p < tall; ++p) pixels[p * width + q] = shade[p];
+    }
+    this.memory.context.putImageData(this.memory.image, 0, 0);
+    this.context.imageSmoothingEnabled = false;
+    this.context.drawImage(this.memory.canvas, left / ratio, y, width / ratio, tall / ratio);
+  },
+
+  // The same as paths, for SVG: a step line; within half a pixel the highest and the last level are kept.
+  traceMemory({ curve: { at, held }, y, height }, level, limit) {
+    const c = this.context, theme = this.theme, last = at.length - 1;
     const trace = () => {
       let i = Math.max(0, upperBound(at, this.from) - 1), x = this.left, high = held[i];
       c.moveTo(x, level(held[i]));
@@ -98,48 +180,29 @@ Object.assign(View.prototype, {
       c.lineTo(stop, level(held[i - 1]));
       return stop;
     };
-    c.beginPath();
-    const stop = trace();
-    c.lineTo(stop, y + height);
-    c.lineTo(this.left, y + height);
-    const shade = c.createLinearGradient(0, y, 0, y + height);
-    shade.addColorStop(0, theme.accent + '70');
-    shade.addColorStop(1, theme.accent + '18');
-    c.fillStyle = shade;
-    c.fill();
-    if (over) {
-      c.save();
-      c.beginPath();
-      c.rect(this.left, y, this.right - this.left, Math.max(0, level(capacity) - y));
-      c.clip();
+    const area = () => {
       c.beginPath();
       c.lineTo(trace(), y + height);
       c.lineTo(this.left, y + height);
+      c.fill();
+    };
+    c.fillStyle = theme.accent + '44';
+    area();
+    if (limit > y) {
+      c.save();
+      c.beginPath();
+      c.rect(this.left, y, this.right - this.left, limit - y);
+      c.clip();
       c.fillStyle = theme.bad;
       c.globalAlpha = 0.55;
-      c.fill();
+      area();
       c.restore();
     }
     c.beginPath();
     trace();
     c.strokeStyle = theme.accent;
     c.lineWidth = 1.25;
-    c.lineJoin = 'round';
     c.stroke();
-    if (capacity !== null && capacity <= this.memoryTop) {
-      c.setLineDash([5, 4]);
-      c.strokeStyle = theme.bad;
-      c.lineWidth = 1;
-      c.beginPath();
-      c.moveTo(this.left, Math.round(level(capacity)) + 0.5);
-      c.lineTo(this.right, Math.round(level(capacity)) + 0.5);
-      c.stroke();
-      c.setLineDash([]);
-    }
-    c.fillStyle = over ? theme.bad : theme.accent;
-    c.beginPath();
-    c.arc(this.x(device.peak_at_ns), level(device.peak_bytes), 3, 0, 7);
-    c.fill();
   },
 
   // Curves from the end of one span to the start of another, for pairs of [lane, span]: the closer they stand, the

@@ -39,7 +39,6 @@ class SvgContext {
   fillRect(x, y, w, h) { this.parts.push(`${this.box(x, y, w, h)} ${this.paint(this.fillStyle, 'fill')}/>`); }
   strokeRect(x, y, w, h) { this.parts.push(`${this.box(x, y, w, h)} ${this.line()}/>`); }
   setLineDash(dash) { this.dash = dash; }
-  createLinearGradient() { const stops = []; return { addColorStop: (_, colour) => stops.push(colour), toString: () => stops[0] }; }
   measureText(text) { this.measure.font = this.font; return this.measure.measureText(text); }
   fillText(text, x, y) {
     const [, weight, size] = /^(?:(\d+) )?([\d.]+)px/.exec(this.font) || [null, null, 12], [a, b] = this.at(x, y).split(' ');

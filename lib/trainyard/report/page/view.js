@@ -59,6 +59,7 @@ class View {
   setColours(scheme) {
     this.scheme = scheme;
     this.inks = scheme.colours.map(inkOn);
+    this.packed = scheme.colours.map(packed);
     for (const lane of this.run.lanes) {
       const colour = lane.kind === 'device' ? scheme.op : scheme.transfer;
       for (let j = 0; j < lane.item.length; ++j) lane.colour[j] = colour(opOf(lane, lane.item[j]), lane.run.graph);
@@ -117,6 +118,7 @@ class View {
 
   draw() {
     this.drawRows();
+    this.showHover();
     ++this.frames;
     if (this.onDraw) this.onDraw();
   }
@@ -142,7 +144,7 @@ class View {
     }
     if (this.showPath) this.drawPath();
     if (this.chosen) this.drawNeighbours();
-    for (const [mark, colour] of [[this.hover, theme.ink], [this.chosen, theme.accent]]) if (mark) this.outline(mark, colour);
+    if (this.chosen) this.outlineChosen();
     c.restore();
     this.drawAxis(ticks);
     if (this.range) {
@@ -235,14 +237,30 @@ class View {
     }
   }
 
-  outline([index, j], colour) {
+  // Left and right end of a span, and its row; null where that is out of sight.
+  boxOf([index, j]) {
     const row = this.rowOfLane.get(index);
-    if (!row) return;
-    const lane = row.lane, a = Math.max(this.left - 3, this.x(lane.start[j])), b = Math.min(this.right + 3, this.x(lane.end[j]));
-    if (b < this.left || a > this.right) return;
-    this.context.strokeStyle = colour;
+    if (!row) return null;
+    const lane = row.lane, left = Math.max(this.left - 3, this.x(lane.start[j])), right = Math.min(this.right + 3, this.x(lane.end[j]));
+    return right < this.left || left > this.right ? null : { left, wide: Math.max(2, right - left - 0.75), row };
+  }
+
+  outlineChosen() {
+    const box = this.boxOf(this.chosen);
+    if (!box) return;
+    this.context.strokeStyle = this.theme.accent;
     this.context.lineWidth = 2;
-    this.context.strokeRect(a, row.y - 0.5, Math.max(2, b - a - 0.75), row.height + 1);
+    this.context.strokeRect(box.left, box.row.y - 0.5, box.wide, box.row.height + 1);
+  }
+
+  // A frame around what the pointer is on: an element of its own, so that nothing is drawn anew for it.
+  showHover() {
+    const frame = byId('hover').style, box = this.hover && this.boxOf(this.hover), top = box && box.row.y + axisHeight - this.scroll;
+    frame.display = box && top > axisHeight - 4 ? 'block' : 'none';
+    if (frame.display === 'none') return;
+    frame.transform = `translate(${box.left - 1}px, ${top - 1.5}px)`;
+    frame.width = box.wide + 2 + 'px';
+    frame.height = box.row.height + 3 + 'px';
   }
 
   memoryRun(row) { return row.source === this.run.source ? decodeRun(data.runs.indexOf(row.source)) : this.run.other; }
