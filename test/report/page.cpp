@@ -14,6 +14,7 @@
 
 #include "io/random_run.hpp"
 #include "report/pipeline_run.hpp"
+#include "support/browser.hpp"
 #include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
@@ -58,30 +59,6 @@ std::vector<std::int64_t> summed(const json& steps) {
   std::vector<std::int64_t> values;
   for (const json& step : steps) values.push_back((values.empty() ? 0 : values.back()) + step.get<std::int64_t>());
   return values;
-}
-
-/// What the script of test/report sees of the page in a browser; null, and said so, where there is none here.
-json seen_in_browser(const std::string& script, const std::string& page, const std::string& more = "") {
-  const auto found = [](const std::string& program) {
-    const auto result = test::run_command("command -v " + program);
-    return result.exit_code == 0 ? result.output.substr(0, result.output.find('\n')) : "";
-  };
-  const std::string node = found("node");
-  std::string browser = found("chromium");
-  for (const char* other : {"chromium-browser", "google-chrome"})
-    if (browser.empty()) browser = found(other);
-  if (node.empty() || browser.empty()) {
-    test::report_skipped("needs node and chromium");
-    return nullptr;
-  }
-  const auto html = test::build_dir() / (script + ".html");
-  test::write_text(html, page);
-  const auto result = test::run_command(
-      fmt::format("{} '{}' '{}' '{}' {}", node, (test::source_dir() / "test" / "report" / (script + ".mjs")).string(),
-                  browser, html.string(), more));
-  INFO(result.error);
-  REQUIRE(result.exit_code == 0);
-  return json::parse(result.output);
 }
 
 TEST_CASE("the page asks for nothing outside itself") {
@@ -287,7 +264,7 @@ TEST_CASE("what the script says memory holds adds up to its curves, on random gr
   std::vector<Run> runs;
   for (std::uint64_t seed = 0; seed < 12; ++seed)
     runs.push_back(page_run(test::random_run(seed), fmt::format("{}", seed)));
-  const json seen = seen_in_browser("page_held", page_text(runs));
+  const json seen = test::seen_in_browser("report/page_held", page_text(runs));
   if (seen.is_null()) return;
   INFO(seen.dump(1));
   CHECK(seen["points"] > 100);
@@ -345,7 +322,7 @@ TEST_CASE("lanes say what is theirs, and marks leave to be seen what they mark")
   measured.summary.makespan = measured.timeline.makespan;
   measured.timeline.devices[DeviceId{0}].busy = Nanoseconds{measured.timeline.makespan.count / 10};
   measured.timeline.devices[DeviceId{1}].busy = Nanoseconds{measured.timeline.makespan.count / 20};
-  const json seen = seen_in_browser("page_lanes", page_text({.runs = {&predicted, &measured}}));
+  const json seen = test::seen_in_browser("report/page_lanes", page_text({.runs = {&predicted, &measured}}));
   if (seen.is_null()) return;
   INFO(seen.dump(1));
   CHECK(seen["troubles"].empty());
@@ -392,7 +369,7 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
     return made;
   };
   const std::vector<Run> runs{run("together", 0, 0), run("apart", 0, 1)};
-  const json seen = seen_in_browser("page_story", page_text(runs), "'" + test::build_dir().string() + "'");
+  const json seen = test::seen_in_browser("report/page_story", page_text(runs), "'" + test::build_dir().string() + "'");
   if (seen.is_null()) return;
   INFO(seen.dump(1));
   CHECK(seen["troubles"].empty());
@@ -486,7 +463,7 @@ TEST_CASE("a prediction held against a measurement: verdict, errors, the ops fur
   const std::string page = page_text(input);
   CHECK(page.find(">Verdict</button>") != page.npos);
   CHECK(page.find("−33.3 %</td>") != page.npos);
-  const json seen = seen_in_browser("page_validation", page);
+  const json seen = test::seen_in_browser("report/page_validation", page);
   if (seen.is_null()) return;
   INFO(seen.dump(1));
   CHECK(seen["troubles"].empty());
@@ -558,7 +535,7 @@ TEST_CASE("the network is drawn as a graph of layers in the colours of their dev
     }
     return made;
   };
-  const json small = seen_in_browser("page_network", page_text(runs(network(0))));
+  const json small = test::seen_in_browser("report/page_network", page_text(runs(network(0))));
   if (small.is_null()) return;
   INFO(small.dump(1));
   CHECK(small["troubles"].empty());
@@ -588,7 +565,7 @@ TEST_CASE("the network is drawn as a graph of layers in the colours of their dev
   CHECK(small["folded"] == 101);
   CHECK(small["binned"] == 300);  // 900 layers, three to a box
 
-  const json large = seen_in_browser("page_network", page_text(runs(network(100))));
+  const json large = test::seen_in_browser("report/page_network", page_text(runs(network(100))));
   INFO(large.dump(1));
   CHECK(large["troubles"].empty());
   CHECK(large["boxes"].size() == 104);
@@ -604,7 +581,7 @@ TEST_CASE("a browser draws 20,000 spans, and search, keys, colours and sorting w
     runs.push_back(test::pipeline_run(problem, placer, static_cast<std::size_t>(devices)));
   const PageInput input{.title = "pipeline", .facts = {{"costs", "given"}}, .runs = {&runs[0], &runs[1], &runs[2]}};
   const auto picture = test::build_dir() / "page.png";
-  const json seen = seen_in_browser("page_check", page_text(input), "'" + picture.string() + "'");
+  const json seen = test::seen_in_browser("report/page_check", page_text(input), "'" + picture.string() + "'");
   if (seen.is_null()) return;
   INFO(seen.dump(1));
   MESSAGE("first draw " << seen["first_draw_ms"] << " ms, a frame " << seen["draws"]["median_ms"] << " ms (median), "

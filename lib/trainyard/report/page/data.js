@@ -1,8 +1,6 @@
-'use strict';
 // What the file holds, as typed arrays. Integers come delta-coded: each number is the step from the one before.
 
 const data = JSON.parse(document.getElementById('data').textContent);
-const byId = (id) => document.getElementById(id);
 
 function summed(steps, Type = Float64Array) {
   const values = new Type(steps.length);

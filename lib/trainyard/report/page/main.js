@@ -26,7 +26,7 @@ class Page {
     byId('critical').addEventListener('change', () => this.refreshShown());
     byId('idle').addEventListener('change', () => this.layOut());
     const table = document.querySelector('#comparison table');
-    makeSortable(table);
+    makeSortable(table, data.runs[0].value);
     for (const row of table.tBodies[0].rows) {
       if (!row.classList.contains('drawn')) continue;
       const index = Number(row.dataset.run);
@@ -38,29 +38,8 @@ class Page {
     }
     moveByArrows(table);
     this.state = new State(this);
-    byId('theme').addEventListener('click', () => {
-      const root = document.documentElement;
-      root.dataset.theme = root.dataset.theme === 'dark' ? 'light' : 'dark';
-      this.restyle();
-    });
     addEventListener('resize', () => { this.view.resize(); this.charts.show(150); });
-    const dark = matchMedia('(prefers-color-scheme: dark)');
-    const follow = () => { document.documentElement.dataset.theme = dark.matches ? 'dark' : 'light'; };
-    follow();
-    dark.addEventListener('change', () => { follow(); this.restyle(); });
-    let theme = '';
-    addEventListener('beforeprint', () => {
-      theme = document.documentElement.dataset.theme;
-      document.documentElement.dataset.theme = 'light';
-      this.view.printing = true;
-      this.restyle();
-    });
-    addEventListener('afterprint', () => {
-      document.documentElement.dataset.theme = theme;
-      this.view.printing = false;
-      this.restyle();
-    });
-    byId('theme').hidden = false;
+    followTheme(() => this.restyle(), (on) => { this.view.printing = on; });
     byId('timeline').hidden = !this.drawn.length;
     if (this.drawn.length) this.show(this.drawn.includes(data.open) ? data.open : this.drawn[0]);
     this.charts = new Charts(this);

@@ -1,14 +1,4 @@
-// The cards above, and the sorting of the comparison.
-
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name === 'class') made.className = value;
-    else made.setAttribute(name, value);
-  }
-  made.append(...children);
-  return made;
-}
+// The cards above.
 
 function card(what, number, share, more, bad = false) {
   const made = element('div', { class: bad ? 'card bad' : 'card' }, element('div', { class: 'what' }, what));
@@ -59,52 +49,4 @@ function showCards(source, beneath) {
   byId('against').textContent = beneath && beneath.value === source.value ? ratioSentence(source, beneath) : '';
   byId('bound').textContent = source.bound && `${source.label}: ${source.bound}`;
   byId('cards').replaceChildren(...cards);
-}
-
-function makeSortable(table) {
-  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
-  const value = (row, column) => {
-    const text = row.cells[column].dataset.value, number = Number(text);
-    return text === '' || Number.isNaN(number) ? text : number;
-  };
-  // Which column the rows come sorted by: best first, unless some are of other models or do not fit.
-  const time = heads.findIndex((head) => head.textContent === data.runs[0].value), order = [...body.rows].map((row) => value(row, time));
-  if (order.every((at, i) => i === 0 || order[i - 1] <= at)) heads[time]?.setAttribute('aria-sort', 'ascending');
-  heads.forEach((head, column) => {
-    head.querySelector('button')?.addEventListener('click', () => {
-      const descending = head.getAttribute('aria-sort') === 'ascending';
-      heads.forEach((h) => h.removeAttribute('aria-sort'));
-      head.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
-      const rows = [...body.rows].map((row) => [value(row, column), row]);
-      rows.sort(([a], [b]) => {  // what is unknown goes last either way
-        if (a === '' || b === '') return (a === '') - (b === '');
-        const order = typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b));
-        return descending ? -order : order;
-      });
-      body.append(...rows.map(([, row]) => row));
-    });
-  });
-}
-
-// One tab stop for the whole table: arrows go from row to row and along the heads.
-function moveByArrows(table) {
-  const stops = () => [...table.rows].map((row) => [...row.querySelectorAll('button')]).filter((row) => row.length);
-  for (const button of stops().flat()) button.tabIndex = -1;
-  const first = table.tBodies[0].querySelector('.pick-run') || stops().flat()[0];
-  if (first) first.tabIndex = 0;
-  const enter = (button) => {
-    for (const other of stops().flat()) other.tabIndex = -1;
-    button.tabIndex = 0;
-    button.focus();
-  };
-  table.addEventListener('keydown', (e) => {
-    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[e.key] || [0, 0];
-    if (!down && !right) return;
-    const rows = stops(), row = rows.findIndex((buttons) => buttons.includes(e.target)), column = rows[row]?.indexOf(e.target);
-    const next = rows[row + down], button = next?.[Math.min(next.length - 1, (down ? (row === 0 || row + down === 0 ? 0 : column) : column) + right)];
-    if (!button) return;
-    e.preventDefault();
-    e.stopPropagation();
-    enter(button);
-  });
 }
