@@ -369,7 +369,7 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
     return made;
   };
   const std::vector<Run> runs{run("together", 0, 0), run("apart", 0, 1)};
-  const json seen = test::seen_in_browser("report/page_story", page_text(runs), "'" + test::build_dir().string() + "'");
+  const json seen = test::seen_in_browser("report/page_story", page_text(runs));
   if (seen.is_null()) return;
   INFO(seen.dump(1));
   CHECK(seen["troubles"].empty());

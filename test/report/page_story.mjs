@@ -1,12 +1,9 @@
-// page_story.mjs CHROMIUM PAGE.html FOLDER: what a reader does with two runs: address, keys, mouse, exports. What was
-// seen as JSON, and pictures at three widths in FOLDER.
+// page_story.mjs CHROMIUM PAGE.html: what a reader does with two runs: address, keys, mouse, exports, paper, as JSON.
 
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Browser } from './browser.mjs';
 
-const [program, file, folder] = process.argv.slice(2);
+const [program, file] = process.argv.slice(2);
 const patience = setTimeout(() => { console.error('the browser takes more than 100 s'); process.exit(3); }, 100_000);
 const address = pathToFileURL(file).href;
 const seen = {};
@@ -117,7 +114,6 @@ try {
     await browser.evaluate('scrollTo(0, 0)');
     await later(400);
     (seen.widths ||= []).push(await browser.evaluate('document.documentElement.scrollWidth'));
-    writeFileSync(join(folder, `page-${width}.png`), await browser.screenshot());
   }
 } finally {
   await browser.close();
