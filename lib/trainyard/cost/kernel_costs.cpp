@@ -137,11 +137,14 @@ class KernelSum {
     rests_on(Evidence::transferred);
   }
 
-  void convolution(const ConvolutionShape& shape, ConvolutionWay way) {
+  /// `own`: of two dimensions, as those that were measured.
+  void convolution(const ConvolutionShape& shape, ConvolutionWay way, bool own) {
     const bool tensor_cores = at_peak(true);
     const auto& form = tensor_cores || unit_.element == 2 ? k_.convolution16 : k_.convolution;
     add(kProductFloor, form.form.t0_us, convolution_seconds(form.form, shape, way, unit_));
     rests_on(tensor_cores && unit_.element > 2 ? Evidence::estimated : form.evidence);
+    if (!own) rests_on(Evidence::transferred);
+    if (shape.groups > 1) rests_on(Evidence::estimated);
   }
 
   void recurrent(double steps, double weights, double flops, bool backward) {
@@ -267,22 +270,31 @@ bool add_convolution(KernelSum& sum, const OpSignature& op, std::string_view suf
                                : wants.data && wants.filter ? op.reads[2]
                                : wants.data                 ? op.writes[0]
                                                             : op.reads[1];
-    if (x.rank != 4 || w.rank != 4 || y.rank != 4 || w.dims[1] != x.dims[1]) return false;  // one group, two dimensions
+    if (x.rank < 3 || x.rank > 5 || w.rank != x.rank || y.rank != x.rank) return false;
     if (!(x.count() > 0 && w.count() > 0 && y.count() > 0)) return false;
+    // Dimensions before the last fold into one.
+    double height = 1, out_height = 1, filter_height = 1, stride_height = 1;
+    for (std::size_t i = 2; i + 1 < x.rank; ++i) {
+      height *= x.dims[i], out_height *= y.dims[i], filter_height *= w.dims[i];
+      stride_height *= std::max(1.0, std::round(x.dims[i] / y.dims[i]));
+    }
+    const double groups = std::max(1.0, std::round(x.dims[1] / w.dims[1]));
     const ConvolutionShape shape{.n = x.dims[0] * op.share,
-                                 .c = x.dims[1],
-                                 .h = x.dims[2],
-                                 .w = x.dims[3],
-                                 .k = w.dims[0],
-                                 .r = w.dims[2],
-                                 .s = w.dims[3],
-                                 .oh = y.dims[2],
-                                 .ow = y.dims[3],
-                                 .stride_h = std::max(1.0, std::round(x.dims[2] / y.dims[2])),
-                                 .stride_w = std::max(1.0, std::round(x.dims[3] / y.dims[3]))};
-    if (suffix.empty()) sum.convolution(shape, ConvolutionWay::forward);
-    if (wants.data) sum.convolution(shape, ConvolutionWay::data);
-    if (wants.filter) sum.convolution(shape, ConvolutionWay::filter);
+                                 .c = w.dims[1],
+                                 .h = height,
+                                 .w = x.from_end(0),
+                                 .k = w.dims[0] / groups,
+                                 .r = filter_height,
+                                 .s = w.from_end(0),
+                                 .oh = out_height,
+                                 .ow = y.from_end(0),
+                                 .stride_h = stride_height,
+                                 .stride_w = std::max(1.0, std::round(x.from_end(0) / y.from_end(0))),
+                                 .groups = groups};
+    const bool own = x.rank == 4;
+    if (suffix.empty()) sum.convolution(shape, ConvolutionWay::forward, own);
+    if (wants.data) sum.convolution(shape, ConvolutionWay::data, own);
+    if (wants.filter) sum.convolution(shape, ConvolutionWay::filter, own);
   }
   if (wants.bias) sum.elementwise(ElementwiseKind::one_input, y.count() * op.share * sum.element(), true);
   return true;

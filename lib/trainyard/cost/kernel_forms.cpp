@@ -175,13 +175,15 @@ class ConvolutionTime {
         waves{form.q0, form.q1, form.q2};
     const auto at = static_cast<std::size_t>(way);
     product_ = {form.e * shares[at], form.c, form.k0, waves[at], form.em, 1, form.o, 0, splits[at], 1};
-    bytes_ = unit.element * (s_.n * s_.c * s_.h * s_.w + s_.n * s_.k * s_.oh * s_.ow + s_.k * s_.c * s_.r * s_.s);
+    bytes_ = unit.element * s_.groups *
+             (s_.n * s_.c * s_.h * s_.w + s_.n * s_.k * s_.oh * s_.ow + s_.k * s_.c * s_.r * s_.s);
     direct_ = cached_product(product_, direct_shape(), bytes_, unit);
   }
 
   double seconds() const {
+    if (s_.groups > 1 && s_.c <= kThin) return thin(form_.e);
     double time = way_ == ConvolutionWay::data ? data_time() : direct_;
-    if (s_.r == 3 && s_.s == 3 && s_.stride_h == 1 && s_.stride_w == 1)
+    if (s_.r == 3 && s_.s == 3 && s_.stride_h == 1 && s_.stride_w == 1 && s_.groups == 1)
       time = std::min({time, direct_ / (2.25 * (way_ == ConvolutionWay::filter ? form_.w2 : form_.wf)), winograd()});
     const bool aligned = std::fmod(s_.c, 8) == 0 && std::fmod(s_.k, 8) == 0;
     if (unit_.element == 2 && tensor_cores_ && !aligned)
@@ -190,25 +192,29 @@ class ConvolutionTime {
   }
 
  private:
-  double flops() const { return 2 * s_.n * s_.oh * s_.ow * s_.k * s_.c * s_.r * s_.s; }
+  static constexpr double kThin = 4;  // channels
+
+  double flops() const { return 2 * s_.groups * s_.n * s_.oh * s_.ow * s_.k * s_.c * s_.r * s_.s; }
+  /// A direct kernel, without tensor cores, at that share of the peak.
+  double thin(double share) const {
+    const double peak = tensor_cores_ ? unit_.peak / 8 : unit_.peak;
+    return std::max(bytes_ / (unit_.bandwidth * form_.em), flops() / (peak * share));
+  }
 
   ProductShape direct_shape() const {
     switch (way_) {
       case ConvolutionWay::data:
-        return {1, s_.n * s_.h * s_.w, s_.c, s_.k * s_.r * s_.s / (s_.stride_w * s_.stride_h)};
+        return {s_.groups, s_.n * s_.h * s_.w, s_.c, s_.k * s_.r * s_.s / (s_.stride_w * s_.stride_h)};
       case ConvolutionWay::filter:
-        return {1, s_.c * s_.r * s_.s, s_.k, s_.n * s_.oh * s_.ow};
+        return {s_.groups, s_.c * s_.r * s_.s, s_.k, s_.n * s_.oh * s_.ow};
       case ConvolutionWay::forward:
         break;
     }
-    return {1, s_.n * s_.oh * s_.ow, s_.k, s_.c * s_.r * s_.s};
+    return {s_.groups, s_.n * s_.oh * s_.ow, s_.k, s_.c * s_.r * s_.s};
   }
 
   double data_time() const {
-    if (s_.c <= 4) {
-      const double peak = tensor_cores_ ? unit_.peak / 8 : unit_.peak;
-      return std::max(bytes_ / (unit_.bandwidth * form_.em), flops() / (peak * form_.ws));
-    }
+    if (s_.c <= kThin) return thin(form_.ws);
     if (s_.stride_w * s_.stride_h <= 1) return direct_;
     return direct_ * (s_.r * s_.s == 1 ? form_.st : form_.st2);
   }

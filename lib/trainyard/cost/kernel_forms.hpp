@@ -22,7 +22,8 @@ namespace trainyard {
 ///                  min(v, 1024) / 2, at least 32
 ///     elementwise  bytes / (W u); u by the inputs: two, one, or a power by a number
 ///     convolution  min(product, [3x3, stride 1] Winograd 2x2 in one kernel, Winograd 4x4 through memory), forward and
-///                  the gradients of data and filter each as a product of its own
+///                  the gradients of data and filter each as a product of its own; groups are a batch of products
+///                  without Winograd; those of up to 4 channels (depthwise) are one pass over their bytes
 ///     recurrent    steps x (floor + ((g h^2 es / (W x1))^4 + (FLOPs of a step / (F x2))^4)^(1/4))
 ///
 /// Source of the forms: fitted to NeuSight's kernels (Lee et al., ASPLOS 2025) and DeepBench's; blocking as in cuBLAS
@@ -76,9 +77,11 @@ struct ElementwiseForm {
 };
 double elementwise_seconds(const ElementwiseForm& form, ElementwiseKind kind, double bytes, const KernelUnit& unit);
 
-/// x[n,c,h,w] with k filters [c,r,s] makes y[n,k,oh,ow].
+/// x[n,c,h,w] with k filters [c,r,s] makes y[n,k,oh,ow]; of several groups each, in one kernel, with c and k of a
+/// group. Of one dimension h, r and oh are 1; of three, depth and height are one: their products.
 struct ConvolutionShape {
   double n, c, h, w, k, r, s, oh, ow, stride_h, stride_w;
+  double groups = 1;
 };
 enum class ConvolutionWay : std::uint8_t { forward, data, filter };
 struct ConvolutionForm {
