@@ -432,7 +432,7 @@ TEST_CASE("a prediction held against a measurement: verdict, errors, the ops fur
   const Problem problem{std::move(builder).build(), make_cluster(spec)};
   std::vector<Run> runs;
   PageInput input{.ranking = "2 placements: 1 pair is 10 % apart"};
-  for (const std::size_t device : {0, 1}) {
+  for (const std::size_t device : {0U, 1U}) {
     const Schedule schedule{.placement = Placement(std::vector{DeviceId{0}, DeviceId{device}})};
     Run predicted = run_schedule(problem, schedule), measured = predicted;
     predicted.placer = device == 0 ? "together, predicted" : "apart, predicted";
@@ -524,7 +524,7 @@ TEST_CASE("the network is drawn as a graph of layers in the colours of their dev
   };
   const auto runs = [&](const Problem& problem) {
     std::vector<Run> made;
-    for (const std::size_t device : {0, 1}) {
+    for (const std::size_t device : {0U, 1U}) {
       Schedule schedule{.placement = Placement(problem.op_count())};
       for (const OpId op : problem.graph().ops()) {
         const std::string_view layer = problem.graph().layer(op);

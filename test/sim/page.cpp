@@ -119,9 +119,9 @@ TEST_CASE("--svg draws the timeline as a file of its own, and compare the best s
     for (const char* part : {">gpu0</text>", ">gpu1</text>", ">forward</text>", "<rect "}) CHECK(contains(text, part));
   }
   const auto several =
-      run_trainyard(folder.path(), "compare lenet --cluster 2xV100,4xV100 --placers heft --svg one.svg");
+      run_trainyard(folder.path(), "compare lenet --cluster 2xV100,4xV100 --placers heft --trace one.json");
   CHECK(several.exit_code == 2);
-  CHECK(contains(several.error, "--svg draws the best schedule of one model on one cluster"));
+  CHECK(contains(several.error, "--trace draws the best schedule of one model on one cluster"));
 }
 
 TEST_CASE("the page says what a faster part of the machine would make of the run it opens on") {
