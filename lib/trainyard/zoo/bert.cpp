@@ -30,7 +30,8 @@ Model bert(const NetworkArguments& given) {
   const ValueId types = net.input("typ", tokens, DataType::int64);
   net.at("embedding");
   const ValueId words = net.parameter("words", {given["vocabulary"], width});
-  ValueId x = net.add(net.embedding(words, ids), net.embedding(net.parameter("positions", {positions, width}), places));
+  const ValueId placed = net.embedding(net.parameter("positions", {positions, width}), places);
+  ValueId x = net.add(net.embedding(words, ids), placed);
   x = net.add(x, net.embedding(net.parameter("types", {2, width}), types));
   x = net.dropout(net.layer_norm(x, kEpsilon), kBertDropout);
   for (std::int64_t layer = 0; layer < given["layers"]; ++layer) {

@@ -29,7 +29,8 @@ Model gpt2(const NetworkArguments& given) {
   net.at("embedding");
   const ValueId words = net.parameter("wte", {given["vocabulary"], width});
   const ValueId places = net.parameter("wpe", {given["positions"], width});
-  ValueId x = net.dropout(net.add(net.embedding(words, ids), net.embedding(places, positions)), kGptDropout);
+  const ValueId placed = net.embedding(places, positions);
+  ValueId x = net.dropout(net.add(net.embedding(words, ids), placed), kGptDropout);
   for (std::int64_t i = 0; i < given["layers"]; ++i) {
     net.at("h." + std::to_string(i));
     x = block(net, x, given["heads"]);

@@ -49,7 +49,9 @@ ValueId LayerBuilder::rotary(ValueId x, std::int64_t heads, ValueId cosines, Val
   x = reshape(x, {batch, positions, heads, depth});
   const auto halves = split(x, 3, 2);
   const ValueId turned = concat({unary("Neg", halves[1]), halves[0]}, 3);
-  return reshape(add(mul(x, cosines), mul(turned, sines)), {batch, positions, width});
+  // One node a statement, here and in all networks: C++ leaves open which argument is made first.
+  const ValueId across = mul(turned, sines);
+  return reshape(add(mul(x, cosines), across), {batch, positions, width});
 }
 
 LstmCell LayerBuilder::lstm_cell(std::int64_t inputs, std::int64_t hidden) {
@@ -63,9 +65,10 @@ LstmState LayerBuilder::lstm_step(const LstmCell& cell, ValueId x, LstmState sta
       append("Gemm", {concat({x, state.hidden}, 1), cell.weight, cell.bias}, {{"transB", std::int64_t{1}}});
   const std::vector<ValueId> gate = split(gates, 1, 4);  // i, f, g, o
   const ValueId kept = mul(sigmoid(gate[1]), state.cell);
-  const ValueId written = mul(sigmoid(gate[0]), tanh(gate[2]));
-  const ValueId memory = add(kept, written);
-  return {.hidden = mul(sigmoid(gate[3]), tanh(memory)), .cell = memory};
+  const ValueId change = tanh(gate[2]);
+  const ValueId memory = add(kept, mul(sigmoid(gate[0]), change));
+  const ValueId shown = tanh(memory);
+  return {.hidden = mul(sigmoid(gate[3]), shown), .cell = memory};
 }
 
 void require_multiple(std::string_view name, std::int64_t value, std::int64_t divisor, std::string_view divisor_name) {

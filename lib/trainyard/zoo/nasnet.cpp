@@ -14,13 +14,16 @@ using Cell = ConvolutionCell;
 ValueId normal(Cell cell, ValueId left, ValueId right) {
   LayerBuilder& net = cell.net();
   cell.enter("comb_iter_0");
-  const ValueId first = net.add(cell.separable(right, 5), cell.separable(left, 3));
+  const ValueId narrow = cell.separable(left, 3);
+  const ValueId first = net.add(cell.separable(right, 5), narrow);
   cell.enter("comb_iter_1");
-  const ValueId second = net.add(cell.separable(left, 5), cell.separable(left, 3));
+  const ValueId narrower = cell.separable(left, 3);
+  const ValueId second = net.add(cell.separable(left, 5), narrower);
   cell.enter("comb_iter_2");
   const ValueId third = net.add(cell.average(right), left);
   cell.enter("comb_iter_3");
-  const ValueId fourth = net.add(cell.average(left), cell.average(left));
+  const ValueId mean = cell.average(left);
+  const ValueId fourth = net.add(cell.average(left), mean);
   cell.enter("comb_iter_4");
   const ValueId fifth = net.add(cell.separable(right, 3), right);
   cell.leave();
@@ -30,15 +33,19 @@ ValueId normal(Cell cell, ValueId left, ValueId right) {
 ValueId reduction(Cell cell, ValueId left, ValueId right) {
   LayerBuilder& net = cell.net();
   cell.enter("comb_iter_0");
-  const ValueId first = net.add(cell.separable(right, 5, 2), cell.separable(left, 7, 2));
+  const ValueId wide = cell.separable(left, 7, 2);
+  const ValueId first = net.add(cell.separable(right, 5, 2), wide);
   cell.enter("comb_iter_1");
-  const ValueId second = net.add(cell.maximum(right, 2), cell.separable(left, 7, 2));
+  const ValueId wider = cell.separable(left, 7, 2);
+  const ValueId second = net.add(cell.maximum(right, 2), wider);
   cell.enter("comb_iter_2");
-  const ValueId third = net.add(cell.average(right, 2), cell.separable(left, 5, 2));
+  const ValueId middle = cell.separable(left, 5, 2);
+  const ValueId third = net.add(cell.average(right, 2), middle);
   cell.enter("comb_iter_3");
   const ValueId fourth = net.add(cell.average(first), second);
   cell.enter("comb_iter_4");
-  const ValueId fifth = net.add(cell.separable(first, 3), cell.maximum(right, 2));
+  const ValueId most = cell.maximum(right, 2);
+  const ValueId fifth = net.add(cell.separable(first, 3), most);
   cell.leave();
   return net.concat({second, third, fourth, fifth}, 1);
 }
