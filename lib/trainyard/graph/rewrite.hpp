@@ -37,7 +37,8 @@ struct Replicate {
   Bytes bucket = kBucket;    // gradients of a model are added in buckets of at least this, but for the last
 
   /// The ops with which the later stages of a pipeline begin, in their order: a bucket has gradients of one stage
-  /// alone. An op is of the last stage whose first op comes before it, or is it, in topological order.
+  /// alone, and of one tensor rank. An op is of the last stage whose first op comes before it, or is it, in topological
+  /// order.
   std::vector<std::string> stages = {};
 
   static constexpr Bytes kBucket{25 * 1024 * 1024};
@@ -59,7 +60,14 @@ struct Recompute {
   friend bool operator==(const Recompute&, const Recompute&) = default;
 };
 
+/// Ranks that share the features of each layer (rewrite/tensor_parallel.hpp).
+struct TensorParallel {
+  std::size_t ranks = 2;
+
+  friend bool operator==(const TensorParallel&, const TensorParallel&) = default;
+};
+
 /// A change of a graph, as a schedule records it: plain data. apply_rewrites (rewrite/apply_rewrites.hpp) makes it.
-using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute>;
+using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute, TensorParallel>;
 
 }  // namespace trainyard

@@ -18,6 +18,7 @@
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/recompute.hpp"
 #include "trainyard/rewrite/split_op.hpp"
+#include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard {
 namespace {
@@ -81,6 +82,12 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
       once.reads += static_cast<double>(graph.inputs(op).size());
     }
     return {n * (ops - once.ops + gradients) + once.ops, n * (reads - once.reads + 2 * gradients) + once.reads};
+  }
+  if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) {
+    // A tensor that is converted has one collective in each pass at most; those of transformers are a quarter.
+    const auto n = static_cast<double>(parallel->ranks);
+    const double each = n == 1 ? 0 : n * ops_of_all_reduce(Collective::ring, n, 1) / 4;
+    return {n * ops + ops * each, n * reads + 2 * ops * each};
   }
   const auto* replicate = std::get_if<Replicate>(&rewrite);
   if (!replicate) return {2 * ops, 3 * reads};
@@ -257,6 +264,9 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
     } else if (const auto* batch = std::get_if<Microbatch>(&rewrite)) {
       check_copies(batch->parts, "microbatch", number);
       current = split_batch(current, batch->parts).graph;
+    } else if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) {
+      check_copies(parallel->ranks, "rank", number);
+      current = tensor_parallel(current, *parallel).graph;
     } else if (std::holds_alternative<Recompute>(rewrite)) {
       const auto segments = take_segments(current, rewrites, number);
       current = recompute(current, segments).graph;

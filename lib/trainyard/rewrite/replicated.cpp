@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "trainyard/rewrite/models.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard::detail {
 namespace {
@@ -143,10 +145,11 @@ class Replicas {
     for (std::size_t u = 0; u < units_.size(); ++u)
       if (!units_[u].gradients.empty()) order.push_back(u);
     std::ranges::stable_sort(order, {}, [&](std::size_t u) { return units_[u].made; });
-    std::map<std::pair<std::string, std::size_t>, std::size_t> open;  // of each model and stage
+    std::map<std::tuple<std::string, std::size_t, std::size_t>, std::size_t> open;  // of model, stage and tensor rank
     for (const std::size_t u : order) {
       const std::string model = model_of(units_[u].first);
-      const auto [at, added] = open.try_emplace({model, units_[u].stage}, buckets_.size());
+      const auto [at, added] =
+          open.try_emplace({model, units_[u].stage, tensor_rank(graph_.name(units_[u].first))}, buckets_.size());
       if (!added && buckets_[at->second].bytes >= options_.bucket) at->second = buckets_.size();
       if (at->second == buckets_.size()) buckets_.push_back({.model = model});
       Bucket& bucket = buckets_[at->second];

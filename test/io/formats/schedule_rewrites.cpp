@@ -76,6 +76,7 @@ TEST_CASE("each kind of rewrite has its text in the file, with what differs from
       {Replicate{.replicas = 4, .collective = Collective::hierarchical, .per_node = 2},
        R"({"replicas": 4, "collective": "hierarchical", "per_node": 2})"},
       {Microbatch{8}, R"({"microbatches": 8})"},
+      {TensorParallel{2}, R"({"tensor": 2})"},
       {Recompute{{"conv1/conv", "conv1/relu"}}, R"({"recompute": ["conv1/conv", "conv1/relu"]})"},
   };
   for (const Case& each : cases) {
@@ -98,6 +99,7 @@ TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"replicas": 4, "collective": "hierarchical", "per_node": 3})") == "collective");
   CHECK(code_of(R"({"replicas": 2, "bucket_bytes": 0})") == "split-parts");
   CHECK(code_of(R"({"microbatches": 0})") == "split-parts");
+  CHECK(code_of(R"({"tensor": 0})") == "split-parts");
   CHECK(code_of(R"({"microbatches": 2, "zero": 1})") == "unknown-key");
   CHECK(code_of(R"({"recompute": ["conv9"]})") == "unknown-op");
   CHECK(code_of(R"({"recompute": "conv1/conv"})") == "type");

@@ -80,7 +80,7 @@ TEST_CASE("what is packed comes back, and bytes that are cut short are refused")
                           .order = IdMap<DeviceId, std::vector<OpId>>{{{OpId{1}}, {OpId{0}, OpId{2}}}},
                           .plan = Plan{Nanoseconds{5}, IdMap<OpId, Nanoseconds>{3}},
                           .rewrites = {SplitOp{"a", SplitDimension::channel, 3}, Replicate{.stages = {"b", "c"}},
-                                       Microbatch{4}, Recompute{{"d"}}},
+                                       Microbatch{4}, Recompute{{"d"}}, TensorParallel{2}},
                           .placer = "heft",
                           .seed = 6,
                           .search = Search{9, Nanoseconds{4}},

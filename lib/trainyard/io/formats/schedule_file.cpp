@@ -195,6 +195,8 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
       rewrites.emplace_back(replicate);
     } else if (const auto microbatches = reader.get("microbatches")) {
       rewrites.emplace_back(Microbatch{copies(*microbatches, "microbatch", "microbatches")});
+    } else if (const auto ranks = reader.get("tensor")) {
+      rewrites.emplace_back(TensorParallel{copies(*ranks, "rank", "ranks")});
     } else if (const auto ops = reader.get("recompute")) {
       Recompute again;
       read(*ops, again.ops, findings);
@@ -250,6 +252,10 @@ void append_rewrite(std::string& out, const Replicate& replicate) {
 
 void append_rewrite(std::string& out, const Microbatch& batch) {
   out += fmt::format("{{\"microbatches\": {}}}", batch.parts);
+}
+
+void append_rewrite(std::string& out, const TensorParallel& parallel) {
+  out += fmt::format("{{\"tensor\": {}}}", parallel.ranks);
 }
 
 void append_rewrite(std::string& out, const Recompute& again) {

@@ -145,6 +145,12 @@ void add_lost(const Rewrite& rewrite, std::vector<std::string>& lost) {
          .message = fmt::format("the schedule has {} replicas of the network, and a device map is of one",
                                 replicate->replicas),
          .help = "replicas are said by plans: place --placer plan --plan-out plan.json, then export --plan"});
+  if (const auto* parallel = std::get_if<TensorParallel>(&rewrite))
+    throw InputError({.code = "device-map",
+                      .message = fmt::format("the schedule divides each layer among {} ranks, and a device map has one "
+                                             "device for each",
+                                             parallel->ranks),
+                      .help = "ranks are said by plans: export --to megatron"});
   if (const auto* batch = std::get_if<Microbatch>(&rewrite))
     lost.push_back(fmt::format("microbatches: a device map runs the batch at once, not in {} parts", batch->parts));
   if (const auto* split = std::get_if<SplitOp>(&rewrite))

@@ -1,0 +1,533 @@
+#include "trainyard/rewrite/tensor_parallel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+
+namespace trainyard {
+namespace {
+
+enum class Layout : std::uint8_t { whole, share, partial };
+enum class Way : std::uint8_t { whole, share, column, row, vocabulary };
+
+constexpr std::int64_t kTable = 8192;  // rows: smaller ones, as of positions, are whole
+constexpr std::int64_t kPadded = 512;  // extent a rank, from which padding is small
+
+/// Ops that compute a feature from the same features of their operands.
+constexpr std::array<std::string_view, 34> kByFeature{
+    "Abs",     "Add",  "AddGrad", "AveragePool", "Cast",  "Clip",  "Concat",  "Div",  "Dropout",
+    "Erf",     "Exp",  "Gelu",    "Identity",    "Log",   "Max",   "Mean",    "Min",  "Mul",
+    "MaxPool", "Neg",  "Pad",     "Pow",         "Relu",  "Relu6", "Sigmoid", "Silu", "Slice",
+    "Split",   "Sqrt", "Sub",     "SumToShape",  "Swish", "Tanh",  "Where"};
+
+bool by_feature(std::string_view type) {
+  return type == "GlobalAveragePool" || type == "LeakyRelu" || std::ranges::find(kByFeature, type) != kByFeature.end();
+}
+bool adds(std::string_view type) { return type == "Add" || type == "AddGrad" || type == "Sum"; }
+
+/// A signature, "Type(float32[2,3])->float32[2]", with extents that can be changed.
+struct Shapes {
+  struct Tensor {
+    std::string type;
+    std::vector<std::int64_t> extents;
+
+    bool of_numbers() const { return type.starts_with("float") || type.starts_with("bfloat") || type == "bool"; }
+    /// The dimension of features: the second of four or more, else the last.
+    std::size_t feature() const { return extents.size() >= 4 ? 1 : extents.size() - 1; }
+    std::int64_t features() const { return extents.empty() ? 1 : extents[feature()]; }
+  };
+  std::string head;
+  std::vector<Tensor> reads, writes;
+
+  static std::optional<Shapes> parse(std::string_view text) {
+    Shapes shapes;
+    const std::size_t open = text.find('('), middle = text.find(")->");
+    if (open == std::string_view::npos || middle == std::string_view::npos || middle < open) return std::nullopt;
+    shapes.head = text.substr(0, open);
+    if (!parse(text.substr(open + 1, middle - open - 1), shapes.reads) ||
+        !parse(text.substr(middle + 3), shapes.writes))
+      return std::nullopt;
+    return shapes;
+  }
+
+  std::string text() const { return fmt::format("{}({})->{}", head, text(reads), text(writes)); }
+
+ private:
+  static bool parse(std::string_view text, std::vector<Tensor>& tensors) {
+    while (!text.empty()) {
+      if (text.front() == ',') text.remove_prefix(1);
+      const std::size_t open = text.find('['), close = text.find(']');
+      if (open == std::string_view::npos || close == std::string_view::npos || close < open) return false;
+      Tensor tensor{.type = std::string{text.substr(0, open)}};
+      for (const char* at = text.data() + open + 1; at < text.data() + close; ++at) {
+        std::int64_t extent = 0;
+        const auto [end, error] = std::from_chars(at, text.data() + close, extent);
+        if (error != std::errc{} || extent < 0) return false;
+        tensor.extents.push_back(extent);
+        at = end;
+      }
+      tensors.push_back(std::move(tensor));
+      text.remove_prefix(close + 1);
+    }
+    return true;
+  }
+  static std::string text(const std::vector<Tensor>& tensors) {
+    std::string all;
+    for (const Tensor& tensor : tensors)
+      all += fmt::format("{}{}[{}]", all.empty() ? "" : ",", tensor.type, fmt::join(tensor.extents, ","));
+    return all;
+  }
+};
+
+/// What each op computes and each tensor is, of t ranks.
+class Sharding {
+ public:
+  Sharding(const Graph& graph, std::size_t ranks)
+      : graph_(graph),
+        ranks_(static_cast<std::int64_t>(ranks)),
+        use_(graph),
+        way_(graph.op_count(), Way::whole),
+        layout_(graph.tensor_count(), Layout::whole),
+        shapes_(graph.op_count()),
+        base_(graph.op_count(), OpId::none()) {
+    const OpIndex index{graph};
+    for (const OpId op : graph.topological_order()) {
+      shapes_[op] = Shapes::parse(graph.signature(op));
+      if (graph.phase(op) == Phase::backward) {
+        const std::string_view name = graph.name(op);
+        if (const auto found = index.find(name.substr(0, name.rfind("/grad")));
+            found && name.rfind("/grad") != std::string_view::npos && graph.phase(*found) == Phase::forward)
+          base_[op] = *found;
+      }
+      decide(op);
+    }
+  }
+
+  Way way(OpId op) const { return way_[op]; }
+  Layout layout(TensorId tensor) const { return layout_[tensor]; }
+  bool is_divided(OpId op) const { return way_[op] != Way::whole; }
+  bool is_loss(OpId op) const { return graph_.type(op) == "SoftmaxCrossEntropy" && way_[op] == Way::share; }
+  const std::optional<Shapes>& shapes(OpId op) const { return shapes_[op]; }
+
+  /// What the op takes of an input.
+  Layout taken(OpId op, TensorId tensor) const {
+    const Layout is = layout_[tensor];
+    const bool first = !graph_.inputs(op).empty() && graph_.inputs(op).front() == tensor;
+    const bool backward = graph_.phase(op) == Phase::backward;
+    const Layout share = is == Layout::whole ? Layout::whole : Layout::share;
+    switch (way_[op]) {
+      case Way::column:
+        return backward && first ? share : Layout::whole;
+      case Way::row:
+        return backward && first ? Layout::whole : share;
+      case Way::share:
+        return share;
+      case Way::vocabulary:
+        return Layout::whole;
+      case Way::whole:
+        break;
+    }
+    return is == Layout::partial && sums_partial(op) ? Layout::partial : Layout::whole;
+  }
+
+  /// It adds partial terms, or gradients of which some are partial and none a share.
+  bool sums_partial(OpId op) const {
+    const auto is = [&](Layout layout) { return [this, layout](TensorId t) { return layout_[t] == layout; }; };
+    return way_[op] == Way::whole && adds(graph_.type(op)) &&
+           std::ranges::any_of(graph_.inputs(op), is(Layout::partial)) &&
+           std::ranges::none_of(graph_.inputs(op), is(Layout::share)) &&
+           (graph_.phase(op) == Phase::backward || std::ranges::none_of(graph_.inputs(op), is(Layout::whole)));
+  }
+
+  /// The op's signature on a rank.
+  std::string signature(OpId op) const {
+    if (!is_divided(op) || !shapes_[op]) return graph_.signature(op);
+    Shapes shapes = *shapes_[op];
+    if (way_[op] == Way::column || way_[op] == Way::row)
+      divide_product(op, shapes);
+    else if (way_[op] == Way::vocabulary)
+      divide((graph_.phase(op) == Phase::forward ? shapes.reads : shapes.writes).front(), 0);
+    else
+      for (auto* side : {&shapes.reads, &shapes.writes})
+        for (Shapes::Tensor& tensor : *side) {
+          if (!tensor.of_numbers() || tensor.extents.empty()) continue;
+          const std::size_t at = divides(tensor.features()) ? tensor.feature() : 0;
+          if (divides(tensor.extents[at]) && (at > 0 || tensor.extents.size() == 1 || way_of_update(op)))
+            divide(tensor, at);
+        }
+    return shapes.text();
+  }
+
+  /// Share of the op's parameters and state that a rank holds.
+  double held(OpId op) const {
+    const double t = static_cast<double>(ranks_);
+    if (!is_divided(op)) return 1;
+    if (way_[op] != Way::row || !shapes_[op] || shapes_[op]->reads.size() < 3) return 1 / t;
+    const double weights = count(shapes_[op]->reads[1]), bias = count(shapes_[op]->reads[2]);
+    return (weights / t + bias) / (weights + bias);
+  }
+
+ private:
+  static double count(const Shapes::Tensor& tensor) {
+    double product = 1;
+    for (const std::int64_t extent : tensor.extents) product *= static_cast<double>(extent);
+    return product;
+  }
+  bool divides(std::int64_t extent) const { return extent > 0 && (extent % ranks_ == 0 || extent >= kPadded * ranks_); }
+  void divide(Shapes::Tensor& tensor, std::size_t dimension) const {
+    if (dimension < tensor.extents.size())
+      tensor.extents[dimension] = (tensor.extents[dimension] + ranks_ - 1) / ranks_;
+  }
+  bool way_of_update(OpId op) const { return graph_.phase(op) == Phase::update; }
+
+  // --- ways ---
+
+  void decide(OpId op) {
+    const Phase phase = graph_.phase(op);
+    if (phase == Phase::update) {
+      for (const TensorId tensor : graph_.inputs(op))
+        if (layout_[tensor] == Layout::share) way_[op] = Way::share;
+    } else if (phase == Phase::backward && !base_[op].is_none()) {
+      way_[op] = way_[base_[op]];
+    } else if (shapes_[op] && !graph_.inputs(op).empty()) {
+      way_[op] = forward_way(op, *shapes_[op]);
+    }
+    const auto outputs = graph_.outputs(op);
+    std::size_t number = 0;
+    for (const TensorId tensor : outputs) layout_[tensor] = made(op, tensor, number++, outputs.size());
+  }
+
+  Way forward_way(OpId op, const Shapes& shapes) const {
+    const std::string& type = graph_.type(op);
+    const auto inputs = graph_.inputs(op);
+    const Layout first = layout_[inputs.front()];
+    if (shapes.reads.empty() || shapes.writes.empty()) return Way::whole;
+    const bool product =
+        type == "Linear" || type == "Gemm" ||
+        (type == "MatMul" && shapes.reads.size() > 1 && shapes.reads[1].extents.size() == 2 && inputs.size() == 1);
+    if (product || type == "Conv") {
+      if (shapes.reads.size() < 2 || shapes.reads[1].extents.size() < 2) return Way::whole;
+      const std::int64_t inner = shapes.reads[0].features(), outer = shapes.writes[0].features();
+      if (type == "Conv" && shapes.reads[1].extents[1] != inner) {
+        const std::int64_t groups = inner / std::max<std::int64_t>(1, shapes.reads[1].extents[1]);
+        return first == Layout::share && groups % ranks_ == 0 && outer % ranks_ == 0 ? Way::share : Way::whole;
+      }
+      if (first == Layout::share && divides(inner)) return Way::row;
+      return divides(outer) ? Way::column : Way::whole;
+    }
+    if (type == "Gather")
+      return (holds_parameters(graph_, op) || use_.in_group[op]) && !shapes.reads[0].extents.empty() &&
+                     shapes.reads[0].extents[0] >= kTable && divides(shapes.reads[0].extents[0])
+                 ? Way::vocabulary
+                 : Way::whole;
+    if (type == "MatMul" || type == "Softmax") {  // of heads
+      const bool by_head = std::ranges::all_of(shapes.reads, [&](const Shapes::Tensor& read) {
+        return read.extents.size() == 4 && read.extents[1] % ranks_ == 0;
+      });
+      return by_head && all_shares(op, 0) ? Way::share : Way::whole;
+    }
+    if (type == "SoftmaxCrossEntropy" || type == "BatchNormalization")
+      return first == Layout::share ? Way::share : Way::whole;
+    return by_feature(type) && all_shares(op, type == "Concat" ? 0 : 0.5) ? Way::share : Way::whole;
+  }
+
+  /// Inputs of at least this part of the largest are shares: smaller ones are broadcast.
+  bool all_shares(OpId op, double part) const {
+    Bytes largest{0};
+    for (const TensorId tensor : graph_.inputs(op)) largest = std::max(largest, graph_.bytes(tensor));
+    return std::ranges::all_of(graph_.inputs(op), [&](TensorId tensor) {
+      return layout_[tensor] == Layout::share ||
+             static_cast<double>(graph_.bytes(tensor).count) < part * static_cast<double>(largest.count);
+    });
+  }
+
+  Layout made(OpId op, TensorId tensor, std::size_t number, std::size_t outputs) const {
+    const bool backward = graph_.phase(op) == Phase::backward;
+    switch (way_[op]) {
+      case Way::whole:
+        return !graph_.inputs(op).empty() && sums_partial(op) ? Layout::partial : Layout::whole;
+      case Way::share:
+        return is_loss(op) && number == 0 ? Layout::whole : Layout::share;
+      case Way::column:
+        return backward && !use_.is_gradient[tensor] ? Layout::partial : Layout::share;
+      case Way::row: {
+        if (!backward) return Layout::partial;
+        const bool bias =
+            shapes_[op] && shapes_[op]->writes.size() == outputs && shapes_[op]->writes[number].extents.size() == 1;
+        return bias ? Layout::whole : Layout::share;
+      }
+      case Way::vocabulary:
+        return backward ? Layout::share : Layout::partial;
+    }
+    return Layout::whole;
+  }
+
+  // --- signatures of products ---
+
+  void divide_product(OpId op, Shapes& shapes) const {
+    const bool column = way_[op] == Way::column, forward = graph_.phase(op) == Phase::forward;
+    const std::string_view type = graph_.type(op);
+    Shapes::Tensor *x = nullptr, *w = nullptr, *y = nullptr, *b = nullptr;
+    auto& reads = shapes.reads;
+    auto& writes = shapes.writes;
+    if (forward) {
+      x = &reads[0], w = &reads[1], y = &writes[0];
+      if (reads.size() > 2) b = &reads[2];
+    } else {
+      y = &reads[0];
+      const bool data_alone = type.ends_with("GradX") || type.ends_with("GradA");
+      const bool both = !data_alone && reads.size() > 2;
+      std::size_t next = 0;
+      if (data_alone || both) {
+        if (reads.size() > 1) w = &reads[1];
+        x = &writes[next++];
+        if (both) divide_operands(column, nullptr, &reads[2]);
+      } else if (reads.size() > 1) {
+        x = &reads[1];
+      }
+      if (next < writes.size() && writes[next].extents.size() > 1) {
+        if (w)
+          divide_weights(column, y->features(), type, writes[next]);
+        else
+          w = &writes[next];
+        ++next;
+      }
+      if (next < writes.size() && writes[next].extents.size() == 1) b = &writes[next];
+    }
+    const std::int64_t outer = y->features();
+    if (w) divide_weights(column, outer, type, *w);
+    divide_operands(column, y, x);
+    if (column && b) divide(*b, 0);
+  }
+  /// A column has a share of y, a row of x.
+  void divide_operands(bool column, Shapes::Tensor* y, Shapes::Tensor* x) const {
+    Shapes::Tensor* shared = column ? y : x;
+    if (shared && !shared->extents.empty()) divide(*shared, shared->feature());
+  }
+  /// Weights are [inner, outer] in Linear and MatMul, [outer, inner] elsewhere.
+  void divide_weights(bool column, std::int64_t outer, std::string_view type, Shapes::Tensor& w) const {
+    const bool inner_first = type.starts_with("Linear") || type.starts_with("MatMul") || w.extents[0] != outer;
+    divide(w, column == inner_first ? 1 : 0);
+  }
+
+  const Graph& graph_;
+  const std::int64_t ranks_;
+  const ParameterUse use_;
+  IdMap<OpId, Way> way_;
+  IdMap<TensorId, Layout> layout_;
+  IdMap<OpId, std::optional<Shapes>> shapes_;
+  IdMap<OpId, OpId> base_;  // of a backward op: the forward op
+};
+
+class Ranks {
+ public:
+  Ranks(const Graph& graph, std::size_t ranks) : graph_(graph), n_(ranks), sharding_(graph, ranks) {}
+
+  TensorParallelGraph run() {
+    for (const OpId op : graph_.ops())
+      for (const TensorId tensor : graph_.inputs(op)) {
+        const Layout taken = sharding_.taken(op, tensor);
+        if (taken == sharding_.layout(tensor)) continue;
+        const auto [at, added] = wanted_.try_emplace({tensor, taken}, graph_.phase(op));
+        if (!added) at->second = std::min(at->second, graph_.phase(op));
+      }
+    for (const OpId op : graph_.ops()) {
+      for (std::size_t rank = 0; rank < n_; ++rank) add_copy(op, rank);
+      if (sharding_.is_loss(op)) add_loss(op);
+      for (const TensorId tensor : graph_.outputs(op))
+        for (const Layout layout : {Layout::whole, Layout::share})
+          if (const auto found = wanted_.find({tensor, layout}); found != wanted_.end())
+            convert(op, tensor, layout, found->second);
+    }
+    result_.ranks = n_;
+    result_.graph = std::move(builder_).build();
+    return std::move(result_);
+  }
+
+ private:
+  std::string converted(TensorId tensor, Layout layout, std::size_t rank) const {
+    return rank_name(fmt::format("{}/{}", graph_.name(tensor), layout == Layout::whole ? "whole" : "share"), rank);
+  }
+
+  Bytes bytes_of(TensorId tensor, Layout layout, std::size_t rank) const {
+    const Bytes whole = graph_.bytes(tensor);
+    return layout == Layout::share ? Bytes{share_of(whole.count, rank, n_)} : whole;
+  }
+
+  void add_copy(OpId op, std::size_t rank) {
+    OpSpec spec = spec_of(graph_, op);
+    spec.name = rank_name(spec.name, rank);
+    spec.inputs.clear();
+    for (const TensorId tensor : graph_.inputs(op)) {
+      const Layout taken = sharding_.taken(op, tensor);
+      if (rank > 0 && taken == Layout::whole && sharding_.sums_partial(op)) continue;  // one rank adds it
+      spec.inputs.push_back(taken == sharding_.layout(tensor) ? rank_name(graph_.name(tensor), rank)
+                                                              : converted(tensor, taken, rank));
+    }
+    spec.outputs.clear();
+    if (sharding_.is_loss(op))
+      spec.outputs.push_back({rank_name(rows_of(op), rank), row_bytes(op)});
+    else
+      for (const TensorId tensor : graph_.outputs(op))
+        spec.outputs.push_back({rank_name(graph_.name(tensor), rank), bytes_of(tensor, sharding_.layout(tensor), rank),
+                                graph_.kept(tensor)});
+    for (std::string& earlier : spec.after) earlier = rank_name(earlier, rank);
+    if (!spec.colocate.empty()) spec.colocate = rank_name(spec.colocate, rank);
+    if (sharding_.is_divided(op)) take_share(spec, op, rank);
+    add(std::move(spec), rank, op);
+  }
+
+  void take_share(OpSpec& spec, OpId op, std::size_t rank) const {
+    const auto part = [&](auto whole) { return decltype(whole){share_of(whole.count, rank, n_)}; };
+    spec.flops.value /= static_cast<double>(n_);
+    spec.workspace_bytes = part(spec.workspace_bytes);
+    for (GivenTime& given : spec.times) given.time = part(given.time);
+    Bytes undivided{0};
+    if (sharding_.way(op) != Way::share) {
+      for (const TensorId tensor : graph_.inputs(op))
+        if (sharding_.taken(op, tensor) == Layout::whole && !reads_share(op, tensor)) undivided += graph_.bytes(tensor);
+      for (const TensorId tensor : graph_.outputs(op))
+        if (sharding_.layout(tensor) != Layout::share) undivided += graph_.bytes(tensor);
+    }
+    undivided = std::min(undivided, spec.bytes_accessed);
+    spec.bytes_accessed = undivided + part(spec.bytes_accessed - undivided);
+    const double held = sharding_.held(op);
+    const auto resident = [&](Bytes whole) {
+      if (held * static_cast<double>(n_) == 1) return part(whole);
+      return Bytes{static_cast<std::int64_t>(held * static_cast<double>(whole.count) + 0.5)};
+    };
+    spec.parameter_bytes = resident(spec.parameter_bytes);
+    spec.state_bytes = resident(spec.state_bytes);
+    spec.signature = sharding_.signature(op);
+  }
+  /// A whole tensor of which the rank's product reads its share alone.
+  bool reads_share(OpId op, TensorId tensor) const {
+    const bool first = graph_.inputs(op).front() == tensor, backward = graph_.phase(op) == Phase::backward;
+    return (sharding_.way(op) == Way::column && backward && first) ||
+           (sharding_.way(op) == Way::row && !(backward && first));
+  }
+
+  void add(OpSpec spec, std::size_t rank, OpId original) {
+    builder_.add(spec);
+    result_.rank.push_back(rank);
+    result_.original.push_back(original);
+  }
+  void add(const CollectiveOps& collective, OpId made_by) {
+    for (const OpSpec& op : collective.ops())
+      add(op, static_cast<std::size_t>(std::stoul(op.name.substr(op.name.rfind('@') + 1))) - 1, made_by);
+  }
+  CollectiveOps collective(OpId op, const std::string& array, CollectiveKind kind, Bytes bytes, Phase phase) {
+    result_.collectives.push_back({kind, bytes, op, phase});
+    const OpSpec maker = spec_of(graph_, op);
+    const OpSpec rank{.phase = phase, .layer = maker.layer, .device_kinds = maker.device_kinds, .times = maker.times};
+    return {fmt::format("{}/{}", array, name_of(kind)), std::vector<OpSpec>(n_, rank)};
+  }
+
+  void convert(OpId op, TensorId tensor, Layout to, Phase phase) {
+    using Kind = CollectiveKind;
+    const bool gathers = sharding_.layout(tensor) == Layout::share;
+    const Kind kind = gathers ? Kind::all_gather : to == Layout::share ? Kind::reduce_scatter : Kind::all_reduce;
+    const std::string name{graph_.name(tensor)};
+    const Bytes whole = graph_.bytes(tensor);
+    CollectiveOps ops = collective(op, name, kind, whole, phase);
+    std::vector<std::size_t> members;
+    std::vector<std::vector<std::string>> own;
+    for (std::size_t rank = 0; rank < n_; ++rank) {
+      members.push_back(rank);
+      own.push_back({rank_name(name, rank)});
+    }
+    const auto made = [&](std::size_t rank) {
+      return std::vector<OutputSpec>{{converted(tensor, to, rank), bytes_of(tensor, to, rank)}};
+    };
+    if (kind == Kind::all_reduce) {
+      const auto sums = ops.all_reduce(Collective::ring, own, whole);
+      for (std::size_t rank = 0; rank < n_; ++rank) ops.join(rank, "sum", sums[rank], made(rank));
+    } else if (kind == Kind::all_gather) {
+      ArrayParts shares;
+      for (std::size_t rank = 0; rank < n_; ++rank)
+        shares.push_back({own[rank].front(), bytes_of(tensor, Layout::share, rank)});
+      const auto all = ops.all_gather("step", members, shares);
+      for (std::size_t rank = 0; rank < n_; ++rank) ops.join(rank, "whole", all[rank], made(rank));
+    } else {
+      std::vector<ArrayParts> parts;
+      for (std::size_t rank = 0; rank < n_; ++rank) parts.push_back(ops.divide(rank, "parts", own[rank], whole, n_));
+      const ArrayParts sums = ops.reduce_scatter("step", members, parts);
+      for (std::size_t rank = 0; rank < n_; ++rank) ops.join(rank, "share", {sums[rank]}, made(rank));
+    }
+    add(ops, op);
+  }
+
+  // --- cross entropy over a shared vocabulary: the largest logit, the sum and the label's logit of each row ---
+
+  std::string rows_of(OpId op) const { return fmt::format("{}/rows", graph_.name(op)); }
+  Bytes row_bytes(OpId op) const {
+    std::int64_t rows = 1;
+    const auto& extents = sharding_.shapes(op)->reads.front().extents;
+    for (std::size_t i = 0; i + 1 < extents.size(); ++i) rows *= extents[i];
+    return Bytes{3 * 4 * rows};
+  }
+  void add_loss(OpId op) {
+    CollectiveOps ops = collective(op, rows_of(op), CollectiveKind::all_reduce, row_bytes(op), graph_.phase(op));
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t rank = 0; rank < n_; ++rank) rows.push_back({rank_name(rows_of(op), rank)});
+    const auto sums = ops.all_reduce(Collective::ring, rows, row_bytes(op));
+    for (std::size_t rank = 0; rank < n_; ++rank) {
+      std::vector<OutputSpec> outputs;
+      for (const TensorId tensor : graph_.outputs(op))
+        outputs.push_back({rank_name(graph_.name(tensor), rank), bytes_of(tensor, sharding_.layout(tensor), rank),
+                           graph_.kept(tensor)});
+      ops.join(rank, "sum", sums[rank], std::move(outputs));
+    }
+    add(ops, op);
+  }
+
+  const Graph& graph_;
+  const std::size_t n_;
+  const Sharding sharding_;
+  std::map<std::pair<TensorId, Layout>, Phase> wanted_;  // the earliest phase that takes it so
+  TensorParallelGraph result_;
+  GraphBuilder builder_{graph_.name()};
+};
+
+}  // namespace
+
+std::string rank_name(std::string_view name, std::size_t rank) {
+  return fmt::format("{}{}{}", name, kRankMark, rank + 1);
+}
+
+std::size_t tensor_rank(std::string_view name) {
+  const std::size_t mark = name.rfind(kRankMark);
+  std::size_t rank = 0;
+  if (mark == std::string_view::npos) return 0;
+  const auto [end, error] = std::from_chars(name.data() + mark + 1, name.data() + name.size(), rank);
+  return error == std::errc{} && rank > 0 ? rank - 1 : 0;
+}
+
+TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& parallel) {
+  if (parallel.ranks > 1) return Ranks{graph, parallel.ranks}.run();
+  TensorParallelGraph same{.graph = graph, .rank = IdMap<OpId, std::size_t>(graph.op_count(), 0)};
+  for (const OpId op : graph.ops()) same.original.push_back(op);
+  return same;
+}
+
+bool shares_parameters(const Graph& graph, const TensorParallel& parallel) {
+  const Sharding sharding{graph, parallel.ranks};
+  const auto ops = graph.ops();
+  return parallel.ranks > 1 && std::any_of(ops.begin(), ops.end(), [&](OpId op) {
+           return sharding.is_divided(op) && graph.parameter_bytes(op).count > 0;
+         });
+}
+
+}  // namespace trainyard

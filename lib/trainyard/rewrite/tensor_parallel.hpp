@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/cost/nccl_model.hpp"
+#include "trainyard/graph/graph.hpp"
+#include "trainyard/graph/rewrite.hpp"
+
+namespace trainyard {
+
+/// Stands between a name and the tensor rank, counted from 1: "conv^2", of colocation groups too.
+inline constexpr char kRankMark = '^';
+
+/// "conv^2" of rank 1.
+std::string rank_name(std::string_view name, std::size_t rank);
+/// The rank at the end of a name, from 0; 0 for a name without one.
+std::size_t tensor_rank(std::string_view name);
+
+/// A collective among the ranks of a tensor-parallel graph.
+struct RankCollective {
+  CollectiveKind kind;
+  Bytes bytes;   // of the whole array
+  OpId made_by;  // in the graph as it was given
+  Phase phase;
+};
+
+/// A training step on t ranks that share the features of each layer: channels, heads, the vocabulary. A tensor is
+///
+///     whole     on each rank
+///     a share   1/t of its features on each: of its last dimension, of four or more the second
+///     partial   on each rank, as a term of the sum that it stands for
+///
+/// and an op, of which each rank has a copy "conv^1", "conv^2", ..., computes
+///
+///     column      a product of a whole operand with the weights of a share of its outputs           whole -> share
+///     row         a product of a share with the weights of that share of its inputs                 share -> partial
+///     vocabulary  a lookup in a share of the rows of a table of 8,192 or more                       whole -> partial
+///     share       what is done feature by feature: elementwise ops, pools, batch norm; by head: batched
+///                 products and softmax; cross entropy, which adds up three numbers a row            share -> share
+///     whole       anything else, on every rank alike                                                whole -> whole
+///
+/// A backward op computes as its forward op does: the gradient of a column's operand is partial, a row's a share, those
+/// of weights are what the weights are. A sum of partial terms is partial; of gradients some may be whole,
+/// which the first rank adds. A product takes a share as a row, else is a column. Between what an op needs and what
+/// there is stand, by rings (CollectiveOps), an all-reduce (partial to whole), an all-gather (share to whole) and a
+/// reduce-scatter (partial to share); of a whole tensor a rank reads its share. A transformer's layer has two
+/// all-reduces in each pass, as in the source.
+///
+/// Extents that t does not divide are shared from 512 t on (a vocabulary, which is padded); ops of others, and those
+/// without a signature, are whole. Shares of FLOPs, traffic, workspace, given times, parameters, state and tensors are
+/// 1/t, and signatures have the shares' extents.
+///
+/// Source: M. Shoeybi et al.: Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism.
+/// 2019, section 3; D. Narayanan et al., SC 2021, section 2.3.
+struct TensorParallelGraph {
+  Graph graph;
+  std::size_t ranks = 1;
+  IdMap<OpId, std::size_t> rank{};  // from 0
+  IdMap<OpId, OpId> original{};     // of what a collective does: the op that made its array
+  std::vector<RankCollective> collectives = {};
+};
+/// ranks >= 1; one is the graph itself.
+TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& parallel);
+
+/// Whether ranks would share any parameters.
+bool shares_parameters(const Graph& graph, const TensorParallel& parallel);
+
+}  // namespace trainyard

@@ -1,0 +1,170 @@
+#include "trainyard/rewrite/tensor_parallel.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "rewrite/by_name.hpp"
+#include "trainyard/cost/op_signature.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+using test::inputs_of;
+using test::op_named;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+TensorParallelGraph ranks_of(const std::string& network, std::size_t ranks, Granularity granularity = Granularity::op) {
+  return tensor_parallel(training_graph(make_network(network), {.granularity = granularity}), {ranks});
+}
+
+std::string signature(const TensorParallelGraph& parallel, const char* op) {
+  return parallel.graph.signature(op_named(parallel.graph, op));
+}
+
+/// Collectives as "all-reduce 1024", how many of each in the pass.
+std::map<std::string, int> sums(const TensorParallelGraph& parallel, Phase phase) {
+  std::map<std::string, int> counts;
+  for (const RankCollective& each : parallel.collectives)
+    if (each.phase == phase) ++counts[std::string{name_of(each.kind)} + " " + std::to_string(each.bytes.count)];
+  return counts;
+}
+
+using Counts = std::map<std::string, int>;
+
+}  // namespace
+
+TEST_CASE("a transformer's layer is a column and a row twice, with two all-reduces in each pass") {
+  const auto parallel = ranks_of("gpt2:batch=2,seq=128,layers=3,hidden=256,heads=8,positions=128", 4);
+  CHECK(signature(parallel, "h.1/linear^2") ==
+        "Linear(float32[2,128,256],float32[256,192],float32[192])->float32[2,128,192]");
+  CHECK(signature(parallel, "h.1/matmul^2") == "MatMul(float32[2,2,128,32],float32[2,2,32,128])->float32[2,2,128,128]");
+  CHECK(signature(parallel, "h.1/linear_2^2") ==
+        "Linear(float32[2,128,64],float32[64,256],float32[256])->float32[2,128,256]");
+  CHECK(signature(parallel, "h.1/linear_2/grad^2") ==
+        "LinearGrad(float32[2,128,256],float32[64,256],float32[2,128,64])->"
+        "float32[2,128,64],float32[64,256],float32[256]");
+  CHECK(signature(parallel, "h.1/linear/grad^2") ==
+        "LinearGrad(float32[2,128,192],float32[256,192],float32[2,128,256])->"
+        "float32[2,128,256],float32[256,192],float32[192]");
+  CHECK(inputs_of(parallel.graph, "h.1/dropout_2^3") == Names{"h.1/linear_2.out/whole^3"});
+  // 2 x 128 x 256 numbers: 262,144 bytes, of the layers' outputs and of the embedding; three numbers of each of 256
+  // rows of logits. Back: of the layers' inputs and of the head's.
+  CHECK(sums(parallel, Phase::forward) == Counts{{"all-reduce 262144", 3 * 2 + 1}, {"all-reduce 3072", 1}});
+  CHECK(sums(parallel, Phase::backward) == Counts{{"all-reduce 262144", 3 * 2 + 1}});
+  CHECK(sums(parallel, Phase::update).empty());
+}
+
+TEST_CASE("a rank holds its share of the weights and whole what follows a row") {
+  const auto parallel = ranks_of("gpt2:layers=1", 2);
+  std::map<std::string, std::int64_t> held;
+  for (const OpId op : parallel.graph.ops())
+    if (parallel.rank[op] == 1) held[parallel.graph.layer(op)] += parallel.graph.parameter_bytes(op).count;
+  // h = 768. Columns (h x 3h + 3h) / 2 and (h x 4h + 4h) / 2, rows h x h / 2 + h and 4h x h / 2 + h, two norms of 2h
+  const std::int64_t h = 768;
+  CHECK(held["h.0"] == 4 * ((3 * h * h + 3 * h) / 2 + (4 * h * h + 4 * h) / 2 + h * h / 2 + h + 2 * h * h + h + 4 * h));
+  // half of 50,257 words, all of 1,024 positions
+  CHECK(held["embedding"] == 4 * 1024 * h + 4 * 50257 * h / 2);
+  CHECK(held["head"] == 4 * 2 * h);
+}
+
+TEST_CASE("ranks divide the FLOPs of products among them") {
+  const Graph whole = training_graph(make_network("gpt2:layers=2"));
+  const auto parallel = tensor_parallel(whole, {4});
+  const auto products = [](const Graph& graph) {
+    double flops = 0;
+    for (const OpId op : graph.ops())
+      if (graph.type(op).starts_with("Linear") || graph.type(op).starts_with("MatMul")) flops += graph.flops(op).value;
+    return flops;
+  };
+  CHECK(products(parallel.graph) == doctest::Approx(products(whole)));
+}
+
+TEST_CASE("gradients of several columns of one tensor add up before their all-reduce") {
+  // BERT's query, key and value are products of their own: one all-reduce of the three, and one of the wide layer's.
+  const auto parallel = ranks_of("bert_base:layers=1", 2);
+  const Counts backward = sums(parallel, Phase::backward);
+  // 16 x 384 x 768 numbers, 18,874,368 bytes: of attention, of the wide layer, and of the head's two products
+  CHECK(backward.at("all-reduce 18874368") == 4);
+}
+
+TEST_CASE("convolutions divide channels: batch norm and activations between two are shares") {
+  const auto parallel = ranks_of("resnet50:batch=2", 2);
+  CHECK(signature(parallel, "stem/conv^1") == "Conv(float32[2,3,224,224],float32[32,3,7,7])->float32[2,32,112,112]");
+  CHECK(signature(parallel, "layer1.0/conv^1") == "Conv(float32[2,32,56,56],float32[64,32,1,1])->float32[2,64,56,56]");
+  CHECK(inputs_of(parallel.graph, "layer1.0/batch_norm^1") == Names{"layer1.0/conv.out/whole^1"});
+  CHECK(signature(parallel, "layer1.0/conv_2^1") ==
+        "Conv(float32[2,64,56,56],float32[32,64,3,3])->float32[2,32,56,56]");
+  CHECK(signature(parallel, "layer1.0/batch_norm_2^1") ==
+        "BatchNormalization(float32[2,32,56,56],float32[32],float32[32],float32[32],float32[32])->float32[2,32,56,56]");
+  CHECK(signature(parallel, "layer1.0/conv_3^1") ==
+        "Conv(float32[2,32,56,56],float32[256,32,1,1])->float32[2,256,56,56]");
+}
+
+TEST_CASE("heads that ranks cannot share are gathered, and attention is whole") {
+  const auto parallel = ranks_of("gpt2:layers=1,hidden=48,heads=3,seq=16,batch=1,positions=16", 2);
+  CHECK(signature(parallel, "h.0/linear^1") == "Linear(float32[1,16,48],float32[48,72],float32[72])->float32[1,16,72]");
+  CHECK(signature(parallel, "h.0/matmul^1") == "MatMul(float32[1,3,16,16],float32[1,3,16,16])->float32[1,3,16,16]");
+  CHECK(sums(parallel, Phase::forward).at("all-gather 3072") == 4);  // query, key, value, and the product after them
+}
+
+TEST_CASE("what a rank reads and writes has the extents of its signature") {
+  const auto count = [](const detail::SignatureTensor& tensor) {
+    return static_cast<std::int64_t>(4 * tensor.count());
+  };
+  std::size_t compared = 0;
+  for (const char* network :
+       {"gpt2:layers=2,vocabulary=49152", "bert_base:layers=2,vocabulary=30720", "resnet50:batch=4", "vgg16:batch=4",
+        "llama2_7b:layers=2,batch=1,seq=256", "transformer:layers=2,batch=8"})
+    for (const Granularity granularity : {Granularity::op, Granularity::fine}) {
+      const Graph whole = training_graph(make_network(network), {.granularity = granularity});
+      const auto parallel = tensor_parallel(whole, {4});
+      for (const OpId op : parallel.graph.ops()) {
+        const OpId from = parallel.original[op];
+        if (parallel.graph.type(op) != whole.type(from)) continue;  // of a collective
+        const auto before = detail::parse_signature(whole.signature(from));
+        const auto after = detail::parse_signature(parallel.graph.signature(op));
+        const auto outputs = whole.outputs(from);
+        const auto made = parallel.graph.outputs(op);
+        if (!before || !after || before->write_count != outputs.size() || made.size() != outputs.size()) continue;
+        std::size_t i = 0;
+        for (const TensorId tensor : outputs) {
+          const TensorId part{(*made.begin()).index() + i};
+          if (i < 4 && whole.bytes(tensor).count == count(before->writes[i])) {
+            const std::string name{parallel.graph.name(op)};
+            CAPTURE(name);
+            ++compared;
+            CHECK(parallel.graph.bytes(part).count == count(after->writes[i]));
+          }
+          ++i;
+        }
+      }
+    }
+  CHECK(compared > 5000);
+}
+
+TEST_CASE("one rank is the graph itself, and a graph without signatures is whole on each") {
+  const Graph lenet = training_graph(make_network("lenet"));
+  CHECK(tensor_parallel(lenet, {1}).graph == lenet);
+  GraphBuilder builder{"plain"};
+  builder.add({.name = "a", .type = "Linear", .parameter_bytes = Bytes{8}, .outputs = {{"t", Bytes{4}}}});
+  builder.add({.name = "b", .type = "Relu", .inputs = {"t"}});
+  const auto parallel = tensor_parallel(std::move(builder).build(), {2});
+  CHECK(parallel.collectives.empty());
+  CHECK(parallel.graph.op_count() == 4);
+  CHECK_FALSE(shares_parameters(lenet, {11}));  // of 6, 16, 120, 84 and 10 features
+  CHECK(shares_parameters(lenet, {2}));
+}
+
+TEST_CASE("the rank of a name is what follows its last mark") {
+  CHECK(rank_name("conv", 1) == "conv^2");
+  CHECK(tensor_rank("conv^2") == 1);
+  CHECK(tensor_rank("conv") == 0);
+  CHECK(tensor_rank("a^b") == 0);
+  CHECK(tensor_rank("") == 0);
+}
