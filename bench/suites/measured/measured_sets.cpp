@@ -19,6 +19,8 @@ constexpr SetGoal kGoals[] = {
     {"NeuSight, 1 GPU", "H100", 0.05, Of::mean, 6},
     {"NeuSight, 1 GPU", "V100", 0.05, Of::mean, 6},
     {"NeuSight, replicas", "", 0.05, Of::mean, 3},
+    {"NeuSight, tensor parallel", "", 0.08, Of::mean, 1},
+    {"NeuSight, pipelines", "", 0.08, Of::mean, 3},
     {"DLPerf, 8 GPUs", "", 0.07, Of::mean, 2},
     {"DLPerf, 16 and 32 GPUs", "", 0.10, Of::median, 2},
     {"DeepLearningExamples, a node", "", 0.05, Of::scaling, 3},

@@ -48,6 +48,18 @@ double pipeline(const MeasuredRow& row, OneGpu& gpu) {
                       plan_of(parted, layers, PipelineSchedule::one_f_one_b));
 }
 
+/// One of the ranks that divide each layer, one after the other its ops and the ranks' sums.
+double ranks(const MeasuredRow& row, OneGpu& gpu, const AllReduceTimes& all_reduce) {
+  const OneStep& step = gpu.step(network_of(row, told(row.batch, "batch")), row, Optimizer::sgd, row.tensor);
+  double time = step.passes;
+  for (const RankCollective& each : step.collectives) {
+    const auto sum = all_reduce.seconds(row.gpu_kind, row.tensor, static_cast<double>(each.bytes.count));
+    if (!sum) cannot("no measured all-reduce of this GPU");
+    time += each.kind == CollectiveKind::all_reduce ? *sum : *sum / 2;
+  }
+  return time;
+}
+
 }  // namespace
 
 std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllReduceTimes& all_reduce, bool roofline) {
@@ -64,9 +76,7 @@ std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllRed
       outcomes.back().part = generation(row.gpu_kind);
       outcomes.back().rests_on = rests_on;
     } else if (row.tensor > 1) {
-      outcomes.push_back(attempt(row, "NeuSight, tensor parallel", [&]() -> double {
-        cannot(fmt::format("tensor degree {}: no op of the graph is divided among ranks", row.tensor));
-      }));
+      outcomes.push_back(attempt(row, "NeuSight, tensor parallel", [&] { return ranks(row, gpu, all_reduce); }));
     } else if (row.pipeline > 1) {
       outcomes.push_back(attempt(row, "NeuSight, pipelines", [&] { return pipeline(row, gpu); }));
     } else {

@@ -6,19 +6,21 @@
 #include <iterator>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "predict.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/model/precision.hpp"
 #include "trainyard/problem/problem.hpp"
+#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard::bench {
 namespace {
 
-OneStep sum(const std::string& network, const MeasuredRow& row, Optimizer optimizer, bool roofline) {
+OneStep sum(const std::string& network, const MeasuredRow& row, Optimizer optimizer, std::size_t ranks, bool roofline) {
   const DeviceKind* kind = find_device_kind(row.gpu_kind);
   if (kind == nullptr) cannot(fmt::format("no built-in kind of device is {}", row.gpu_kind));
   const DataType type = !row.is_half()                                    ? DataType::float32
@@ -28,11 +30,14 @@ OneStep sum(const std::string& network, const MeasuredRow& row, Optimizer optimi
   costs.kernels.reset();
   if (!roofline) costs.kernels = KernelOptions{.tf32 = row.precision == "tf32"};
   const Model model = with_precision(make_network(network), type);
-  const Problem problem{training_graph(model, {.optimizer = optimizer, .granularity = Granularity::fine}),
+  TensorParallelGraph parallel =
+      tensor_parallel(training_graph(model, {.optimizer = optimizer, .granularity = Granularity::fine}), {ranks});
+  const Problem problem{std::move(parallel.graph),
                         make_cluster({.name = "one", .devices = {make_device(*kind, "gpu0")}}), costs};
-  OneStep step;
+  OneStep step{.collectives = std::move(parallel.collectives)};
   std::map<std::string_view, double> sources;
   for (const OpId op : problem.ops()) {
+    if (parallel.rank[op] != 0 || problem.graph().type(op) == kReduceType) continue;
     const double time = seconds(problem.duration(op, DeviceId{0}));
     const bool update = problem.graph().phase(op) == Phase::update;
     (update ? step.update : step.passes) += time;
@@ -55,10 +60,11 @@ constexpr Known kKnown[] = {{"ResNet-50 v1.5", "resnet50", Optimizer::momentum},
 
 }  // namespace
 
-const OneStep& OneGpu::step(const std::string& network, const MeasuredRow& row, Optimizer optimizer) {
-  const std::tuple key{network, row.gpu_kind, row.precision, optimizer};
+const OneStep& OneGpu::step(const std::string& network, const MeasuredRow& row, Optimizer optimizer,
+                            std::size_t ranks) {
+  const std::tuple key{network, row.gpu_kind, row.precision, optimizer, ranks};
   auto at = known_.find(key);
-  if (at == known_.end()) at = known_.emplace(key, sum(network, row, optimizer, roofline_)).first;
+  if (at == known_.end()) at = known_.emplace(key, sum(network, row, optimizer, ranks, roofline_)).first;
   return at->second;
 }
 
