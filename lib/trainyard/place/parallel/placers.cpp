@@ -135,7 +135,8 @@ std::vector<Placer> detail::parallel_placers() {
       }));
   list.push_back(make_placer(
       {.name = "plan",
-       .summary = "data and pipeline parallelism in one: replicas, stages, microbatches and schedule, found by search",
+       .summary = "data, tensor and pipeline parallelism in one: replicas, ranks, stages, microbatches and schedule, "
+                  "by search",
        .source = "own; bounds and dynamic programming as in Zheng et al.: Alpa, OSDI 2022, and Fan et al.: DAPPLE, "
                  "PPoPP 2021",
        .parameters = {kCandidates},

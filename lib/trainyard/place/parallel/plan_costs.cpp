@@ -13,11 +13,15 @@
 #include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
+#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard {
 namespace {
+
+/// Tensor ranks at most, as in NVLink domains.
+constexpr std::size_t kMostRanks = 8;
 
 /// The graph with 1/parts of the batch.
 Graph share_of_batch(const Graph& graph, std::size_t parts) {
@@ -55,6 +59,8 @@ ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::
     block_[layer] = used.size() - 1;
   }
   count_ = used.size();
+  const auto* model = problem.costs().target<CostModel>();
+  if (model && problem.costs().speeds().link == 1) tables_ = model->collectives;
   Nanoseconds updates{0};
   Bytes parameters{0};
   for (const OpId op : problem.ops()) {
@@ -73,19 +79,45 @@ IdMap<LayerId, std::size_t> ChainOfBlocks::stages(const std::vector<std::size_t>
   return stages;
 }
 
-std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples) const {
-  const Problem share = problem_.with_graph(share_of_batch(problem_.graph(), batch_ / samples));
+Nanoseconds ChainOfBlocks::collective_time(const RankCollective& collective, std::size_t tensor) const {
+  const bool twice = collective.kind == CollectiveKind::all_reduce;
+  if (const auto known = measured_collective(tables_, collective.kind, tensor, nodes_of(0, tensor), collective.bytes))
+    return known->time;
+  Nanoseconds slowest{0};  // of the ring's hops
+  const auto ranks = static_cast<std::int64_t>(tensor);
+  for (std::size_t rank = 0; rank < tensor; ++rank) {
+    const DeviceId from = devices_[rank], to = devices_[(rank + 1) % tensor];
+    slowest =
+        std::max(slowest, problem_.transfer_latency(from, to) + time_for(Bytes{collective.bytes.count / ranks},
+                                                                         problem_.cluster().route(from, to).bandwidth));
+  }
+  return (twice ? 2 : 1) * (ranks - 1) * slowest;
+}
+
+std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, std::size_t tensor) const {
+  const TensorParallelGraph ranks =
+      tensor_parallel(share_of_batch(problem_.graph(), batch_ / samples), TensorParallel{tensor});
+  const Problem share = problem_.with_graph(ranks.graph);
   const Graph& graph = share.graph();
   const DeviceId device = devices_.front();
   const ParameterUse use{graph};
   const MemoryLedger memory{share};
   std::vector<LayerCost> blocks(count_);
-  const auto block_of_op = [&](OpId op) { return block_[layers_.of[op]]; };
+  const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
+  for (const RankCollective& each : ranks.collectives) {
+    LayerCost& block = blocks[block_[layers_.of[each.made_by]]];
+    (each.phase == Phase::forward ? block.forward : block.input_gradient) += collective_time(each, tensor);
+  }
   for (const OpId op : graph.ops()) {
+    // What a collective does is counted as a whole.
+    if (ranks.rank[op] != 0) continue;
+    const bool collective = tensor > 1 && (graph.type(op) == kReduceType || graph.type(op) == kRelayType);
     LayerCost& block = blocks[block_of_op(op)];
     block.weights += graph.parameter_bytes(op);
     block.state += graph.state_bytes(op);
-    const Nanoseconds time = share.can_run(op, device) ? share.duration(op, device) : share.shortest(op);
+    const Nanoseconds time = collective                  ? Nanoseconds{0}
+                             : share.can_run(op, device) ? share.duration(op, device)
+                                                         : share.shortest(op);
     if (graph.phase(op) == Phase::forward) {
       block.forward += time;
     } else if (graph.phase(op) == Phase::backward) {
@@ -95,19 +127,20 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples) const {
       (weights ? block.weight_gradient : block.input_gradient) += time;
     }
     if (graph.phase(op) != Phase::forward) continue;
-    for (const TensorId tensor : graph.outputs(op)) {
+    for (const TensorId made : graph.outputs(op)) {
       std::size_t last = block_of_op(op);
-      for (const OpId reader : graph.consumers(tensor))
+      for (const OpId reader : graph.consumers(made))
         if (graph.phase(reader) == Phase::forward) last = std::max(last, block_of_op(reader));
       if (last == block_of_op(op)) continue;
-      block.output += graph.bytes(tensor);
+      block.output += graph.bytes(made);
       for (std::size_t b = block_of_op(op) + 1; b <= last; ++b) {
-        blocks[b].input += graph.bytes(tensor);
-        if (b < last) blocks[b].output += graph.bytes(tensor);  // handed on
+        blocks[b].input += graph.bytes(made);
+        if (b < last) blocks[b].output += graph.bytes(made);  // handed on
       }
     }
   }
   for (const GroupId group : share.groups()) {
+    if (ranks.rank[share.group_ops(group).front()] != 0) continue;
     Bytes resident{0};
     for (const OpId op : share.group_ops(group)) resident += share.resident_bytes(op);
     blocks[block_of_op(share.group_ops(group).front())].saved += memory.need(group).held - resident;
@@ -115,19 +148,27 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples) const {
   return blocks;
 }
 
-const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples) {
-  std::vector<LayerCost>& known = by_samples_[samples];
-  if (known.empty()) known = costs_of(samples);
+const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, std::size_t tensor) {
+  std::vector<LayerCost>& known = known_[{samples, tensor}];
+  if (known.empty()) known = costs_of(samples, tensor);
   return known;
 }
 
-std::size_t ChainOfBlocks::nodes_of_replicas(std::size_t replicas, std::size_t device) const {
+std::size_t ChainOfBlocks::nodes_of(std::size_t first, std::size_t count, std::size_t stride) const {
   const auto& fabric = problem_.cluster().spec().fabric;
   if (!fabric) return 1;
   std::set<std::size_t> hosts;
-  for (std::size_t r = 0; r < replicas; ++r)
-    hosts.insert(devices_[device * replicas + r].index() / fabric->devices_per_host);
+  for (std::size_t i = 0; i < count; ++i) hosts.insert(devices_[first + i * stride].index() / fabric->devices_per_host);
   return hosts.size();
+}
+
+std::vector<std::size_t> ChainOfBlocks::tensor_degrees() const {
+  const auto& fabric = problem_.cluster().spec().fabric;
+  const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
+  std::vector<std::size_t> degrees{1};
+  for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); t *= 2)
+    if (shares_parameters(problem_.graph(), TensorParallel{t})) degrees.push_back(t);
+  return degrees;
 }
 
 PlanCosts ChainOfBlocks::costs() {
@@ -135,13 +176,17 @@ PlanCosts ChainOfBlocks::costs() {
   for (const DeviceId device : devices_)
     if (const auto memory = problem_.cluster().device(device).memory)
       costs.memory = std::min(costs.memory.value_or(*memory), *memory);
-  costs.layer = [this](std::size_t layer, std::size_t samples, std::size_t) { return blocks(samples)[layer]; };
+  costs.tensor_degrees = tensor_degrees();
+  costs.layer = [this](std::size_t layer, std::size_t samples, std::size_t tensor) {
+    return blocks(samples, tensor)[layer];
+  };
   const auto slowest = [this](const ParallelPlan& plan, std::size_t from, std::size_t to) {
     const Cluster& cluster = problem_.cluster();
     std::pair<BytesPerSecond, Nanoseconds> worst{BytesPerSecond{0}, Nanoseconds{0}};
     for (std::size_t r = 0; r < plan.data; ++r) {
       // Between stages the replica's own devices, among replicas the next in the ring.
-      const std::size_t a = from * plan.data + r, b = to * plan.data + (from == to ? (r + 1) % plan.data : r);
+      const std::size_t a = (from * plan.data + r) * plan.tensor;
+      const std::size_t b = (to * plan.data + (from == to ? (r + 1) % plan.data : r)) * plan.tensor;
       if (a == b) continue;
       const auto& route = cluster.route(devices_[a], devices_[b]);
       if (r == 0 || route.bandwidth < worst.first) worst.first = route.bandwidth;
@@ -149,30 +194,29 @@ PlanCosts ChainOfBlocks::costs() {
     }
     return worst;
   };
-  using Key = std::tuple<std::size_t, std::size_t, std::size_t>;
+  using Key = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>;
   auto known = std::make_shared<std::map<Key, std::pair<BytesPerSecond, Nanoseconds>>>();
-  for (std::size_t d = 1; d <= devices_.size(); ++d) {
-    if (batch_ % d != 0) continue;
-    const std::size_t row = devices_.size() / d;
-    for (std::size_t i = 0; i < row; ++i) {
-      for (const std::size_t to : {i, i + 1, i - 1, std::size_t{0}})
-        if (to < row) known->try_emplace({d, i, to}, slowest({.data = d}, i, to));
-      known->try_emplace({d, 0, i}, slowest({.data = d}, 0, i));  // rounds of an interleaved pipeline
+  for (const std::size_t t : costs.tensor_degrees)
+    for (std::size_t d = 1; d * t <= devices_.size(); ++d) {
+      if (batch_ % d != 0) continue;
+      const std::size_t row = devices_.size() / (d * t);
+      const ParallelPlan degrees{.data = d, .tensor = t};
+      for (std::size_t i = 0; i < row; ++i) {
+        for (const std::size_t to : {i, i + 1, i - 1, std::size_t{0}})
+          if (to < row) known->try_emplace({d, t, i, to}, slowest(degrees, i, to));
+        known->try_emplace({d, t, 0, i}, slowest(degrees, 0, i));  // rounds of an interleaved pipeline
+      }
     }
-  }
   const auto link = [known](const ParallelPlan& plan, std::size_t from, std::size_t to) {
-    return known->at({plan.data, from, to});
+    return known->at({plan.data, plan.tensor, from, to});
   };
   costs.transfer = [link](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
     const auto [bandwidth, latency] = link(plan, from, to);
     return latency + time_for(bytes, bandwidth);
   };
-  const auto* model = problem_.costs().target<CostModel>();
-  const bool measured = model && problem_.costs().speeds().link == 1;
-  costs.all_reduce = [this, link, tables = measured ? model->collectives : std::vector<CollectiveTable>{}](
-                         const ParallelPlan& plan, std::size_t device, Bytes weights) {
-    const auto in_table = measured_collective(tables, CollectiveKind::all_reduce, plan.data,
-                                              nodes_of_replicas(plan.data, device), weights);
+  costs.all_reduce = [this, link](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const std::size_t nodes = nodes_of(device * plan.data * plan.tensor, plan.data, plan.tensor);
+    const auto in_table = measured_collective(tables_, CollectiveKind::all_reduce, plan.data, nodes, weights);
     if (in_table) return in_table->time;
     const auto [bandwidth, latency] = link(plan, device, device);
     const auto d = static_cast<std::int64_t>(plan.data);

@@ -3,12 +3,15 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
+#include "trainyard/cost/collective_table.hpp"
 #include "trainyard/place/kit/layers.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
 #include "trainyard/problem/problem.hpp"
+#include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard {
 
@@ -16,8 +19,8 @@ namespace trainyard {
 /// block of layers (block_of), in the order of their first forward ops; costs are those of the problem's ops for a
 /// share of the batch, on the first of the devices, which are taken for equal.
 ///
-///     a layer's times      the sum of its ops' durations: forward, backward, and those of the latter that make
-///                          gradients of weights alone; no op is divided among ranks (tensor 1)
+///     a layer's times      the sum of its ops' durations on a rank (tensor_parallel): forward, backward, and those of
+///                          the latter that make gradients of weights alone; and of its ranks' collectives
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
@@ -42,10 +45,14 @@ class ChainOfBlocks {
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
 
  private:
-  const std::vector<LayerCost>& blocks(std::size_t samples);
-  std::vector<LayerCost> costs_of(std::size_t samples) const;
-  /// Hosts that the replicas of a pipeline's device are on.
-  std::size_t nodes_of_replicas(std::size_t replicas, std::size_t device) const;
+  const std::vector<LayerCost>& blocks(std::size_t samples, std::size_t tensor);
+  std::vector<LayerCost> costs_of(std::size_t samples, std::size_t tensor) const;
+  /// By the ring of neighbours, or as measured.
+  Nanoseconds collective_time(const RankCollective& collective, std::size_t tensor) const;
+  /// Hosts of so many devices, from the first on.
+  std::size_t nodes_of(std::size_t first, std::size_t count, std::size_t stride = 1) const;
+  /// Powers of two within a host, by which parameters are shared.
+  std::vector<std::size_t> tensor_degrees() const;
 
   const Problem& problem_;
   const Layers& layers_;
@@ -54,8 +61,9 @@ class ChainOfBlocks {
   IdMap<LayerId, std::size_t> block_;
   std::size_t count_ = 0;
   std::vector<std::string> names_;
-  std::map<std::size_t, std::vector<LayerCost>> by_samples_;
-  double update_per_byte_ = 0;  // of parameters, nanoseconds
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<LayerCost>> known_;  // by samples and ranks
+  std::vector<CollectiveTable> tables_;  // empty: none were measured, or links are at another speed
+  double update_per_byte_ = 0;           // of parameters, nanoseconds
 };
 
 }  // namespace trainyard

@@ -55,6 +55,7 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
                    .chunks = plan.chunks,
                    .microbatches = batch / plan.data / plan.microbatch,
                    .replicas = plan.data,
+                   .tensor = plan.tensor,
                    .zero = plan.zero,
                    .stages = chain.stages(plan.cuts)};
   for (const bool again : plan.recompute)
@@ -80,9 +81,9 @@ std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanP
                                 const std::function<PlannedSchedule(const ParallelPlan&)>& simulated) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
-    return std::tuple{plan.data, plan.stages(), plan.schedule};
+    return std::tuple{plan.data, plan.tensor, plan.stages(), plan.schedule};
   };
-  std::set<std::tuple<std::size_t, std::size_t, PipelineSchedule>> fitting;
+  std::set<std::tuple<std::size_t, std::size_t, std::size_t, PipelineSchedule>> fitting;
   std::map<std::size_t, Schedule> made;  // by this rank
   const auto try_plan = [&](std::size_t i) -> Trial {
     try {
@@ -144,8 +145,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                             PipelineSchedule::v_half, PipelineSchedule::v_min})
       search.schedules.push_back(each);
   search.allowed = [&](const ParallelPlan& plan) {
-    return planned_ops(graph, plan.data, plan.stages(), batch / plan.data / plan.microbatch) <=
-           static_cast<double>(limits::kRewrittenOps);
+    return planned_ops(graph, plan, batch / plan.data / plan.microbatch) <= static_cast<double>(limits::kRewrittenOps);
   };
   const PlanSearchResult found = search_plans(chain.costs(), search);
 

@@ -23,17 +23,18 @@ struct PlanPlacerOptions {
   std::function<bool()> stop = {};
 };
 
-/// Data and pipeline parallelism in one plan: how many replicas, how many stages, how large a microbatch, which
-/// pipeline schedule (1f1b, interleaved, and where gradients of weights are ops of their own those of zero bubble),
-/// where the stages are cut, what is computed again, whether replicas share the optimizer's state. Plans are searched
-/// by their estimates (search_plans over ChainOfBlocks); the best of different degrees are simulated whole, as
-/// schedules of the problem (schedule_of), and the best of these is returned; where none fits in memory, more are.
+/// Data, tensor and pipeline parallelism in one plan: how many replicas, ranks (powers of two to 8, within a host) and
+/// stages, how large a microbatch, which pipeline schedule (1f1b, interleaved, and where gradients of weights are ops
+/// of their own those of zero bubble), where the stages are cut, what is computed again, whether replicas share the
+/// optimizer's state. Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of different
+/// degrees are simulated whole, as schedules of the problem (schedule_of), and the best of these is returned; where
+/// none fits in memory, more are.
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits; OutOfTime where none was simulated in time.
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options = {});
 
-/// A plan of one's own as a schedule of the problem. Throws InputError as check_plan() does ("plan": the graph is not
-/// divided among tensor ranks, for one), "no-training", "too-large"; OutOfTime.
+/// A plan of one's own as a schedule of the problem. Throws InputError as check_plan() does ("plan": ranks that
+/// share no parameters, for one), "no-training", "too-large"; OutOfTime.
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options = {});
 
 /// The samples of a step that plans are made for where nothing says how many there are: 16 for each device.

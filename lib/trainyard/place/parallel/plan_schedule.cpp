@@ -15,6 +15,7 @@
 #include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/recompute.hpp"
+#include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard {
 namespace {
@@ -34,6 +35,7 @@ struct PlannedGraph {
   std::vector<Rewrite> rewrites;
   IdMap<OpId, OpId> original;           // in the graph as it was given
   IdMap<OpId, std::size_t> replica;     // from 0
+  IdMap<OpId, std::size_t> rank;        // of a replica's tensor ranks, from 0
   IdMap<OpId, std::size_t> microbatch;  // from 0
 };
 
@@ -46,7 +48,7 @@ class Planning {
         layers_(layers),
         plan_(plan),
         devices_(devices),
-        row_(devices.size() / plan.replicas),
+        row_(devices.size() / (plan.replicas * plan.tensor)),
         checkpoint_{stop} {}
 
   PlannedSchedule run() {
@@ -64,7 +66,7 @@ class Planning {
       for (const OpId op : ops) placement[op] = device;
     }
     Schedule schedule;
-    if (row_ == 1 && plan_.replicas > 1) {
+    if (row_ == 1 && plan_.replicas * plan_.tensor > 1) {
       schedule.policy = Policy::priority;
       for (const OpId op : whole.ops())
         schedule.priority.push_back(static_cast<double>(work.tasks - work.task[op] % work.tasks));
@@ -90,12 +92,12 @@ class Planning {
     for (const LayerId layer : layers_.ops.ids())
       for (const OpId op : layers_.ops[layer])
         if (std::string& begin = begins[plan_.stages[layer]]; begin.empty() && graph_.phase(op) == Phase::forward)
-          begin = graph_.name(op);
+          begin = plan_.tensor == 1 ? std::string{graph_.name(op)} : rank_name(graph_.name(op), 0);
     std::erase(begins, std::string{});
     if (!begins.empty()) begins.erase(begins.begin());
     Bytes parameters{0};
     for (const OpId op : graph_.ops()) parameters += graph_.parameter_bytes(op);
-    const std::size_t stages = row_ * plan_.chunks;
+    const std::size_t stages = row_ * plan_.chunks * plan_.tensor;
     const std::int64_t buckets = static_cast<std::int64_t>(stages) * buckets_of_stage(plan_.replicas, stages);
     return {.replicas = plan_.replicas,
             .collective = Collective::ring,
@@ -106,17 +108,25 @@ class Planning {
 
   PlannedGraph rewritten() {
     PlannedGraph planned;
-    DataParallelGraph copies{.graph = graph_};
+    const TensorParallel parallel{plan_.tensor};
+    if (plan_.tensor > 1) {
+      planned.rewrites.emplace_back(parallel);
+      check_size(graph_, planned.rewrites.back());
+    }
+    const TensorParallelGraph ranks = tensor_parallel(graph_, parallel);
+    checkpoint_();
+    DataParallelGraph copies{.graph = ranks.graph};
     if (plan_.replicas > 1) {
       planned.rewrites.emplace_back(replicate());
-      check_size(graph_, planned.rewrites.back());
-      copies = data_parallel(graph_, std::get<Replicate>(planned.rewrites.back()));
+      check_size(ranks.graph, planned.rewrites.back());
+      copies = data_parallel(ranks.graph, std::get<Replicate>(planned.rewrites.back()));
       checkpoint_();
     }
-    const auto first = [&](OpId op) { return plan_.replicas > 1 ? copies.original[op] : op; };
+    const auto of_ranks = [&](OpId op) { return plan_.replicas > 1 ? copies.original[op] : op; };
+    const auto first = [&](OpId op) { return ranks.original[of_ranks(op)]; };
     const auto replica = [&](OpId op) { return plan_.replicas > 1 ? copies.replica[op] : 0; };
 
-    std::map<std::tuple<std::size_t, std::size_t, std::string>, std::size_t> number;
+    std::map<std::tuple<std::size_t, std::size_t, std::size_t, std::string>, std::size_t> number;
     std::vector<std::vector<OpId>> again;  // by segment, the ops that run again
     for (const OpId op : copies.graph.ops()) {
       if (plan_.recompute.empty() || copies.graph.phase(op) != Phase::forward || copies.graph.type(op) == "Input")
@@ -126,7 +136,9 @@ class Planning {
       if (what == StageRecompute::no) continue;
       std::string block{what == StageRecompute::blocks ? block_of(layers_.names[layer.index()]) : std::string_view{}};
       const auto at =
-          number.try_emplace({replica(op), plan_.stages[layer], std::move(block)}, again.size()).first->second;
+          number
+              .try_emplace({replica(op), ranks.rank[of_ranks(op)], plan_.stages[layer], std::move(block)}, again.size())
+              .first->second;
       if (at == again.size()) again.emplace_back();
       again[at].push_back(op);
     }
@@ -146,6 +158,7 @@ class Planning {
       const OpId copy = recomputing.original[batched.original[op]];
       planned.original.push_back(first(copy));
       planned.replica.push_back(replica(copy));
+      planned.rank.push_back(ranks.rank[of_ranks(copy)]);
       planned.microbatch.push_back(batched.microbatch[op]);
     }
     return planned;
@@ -168,7 +181,7 @@ class Planning {
     }
     for (const OpId op : whole.ops()) {
       const std::size_t stage = plan_.stages[layers_.of[planned.original[op]]], row = device_of(stage);
-      work.home[op] = devices_[row * plan_.replicas + planned.replica[op]];
+      work.home[op] = devices_[(row * plan_.replicas + planned.replica[op]) * plan_.tensor + planned.rank[op]];
       work.task[op] = whole.graph().phase(op) == Phase::update
                           ? work.tasks
                           : turn[row].at({pass_of(whole.graph(), op, planned.original[op]), chunk_of(stage),
@@ -198,11 +211,15 @@ class Planning {
 
 }  // namespace
 
-double planned_ops(const Graph& graph, std::size_t replicas, std::size_t stages, std::size_t microbatches) {
-  const double copies = 1.6 * static_cast<double>(replicas * microbatches) * static_cast<double>(graph.op_count());
-  if (replicas == 1) return copies;
+double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t microbatches) {
+  // A quarter of the ops make what ranks have to add, as in transformers.
+  const double ranks = plan.tensor == 1 ? 1 : static_cast<double>(plan.tensor) + ring_ops(plan.tensor) / 4;
+  const double copies =
+      1.6 * static_cast<double>(plan.data * microbatches) * ranks * static_cast<double>(graph.op_count());
+  if (plan.data == 1) return copies;
+  const std::size_t stages = plan.stages() * plan.tensor;
   return copies +
-         static_cast<double>(stages) * static_cast<double>(buckets_of_stage(replicas, stages)) * ring_ops(replicas);
+         static_cast<double>(stages) * static_cast<double>(buckets_of_stage(plan.data, stages)) * ring_ops(plan.data);
 }
 
 PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,

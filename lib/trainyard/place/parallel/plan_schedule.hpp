@@ -8,6 +8,7 @@
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/place/judge/outcome.hpp"
 #include "trainyard/place/kit/layers.hpp"
+#include "trainyard/plan/parallel_plan.hpp"
 #include "trainyard/plan/pipeline_schedule.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -24,19 +25,21 @@ struct StagePlan {
   std::size_t chunks = 1;                      // stages a device: chunks_of(schedule)
   std::size_t microbatches = 1;                // of a replica
   std::size_t replicas = 1;                    // each with its share of the batch
+  std::size_t tensor = 1;                      // ranks that share the features of each layer of a replica
   std::size_t zero = 0;                        // ZeRO stage among them, 0 to 2
   IdMap<LayerId, std::size_t> stages = {};     // of each layer, numbered along the pipeline
   std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
 };
 
-/// The plan as a schedule of the problem, and its simulated outcome. With p devices in a row and d replicas, device i
-/// of replica r is devices[i d + r]: replicas of a stage are neighbours, since they send the most.
+/// The plan as a schedule of the problem, and its simulated outcome. With d replicas of t ranks of p stages in a row,
+/// rank k of replica r on stage i is devices[(i d + r) t + k]: ranks are neighbours, since they send the most, then
+/// replicas of a stage.
 ///
-/// Rewrites are one Replicate (by a ring, in buckets of one stage each, 32 to a stage at most, fewer of many replicas),
-/// Recompute for each
-/// block or stage, and Microbatch. A backward op is where its layer is, a colocation group where its first op is. The
-/// devices run their tasks (pipeline_tasks) strictly in turn, and updates and the sums of gradients last; a pipeline of
-/// one stage runs them by priority instead, so that gradients are added while the last backward pass runs.
+/// Rewrites are TensorParallel, one Replicate (by a ring, in buckets of one stage each, 32 to a stage at most, fewer of
+/// many replicas), Recompute for each block or stage, and Microbatch. A backward op is where its layer is, a colocation
+/// group where its first op is. The devices run their tasks (pipeline_tasks) strictly in turn, and updates and the sums
+/// of gradients last; a pipeline of one stage runs them by priority instead, so that gradients are added while the last
+/// backward pass runs.
 ///
 /// Throws InputError ("microbatches") as check_microbatches(), "too-large" as apply_rewrites(); OutOfTime.
 struct PlannedSchedule {
@@ -44,7 +47,7 @@ struct PlannedSchedule {
   Outcome outcome;
 };
 /// About how many ops the rewrites of such a plan make: copies with accumulations and recomputation, and rings.
-double planned_ops(const Graph& graph, std::size_t replicas, std::size_t stages, std::size_t microbatches);
+double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t microbatches);
 
 PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,
                             const std::vector<DeviceId>& devices, const std::function<bool()>& stop = {});
