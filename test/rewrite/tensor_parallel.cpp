@@ -161,6 +161,20 @@ TEST_CASE("one rank is the graph itself, and a graph without signatures is whole
   CHECK(shares_parameters(lenet, {2}));
 }
 
+TEST_CASE("the first rank alone has the ops, times and bytes that it has among all, and an op for each collective") {
+  const Graph whole = training_graph(make_network("gpt2:layers=2,batch=2,seq=128"));
+  const auto all = tensor_parallel(whole, {4}), alone = first_tensor_rank(whole, {4});
+  CHECK(alone.collectives.size() == all.collectives.size());
+  CHECK(alone.graph.op_count() == whole.op_count() + alone.collectives.size());
+  for (const OpId op : whole.ops()) {
+    const OpId one = op_named(alone.graph, rank_name(whole.name(op), 0));
+    const OpId same = op_named(all.graph, rank_name(whole.name(op), 0));
+    CHECK(alone.graph.signature(one) == all.graph.signature(same));
+    CHECK(alone.graph.parameter_bytes(one) == all.graph.parameter_bytes(same));
+    CHECK(alone.graph.bytes_accessed(one) == all.graph.bytes_accessed(same));
+  }
+}
+
 TEST_CASE("the rank of a name is what follows its last mark") {
   CHECK(rank_name("conv", 1) == "conv^2");
   CHECK(tensor_rank("conv^2") == 1);

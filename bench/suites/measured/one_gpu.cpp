@@ -13,7 +13,6 @@
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/model/precision.hpp"
 #include "trainyard/problem/problem.hpp"
-#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
@@ -31,13 +30,12 @@ OneStep sum(const std::string& network, const MeasuredRow& row, Optimizer optimi
   if (!roofline) costs.kernels = KernelOptions{.tf32 = row.precision == "tf32"};
   const Model model = with_precision(make_network(network), type);
   TensorParallelGraph parallel =
-      tensor_parallel(training_graph(model, {.optimizer = optimizer, .granularity = Granularity::fine}), {ranks});
+      first_tensor_rank(training_graph(model, {.optimizer = optimizer, .granularity = Granularity::fine}), {ranks});
   const Problem problem{std::move(parallel.graph),
                         make_cluster({.name = "one", .devices = {make_device(*kind, "gpu0")}}), costs};
   OneStep step{.collectives = std::move(parallel.collectives)};
   std::map<std::string_view, double> sources;
   for (const OpId op : problem.ops()) {
-    if (parallel.rank[op] != 0 || problem.graph().type(op) == kReduceType) continue;
     const double time = seconds(problem.duration(op, DeviceId{0}));
     const bool update = problem.graph().phase(op) == Phase::update;
     (update ? step.update : step.passes) += time;

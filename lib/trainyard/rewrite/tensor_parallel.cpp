@@ -333,7 +333,9 @@ class Sharding {
 
 class Ranks {
  public:
-  Ranks(const Graph& graph, std::size_t ranks) : graph_(graph), n_(ranks), sharding_(graph, ranks) {}
+  /// `made`: the first ones; unless these are all, collectives are one op each.
+  Ranks(const Graph& graph, std::size_t ranks, std::size_t made)
+      : graph_(graph), n_(ranks), made_(made), sharding_(graph, ranks) {}
 
   TensorParallelGraph run() {
     for (const OpId op : graph_.ops())
@@ -344,7 +346,7 @@ class Ranks {
         if (!added) at->second = std::min(at->second, graph_.phase(op));
       }
     for (const OpId op : graph_.ops()) {
-      for (std::size_t rank = 0; rank < n_; ++rank) add_copy(op, rank);
+      for (std::size_t rank = 0; rank < made_; ++rank) add_copy(op, rank);
       if (sharding_.is_loss(op)) add_loss(op);
       for (const TensorId tensor : graph_.outputs(op))
         for (const Layout layout : {Layout::whole, Layout::share})
@@ -451,6 +453,11 @@ class Ranks {
     const auto made = [&](std::size_t rank) {
       return std::vector<OutputSpec>{{converted(tensor, to, rank), bytes_of(tensor, to, rank)}};
     };
+    if (made_ < n_) {
+      for (std::size_t rank = 0; rank < made_; ++rank)
+        ops.join(rank, "whole", {{own[rank].front(), whole}}, made(rank));
+      return add(ops, op);
+    }
     if (kind == Kind::all_reduce) {
       const auto sums = ops.all_reduce(Collective::ring, own, whole);
       for (std::size_t rank = 0; rank < n_; ++rank) ops.join(rank, "sum", sums[rank], made(rank));
@@ -482,8 +489,9 @@ class Ranks {
     CollectiveOps ops = collective(op, rows_of(op), CollectiveKind::all_reduce, row_bytes(op), graph_.phase(op));
     std::vector<std::vector<std::string>> rows;
     for (std::size_t rank = 0; rank < n_; ++rank) rows.push_back({rank_name(rows_of(op), rank)});
-    const auto sums = ops.all_reduce(Collective::ring, rows, row_bytes(op));
-    for (std::size_t rank = 0; rank < n_; ++rank) {
+    std::vector<ArrayParts> sums(n_, {{rows.front().front(), row_bytes(op)}});
+    if (made_ == n_) sums = ops.all_reduce(Collective::ring, rows, row_bytes(op));
+    for (std::size_t rank = 0; rank < made_; ++rank) {
       std::vector<OutputSpec> outputs;
       for (const TensorId tensor : graph_.outputs(op))
         outputs.push_back({rank_name(graph_.name(tensor), rank), bytes_of(tensor, sharding_.layout(tensor), rank),
@@ -494,7 +502,7 @@ class Ranks {
   }
 
   const Graph& graph_;
-  const std::size_t n_;
+  const std::size_t n_, made_;
   const Sharding sharding_;
   std::map<std::pair<TensorId, Layout>, Phase> wanted_;  // the earliest phase that takes it so
   TensorParallelGraph result_;
@@ -516,10 +524,14 @@ std::size_t tensor_rank(std::string_view name) {
 }
 
 TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& parallel) {
-  if (parallel.ranks > 1) return Ranks{graph, parallel.ranks}.run();
+  if (parallel.ranks > 1) return Ranks{graph, parallel.ranks, parallel.ranks}.run();
   TensorParallelGraph same{.graph = graph, .rank = IdMap<OpId, std::size_t>(graph.op_count(), 0)};
   for (const OpId op : graph.ops()) same.original.push_back(op);
   return same;
+}
+
+TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& parallel) {
+  return parallel.ranks > 1 ? Ranks{graph, parallel.ranks, 1}.run() : tensor_parallel(graph, parallel);
 }
 
 bool shares_parameters(const Graph& graph, const TensorParallel& parallel) {

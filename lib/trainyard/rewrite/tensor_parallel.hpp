@@ -66,6 +66,8 @@ struct TensorParallelGraph {
 };
 /// ranks >= 1; one is the graph itself.
 TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& parallel);
+/// The first rank alone, with one op of no time for each collective: what costs are worked out of.
+TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& parallel);
 
 /// Whether ranks would share any parameters.
 bool shares_parameters(const Graph& graph, const TensorParallel& parallel);

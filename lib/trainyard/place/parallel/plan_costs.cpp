@@ -13,7 +13,6 @@
 #include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
-#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
@@ -96,7 +95,7 @@ Nanoseconds ChainOfBlocks::collective_time(const RankCollective& collective, std
 
 std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, std::size_t tensor) const {
   const TensorParallelGraph ranks =
-      tensor_parallel(share_of_batch(problem_.graph(), batch_ / samples), TensorParallel{tensor});
+      first_tensor_rank(share_of_batch(problem_.graph(), batch_ / samples), TensorParallel{tensor});
   const Problem share = problem_.with_graph(ranks.graph);
   const Graph& graph = share.graph();
   const DeviceId device = devices_.front();
@@ -109,15 +108,10 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, std::size_t 
     (each.phase == Phase::forward ? block.forward : block.input_gradient) += collective_time(each, tensor);
   }
   for (const OpId op : graph.ops()) {
-    // What a collective does is counted as a whole.
-    if (ranks.rank[op] != 0) continue;
-    const bool collective = tensor > 1 && (graph.type(op) == kReduceType || graph.type(op) == kRelayType);
     LayerCost& block = blocks[block_of_op(op)];
     block.weights += graph.parameter_bytes(op);
     block.state += graph.state_bytes(op);
-    const Nanoseconds time = collective                  ? Nanoseconds{0}
-                             : share.can_run(op, device) ? share.duration(op, device)
-                                                         : share.shortest(op);
+    const Nanoseconds time = share.can_run(op, device) ? share.duration(op, device) : share.shortest(op);
     if (graph.phase(op) == Phase::forward) {
       block.forward += time;
     } else if (graph.phase(op) == Phase::backward) {
@@ -140,7 +134,6 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, std::size_t 
     }
   }
   for (const GroupId group : share.groups()) {
-    if (ranks.rank[share.group_ops(group).front()] != 0) continue;
     Bytes resident{0};
     for (const OpId op : share.group_ops(group)) resident += share.resident_bytes(op);
     blocks[block_of_op(share.group_ops(group).front())].saved += memory.need(group).held - resident;
