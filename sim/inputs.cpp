@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/cluster/sharing.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/cost/calibration.hpp"
 #include "trainyard/cost/cost_model.hpp"
@@ -169,11 +170,7 @@ void set_sharing(ClusterSpec& spec, Sharing sharing) {
     throw UsageError(
         fmt::format("--sharing: cluster '{}' has no links between two ends, and an egress is serial", spec.name),
         "leave the option out");
-  for (Link& link : spec.links) {
-    link.sharing = sharing;
-    if (sharing == Sharing::fair) link.gap = Nanoseconds{0};  // between turns, which nobody takes
-    if (sharing == Sharing::none) link.bus.clear();           // nor does a bus make transfers wait for each other
-  }
+  share_links(spec, sharing);
 }
 
 /// What a calibration cannot say of the cluster.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/fnv.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -149,10 +150,10 @@ std::vector<std::string> Study::keys() const {
 }
 
 std::string Study::digest() const {
-  std::uint64_t hash = 0xcbf29ce484222325;
+  Fnv1a hash;
   const auto add = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    hash = (hash ^ 0xff) * 0x100000001b3;  // no byte of UTF-8: where a text ends
+    hash.add(text);
+    hash.end();
   };
   for (const Grid& grid : grids_) {
     add("grid");
@@ -164,7 +165,7 @@ std::string Study::digest() const {
       }
     }
   }
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", hash.value());
 }
 
 Study parse_study(std::string_view text, const std::string& file, std::span<const std::string> keys) {

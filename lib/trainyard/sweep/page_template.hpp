@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace trainyard::detail {
+
+/// The text in HTML.
+inline std::string html_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return out;
+}
+
+/// JSON in a script element, where no text may look like its end.
+inline std::string script_text(std::string json) {
+  for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos;) json.replace(at, 1, "\\u003c");
+  return json;
+}
+
+/// Writes the template with what `part` writes in place of each {{name}}.
+template <class Part>
+void fill_template(std::string_view rest, std::ostream& out, const Part& part) {
+  for (std::size_t at = rest.find("{{"); at != std::string_view::npos; at = rest.find("{{")) {
+    const std::size_t end = rest.find("}}", at);
+    out << rest.substr(0, at);
+    part(rest.substr(at + 2, end - at - 2));
+    rest.remove_prefix(end + 2);
+  }
+  out << rest;
+}
+
+}  // namespace trainyard::detail

@@ -1,0 +1,313 @@
+#include "trainyard/yard/claims.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include "trainyard/core/fnv.hpp"
+#include "trainyard/core/parallel.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/study/run.hpp"
+
+namespace trainyard {
+namespace fs = std::filesystem;
+namespace {
+
+using ClaimJson = nlohmann::ordered_json;
+
+/// The values of one line; what is wrong with it becomes a finding.
+class ClaimReader {
+ public:
+  ClaimReader(const ClaimJson& object, std::vector<Finding>& findings, Location at)
+      : object_(object), findings_(findings), at_(std::move(at)) {}
+
+  YardClaim read() {
+    YardClaim claim;
+    claim.line = at_.line;
+    text("instance", claim.instance, true);
+    text("placer", claim.placer, true);
+    if (const auto seed = whole("seed", false)) claim.seed = static_cast<std::uint64_t>(*seed);
+    if (const auto budget = whole("budget", false)) claim.budget = static_cast<std::uint64_t>(*budget);
+    claim.time = amount("time");
+    if (const auto step = whole("makespan_ns", true)) claim.makespan = Nanoseconds{*step};
+    truth("fits", claim.fits, true);
+    if (const auto bound = whole("lower_bound_ns", false)) claim.bound = Nanoseconds{*bound};
+    if (const auto peak = whole("peak_bytes", false)) claim.peak = Bytes{*peak};
+    claim.seconds = amount("seconds");
+    truth("splits", claim.splits, false);
+    text("schedule", claim.schedule, false);
+    text("problem", claim.problem, false);
+    text("answer", claim.answer, false);
+    return claim;
+  }
+
+ private:
+  void fail(std::string code, std::string message) {
+    if (findings_.size() < kMostFindings)
+      findings_.push_back(
+          {.code = std::move(code), .message = std::move(message), .help = "", .pointer = "", .at = at_});
+  }
+
+  const ClaimJson* find(const char* key, bool needed) {
+    const auto at = object_.find(key);
+    if (at == object_.end() && needed) fail("missing-key", fmt::format("the claim has no \"{}\"", key));
+    return at == object_.end() ? nullptr : &*at;
+  }
+  void text(const char* key, std::string& to, bool needed) {
+    const ClaimJson* value = find(key, needed);
+    if (!value) return;
+    if (!value->is_string()) return fail("type", fmt::format("\"{}\" is a text", key));
+    to = value->get<std::string>();
+    if (needed && to.empty()) fail("missing-key", fmt::format("\"{}\" is empty", key));
+  }
+  void truth(const char* key, bool& to, bool needed) {
+    const ClaimJson* value = find(key, needed);
+    if (!value) return;
+    if (!value->is_boolean()) return fail("type", fmt::format("\"{}\" is true or false", key));
+    to = value->get<bool>();
+  }
+  std::optional<std::int64_t> whole(const char* key, bool needed) {
+    const ClaimJson* value = find(key, needed);
+    if (!value) return std::nullopt;
+    if (!value->is_number_integer()) return fail("type", fmt::format("\"{}\" is a whole number", key)), std::nullopt;
+    const bool huge = value->is_number_unsigned() && value->get<std::uint64_t>() > (std::uint64_t{1} << 62);
+    if (huge || (!value->is_number_unsigned() && value->get<std::int64_t>() < 0))
+      return fail("range", fmt::format("\"{}\" is {}; it is from 0 to 2^62", key, value->dump())), std::nullopt;
+    return value->get<std::int64_t>();
+  }
+  std::optional<double> amount(const char* key) {
+    const ClaimJson* value = find(key, false);
+    if (!value) return std::nullopt;
+    if (!value->is_number()) return fail("type", fmt::format("\"{}\" is a number", key)), std::nullopt;
+    if (value->get<double>() < 0) return fail("range", fmt::format("\"{}\" is below 0", key)), std::nullopt;
+    return value->get<double>();
+  }
+
+  const ClaimJson& object_;
+  std::vector<Finding>& findings_;
+  const Location at_;
+};
+
+/// Findings of one claim.
+class ClaimCheck {
+ public:
+  ClaimCheck(const YardClaim& claim, const fs::path& folder) : claim_(claim), folder_(folder) {}
+
+  /// Whether the placer was asked.
+  bool run(const YardInstance& instance, const Problem& problem, const std::string& hash, const LowerBound& bound) {
+    if (!claim_.problem.empty() && claim_.problem != hash)
+      fail("other-problem",
+           fmt::format("the claim is of the problem {}, the instance is {} here", claim_.problem, hash),
+           "write it with `trainyard yard list NAME -o FOLDER`");
+    const bool asked = claim_.schedule.empty();
+    try {
+      if (asked)
+        ask(instance, problem, bound);
+      else
+        simulate_file(instance, problem, bound);
+    } catch (const InputError& error) {
+      for (Finding finding : error.findings()) {
+        finding.message = who() + ": " + finding.message;
+        if (finding.at.file.empty()) finding.at = at();
+        findings.push_back(std::move(finding));
+      }
+    } catch (const MissingError& error) {
+      fail("no-schedule", error.what(), error.help());
+    }
+    return asked;
+  }
+
+  void fail(std::string code, const std::string& message, std::string help = "") {
+    findings.push_back({.code = std::move(code),
+                        .message = who() + ": " + message,
+                        .help = std::move(help),
+                        .pointer = "",
+                        .at = at()});
+  }
+
+  std::vector<Finding> findings;
+
+ private:
+  Location at() const { return {.file = (folder_ / "results.jsonl").string(), .line = claim_.line, .column = 1}; }
+  std::string who() const { return fmt::format("{} by {}, seed {}", claim_.instance, claim_.placer, claim_.seed); }
+
+  void simulate_file(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {
+    const fs::path file = fs::path{claim_.schedule}.lexically_normal();
+    if (file.is_absolute() || file.begin()->string() == "..")
+      return fail("outside-folder", fmt::format("the schedule '{}' is not in the folder", claim_.schedule));
+    const Run run = run_schedule(problem, read_schedule(folder_ / file, problem), bound);
+    if (!claim_.answer.empty() && schedule_hash(run.schedule, run.problem) != claim_.answer)
+      fail("answer", fmt::format("'{}' is another schedule than {}", claim_.schedule, claim_.answer));
+    hold(run.summary.makespan, run.summary.fits, run.summary.peak, !run.schedule.rewrites.empty());
+    if (!claim_.bound || *claim_.bound <= run.summary.bound.value) return;
+    // The bound may be one that the placer proved.
+    std::optional<Nanoseconds> proven;
+    if (can_ask()) proven = asked(instance, problem, bound).claim.bound;
+    hold_bound(std::max(run.summary.bound.value, proven.value_or(Nanoseconds{0})));
+  }
+
+  bool can_ask() const {
+    return !claim_.time && std::ranges::find(placers(), claim_.placer, &Placer::name) != placers().end();
+  }
+  YardAnswer asked(const YardInstance& instance, const Problem& problem, const LowerBound& bound) const {
+    return ask_placer(instance, problem, bound, find_placer(claim_.placer), claim_);
+  }
+
+  void ask(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {
+    if (!can_ask())
+      return fail("no-schedule", "there is neither a schedule nor a placer that gives it again",
+                  "name its file in \"schedule\"; placers are asked again where the claim has no \"time\"");
+    const YardAnswer answer = asked(instance, problem, bound);
+    hold(answer.claim.makespan, answer.claim.fits, *answer.claim.peak, answer.claim.splits);
+    if (!claim_.answer.empty() && answer.claim.answer != claim_.answer)
+      fail("answer",
+           fmt::format("{} gives the schedule {}, not {}", claim_.placer, answer.claim.answer, claim_.answer));
+    if (claim_.bound && *claim_.bound > *answer.claim.bound) hold_bound(*answer.claim.bound);
+  }
+
+  void hold(Nanoseconds makespan, bool fits, Bytes peak, bool splits) {
+    if (makespan != claim_.makespan)
+      fail("step-time",
+           fmt::format("claimed are {} ns, the schedule takes {} ns", claim_.makespan.count, makespan.count));
+    if (fits != claim_.fits)
+      fail("memory", fits ? "claimed not to fit in memory, it does" : "claimed to fit in memory, it does not");
+    if (claim_.peak && peak != *claim_.peak)
+      fail("peak", fmt::format("claimed is a peak of {} bytes, it is {} bytes", claim_.peak->count, peak.count));
+    if (splits != claim_.splits)
+      fail("splits", splits ? "the schedule has rewrites of the graph, and the claim does not say so"
+                            : "claimed are rewrites of the graph, the schedule has none");
+  }
+
+  void hold_bound(Nanoseconds proven) {
+    if (*claim_.bound > proven)
+      fail("bound", fmt::format("claimed is a bound of {} ns, {} ns are proven", claim_.bound->count, proven.count),
+           "a bound holds where the library, or the placer when it is asked again, proves it");
+  }
+
+  const YardClaim& claim_;
+  const fs::path& folder_;
+};
+
+}  // namespace
+
+std::vector<YardClaim> read_claims(const fs::path& folder) {
+  const fs::path path = folder / "results.jsonl";
+  const std::string text = read_input(path);
+  std::vector<YardClaim> claims;
+  std::vector<Finding> findings;
+  std::set<
+      std::tuple<std::string, std::string, std::uint64_t, std::optional<std::uint64_t>, std::optional<double>, bool>>
+      seen;
+  std::istringstream lines{text};
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const Location at{.file = input_name(path), .line = ++number, .column = 1};
+    if (line.empty()) continue;
+    const ClaimJson object = ClaimJson::parse(line, nullptr, false);
+    if (!object.is_object()) {
+      findings.push_back({.code = "json",
+                          .message = "the line is no JSON object",
+                          .help = "a claim is one object on one line",
+                          .pointer = "",
+                          .at = at});
+    } else if (!object.contains("error")) {
+      claims.push_back(ClaimReader{object, findings, at}.read());
+      const YardClaim& claim = claims.back();
+      if (!seen.emplace(claim.instance, claim.placer, claim.seed, claim.budget, claim.time, claim.splits).second)
+        findings.push_back(
+            {.code = "duplicate-claim",
+             .message = fmt::format("{} by {} with seed {} is claimed twice", claim.instance, claim.placer, claim.seed),
+             .help = "leave one of them out",
+             .pointer = "",
+             .at = at});
+    }
+    if (findings.size() >= kMostFindings) break;
+  }
+  if (!findings.empty()) throw InputError{std::move(findings)};
+  return claims;
+}
+
+std::string schedule_hash(const Schedule& schedule, const Problem& problem) {
+  std::ostringstream out;
+  write_schedule(schedule, problem, nullptr, out);
+  Fnv1a hash;
+  hash.add(out.str());
+  return fmt::format("{:016x}", hash.value());
+}
+
+YardAnswer ask_placer(const YardInstance& instance, const Problem& problem, const LowerBound& bound,
+                      const Placer& placer, const YardClaim& task, const std::function<bool()>& stop) {
+  PlaceOptions options{.seed = task.seed, .rewrites = task.splits};
+  options.budget = {task.time, task.budget};
+  options.threads = 1;
+  options.stop = stop;
+  Run run = run_placer(problem, placer, options, bound);
+  YardAnswer answer{.claim = task,
+                    .bound_name = run.summary.bound.name,
+                    .busy = run.summary.busy,
+                    .evaluations = run.schedule.search ? run.schedule.search->evaluations : 1,
+                    .schedule = {}};
+  answer.claim.instance = instance.name;
+  answer.claim.placer = placer.name;
+  answer.claim.makespan = run.summary.makespan;
+  answer.claim.fits = run.summary.fits;
+  answer.claim.bound = run.summary.bound.value;
+  answer.claim.peak = run.summary.peak;
+  answer.claim.seconds = run.search_seconds;
+  answer.claim.splits = !run.schedule.rewrites.empty();
+  answer.claim.answer = schedule_hash(run.schedule, run.problem);
+  answer.schedule = std::move(run.schedule);
+  return answer;
+}
+
+YardCheck check_claims(const std::vector<YardClaim>& claims, const fs::path& folder, const YardCheckOptions& options) {
+  YardCheck result{.claims = claims.size(), .checked = 0, .rerun = 0, .findings = {}};
+  std::map<std::string, std::vector<std::size_t>> by_instance;
+  for (std::size_t c = 0; c < claims.size(); c += options.every) by_instance[claims[c].instance].push_back(c);
+  std::vector<const std::vector<std::size_t>*> groups;
+  for (const auto& group : by_instance) groups.push_back(&group.second);
+  std::mutex mutex;
+  parallel_for(options.threads, groups.size(), [&](std::size_t g) {
+    const YardInstance* instance = find_in_yard(claims[groups[g]->front()].instance);
+    std::optional<Problem> problem;
+    std::string hash;
+    LowerBound bound;
+    if (instance) {
+      problem.emplace(yard_problem(*instance));
+      hash = yard_hash(*problem);
+      bound = best_lower_bound(*problem);
+    }
+    for (const std::size_t c : *groups[g]) {
+      if (options.stop && options.stop()) return;
+      ClaimCheck check{claims[c], folder};
+      bool asked = false;
+      if (instance)
+        asked = check.run(*instance, *problem, hash, bound);
+      else
+        check.fail("unknown-instance", "there is no such instance", "`trainyard yard list` lists them");
+      const std::lock_guard lock{mutex};
+      ++result.checked;
+      result.rerun += asked;
+      result.findings.insert(result.findings.end(), check.findings.begin(), check.findings.end());
+    }
+  });
+  const auto line = [&](const Finding& finding) {
+    return finding.at.file.ends_with("results.jsonl") ? finding.at.line : 0;
+  };
+  std::ranges::stable_sort(result.findings, [&](const Finding& a, const Finding& b) {
+    return std::pair{line(a), a.message} < std::pair{line(b), b.message};
+  });
+  return result;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "console.hpp"
+#include "option_set.hpp"
+#include "trainyard/sweep/study.hpp"
+
+namespace trainyard::program {
+
+/// Every count-th row, from `first` on.
+struct Shard {
+  std::uint64_t first = 0, count = 1;
+};
+
+/// Where the rows of a study go, and which of them are run.
+struct SweepOptions {
+  std::string folder;
+  bool resume = false;
+  Shard shard;
+  std::optional<unsigned> threads;
+
+  /// --resume, --shard, --threads.
+  void declare(OptionSet& set);
+};
+
+/// How many rows a folder has, and had before.
+struct SweepCount {
+  std::uint64_t before = 0, all = 0;
+};
+
+/// The result of a row as one JSON object on one line; from any thread.
+using RunRow = std::function<std::string(std::uint64_t row)>;
+
+/// Runs the rows that are missing in the folder (SweepFolder), also from several ranks, and finishes it, unless
+/// interrupted with those that are done. Nothing on ranks but the first.
+std::optional<SweepCount> run_rows(const Study& study, const SweepOptions& options, const RunRow& run,
+                                   Console& console);
+
+}  // namespace trainyard::program

@@ -1,0 +1,395 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <future>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "interrupt.hpp"
+#include "options.hpp"
+#include "sweep_run.hpp"
+#include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/nearest_name.hpp"
+#include "trainyard/core/parallel.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/output_file.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/report/table.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/yard/claims.hpp"
+#include "trainyard/yard/yard_set.hpp"
+#include "trainyard/yard/yard_table.hpp"
+#include "verbs.hpp"
+
+namespace trainyard::program {
+namespace {
+
+namespace fs = std::filesystem;
+using YardJson = nlohmann::ordered_json;
+
+/// An instance's problem and its bound, kept for the rows that follow each other on it.
+class YardGrounds {
+ public:
+  struct Ground {
+    Problem problem;
+    LowerBound bound;
+    std::string hash;
+  };
+
+  std::shared_ptr<const Ground> of(const YardInstance& instance) {
+    std::promise<std::shared_ptr<const Ground>> promise;
+    {
+      std::unique_lock lock{mutex_};
+      for (const auto& known : kept_)
+        if (known.first == &instance) {
+          const auto future = known.second;
+          lock.unlock();
+          return future.get();
+        }
+      kept_.emplace_front(&instance, promise.get_future().share());
+      if (kept_.size() > kKept) kept_.pop_back();
+    }
+    try {
+      Problem problem = yard_problem(instance);
+      LowerBound bound = best_lower_bound(problem);
+      std::string hash = yard_hash(problem);
+      auto made = std::make_shared<const Ground>(Ground{std::move(problem), std::move(bound), std::move(hash)});
+      promise.set_value(made);
+      return made;
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+      throw;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kKept = 4;
+  std::mutex mutex_;
+  std::list<std::pair<const YardInstance*, std::shared_future<std::shared_ptr<const Ground>>>> kept_;
+};
+
+const YardInstance& named_instance(const std::string& name) {
+  if (const YardInstance* instance = find_in_yard(name)) return *instance;
+  std::vector<std::string> names;
+  for (const YardInstance& instance : yard()) names.push_back(instance.name);
+  throw UsageError(fmt::format("there is no instance '{}'", name), did_you_mean(name, names));
+}
+
+YardJson claim_json(std::uint64_t row, const YardInstance& instance, const YardGrounds::Ground& ground,
+                    const YardAnswer& answer) {
+  const YardClaim& claim = answer.claim;
+  YardJson object{{"row", row},
+                  {"instance", instance.name},
+                  {"tier", instance.tier},
+                  {"family", instance.family},
+                  {"placer", claim.placer},
+                  {"seed", claim.seed}};
+  if (claim.budget) object["budget"] = *claim.budget;
+  if (claim.time) object["time"] = *claim.time;
+  if (claim.splits) object["splits"] = true;
+  object["devices"] = ground.problem.device_count();
+  object["ops"] = ground.problem.op_count();
+  object["makespan_ns"] = claim.makespan.count;
+  object["fits"] = claim.fits;
+  object["lower_bound_ns"] = claim.bound->count;
+  object["lower_bound"] = answer.bound_name;
+  object["gap"] = relative_gap(claim.makespan, *claim.bound);
+  object["busy"] = answer.busy;
+  object["peak_bytes"] = claim.peak->count;
+  object["evaluations"] = answer.evaluations;
+  object["problem"] = ground.hash;
+  object["answer"] = claim.answer;
+  return object;
+}
+
+/// Placers that are asked where none are named: those that do not learn, and take seconds on a thousand ops.
+const char* const kUsualPlacers = "single,expert,heft,cpop,peft,etf,critical-path,dsc,m-topo,m-etf,dpos,scotch,auto";
+
+struct YardVerb {
+  std::vector<std::string> words, tiers, instances, placers;
+  std::vector<std::uint64_t> budgets;
+  std::optional<double> seconds;
+  std::uint64_t seeds = 1, every = 1;
+  bool splits = false, compute = false, no_schedules = false;
+  SweepOptions sweep;
+  Output csv, report;
+
+  void declare(OptionSet& set) {
+    set.operands(words, "run|list|check|table [THING...]",
+                 "what to do, and of what: list NAME..., check FOLDER, table FOLDER...", "trainyard yard list");
+    set.text("-o,--output", sweep.folder, "FOLDER", "run: the results; list: a graph and a cluster of each instance");
+    const auto list = [](std::vector<std::string>& to) {
+      return [&to](const std::string& text, const std::string&) { to = between_commas(text); };
+    };
+    set.option("--tier", "small|medium|large", "only these, with commas", list(tiers));
+    set.option("--instances", "NAME,...", "run: only these", list(instances));
+    set.option("--placers", "PLACER,...", fmt::format("run: these (default: {})", kUsualPlacers), list(placers));
+    set.number("--seeds", seeds, "run: each placer with the seeds 1 to N (default: 1)");
+    set.option("--evaluations", "N,...", "run: of placers that search, each number a row: the same result anywhere",
+               [this](const std::string& text, const std::string& option) {
+                 for (const std::string& word : between_commas(text))
+                   budgets.push_back(static_cast<std::uint64_t>(whole_number(word, option, 0)));
+               });
+    set.value("--time", seconds, "TIME", "run: of each placer instead, as in 10s", long_seconds);
+    set.flag("--splits", splits, "run: schedules may split ops and replicate the network");
+    set.flag("--no-schedules", no_schedules, "run: keeps claims alone; check asks the placers again");
+    set.number("--every", every, "check: only every N-th claim (default: 1)");
+    set.flag("--compute", compute, "list: makes each instance anew, a line of data/yard/hashes each");
+    set.output("--csv", csv, "table: a line for each placer and instance", "csv");
+    set.output("--report", report, "table: the page of ranks, profiles and curves", "html");
+    sweep.declare(set);
+    set.check([this] { check(); });
+  }
+
+  int run(Console& console) const {
+    if (words.front() == "run") return run_placers(console);
+    if (words.front() == "list") return run_list(console);
+    if (words.front() == "check") return run_check(console);
+    return run_table(console);
+  }
+
+ private:
+  void check() const {
+    if (words.empty()) return;
+    one_of(words.front(), std::vector<std::string>{"run", "list", "check", "table"}, "yard");
+    for (const std::string& tier : tiers) one_of(tier, std::vector<std::string>{"small", "medium", "large"}, "--tier");
+    if (words.front() == "run" && sweep.folder.empty())
+      throw UsageError("yard run needs -o FOLDER", "for example -o results");
+    if (words.front() == "run" && words.size() > 1)
+      throw UsageError(fmt::format("yard run: '{}' is not expected", words[1]), "name instances by --instances");
+    if (words.front() == "check" && words.size() != 2)
+      throw UsageError("yard check takes one folder", "trainyard yard check results");
+    if (words.front() == "table" && words.size() < 2)
+      throw UsageError("yard table needs a folder", "trainyard yard table results");
+    if (seconds && !budgets.empty()) throw UsageError("--time and --evaluations do not go together");
+  }
+
+  bool in_tiers(const YardInstance& instance) const {
+    return tiers.empty() || std::ranges::find(tiers, instance.tier) != tiers.end();
+  }
+
+  // run
+
+  std::string answer_row(std::uint64_t index, const StudyRow& row, YardGrounds& grounds) const {
+    YardClaim task;
+    task.splits = splits;
+    task.time = seconds;
+    for (const auto& [key, value] : row) {
+      if (key == "instance") task.instance = value.front();
+      if (key == "placer") task.placer = value.front();
+      if (key == "seed") task.seed = std::stoull(value.front());
+      if (key == "budget") task.budget = std::stoull(value.front());
+    }
+    const YardInstance& instance = *find_in_yard(task.instance);
+    YardJson object;
+    const auto failed = [&](const std::string& message, const std::string& code) {
+      object = {{"row", index},          {"instance", instance.name},
+                {"tier", instance.tier}, {"family", instance.family},
+                {"placer", task.placer}, {"seed", task.seed}};
+      if (task.budget) object["budget"] = *task.budget;
+      object["error"] = message;
+      object["code"] = code;
+    };
+    try {
+      const auto ground = grounds.of(instance);
+      const YardAnswer answer =
+          ask_placer(instance, ground->problem, ground->bound, find_placer(task.placer), task, interrupted);
+      object = claim_json(index, instance, *ground, answer);
+      if (!no_schedules && !interrupted()) {
+        const std::string file = fmt::format("schedules/{}/{}-{}.json.gz", instance.name, task.placer, index);
+        write_answer(answer, *ground, fs::path{sweep.folder} / file);
+        object["schedule"] = file;
+      }
+    } catch (const InputError& error) {
+      failed(error.what(), error.findings().front().code);
+    } catch (const MissingError& error) {
+      failed(error.what(), "missing");
+    } catch (const std::bad_alloc&) {
+      failed("out of memory", "memory");
+    }
+    return object.dump(-1, ' ', false, YardJson::error_handler_t::replace);
+  }
+
+  static void write_answer(const YardAnswer& answer, const YardGrounds::Ground& ground, const fs::path& path) {
+    std::error_code ignored;
+    fs::create_directories(path.parent_path(), ignored);
+    OutputFile file{path};
+    const SchedulePrediction prediction{
+        .makespan = answer.claim.makespan, .lower_bound = answer.claim.bound, .fits = answer.claim.fits};
+    if (answer.schedule.rewrites.empty())
+      write_schedule(answer.schedule, ground.problem, &prediction, file.stream());
+    else
+      write_schedule(answer.schedule, scheduled_problem(ground.problem, answer.schedule), &prediction, file.stream());
+    file.commit();
+  }
+
+  int run_placers(Console& console) const {
+    const auto axis = [](const char* key, const auto& values, const auto& text) {
+      StudyAxis made{.key = key, .values = {}};
+      for (const auto& value : values) made.values.push_back({text(value)});
+      return made;
+    };
+    const auto number = [](std::uint64_t value) { return std::to_string(value); };
+    std::vector<std::string> names, chosen = placers.empty() ? between_commas(kUsualPlacers) : placers;
+    for (const std::string& name : instances) named_instance(name);
+    for (const YardInstance& instance : yard())
+      if (in_tiers(instance) && (instances.empty() || std::ranges::find(instances, instance.name) != instances.end()))
+        names.push_back(instance.name);
+    if (names.empty()) throw UsageError("yard run: no instance is left", "`trainyard yard list` lists them");
+    std::vector<std::uint64_t> all_seeds(seeds);
+    for (std::uint64_t s = 0; s < seeds; ++s) all_seeds[s] = s + 1;
+    // A placer has as many rows as it can have answers: seeds and budgets are of those that search.
+    std::vector<Study::Grid> grids;
+    for (const std::string& name : names)
+      for (const std::string& placer : chosen) {
+        const bool searches = is_search(placer);
+        Study::Grid grid{{.key = "instance", .values = {{name}}}, {.key = "placer", .values = {{placer}}}};
+        grid.push_back(
+            axis("seed", searches || placer == "random" ? all_seeds : std::vector<std::uint64_t>{1}, number));
+        if (searches && !budgets.empty()) grid.push_back(axis("budget", budgets, number));
+        grids.push_back(std::move(grid));
+      }
+    const Study study{splits ? "yard, with splits" : "yard", std::move(grids)};
+    YardGrounds grounds;
+    const InterruptGuard guard;
+    const auto count = run_rows(
+        study, sweep, [&](std::uint64_t row) { return answer_row(row, study.row(row), grounds); }, console);
+    if (!count) return kDone;
+    if (console.json())
+      console.print(YardJson{{"format", "trainyard-result/1"},
+                             {"verb", "yard"},
+                             {"rows", study.size()},
+                             {"done", count->all},
+                             {"done_before", count->before},
+                             {"warnings", console.warnings()}}
+                        .dump(2) +
+                    "\n");
+    else
+      console.print(fmt::format("{} of {} rows are in {}\n", count->all, study.size(), sweep.folder));
+    return exit_code(kDone);
+  }
+
+  static bool is_search(const std::string& name) {
+    try {
+      return find_placer(name).searches;
+    } catch (const InputError& error) {
+      throw UsageError(error, "--placers");
+    }
+  }
+
+  // list
+
+  int run_list(Console& console) const {
+    std::vector<const YardInstance*> listed;
+    for (const YardInstance& instance : yard())
+      if (words.size() == 1 ? in_tiers(instance) : std::ranges::find(words, instance.name) != words.end())
+        listed.push_back(&instance);
+    for (std::size_t w = 1; w < words.size(); ++w) named_instance(words[w]);
+    std::vector<YardRecord> records(listed.size());
+    const bool makes = compute || !sweep.folder.empty();
+    if (!sweep.folder.empty()) fs::create_directories(sweep.folder);
+    parallel_for(sweep.threads.value_or(makes ? 0 : 1), listed.size(), [&](std::size_t i) {
+      const YardRecord* known = find_record(listed[i]->name);
+      if (!makes && known) {
+        records[i] = *known;
+        return;
+      }
+      const Problem problem = yard_problem(*listed[i]);
+      records[i] = yard_record(*listed[i], problem);
+      if (sweep.folder.empty()) return;
+      OutputFile graph{fs::path{sweep.folder} / (listed[i]->name + ".json")};
+      OutputFile cluster{fs::path{sweep.folder} / (listed[i]->name + ".toml")};
+      write_graph(problem.graph(), graph.stream());
+      write_cluster(problem.cluster().spec(), cluster.stream());
+      graph.commit();
+      cluster.commit();
+    });
+    std::string text;
+    YardJson rows = YardJson::array();
+    Table table{{{"instance"}, {"tier"}, {"ops", Table::Align::right}, {"devices", Table::Align::right}, {"hash"}}};
+    table.fit(console.format());
+    for (const YardRecord& record : records) {
+      text += record_text(record);
+      rows.push_back({{"instance", record.name},
+                      {"tier", record.tier},
+                      {"ops", record.ops},
+                      {"devices", record.devices},
+                      {"hash", record.hash}});
+      table.add_row({record.name, record.tier, with_separators(static_cast<std::int64_t>(record.ops)),
+                     std::to_string(record.devices), record.hash});
+    }
+    if (console.json())
+      console.print(YardJson{{"format", "trainyard-result/1"}, {"verb", "yard"}, {"instances", rows}}.dump(2) + "\n");
+    else
+      console.print(compute ? text : table.text(), !compute);
+    if (!sweep.folder.empty())
+      console.note(fmt::format("wrote {}/NAME.json and NAME.toml of {}", sweep.folder,
+                               counted(static_cast<std::int64_t>(records.size()), "instance")));
+    return kDone;
+  }
+
+  // table
+
+  int run_table(Console& console) const {
+    std::vector<YardClaim> claims;
+    for (std::size_t w = 1; w < words.size(); ++w) {
+      std::vector<YardClaim> more = read_claims(words[w]);
+      claims.insert(claims.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    }
+    const YardTable table = yard_table(claims, tiers);
+    const std::vector<YardPoint> curves = yard_curves(claims, tiers);
+    write_outputs({{csv, [&](std::ostream& out) { write_yard_csv(table, out); }},
+                   {report, [&](std::ostream& out) { write_yard_page(table, curves, "The Yard", out); },
+                    "(open it in any browser)"}},
+                  console.json() ? yard_json(table, curves) : yard_text(table, curves, console.format()), console);
+    return kDone;
+  }
+
+  // check
+
+  int run_check(Console& console) const {
+    const std::vector<YardClaim> claims = read_claims(words[1]);
+    const InterruptGuard guard;
+    const YardCheck result =
+        check_claims(claims, words[1], {.every = every, .threads = sweep.threads.value_or(0), .stop = interrupted});
+    if (console.json()) {
+      YardJson errors = YardJson::array();
+      for (const Finding& finding : result.findings)
+        errors.push_back({{"code", finding.code},
+                          {"file", finding.at.file},
+                          {"line", finding.at.line},
+                          {"message", finding.message},
+                          {"help", finding.help}});
+      console.print(YardJson{{"format", "trainyard-result/1"},
+                             {"verb", "yard"},
+                             {"claims", result.claims},
+                             {"checked", result.checked},
+                             {"asked_again", result.rerun},
+                             {"errors", errors}}
+                        .dump(2) +
+                    "\n");
+    } else {
+      console.print(fmt::format("{} of {} checked, {} of them by asking the placer again: {}\n", result.checked,
+                                counted(static_cast<std::int64_t>(result.claims), "claim"), result.rerun,
+                                result.findings.empty()
+                                    ? "all hold"
+                                    : counted(static_cast<std::int64_t>(result.findings.size()), "finding")));
+      if (!result.findings.empty()) console.complain(InputError{result.findings});
+    }
+    return exit_code(result.findings.empty() ? kDone : kAnswerIsNo);
+  }
+};
+
+}  // namespace
+
+const Verb kYard{"yard", "the benchmark of placement: instances, claims that are checked, ranks",
+                 "trainyard yard run --tier small -o results && trainyard yard check results",
+                 trainyard::program::declare<YardVerb>};
+
+}  // namespace trainyard::program

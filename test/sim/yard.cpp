@@ -1,0 +1,93 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "sim/program.hpp"
+
+using namespace trainyard::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+const char* const kNames =
+    "--instances chain-ops12-seed1.2xV100.fair,mesh-ops9-width3-seed1.2xV100.none,stg-rand0000.2xV100";
+
+std::string words_of_run(const std::string& folder, const std::string& more = "") {
+  return std::string{"yard run "} + kNames + " --placers heft,random,auto --evaluations 5,50 --seeds 2 -o " + folder +
+         " " + more;
+}
+
+}  // namespace
+
+TEST_CASE("a run of the Yard has a row for each instance, placer, seed and budget, and all its claims hold") {
+  const TemporaryFolder folder;
+  const auto run = run_trainyard(folder.path(), words_of_run("one", "--threads 1 --json"));
+  REQUIRE(run.exit_code == 0);
+  CHECK(json_of(run)["rows"] == 3 * (1 + 2 + 4));  // heft; random's seeds; auto's seeds and budgets
+  const auto check = run_trainyard(folder.path(), "yard check one --json");
+  CHECK(check.exit_code == 0);
+  CHECK(json_of(check)["checked"] == 21);
+  CHECK(json_of(check)["asked_again"] == 0);
+  REQUIRE(run_trainyard(folder.path(), words_of_run("five", "--threads 5")).exit_code == 0);
+  CHECK(read_text(folder.path() / "one/results.jsonl") == read_text(folder.path() / "five/results.jsonl"));
+  for (const auto& file : fs::recursive_directory_iterator(folder.path() / "one/schedules"))
+    if (file.is_regular_file())
+      CHECK(read_text(file.path()) ==
+            read_text(folder.path() / "five" / fs::relative(file.path(), folder.path() / "one")));
+}
+
+TEST_CASE("a run of the Yard goes on where it ended, and shards are the whole") {
+  const TemporaryFolder folder;
+  REQUIRE(run_trainyard(folder.path(), words_of_run("whole")).exit_code == 0);
+  REQUIRE(run_trainyard(folder.path(), words_of_run("parts", "--shard 1/2")).exit_code == 0);
+  CHECK(run_trainyard(folder.path(), words_of_run("parts")).exit_code == 3);  // there are results
+  const auto rest = run_trainyard(folder.path(), words_of_run("parts", "--resume --json"));
+  REQUIRE(rest.exit_code == 0);
+  CHECK(json_of(rest)["done_before"] == 11);  // rows 0, 2, ... 20
+  CHECK(read_text(folder.path() / "whole/results.jsonl") == read_text(folder.path() / "parts/results.jsonl"));
+}
+
+TEST_CASE("a false claim, and a corrupt schedule, are refused by their lines, with exit code 1") {
+  const TemporaryFolder folder;
+  REQUIRE(run_trainyard(folder.path(), "yard run --instances stg-rand0000.2xV100 --placers heft,etf,single -o mine")
+              .exit_code == 0);
+  std::string results = read_text(folder.path() / "mine/results.jsonl");
+  const std::size_t second = results.find("\"makespan_ns\":", results.find('\n')) + 14;
+  results.replace(second, results.find(',', second) - second, "99");
+  write_text(folder.path() / "mine/results.jsonl", results);
+  write_text(folder.path() / "mine/schedules/stg-rand0000.2xV100/heft-0.json.gz", "no schedule");
+  const auto check = run_trainyard(folder.path(), "yard check mine");
+  CHECK(check.exit_code == 1);
+  CHECK(contains(check.output, "3 claims checked"));
+  CHECK(contains(check.error,
+                 "mine/results.jsonl:2:1: error[step-time]: stg-rand0000.2xV100 by etf, seed 1: claimed are 99 ns"));
+  CHECK(contains(check.error, "heft-0.json.gz"));
+  const auto json = json_of(run_trainyard(folder.path(), "yard check mine --json"));
+  CHECK(json["errors"].size() == 2);
+}
+
+TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and words that are wrong") {
+  const TemporaryFolder folder;
+  REQUIRE(run_trainyard(folder.path(), words_of_run("mine", "--no-schedules")).exit_code == 0);
+  CHECK(file_count(folder.path() / "mine") > 0);
+  CHECK_FALSE(fs::exists(folder.path() / "mine/schedules"));
+  const auto table = run_trainyard(folder.path(), "yard table mine --csv table.csv --report page.html");
+  CHECK(table.exit_code == 0);
+  CHECK(contains(table.output, "3 instances"));
+  CHECK(contains(table.output, "where they win"));
+  CHECK(contains(read_text(folder.path() / "table.csv"), "stg-rand0000.2xV100,small,stg,auto,"));
+  CHECK(contains(read_text(folder.path() / "page.html"), "\"curves\":[{\"placer\":\"auto\""));
+  CHECK(json_of(run_trainyard(folder.path(), "yard table mine --json"))["placers"].size() == 3);
+  CHECK(json_of(run_trainyard(folder.path(), "yard list --tier large --json"))["instances"].size() == 10);
+  CHECK(run_trainyard(folder.path(), "yard list stg-rand0000.2xV100 -o files").exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "check files/stg-rand0000.2xV100.json files/stg-rand0000.2xV100.toml").exit_code ==
+        0);
+  for (const char* words :
+       {"yard", "yard go", "yard run", "yard run x -o a", "yard check", "yard table", "yard list stg-rand0000",
+        "yard run -o a --tier tiny", "yard run -o a --placers heff", "yard run -o a --time 1s --evaluations 3"}) {
+    CAPTURE(words);
+    CHECK(run_trainyard(folder.path(), words).exit_code == 2);
+  }
+  CHECK(run_trainyard(folder.path(), "yard check nowhere").exit_code == 3);
+}

@@ -1,0 +1,208 @@
+#include "trainyard/yard/claims.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/support.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/place/catalogue.hpp"
+
+namespace trainyard {
+namespace {
+
+using nlohmann::ordered_json;
+using test::TemporaryFolder;
+
+const char* const kInstance = "layered-ops10-width3-seed1.2xV100.serial";
+const char* const kTight = "mesh-ops8-width3-seed6.2xV100.memory150";
+
+/// A submission of one claim: heft's schedule of an instance, as it is.
+class Submission {
+ public:
+  explicit Submission(const char* name = kInstance, const char* placer = "heft") {
+    const YardInstance& instance = *find_in_yard(name);
+    const Problem problem = yard_problem(instance);
+    const YardAnswer answer = ask_placer(instance, problem, best_lower_bound(problem), find_placer(placer), {});
+    std::ofstream out{folder() / "mine.json"};
+    write_schedule(answer.schedule, problem, nullptr, out);
+    claim = {{"instance", name},
+             {"placer", placer},
+             {"seed", 1},
+             {"makespan_ns", answer.claim.makespan.count},
+             {"fits", answer.claim.fits},
+             {"lower_bound_ns", answer.claim.bound->count},
+             {"peak_bytes", answer.claim.peak->count},
+             {"problem", yard_hash(problem)},
+             {"answer", answer.claim.answer},
+             {"schedule", "mine.json"}};
+  }
+
+  const std::filesystem::path& folder() const { return folder_.path(); }
+
+  /// The codes of what reading and checking find, with spaces between.
+  std::string codes() const {
+    test::write_text(folder() / "results.jsonl", claim.dump() + "\n");
+    return codes_of_file();
+  }
+  std::string codes_of_file() const {
+    std::string codes;
+    const auto add = [&](const std::vector<Finding>& findings) {
+      for (const Finding& finding : findings) codes += (codes.empty() ? "" : " ") + finding.code;
+    };
+    try {
+      add(check_claims(read_claims(folder()), folder()).findings);
+    } catch (const InputError& error) {
+      add(error.findings());
+    }
+    return codes;
+  }
+
+  ordered_json claim;
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_CASE("a claim that is true holds, with a schedule and by asking the placer again") {
+  Submission mine;
+  CHECK(mine.codes() == "");
+  mine.claim.erase("schedule");
+  CHECK(mine.codes() == "");
+  mine.claim["lower_bound_ns"] = 1;  // a weaker bound is true too
+  CHECK(mine.codes() == "");
+  for (const char* key : {"seed", "lower_bound_ns", "peak_bytes", "problem", "answer"}) mine.claim.erase(key);
+  CHECK(mine.codes() == "");
+}
+
+TEST_CASE("each false claim is refused by what is false in it") {
+  const Submission truth;
+  const auto refused = [&](const char* key, const ordered_json& value) {
+    Submission mine;
+    mine.claim[key] = value;
+    return mine.codes();
+  };
+  const std::int64_t step = truth.claim["makespan_ns"], bound = truth.claim["lower_bound_ns"];
+  CHECK(refused("makespan_ns", step - 1) == "step-time");
+  CHECK(refused("makespan_ns", step + 1) == "step-time");
+  CHECK(refused("fits", false) == "memory");
+  CHECK(refused("peak_bytes", 0) == "peak");
+  CHECK(refused("lower_bound_ns", step + 1) == "bound");
+  CHECK(refused("lower_bound_ns", std::max(bound, step) + 1) == "bound");
+  CHECK(refused("problem", "0123456789abcdef") == "other-problem");
+  CHECK(refused("answer", "0123456789abcdef") == "answer");
+  CHECK(refused("splits", true) == "splits");
+  CHECK(refused("instance", "layered-ops10") == "unknown-instance");
+  CHECK(refused("schedule", "theirs.json") == "file");
+  CHECK(refused("schedule", "../mine.json") == "outside-folder");
+  CHECK(refused("schedule", "/etc/passwd") == "outside-folder");
+}
+
+TEST_CASE("a bound above the library's own holds where the placer proves it when it is asked again, for nobody else") {
+  Submission exact{"random-ops10-seed1.2xV100.serial", "exact"};
+  CHECK(exact.claim["lower_bound_ns"] == exact.claim["makespan_ns"]);  // proven by its search
+  CHECK(exact.codes() == "");
+  exact.claim["placer"] = "mine";
+  exact.claim.erase("answer");  // the schedule's file names its placer
+  const Problem problem = yard_problem(*find_in_yard("random-ops10-seed1.2xV100.serial"));
+  const bool own = best_lower_bound(problem).value.count == exact.claim["lower_bound_ns"];
+  CHECK(exact.codes() == (own ? "" : "bound"));
+}
+
+TEST_CASE("a schedule that does not fit in memory is no answer, and saying that it does is refused") {
+  const YardInstance& instance = *find_in_yard(kTight);
+  const Problem problem = yard_problem(instance);
+  Schedule schedule;
+  schedule.placement = Placement(problem.op_count(), DeviceId{0});  // 150 % of an even share on two devices is 75 %
+  Submission mine{kTight, "single"};
+  std::ofstream out{mine.folder() / "mine.json"};
+  write_schedule(schedule, problem, nullptr, out);
+  out.close();
+  mine.claim["fits"] = true;
+  for (const char* key : {"answer", "peak_bytes", "lower_bound_ns"}) mine.claim.erase(key);
+  CHECK(mine.codes().find("memory") != std::string::npos);
+}
+
+TEST_CASE("a claim without schedule needs a placer of the catalogue and no time") {
+  Submission mine;
+  mine.claim.erase("schedule");
+  mine.claim["time"] = 10;
+  CHECK(mine.codes() == "no-schedule");
+  mine.claim.erase("time");
+  mine.claim["placer"] = "mine";
+  CHECK(mine.codes() == "no-schedule");
+}
+
+TEST_CASE("lines that are no claims are refused with their line") {
+  const Submission mine;
+  const auto refused = [&](const std::string& text) {
+    test::write_text(mine.folder() / "results.jsonl", text);
+    return mine.codes_of_file();
+  };
+  const std::string good = mine.claim.dump() + "\n";
+  CHECK(refused(good) == "");
+  CHECK(refused("") == "");
+  CHECK(refused(good + good) == "duplicate-claim");
+  CHECK(refused(good.substr(0, 40)) == "json");
+  CHECK(refused("[1]\n") == "json");
+  CHECK(refused("{\"instance\": \"a\", \"error\": \"no answer\"}\n") == "");
+  CHECK(refused("{}\n") == "missing-key missing-key missing-key missing-key");
+  CHECK(refused("{\"instance\": 1, \"placer\": \"\", \"makespan_ns\": 1.5, \"fits\": 1}\n") ==
+        "type missing-key type type");
+  CHECK(refused("{\"instance\": \"a\", \"placer\": \"b\", \"makespan_ns\": -1, \"fits\": true, \"seconds\": -1}\n") ==
+        "range range");
+  CHECK(refused(std::string{"\x00\xff\n", 3}) == "json");
+  std::filesystem::remove(mine.folder() / "results.jsonl");
+  CHECK(mine.codes_of_file() == "file");
+}
+
+TEST_CASE("a corrupt schedule is refused by what its reader finds") {
+  const Submission mine;
+  const std::string good = test::read_text(mine.folder() / "mine.json");
+  for (const std::string& bad : {good.substr(0, good.size() / 2), std::string{"{}"}, std::string{}, "x" + good}) {
+    test::write_text(mine.folder() / "mine.json", bad);
+    CHECK(mine.codes() != "");
+  }
+}
+
+TEST_CASE("our own results: every small instance has a proven optimum, no step is below a bound") {
+  const auto claims = read_claims(test::source_dir() / "data/yard/results");
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> bests;  // bound, step
+  for (const YardClaim& claim : claims) {
+    if (!claim.fits) continue;
+    auto& [bound, step] = bests.try_emplace(claim.instance, 0, claim.makespan.count).first->second;
+    bound = std::max(bound, claim.bound->count);
+    step = std::min(step, claim.makespan.count);
+  }
+  std::size_t without = 0;
+  for (const YardInstance& instance : yard()) {
+    if (instance.tier == "large") continue;
+    CAPTURE(instance.name);
+    if (bests.count(instance.name) == 0) {
+      ++without;
+      CHECK(instance.tier == "medium");
+      CHECK(instance.memory);  // so tight that none of our schedules fits
+      continue;
+    }
+    CHECK(bests[instance.name].first <= bests[instance.name].second);
+    if (instance.tier == "small") CHECK(bests[instance.name].first == bests[instance.name].second);
+  }
+  CHECK(without <= 4);
+}
+
+TEST_CASE("a sample of our own results, asked for again, is the same by its hash") {
+  auto claims = read_claims(test::source_dir() / "data/yard/results");
+  std::erase_if(claims, [](const YardClaim& claim) { return find_in_yard(claim.instance)->tier != "small"; });
+  const YardCheck check = check_claims(claims, test::source_dir() / "data/yard/results", {.every = 23, .threads = 2});
+  CHECK(check.checked >= 40);
+  CHECK(check.rerun == check.checked);
+  for (const Finding& finding : check.findings) FAIL_CHECK(finding.message);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,98 @@
+#include "trainyard/yard/yard_table.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+namespace trainyard {
+namespace {
+
+YardClaim claim(const char* instance, const char* placer, std::int64_t step, std::int64_t bound,
+                std::uint64_t seed = 1) {
+  return {
+      .instance = instance, .placer = placer, .seed = seed, .makespan = Nanoseconds{step}, .bound = Nanoseconds{bound}};
+}
+
+const YardScore& score_of(const YardTable& table, const std::string& placer) {
+  return *std::ranges::find(table.scores, placer, &YardScore::placer);
+}
+
+TEST_CASE("ranks, geometric means over the best bound, and profiles of three placers on two instances") {
+  // On a: 100, 110, 100 with bounds up to 100; on b: 200, 180, and none by "c", with the bound 90.
+  const YardTable table =
+      yard_table(std::vector{claim("a", "x", 100, 80), claim("a", "y", 110, 100), claim("a", "c", 100, 0),
+                             claim("b", "x", 200, 90), claim("b", "y", 180, 60)});
+  REQUIRE(table.scores.size() == 3);
+  CHECK(score_of(table, "x").rank == doctest::Approx((1.5 + 2) / 2));  // equal with c on a
+  CHECK(score_of(table, "y").rank == doctest::Approx((3 + 1) / 2.0));
+  CHECK(score_of(table, "c").rank == doctest::Approx((1.5 + 3) / 2));  // last where it has no answer
+  CHECK(score_of(table, "x").over_bound == doctest::Approx(std::sqrt(1.0 * 200 / 90)));
+  CHECK(score_of(table, "y").over_bound == doctest::Approx(std::sqrt(1.1 * 2)));
+  CHECK(score_of(table, "y").over_best == doctest::Approx(std::sqrt(1.1)));
+  CHECK(score_of(table, "x").optimal == 1);
+  CHECK(score_of(table, "x").wins == 1);
+  CHECK(score_of(table, "x").alone == 0);
+  CHECK(score_of(table, "y").alone == 1);
+  CHECK(score_of(table, "c").answers == 1);
+  CHECK(table.profile(score_of(table, "x"), 1) == 0.5);
+  CHECK(table.profile(score_of(table, "x"), 1.12) == 1);  // 200 / 180 = 1.111
+  CHECK(table.profile(score_of(table, "c"), 100) == 0.5);
+  CHECK(table.instances[0].winners == std::vector<std::string>{"c", "x"});
+  CHECK(table.instances[0].proven());
+  CHECK_FALSE(table.instances[1].proven());
+}
+
+TEST_CASE("a win is within noise where seeds differ by more than what it is won by") {
+  // x: 100, 104, 108, the median 104, a spread of 8. y: 110, 6 more. z: 120 beats nobody.
+  const auto claims = [](std::int64_t y) {
+    return std::vector{claim("a", "x", 100, 50, 1), claim("a", "x", 108, 50, 2), claim("a", "x", 104, 50, 3),
+                       claim("a", "y", y, 50), claim("a", "z", 120, 50)};
+  };
+  const YardTable noisy = yard_table(claims(110)), clear = yard_table(claims(113));
+  CHECK(noisy.instances[0].within_noise);
+  CHECK_FALSE(clear.instances[0].within_noise);  // 113 - 104 = 9
+  CHECK(score_of(noisy, "x").noisy == 1);
+  CHECK(score_of(clear, "x").noisy == 0);
+  CHECK(noisy.instances[0].step == Nanoseconds{100});
+  CHECK(score_of(noisy, "x").cells[0] == YardCell{Nanoseconds{104}, Nanoseconds{8}});
+}
+
+TEST_CASE(
+    "claims that do not fit, or have rewrites, do not count; of budgets the largest does, and all make the curve") {
+  std::vector<YardClaim> claims{claim("a", "x", 300, 100), claim("a", "x", 200, 100), claim("a", "y", 50, 100),
+                                claim("a", "z", 60, 100)};
+  claims[0].budget = 10, claims[1].budget = 1000;
+  claims[2].fits = false, claims[3].splits = true;
+  const YardTable table = yard_table(claims);
+  REQUIRE(table.scores.size() == 1);
+  CHECK(table.scores[0].over_bound == doctest::Approx(2));
+  const auto curve = yard_curves(claims);
+  REQUIRE(curve.size() == 2);
+  CHECK(curve[0].budget == 10);
+  CHECK(curve[0].over_bound == doctest::Approx(3));
+  CHECK(curve[1].over_bound == doctest::Approx(2));
+}
+
+TEST_CASE("the table as text, CSV, JSON and page says the same") {
+  const YardTable table = yard_table(std::vector{claim("a", "x", 100, 80), claim("a", "</script>", 160, 80)});
+  const std::string text = yard_text(table, {});
+  CHECK(text.find("1 instance, 0 with a step that is proven the least; best steps are 1.2500 times") != text.npos);
+  std::ostringstream csv, page;
+  write_yard_csv(table, csv);
+  CHECK(csv.str().find("a,,,x,100,0,100,80,1.250000,true,false\n") != std::string::npos);
+  const auto json = nlohmann::json::parse(yard_json(table, {}));
+  CHECK(json["placers"][0]["placer"] == "x");
+  CHECK(json["placers"][1]["over_bound"].get<double>() == doctest::Approx(2));
+  write_yard_page(table, {}, "The <Yard>", page);
+  CHECK(page.str().find("The &lt;Yard&gt;") != std::string::npos);
+  CHECK(page.str().find("\\u003c/script>") != std::string::npos);
+  CHECK(page.str().find("{{") == std::string::npos);
+  CHECK(yard_text(yard_table({}), {}) == "no claims\n");
+}
+
+}  // namespace
+}  // namespace trainyard
