@@ -18,6 +18,7 @@
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
+#include "trainyard/io/input_text.hpp"
 #include "trainyard/io/output_file.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/report/table.hpp"
@@ -74,10 +75,10 @@ class YardGrounds {
   std::list<std::pair<const YardInstance*, std::shared_future<std::shared_ptr<const Ground>>>> kept_;
 };
 
-const YardInstance& named_instance(const std::string& name) {
-  if (const YardInstance* instance = find_in_yard(name)) return *instance;
+const YardInstance& named_instance(const std::string& name, const std::vector<YardInstance>& set) {
+  if (const YardInstance* instance = find_in_yard(name, set)) return *instance;
   std::vector<std::string> names;
-  for (const YardInstance& instance : yard()) names.push_back(instance.name);
+  for (const YardInstance& instance : set) names.push_back(instance.name);
   throw UsageError(fmt::format("there is no instance '{}'", name), did_you_mean(name, names));
 }
 
@@ -118,12 +119,16 @@ struct YardVerb {
   std::uint64_t seeds = 1, every = 1;
   bool splits = false, compute = false, no_schedules = false;
   SweepOptions sweep;
+  std::string set_file;
+  std::vector<YardInstance> own;  // of the file
   Output csv, report;
 
   void declare(OptionSet& set) {
     set.operands(words, "run|list|check|table [THING...]",
                  "what to do, and of what: list NAME..., check FOLDER, table FOLDER...", "trainyard yard list");
     set.text("-o,--output", sweep.folder, "FOLDER", "run: the results; list: a graph and a cluster of each instance");
+    set.input("--set", set_file,
+              "instances of one's own in place of the built-in ones (a file as data/yard/yard.toml)");
     const auto list = [](std::vector<std::string>& to) {
       return [&to](const std::string& text, const std::string&) { to = between_commas(text); };
     };
@@ -147,7 +152,8 @@ struct YardVerb {
     set.check([this] { check(); });
   }
 
-  int run(Console& console) const {
+  int run(Console& console) {
+    if (!set_file.empty()) own = parse_yard(read_input(set_file), set_file);
     if (words.front() == "run") return run_placers(console);
     if (words.front() == "list") return run_list(console);
     if (words.front() == "check") return run_check(console);
@@ -155,6 +161,8 @@ struct YardVerb {
   }
 
  private:
+  const std::vector<YardInstance>& set() const { return set_file.empty() ? yard() : own; }
+
   void check() const {
     if (words.empty()) return;
     one_of(words.front(), std::vector<std::string>{"run", "list", "check", "table"}, "yard");
@@ -186,7 +194,7 @@ struct YardVerb {
       if (key == "seed") task.seed = std::stoull(value.front());
       if (key == "budget") task.budget = std::stoull(value.front());
     }
-    const YardInstance& instance = *find_in_yard(task.instance);
+    const YardInstance& instance = *find_in_yard(task.instance, set());
     YardJson object;
     const auto failed = [&](const std::string& message, const std::string& code) {
       object = {{"row", index},          {"instance", instance.name},
@@ -237,8 +245,8 @@ struct YardVerb {
     };
     const auto number = [](std::uint64_t value) { return std::to_string(value); };
     std::vector<std::string> names, chosen = placers.empty() ? between_commas(kUsualPlacers) : placers;
-    for (const std::string& name : instances) named_instance(name);
-    for (const YardInstance& instance : yard())
+    for (const std::string& name : instances) named_instance(name, set());
+    for (const YardInstance& instance : set())
       if (in_tiers(instance) && (instances.empty() || std::ranges::find(instances, instance.name) != instances.end()))
         names.push_back(instance.name);
     if (names.empty()) throw UsageError("yard run: no instance is left", "`trainyard yard list` lists them");
@@ -287,15 +295,15 @@ struct YardVerb {
 
   int run_list(Console& console) const {
     std::vector<const YardInstance*> listed;
-    for (const YardInstance& instance : yard())
+    for (const YardInstance& instance : set())
       if (words.size() == 1 ? in_tiers(instance) : std::ranges::find(words, instance.name) != words.end())
         listed.push_back(&instance);
-    for (std::size_t w = 1; w < words.size(); ++w) named_instance(words[w]);
+    for (std::size_t w = 1; w < words.size(); ++w) named_instance(words[w], set());
     std::vector<YardRecord> records(listed.size());
     const bool makes = compute || !sweep.folder.empty();
     if (!sweep.folder.empty()) fs::create_directories(sweep.folder);
     parallel_for(sweep.threads.value_or(makes ? 0 : 1), listed.size(), [&](std::size_t i) {
-      const YardRecord* known = find_record(listed[i]->name);
+      const YardRecord* known = own.empty() ? find_record(listed[i]->name) : nullptr;
       if (!makes && known) {
         records[i] = *known;
         return;
@@ -342,8 +350,8 @@ struct YardVerb {
       std::vector<YardClaim> more = read_claims(words[w]);
       claims.insert(claims.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
     }
-    const YardTable table = yard_table(claims, tiers);
-    const std::vector<YardPoint> curves = yard_curves(claims, tiers);
+    const YardTable table = yard_table(claims, tiers, set());
+    const std::vector<YardPoint> curves = yard_curves(claims, tiers, set());
     write_outputs({{csv, [&](std::ostream& out) { write_yard_csv(table, out); }},
                    {report, [&](std::ostream& out) { write_yard_page(table, curves, "The Yard", out); },
                     "(open it in any browser)"}},
@@ -356,8 +364,8 @@ struct YardVerb {
   int run_check(Console& console) const {
     const std::vector<YardClaim> claims = read_claims(words[1]);
     const InterruptGuard guard;
-    const YardCheck result =
-        check_claims(claims, words[1], {.every = every, .threads = sweep.threads.value_or(0), .stop = interrupted});
+    const YardCheck result = check_claims(
+        claims, words[1], {.every = every, .threads = sweep.threads.value_or(0), .stop = interrupted, .set = &set()});
     if (console.json()) {
       YardJson errors = YardJson::array();
       for (const Finding& finding : result.findings)

@@ -91,3 +91,20 @@ TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and wor
   }
   CHECK(run_trainyard(folder.path(), "yard check nowhere").exit_code == 3);
 }
+
+TEST_CASE("instances of one's own, and claims of searches within a time, are run and checked alike") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "own.toml",
+             "[[grid]]\ntier = \"small\"\nfamily = \"kept-back\"\nmodel = \"random:ops=8\"\nseed = [91, 92]\n"
+             "cluster = \"2xV100\"\n");
+  CHECK(json_of(run_trainyard(folder.path(), "yard list --set own.toml --json"))["instances"].size() == 2);
+  REQUIRE(run_trainyard(folder.path(), "yard run --set own.toml --placers heft,exact,auto --time 100ms -o mine")
+              .exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "yard check --set own.toml mine").exit_code == 0);
+  CHECK(contains(run_trainyard(folder.path(), "yard table --set own.toml mine").output, "kept-back"));
+  CHECK(run_trainyard(folder.path(), "yard check mine").exit_code == 1);  // no instances of the built-in set
+  REQUIRE(run_trainyard(folder.path(),
+                        "yard run --set own.toml --placers data-parallel,auto --evaluations 30 --splits -o split")
+              .exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "yard check --set own.toml split").exit_code == 0);
+}

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string>
 
+#include "support/browser.hpp"
+
 namespace trainyard {
 namespace {
 
@@ -92,6 +94,28 @@ TEST_CASE("the table as text, CSV, JSON and page says the same") {
   CHECK(page.str().find("\\u003c/script>") != std::string::npos);
   CHECK(page.str().find("{{") == std::string::npos);
   CHECK(yard_text(yard_table({}), {}) == "no claims\n");
+}
+
+TEST_CASE("the page of the Yard in a browser: ranks that sort, profiles as stairs, curves over evaluations") {
+  std::vector<YardClaim> claims{claim("a", "x", 120, 80), claim("a", "x", 100, 80), claim("a", "y", 150, 80),
+                                claim("b", "y", 100, 80)};
+  claims[0].budget = 10, claims[1].budget = 100;
+  std::ostringstream page;
+  write_yard_page(yard_table(claims), yard_curves(claims), "The Yard", page);
+  const auto seen = test::seen_in_browser("yard/page_yard", page.str());
+  if (seen.is_null()) return;
+  INFO(seen.dump(1));
+  CHECK(seen["troubles"].empty());
+  CHECK(seen["title"] == "The Yard");
+  // y: ranks 2 and 1; over the bound sqrt(150 / 80 x 100 / 80), over the least sqrt(1.5).
+  CHECK(seen["first"] == nlohmann::json{"x", "1.50", "1.2500", "1.0000", "1", "1", "0", "0", "1"});
+  CHECK(seen["sorted"][0] == "x");
+  CHECK(seen["instance"] == nlohmann::json{"a", "", "100\u202fns", "80\u202fns", "1.2500", "x"});
+  CHECK(seen["profiles"][0] == nlohmann::json{{1, 0.5}, {2, 0.5}});  // x is the least on a, and nothing on b
+  CHECK(seen["profiles"][1] == nlohmann::json{{1, 0.5}, {1.5, 0.5}, {1.5, 1}, {2, 1}});
+  CHECK(seen["curves"] == nlohmann::json{2, 1});
+  CHECK(seen["svg"] == 0);
+  CHECK(seen["wide"] <= 390);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ struct YardClaim {
   std::optional<Nanoseconds> bound = {};     // no schedule is shorter ("lower_bound_ns")
   std::optional<Bytes> peak = {};            // of the device that is the fullest ("peak_bytes")
   std::optional<double> seconds = {};        // that the placer took
-  bool splits = false;                       // the schedule has rewrites of the graph
+  bool splits = false;                       // the schedule may have rewrites of the graph
   std::string schedule = {};                 // its file in the folder; empty: the placer is to be asked anew
   std::string problem = {};                  // yard_hash() of the instance; empty: not said
   std::string answer = {};                   // schedule_hash(); empty: not said
@@ -52,7 +52,8 @@ struct YardAnswer {
   std::uint64_t evaluations = 0;
   Schedule schedule;
 };
-/// Asks the placer on one thread, without rewrites unless `splits`. `bound` is best_lower_bound(problem). Throws what
+/// Asks the placer on one thread, without rewrites unless `splits`. `bound` is best_lower_bound(problem); what a search
+/// within a time proves beyond it is not claimed, as nobody can prove it again. Throws what
 /// the placer throws.
 YardAnswer ask_placer(const YardInstance& instance, const Problem& problem, const LowerBound& bound,
                       const Placer& placer, const YardClaim& task, const std::function<bool()>& stop = {});
@@ -61,6 +62,7 @@ struct YardCheckOptions {
   std::uint64_t every = 1;          // only every so-manieth claim
   unsigned threads = 0;             // instances at once; 0: as many as the machine runs
   std::function<bool()> stop = {};  // asked between claims
+  const std::vector<YardInstance>* set = &yard();
 };
 
 /// What became of the claims of a submission.
@@ -70,7 +72,7 @@ struct YardCheck {
 };
 
 /// Computes each claim anew: simulates its schedule, or, where it has none, asks the placer with its seed and budget.
-/// A claim holds where step, fit, peak and splits are what the simulator says, and the bound is at most the library's
+/// A claim holds where step, fit and peak are what the simulator says, and the bound is at most the library's
 /// own, or the one that the placer proves when it is asked again. Findings: "unknown-instance", "other-problem"
 /// (another hash than here), "no-schedule" (neither a file nor a placer to ask), "outside-folder", "step-time",
 /// "memory", "peak", "bound", "splits", "answer" (another schedule than its hash), and those of read_schedule().

@@ -175,9 +175,9 @@ const std::vector<YardInstance>& yard() {
   return instances;
 }
 
-const YardInstance* find_in_yard(std::string_view name) {
-  const auto at = std::ranges::find(yard(), name, &YardInstance::name);
-  return at == yard().end() ? nullptr : &*at;
+const YardInstance* find_in_yard(std::string_view name, const std::vector<YardInstance>& set) {
+  const auto at = std::ranges::find(set, name, &YardInstance::name);
+  return at == set.end() ? nullptr : &*at;
 }
 
 Problem yard_problem(const YardInstance& instance) {

@@ -34,7 +34,7 @@ std::vector<YardInstance> parse_yard(std::string_view text, const std::string& f
 /// The built-in set: data/yard/yard.toml.
 const std::vector<YardInstance>& yard();
 /// The instance of that name, or null.
-const YardInstance* find_in_yard(std::string_view name);
+const YardInstance* find_in_yard(std::string_view name, const std::vector<YardInstance>& set = yard());
 
 /// The problem, as frozen: times by the roofline and memories are part of its graph and cluster, so that both written
 /// to files are the same problem for any program, whatever becomes of the cost model. Throws as what makes its parts.

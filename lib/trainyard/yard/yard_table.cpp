@@ -31,10 +31,10 @@ double geometric_mean(const std::vector<double>& values) {
   return values.empty() ? 1 : portable_exp(sum / static_cast<double>(values.size()));
 }
 
-bool counts(const YardClaim& claim, std::span<const std::string> tiers) {
+bool counts(const YardClaim& claim, std::span<const std::string> tiers, const std::vector<YardInstance>& set) {
   if (claim.splits || !claim.fits) return false;
   if (tiers.empty()) return true;
-  const YardInstance* instance = find_in_yard(claim.instance);
+  const YardInstance* instance = find_in_yard(claim.instance, set);
   return instance && std::ranges::find(tiers, instance->tier) != tiers.end();
 }
 
@@ -44,9 +44,9 @@ YardCell cell_of(std::vector<Nanoseconds> steps) {
 }
 
 /// Instances by the Yard's order, others behind them by name.
-std::size_t place_of(const std::string& name) {
-  const YardInstance* instance = find_in_yard(name);
-  return instance ? static_cast<std::size_t>(instance - yard().data()) : yard().size();
+std::size_t place_of(const std::string& name, const std::vector<YardInstance>& set) {
+  const YardInstance* instance = find_in_yard(name, set);
+  return instance ? static_cast<std::size_t>(instance - set.data()) : set.size();
 }
 
 void find_winners(YardBest& best, const std::vector<YardScore>& scores, std::size_t column) {
@@ -82,7 +82,8 @@ double YardTable::profile(const YardScore& score, double tau) const {
   return instances.empty() ? 0 : static_cast<double>(within) / static_cast<double>(instances.size());
 }
 
-YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::string> tiers) {
+YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::string> tiers,
+                     const std::vector<YardInstance>& set) {
   struct Cells {
     std::optional<std::uint64_t> budget;
     std::vector<Nanoseconds> steps;
@@ -90,11 +91,11 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
   std::map<std::pair<std::size_t, std::string>, YardBest> bests;
   std::map<std::string, std::map<std::string, Cells>> cells;  // by placer, by instance
   for (const YardClaim& claim : claims) {
-    if (!counts(claim, tiers)) continue;
-    const auto [at, is_new] = bests.try_emplace({place_of(claim.instance), claim.instance});
+    if (!counts(claim, tiers, set)) continue;
+    const auto [at, is_new] = bests.try_emplace({place_of(claim.instance, set), claim.instance});
     YardBest& best = at->second;
     if (is_new) {
-      const YardInstance* instance = find_in_yard(claim.instance);
+      const YardInstance* instance = find_in_yard(claim.instance, set);
       best = {.instance = claim.instance,
               .tier = instance ? instance->tier : "",
               .family = instance ? instance->family : "",
@@ -149,11 +150,12 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
   return table;
 }
 
-std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<const std::string> tiers) {
+std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<const std::string> tiers,
+                                   const std::vector<YardInstance>& set) {
   std::map<std::string, Nanoseconds> bounds;
   std::map<std::string, std::map<std::uint64_t, std::map<std::string, std::vector<const YardClaim*>>>> by_budget;
   for (const YardClaim& claim : claims) {
-    if (!counts(claim, tiers)) continue;
+    if (!counts(claim, tiers, set)) continue;
     Nanoseconds& bound = bounds[claim.instance];
     bound = std::max(bound, claim.bound.value_or(Nanoseconds{0}));
     if (claim.budget) by_budget[claim.placer][*claim.budget][claim.instance].push_back(&claim);

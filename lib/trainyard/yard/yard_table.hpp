@@ -57,7 +57,8 @@ struct YardTable {
 
 /// Claims with rewrites are left out, as bounds of the instance do not hold for them, and so are those that do not fit.
 /// Of several tiers only those named; none named: all.
-YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::string> tiers = {});
+YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::string> tiers = {},
+                     const std::vector<YardInstance>& set = yard());
 
 /// A point of the curve of quality over effort: the placer's geometric mean over the bound with this budget, over the
 /// instances on which it has an answer with each of its budgets.
@@ -68,7 +69,8 @@ struct YardPoint {
   std::optional<double> seconds = {};  // geometric mean, where claims say them
   std::size_t instances = 0;
 };
-std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<const std::string> tiers = {});
+std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<const std::string> tiers = {},
+                                   const std::vector<YardInstance>& set = yard());
 
 /// Ranks, profiles, where each placer wins, and curves, as texts for people.
 std::string yard_text(const YardTable& table, std::span<const YardPoint> curves, const TextFormat& format = {});
