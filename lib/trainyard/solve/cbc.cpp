@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "trainyard/solve/integer_program.hpp"
@@ -35,6 +36,10 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
       values[at] = term.coefficient;
     }
 
+  // CBC keeps what it reads of its parameters in globals: of two threads in it one would wait for words on standard
+  // input.
+  static std::mutex one_at_a_time;
+  const std::lock_guard guard{one_at_a_time};
   const std::unique_ptr<Cbc_Model, decltype(&Cbc_deleteModel)> model{Cbc_newModel(), Cbc_deleteModel};
   Cbc_loadProblem(model.get(), static_cast<int>(linear.columns()), static_cast<int>(linear.rows()), starts.data(),
                   rows.data(), values.data(), lower.data(), upper.data(), cost.data(), row_lower.data(),
