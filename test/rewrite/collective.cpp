@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -59,9 +60,10 @@ Timeline run(Collective collective, std::size_t ranks, Bytes bytes, const Cluste
   for (std::size_t r = 0; r < ranks; ++r) ops.join(r, "end", sums[r], {{"whole" + std::to_string(r), bytes}});
   for (const OpSpec& op : ops.ops()) builder.add(op);
   const Problem problem{std::move(builder).build(), cluster};
-  Schedule schedule{.placement = Placement(problem.op_count())};
+  Schedule schedule{.placement = Placement(problem.op_count(), DeviceId{0})};
   for (const OpId op : problem.ops())
-    schedule.placement[op] = DeviceId{std::stoul(problem.graph().colocation_group(op).substr(4))};
+    if (!problem.graph().collective(op))
+      schedule.placement[op] = DeviceId{std::stoul(problem.graph().colocation_group(op).substr(4))};
   return simulate(problem, schedule);
 }
 
@@ -135,12 +137,28 @@ TEST_CASE("what hands parts on holds nothing twice: a ring needs its array, and 
   }
 }
 
+TEST_CASE("whole and expanded rings take the same time where one runs alone and additions take none") {
+  for (const std::size_t n : {2u, 3u, 4u, 7u, 8u, 16u})
+    for (const std::int64_t bytes : {1'000, 1'000'000, 100'000'000}) {
+      CAPTURE(n);
+      CAPTURE(bytes);
+      const Cluster cluster = even(n, 5, 50e9);
+      const double whole = seconds(run(Collective::whole, n, Bytes{bytes}, cluster).makespan);
+      const double ring = seconds(run(Collective::ring, n, Bytes{bytes}, cluster).makespan);
+      CHECK(std::abs(whole / ring - 1) < 0.01);
+    }
+  // On a fabric, over 2 hosts of 8: 30 steps at the pace of a network card.
+  const Cluster dgx = make_cluster(preset_cluster("2xdgx-a100"));
+  const double whole = seconds(run(Collective::whole, 16, kArray, dgx, 1, "gpu").makespan);
+  CHECK(std::abs(whole / seconds(run(Collective::ring, 16, kArray, dgx, 1, "gpu").makespan) - 1) < 0.01);
+}
+
 TEST_CASE("ranks that an algorithm cannot have are refused") {
   CHECK_THROWS_AS(check_collective(Collective::halving_doubling, 6, 1), InputError);
   CHECK_THROWS_AS(check_collective(Collective::hierarchical, 6, 4), InputError);
   CHECK_NOTHROW(check_collective(Collective::hierarchical, 6, 3));
   for (const Collective each : {Collective::parameter_server, Collective::ring, Collective::halving_doubling,
-                                Collective::tree, Collective::hierarchical})
+                                Collective::tree, Collective::hierarchical, Collective::whole})
     CHECK(find_collective(name_of(each)) == each);
   CHECK_FALSE(find_collective("rings"));
 }

@@ -1,6 +1,7 @@
 #include "support/naive.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,12 +27,14 @@ struct Task {
   std::set<std::size_t> shared;                     // fair channels
   Nanoseconds latency{};
   double slowest = 0;           // bytes per second of the route
+  std::vector<Transfer> parts;  // of a collective
   std::set<std::size_t> needs;  // tasks that must have ended
   // What became of it.
   std::optional<Nanoseconds> ready, start, end;
   Wide left = -1;  // of a flow, in units of rate times nanoseconds; -1: not begun
   std::int64_t rate = -1;
 
+  bool is_collective() const { return !is_op && tensor.is_none(); }
   bool is_flow() const { return !shared.empty() && duration > latency; }
   bool flows() const { return left >= 0 && !end; }
 };
@@ -51,6 +54,11 @@ class World {
     }
     for (const TensorId tensor : graph.tensors()) add_transfers(tensor);
     for (const OpId op : graph.ops()) {
+      if (graph.collective(op)) {
+        tasks_[op.index()].needs = {tasks_.size()};  // it ends when the collective does
+        add_collective(op);
+        continue;
+      }
       for (const TensorId tensor : graph.inputs(op)) tasks_[op.index()].needs.insert(bringer(tensor, op));
       for (const OpId earlier : graph.after(op)) tasks_[op.index()].needs.insert(earlier.index());
     }
@@ -121,6 +129,94 @@ class World {
     }
   }
 
+  /// A collective step by step: what each device sends to which other, and how long the step takes.
+  void add_collective(OpId op) {
+    const Graph& graph = problem_.graph();
+    const Cluster& cluster = problem_.cluster();
+    const CollectiveTask& collective = *graph.collective(op);
+    using Kind = CollectiveKind;
+    Task task;
+    task.is_op = false;
+    task.op = op;
+    task.tensor = TensorId::none();
+    std::vector<DeviceId> order;
+    const auto add_member = [&](OpId each) {
+      const DeviceId device = schedule_.placement[each];
+      if (std::ranges::find(order, device) == order.end()) order.push_back(device);
+    };
+    for (const OpId source : graph.after(op)) {
+      task.needs.insert(source.index());
+      add_member(source);
+    }
+    bool first = true;
+    for (const OpId member : graph.before(op)) {
+      add_member(member);
+      const double priority = tasks_[member.index()].priority;
+      task.priority = first ? priority : std::max(task.priority, priority);
+      first = false;
+    }
+    const auto n = static_cast<std::int64_t>(order.size());
+    const auto after = [&](std::int64_t i, std::int64_t k) { return order[static_cast<std::size_t>((i + k) % n)]; };
+    // Steps: bytes of each hop, and the stride at which devices send.
+    std::vector<std::pair<std::int64_t, std::int64_t>> steps;
+    const std::int64_t share = (collective.bytes.count + n - 1) / n;
+    for (std::int64_t k = 1; k < n; ++k) {
+      steps.emplace_back(share, collective.kind == Kind::all_to_all ? k : 1);
+      if (collective.kind == Kind::all_reduce) steps.emplace_back(share, 1);
+    }
+    const bool chain = collective.kind == Kind::broadcast;
+    const auto add_step = [&](std::int64_t bytes, std::int64_t stride) {
+      Nanoseconds longest{0}, latency{0};
+      std::map<ChannelId, Nanoseconds> load;
+      for (std::int64_t i = 0; i < (chain ? n - 1 : n); ++i) {
+        const DeviceId from = after(i, 0), to = after(i, stride);
+        const Nanoseconds wait = problem_.transfer_latency(from, to);
+        const Nanoseconds flow =
+            problem_.costs().byte_time(Bytes{bytes}, cluster.route_classes()[cluster.route_class(from, to)]);
+        longest = std::max(longest, wait + flow);
+        latency = std::max(latency, wait);
+        const double bandwidth = cluster.route(from, to).bandwidth.value;
+        if (task.slowest == 0 || bandwidth < task.slowest) task.slowest = bandwidth;
+        for (const ChannelId channel : cluster.route(from, to).channels) {
+          const bool fair = cluster.channel(channel).fair;
+          load[channel] += fair ? flow : wait + flow;
+          if (fair)
+            task.shared.insert(channel.index());
+          else
+            task.resources.insert({1, channel.index()});
+        }
+      }
+      for (const auto& [channel, time] : load) longest = std::max(longest, time);
+      return std::pair{longest, latency};
+    };
+    if (n > 1 && chain) {
+      const auto [whole, wait] = add_step(collective.bytes.count, 1);
+      const double pieces =
+          std::round(std::sqrt(static_cast<double>(n - 2) * static_cast<double>((whole - wait).count) /
+                               static_cast<double>(std::max<std::int64_t>(1, wait.count))));
+      const auto k = std::clamp(static_cast<std::int64_t>(pieces), std::int64_t{1},
+                                std::max(std::int64_t{1}, collective.bytes.count));
+      steps.assign(static_cast<std::size_t>(n - 2 + k), {(collective.bytes.count + k - 1) / k, 1});
+    }
+    std::int64_t sent = 0;
+    for (const auto& [bytes, stride] : steps) {
+      const auto [time, latency] = add_step(bytes, stride);
+      task.duration += time;
+      task.latency += latency;
+      sent += bytes;
+    }
+    if (chain) sent = collective.bytes.count;
+    std::set<DeviceId> served;
+    if (chain) served.insert(order.front());
+    for (const OpId member : graph.before(op)) {
+      const DeviceId to = schedule_.placement[member];
+      if (n == 1 || graph.outputs(member).empty() || !served.insert(to).second) continue;
+      const auto at = std::ranges::find(order, to) - order.begin();
+      task.parts.push_back({*graph.outputs(member).begin(), after(at, n - 1), to, Bytes{sent}, {}, {}, {}, {}});
+    }
+    tasks_.push_back(task);
+  }
+
   /// The task that makes the tensor present for the consumer.
   std::size_t bringer(TensorId tensor, OpId consumer) const {
     const OpId producer = problem_.graph().producer(tensor);
@@ -174,7 +270,8 @@ class World {
       return false;
     }
     const auto rank = [](const Task& t) {
-      return std::tuple(-t.priority, *t.ready, t.op, t.tensor, t.to.empty() ? DeviceId{0} : *t.to.begin());
+      return std::tuple(-t.priority, *t.ready, t.is_collective(), t.op, t.tensor,
+                        t.to.empty() ? DeviceId{0} : *t.to.begin());
     };
     return std::ranges::none_of(tasks_, [&](const Task& other) {
       return is_waiting(other) && other.resources.contains(resource) && rank(other) < rank(task);
@@ -291,7 +388,11 @@ class World {
         for (const Task& task : tasks_)
           if (!task.is_op && task.tensor == tensor) until = std::max(until, *task.end);
         if (graph.kept(tensor)) until = makespan;
-        result.push_back({*producer.start, until, graph.bytes(tensor)});
+        Nanoseconds from = *producer.start;
+        for (const Task& task : tasks_)
+          for (const Transfer& part : task.parts)
+            if (part.tensor == tensor) from = *task.start;
+        result.push_back({from, until, graph.bytes(tensor)});
       }
       for (const Task& task : tasks_)
         if (!task.is_op && task.tensor == tensor && task.to.contains(device))
@@ -329,7 +430,8 @@ class World {
       for (const Task& task : tasks_) {
         if (*task.start > *at || *task.end <= *at) continue;
         if (task.is_op && task.device == device) runs = true;
-        if (!task.is_op && (task.device == device || task.to.contains(device))) moves = true;
+        if (!task.is_op && !task.is_collective() && (task.device == device || task.to.contains(device))) moves = true;
+        for (const Transfer& part : task.parts) moves = moves || part.from == device || part.to == device;
       }
       if (moves && !runs) use.exposed_communication += *std::next(at) - *at;
     }
@@ -344,6 +446,16 @@ class World {
       if (task.is_op) {
         result.ops[task.op] = {*task.start, *task.end};
         result.makespan = std::max(result.makespan, *task.end);
+      } else if (task.is_collective()) {
+        for (Transfer part : task.parts) {
+          part.ready = *task.ready, part.start = *task.start, part.end = *task.end;
+          result.transfers.push_back(part);
+          for (const ChannelId channel : problem_.cluster().route(part.from, part.to).channels)
+            result.channels[channel].bytes += part.bytes;
+        }
+        if (!task.parts.empty())
+          for (const auto& [kind, channel] : task.resources)
+            result.channels[ChannelId{channel}].busy += *task.end - *task.start;
       } else {
         const Bytes bytes = problem_.graph().bytes(task.tensor);
         result.transfers.push_back({task.tensor,
@@ -361,12 +473,14 @@ class World {
         for (const std::size_t channel : task.shared) result.channels[ChannelId{channel}].bytes += bytes;
       }
     }
+    std::ranges::sort(result.transfers, {}, [](const Transfer& t) { return std::pair{t.tensor, t.to}; });
     std::set<Nanoseconds> instants;
     for (const Task& task : tasks_) instants.insert({*task.start, *task.end});
     for (const ChannelId channel : problem_.cluster().channels())
       for (auto at = instants.begin(); at != instants.end() && std::next(at) != instants.end(); ++at)
         if (std::ranges::any_of(tasks_, [&](const Task& task) {
-              return task.shared.contains(channel.index()) && *task.start <= *at && *at < *task.end;
+              return (!task.is_collective() || !task.parts.empty()) && task.shared.contains(channel.index()) &&
+                     *task.start <= *at && *at < *task.end;
             }))
           result.channels[channel].busy += *std::next(at) - *at;
     for (const DeviceId device : problem_.devices()) account_device(device, result);

@@ -95,6 +95,25 @@ std::vector<GivenTime> random_times(Random& random, bool one_class, const Random
   return times;
 }
 
+/// Between the ops up to a position and those behind it, where there are some of both.
+void add_collective(Random& random, std::vector<OpSpec>& ops, const std::vector<std::size_t>& position,
+                    const std::string& name) {
+  OpSpec collective{.name = name, .type = "Collective"};
+  collective.collective = {static_cast<CollectiveKind>(random.below(kCollectiveKinds)), Bytes{random.between(0, 12)}};
+  const std::size_t at = random.below(position.size());
+  const double share = random.uniform();
+  for (std::size_t i = 0; i < position.size(); ++i)
+    if (position[i] <= at && random.chance(share)) collective.after.push_back(ops[i].name);
+  if (collective.after.empty()) return;
+  const auto is_member = [](const OpSpec& op) {
+    return std::ranges::any_of(op.after, [](const std::string& earlier) { return earlier.starts_with("collective"); });
+  };
+  for (std::size_t i = 0; i < position.size(); ++i)
+    if (position[i] > at && ops[i].outputs.size() <= 1 && !is_member(ops[i]) && random.chance(share))
+      ops[i].after.push_back(name);
+  ops.push_back(std::move(collective));
+}
+
 }  // namespace
 
 Problem random_problem(Random& random, const RandomProblemOptions& options) {
@@ -131,6 +150,8 @@ Problem random_problem(Random& random, const RandomProblemOptions& options) {
         if (random.chance(density)) ops[k].inputs.push_back(tensor.name);
       if (random.chance(density / 4)) ops[k].after.push_back(ops[i].name);
     }
+  for (std::size_t c = options.collectives > 0 ? random.below(options.collectives + 1) : 0; c > 0; --c)
+    add_collective(random, ops, position, numbered("collective", c));
   GraphBuilder builder{"random"};
   for (OpSpec& op : ops) builder.add(std::move(op));
   return Problem{std::move(builder).build(), make_cluster(std::move(spec))};

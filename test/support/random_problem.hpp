@@ -21,7 +21,8 @@ struct RandomProblemOptions {
   /// Every channel serves one sender, so that transfers need no queue of their own: full-duplex links between all pairs
   /// of devices, or an egress per device.
   bool closed_links = false;
-  double fair_links = 0;  // the share of links that are fair; buses are of such links or of none
+  std::size_t collectives = 0;  // at most
+  double fair_links = 0;        // the share of links that are fair; buses are of such links or of none
 };
 
 /// Small numbers, so that ties abound: ops of zero duration, tensors of zero bytes, control edges, colocation groups,

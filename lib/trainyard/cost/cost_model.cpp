@@ -87,6 +87,13 @@ Evidence CostModel::transfer_evidence(Bytes bytes, const RouteClass& route) cons
   return curve ? curve->evidence(bytes) : Evidence::estimated;
 }
 
+std::optional<Nanoseconds> CostModel::collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
+                                                      std::size_t nodes) const {
+  if (collectives.empty()) return std::nullopt;
+  const auto known = measured_collective(collectives, kind, ranks, nodes, bytes);
+  return known ? std::optional{known->time} : std::nullopt;
+}
+
 bool CostModel::alike(const Device& a, const Device& b) const {
   return a.kind == b.kind && a.device_class == b.device_class && a.peak == b.peak &&
          a.memory_bandwidth == b.memory_bandwidth && a.launch_overhead == b.launch_overhead;

@@ -43,7 +43,7 @@ struct CostModel {
   CoRunTable co_run = {};
   std::int64_t co_running = 1;                    // devices with one memory that run ops at once
   std::vector<TransferCurve> curves = {};         // RouteClass::curve counts them from 1
-  std::vector<CollectiveTable> collectives = {};  // measured; what plans judge their gradients' sums by
+  std::vector<CollectiveTable> collectives = {};  // measured
   std::string calibration = {};                   // what the times were measured on, and when; empty: no calibration
 
   /// Without forms: data sheets and general efficiencies alone.
@@ -59,6 +59,10 @@ struct CostModel {
   Nanoseconds latency(const RouteClass& route) const { return route.latency; }
   Nanoseconds byte_time(Bytes bytes, const RouteClass& route) const;
   Evidence transfer_evidence(Bytes bytes, const RouteClass& route) const;
+
+  /// From `collectives`.
+  std::optional<Nanoseconds> collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
+                                             std::size_t nodes) const;
 
   /// Whether the devices have the same kind, class, rates and launch overhead.
   bool alike(const Device& a, const Device& b) const;

@@ -77,6 +77,18 @@ Nanoseconds Costs::byte_time(Bytes bytes, const RouteClass& route) const {
   return at_speed(cost->time, speeds().link);
 }
 
+std::optional<Nanoseconds> Costs::collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
+                                                  std::size_t nodes) const {
+  const auto cost = answer(
+      [&]() -> std::optional<OpCost> {
+        if (const auto time = costs_->collective_time(kind, bytes, ranks, nodes)) return OpCost{*time};
+        return std::nullopt;
+      },
+      [&] { return fmt::format("an {} of {} on {} ranks", name_of(kind), format_bytes(bytes), ranks); });
+  if (!cost) return std::nullopt;
+  return at_speed(cost->time, speeds().link);
+}
+
 bool Costs::alike(const Device& a, const Device& b) const {
   return speeds().of(a) == speeds().of(b) && costs_->alike(a, b);
 }

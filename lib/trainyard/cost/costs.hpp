@@ -10,6 +10,7 @@
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/cost/evidence.hpp"
 #include "trainyard/cost/op_cost.hpp"
+#include "trainyard/graph/collective_task.hpp"
 #include "trainyard/graph/graph.hpp"
 
 namespace trainyard {
@@ -27,6 +28,9 @@ namespace trainyard {
 ///         and the curve of the route, not by its latency. Without it: bytes / bandwidth, to the nearest, halves up.
 ///     Evidence transfer_evidence(Bytes, const RouteClass&) const;
 ///         How well the time of the transfer is known. Without it: given, where there is a byte_time; else estimated.
+///     std::optional<Nanoseconds> collective_time(CollectiveKind, Bytes, std::size_t ranks, std::size_t nodes) const;
+///         The time of a collective of so many ranks over equal nodes. Nothing, or without it: what its steps add up to
+///         (problem/collective_run.hpp).
 ///     bool alike(const Device&, const Device&) const;
 ///         Whether every op takes the same time on both, whose kinds and classes are equal. Then only one of them is
 ///         asked. Without it: never, so that costs may go by the device's name.
@@ -57,6 +61,8 @@ class AnyCosts {
   virtual Nanoseconds latency(const RouteClass& route) const = 0;
   virtual Nanoseconds byte_time(Bytes bytes, const RouteClass& route) const = 0;
   virtual Evidence transfer_evidence(Bytes bytes, const RouteClass& route) const = 0;
+  virtual std::optional<Nanoseconds> collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
+                                                     std::size_t nodes) const = 0;
   virtual bool alike(const Device& a, const Device& b) const = 0;
 };
 
@@ -93,6 +99,14 @@ class CostsOf final : public AnyCosts {
     else
       return kByteTime ? Evidence::given : Evidence::estimated;
   }
+  std::optional<Nanoseconds> collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
+                                             std::size_t nodes) const override {
+    if constexpr (
+        requires { &T::collective_time; } || requires { costs.collective_time(kind, bytes, ranks, nodes); })
+      return costs.collective_time(kind, bytes, ranks, nodes);
+    else
+      return std::nullopt;
+  }
   bool alike(const Device& a, const Device& b) const override {
     if constexpr (
         requires { &T::alike; } || requires { costs.alike(a, b); })
@@ -127,6 +141,9 @@ class Costs {
   Evidence transfer_evidence(Bytes bytes, const RouteClass& route) const {
     return costs_->transfer_evidence(bytes, route);
   }
+  /// Divided by the speed of links. ranks >= 2, nodes divides them.
+  std::optional<Nanoseconds> collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
+                                             std::size_t nodes) const;
   bool alike(const Device& a, const Device& b) const;
 
   const Speeds& speeds() const;

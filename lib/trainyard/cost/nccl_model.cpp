@@ -8,7 +8,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kCollectiveNames{"all-reduce", "all-gather", "reduce-scatter", "all-to-all"};
 constexpr std::array kAlgorithmNames{"tree", "ring", "NVLS", "NVLS tree"};
 constexpr std::array kProtocolNames{"LL", "LL128", "Simple"};
 constexpr std::array kAlgorithms{NcclAlgorithm::tree, NcclAlgorithm::ring, NcclAlgorithm::nvls,
@@ -121,6 +120,7 @@ double Case::bandwidth() const {
     const double within = machine.intra.value * ranks / (ranks - 1);
     return nodes > 1 ? std::min(within, machine.inter.value / per_node * ranks / (ranks - per_node)) : within;
   }
+  if (kind == CollectiveKind::broadcast) return bus();
   if (algorithm != NcclAlgorithm::tree) return bus() * ranks / steps();
   const auto units = static_cast<std::uint64_t>(bytes) >> 6;
   const std::size_t power = units == 0 ? 0 : static_cast<std::size_t>(std::bit_width(units)) - 1;
@@ -130,18 +130,12 @@ double Case::bandwidth() const {
 
 }  // namespace
 
-const char* name_of(CollectiveKind kind) { return kCollectiveNames[at(kind)]; }
 const char* name_of(NcclAlgorithm algorithm) { return kAlgorithmNames[at(algorithm)]; }
 const char* name_of(NcclProtocol protocol) { return kProtocolNames[at(protocol)]; }
 
-std::optional<CollectiveKind> find_collective_kind(std::string_view name) {
-  const auto found = std::ranges::find(kCollectiveNames, name);
-  if (found == kCollectiveNames.end()) return std::nullopt;
-  return static_cast<CollectiveKind>(found - kCollectiveNames.begin());
-}
-
 double bus_factor(CollectiveKind kind, std::size_t ranks) {
   const auto n = static_cast<double>(ranks);
+  if (kind == CollectiveKind::broadcast) return 1;
   return (kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1) / n;
 }
 

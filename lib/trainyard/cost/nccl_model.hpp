@@ -3,23 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "trainyard/core/quantity.hpp"
+#include "trainyard/graph/collective_task.hpp"
 
 namespace trainyard {
 
-/// A collective of n ranks on S bytes: the array that each rank has before an all-reduce, reduce-scatter or all-to-all,
-/// and after an all-gather.
-enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all };
-inline constexpr int kCollectiveKinds = 4;
-
-/// "all-reduce", "all-gather", "reduce-scatter", "all-to-all".
-const char* name_of(CollectiveKind kind);
-std::optional<CollectiveKind> find_collective_kind(std::string_view name);
-
-/// What a rank sends at the least, over S: 2 (n - 1) / n for an all-reduce, else (n - 1) / n. Bus bandwidth is this
-/// times S / time.
+/// What a rank sends at the least, over S: 2 (n - 1) / n for an all-reduce, 1 for a broadcast, else (n - 1) / n. Bus
+/// bandwidth is this times S / time.
 double bus_factor(CollectiveKind kind, std::size_t ranks);
 
 enum class GpuGeneration : std::uint8_t { volta, ampere, hopper, blackwell };
@@ -53,7 +44,8 @@ struct NcclTime {
 ///
 ///     ring        latency     base + (steps - q) max(link, post) + q net
 ///                             steps = 2 (n - 1) and q = 2 (nodes - 1) for an all-reduce, else n - 1 and nodes - 1
-///                 bandwidth   B n / steps;  LL: B <- min(cap, B / 2);  LL128: B <- min(.92 B, channels cap)
+///                 bandwidth   B n / steps, of a broadcast B;  LL: B <- min(cap, B / 2);  LL128: B <- min(.92 B,
+///                 channels cap)
 ///     tree        latency     base + 2 ((r - 1) link + log2(nodes) net)
 ///                 bandwidth   c(S) B / 2, B <- min(.92 B, channels cap);  LL: B / 3.8;  LL128: 7/9 B in a node, .94 B
 ///                             between, at most channels cap

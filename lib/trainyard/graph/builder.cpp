@@ -94,6 +94,7 @@ OpId GraphBuilder::add(const OpSpec& op) {
   view_.inputs.assign(op.inputs.begin(), op.inputs.end());
   for (const OutputSpec& output : op.outputs) view_.outputs.push_back({output.name, output.bytes, output.kept});
   view_.after.assign(op.after.begin(), op.after.end());
+  view_.collective = op.collective;
   return add_view(view_);
 }
 
@@ -118,6 +119,8 @@ OpId GraphBuilder::add_view(const OpView& view) {
   graph_.state_bytes_.push_back(view.state_bytes);
   graph_.workspace_bytes_.push_back(view.workspace_bytes);
   graph_.device_kinds_.push_back(view.device_kinds.empty() ? 0 : kind_set(view));
+  if (view.collective) graph_.collectives_.push_back(*view.collective);
+  graph_.collective_.push_back(view.collective ? static_cast<std::uint32_t>(graph_.collectives_.size()) : 0);
   if (!view.times.empty() && !any_times_) {
     any_times_ = true;
     graph_.first_given_time_.assign(op.index(), 0);
@@ -180,9 +183,57 @@ void GraphBuilder::check(const OpView& op, OpId id, OpId same_name) {
   check_bytes(op.parameter_bytes, "parameter_bytes", op, nullptr, id, 0, true);
   check_bytes(op.state_bytes, "state_bytes", op, nullptr, id, 0, true);
   check_bytes(op.workspace_bytes, "workspace_bytes", op, nullptr, id, 0, true);
+  if (op.collective) check_collective(op, id);
   const bool plain = op.times.empty() ||
                      (op.times.size() == 1 && op.times[0].time >= Nanoseconds{0} && op.times[0].time <= kLongestTime);
   if (!plain) check_times(op, at_op(id));
+}
+
+void GraphBuilder::check_collective(const OpView& op, OpId id) {
+  const std::string at = at_op(id) + "/collective";
+  const Bytes bytes = op.collective->bytes;
+  if (bytes.count < 0)
+    report("negative-bytes",
+           fmt::format("\"bytes\" of the collective '{}' must be 0 or more, got {}", op.name, bytes.count),
+           "give the size of the whole array", at + "/bytes");
+  else if (bytes.count > kMostBytes)
+    report("too-large", fmt::format("\"bytes\" of the collective '{}' is over 2^62", op.name), "", at + "/bytes");
+  if (op.collective->ranks < 1 || op.collective->stride < 1)
+    report("collective",
+           fmt::format("the collective '{}' has {} ranks, {} devices apart", op.name, op.collective->ranks,
+                       op.collective->stride),
+           "both are 1 or more; leave them out where the graph has every rank", at);
+  const Bytes held = op.bytes_accessed + op.parameter_bytes + op.state_bytes + op.workspace_bytes;
+  if (!op.inputs.empty() || !op.outputs.empty() || !op.times.empty() || op.flops.value != 0 || held.count != 0)
+    report("collective", fmt::format("'{}' is a collective, and no device runs or holds it", op.name),
+           "its members, the ops after it, read and make the tensors; leave out its inputs, outputs, times, FLOPs and "
+           "bytes",
+           at);
+  if (op.after.empty())
+    report("collective", fmt::format("the collective '{}' comes after no op", op.name),
+           "name the ops that make the ranks' arrays in \"after\"", at);
+}
+
+/// What a member holds from the collective's start on is one tensor.
+void GraphBuilder::check_members() {
+  for (const OpId op : graph_.ops())
+    for (const OpId earlier : graph_.after_[op]) {
+      if (full() || graph_.collective_[earlier] == 0) continue;
+      const std::size_t made = graph_.first_output_[op.index() + 1] - graph_.first_output_[op.index()];
+      const OpId first = graph_.member_of(op);
+      std::string wrong;
+      if (graph_.collective_[op] != 0)
+        wrong = "is one itself";
+      else if (made > 1)
+        wrong = fmt::format("makes {} tensors", made);
+      else if (first != earlier)
+        wrong = fmt::format("comes after '{}' too", graph_.name(first));
+      if (!wrong.empty())
+        report("collective",
+               fmt::format("op '{}' comes after the collective '{}', and {}", graph_.name(op), graph_.name(earlier),
+                           wrong),
+               "give each collective members of its own, of one tensor each, and let others read these", at_op(op));
+    }
 }
 
 void GraphBuilder::check_times(const OpView& op, const std::string& here) {
@@ -301,6 +352,7 @@ Graph GraphBuilder::finish() {
   throw_if_any();
   Edges edges;
   resolve(edges);
+  if (graph_.has_collectives()) check_members();
   throw_if_any();
   op_index_ = {};
   tensor_index_ = {};

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,7 @@ struct OpSpec {
   std::vector<std::string> inputs = {};  // tensor names; their producers may be added later
   std::vector<OutputSpec> outputs = {};
   std::vector<std::string> after = {};  // op names
+  std::optional<CollectiveTask> collective = {};
 };
 
 /// An op whose texts lie elsewhere: a reader of large files fills one in again for every op. Its fields are
@@ -61,6 +63,7 @@ struct OpView {
   std::vector<std::string_view> inputs;
   std::vector<Output> outputs;
   std::vector<std::string_view> after;
+  std::optional<CollectiveTask> collective;
 
   /// Everything has its default again, and the lists keep their memory.
   void clear();
@@ -88,7 +91,8 @@ class GraphBuilder {
   /// or FLOPs ("negative-bytes", "negative-time", "negative-flops"), non-finite FLOPs ("not-a-number"), sums beyond
   /// 2^62
   /// ("too-large"), a tensor that no op produces ("unknown-tensor", with the nearest name), an `after` that names no op
-  /// ("unknown-op"), a cycle ("cycle": the message names its ops in order).
+  /// ("unknown-op"), a collective that computes or holds something, comes after nothing, or has a member of several
+  /// tensors ("collective"), a cycle ("cycle": the message names its ops in order).
   Graph build() &&;
 
  private:
@@ -98,6 +102,8 @@ class GraphBuilder {
   void report(std::string code, std::string message, std::string help, std::string pointer);
   void throw_if_any();
   void check(const OpView& op, OpId id, OpId same_name);
+  void check_collective(const OpView& op, OpId id);
+  void check_members();
   void check_times(const OpView& op, const std::string& here);
   void check_bytes(Bytes bytes, std::string_view field, const OpView& op, const OpView::Output* output, OpId id,
                    std::size_t output_number, bool held);

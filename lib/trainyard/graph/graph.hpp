@@ -16,6 +16,7 @@
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/names.hpp"
 #include "trainyard/core/quantity.hpp"
+#include "trainyard/graph/collective_task.hpp"
 
 namespace trainyard {
 
@@ -60,6 +61,18 @@ class Graph {
   Bytes state_bytes(OpId op) const { return state_bytes_[op]; }
   /// Held while the op runs.
   Bytes workspace_bytes(OpId op) const { return workspace_bytes_[op]; }
+  /// Null: an op that a device runs.
+  const CollectiveTask* collective(OpId op) const {
+    return collectives_.empty() || collective_[op] == 0 ? nullptr : &collectives_[collective_[op] - 1];
+  }
+  /// The collective that the op is a member of; none where there is none.
+  OpId member_of(OpId op) const {
+    if (!collectives_.empty())
+      for (const OpId earlier : after(op))
+        if (collective_[earlier] != 0) return earlier;
+    return OpId::none();
+  }
+  bool has_collectives() const { return !collectives_.empty(); }
   /// Names of the device kinds, classes or devices that may run the op; empty means any.
   std::span<const std::string> device_kinds(OpId op) const { return device_kind_sets_[device_kinds_[op]]; }
   std::span<const GivenTime> given_times(OpId op) const;
@@ -110,6 +123,8 @@ class Graph {
   Column<OpId, Flops> flops_;
   Column<OpId, Bytes> bytes_accessed_, parameter_bytes_, state_bytes_, workspace_bytes_;
   Column<OpId, std::uint32_t> device_kinds_;
+  Column<OpId, std::uint32_t> collective_;  // of collectives_, from 1; 0: none
+  std::vector<CollectiveTask> collectives_;
   std::vector<std::vector<std::string>> device_kind_sets_;  // set 0 is empty
   std::vector<std::uint32_t> first_given_time_;             // empty where no op has any
   std::vector<GivenTime> given_times_;

@@ -24,8 +24,9 @@ struct SplitOp {
   friend bool operator==(const SplitOp&, const SplitOp&) = default;
 };
 
-/// How ranks that each have an array come to have the sum of all (rewrite/collective.hpp).
-enum class Collective : std::uint8_t { parameter_server, ring, halving_doubling, tree, hierarchical };
+/// How ranks that each have an array come to have the sum of all (rewrite/collective.hpp): as sends and additions, or
+/// whole, as one task.
+enum class Collective : std::uint8_t { parameter_server, ring, halving_doubling, tree, hierarchical, whole };
 
 /// Data parallelism: replicas of the whole graph, each with its share of the batch (rewrite/data_parallel.hpp).
 struct Replicate {
@@ -33,13 +34,17 @@ struct Replicate {
   /// How gradients are added. By a parameter server, weights are shared; by the others, every replica has its own.
   Collective collective = Collective::parameter_server;
   std::size_t per_node = 1;  // hierarchical: consecutive replicas that form a node
-  std::size_t zero = 0;      // ZeRO stage, 0 to 3; above 0 with the ring only
+  std::size_t zero = 0;      // ZeRO stage, 0 to 3; above 0 with the ring or whole collectives only
   Bytes bucket = kBucket;    // gradients of a model are added in buckets of at least this, but for the last
 
   /// The ops with which the later stages of a pipeline begin, in their order: a bucket has gradients of one stage
   /// alone, and of one tensor rank. An op is of the last stage whose first op comes before it, or is it, in topological
   /// order.
   std::vector<std::string> stages = {};
+
+  /// Above 0: the first replica alone is made, and stands for all, which are on devices this far apart; with whole
+  /// collectives only (place/parallel/fold.hpp says when that is exact).
+  std::size_t fold = 0;
 
   static constexpr Bytes kBucket{25 * 1024 * 1024};
 
@@ -63,6 +68,8 @@ struct Recompute {
 /// Ranks that share the features of each layer (rewrite/tensor_parallel.hpp).
 struct TensorParallel {
   std::size_t ranks = 2;
+  Collective collective = Collective::ring;  // or whole
+  std::size_t fold = 0;                      // of ranks, as of Replicate
 
   friend bool operator==(const TensorParallel&, const TensorParallel&) = default;
 };

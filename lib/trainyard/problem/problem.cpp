@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <string_view>
+#include <tuple>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/cost/cost_model.hpp"
@@ -137,7 +138,9 @@ class Problem::Compilation {
     data_.source.resize(graph_.op_count() * columns.size());
     for (const OpId op : graph_.ops()) {
       Nanoseconds longest = kNever;
-      for (std::size_t k = 0; k < columns.size(); ++k) {
+      const auto row = data_.durations.begin() + static_cast<std::ptrdiff_t>(op.index() * columns.size());
+      if (graph_.collective(op)) std::fill_n(row, columns.size(), longest = Nanoseconds{0});
+      for (std::size_t k = 0; k < columns.size() && !graph_.collective(op); ++k) {
         const auto cost = data_.costs.op_cost(graph_, op, cluster_.device(columns[k]));
         if (!cost) continue;
         const std::size_t cell = op.index() * columns.size() + k;
@@ -175,6 +178,30 @@ class Problem::Compilation {
       const std::int64_t rounding = cluster_.has_fair_channels() ? 1 : 0;
       const auto copies = static_cast<Wide>(std::min(graph_.consumers(tensor).size(), cluster_.device_count() - 1));
       total_ += copies * (static_cast<Wide>(longest.count) + longest_latency.count + longest_gap_.count + rounding);
+    }
+    if (graph_.has_collectives()) add_collective_times(rate_routes, longest_latency);
+  }
+
+  /// No channel carries more than all hops of a step, and no collective takes more steps than 2 n.
+  void add_collective_times(const std::vector<RouteClass>& rate_routes, Nanoseconds longest_latency) {
+    std::map<std::tuple<CollectiveKind, Bytes, std::size_t>, Wide> known;
+    for (const OpId op : graph_.ops()) {
+      const CollectiveTask* task = graph_.collective(op);
+      if (!task) continue;
+      const std::size_t most =
+          std::min(cluster_.device_count(), task->ranks * (graph_.after(op).size() + graph_.before(op).size()));
+      const auto [at, added] = known.try_emplace({task->kind, task->bytes, most}, longest_gap_.count);
+      if (added) {
+        Nanoseconds longest{0};
+        for (const RouteClass& route : rate_routes)
+          longest = std::max(longest, data_.costs.byte_time(task->bytes, route) + Nanoseconds{1});
+        const auto n = static_cast<Wide>(most);
+        at->second += 2 * n * (n * (longest_latency.count + 1) + longest.count);
+        for (std::size_t ranks = 2; ranks <= most; ++ranks)
+          if (const auto time = data_.costs.collective_time(task->kind, task->bytes, ranks, 1))
+            at->second += time->count;
+      }
+      total_ += at->second;
     }
   }
 

@@ -50,7 +50,10 @@ class Problem {
   IdRange<OpId> ops() const { return data_->graph.ops(); }
   IdRange<DeviceId> devices() const { return data_->cluster.devices(); }
 
-  /// Time of the op on the device; kNever where it cannot run there.
+  /// Fair channels or collectives: only the event loop simulates it (simulate/model/event_loop.hpp).
+  bool needs_events() const { return data_->cluster.has_fair_channels() || data_->graph.has_collectives(); }
+
+  /// Time of the op on the device, of a collective none; kNever where it cannot run there.
   Nanoseconds duration(OpId op, DeviceId device) const {
     return data_->durations[op.index() * data_->columns + data_->column[device]];
   }

@@ -18,6 +18,7 @@ class Checker {
   void check() {
     check_placement();
     if (findings_.empty()) check_colocation();
+    if (findings_.empty() && graph_.has_collectives()) check_collectives();
     check_priorities();
     if (findings_.empty() && schedule_.policy == Policy::strict) {
       check_orders();
@@ -79,6 +80,24 @@ class Checker {
               fmt::format("ops '{}' and '{}' of colocation group '{}' are on '{}' and '{}'", name(first), name(op),
                           graph_.colocation_group(op), name(schedule_.placement[first]), name(schedule_.placement[op])),
               "put all ops of the group on one device", at_op("placement", op));
+    }
+  }
+
+  void check_collectives() {
+    for (const OpId collective : problem_.ops()) {
+      const CollectiveTask* task = graph_.collective(collective);
+      if (full()) return;
+      if (!task || task->ranks == 1) continue;
+      for (const auto ops : {graph_.after(collective), graph_.before(collective)})
+        for (const OpId op : ops)
+          if (const std::size_t last = schedule_.placement[op].index() + (task->ranks - 1) * task->stride;
+              last >= problem_.device_count())
+            return report("collective",
+                          fmt::format("op '{}' on '{}' stands for {} ranks of '{}', {} devices apart, and cluster '{}' "
+                                      "has {} devices",
+                                      name(op), name(schedule_.placement[op]), task->ranks, name(collective),
+                                      task->stride, problem_.cluster().name(), problem_.device_count()),
+                          "put it on a device that has the others behind it", at_op("placement", op));
     }
   }
 

@@ -17,7 +17,9 @@ struct Span {
   friend bool operator==(const Span&, const Span&) = default;
 };
 
-/// One tensor crossing from the device that made it to one that wants it (or, on a broadcasting egress, to several).
+/// One tensor crossing from the device that made it to one that wants it (or, on a broadcasting egress, to several). Or
+/// a member's part in a collective: the tensor that it makes, `to` its own device from the one before it in the ring,
+/// and the bytes that each device sends.
 struct Transfer {
   TensorId tensor;
   DeviceId from, to;

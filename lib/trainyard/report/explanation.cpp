@@ -149,6 +149,7 @@ class Explainer {
 
   /// When the last of what the op waits for is there.
   Nanoseconds ready_time(OpId op) const {
+    if (graph_.collective(op)) return timeline_.ops[op].start;  // what it waited for, its parts tell
     Nanoseconds ready{0};
     for (const OpId earlier : graph_.after(op)) ready = std::max(ready, timeline_.ops[earlier].end);
     for (const TensorId tensor : graph_.inputs(op)) {

@@ -13,6 +13,7 @@
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -57,6 +58,8 @@ double ops_of_all_reduce(Collective collective, double n, double per_node) {
       return 6;
     case Collective::hierarchical:
       return 2 * per_node + 2 * n / std::max(1.0, per_node) + 4;
+    case Collective::whole:
+      return 4;
   }
   return 0;
 }
@@ -85,13 +88,13 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
   }
   if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) {
     // A tensor that is converted has one collective in each pass at most; those of transformers are a quarter.
-    const auto n = static_cast<double>(parallel->ranks);
-    const double each = n == 1 ? 0 : n * ops_of_all_reduce(Collective::ring, n, 1) / 4;
+    const auto n = parallel->fold > 0 ? 1.5 : static_cast<double>(parallel->ranks);
+    const double each = n == 1 ? 0 : n * ops_of_all_reduce(parallel->collective, n, 1) / 4;
     return {n * ops + ops * each, n * reads + 2 * ops * each};
   }
   const auto* replicate = std::get_if<Replicate>(&rewrite);
   if (!replicate) return {2 * ops, 3 * reads};
-  const auto n = static_cast<double>(replicate->replicas);
+  const auto n = static_cast<double>(replicate->fold > 0 ? 1 : replicate->replicas);
   if (replicate->collective == Collective::parameter_server)
     return {(n + 2) * ops, (n + 1) * (reads + gradients + ops)};
   const double buckets = std::min(gradients, 1 + bytes / std::max(1.0, static_cast<double>(replicate->bucket.count)));
@@ -266,6 +269,13 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
       current = split_batch(current, batch->parts).graph;
     } else if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) {
       check_copies(parallel->ranks, "rank", number);
+      if (parallel->collective != Collective::ring && parallel->collective != Collective::whole)
+        refuse(number, "collective",
+               fmt::format("tensor ranks add and gather by a ring or whole, not by {}", name_of(parallel->collective)),
+               "take ring or whole");
+      if (parallel->fold > 0 && parallel->collective != Collective::whole)
+        refuse(number, "collective", "one tensor rank stands for all with whole collectives, not with a ring",
+               "take whole, or no fold");
       current = tensor_parallel(current, *parallel).graph;
     } else if (std::holds_alternative<Recompute>(rewrite)) {
       const auto segments = take_segments(current, rewrites, number);

@@ -14,7 +14,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kNames{"parameter-server", "ring", "halving-doubling", "tree", "hierarchical"};
+constexpr std::array kNames{"parameter-server", "ring", "halving-doubling", "tree", "hierarchical", "whole"};
+constexpr std::array<const char*, kCollectiveKinds> kTypes{"AllReduce", "AllGather", "ReduceScatter", "AllToAll",
+                                                           "Broadcast"};
 
 Bytes total(const ArrayParts& parts) {
   Bytes sum{0};
@@ -226,12 +228,46 @@ std::vector<ArrayParts> CollectiveOps::by_hierarchy(const std::vector<ArrayParts
   return result;
 }
 
+void CollectiveOps::whole(CollectiveTask task, const std::vector<std::vector<std::string>>& inputs,
+                          const std::vector<OutputSpec>& outputs) {
+  const std::size_t n = ranks_.size();
+  assert(inputs.size() == n && outputs.size() == n);
+  OpSpec collective{.name = fmt::format("{}/collective@1", name_),
+                    .type = kTypes[static_cast<std::size_t>(task.kind)],
+                    .phase = ranks_.front().phase,
+                    .layer = ranks_.front().layer,
+                    .device_kinds = ranks_.front().device_kinds,
+                    .collective = task};
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    OpSpec& ready = relay(rank, "ready");
+    const bool part = task.kind == CollectiveKind::all_gather;
+    ready.inputs = inputs[rank];
+    ready.outputs = {{ready.name, part ? Bytes{share_of(task.bytes.count, rank, n * task.ranks)} : task.bytes}};
+    collective.after.push_back(ready.name);
+  }
+  ops_.push_back(collective);
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    OpSpec& done = relay(rank, "done");
+    done.inputs = {fmt::format("{}/ready@{}", name_, rank + 1)};
+    done.outputs = {outputs[rank]};
+    done.after = {collective.name};
+  }
+}
+
 std::vector<ArrayParts> CollectiveOps::all_reduce(Collective collective,
                                                   const std::vector<std::vector<std::string>>& inputs, Bytes whole,
                                                   std::size_t per_node) {
   const std::size_t n = ranks_.size();
   assert(inputs.size() == n && collective != Collective::parameter_server);
   check_collective(collective, n, per_node);
+  if (collective == Collective::whole) {
+    std::vector<OutputSpec> sums;
+    for (std::size_t rank = 0; rank < n; ++rank) sums.push_back({fmt::format("{}/sum@{}", name_, rank + 1), whole});
+    this->whole({CollectiveKind::all_reduce, whole}, inputs, sums);
+    std::vector<ArrayParts> parts;
+    for (const OutputSpec& sum : sums) parts.push_back({{sum.name, sum.bytes}});
+    return parts;
+  }
   const bool divided = collective == Collective::ring || collective == Collective::hierarchical;
   const std::size_t count = collective == Collective::ring ? n : collective == Collective::hierarchical ? per_node : 1;
   std::vector<ArrayParts> parts;

@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-/// "parameter-server", "ring", "halving-doubling", "tree", "hierarchical".
+/// "parameter-server", "ring", "halving-doubling", "tree", "hierarchical", "whole".
 const char* name_of(Collective collective);
 std::optional<Collective> find_collective(std::string_view name);
 
@@ -37,6 +37,11 @@ inline constexpr const char* kRelayType = "Relay";
 ///     tree               2 ceil(log2 n) (alpha + S beta): binomial, to rank 0 and back
 ///     hierarchical       rings of g ranks within nodes, and between nodes on their shares:
 ///                        2 (g - 1) (alpha + S/g beta)  +  2 (n/g - 1) (alpha' + S/n beta')
+///     whole              one task (Graph::collective), as long as the ring or as measured: CollectiveRun
+///
+/// Whole and ring agree where one runs alone and additions take no time. Otherwise the ring's additions are computed
+/// between its steps, which a library overlaps with the next part's arrival, and its sends wait for links one by one,
+/// where the whole one waits for all links at once.
 ///
 /// R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH. IJHPCA 2005.
 ///
@@ -66,6 +71,10 @@ class CollectiveOps {
   /// Member i has part i and ends up with all. n - 1 steps of one part each.
   std::vector<ArrayParts> all_gather(const std::string& step, const std::vector<std::size_t>& members,
                                      const ArrayParts& parts);
+  /// Any collective as one task: `inputs` by rank, which make up what it has before; `outputs` by rank, what it has
+  /// after. Ops are "ready" and "done" of each rank, and "collective" of rank 1. Of a fold: of the ranks that are made.
+  void whole(CollectiveTask task, const std::vector<std::vector<std::string>>& inputs,
+             const std::vector<OutputSpec>& outputs);
   /// All-reduce of arrays of `whole` bytes, given by rank as the tensors that make them up; returns the sum in parts,
   /// by rank. Not for parameter_server. `per_node`: consecutive ranks that form a node (hierarchical), see
   /// check_collective().

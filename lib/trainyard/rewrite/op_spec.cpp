@@ -26,6 +26,7 @@ OpSpec spec_of(const Graph& graph, OpId op) {
   for (const TensorId tensor : graph.outputs(op))
     spec.outputs.push_back({std::string{graph.name(tensor)}, graph.bytes(tensor), graph.kept(tensor)});
   for (const OpId earlier : graph.after(op)) spec.after.emplace_back(graph.name(earlier));
+  if (const CollectiveTask* collective = graph.collective(op)) spec.collective = *collective;
   return spec;
 }
 

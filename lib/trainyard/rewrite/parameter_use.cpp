@@ -77,6 +77,14 @@ void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& u
       output.bytes = Bytes{share_of(output.bytes.count, part, parts)};
   }
   if (use.adds_gradients[op]) return;
+  if (spec.collective) {
+    const auto makes_gradients = [&](OpId member) {
+      const auto made = graph.outputs(member);
+      return std::any_of(made.begin(), made.end(), [&](TensorId t) { return bool{use.is_gradient[t]}; });
+    };
+    if (std::ranges::none_of(graph.before(op), makes_gradients))
+      spec.collective->bytes = Bytes{share_of(spec.collective->bytes.count, part, parts)};
+  }
   const std::int64_t traffic = spec.bytes_accessed.count;
   whole = std::min(whole, traffic);
   spec.bytes_accessed = Bytes{whole + share_of(traffic - whole, part, parts)};

@@ -62,6 +62,9 @@ class Recomputation {
             again_[op] = true;
           }
         }
+      if (graph_.collective(op))
+        again_[op] = std::ranges::any_of(
+            graph_.before(op), [&](OpId member) { return again_[member] && segment_[member] == segment_[op]; });
     }
   }
 
@@ -100,7 +103,7 @@ class Recomputation {
     spec.name = copy_of(spec.name);
     spec.phase = Phase::backward;
     spec.parameter_bytes = spec.state_bytes = Bytes{0};
-    bool first = true;  // of the segment's copies
+    bool first = !graph_.collective(op);  // of the segment's copies
     for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
       const OpId maker = graph_.producer(graph_.inputs(op)[i]);
       if (!again_[maker] || segment_[maker] != segment_[op]) continue;

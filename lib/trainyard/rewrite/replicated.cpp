@@ -30,6 +30,7 @@ class Replicas {
       : graph_(graph),
         options_(options),
         n_(options.replicas),
+        made_(options.fold > 0 ? 1 : n_),
         parts_(divide_batch ? n_ : 1),
         // One replica shards nothing.
         zero_(options.replicas > 1 ? options.zero : 0),
@@ -48,7 +49,7 @@ class Replicas {
     for (const OpId op : graph_.ops()) {
       const std::size_t bucket = n_ > 1 && graph_.phase(op) == Phase::update ? bucket_of(op) : kNone;
       if (bucket != kNone && !std::exchange(buckets_[bucket].added, true)) add_gradients(bucket);
-      for (std::size_t r = 0; r < n_; ++r) add_copy(op, r);
+      for (std::size_t r = 0; r < made_; ++r) add_copy(op, r);
     }
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       if (zero_ == 1 || zero_ == 2) gather_weights(b);
@@ -160,6 +161,7 @@ class Replicas {
     }
   }
 
+  bool is_whole() const { return options_.collective == Collective::whole; }
   bool is_sharded(OpId holder) const { return zero_ == 3 && bucket_of(holder) != kNone; }
 
   /// Finds the readers of each bucket in each pass, and the ops that have to end before it is fetched.
@@ -225,7 +227,8 @@ class Replicas {
       }
       read(copy_of(name_in(bucket, "reduce-scatter") + "/sum", replica));
       // The others' shares are there until the update, though it does not read them.
-      for (std::size_t part = 0; zero_ == 1 && part < n_; ++part)
+      if (zero_ == 1 && is_whole()) read(copy_of(name_in(bucket, "reduce-scatter") + "/ready", replica));
+      for (std::size_t part = 0; zero_ == 1 && !is_whole() && part < n_; ++part)
         if (part != replica)
           read(fmt::format("{}:{}", copy_of(name_in(bucket, "reduce-scatter") + "/gather", replica), part));
       shared = true;
@@ -261,7 +264,7 @@ class Replicas {
     const Unit& unit = units_[buckets_[bucket].units.front()];
     const OpSpec update = spec_of(graph_, unit.updates.front());
     std::vector<OpSpec> list;
-    for (std::size_t r = 0; r < n_; ++r)
+    for (std::size_t r = 0; r < made_; ++r)
       list.push_back({.phase = phase,
                       .layer = update.layer,
                       .colocate = copy_of(unit.group, r),
@@ -272,14 +275,22 @@ class Replicas {
 
   void add_gradients(std::size_t b) {
     const Bucket& bucket = buckets_[b];
-    std::vector<std::vector<std::string>> inputs(n_);
-    for (std::size_t r = 0; r < n_; ++r)
+    std::vector<std::vector<std::string>> inputs(made_);
+    for (std::size_t r = 0; r < made_; ++r)
       for (const std::size_t unit : bucket.units)
         for (const TensorId tensor : units_[unit].gradients) inputs[r].push_back(copy_of(graph_.name(tensor), r));
     if (zero_ == 0) {
       CollectiveOps ops{name_in(b, "all-reduce"), ranks(b, Phase::update)};
-      const auto sums = ops.all_reduce(options_.collective, inputs, bucket.bytes, options_.per_node);
-      for (std::size_t r = 0; r < n_; ++r) {
+      std::vector<ArrayParts> sums;
+      if (is_whole()) {
+        std::vector<OutputSpec> outputs;
+        for (std::size_t r = 0; r < made_; ++r)
+          outputs.push_back({copy_of(name_in(b, "all-reduce") + "/sum", r), bucket.bytes});
+        sums = whole(ops, CollectiveKind::all_reduce, bucket.bytes, inputs, outputs);
+      } else {
+        sums = ops.all_reduce(options_.collective, inputs, bucket.bytes, options_.per_node);
+      }
+      for (std::size_t r = 0; r < made_; ++r) {
         std::vector<OutputSpec> outputs;
         for (const std::size_t unit : bucket.units)
           for (const TensorId tensor : units_[unit].gradients)
@@ -289,6 +300,13 @@ class Replicas {
       return add(ops, bucket);
     }
     CollectiveOps ops{name_in(b, "reduce-scatter"), ranks(b, Phase::update)};
+    if (is_whole()) {
+      std::vector<OutputSpec> sums;
+      for (std::size_t r = 0; r < made_; ++r)
+        sums.push_back({copy_of(name_in(b, "reduce-scatter") + "/sum", r), Bytes{share_of(bucket.bytes.count, r, n_)}});
+      whole(ops, CollectiveKind::reduce_scatter, bucket.bytes, inputs, sums);
+      return add(ops, bucket);
+    }
     std::vector<std::size_t> members;
     std::vector<ArrayParts> parts;
     for (std::size_t r = 0; r < n_; ++r) {
@@ -301,18 +319,33 @@ class Replicas {
   }
 
   /// All-gather of each replica's share of a bucket's weights; `fill` says what the op that sends a share waits for.
+  /// `outputs`: names and sizes of what a whole collective makes, by replica.
   template <class Fill>
-  auto gather_shares(CollectiveOps& ops, const Bucket& bucket, const Fill& fill) {
+  std::vector<ArrayParts> gather_shares(CollectiveOps& ops, const Bucket& bucket,
+                                        const std::vector<OutputSpec>& outputs, const Fill& fill) {
     ArrayParts parts;
     std::vector<std::size_t> members;
-    for (std::size_t r = 0; r < n_; ++r) {
+    for (std::size_t r = 0; r < made_; ++r) {
       members.push_back(r);
       OpSpec& own = ops.relay(r, "own");
       fill(own, r);
       parts.push_back({own.name, Bytes{share_of(bucket.parameters.count, r, n_)}});
       own.outputs = {{own.name, parts.back().bytes}};
     }
-    return ops.all_gather("step", members, parts);
+    if (!is_whole()) return ops.all_gather("step", members, parts);
+    std::vector<std::vector<std::string>> inputs;
+    for (const ArrayPart& part : parts) inputs.push_back({part.tensor});
+    return whole(ops, CollectiveKind::all_gather, bucket.parameters, inputs, outputs);
+  }
+
+  /// One task, and what each replica has of it.
+  std::vector<ArrayParts> whole(CollectiveOps& ops, CollectiveKind kind, Bytes bytes,
+                                const std::vector<std::vector<std::string>>& inputs,
+                                const std::vector<OutputSpec>& outputs) const {
+    ops.whole({kind, bytes, n_ / made_, std::max<std::size_t>(options_.fold, 1)}, inputs, outputs);
+    std::vector<ArrayParts> parts;
+    for (const OutputSpec& output : outputs) parts.push_back({{output.name, output.bytes}});
+    return parts;
   }
 
   /// Stages 1 and 2: the shares of updated weights, once all of a bucket are.
@@ -320,17 +353,20 @@ class Replicas {
     const Bucket& bucket = buckets_[b];
     if (bucket.parameters.count == 0) return;
     CollectiveOps ops{name_in(b, "all-gather"), ranks(b, Phase::update)};
-    const auto all = gather_shares(ops, bucket, [&](OpSpec& own, std::size_t r) {
+    std::vector<OutputSpec> in_place;  // parameters are held for the whole step
+    for (std::size_t r = 0; r < made_; ++r)
+      in_place.push_back({copy_of(name_in(b, "all-gather") + "/done", r), Bytes{0}});
+    const auto all = gather_shares(ops, bucket, in_place, [&](OpSpec& own, std::size_t r) {
       for (const std::size_t unit : bucket.units)
         for (const OpId update : units_[unit].updates) own.after.push_back(copy_of(graph_.name(update), r));
     });
     // Gathered weights belong to every group, so that the next step waits for them.
-    for (std::size_t r = 0; r < n_; ++r)
+    for (std::size_t r = 0; r < made_; ++r)
       for (const std::size_t unit : bucket.units) {
         OpSpec& done = ops.relay(r, fmt::format("whole/{}", units_[unit].group));
         done.colocate = copy_of(units_[unit].group, r);
-        for (std::size_t i = 0; i < n_; ++i)
-          if (i != r) done.after.push_back(all[r][i].tensor);  // what hands it on has its name
+        for (std::size_t i = 0; i < all[r].size(); ++i)
+          if (i != r || is_whole()) done.after.push_back(all[r][i].tensor);  // what hands it on has its name
       }
     add(ops, bucket);
   }
@@ -340,7 +376,7 @@ class Replicas {
     const Bucket& bucket = buckets_[b];
     std::vector<std::string> shares;
     CollectiveOps held{name_in(b, "fetch/share"), ranks(b, Phase::forward)};
-    for (std::size_t r = 0; r < n_; ++r) {
+    for (std::size_t r = 0; r < made_; ++r) {
       OpSpec& share = held.relay(r, "weights");
       share.type = kVariableType;
       // Counted as a tensor that is kept, and not as parameters besides.
@@ -352,19 +388,21 @@ class Replicas {
       if (bucket.readers[pass].empty()) continue;
       const Phase phase = pass == 0 ? Phase::forward : Phase::backward;
       CollectiveOps ops{fetch_name(phase, b), ranks(b, phase)};
-      const auto all = gather_shares(ops, bucket, [&](OpSpec& own, std::size_t r) {
+      std::vector<OutputSpec> gathered;
+      for (std::size_t r = 0; r < made_; ++r) gathered.push_back({copy_of(fetch_name(phase, b), r), bucket.parameters});
+      const auto all = gather_shares(ops, bucket, gathered, [&](OpSpec& own, std::size_t r) {
         own.inputs = {shares[r]};
         for (const OpId earlier : bucket.before[pass]) own.after.push_back(copy_of(graph_.name(earlier), r));
       });
-      for (std::size_t r = 0; r < n_; ++r)
-        ops.join(r, "whole", all[r], {{copy_of(fetch_name(phase, b), r), bucket.parameters}});
+      if (!is_whole())
+        for (std::size_t r = 0; r < n_; ++r) ops.join(r, "whole", all[r], {gathered[r]});
       add(ops, bucket);
     }
   }
 
   const Graph& graph_;
   const Replicate& options_;
-  const std::size_t n_, parts_, zero_;
+  const std::size_t n_, made_, parts_, zero_;
   const ParameterUse use_;
   IdMap<OpId, std::size_t> unit_;             // kNone: it touches no parameters
   IdMap<TensorId, std::size_t> gradient_of_;  // kNone: not read by an update
@@ -379,13 +417,19 @@ class Replicas {
 
 DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch) {
   check_collective(options.collective, options.replicas, options.per_node);
+  if (options.fold > 0 && options.collective != Collective::whole)
+    throw InputError({.code = "collective",
+                      .message = fmt::format("one replica stands for all with whole collectives, not with {}",
+                                             name_of(options.collective)),
+                      .help = "take whole, or no fold"});
   if (options.zero > 3)
     throw InputError(
         {.code = "zero", .message = fmt::format("ZeRO has no stage {}", options.zero), .help = "stages are 0 to 3"});
-  if (options.zero > 0 && options.collective != Collective::ring)
-    throw InputError({.code = "zero",
-                      .message = fmt::format("ZeRO adds gradients by a ring, not by {}", name_of(options.collective)),
-                      .help = "take the ring, or stage 0"});
+  if (options.zero > 0 && options.collective != Collective::ring && options.collective != Collective::whole)
+    throw InputError(
+        {.code = "zero",
+         .message = fmt::format("ZeRO adds gradients by a ring or whole, not by {}", name_of(options.collective)),
+         .help = "take the ring, whole collectives, or stage 0"});
   return Replicas{graph, options, divide_batch}.run();
 }
 

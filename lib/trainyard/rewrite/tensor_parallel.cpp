@@ -334,8 +334,13 @@ class Sharding {
 class Ranks {
  public:
   /// `made`: the first ones; unless these are all, collectives are one op each.
-  Ranks(const Graph& graph, std::size_t ranks, std::size_t made)
-      : graph_(graph), n_(ranks), made_(made), sharding_(graph, ranks) {}
+  Ranks(const Graph& graph, const TensorParallel& parallel, std::size_t made)
+      : graph_(graph),
+        n_(parallel.ranks),
+        made_(made),
+        whole_(parallel.collective == Collective::whole && (parallel.fold > 0 || made == parallel.ranks)),
+        fold_(parallel.fold),
+        sharding_(graph, parallel.ranks) {}
 
   TensorParallelGraph run() {
     for (const OpId op : graph_.ops())
@@ -434,7 +439,10 @@ class Ranks {
     result_.collectives.push_back({kind, bytes, op, phase});
     const OpSpec maker = spec_of(graph_, op);
     const OpSpec rank{.phase = phase, .layer = maker.layer, .device_kinds = maker.device_kinds, .times = maker.times};
-    return {fmt::format("{}/{}", array, name_of(kind)), std::vector<OpSpec>(n_, rank)};
+    return {fmt::format("{}/{}", array, name_of(kind)), std::vector<OpSpec>(whole_ ? made_ : n_, rank)};
+  }
+  CollectiveTask task(CollectiveKind kind, Bytes bytes) const {
+    return {kind, bytes, n_ / made_, std::max<std::size_t>(fold_, 1)};
   }
 
   void convert(OpId op, TensorId tensor, Layout to, Phase phase) {
@@ -446,13 +454,19 @@ class Ranks {
     CollectiveOps ops = collective(op, name, kind, whole, phase);
     std::vector<std::size_t> members;
     std::vector<std::vector<std::string>> own;
-    for (std::size_t rank = 0; rank < n_; ++rank) {
+    for (std::size_t rank = 0; rank < made_; ++rank) {
       members.push_back(rank);
       own.push_back({rank_name(name, rank)});
     }
     const auto made = [&](std::size_t rank) {
       return std::vector<OutputSpec>{{converted(tensor, to, rank), bytes_of(tensor, to, rank)}};
     };
+    if (whole_) {
+      std::vector<OutputSpec> outputs;
+      for (std::size_t rank = 0; rank < made_; ++rank) outputs.push_back(made(rank).front());
+      ops.whole(task(kind, whole), own, outputs);
+      return add(ops, op);
+    }
     if (made_ < n_) {
       for (std::size_t rank = 0; rank < made_; ++rank)
         ops.join(rank, "whole", {{own[rank].front(), whole}}, made(rank));
@@ -488,9 +502,17 @@ class Ranks {
   void add_loss(OpId op) {
     CollectiveOps ops = collective(op, rows_of(op), CollectiveKind::all_reduce, row_bytes(op), graph_.phase(op));
     std::vector<std::vector<std::string>> rows;
-    for (std::size_t rank = 0; rank < n_; ++rank) rows.push_back({rank_name(rows_of(op), rank)});
-    std::vector<ArrayParts> sums(n_, {{rows.front().front(), row_bytes(op)}});
-    if (made_ == n_) sums = ops.all_reduce(Collective::ring, rows, row_bytes(op));
+    for (std::size_t rank = 0; rank < made_; ++rank) rows.push_back({rank_name(rows_of(op), rank)});
+    std::vector<ArrayParts> sums(made_, {{rows.front().front(), row_bytes(op)}});
+    if (whole_) {
+      std::vector<OutputSpec> whole;
+      for (std::size_t rank = 0; rank < made_; ++rank)
+        whole.push_back({rank_name(fmt::format("{}/sum", rows_of(op)), rank), row_bytes(op)});
+      ops.whole(task(CollectiveKind::all_reduce, row_bytes(op)), rows, whole);
+      for (std::size_t rank = 0; rank < made_; ++rank) sums[rank] = {{whole[rank].name, row_bytes(op)}};
+    } else if (made_ == n_) {
+      sums = ops.all_reduce(Collective::ring, rows, row_bytes(op));
+    }
     for (std::size_t rank = 0; rank < made_; ++rank) {
       std::vector<OutputSpec> outputs;
       for (const TensorId tensor : graph_.outputs(op))
@@ -503,6 +525,8 @@ class Ranks {
 
   const Graph& graph_;
   const std::size_t n_, made_;
+  const bool whole_;  // collectives are tasks
+  const std::size_t fold_;
   const Sharding sharding_;
   std::map<std::pair<TensorId, Layout>, Phase> wanted_;  // the earliest phase that takes it so
   TensorParallelGraph result_;
@@ -524,14 +548,14 @@ std::size_t tensor_rank(std::string_view name) {
 }
 
 TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& parallel) {
-  if (parallel.ranks > 1) return Ranks{graph, parallel.ranks, parallel.ranks}.run();
+  if (parallel.ranks > 1) return Ranks{graph, parallel, parallel.fold > 0 ? 1 : parallel.ranks}.run();
   TensorParallelGraph same{.graph = graph, .rank = IdMap<OpId, std::size_t>(graph.op_count(), 0)};
   for (const OpId op : graph.ops()) same.original.push_back(op);
   return same;
 }
 
 TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& parallel) {
-  return parallel.ranks > 1 ? Ranks{graph, parallel.ranks, 1}.run() : tensor_parallel(graph, parallel);
+  return parallel.ranks > 1 ? Ranks{graph, TensorParallel{parallel.ranks}, 1}.run() : tensor_parallel(graph, parallel);
 }
 
 bool shares_parameters(const Graph& graph, const TensorParallel& parallel) {

@@ -47,8 +47,8 @@ struct RankCollective {
 /// A backward op computes as its forward op does: the gradient of a column's operand is partial, a row's a share, those
 /// of weights are what the weights are. A sum of partial terms is partial; of gradients some may be whole,
 /// which the first rank adds. A product takes a share as a row, else is a column. Between what an op needs and what
-/// there is stand, by rings (CollectiveOps), an all-reduce (partial to whole), an all-gather (share to whole) and a
-/// reduce-scatter (partial to share); of a whole tensor a rank reads its share. A transformer's layer has two
+/// there is stand, by rings or whole (CollectiveOps), an all-reduce (partial to whole), an all-gather (share to whole)
+/// and a reduce-scatter (partial to share); of a whole tensor a rank reads its share. A transformer's layer has two
 /// all-reduces in each pass, as in the source.
 ///
 /// Extents that t does not divide are shared from 512 t on (a vocabulary, which is padded); ops of others, and those

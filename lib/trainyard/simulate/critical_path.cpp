@@ -1,13 +1,13 @@
 #include "trainyard/simulate/critical_path.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/problem/collective_run.hpp"
 
 namespace trainyard {
 namespace {
@@ -27,11 +27,12 @@ class Backtrace {
     for (std::uint32_t i = 0; i < timeline.transfers.size(); ++i) {
       const Transfer& transfer = timeline.transfers[i];
       ++first_transfer_[transfer.tensor.index() + 1];
-      if (transfer.end > transfer.start)
-        for (const ChannelId channel : channels(transfer))
-          if (is_serial(channel)) on_channel.emplace_back(channel, i);
     }
     for (std::size_t t = 0; t < graph_.tensor_count(); ++t) first_transfer_[t + 1] += first_transfer_[t];
+    for (std::uint32_t i = 0; i < timeline.transfers.size(); ++i)
+      if (timeline.transfers[i].end > timeline.transfers[i].start)
+        for (const ChannelId channel : held(i))
+          if (is_serial(channel)) on_channel.emplace_back(channel, i);
     std::ranges::sort(on_channel, {}, [&](const auto& entry) {
       return std::pair{timeline.transfers[entry.second].start, entry.second};
     });
@@ -56,8 +57,36 @@ class Backtrace {
  private:
   static PathStep op_step(OpId op) { return {op}; }
   static PathStep transfer_step(std::size_t index) { return {OpId::none(), index}; }
-  Hops<ChannelId> channels(const Transfer& transfer) const {
-    return problem_.cluster().route(transfer.from, transfer.to).channels;
+  /// Channels that the transfer holds; one part of a collective stands for all.
+  std::vector<ChannelId> held(std::size_t index) const {
+    const Transfer& transfer = timeline_.transfers[index];
+    const OpId collective = collective_of(transfer);
+    if (collective.is_none()) {
+      const Hops<ChannelId> channels = problem_.cluster().route(transfer.from, transfer.to).channels;
+      return {channels.begin(), channels.end()};
+    }
+    if (part_of(collective) != index) return {};
+    return collective_run(problem_, *graph_.collective(collective), collective_devices(graph_, collective, placement_))
+        .channels;
+  }
+  /// Of a part.
+  OpId collective_of(const Transfer& transfer) const {
+    const OpId producer = graph_.producer(transfer.tensor);
+    return placement_[producer] == transfer.to ? graph_.member_of(producer) : OpId::none();
+  }
+  /// The first part of a collective.
+  std::optional<std::size_t> part_of(OpId collective) const {
+    for (const OpId member : graph_.before(collective))
+      for (const TensorId tensor : graph_.outputs(member))
+        for (std::size_t at = first_transfer_[tensor.index()]; at < first_transfer_[tensor.index() + 1]; ++at)
+          if (timeline_.transfers[at].to == placement_[member]) return at;
+    return std::nullopt;
+  }
+  /// The op before the collective that ends last.
+  OpId last_source(OpId collective) const {
+    return *std::ranges::max_element(graph_.after(collective), {}, [&](OpId op) {
+      return std::pair{timeline_.ops[op].end, -1 - static_cast<std::int64_t>(op.index())};
+    });
   }
 
   bool is_serial(ChannelId channel) const { return !problem_.cluster().channel(channel).fair; }
@@ -91,6 +120,10 @@ class Backtrace {
     if (!ended.is_none()) return op_step(ended);
     if (arrived) return transfer_step(*arrived);
     if (start == Nanoseconds{0}) return {};
+    if (graph_.collective(op)) {
+      const auto part = part_of(op);
+      return part ? transfer_step(*part) : op_step(last_source(op));
+    }
     step.cause = PathStep::Cause::resource;
     return op_step(*last_before(device_ops_[placement_[op]], start, [&](OpId o) { return timeline_.ops[o].start; }));
   }
@@ -98,18 +131,22 @@ class Backtrace {
   std::optional<PathStep> before_transfer(PathStep& step) const {
     const Transfer& transfer = timeline_.transfers[step.transfer];
     step.cause = PathStep::Cause::data;
-    if (transfer.start == transfer.ready) return op_step(graph_.producer(transfer.tensor));
+    const OpId collective = collective_of(transfer);
+    const OpId source = collective.is_none() ? graph_.producer(transfer.tensor) : last_source(collective);
+    if (transfer.start == transfer.ready) return op_step(source);
     step.cause = PathStep::Cause::resource;
     // The one whose channel became idle at this very moment.
     std::optional<std::uint32_t> before;
-    for (const ChannelId channel : channels(transfer)) {
+    for (const ChannelId channel : held(collective.is_none() ? step.transfer : *part_of(collective))) {
       const auto last = last_before(channel_transfers_[channel], transfer.start,
                                     [&](std::uint32_t i) { return timeline_.transfers[i].start; });
       if (!last || timeline_.transfers[*last].end + problem_.cluster().channel(channel).gap != transfer.start) continue;
       before = std::min(before.value_or(*last), *last);
     }
-    assert(before);
-    return transfer_step(*before);
+    if (before) return transfer_step(*before);
+    // A collective whose members make no tensor held it.
+    step.cause = PathStep::Cause::data;
+    return op_step(source);
   }
 
   std::size_t transfer_to(TensorId tensor, DeviceId device) const {

@@ -49,9 +49,9 @@ struct DeltaSimulation::State {
     }
   }
 
-  bool fair() const { return problem.problem.cluster().has_fair_channels(); }
+  bool events() const { return problem.problem.needs_events(); }
   /// Every change is simulated in full.
-  bool full() const { return schedule.policy == Policy::priority || fair(); }
+  bool full() const { return schedule.policy == Policy::priority || events(); }
   Nanoseconds run_in_full(bool record) {
     return detail::run_engine(problem, written_schedule(), nullptr, record, workspace);
   }

@@ -37,6 +37,17 @@ namespace trainyard {
 /// channels with all others that flow there, whatever their priorities; and it holds the serial ones until it ends.
 /// simulate/model/fair_flows.hpp has the rates.
 ///
+/// Collectives (Graph::collective). A third kind of task, beside computation:
+///
+///     r(collective) = the latest of the ends of the ops it comes after
+///     p(collective) = CollectiveRun::time on the devices of the ops before and after it
+///
+/// It holds the channels of all its hops at once, in one order with transfers: its id is behind all of theirs, and
+/// among collectives its op's. Its priority is that of its most urgent member. On fair channels it is one flow, as fast
+/// as its slowest hop. Its op has the instant of its end as its span, and takes no device. A member's tensor is held
+/// from the collective's start on (of the first member on a device); Timeline::transfers has a transfer to each such
+/// member, from the device before it in the ring.
+///
 /// On an egress that broadcasts, one transfer serves all destinations whose route is that egress alone.
 ///
 /// Memory. Every holding is a half-open interval [from, until); one of length zero holds nothing. A device holds

@@ -53,6 +53,35 @@ TEST_CASE("what has its default is not written") {
 )");
 }
 
+TEST_CASE("a collective is written and read, and what is wrong with one is named") {
+  const std::string text = R"({"format": "trainyard-graph/1", "name": "sum",
+ "ops": [
+  {"name": "a", "outputs": [{"name": "t", "bytes": 5}]},
+  {"name": "c", "outputs": [], "after": ["a"], "collective": {"kind": "all-gather", "bytes": 10}},
+  {"name": "b", "inputs": ["t"], "outputs": [{"name": "u", "bytes": 10}], "after": ["c"]}
+ ]}
+)";
+  const Graph graph = parse_graph(text, "sum.json");
+  CHECK(*graph.collective(OpId{1}) == CollectiveTask{CollectiveKind::all_gather, Bytes{10}});
+  std::ostringstream out;
+  write_graph(graph, out);
+  CHECK(out.str() == text);
+  const auto message_of = [&](const std::string& collective) -> std::string {
+    try {
+      parse_graph(R"({"format": "trainyard-graph/1", "ops": [{"name": "a", "outputs": []},
+        {"name": "c", "outputs": [], "after": ["a"], "collective": )" +
+                      collective + "}]}",
+                  "bad.json");
+    } catch (const InputError& error) {
+      return error.findings().front().message;
+    }
+    return "";
+  };
+  CHECK(message_of(R"({"kind": "gather", "bytes": 1})") == "unknown collective \"gather\"");
+  CHECK(message_of(R"({"bytes": 1})") == "a collective has no \"kind\"");
+  CHECK(message_of(R"({"kind": "broadcast"})") == "a collective has no \"bytes\"");
+}
+
 TEST_CASE("an author's own keys are passed over") {
   const Graph graph = parse_graph(R"({"comment": "mine", "format": "trainyard-graph/1", "x-tool": {"a": [1, null]},
     "ops": [{"name": "a", "x-shape": [1, 2], "comment": 5, "outputs": []}]})",

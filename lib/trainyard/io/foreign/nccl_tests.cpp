@@ -27,7 +27,8 @@ struct Program {
 constexpr Program kNcclPrograms[]{{"all_reduce_perf", CollectiveKind::all_reduce},
                                   {"all_gather_perf", CollectiveKind::all_gather},
                                   {"reduce_scatter_perf", CollectiveKind::reduce_scatter},
-                                  {"alltoall_perf", CollectiveKind::all_to_all}};
+                                  {"alltoall_perf", CollectiveKind::all_to_all},
+                                  {"broadcast_perf", CollectiveKind::broadcast}};
 constexpr std::string_view kOtherNcclPrograms[]{"broadcast_perf", "reduce_perf",  "sendrecv_perf",
                                                 "gather_perf",    "scatter_perf", "hypercube_perf"};
 /// Bandwidths have two digits behind the point, times and large bandwidths five or so in all.

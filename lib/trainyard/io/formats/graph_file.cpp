@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <ostream>
 #include <vector>
 
@@ -23,7 +24,8 @@ const std::vector<std::string> kOpKeys{
     "name",         "type",           "phase",           "layer",       "signature",
     "flops",        "bytes_accessed", "parameter_bytes", "state_bytes", "workspace_bytes",
     "device_kinds", "colocate",       "times_ns",        "inputs",      "outputs",
-    "after"};
+    "after",        "collective"};
+const std::vector<std::string> kCollectiveKeys{"kind", "bytes", "ranks", "stride"};
 const std::vector<std::string> kOutputKeys{"name", "bytes", "kept"};
 const std::vector<std::string> kPhases{"forward", "backward", "update"};
 
@@ -82,6 +84,38 @@ void read_outputs(const JsonValue& value, std::vector<OpView::Output>& out, Find
   }
 }
 
+void read_collective(const JsonValue& value, std::optional<CollectiveTask>& out, FindingList& findings) {
+  if (!expect(value, JsonKind::object, findings)) return;
+  bool of_kind = false, sized = false;
+  CollectiveTask& task = out.emplace();
+  for (const JsonValue member : value.children()) {
+    const std::string_view key = member.key();
+    if (key == "kind") {
+      of_kind = true;
+      std::string_view name;
+      if (!read(member, name, findings)) continue;
+      if (const auto kind = find_collective_kind(name))
+        task.kind = *kind;
+      else
+        findings.add(member.begin_offset(), "unknown-collective", fmt::format("unknown collective \"{}\"", name),
+                     "a collective is an all-reduce, all-gather, reduce-scatter, all-to-all or broadcast");
+    } else if (key == "bytes") {
+      sized = true, read_bytes(member, task.bytes, findings);
+    } else if (key == "ranks" || key == "stride") {
+      std::int64_t count = 1;
+      if (read_count(member, count, std::string{key}, "collective", findings))
+        (key == "ranks" ? task.ranks : task.stride) = static_cast<std::size_t>(count);
+    } else if (!is_remark(key)) {
+      unknown_key(member, "a collective", kCollectiveKeys, findings);
+    }
+  }
+  if (!of_kind)
+    findings.add(value.begin_offset(), "missing-key", "a collective has no \"kind\"", "such as \"all-reduce\"");
+  if (!sized)
+    findings.add(value.begin_offset(), "missing-key", "a collective has no \"bytes\"",
+                 "give the size of the whole array");
+}
+
 /// Fills in `op` again.
 void read_op(const JsonValue& value, OpView& op, FindingList& findings) {
   op.clear();
@@ -121,6 +155,8 @@ void read_op(const JsonValue& value, OpView& op, FindingList& findings) {
       read(member, op.device_kinds, findings);
     else if (key == "times_ns")
       read_times(member, op.times, findings);
+    else if (key == "collective")
+      read_collective(member, op.collective, findings);
     else if (!is_remark(key))
       unknown_key(member, "an op", kOpKeys, findings);
   }
@@ -194,6 +230,14 @@ void append_op(std::string& out, const Graph& graph, OpId op) {
   }
   out += ']';
   append_names(out, ", \"after\": ", graph.after(op), name_of);
+  if (const CollectiveTask* task = graph.collective(op)) {
+    out += ", \"collective\": {\"kind\": ";
+    append_json(out, std::string_view{trainyard::name_of(task->kind)});
+    out += ", \"bytes\": ";
+    append_json(out, task->bytes.count);
+    if (task->ranks > 1) out += fmt::format(", \"ranks\": {}, \"stride\": {}", task->ranks, task->stride);
+    out += '}';
+  }
   out += '}';
 }
 

@@ -134,16 +134,20 @@ void find_other_problem(const JsonValue& root, const Problem& problem, const Pro
     other("cluster", "other-cluster", problem.cluster().name(), names.unknown_devices(), "device");
 }
 
+void read_algorithm(ObjectReader& reader, Collective& algorithm, FindingList& findings) {
+  const auto collective = reader.get("collective", JsonKind::string);
+  if (!collective) return;
+  const auto found = find_collective(collective->text());
+  if (!found)
+    findings.add(collective->begin_offset(), "unknown-collective",
+                 fmt::format("unknown collective \"{}\"", collective->text()),
+                 "parameter-server, ring, halving-doubling, tree, hierarchical or whole");
+  algorithm = found.value_or(algorithm);
+}
+
 /// Members of a rewrite into replicas beside their number.
 void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& findings) {
-  if (const auto collective = reader.get("collective", JsonKind::string)) {
-    const auto found = find_collective(collective->text());
-    if (!found)
-      findings.add(collective->begin_offset(), "unknown-collective",
-                   fmt::format("unknown collective \"{}\"", collective->text()),
-                   "parameter-server, ring, halving-doubling, tree or hierarchical");
-    replicate.collective = found.value_or(replicate.collective);
-  }
+  read_algorithm(reader, replicate.collective, findings);
   const auto count = [&](const char* key, std::int64_t least, std::int64_t otherwise) {
     const auto value = reader.get(key);
     if (!value) return otherwise;
@@ -156,6 +160,7 @@ void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& find
   replicate.per_node = static_cast<std::size_t>(count("per_node", 1, 1));
   replicate.zero = static_cast<std::size_t>(count("zero", 0, 0));
   replicate.bucket = Bytes{count("bucket_bytes", 1, Replicate::kBucket.count)};
+  replicate.fold = static_cast<std::size_t>(count("fold", 1, 0));
   if (const auto stages = reader.get("stages")) read(*stages, replicate.stages, findings);
 }
 
@@ -196,7 +201,10 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
     } else if (const auto microbatches = reader.get("microbatches")) {
       rewrites.emplace_back(Microbatch{copies(*microbatches, "microbatch", "microbatches")});
     } else if (const auto ranks = reader.get("tensor")) {
-      rewrites.emplace_back(TensorParallel{copies(*ranks, "rank", "ranks")});
+      TensorParallel parallel{copies(*ranks, "rank", "ranks")};
+      read_algorithm(reader, parallel.collective, findings);
+      if (const auto fold = reader.get("fold")) parallel.fold = copies(*fold, "device", "fold");
+      rewrites.emplace_back(parallel);
     } else if (const auto ops = reader.get("recompute")) {
       Recompute again;
       read(*ops, again.ops, findings);
@@ -243,6 +251,7 @@ void append_rewrite(std::string& out, const Replicate& replicate) {
   if (replicate.per_node != 1) out += fmt::format(", \"per_node\": {}", replicate.per_node);
   if (replicate.zero != 0) out += fmt::format(", \"zero\": {}", replicate.zero);
   if (replicate.bucket != Replicate::kBucket) out += fmt::format(", \"bucket_bytes\": {}", replicate.bucket.count);
+  if (replicate.fold != 0) out += fmt::format(", \"fold\": {}", replicate.fold);
   if (!replicate.stages.empty()) {
     out += ", \"stages\": ";
     append_names(out, replicate.stages);
@@ -255,7 +264,11 @@ void append_rewrite(std::string& out, const Microbatch& batch) {
 }
 
 void append_rewrite(std::string& out, const TensorParallel& parallel) {
-  out += fmt::format("{{\"tensor\": {}}}", parallel.ranks);
+  out += fmt::format("{{\"tensor\": {}", parallel.ranks);
+  if (parallel.collective != Collective::ring)
+    out += fmt::format(", \"collective\": \"{}\"", name_of(parallel.collective));
+  if (parallel.fold != 0) out += fmt::format(", \"fold\": {}", parallel.fold);
+  out += '}';
 }
 
 void append_rewrite(std::string& out, const Recompute& again) {

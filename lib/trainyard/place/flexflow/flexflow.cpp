@@ -160,7 +160,7 @@ class StrategySearch {
     if (splits == splits_ || edit.by.empty()) return;
     const Outcome& now = chain_->outcome();
     const Nanoseconds most = limit(now.makespan);
-    if (problem_->cluster().has_fair_channels()) return;
+    if (problem_->needs_events()) return;
     const std::optional<Nanoseconds> makespan = tried(op.name, edit);
     if (!makespan || (now.excess.count == 0 && *makespan > most)) return;
     std::unique_ptr<Problem> next = with(splits);

@@ -14,11 +14,12 @@ constexpr Choice kCollective{"collective",
                               {"halving-doubling", Collective::halving_doubling},
                               {"tree", Collective::tree},
                               {"hierarchical", Collective::hierarchical},
-                              {"parameter-server", Collective::parameter_server}},
+                              {"parameter-server", Collective::parameter_server},
+                              {"whole", Collective::whole}},
                              Collective::ring,
                              "how gradients are added: ring, halving-doubling (a power of two of devices), tree, "
-                             "hierarchical (rings within nodes "
-                             "and between them), parameter-server (weights are shared)"};
+                             "hierarchical (rings within nodes and between them), parameter-server (weights are "
+                             "shared), whole (a collective is one task)"};
 
 constexpr Number<std::optional<std::uint64_t>> kZero{
     "zero",

@@ -8,9 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include "trainyard/cost/collective_table.hpp"
-#include "trainyard/cost/cost_model.hpp"
-#include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -58,8 +55,6 @@ ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::
     block_[layer] = used.size() - 1;
   }
   count_ = used.size();
-  const auto* model = problem.costs().target<CostModel>();
-  if (model && problem.costs().speeds().link == 1) tables_ = model->collectives;
   Nanoseconds updates{0};
   Bytes parameters{0};
   for (const OpId op : problem.ops()) {
@@ -80,8 +75,8 @@ IdMap<LayerId, std::size_t> ChainOfBlocks::stages(const std::vector<std::size_t>
 
 Nanoseconds ChainOfBlocks::collective_time(const RankCollective& collective, std::size_t tensor) const {
   const bool twice = collective.kind == CollectiveKind::all_reduce;
-  if (const auto known = measured_collective(tables_, collective.kind, tensor, nodes_of(0, tensor), collective.bytes))
-    return known->time;
+  const auto known = problem_.costs().collective_time(collective.kind, collective.bytes, tensor, nodes_of(0, tensor));
+  if (known) return *known;
   Nanoseconds slowest{0};  // of the ring's hops
   const auto ranks = static_cast<std::int64_t>(tensor);
   for (std::size_t rank = 0; rank < tensor; ++rank) {
@@ -209,8 +204,10 @@ PlanCosts ChainOfBlocks::costs() {
   };
   costs.all_reduce = [this, link](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const std::size_t nodes = nodes_of(device * plan.data * plan.tensor, plan.data, plan.tensor);
-    const auto in_table = measured_collective(tables_, CollectiveKind::all_reduce, plan.data, nodes, weights);
-    if (in_table) return in_table->time;
+    const auto measured = plan.data > 1
+                              ? problem_.costs().collective_time(CollectiveKind::all_reduce, weights, plan.data, nodes)
+                              : std::optional{Nanoseconds{0}};
+    if (measured) return *measured;
     const auto [bandwidth, latency] = link(plan, device, device);
     const auto d = static_cast<std::int64_t>(plan.data);
     return 2 * (d - 1) * (latency + time_for(Bytes{weights.count / d}, bandwidth));

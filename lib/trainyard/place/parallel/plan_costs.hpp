@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
-#include "trainyard/cost/collective_table.hpp"
 #include "trainyard/place/kit/layers.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -24,8 +23,8 @@ namespace trainyard {
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
-///     gradients' sum       as measured, where the costs have tables of collectives (measured_collective) and links are
-///                          at their own speed; else a ring over the replicas of a stage: 2 (d - 1) (latency + weights
+///     gradients' sum       as measured, where the costs know it (Costs::collective_time); else a ring over the
+///     replicas of a stage: 2 (d - 1) (latency + weights
 ///                          / (d bandwidth)) on its slowest link; ZeRO 1 sends as much. Only a fabric tells which
 ///                          replicas share a node: elsewhere all do
 ///     update               the blocks' update ops, divided among shards
@@ -62,8 +61,7 @@ class ChainOfBlocks {
   std::size_t count_ = 0;
   std::vector<std::string> names_;
   std::map<std::pair<std::size_t, std::size_t>, std::vector<LayerCost>> known_;  // by samples and ranks
-  std::vector<CollectiveTable> tables_;  // empty: none were measured, or links are at another speed
-  double update_per_byte_ = 0;           // of parameters, nanoseconds
+  double update_per_byte_ = 0;                                                   // of parameters, nanoseconds
 };
 
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/kit/team.hpp"
+#include "trainyard/place/parallel/fold.hpp"
 #include "trainyard/place/parallel/plan_costs.hpp"
 #include "trainyard/place/parallel/plan_schedule.hpp"
 #include "trainyard/plan/plan_search.hpp"
@@ -63,9 +65,48 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
   return stages;
 }
 
+/// How a plan is simulated: by rings as long as that is not too much, then with whole collectives, then folded.
+struct Detail {
+  Collective collective;
+  bool fold;
+};
+constexpr std::array kDetails{Detail{Collective::ring, false}, Detail{Collective::whole, false},
+                              Detail{Collective::whole, true}};
+
+std::optional<Detail> detail_of(const Graph& graph, const ParallelPlan& plan, std::size_t batch) {
+  for (const Detail& detail : kDetails)
+    if (planned_ops(graph, plan, batch / plan.data / plan.microbatch, detail.collective, detail.fold) <=
+        static_cast<double>(limits::kRewrittenOps))
+      return detail;
+  return std::nullopt;
+}
+
 /// The row that the plan has, with its replicas side by side.
 std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<DeviceId>& devices) {
   return {devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(plan.devices())};
+}
+
+PlannedSchedule planned(const Problem& problem, const Layers& layers, const ChainOfBlocks& chain,
+                        const ParallelPlan& plan, const std::vector<DeviceId>& devices, std::size_t batch,
+                        const std::function<bool()>& stop) {
+  StagePlan stages = stage_plan(plan, chain, batch);
+  const std::vector<DeviceId> mesh = mesh_of(plan, devices);
+  const Detail detail = detail_of(problem.graph(), plan, batch).value_or(kDetails.back());
+  stages.collective = detail.collective;
+  stages.fold = detail.fold;
+  if (detail.fold)
+    if (const auto obstacle = why_not_folded(problem, stages, mesh))
+      throw InputError({.code = "too-large",
+                        .message = fmt::format("the plan is too large to be simulated whole, and its {} replicas of {} "
+                                               "ranks are not alike: {}",
+                                               plan.data, plan.tensor, *obstacle),
+                        .help = "give equal hosts, or fewer devices"});
+  PlannedSchedule made = schedule_of(problem, layers, stages, mesh, stop);
+  made.schedule.parallel = plan;
+  if (detail.fold)
+    made.schedule.notes.push_back(fmt::format(
+        "folded: the first of {} replicas of {} ranks stands for all, which do the same", plan.data, plan.tensor));
+  return made;
 }
 
 /// The result of simulating a plan.
@@ -144,15 +185,11 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
     for (const auto each : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v,
                             PipelineSchedule::v_half, PipelineSchedule::v_min})
       search.schedules.push_back(each);
-  search.allowed = [&](const ParallelPlan& plan) {
-    return planned_ops(graph, plan, batch / plan.data / plan.microbatch) <= static_cast<double>(limits::kRewrittenOps);
-  };
+  search.allowed = [&](const ParallelPlan& plan) { return detail_of(graph, plan, batch).has_value(); };
   const PlanSearchResult found = search_plans(chain.costs(), search);
 
   std::optional<Schedule> best = best_of(found.best, options, [&](const ParallelPlan& plan) {
-    PlannedSchedule made =
-        schedule_of(problem, layers, stage_plan(plan, chain, batch), mesh_of(plan, devices), options.stop);
-    made.schedule.parallel = plan;
+    PlannedSchedule made = planned(problem, layers, chain, plan, devices, batch, options.stop);
     return made;
   });
   if (!best)
@@ -171,10 +208,7 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
   const Layers layers = find_layers(problem.graph());
   ChainOfBlocks chain{problem, layers, devices, batch};
   check_plan(chain.costs(), plan);
-  Schedule schedule =
-      schedule_of(problem, layers, stage_plan(plan, chain, batch), mesh_of(plan, devices), options.stop).schedule;
-  schedule.parallel = plan;
-  return schedule;
+  return planned(problem, layers, chain, plan, devices, batch, options.stop).schedule;
 }
 
 std::int64_t assumed_batch(const Problem& problem) {

@@ -23,11 +23,14 @@ namespace {
 /// Buckets of a stage at most, and the ops that all rings together should not exceed; one of d replicas is 2 d (d + 1).
 constexpr double kBucketsOfStage = 32, kRingOps = 1 << 18;
 
-double ring_ops(std::size_t replicas) { return 2 * static_cast<double>(replicas) * static_cast<double>(replicas + 1); }
+double collective_ops(std::size_t ranks, Collective collective) {
+  const auto n = static_cast<double>(ranks);
+  return collective == Collective::whole ? 3 * n + 1 : 2 * n * (n + 1);
+}
 
-std::int64_t buckets_of_stage(std::size_t replicas, std::size_t stages) {
-  return static_cast<std::int64_t>(
-      std::clamp(kRingOps / (static_cast<double>(stages) * ring_ops(replicas)), 1.0, kBucketsOfStage));
+std::int64_t buckets_of_stage(std::size_t replicas, std::size_t stages, Collective collective) {
+  return static_cast<std::int64_t>(std::clamp(
+      kRingOps / (static_cast<double>(stages) * collective_ops(replicas, collective)), 1.0, kBucketsOfStage));
 }
 
 /// The rewritten graph, with where each op comes from.
@@ -98,17 +101,19 @@ class Planning {
     Bytes parameters{0};
     for (const OpId op : graph_.ops()) parameters += graph_.parameter_bytes(op);
     const std::size_t stages = row_ * plan_.chunks * plan_.tensor;
-    const std::int64_t buckets = static_cast<std::int64_t>(stages) * buckets_of_stage(plan_.replicas, stages);
+    const std::int64_t buckets =
+        static_cast<std::int64_t>(stages) * buckets_of_stage(plan_.fold ? 1 : plan_.replicas, stages, plan_.collective);
     return {.replicas = plan_.replicas,
-            .collective = Collective::ring,
+            .collective = plan_.collective,
             .zero = plan_.zero,
             .bucket = std::max(Replicate::kBucket, Bytes{parameters.count / buckets}),
-            .stages = std::move(begins)};
+            .stages = std::move(begins),
+            .fold = plan_.fold ? plan_.tensor : 0};
   }
 
   PlannedGraph rewritten() {
     PlannedGraph planned;
-    const TensorParallel parallel{plan_.tensor};
+    const TensorParallel parallel{plan_.tensor, plan_.collective, plan_.fold ? 1U : 0U};
     if (plan_.tensor > 1) {
       planned.rewrites.emplace_back(parallel);
       check_size(graph_, planned.rewrites.back());
@@ -126,7 +131,7 @@ class Planning {
     const auto first = [&](OpId op) { return ranks.original[of_ranks(op)]; };
     const auto replica = [&](OpId op) { return plan_.replicas > 1 ? copies.replica[op] : 0; };
 
-    std::map<std::tuple<std::size_t, std::size_t, std::size_t, std::string>, std::size_t> number;
+    std::map<std::tuple<std::size_t, std::size_t, std::string>, std::size_t> number;
     std::vector<std::vector<OpId>> again;  // by segment, the ops that run again
     for (const OpId op : copies.graph.ops()) {
       if (plan_.recompute.empty() || copies.graph.phase(op) != Phase::forward || copies.graph.type(op) == "Input")
@@ -136,9 +141,7 @@ class Planning {
       if (what == StageRecompute::no) continue;
       std::string block{what == StageRecompute::blocks ? block_of(layers_.names[layer.index()]) : std::string_view{}};
       const auto at =
-          number
-              .try_emplace({replica(op), ranks.rank[of_ranks(op)], plan_.stages[layer], std::move(block)}, again.size())
-              .first->second;
+          number.try_emplace({replica(op), plan_.stages[layer], std::move(block)}, again.size()).first->second;
       if (at == again.size()) again.emplace_back();
       again[at].push_back(op);
     }
@@ -211,15 +214,16 @@ class Planning {
 
 }  // namespace
 
-double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t microbatches) {
+double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t microbatches, Collective collective,
+                   bool fold) {
+  const std::size_t tensor = fold ? 1 : plan.tensor, data = fold ? 1 : plan.data;
   // A quarter of the ops make what ranks have to add, as in transformers.
-  const double ranks = plan.tensor == 1 ? 1 : static_cast<double>(plan.tensor) + ring_ops(plan.tensor) / 4;
-  const double copies =
-      1.6 * static_cast<double>(plan.data * microbatches) * ranks * static_cast<double>(graph.op_count());
+  const double ranks = plan.tensor == 1 ? 1 : static_cast<double>(tensor) + collective_ops(tensor, collective) / 4;
+  const double copies = 1.6 * static_cast<double>(data * microbatches) * ranks * static_cast<double>(graph.op_count());
   if (plan.data == 1) return copies;
-  const std::size_t stages = plan.stages() * plan.tensor;
-  return copies +
-         static_cast<double>(stages) * static_cast<double>(buckets_of_stage(plan.data, stages)) * ring_ops(plan.data);
+  const std::size_t stages = plan.stages() * tensor;
+  return copies + static_cast<double>(stages) * static_cast<double>(buckets_of_stage(data, stages, collective)) *
+                      collective_ops(data, collective);
 }
 
 PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,

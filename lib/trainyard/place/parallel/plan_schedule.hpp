@@ -29,13 +29,15 @@ struct StagePlan {
   std::size_t zero = 0;                        // ZeRO stage among them, 0 to 2
   IdMap<LayerId, std::size_t> stages = {};     // of each layer, numbered along the pipeline
   std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
+  Collective collective = Collective::ring;    // of replicas and ranks: or whole
+  bool fold = false;                           // the first rank of the first replica stands for all (fold.hpp)
 };
 
 /// The plan as a schedule of the problem, and its simulated outcome. With d replicas of t ranks of p stages in a row,
 /// rank k of replica r on stage i is devices[(i d + r) t + k]: ranks are neighbours, since they send the most, then
 /// replicas of a stage.
 ///
-/// Rewrites are TensorParallel, one Replicate (by a ring, in buckets of one stage each, 32 to a stage at most, fewer of
+/// Rewrites are TensorParallel, one Replicate (in buckets of one stage each, 32 to a stage at most, fewer of rings of
 /// many replicas), Recompute for each block or stage, and Microbatch. A backward op is where its layer is, a colocation
 /// group where its first op is. The devices run their tasks (pipeline_tasks) strictly in turn, and updates and the sums
 /// of gradients last; a pipeline of one stage runs them by priority instead, so that gradients are added while the last
@@ -46,8 +48,9 @@ struct PlannedSchedule {
   Schedule schedule;
   Outcome outcome;
 };
-/// About how many ops the rewrites of such a plan make: copies with accumulations and recomputation, and rings.
-double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t microbatches);
+/// About how many ops the rewrites of such a plan make: copies with accumulations and recomputation, and collectives.
+double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t microbatches,
+                   Collective collective = Collective::ring, bool fold = false);
 
 PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,
                             const std::vector<DeviceId>& devices, const std::function<bool()>& stop = {});

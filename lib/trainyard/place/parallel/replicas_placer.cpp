@@ -150,7 +150,8 @@ Schedule place_replicas(const Problem& problem, const ReplicasOptions& options) 
                       .zero = options.zero,
                       .bucket = Bytes{static_cast<std::int64_t>(options.bucket_mebibytes) << 20}};
   check_size(problem.graph(), replicate);
-  if (options.collective == Collective::ring) devices = ring_order(problem, devices);
+  const bool rings = options.collective == Collective::ring || options.collective == Collective::whole;
+  if (rings) devices = ring_order(problem, devices);
   if (options.collective == Collective::hierarchical)
     replicate.per_node = options.per_node.value_or(nodes_of(problem, devices));
   std::optional<std::pair<Schedule, Outcome>> best;
@@ -161,7 +162,7 @@ Schedule place_replicas(const Problem& problem, const ReplicasOptions& options) 
     if (!best && options.stop && options.stop()) throw OutOfTime{};
     const Outcome outcome = Evaluator{parallel}.outcome(schedule);
     if (!best || outcome.excess < best->second.excess) best.emplace(std::move(schedule), outcome);
-    const bool may_shard = options.fitting && options.collective == Collective::ring && devices.size() > 1;
+    const bool may_shard = options.fitting && rings && devices.size() > 1;
     if (best->second.excess == Bytes{0} || !may_shard || (options.stop && options.stop())) break;
   }
   return std::move(best->first);

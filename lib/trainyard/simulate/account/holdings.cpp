@@ -24,12 +24,16 @@ CompressedRows<DeviceId, Held> find_holdings(const Problem& problem, const Place
   for (const TensorId tensor : graph.tensors()) {
     const OpId producer = graph.producer(tensor);
     const DeviceId home = placement[producer];
-    const Span made = timeline.ops[producer];
+    Span made = timeline.ops[producer];
     last_use[home] = made.end;
     const std::size_t first = next;
     while (next < timeline.transfers.size() && timeline.transfers[next].tensor == tensor) {
       const Transfer& transfer = timeline.transfers[next++];
       last_use[home] = std::max(last_use[home], transfer.end);
+      if (transfer.to == home) {  // a member's part in its collective
+        made.start = transfer.start;
+        continue;
+      }
       last_use[transfer.to] = transfer.end;
       for (const DeviceId device : transfer.also_to) last_use[device] = transfer.end;
     }
@@ -42,6 +46,7 @@ CompressedRows<DeviceId, Held> find_holdings(const Problem& problem, const Place
                 {Holding::Kind::produced, producer, tensor, graph.bytes(tensor)}});
     for (std::size_t i = first; i < next; ++i) {
       const Transfer& transfer = timeline.transfers[i];
+      if (transfer.to == home) continue;
       const auto arrive = [&](DeviceId device) {
         hold(device, {transfer.start,
                       last_use[device],

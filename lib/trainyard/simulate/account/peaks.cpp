@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "trainyard/problem/collective_run.hpp"
+
 namespace trainyard::detail {
 
 void PeakFinder::add(std::int64_t at, bool taken, std::size_t device, std::int64_t bytes) {
@@ -18,7 +20,9 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
   const DeviceId* const devices = placement.values().data();
   // At most an allocation for each transfer, a release for each tensor, both for an op of no time, and one more, since
   // entries are written before it is known whether they count.
-  const std::size_t most = std::size_t{problem.edges} + problem.tensors + 2 * std::size_t{problem.ops} + 1;
+  find_parts(problem, placement, record);
+  const std::size_t most =
+      std::size_t{problem.edges} + problem.tensors + 2 * std::size_t{problem.ops} + 1 + held_from_.size();
   if (changes_.size() < most) changes_.resize(most);
   count_ = 0;
   op_changes_.assign(problem.ops, {0, 0});
@@ -28,12 +32,19 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
     const OpId op{id};
     const std::size_t home = devices[id].index();
     const auto [start, end] = spans[id];
+    const std::int64_t from = held_from_.empty() ? start.count : std::min(start.count, held_from_[op].count);
     lines_[home].held += problem.problem.resident_bytes(op).count;
     std::int64_t taken = 0;
     if (end > start) {
       taken = graph.workspace_bytes(op).count;
       op_changes[id].freed += taken;
     }
+    const auto take = [&, at = start.count](std::int64_t bytes) {
+      if (from < at)
+        add(from, true, home, bytes);
+      else
+        taken += bytes;
+    };
     for (const TensorId tensor : graph.outputs(op)) {
       const std::int64_t bytes = graph.bytes(tensor).count;
       if (bytes == 0) continue;
@@ -76,12 +87,12 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
           sent = std::max(sent, record.transfers[Slot{slots[tensor.index()] + i}].end.count);
       }
       if (graph.kept(tensor)) {
-        if (makespan > start) taken += bytes;
+        if (makespan.count > from) take(bytes);
         continue;
       }
       // The last transfer ends after the op's start: where it takes no time, the op does, or last >= sent.
-      const bool is_sent = sent > last, is_used = last > start.count;
-      taken += (is_sent | is_used) ? bytes : 0;
+      const bool is_sent = sent > last, is_used = last > from;
+      take((is_sent | is_used) ? bytes : 0);
       op_changes[last_op].freed += (!is_sent & is_used) ? bytes : 0;
       if (bytes <= kMostBytes) {
         changes_[count_] = change(sent, false, home, bytes);
@@ -99,6 +110,17 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
     add(start.count, true, devices[id].index(), op_changes[id].taken);
     add(end.count, false, devices[id].index(), op_changes[id].freed);
   }
+}
+
+/// Tensors that are held from before their op's start.
+void PeakFinder::find_parts(const DenseProblem& problem, const Placement& placement, const Record& record) {
+  held_from_.clear();
+  if (record.collectives.empty()) return;
+  const Graph& graph = problem.problem.graph();
+  held_from_.assign(problem.ops, kLongestTime);
+  for (const Record::Collective& run : record.collectives)
+    for (const CollectivePart& part : collective_parts(graph, run.op, placement))
+      held_from_[graph.producer(part.tensor)] = run.start;
 }
 
 /// A tensor that goes to several devices, or by broadcasts: adds the allocations and releases where it arrives, and

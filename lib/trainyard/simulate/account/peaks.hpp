@@ -46,6 +46,7 @@ class PeakFinder {
   std::span<const Change> found() const { return {changes_.data(), count_}; }
   void find_changes(const DenseProblem& problem, const Placement& placement, const Record& record,
                     Nanoseconds makespan);
+  void find_parts(const DenseProblem& problem, const Placement& placement, const Record& record);
   void find_arrivals(const DenseProblem& problem, const Placement& placement, const Record& record, TensorId tensor);
   void sort(std::size_t devices);
   void line_up(const DenseProblem& problem, const Placement& placement, const Record& record);
@@ -67,6 +68,7 @@ class PeakFinder {
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   Line walked(Line line, std::span<const OpId> ops, std::span<const Change> changes, const Span* spans);
 
+  IdMap<OpId, Nanoseconds> held_from_;    // starts of collectives by member; empty where there are none
   std::vector<LastUse> last_use_;         // by device, of the tensor at hand
   std::vector<OpChange> op_changes_;      // by op id
   std::vector<Change> changes_, sorted_;  // room for all

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainyard/core/compressed_rows.hpp"
+#include "trainyard/problem/collective_run.hpp"
 
 namespace trainyard::detail {
 namespace {
@@ -55,6 +56,12 @@ Bytes saturating_sum(Bytes a, Bytes b) {
   return a > kMost - b ? kMost : a + b;
 }
 
+std::vector<ChannelId> held_channels(const Problem& problem, const Placement& placement, OpId collective) {
+  const Graph& graph = problem.graph();
+  return collective_run(problem, *graph.collective(collective), collective_devices(graph, collective, placement))
+      .channels;
+}
+
 }  // namespace
 
 void account_usage(const Problem& problem, const Placement& placement, Timeline& timeline) {
@@ -66,15 +73,26 @@ void account_usage(const Problem& problem, const Placement& placement, Timeline&
     timeline.devices[placement[op]].busy += span.end - span.start;
     if (span.end > span.start) ops.emplace_back(placement[op], span);
   }
+  const auto hold = [&](ChannelId channel, const Transfer& transfer) {
+    if (cluster.channel(channel).fair)
+      shared.push_back({channel, {transfer.start, transfer.end}});
+    else
+      timeline.channels[channel].busy += transfer.end - transfer.start;
+  };
+  const Graph& graph = problem.graph();
+  IdMap<OpId, std::uint8_t> counted(graph.has_collectives() ? graph.op_count() : 0, 0);
   for (const Transfer& transfer : timeline.transfers) {
+    const OpId producer = graph.producer(transfer.tensor);
+    const bool part = transfer.to == placement[producer];
     for (const ChannelId channel : cluster.route(transfer.from, transfer.to).channels) {
+      if (!part) hold(channel, transfer);
       ChannelUse& use = timeline.channels[channel];
-      if (cluster.channel(channel).fair)
-        shared.push_back({channel, {transfer.start, transfer.end}});
-      else
-        use.busy += transfer.end - transfer.start;
       use.bytes = saturating_sum(use.bytes, transfer.bytes);
     }
+    if (part &&
+        !std::exchange(counted[graph.member_of(producer)], std::uint8_t{1}))  // once for all parts of a collective
+      for (const ChannelId channel : held_channels(problem, placement, graph.member_of(producer)))
+        hold(channel, transfer);
     if (transfer.end == transfer.start) continue;
     const Span span{transfer.start, transfer.end};
     transfers.emplace_back(transfer.from, span);

@@ -12,7 +12,7 @@ Nanoseconds run_commits(const DenseProblem& problem, const Schedule& schedule, c
                         bool record, Workspace& workspace) {
   using Links = DenseProblem::Links;
   assert(!schedule.by_priority());
-  assert(!problem.problem.cluster().has_fair_channels());
+  assert(!problem.problem.needs_events());
   // Ops of zero duration are finished beside the queue, which only the general form does.
   Links links = problem.zero_durations ? Links::queued : problem.links;
   GivenDurations given{durations, true};

@@ -58,6 +58,9 @@ Nanoseconds run_event_engine(const DenseProblem& problem, const Schedule& schedu
       written.transfers[Slot{slot++}] = {times.transfer_ready[id], times.transfers[id].start, times.transfers[id].end,
                                          planned.to[id]};
   }
+  for (const TransferId id : planned.collective_ids())
+    written.collectives.push_back(
+        {planned.collective(id), times.transfer_ready[id], times.transfers[id].start, times.transfers[id].end});
   return last;
 }
 

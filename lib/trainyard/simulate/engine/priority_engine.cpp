@@ -316,7 +316,7 @@ class PriorityWalk {
 Nanoseconds run_priorities(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
                            bool record, Workspace& workspace) {
   assert(schedule.by_priority());
-  assert(!problem.problem.cluster().has_fair_channels());
+  assert(!problem.problem.needs_events());
   workspace.walk.prepare_sending(problem);
   if (!record) return PriorityWalk<false>{problem, schedule, durations, workspace}.run();
   workspace.record.prepare(problem);

@@ -14,15 +14,22 @@ struct Record {
     Nanoseconds ready, start, end;
     DeviceId to;
   };
+  /// A collective, as a transfer to each of its members from the device before it.
+  struct Collective {
+    OpId op;
+    Nanoseconds ready, start, end;
+  };
   IdMap<OpId, Span> ops;
   std::vector<OpId> started;  // ops that take time: those of one device by their starts
   bool in_order = false;      // `started` is filled in
   IdMap<TensorId, std::uint32_t> transfer_count;
   IdMap<Slot, Transfer> transfers;  // a tensor's from DenseProblem::slot() on, not sorted by destination
+  std::vector<Collective> collectives;
 
   void prepare(const DenseProblem& problem) {
     started.clear();
     in_order = false;
+    collectives.clear();
     if (ops.size() == problem.ops) return;
     started.reserve(problem.ops);
     ops.resize(problem.ops);

@@ -21,11 +21,11 @@ struct Waiting {
   const RunState& run;
 };
 
-/// A transfer that is ready, and waits for the serial channels of its route.
+/// A transfer that is ready, and waits for the serial channels of its route; or a collective.
 struct WaitingTransfer {
-  TensorId tensor;
+  TensorId tensor;                  // none: a collective
   DeviceId from, to;                // on a broadcasting egress, `to` is the lowest of those that it serves
-  std::span<const OpId> consumers;  // the tensor's, on the devices that it serves
+  std::span<const OpId> consumers;  // the tensor's, on the devices that it serves; a collective's members
   const RunState& run;
 };
 
@@ -102,7 +102,7 @@ struct Priority {
   static constexpr bool fixed = true;
   bool before(const Waiting& a, const Waiting& b) const { return priority[a.op] > priority[b.op]; }
   double urgency(const WaitingTransfer& transfer) const {
-    double most = priority[transfer.consumers.front()];
+    double most = transfer.consumers.empty() ? 0 : priority[transfer.consumers.front()];
     for (const OpId consumer : transfer.consumers) most = std::max(most, priority[consumer]);
     return most;
   }

@@ -20,9 +20,9 @@
 
 namespace trainyard::detail {
 
-/// The model of simulate/simulate.hpp, as events. A task x, op or transfer, becomes ready at r(x), when the last of
-/// what it needs is there; starts when it has its resources, an op its device, a transfer all serial channels of its
-/// route; and ends p(x) later.
+/// The model of simulate/simulate.hpp, as events. A task x, op, transfer or collective, becomes ready at r(x), when the
+/// last of what it needs is there; starts when it has its resources, an op its device, a transfer all serial channels
+/// of its route, a collective those of all its hops; and ends p(x) later.
 ///
 ///     now = 0; every op that needs nothing becomes ready
 ///     loop
@@ -128,6 +128,8 @@ class EventLoop {
     if (transfers_.duration[transfer] != Nanoseconds{0})
       for (const ChannelId channel : transfers_.channels[transfer])
         if (is_serial(channel)) release(channel);
+    // The op of a collective, which takes no time of its own, ends with it.
+    if (const OpId op = transfers_.collective(transfer); !op.is_none()) return set_times(op);
     for (const OpId consumer : transfers_.consumers(transfer)) satisfy(consumer);
   }
 
@@ -135,6 +137,7 @@ class EventLoop {
     if (--pending_[op] == 0) make_ready(op);
   }
   void make_ready(OpId op) {
+    if (graph_.collective(op)) return make_ready(transfers_.of(op));
     if (run_.duration_[op] == Nanoseconds{0}) return set_times(op);
     device_queues_[placement_[op]].push(op);
     ask(placement_[op]);
@@ -254,6 +257,7 @@ class EventLoop {
     return flows_ && !std::ranges::all_of(transfers_.channels[transfer], [&](ChannelId c) { return is_serial(c); });
   }
   Nanoseconds latency(TransferId transfer) const {
+    if (!transfers_.collective(transfer).is_none()) return transfers_.run(transfer).latency;
     return run_.problem_.transfer_latency(transfers_.from[transfer], transfers_.to[transfer]);
   }
   bool is_flow(TransferId transfer) const {

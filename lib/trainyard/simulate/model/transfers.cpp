@@ -71,6 +71,30 @@ PlannedTransfers::PlannedTransfers(const Problem& problem, const Placement& plac
     }
   }
   first_of_tensor.push_back(static_cast<std::uint32_t>(size()));
+  if (graph.has_collectives()) add_collectives(problem, placement);
+}
+
+void PlannedTransfers::add_collectives(const Problem& problem, const Placement& placement) {
+  const Graph& graph = problem.graph();
+  number_of.resize(graph.op_count());
+  for (const OpId op : graph.ops()) {
+    const CollectiveTask* task = graph.collective(op);
+    if (!task) continue;
+    number_of[op] = static_cast<std::uint32_t>(collectives.size());
+    collectives.push_back(op);
+    const auto [at, added] = known_.try_emplace({task->kind, task->bytes, collective_devices(graph, op, placement)});
+    CollectiveRun& run = at->second;
+    if (added) run = collective_run(problem, *task, std::get<2>(at->first));
+    runs_.push_back(&run);
+    tensor.push_back(TensorId::none());
+    from.push_back(run.hops.empty() ? DeviceId::none() : run.hops[run.slowest].first);
+    to.push_back(run.hops.empty() ? DeviceId::none() : run.hops[run.slowest].second);
+    duration.push_back(run.time);
+    channels.push_back(Hops<ChannelId>{std::span<const ChannelId>{run.channels}});
+    for (const OpId member : graph.before(op)) consumer.push_back(member);
+    first_consumer.push_back(static_cast<std::uint32_t>(consumer.size()));
+    first_other.push_back(static_cast<std::uint32_t>(other.size()));
+  }
 }
 
 }  // namespace trainyard::detail

@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
+#include "trainyard/problem/collective_run.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
@@ -15,36 +18,56 @@ namespace trainyard::detail {
 
 using TransferId = Id<struct TransferTag>;
 
-/// The transfers that a placement needs, one per (tensor, destination device), or per tensor where an egress
-/// broadcasts. Ids ascend by (producer, tensor, lowest destination), so that comparing ids breaks ties as the rules
-/// want. One array per property: the engine reads few of them at a time.
+/// What a placement needs links for. Transfers, one per (tensor, destination device), or per tensor where an egress
+/// broadcasts; then the collectives. Ids ascend by (producer, tensor, lowest destination), those of collectives by
+/// their op, so that comparing ids breaks ties as the rules want. One array per property: the engine reads few of them
+/// at a time.
 struct PlannedTransfers {
   PlannedTransfers(const Problem& problem, const Placement& placement);
+  PlannedTransfers(const PlannedTransfers&) = delete;  // channels of collectives are views of its own
+  PlannedTransfers& operator=(const PlannedTransfers&) = delete;
 
   std::size_t size() const { return tensor.size(); }
   IdRange<TransferId> ids() const { return IdRange<TransferId>{size()}; }
   /// Transfers of one tensor.
   IdRange<TransferId> of(TensorId t) const { return {first_of_tensor[t.index()], first_of_tensor[t.index() + 1]}; }
-  /// Consumers on the devices that the transfer serves.
+  /// Its op; none: a transfer.
+  OpId collective(TransferId id) const {
+    return id.index() < tensor_transfers() ? OpId::none() : collectives[id.index() - tensor_transfers()];
+  }
+  /// Of a collective.
+  TransferId of(OpId op) const { return TransferId{tensor_transfers() + number_of[op]}; }
+  IdRange<TransferId> collective_ids() const { return {tensor_transfers(), size()}; }
+  const CollectiveRun& run(TransferId id) const { return *runs_[id.index() - tensor_transfers()]; }
+  /// Consumers on the devices that the transfer serves; members of a collective.
   std::span<const OpId> consumers(TransferId id) const { return row(consumer, first_consumer, id); }
   /// Devices served beside `to`, ascending.
   std::span<const DeviceId> also_to(TransferId id) const { return row(other, first_other, id); }
 
-  IdMap<TransferId, TensorId> tensor;
-  IdMap<TransferId, DeviceId> from, to;
+  IdMap<TransferId, TensorId> tensor;    // none: a collective
+  IdMap<TransferId, DeviceId> from, to;  // of a collective the ends of its slowest hop
   IdMap<TransferId, Nanoseconds> duration;
   IdMap<TransferId, Hops<ChannelId>> channels;
   std::vector<std::uint32_t> first_of_tensor;
   std::vector<std::uint32_t> first_consumer, first_other;
   std::vector<OpId> consumer;
   std::vector<DeviceId> other;
+  std::vector<OpId> collectives;
+  IdMap<OpId, std::uint32_t> number_of;  // of collectives; empty where there are none
 
  private:
+  std::size_t tensor_transfers() const { return first_of_tensor.back(); }
+  void add_collectives(const Problem& problem, const Placement& placement);
+
   template <class Value>
   static std::span<const Value> row(const std::vector<Value>& values, const std::vector<std::uint32_t>& first,
                                     TransferId id) {
     return {values.data() + first[id.index()], values.data() + first[id.index() + 1]};
   }
+
+  using Alike = std::tuple<CollectiveKind, Bytes, std::vector<DeviceId>>;
+  std::map<Alike, CollectiveRun> known_;
+  std::vector<const CollectiveRun*> runs_;  // of collectives
 };
 
 }  // namespace trainyard::detail

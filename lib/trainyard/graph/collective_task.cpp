@@ -1,0 +1,22 @@
+#include "trainyard/graph/collective_task.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<const char*, kCollectiveKinds> kNames{"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
+                                                           "broadcast"};
+
+}  // namespace
+
+const char* name_of(CollectiveKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+
+std::optional<CollectiveKind> find_collective_kind(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name, [](const char* each) { return std::string_view{each}; });
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<CollectiveKind>(found - kNames.begin());
+}
+
+}  // namespace trainyard

@@ -1,0 +1,208 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulate/small_instance.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
+#include "support/support.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/cost/speeds.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/simulate/critical_path.hpp"
+#include "trainyard/simulate/delta.hpp"
+#include "trainyard/simulate/simulate.hpp"
+
+namespace trainyard::test {
+namespace {
+
+TEST_CASE("the engine and the plain rules agree on thousands of random problems with collectives") {
+  std::size_t parts = 0, waited = 0, flows = 0;
+  for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(1117, seed);
+    RandomProblemOptions options{.collectives = 3};
+    if (seed % 4 == 0) options.fair_links = 0.5;
+    const Problem problem = random_problem(random, options);
+    const Schedule schedule = random_schedule(random, problem);
+    Timeline timeline = simulate(problem, schedule);
+    const Timeline expected = naive_simulate(problem, schedule);
+    for (DeviceUse& use : timeline.devices) use.out_of_memory.reset();  // the plain rules do not diagnose
+    REQUIRE(timeline.ops == expected.ops);
+    REQUIRE(timeline.transfers == expected.transfers);
+    REQUIRE(timeline == expected);
+    REQUIRE(timeline.makespan <= problem.horizon());
+    for (const Transfer& transfer : timeline.transfers) {
+      const bool part = schedule.placement[problem.graph().producer(transfer.tensor)] == transfer.to;
+      parts += part;
+      waited += part && transfer.start > transfer.ready;
+      flows += part && problem.cluster().has_fair_channels();
+    }
+    // From the makespan back to 0, without a hole.
+    const auto path = critical_path(problem, schedule, timeline);
+    REQUIRE(!path.empty());
+    REQUIRE(path.front().cause == PathStep::Cause::start);
+  }
+  CHECK(parts > 5'000);
+  CHECK(waited > 500);
+  CHECK(flows > 500);
+}
+
+/// Rank r, on device r, makes an array of S bytes at time r, and has its part of the collective's result.
+struct Ranks {
+  std::size_t count = 4;
+  CollectiveTask task{CollectiveKind::all_reduce, Bytes{8}};
+  Bytes after{8};
+  std::int64_t apart = 0;
+
+  Graph graph() const {
+    GraphBuilder builder{"ranks"};
+    OpSpec collective{.name = "sum", .collective = task};
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::string rank = std::to_string(r);
+      const auto time = static_cast<std::int64_t>(r) * apart;
+      builder.add(
+          {.name = "make" + rank, .times = {{"gpu", Nanoseconds{time}}}, .outputs = {{"array" + rank, task.bytes}}});
+      collective.after.push_back("make" + rank);
+    }
+    builder.add(collective);
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::string rank = std::to_string(r);
+      builder.add({.name = "have" + rank,
+                   .times = {{"gpu", Nanoseconds{0}}},
+                   .inputs = {"array" + rank},
+                   .outputs = {{"result" + rank, after, true}},
+                   .after = {"sum"}});
+    }
+    return std::move(builder).build();
+  }
+  Placement placement() const {
+    Placement placement;
+    for (std::size_t r = 0; r < count; ++r) placement.push_back(DeviceId{r});
+    placement.push_back(DeviceId{0});
+    for (std::size_t r = 0; r < count; ++r) placement.push_back(DeviceId{r});
+    return placement;
+  }
+  Timeline run(ClusterSpec spec) const {
+    return simulate(Problem{graph(), make_cluster(std::move(spec))}, {.placement = placement()});
+  }
+};
+
+/// A link for each pair, a byte a nanosecond after one of latency.
+ClusterSpec mesh(std::size_t devices, Duplex duplex = Duplex::full) {
+  ClusterSpec spec = linked(devices, duplex);
+  for (Link& link : spec.links) link.latency = Nanoseconds{1};
+  return spec;
+}
+
+std::int64_t time_of(CollectiveKind kind, std::int64_t bytes, std::size_t ranks = 4) {
+  return Ranks{.count = ranks, .task = {kind, Bytes{bytes}}}.run(mesh(ranks)).makespan.count;
+}
+
+TEST_CASE("8 bytes among 4 devices: the steps of each collective, of a nanosecond's latency and 2 bytes") {
+  CHECK(time_of(CollectiveKind::all_reduce, 8) == 2 * 3 * (1 + 2));
+  CHECK(time_of(CollectiveKind::all_gather, 8) == 3 * (1 + 2));
+  CHECK(time_of(CollectiveKind::reduce_scatter, 8) == 3 * (1 + 2));
+  CHECK(time_of(CollectiveKind::all_to_all, 8) == 3 * (1 + 2));
+  // A chain in sqrt(2 x 8 / 1) = 4 pieces of 2 bytes: the last one leaves after 3, and passes 3 links.
+  CHECK(time_of(CollectiveKind::broadcast, 8) == (3 + 3) * (1 + 2));
+  CHECK(time_of(CollectiveKind::broadcast, 8, 2) == 1 + 8);
+  // A part of 9 / 4 bytes is 3.
+  CHECK(time_of(CollectiveKind::all_gather, 9) == 3 * (1 + 3));
+  CHECK(time_of(CollectiveKind::all_reduce, 8, 1) == 0);
+}
+
+TEST_CASE("the two hops of a half-duplex link, and those over one bus, take turns in each step") {
+  const Ranks two{.count = 2};
+  CHECK(two.run(mesh(2)).makespan == Nanoseconds{2 * (1 + 4)});
+  CHECK(two.run(mesh(2, Duplex::half)).makespan == Nanoseconds{2 * 2 * (1 + 4)});
+  // On a fair link, latencies pass at once.
+  ClusterSpec fair = mesh(2, Duplex::half);
+  fair.links[0].sharing = Sharing::fair;
+  CHECK(two.run(std::move(fair)).makespan == Nanoseconds{2 * 2 * 4});
+}
+
+TEST_CASE("it waits for the last array, and no device: an op runs beside it") {
+  // Arrays at 0, 5, 10, 15; then 18 ns.
+  const Timeline timeline = Ranks{.apart = 5}.run(mesh(4));
+  CHECK(timeline.makespan == Nanoseconds{15 + 18});
+  REQUIRE(timeline.transfers.size() == 4);
+  for (const Transfer& part : timeline.transfers) {
+    CHECK(part.ready == Nanoseconds{15});
+    CHECK(part.start == Nanoseconds{15});
+    CHECK(part.end == Nanoseconds{33});
+    CHECK(part.bytes == Bytes{12});  // 2 x 3/4 x 8
+    CHECK(part.from.index() == (part.to.index() + 3) % 4);
+  }
+  CHECK(timeline.devices[DeviceId{3}].busy == Nanoseconds{15});
+  CHECK(timeline.devices[DeviceId{3}].exposed_communication == Nanoseconds{18});
+}
+
+TEST_CASE("memory: the array and the result are both held while it runs") {
+  for (const DeviceUse& use : Ranks{}.run(mesh(4)).devices) CHECK(use.peak == Bytes{8 + 8});
+  // An all-gather of 8 bytes from parts of 2.
+  const Ranks gather{.task = {CollectiveKind::all_gather, Bytes{2}}};
+  for (const DeviceUse& use : gather.run(mesh(4)).devices) CHECK(use.peak == Bytes{2 + 8});
+}
+
+TEST_CASE("a transfer that is ready at the same time goes first, one that is ready later waits") {
+  GraphBuilder builder{"both"};
+  const auto times = [](std::int64_t time) { return std::vector<GivenTime>{{"gpu", Nanoseconds{time}}}; };
+  builder.add({.name = "a", .times = times(0), .outputs = {{"x", Bytes{8}}}});
+  builder.add({.name = "b", .times = times(0), .outputs = {{"y", Bytes{8}}}});
+  builder.add({.name = "c", .times = times(3), .outputs = {{"early", Bytes{7}}}, .after = {"a"}});
+  builder.add({.name = "d", .times = times(1), .outputs = {{"late", Bytes{5}}}, .after = {"c"}});
+  builder.add({.name = "sum", .after = {"b", "c"}, .collective = CollectiveTask{CollectiveKind::all_reduce, Bytes{8}}});
+  builder.add({.name = "have", .times = times(0), .inputs = {"y"}, .outputs = {{"z", Bytes{8}}}, .after = {"sum"}});
+  builder.add({.name = "end", .times = times(0), .inputs = {"early", "late"}});
+  const Problem problem{std::move(builder).build(), make_cluster(mesh(2))};
+  const DeviceId d0{0}, d1{1};
+  const Timeline timeline = simulate(problem, {.placement = Placement{{d0, d1, d0, d0, d0, d1, d1}}});
+  // c ends at 3: its 7 bytes take d0 -> d1 until 11, the collective both ways until 11 + 2 x (1 + 4) = 21; d's wait.
+  REQUIRE(timeline.transfers.size() == 3);
+  CHECK(timeline.transfers[0].end == Nanoseconds{11});
+  CHECK(timeline.transfers[1].ready == Nanoseconds{4});
+  CHECK(timeline.transfers[1].start == Nanoseconds{21});
+  CHECK(timeline.transfers[2].start == Nanoseconds{11});
+  CHECK(timeline.transfers[2].end == Nanoseconds{21});
+}
+
+TEST_CASE("costs may say how long a collective takes") {
+  struct WithCollectives {
+    std::optional<OpCost> op_cost(const Graph&, OpId, const Device&) const { return Nanoseconds{1}; }
+    std::optional<Nanoseconds> collective_time(CollectiveKind, Bytes bytes, std::size_t ranks, std::size_t) const {
+      return Nanoseconds{bytes.count * static_cast<std::int64_t>(ranks)};
+    }
+  };
+  const Ranks ranks;
+  const auto time = [&](const Costs& costs) {
+    return simulate(Problem{ranks.graph(), make_cluster(mesh(4)), costs}, {.placement = ranks.placement()}).makespan;
+  };
+  CHECK(time(Costs{WithCollectives{}}) == Nanoseconds{8 * 4});
+  CHECK(time(Costs{WithCollectives{}}.at(Speeds{.link = 2})) == Nanoseconds{8 * 4 / 2});
+}
+
+TEST_CASE("a change of the schedule gives what a simulation of it gives") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(9, seed);
+    const Problem problem = random_problem(random, {.collectives = 3});
+    Schedule schedule = random_schedule(random, problem);
+    schedule.policy = Policy::fifo;
+    DeltaSimulation run{problem, schedule};
+    for (const GroupId group : problem.groups())
+      for (const DeviceId to : problem.devices()) {
+        if (!problem.can_run(group, to)) continue;
+        const DeltaResult result = run.try_move(problem.group_ops(group), to);
+        REQUIRE(result.complete());
+        run.accept();
+        REQUIRE(result.makespan == simulated_makespan(problem, run.schedule()));
+      }
+  }
+}
+
+}  // namespace
+}  // namespace trainyard::test
