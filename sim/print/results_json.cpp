@@ -171,6 +171,9 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
   object["seed"] = run.schedule.seed;
   object["graph"] = graph_text(run.schedule);
   if (run.schedule.parallel) object["plan"] = describe(*run.schedule.parallel);
+  if (run.schedule.plan_bound) object["plan_bound_ns"] = run.schedule.plan_bound->count;
+  if (run.summary.fold.devices > 1)
+    object["fold"] = {{"devices", run.summary.fold.devices}, {"simulated", run.summary.fold.made}};
   object["makespan_ns"] = summary.makespan.count;
   object["fits"] = summary.fits;
   object["lower_bound_ns"] = summary.bound.value.count;

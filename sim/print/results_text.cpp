@@ -47,8 +47,14 @@ std::string device_table(const Run& run, const TextFormat& format) {
   table.fit(format);
   IdMap<DeviceId, std::int64_t> ops(run.problem.device_count(), 0);
   for (const OpId op : run.problem.ops()) ++ops[run.schedule.placement[op]];
+  std::size_t shown = 0, left = 0;
   for (const DeviceId device : run.problem.devices()) {
-    if (device.index() == kMostDevices) break;
+    if (run.summary.fold.devices > 1 && ops[device] == 0) continue;  // another stands for it
+    if (shown == kMostDevices) {
+      ++left;
+      continue;
+    }
+    ++shown;
     const DeviceUse& use = run.timeline.devices[device];
     const auto& capacity = run.problem.cluster().device(device).memory;
     const double share = run.timeline.makespan.count > 0 ? seconds(use.busy) / seconds(run.timeline.makespan) : 0;
@@ -59,8 +65,7 @@ std::string device_table(const Run& run, const TextFormat& format) {
                    format_time(use.peak_at)});
   }
   std::string text = table.text();
-  if (run.problem.device_count() > kMostDevices)
-    text += fmt::format(" ... and {} more devices (--json lists all)\n", run.problem.device_count() - kMostDevices);
+  if (left > 0) text += fmt::format(" ... and {} more devices (--json lists all)\n", left);
   return text;
 }
 
@@ -163,6 +168,14 @@ std::string run_text(const RunResult& run, const TextFormat& format) {
   }
   table.add_row({"step time", format_time(run.summary.makespan)});
   if (run.schedule.parallel) table.add_row({"plan", describe(*run.schedule.parallel)});
+  if (run.schedule.plan_bound)
+    table.add_row(
+        {"plan bound", fmt::format("{} (estimated; this plan is {} above it)", format_time(*run.schedule.plan_bound),
+                                   percent(relative_gap(run.summary.makespan, *run.schedule.plan_bound)))});
+  if (run.summary.fold.devices > 1)
+    table.add_row({"fold", fmt::format("{} of {} devices of each stage are simulated; the others do the same",
+                                       with_separators(static_cast<std::int64_t>(run.summary.fold.made)),
+                                       with_separators(static_cast<std::int64_t>(run.summary.fold.devices)))});
   if (run.noise) add_noise_rows(table, *run.noise);
   if (run.steps) add_step_rows(table, *run.steps);
   if (run.steps_noise) add_noise_rows(table, *run.steps_noise);

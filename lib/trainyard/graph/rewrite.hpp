@@ -42,9 +42,11 @@ struct Replicate {
   /// order.
   std::vector<std::string> stages = {};
 
-  /// Above 0: the first replica alone is made, and stands for all, which are on devices this far apart; with whole
-  /// collectives only (place/parallel/fold.hpp says when that is exact).
+  /// Above 0: replicas are this many devices apart, and one of each class of alike ones is made, which stands for so
+  /// many of them (the first replica for the first class); with whole collectives only. place/parallel/fold.hpp says
+  /// when that is exact.
   std::size_t fold = 0;
+  std::vector<std::size_t> classes = {};
 
   static constexpr Bytes kBucket{25 * 1024 * 1024};
 
@@ -69,12 +71,18 @@ struct Recompute {
 struct TensorParallel {
   std::size_t ranks = 2;
   Collective collective = Collective::ring;  // or whole
-  std::size_t fold = 0;                      // of ranks, as of Replicate
+  std::size_t fold = 0;                      // as of Replicate: the first rank stands for all
 
   friend bool operator==(const TensorParallel&, const TensorParallel&) = default;
 };
 
 /// A change of a graph, as a schedule records it: plain data. apply_rewrites (rewrite/apply_rewrites.hpp) makes it.
 using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute, TensorParallel>;
+
+/// Of folded replicas and ranks: how many devices `made` ones stand for, themselves included.
+struct Folded {
+  std::size_t devices = 1, made = 1;
+};
+Folded folded(const std::vector<Rewrite>& rewrites);
 
 }  // namespace trainyard

@@ -111,14 +111,13 @@ CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task,
 std::vector<DeviceId> collective_devices(const Graph& graph, OpId collective, const Placement& placement) {
   std::vector<DeviceId> devices;
   const CollectiveTask& task = *graph.collective(collective);
-  std::unordered_set<std::size_t> met;
+  const DeviceId first = placement[graph.after(collective).front()];
+  for (std::size_t rank = 0; rank < task.ranks; ++rank) devices.push_back(DeviceId{first.index() + rank * task.stride});
+  if (task.ranks > 1) return devices;
+  std::unordered_set<std::size_t> met{first.index()};
   for (const auto ops : {graph.after(collective), graph.before(collective)})
     for (const OpId op : ops)
-      for (std::size_t rank = 0; rank < task.ranks; ++rank) {
-        const DeviceId device{placement[op].index() + rank * task.stride};
-        if (!met.insert(device.index()).second) break;
-        devices.push_back(device);
-      }
+      if (met.insert(placement[op].index()).second) devices.push_back(placement[op]);
   return devices;
 }
 

@@ -35,8 +35,8 @@ struct CollectiveRun {
 /// `devices`: distinct, at least one.
 CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task, const std::vector<DeviceId>& devices);
 
-/// The devices of the ops before and after a collective, and those for which they stand, in the order of the first of
-/// these on each: the ring's.
+/// The devices of the ops before and after a collective, in the order of the first of these on each, which is the
+/// ring's; of a fold CollectiveTask's.
 std::vector<DeviceId> collective_devices(const Graph& graph, OpId collective, const Placement& placement);
 
 /// What a member's device gets of the collective: the member's tensor, which is held there from the collective's start

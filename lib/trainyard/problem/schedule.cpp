@@ -88,16 +88,20 @@ class Checker {
       const CollectiveTask* task = graph_.collective(collective);
       if (full()) return;
       if (!task || task->ranks == 1) continue;
+      const std::size_t first = schedule_.placement[graph_.after(collective).front()].index();
+      const auto is_rank = [&](std::size_t device) {
+        return device >= first && (device - first) % task->stride == 0 && (device - first) / task->stride < task->ranks;
+      };
       for (const auto ops : {graph_.after(collective), graph_.before(collective)})
         for (const OpId op : ops)
-          if (const std::size_t last = schedule_.placement[op].index() + (task->ranks - 1) * task->stride;
-              last >= problem_.device_count())
+          if (const DeviceId device = schedule_.placement[op];
+              !is_rank(device.index()) || first + (task->ranks - 1) * task->stride >= problem_.device_count())
             return report("collective",
-                          fmt::format("op '{}' on '{}' stands for {} ranks of '{}', {} devices apart, and cluster '{}' "
-                                      "has {} devices",
-                                      name(op), name(schedule_.placement[op]), task->ranks, name(collective),
-                                      task->stride, problem_.cluster().name(), problem_.device_count()),
-                          "put it on a device that has the others behind it", at_op("placement", op));
+                          fmt::format("the {} ranks of '{}' are {} devices apart from '{}' on, and op '{}' is on '{}', "
+                                      "of {} devices",
+                                      task->ranks, name(collective), task->stride, name(DeviceId{first}), name(op),
+                                      name(device), problem_.device_count()),
+                          "put it on the device of a rank", at_op("placement", op));
     }
   }
 

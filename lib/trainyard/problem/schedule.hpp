@@ -66,7 +66,8 @@ struct Schedule {
   std::string placer = {};             // who made it
   std::uint64_t seed = 0;
   std::optional<Search> search = {};
-  std::optional<ParallelPlan> parallel = {};  // the plan that it follows, where it follows one
+  std::optional<ParallelPlan> parallel = {};   // the plan that it follows, where it follows one
+  std::optional<Nanoseconds> plan_bound = {};  // no such plan takes less, as its search estimates (plan_search.hpp)
   std::vector<std::string> notes = {};  // from the placer to who asked for it, such as why a device has nothing to do
 
   /// Whether priorities say anything: without a list of them, policy priority is fifo.

@@ -94,7 +94,7 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
   }
   const auto* replicate = std::get_if<Replicate>(&rewrite);
   if (!replicate) return {2 * ops, 3 * reads};
-  const auto n = static_cast<double>(replicate->fold > 0 ? 1 : replicate->replicas);
+  const auto n = static_cast<double>(replicate->fold > 0 ? replicate->classes.size() : replicate->replicas);
   if (replicate->collective == Collective::parameter_server)
     return {(n + 2) * ops, (n + 1) * (reads + gradients + ops)};
   const double buckets = std::min(gradients, 1 + bytes / std::max(1.0, static_cast<double>(replicate->bucket.count)));

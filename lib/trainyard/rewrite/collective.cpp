@@ -242,7 +242,8 @@ void CollectiveOps::whole(CollectiveTask task, const std::vector<std::vector<std
     OpSpec& ready = relay(rank, "ready");
     const bool part = task.kind == CollectiveKind::all_gather;
     ready.inputs = inputs[rank];
-    ready.outputs = {{ready.name, part ? Bytes{share_of(task.bytes.count, rank, n * task.ranks)} : task.bytes}};
+    ready.outputs = {
+        {ready.name, part ? Bytes{share_of(task.bytes.count, rank, std::max(n, task.ranks))} : task.bytes}};
     collective.after.push_back(ready.name);
   }
   ops_.push_back(collective);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -30,7 +31,7 @@ class Replicas {
       : graph_(graph),
         options_(options),
         n_(options.replicas),
-        made_(options.fold > 0 ? 1 : n_),
+        made_(options.fold > 0 ? options.classes.size() : n_),
         parts_(divide_batch ? n_ : 1),
         // One replica shards nothing.
         zero_(options.replicas > 1 ? options.zero : 0),
@@ -342,7 +343,7 @@ class Replicas {
   std::vector<ArrayParts> whole(CollectiveOps& ops, CollectiveKind kind, Bytes bytes,
                                 const std::vector<std::vector<std::string>>& inputs,
                                 const std::vector<OutputSpec>& outputs) const {
-    ops.whole({kind, bytes, n_ / made_, std::max<std::size_t>(options_.fold, 1)}, inputs, outputs);
+    ops.whole({kind, bytes, options_.fold > 0 ? n_ : 1, std::max<std::size_t>(options_.fold, 1)}, inputs, outputs);
     std::vector<ArrayParts> parts;
     for (const OutputSpec& output : outputs) parts.push_back({{output.name, output.bytes}});
     return parts;
@@ -419,9 +420,16 @@ DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool d
   check_collective(options.collective, options.replicas, options.per_node);
   if (options.fold > 0 && options.collective != Collective::whole)
     throw InputError({.code = "collective",
-                      .message = fmt::format("one replica stands for all with whole collectives, not with {}",
+                      .message = fmt::format("a replica stands for others with whole collectives, not with {}",
                                              name_of(options.collective)),
                       .help = "take whole, or no fold"});
+  if (options.fold > 0 &&
+      (options.classes.empty() || std::ranges::find(options.classes, 0U) != options.classes.end() ||
+       std::accumulate(options.classes.begin(), options.classes.end(), std::size_t{0}) != options.replicas))
+    throw InputError(
+        {.code = "fold",
+         .message = fmt::format("the classes of {} folded replicas do not add up to them", options.replicas),
+         .help = "say of how many replicas each class is"});
   if (options.zero > 3)
     throw InputError(
         {.code = "zero", .message = fmt::format("ZeRO has no stage {}", options.zero), .help = "stages are 0 to 3"});

@@ -124,7 +124,9 @@ RunSummary summarize(const Problem& problem, const Schedule& schedule, const Tim
     if (full > fullest || (full == fullest && use.peak > timeline.devices[run.tightest].peak)) run.tightest = device;
   }
   run.peak = timeline.devices[run.tightest].peak;
-  run.busy = share_of(busy, timeline.makespan) / static_cast<double>(problem.device_count());
+  run.fold = folded(problem.rewrites());
+  const double images = static_cast<double>(run.fold.devices) / static_cast<double>(run.fold.made);
+  run.busy = share_of(busy, timeline.makespan) * images / static_cast<double>(problem.device_count());
   run.busiest_share = share_of(timeline.devices[run.busiest].busy, timeline.makespan);
 
   for (const ChannelId channel : cluster.channels()) {
@@ -132,11 +134,18 @@ RunSummary summarize(const Problem& problem, const Schedule& schedule, const Tim
     if (carried.count > 0 && (!run.fullest || carried > timeline.channels[*run.fullest].busy)) run.fullest = channel;
   }
   if (run.fullest) run.fullest_share = share_of(timeline.channels[*run.fullest].busy, timeline.makespan);
-  run.transfers = timeline.transfers.size();
+  run.transfers = timeline.transfers.size() * run.fold.devices / run.fold.made;
   for (const Transfer& transfer : timeline.transfers) run.transferred += transfer.bytes;
+  if (run.fold.devices > 1)
+    run.transferred = Bytes{static_cast<std::int64_t>(static_cast<double>(run.transferred.count) * images)};
 
   IdMap<DeviceId, std::uint8_t> used(problem.device_count(), 0);
   for (const OpId op : problem.ops()) used[schedule.placement[op]] = 1;
+  for (const DeviceId device : problem.devices()) {
+    if (used[device] != 1) continue;
+    for (std::size_t image = 1; image < run.fold.devices && device.index() + image < problem.device_count(); ++image)
+      used[DeviceId{device.index() + image}] = 2;
+  }
   for (const DeviceId device : problem.devices())
     if (used[device] == 0) run.unused.push_back(device);
   return run;

@@ -51,6 +51,7 @@ struct RunSummary {
   double gap = 0;        // relative_gap(makespan, bound)
   bool optimal = false;  // it fits, and the makespan is the bound
 
+  Folded fold;                          // devices of each stage, and those of them that the graph has
   double busy = 0;                      // share of device time, over all devices of the cluster, that runs ops
   Nanoseconds exposed_communication{};  // the largest over devices
   /// max_load(): the time per step if steps followed each other without gaps.

@@ -161,6 +161,12 @@ void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& find
   replicate.zero = static_cast<std::size_t>(count("zero", 0, 0));
   replicate.bucket = Bytes{count("bucket_bytes", 1, Replicate::kBucket.count)};
   replicate.fold = static_cast<std::size_t>(count("fold", 1, 0));
+  if (const auto classes = reader.get("classes", JsonKind::array))
+    for (const JsonValue size : classes->children()) {
+      std::int64_t number = 0;
+      read_count(size, number, "replicas", "split-parts", findings);
+      replicate.classes.push_back(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)));
+    }
   if (const auto stages = reader.get("stages")) read(*stages, replicate.stages, findings);
 }
 
@@ -251,7 +257,8 @@ void append_rewrite(std::string& out, const Replicate& replicate) {
   if (replicate.per_node != 1) out += fmt::format(", \"per_node\": {}", replicate.per_node);
   if (replicate.zero != 0) out += fmt::format(", \"zero\": {}", replicate.zero);
   if (replicate.bucket != Replicate::kBucket) out += fmt::format(", \"bucket_bytes\": {}", replicate.bucket.count);
-  if (replicate.fold != 0) out += fmt::format(", \"fold\": {}", replicate.fold);
+  if (replicate.fold != 0)
+    out += fmt::format(", \"fold\": {}, \"classes\": [{}]", replicate.fold, fmt::join(replicate.classes, ", "));
   if (!replicate.stages.empty()) {
     out += ", \"stages\": ";
     append_names(out, replicate.stages);

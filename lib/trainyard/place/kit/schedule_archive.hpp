@@ -16,7 +16,7 @@ void archive_fields(Archive& archive, SplitOp& split) {
 template <class Archive>
 void archive_fields(Archive& archive, Replicate& replicate) {
   archive(replicate.replicas, replicate.collective, replicate.per_node, replicate.zero, replicate.bucket,
-          replicate.stages);
+          replicate.stages, replicate.fold, replicate.classes);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Recompute& recompute) {
@@ -34,7 +34,7 @@ void archive_fields(Archive& archive, Plan& plan) {
 template <class Archive>
 void archive_fields(Archive& archive, Schedule& schedule) {
   archive(schedule.placement, schedule.policy, schedule.priority, schedule.order, schedule.plan, schedule.rewrites,
-          schedule.placer, schedule.seed, schedule.search, schedule.parallel, schedule.notes);
+          schedule.placer, schedule.seed, schedule.search, schedule.parallel, schedule.plan_bound, schedule.notes);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Ordered& ordered) {

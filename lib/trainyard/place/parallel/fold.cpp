@@ -2,111 +2,187 @@
 
 #include <fmt/format.h>
 
-#include <cstddef>
-#include <utility>
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/id_map.hpp"
 
 namespace trainyard {
 namespace {
 
+using Colour = std::uint64_t;
+
+Colour mixed(Colour value) {  // splitmix64
+  value += 0x9e3779b97f4a7c15;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+Colour mixed(Colour a, Colour b) { return mixed(mixed(a) ^ b); }
+
 class Fold {
  public:
-  Fold(const Problem& problem, const StagePlan& plan, const std::vector<DeviceId>& devices)
-      : problem_(problem),
-        cluster_(problem.cluster()),
-        plan_(plan),
-        devices_(devices),
-        row_(devices.size() / (plan.replicas * plan.tensor)) {}
+  Fold(const Problem& problem, const PlanMesh& mesh) : problem_(problem), cluster_(problem.cluster()), mesh_(mesh) {}
 
-  std::optional<std::string> obstacle() {
-    for (std::size_t at = 0; at < devices_.size(); ++at)
-      if (devices_[at].index() != devices_.front().index() + at)
-        return fmt::format("its devices are not in a row: '{}' is not next to '{}'", name(devices_[at]),
-                           name(devices_[at - 1]));
-    for (std::size_t replica = 0; replica < plan_.replicas; ++replica)
-      for (std::size_t rank = 0; rank < plan_.tensor; ++rank)
-        if (auto found = obstacle_of(replica, rank)) return found;
-    return std::nullopt;
+  FoldClasses classes(const std::set<std::pair<std::size_t, std::size_t>>& crossings) {
+    for (std::size_t at = 1; at < mesh_.devices.size(); ++at)
+      if (mesh_.devices[at].index() != mesh_.devices.front().index() + at)
+        refuse(fmt::format("'{}' is not next to '{}'", name(mesh_.devices[at]), name(mesh_.devices[at - 1])));
+    add_tasks(crossings);
+    check_meetings();
+    refine();
+    return found_classes();
   }
 
  private:
+  enum class Kind : std::uint8_t { compute, crossing, ranks, replicas };
+  struct Task {
+    Kind kind;
+    std::size_t from, to;  // stages
+    std::size_t replica, rank;
+    Colour colour;
+
+    auto which() const { return std::tuple{kind, from, to}; }
+  };
+  struct Held {
+    ChannelId channel;
+    std::uint32_t task;
+    std::uint32_t place;  // in the route of a crossing
+  };
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw InputError({.code = "too-large",
+                      .message = fmt::format("the plan is too large to be simulated whole, and its {} replicas of {} "
+                                             "ranks are not alike: {}",
+                                             mesh_.replicas, mesh_.ranks, why),
+                      .help = "give equal hosts and links, or fewer devices"});
+  }
   const std::string& name(DeviceId device) const { return cluster_.device(device).name; }
-  DeviceId at(std::size_t stage, std::size_t replica, std::size_t rank) const {
-    return devices_[(stage * plan_.replicas + replica % plan_.replicas) * plan_.tensor + rank % plan_.tensor];
-  }
 
-  /// Why the image is not as the first one.
-  std::optional<std::string> obstacle_of(std::size_t replica, std::size_t rank) {
-    for (const auto& [a, b] : std::exchange(met_, {})) forward_[a] = backward_[b] = ChannelId::none();
-    for (std::size_t i = 0; i < row_; ++i) {
-      const DeviceId first = at(i, 0, 0), image = at(i, replica, rank);
-      const Device &a = cluster_.device(first), &b = cluster_.device(image);
-      if (problem_.column(first) != problem_.column(image) || a.memory != b.memory || a.gap != b.gap)
-        return fmt::format("'{}' and '{}' differ in kind, memory or gap", a.name, b.name);
-      for (std::size_t j = 0; j < row_; ++j) {
-        if (i == j) continue;
-        if (auto found = compare(first, at(j, 0, 0), image, at(j, replica, rank))) return found;
-        for (const ChannelId channel : cluster_.route(image, at(j, replica, rank)).channels) {
-          DeviceId& owner = owner_[channel];
-          const DeviceId of = at(0, replica, rank);
-          if (!owner.is_none() && owner != of)
-            return fmt::format("transfers between stages of '{}' and of '{}' meet on '{}'", name(owner), name(of),
-                               cluster_.channel(channel).name);
-          owner = of;
+  void add_tasks(const std::set<std::pair<std::size_t, std::size_t>>& crossings) {
+    for (std::size_t i = 0; i < mesh_.stages(); ++i) {
+      for (std::size_t r = 0; r < mesh_.replicas; ++r) {
+        for (std::size_t k = 0; k < mesh_.ranks; ++k) add_compute(i, r, k);
+        if (mesh_.ranks == 1) continue;
+        add(Kind::ranks, i, i, r, 0);
+        for (std::size_t k = 0; k < mesh_.ranks; ++k) add_hop(mesh_.at(i, r, k), mesh_.at(i, r, k + 1));
+      }
+      for (std::size_t k = 0; k < mesh_.ranks && mesh_.replicas > 1; ++k) {
+        add(Kind::replicas, i, i, 0, k);
+        for (std::size_t r = 0; r < mesh_.replicas; ++r) add_hop(mesh_.at(i, r, k), mesh_.at(i, r + 1, k));
+      }
+    }
+    for (const auto& [from, to] : crossings)
+      for (std::size_t r = 0; r < mesh_.replicas; ++r)
+        for (std::size_t k = 0; k < mesh_.ranks; ++k) {
+          add(Kind::crossing, from, to, r, k);
+          add_hop(mesh_.at(from, r, k), mesh_.at(to, r, k));
         }
-      }
-      for (std::size_t next = 0; next < plan_.replicas && plan_.replicas > 1; ++next)
-        if (auto found = compare(at(i, next, 0), at(i, next + 1, 0), at(i, replica + next, rank),
-                                 at(i, replica + next + 1, rank)))
-          return found;
-      for (std::size_t next = 0; next < plan_.tensor && plan_.tensor > 1; ++next)
-        if (auto found = compare(at(i, 0, next), at(i, 0, next + 1), at(i, replica, rank + next),
-                                 at(i, replica, rank + next + 1)))
-          return found;
+  }
+  void add(Kind kind, std::size_t from, std::size_t to, std::size_t replica, std::size_t rank) {
+    tasks_.push_back({kind, from, to, replica, rank, mixed(mixed(static_cast<Colour>(kind), from), to)});
+  }
+  void add_compute(std::size_t stage, std::size_t replica, std::size_t rank) {
+    add(Kind::compute, stage, stage, replica, rank);
+    const DeviceId id = mesh_.at(stage, replica, rank);
+    const Device& device = cluster_.device(id);
+    Colour& colour = tasks_.back().colour;
+    colour = mixed(colour, problem_.column(id));
+    colour = mixed(colour, static_cast<Colour>(device.memory ? device.memory->count : -1));
+    colour = mixed(colour, static_cast<Colour>(device.gap.count));
+  }
+  void add_hop(DeviceId from, DeviceId to) {
+    Task& task = tasks_.back();
+    task.colour = mixed(task.colour, cluster_.route_class(from, to));
+    std::uint32_t place = 0;
+    for (const ChannelId channel : cluster_.route(from, to).channels) {
+      if (cluster_.channel(channel).fair) refuse(fmt::format("'{}' is fair", cluster_.channel(channel).name));
+      held_.push_back({channel, static_cast<std::uint32_t>(tasks_.size() - 1), place});
+      if (task.kind == Kind::crossing) ++place;
     }
-    return std::nullopt;
   }
 
-  /// The second route as the image of the first.
-  std::optional<std::string> compare(DeviceId from, DeviceId to, DeviceId image_from, DeviceId image_to) {
-    const auto differ = [&](const char* how) {
-      return fmt::format("'{}' to '{}' {} '{}' to '{}'", name(from), name(to), how, name(image_from), name(image_to));
-    };
-    if (cluster_.route_class(from, to) != cluster_.route_class(image_from, image_to))
-      return differ("is not as fast as");
-    const Route first = cluster_.route(from, to), image = cluster_.route(image_from, image_to);
-    if (first.channels.size() != image.channels.size()) return differ("has not as many channels as");
-    for (std::size_t i = 0; i < first.channels.size(); ++i) {
-      const ChannelId a = first.channels[i], b = image.channels[i];
-      if (cluster_.channel(a).fair || cluster_.channel(a).gap != cluster_.channel(b).gap)
-        return differ(cluster_.channel(a).fair ? "is fair, as is" : "has another gap than");
-      if (forward_[a].is_none() && backward_[b].is_none()) {
-        forward_[a] = b;
-        backward_[b] = a;
-        met_.emplace_back(a, b);
-      }
-      if (forward_[a] != b || backward_[b] != a) return differ("shares links otherwise than");
+  void check_meetings() const {
+    std::vector<Held> by_channel = held_;
+    std::ranges::sort(by_channel, {}, [&](const Held& held) {
+      return std::tuple{held.channel, tasks_[held.task].which(), held.task};
+    });
+    for (std::size_t i = 1; i < by_channel.size(); ++i) {
+      const Held &a = by_channel[i - 1], &b = by_channel[i];
+      const Task &x = tasks_[a.task], &y = tasks_[b.task];
+      if (a.channel == b.channel && a.task != b.task && x.which() == y.which())
+        refuse(fmt::format("what '{}' and '{}' send meets on '{}'", name(mesh_.at(x.from, x.replica, x.rank)),
+                           name(mesh_.at(y.from, y.replica, y.rank)), cluster_.channel(a.channel).name));
     }
-    return std::nullopt;
+  }
+
+  std::size_t colour_count() const {
+    std::vector<Colour> all;
+    for (const Task& task : tasks_) all.push_back(task.colour);
+    std::ranges::sort(all);
+    return static_cast<std::size_t>(std::unique(all.begin(), all.end()) - all.begin());
+  }
+
+  void refine() {
+    IdMap<ChannelId, Colour> channels(cluster_.channel_count());
+    for (std::size_t before = 0, now = colour_count(); now != before;) {
+      before = now;
+      for (const Held& held : held_)
+        channels[held.channel] = mixed(static_cast<Colour>(cluster_.channel(held.channel).gap.count));
+      for (const Held& held : held_) channels[held.channel] += mixed(tasks_[held.task].colour, held.place);
+      std::vector<Colour> refined;
+      for (const Task& task : tasks_) refined.push_back(mixed(task.colour));
+      for (const Held& held : held_) refined[held.task] += mixed(channels[held.channel], held.place);
+      for (std::size_t t = 0; t < tasks_.size(); ++t) tasks_[t].colour = refined[t];
+      now = colour_count();
+    }
+  }
+
+  FoldClasses found_classes() const {
+    std::map<std::tuple<Kind, std::size_t, std::size_t, std::size_t>, const Task*> first;
+    std::vector<Colour> of_replica(mesh_.replicas);
+    for (const Task& task : tasks_) {
+      // Ranks of a replica are alike, and so are the collectives of its replicas.
+      const auto [at, added] = first.try_emplace({task.kind, task.from, task.to, task.replica}, &task);
+      if (at->second->colour != task.colour)
+        refuse(fmt::format("tensor ranks '{}' and '{}' differ in kind, memory, gap or links",
+                           name(mesh_.at(task.from, task.replica, at->second->rank)),
+                           name(mesh_.at(task.from, task.replica, task.rank))));
+      if (task.kind != Kind::replicas) of_replica[task.replica] += mixed(task.colour);
+    }
+    FoldClasses classes;
+    std::map<Colour, std::size_t> number;
+    for (std::size_t r = 0; r < mesh_.replicas; ++r) {
+      const auto [at, added] = number.try_emplace(of_replica[r], classes.sizes.size());
+      if (added) {
+        classes.representatives.push_back(r);
+        classes.sizes.push_back(0);
+      }
+      ++classes.sizes[at->second];
+    }
+    if (classes.sizes.size() > kMostClasses)
+      refuse(fmt::format("they fall into {} classes by devices and links, and at most {} are simulated",
+                         classes.sizes.size(), kMostClasses));
+    return classes;
   }
 
   const Problem& problem_;
   const Cluster& cluster_;
-  const StagePlan& plan_;
-  const std::vector<DeviceId>& devices_;
-  const std::size_t row_;
-  // To the image at hand, and back; channels that are in them.
-  IdMap<ChannelId, ChannelId> forward_{cluster_.channel_count(), ChannelId::none()}, backward_ = forward_;
-  std::vector<std::pair<ChannelId, ChannelId>> met_;
-  IdMap<ChannelId, DeviceId> owner_{cluster_.channel_count(), DeviceId::none()};
+  const PlanMesh& mesh_;
+  std::vector<Task> tasks_;
+  std::vector<Held> held_;
 };
 
 }  // namespace
 
-std::optional<std::string> why_not_folded(const Problem& problem, const StagePlan& plan,
-                                          const std::vector<DeviceId>& devices) {
-  return Fold{problem, plan, devices}.obstacle();
+FoldClasses fold_classes(const Problem& problem, const PlanMesh& mesh,
+                         const std::set<std::pair<std::size_t, std::size_t>>& crossings) {
+  return Fold{problem, mesh}.classes(crossings);
 }
 
 }  // namespace trainyard

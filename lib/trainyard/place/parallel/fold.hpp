@@ -1,32 +1,51 @@
 #pragma once
 
-#include <optional>
-#include <string>
+#include <cstddef>
+#include <set>
+#include <utility>
 #include <vector>
 
-#include "trainyard/place/parallel/plan_schedule.hpp"
+#include "trainyard/core/id.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard {
 
-/// Whether one tensor rank of one replica can stand for all of a plan: the reason why it cannot, or nothing. With p
-/// stages, d replicas and t ranks, image g = (r, k) moves each of them on by r replicas and k ranks, around. A fold is
-/// exact where the images of everything that the first rank does
+/// Devices of a plan: rank k of replica r on stage i is devices[(i replicas + r) ranks + k].
+struct PlanMesh {
+  const std::vector<DeviceId>& devices;
+  std::size_t replicas = 1, ranks = 1;
+
+  std::size_t stages() const { return devices.size() / (replicas * ranks); }
+  DeviceId at(std::size_t stage, std::size_t replica, std::size_t rank) const {
+    return devices[(stage * replicas + replica % replicas) * ranks + rank % ranks];
+  }
+};
+
+/// Replicas that do the same: one of each class, ascending, and how many there are of it.
+struct FoldClasses {
+  std::vector<std::size_t> representatives, sizes;
+};
+
+/// The classes of replicas of a plan of which one tensor rank, of one replica of each class, can stand for all.
 ///
-///     take the same time     devices of one kind, memory and gap in each stage; routes between stages, and of the
-///     rings
-///                            of replicas and of ranks, of one class; channels with the same gap, none of them fair
-///     hold images' channels  image g maps the channels of all these routes one to one
-///     never meet             no channel is on routes between stages of two images
+/// Tasks are what a rank computes on a stage, C(i; r, k); transfers between stages, P(i, j; r, k); collectives of a
+/// replica's ranks, T(i; r), and of the replicas, D(i; k). Colours: of C the device's kind, memory and gap; of the
+/// others the classes of the routes of their hops. They are refined until nothing changes: the colour of a channel is
+/// its gap and the colours of the tasks that hold it; that of a task, its own and those of the channels that it holds,
+/// of P in their order. Two replicas are of one class where all their tasks are of the same colours.
 ///
-/// and which of two tasks goes first is the same in each image: collectives come behind transfers, and ops of replicas
-/// and ranks are numbered next to each other. Then, by induction over the instants of the simulation, every image runs
-/// as the first one does: the folded step is the whole one to the nanosecond, and so are the devices' peaks but for the
-/// bytes by which shares of the batch and of buckets differ.
+/// Then tasks of one colour start and end together, by induction over the instants of the simulation: they have become
+/// ready together; their channels are held and wanted by tasks of the same colours, so idle together; and which of two
+/// different tasks goes first is the same everywhere, as ops of replicas and ranks are numbered next to each other, and
+/// collectives come behind transfers. Two images of one task must not meet on a channel. So the folded step is the
+/// whole one to the nanosecond, and so are the devices' peaks, but for the bytes by which shares of the batch and of
+/// buckets differ. (Colours are 64-bit hashes.)
 ///
-/// Looks at every route between two stages of every image, and at every hop of the rings: O(d t (p^2 + d + t)).
-/// `devices`: the mesh of plan_schedule.hpp.
-std::optional<std::string> why_not_folded(const Problem& problem, const StagePlan& plan,
-                                          const std::vector<DeviceId>& devices);
+/// `crossings`: the pairs of stages between which tensors pass. Throws InputError ("too-large"), with the devices or
+/// the link: devices that are not in a row, tensor ranks that differ, two images that meet, fair links, more than
+/// kMostClasses classes. O(replicas ranks crossings + hops of rings), times the rounds.
+FoldClasses fold_classes(const Problem& problem, const PlanMesh& mesh,
+                         const std::set<std::pair<std::size_t, std::size_t>>& crossings);
+inline constexpr std::size_t kMostClasses = 8;
 
 }  // namespace trainyard

@@ -17,7 +17,6 @@
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/kit/team.hpp"
-#include "trainyard/place/parallel/fold.hpp"
 #include "trainyard/place/parallel/plan_costs.hpp"
 #include "trainyard/place/parallel/plan_schedule.hpp"
 #include "trainyard/plan/plan_search.hpp"
@@ -94,13 +93,6 @@ PlannedSchedule planned(const Problem& problem, const Layers& layers, const Chai
   const Detail detail = detail_of(problem.graph(), plan, batch).value_or(kDetails.back());
   stages.collective = detail.collective;
   stages.fold = detail.fold;
-  if (detail.fold)
-    if (const auto obstacle = why_not_folded(problem, stages, mesh))
-      throw InputError({.code = "too-large",
-                        .message = fmt::format("the plan is too large to be simulated whole, and its {} replicas of {} "
-                                               "ranks are not alike: {}",
-                                               plan.data, plan.tensor, *obstacle),
-                        .help = "give equal hosts, or fewer devices"});
   PlannedSchedule made = schedule_of(problem, layers, stages, mesh, stop);
   made.schedule.parallel = plan;
   if (detail.fold)
@@ -198,6 +190,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
          .message = fmt::format("graph '{}' is too large to be simulated whole as any plan over {} devices",
                                 graph.name(), devices.size()),
          .help = "give fewer devices, or a coarser graph"});
+  best->plan_bound = found.bound;
   return *std::move(best);
 }
 

@@ -1,14 +1,19 @@
 #include "trainyard/place/parallel/plan_schedule.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/parallel/fold.hpp"
 #include "trainyard/place/parallel/pipeline_order.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
@@ -55,17 +60,22 @@ class Planning {
         checkpoint_{stop} {}
 
   PlannedSchedule run() {
+    if (plan_.fold) classes_ = fold_classes(problem_, {devices_, plan_.replicas, plan_.tensor}, crossings());
     const PlannedGraph planned = rewritten();
     checkpoint_();
     const Problem whole = apply_rewrites(problem_, planned.rewrites);
     checkpoint_();
     const PipelineWork work = tasks(whole, planned);
-    const auto able = group_devices(whole);
     Placement placement(whole.op_count());
     for (const GroupId group : whole.groups()) {
       const auto ops = whole.group_ops(group);
       DeviceId device = work.home[ops.front()];
-      if (!std::ranges::binary_search(able[group], device)) device = fastest_device(whole, group, able[group]);
+      if (!whole.can_run(group, device)) {
+        std::vector<DeviceId> able;
+        for (const DeviceId other : whole.devices())
+          if (whole.can_run(group, other)) able.push_back(other);
+        device = fastest_device(whole, group, able);
+      }
       for (const OpId op : ops) placement[op] = device;
     }
     Schedule schedule;
@@ -84,6 +94,22 @@ class Planning {
   }
 
  private:
+  /// Pairs of stages between which tensors pass, each colocation group on the stage of its first op.
+  std::set<std::pair<std::size_t, std::size_t>> crossings() const {
+    const auto stage = [&](OpId op) {
+      return device_of(plan_.stages[layers_.of[problem_.group_ops(problem_.group(op)).front()]]);
+    };
+    std::set<std::pair<std::size_t, std::size_t>> pairs;
+    for (const TensorId tensor : graph_.tensors())
+      for (const OpId reader : graph_.consumers(tensor)) {
+        const std::size_t from = stage(graph_.producer(tensor)), to = stage(reader);
+        if (from == to) continue;
+        pairs.emplace(from, to);
+        pairs.emplace(to, from);
+      }
+    return pairs;
+  }
+
   std::size_t device_of(std::size_t stage) const {
     return is_folded(plan_.schedule) && stage >= row_ ? 2 * row_ - 1 - stage : stage % row_;
   }
@@ -108,7 +134,8 @@ class Planning {
             .zero = plan_.zero,
             .bucket = std::max(Replicate::kBucket, Bytes{parameters.count / buckets}),
             .stages = std::move(begins),
-            .fold = plan_.fold ? plan_.tensor : 0};
+            .fold = plan_.fold ? plan_.tensor : 0,
+            .classes = classes_.sizes};
   }
 
   PlannedGraph rewritten() {
@@ -129,7 +156,10 @@ class Planning {
     }
     const auto of_ranks = [&](OpId op) { return plan_.replicas > 1 ? copies.original[op] : op; };
     const auto first = [&](OpId op) { return ranks.original[of_ranks(op)]; };
-    const auto replica = [&](OpId op) { return plan_.replicas > 1 ? copies.replica[op] : 0; };
+    const auto replica = [&](OpId op) -> std::size_t {
+      if (plan_.replicas == 1) return 0;
+      return plan_.fold ? classes_.representatives[copies.replica[op]] : copies.replica[op];
+    };
 
     std::map<std::tuple<std::size_t, std::size_t, std::string>, std::size_t> number;
     std::vector<std::vector<OpId>> again;  // by segment, the ops that run again
@@ -209,6 +239,7 @@ class Planning {
   const StagePlan& plan_;
   const std::vector<DeviceId>& devices_;
   const std::size_t row_;  // devices in a row
+  FoldClasses classes_;    // of a fold
   Checkpoint checkpoint_;
 };
 

@@ -1,0 +1,122 @@
+#include "trainyard/place/parallel/fold.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/kit/layers.hpp"
+#include "trainyard/place/parallel/plan_schedule.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// p stages of equal numbers of layers.
+StagePlan plan_of(const Layers& layers, std::size_t p, std::size_t d, std::size_t t, std::size_t microbatches) {
+  StagePlan plan{.microbatches = microbatches,
+                 .replicas = d,
+                 .tensor = t,
+                 .stages = IdMap<LayerId, std::size_t>(layers.size()),
+                 .collective = Collective::whole};
+  for (const LayerId layer : layers.ops.ids()) plan.stages[layer] = layer.index() * p / layers.size();
+  return plan;
+}
+
+std::vector<DeviceId> first_devices(std::size_t count) {
+  std::vector<DeviceId> devices;
+  for (std::size_t d = 0; d < count; ++d) devices.push_back(DeviceId{d});
+  return devices;
+}
+
+Timeline run(const Problem& problem, const Layers& layers, StagePlan plan, bool fold) {
+  plan.fold = fold;
+  const auto devices = first_devices(plan.replicas * plan.tensor * (1 + plan.stages[LayerId{layers.size() - 1}]));
+  const Schedule schedule = schedule_of(problem, layers, plan, devices).schedule;
+  check_schedule(scheduled_problem(problem, schedule), schedule);
+  return simulate(problem, schedule);
+}
+
+}  // namespace
+
+TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and their devices peak alike") {
+  std::size_t folded = 0, refused = 0;
+  for (const char* network : {"gpt2:batch=16,seq=64,layers=4", "bert_base:batch=16,seq=64,layers=4"})
+    for (const char* cluster : {"8xA100", "4x4xA100", "2x8xH100", "8xV100"}) {
+      const Problem problem{training_graph(make_network(network)), make_cluster(preset_cluster(cluster))};
+      const Layers layers = find_layers(problem.graph());
+      for (std::uint64_t seed = 0; seed < 12; ++seed) {
+        Random random = Random::stream(22, seed);
+        const std::size_t t = std::size_t{1} << random.below(3), d = std::size_t{1} << random.below(3),
+                          p = std::size_t{1} << random.below(3);
+        const std::size_t microbatches = std::size_t{1} << random.below(3);
+        const std::size_t zero = d > 1 ? random.below(3) : 0;
+        const bool again = random.chance(0.3);
+        if (t * d < 2 || t * d * p > problem.device_count()) continue;
+        CAPTURE(network);
+        CAPTURE(cluster);
+        CAPTURE(seed);
+        StagePlan plan = plan_of(layers, p, d, t, microbatches);
+        plan.zero = zero;
+        if (again) plan.recompute.assign(p, StageRecompute::blocks);
+        const Timeline whole = run(problem, layers, plan, false);
+        Timeline one;
+        try {
+          one = run(problem, layers, plan, true);
+        } catch (const InputError& error) {
+          REQUIRE(error.findings().front().code == "too-large");
+          ++refused;
+          continue;
+        }
+        ++folded;
+        CHECK(one.makespan == whole.makespan);
+        for (const DeviceId device : problem.devices()) {
+          if (one.devices[device].busy == Nanoseconds{0}) continue;
+          CHECK(one.devices[device].busy == whole.devices[device].busy);
+          CHECK(one.devices[device].peak == whole.devices[device].peak);
+        }
+      }
+    }
+  CHECK(folded > 20);
+  CHECK(refused > 2);
+}
+
+TEST_CASE("what is not alike is not folded, and the reason names the devices or links") {
+  const Graph graph = training_graph(make_network("gpt2:batch=16,seq=64,layers=4"));
+  const auto reason = [&](ClusterSpec spec, std::size_t p, std::size_t d, std::size_t t) -> std::string {
+    const Problem problem{graph, make_cluster(std::move(spec))};
+    std::set<std::pair<std::size_t, std::size_t>> crossings;
+    for (std::size_t i = 0; i + 1 < p; ++i) crossings.insert({{i, i + 1}, {i + 1, i}});
+    const auto devices = first_devices(p * d * t);
+    try {
+      return std::to_string(fold_classes(problem, {devices, d, t}, crossings).sizes.size());
+    } catch (const InputError& error) {
+      const std::string& message = error.findings().front().message;
+      return message.substr(message.find("alike: ") + 7);
+    }
+  };
+  CHECK(reason(preset_cluster("8xA100"), 2, 2, 2) == "1");
+  ClusterSpec spec = preset_cluster("8xA100");
+  spec.devices[3].memory = Bytes{1'000'000'000};
+  CHECK(reason(spec, 2, 2, 2) == "tensor ranks 'gpu2' and 'gpu3' differ in kind, memory, gap or links");
+  CHECK(reason(spec, 2, 4, 1) == "2");  // the fourth replica is a class of its own
+  spec = preset_cluster("8xA100");
+  spec.links[1].bandwidth.value /= 2;
+  CHECK(reason(spec, 2, 2, 2) == "tensor ranks 'gpu0' and 'gpu1' differ in kind, memory, gap or links");
+  spec.links[1].sharing = Sharing::fair;
+  CHECK(reason(spec, 2, 2, 2).find("is fair") != std::string::npos);
+  // One network card a host: what two ranks send to the next stage meets there.
+  spec = preset_cluster("2x8xA100");
+  spec.fabric->nics_per_host = 1;
+  CHECK(reason(spec, 2, 1, 8).find("what 'gpu0' and 'gpu1' send meets on") != std::string::npos);
+}
