@@ -82,6 +82,8 @@ using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute, TensorPa
 /// Of folded replicas and ranks: how many devices `made` ones stand for, themselves included.
 struct Folded {
   std::size_t devices = 1, made = 1;
+
+  friend bool operator==(const Folded&, const Folded&) = default;
 };
 Folded folded(const std::vector<Rewrite>& rewrites);
 

@@ -42,9 +42,11 @@ std::vector<DeviceId> first_devices(std::size_t count) {
 Timeline run(const Problem& problem, const Layers& layers, StagePlan plan, bool fold) {
   plan.fold = fold;
   const auto devices = first_devices(plan.replicas * plan.tensor * (1 + plan.stages[LayerId{layers.size() - 1}]));
-  const Schedule schedule = schedule_of(problem, layers, plan, devices).schedule;
-  check_schedule(scheduled_problem(problem, schedule), schedule);
-  return simulate(problem, schedule);
+  const PlannedSchedule planned = schedule_of(problem, layers, plan, devices);
+  check_schedule(scheduled_problem(problem, planned.schedule), planned.schedule);
+  const Timeline timeline = simulate(problem, planned.schedule);
+  CHECK(timeline.makespan == planned.outcome.makespan);  // of the graph that the rewrites make
+  return timeline;
 }
 
 }  // namespace

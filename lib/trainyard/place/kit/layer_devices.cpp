@@ -10,21 +10,23 @@ std::vector<DeviceId> worthy_devices(const Problem& problem) {
   struct Work {
     Nanoseconds here, at_best;  // of the ops that the device can run: their time on it, and their shortest anywhere
   };
-  IdMap<DeviceId, Work> work(problem.device_count());
+  std::vector<Work> columns(problem.column_count());
   Nanoseconds most{0};
-  for (const DeviceId device : problem.devices()) {
-    for (const OpId op : problem.ops())
-      if (problem.can_run(op, device)) {
-        work[device].here += problem.duration(op, device);
-        work[device].at_best += problem.shortest(op);
+  for (const OpId op : problem.ops()) {
+    const Nanoseconds shortest = problem.shortest(op);
+    for (std::size_t column = 0; column < columns.size(); ++column)
+      if (const Nanoseconds time = problem.durations()[op.index() * columns.size() + column]; time != Problem::kNever) {
+        columns[column].here += time;
+        columns[column].at_best += shortest;
       }
-    most = std::max(most, work[device].at_best);
   }
+  for (const Work& work : columns) most = std::max(most, work.at_best);
   std::vector<DeviceId> worthy, all;
   for (const DeviceId device : problem.devices()) {
     all.push_back(device);
-    const bool fast = work[device].here.count / 4 <= work[device].at_best.count;
-    if (fast && work[device].at_best.count >= most.count / 2) worthy.push_back(device);
+    const Work& work = columns[problem.column(device)];
+    const bool fast = work.here.count / 4 <= work.at_best.count;
+    if (fast && work.at_best.count >= most.count / 2) worthy.push_back(device);
   }
   return worthy.empty() ? all : worthy;
 }

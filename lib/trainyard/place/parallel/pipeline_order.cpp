@@ -16,7 +16,10 @@ class TaskRun {
   TaskRun(const Problem& problem, const Placement& placement, const PipelineWork& work)
       : problem_(problem), placement_(placement), work_(work) {
     for (std::size_t i = 0; i < problem.op_count(); ++i) position_[graph_.topological_order()[i]] = i;
-    for (auto& device : devices_) device.left.assign(work.tasks + 1, 0);
+    used_.assign(placement.begin(), placement.end());
+    std::ranges::sort(used_);
+    used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
+    for (const DeviceId device : used_) devices_[device].left.assign(work.tasks + 1, 0);
     for (const OpId op : problem.ops()) {
       pending_[op] = graph_.inputs(op).size() + graph_.after(op).size();
       if (at_home(op) && takes_time(op)) ++devices_[placement[op]].left[work.task[op]];
@@ -75,7 +78,7 @@ class TaskRun {
   }
 
   void dispatch(bool any) {
-    for (const DeviceId id : problem_.devices()) {
+    for (const DeviceId id : used_) {
       Device& device = devices_[id];
       if (!device.running.is_none()) continue;
       while (device.task < work_.tasks && device.left[device.task] == 0) ++device.task;
@@ -117,6 +120,7 @@ class TaskRun {
   IdMap<OpId, std::size_t> position_{problem_.op_count()}, pending_{problem_.op_count()};
   IdMap<OpId, Nanoseconds> ready_{problem_.op_count()};
   IdMap<DeviceId, Device> devices_{problem_.device_count()};
+  std::vector<DeviceId> used_;  // devices that have ops, ascending
   std::priority_queue<Queued, std::vector<Queued>, std::greater<>> events_;
   Nanoseconds now_{0};
   Schedule schedule_;

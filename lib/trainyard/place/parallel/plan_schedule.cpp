@@ -41,6 +41,7 @@ std::int64_t buckets_of_stage(std::size_t replicas, std::size_t stages, Collecti
 /// The rewritten graph, with where each op comes from.
 struct PlannedGraph {
   std::vector<Rewrite> rewrites;
+  Graph graph;  // what apply_rewrites() makes by them
   IdMap<OpId, OpId> original;           // in the graph as it was given
   IdMap<OpId, std::size_t> replica;     // from 0
   IdMap<OpId, std::size_t> rank;        // of a replica's tensor ranks, from 0
@@ -63,7 +64,9 @@ class Planning {
     if (plan_.fold) classes_ = fold_classes(problem_, {devices_, plan_.replicas, plan_.tensor}, crossings());
     const PlannedGraph planned = rewritten();
     checkpoint_();
-    const Problem whole = apply_rewrites(problem_, planned.rewrites);
+    std::vector<Rewrite> rewrites = problem_.rewrites();
+    rewrites.insert(rewrites.end(), planned.rewrites.begin(), planned.rewrites.end());
+    const Problem whole = problem_.with_graph(planned.graph, std::move(rewrites));
     checkpoint_();
     const PipelineWork work = tasks(whole, planned);
     Placement placement(whole.op_count());
@@ -186,7 +189,7 @@ class Planning {
       planned.rewrites.emplace_back(Microbatch{plan_.microbatches});
       check_size(recomputing.graph, planned.rewrites.back());
     }
-    const MicrobatchGraph batched = split_batch(recomputing.graph, plan_.microbatches);
+    MicrobatchGraph batched = split_batch(recomputing.graph, plan_.microbatches);
     for (const OpId op : batched.graph.ops()) {
       const OpId copy = recomputing.original[batched.original[op]];
       planned.original.push_back(first(copy));
@@ -194,6 +197,7 @@ class Planning {
       planned.rank.push_back(ranks.rank[of_ranks(copy)]);
       planned.microbatch.push_back(batched.microbatch[op]);
     }
+    planned.graph = std::move(batched.graph);
     return planned;
   }
 
