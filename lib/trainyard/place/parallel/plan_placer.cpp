@@ -96,8 +96,10 @@ PlannedSchedule planned(const Problem& problem, const Layers& layers, const Chai
   PlannedSchedule made = schedule_of(problem, layers, stages, mesh, stop);
   made.schedule.parallel = plan;
   if (detail.fold)
-    made.schedule.notes.push_back(fmt::format(
-        "folded: the first of {} replicas of {} ranks stands for all, which do the same", plan.data, plan.tensor));
+    made.schedule.notes.push_back(
+        fmt::format("too large to be simulated whole: of {} replicas of {} tensor ranks, those that do the same as "
+                    "another are left out",
+                    plan.data, plan.tensor));
   return made;
 }
 

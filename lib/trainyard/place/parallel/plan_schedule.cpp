@@ -41,7 +41,7 @@ std::int64_t buckets_of_stage(std::size_t replicas, std::size_t stages, Collecti
 /// The rewritten graph, with where each op comes from.
 struct PlannedGraph {
   std::vector<Rewrite> rewrites;
-  Graph graph;  // what apply_rewrites() makes by them
+  Graph graph;                          // what apply_rewrites() makes by them
   IdMap<OpId, OpId> original;           // in the graph as it was given
   IdMap<OpId, std::size_t> replica;     // from 0
   IdMap<OpId, std::size_t> rank;        // of a replica's tensor ranks, from 0
