@@ -74,21 +74,23 @@ Placer plan_placer(const std::string& name, const std::string& file) {
   if (!name.empty())
     throw UsageError(fmt::format("--placer {}: the plan of '{}' is the schedule already", name, file),
                      "give either --plan or --placer");
-  Placer placer{.name = "plan", .summary = "a plan from a file", .source = file, .parameters = {}};
   (void)read_input(file);  // that it is there is said before a network is expanded
-  placer.place = [file](const Problem& problem, const PlaceOptions& options) {
+  const auto place = [file](const Problem& problem, const Parameters& given) {
+    const PlaceOptions& options = given.options();
     if (!options.rewrites)
       throw UsageError("--no-splits: a plan divides the batch, and so the graph", "give either --plan or --no-splits");
     const PlanGround ground = plan_ground(problem, options.batch);
     const ForeignPlan plan = read_any_plan(file, ground);
-    Schedule schedule = place_by_plan(problem, plan_over(plan.file, ground.blocks),
-                                      {.batch = options.batch ? options.batch : plan.file.batch, .stop = options.stop});
+    Schedule schedule = place_by_plan(
+        problem, plan_over(plan.file, ground.blocks),
+        {.batch = options.batch ? options.batch : plan.file.batch, .detail = given[kPlanDetail], .stop = options.stop});
     schedule.notes.insert(schedule.notes.end(), plan.notes.begin(), plan.notes.end());
     schedule.placer = "plan";
     schedule.seed = options.seed;
     return schedule;
   };
-  return placer;
+  return make_placer({.name = "plan", .summary = "a plan from a file", .source = file, .parameters = {kPlanDetail}},
+                     place);
 }
 
 }  // namespace

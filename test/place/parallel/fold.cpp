@@ -11,6 +11,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/kit/layers.hpp"
+#include "trainyard/place/parallel/plan_placer.hpp"
 #include "trainyard/place/parallel/plan_schedule.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
@@ -121,4 +122,27 @@ TEST_CASE("what is not alike is not folded, and the reason names the devices or 
   spec = preset_cluster("2x8xA100");
   spec.fabric->nics_per_host = 1;
   CHECK(reason(spec, 2, 1, 8).find("what 'gpu0' and 'gpu1' send meets on") != std::string::npos);
+}
+
+TEST_CASE("a plan of one's own is simulated in the detail that is asked for") {
+  const Problem problem{training_graph(make_network("gpt2:batch=16,seq=64,layers=4")),
+                        make_cluster(preset_cluster("8xA100"))};
+  ParallelPlan plan{.data = 2, .tensor = 2, .cuts = {3}, .microbatch = 2};
+  plan.recompute = {false, false};
+  const auto placed = [&](PlanDetail detail) {
+    const Schedule schedule = place_by_plan(problem, plan, {.batch = 16, .detail = detail});
+    const Folded fold = folded(schedule.rewrites);
+    CHECK(fold.devices == (detail == PlanDetail::folded ? 4 : 1));
+    CHECK(fold.made == 1);
+    return std::pair{simulate(problem, schedule).makespan, scheduled_problem(problem, schedule).op_count()};
+  };
+  const auto [rings, ring_ops] = placed(PlanDetail::rings);
+  const auto [whole, whole_ops] = placed(PlanDetail::whole);
+  const auto [one, one_ops] = placed(PlanDetail::folded);
+  CHECK(one == whole);
+  CHECK(seconds(whole) == doctest::Approx(seconds(rings)).epsilon(0.1));  // rings add between their steps
+  CHECK(one_ops < whole_ops / 3);
+  CHECK(whole_ops < ring_ops);
+  CHECK(place_by_plan(problem, plan, {.batch = 16}) ==
+        place_by_plan(problem, plan, {.batch = 16, .detail = PlanDetail::rings}));
 }

@@ -140,7 +140,7 @@ std::vector<Placer> detail::parallel_placers() {
                   "by search",
        .source = "own; bounds and dynamic programming as in Zheng et al.: Alpa, OSDI 2022, and Fan et al.: DAPPLE, "
                  "PPoPP 2021",
-       .parameters = {kCandidates},
+       .parameters = {kCandidates, kPlanDetail},
        .teams = true,
        .replicates = true},
       [](const Problem& problem, const Parameters& given) {
@@ -150,6 +150,7 @@ std::vector<Placer> detail::parallel_placers() {
                                   .help = "pipeline keeps the graph, and so do the list schedulers"});
         return place_plan(problem, {.batch = given.options().batch,
                                     .candidates = given.options().budget.quick ? 1 : given[kCandidates],
+                                    .detail = given[kPlanDetail],
                                     .threads = given.options().threads,
                                     .team = given.options().team,
                                     .stop = given.stop()});

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -64,19 +63,16 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
   return stages;
 }
 
-/// How a plan is simulated: by rings as long as that is not too much, then with whole collectives, then folded.
-struct Detail {
-  Collective collective;
-  bool fold;
-};
-constexpr std::array kDetails{Detail{Collective::ring, false}, Detail{Collective::whole, false},
-                              Detail{Collective::whole, true}};
+bool whole_collectives(PlanDetail detail) { return detail != PlanDetail::rings; }
 
-std::optional<Detail> detail_of(const Graph& graph, const ParallelPlan& plan, std::size_t batch) {
-  for (const Detail& detail : kDetails)
-    if (planned_ops(graph, plan, batch / plan.data / plan.microbatch, detail.collective, detail.fold) <=
+std::optional<PlanDetail> detail_of(const Graph& graph, const ParallelPlan& plan, std::size_t batch, PlanDetail asked) {
+  for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole, PlanDetail::folded}) {
+    if (asked != PlanDetail::fitting && asked != detail) continue;
+    const Collective collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
+    if (planned_ops(graph, plan, batch / plan.data / plan.microbatch, collective, detail == PlanDetail::folded) <=
         static_cast<double>(limits::kRewrittenOps))
       return detail;
+  }
   return std::nullopt;
 }
 
@@ -87,15 +83,15 @@ std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<Device
 
 PlannedSchedule planned(const Problem& problem, const Layers& layers, const ChainOfBlocks& chain,
                         const ParallelPlan& plan, const std::vector<DeviceId>& devices, std::size_t batch,
-                        const std::function<bool()>& stop) {
+                        const PlanPlacerOptions& options) {
   StagePlan stages = stage_plan(plan, chain, batch);
-  const std::vector<DeviceId> mesh = mesh_of(plan, devices);
-  const Detail detail = detail_of(problem.graph(), plan, batch).value_or(kDetails.back());
-  stages.collective = detail.collective;
-  stages.fold = detail.fold;
-  PlannedSchedule made = schedule_of(problem, layers, stages, mesh, stop);
+  const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
+  const PlanDetail detail = detail_of(problem.graph(), plan, batch, options.detail).value_or(last);
+  stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
+  stages.fold = detail == PlanDetail::folded && plan.data * plan.tensor > 1;
+  PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop);
   made.schedule.parallel = plan;
-  if (detail.fold)
+  if (stages.fold && options.detail == PlanDetail::fitting)
     made.schedule.notes.push_back(
         fmt::format("too large to be simulated whole: of {} replicas of {} tensor ranks, those that do the same as "
                     "another are left out",
@@ -111,9 +107,11 @@ struct Trial {
 };
 
 /// The best of the plans in this order, simulated until `candidates` of different degrees and schedules fit; each rank
-/// of a team simulates the next one. Nothing where all are too large; throws OutOfTime where none was done in time.
+/// of a team simulates the next one. Nothing where all are too large, with the last refusal; throws OutOfTime where
+/// none was done in time.
 std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& options,
-                                const std::function<PlannedSchedule(const ParallelPlan&)>& simulated) {
+                                const std::function<PlannedSchedule(const ParallelPlan&)>& simulated,
+                                std::optional<Finding>& refusal) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
     return std::tuple{plan.data, plan.tensor, plan.stages(), plan.schedule};
@@ -129,6 +127,7 @@ std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanP
       return {Trial::End::out_of_time, {}};
     } catch (const InputError& error) {
       if (error.findings().front().code != "too-large") throw;
+      refusal = error.findings().front();
       return {Trial::End::too_large, {}};
     }
   };
@@ -179,19 +178,20 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
     for (const auto each : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v,
                             PipelineSchedule::v_half, PipelineSchedule::v_min})
       search.schedules.push_back(each);
-  search.allowed = [&](const ParallelPlan& plan) { return detail_of(graph, plan, batch).has_value(); };
+  search.allowed = [&](const ParallelPlan& plan) { return detail_of(graph, plan, batch, options.detail).has_value(); };
   const PlanSearchResult found = search_plans(chain.costs(), search);
 
-  std::optional<Schedule> best = best_of(found.best, options, [&](const ParallelPlan& plan) {
-    PlannedSchedule made = planned(problem, layers, chain, plan, devices, batch, options.stop);
-    return made;
-  });
+  std::optional<Finding> refusal;
+  const auto simulated = [&](const ParallelPlan& plan) {
+    return planned(problem, layers, chain, plan, devices, batch, options);
+  };
+  std::optional<Schedule> best = best_of(found.best, options, simulated, refusal);
+  if (!best && refusal) throw InputError(*refusal);
   if (!best)
-    throw InputError(
-        {.code = "too-large",
-         .message = fmt::format("graph '{}' is too large to be simulated whole as any plan over {} devices",
-                                graph.name(), devices.size()),
-         .help = "give fewer devices, or a coarser graph"});
+    throw InputError({.code = "too-large",
+                      .message = fmt::format("graph '{}' is too large to be simulated as any plan over {} devices",
+                                             graph.name(), devices.size()),
+                      .help = "give fewer devices, or a coarser graph"});
   best->plan_bound = found.bound;
   return *std::move(best);
 }
@@ -203,7 +203,7 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
   const Layers layers = find_layers(problem.graph());
   ChainOfBlocks chain{problem, layers, devices, batch};
   check_plan(chain.costs(), plan);
-  return planned(problem, layers, chain, plan, devices, batch, options.stop).schedule;
+  return planned(problem, layers, chain, plan, devices, batch, options).schedule;
 }
 
 std::int64_t assumed_batch(const Problem& problem) {

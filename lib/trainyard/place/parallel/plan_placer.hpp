@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trainyard/place/parameters.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -15,9 +16,25 @@ namespace trainyard {
 
 class Team;
 
+/// How the collectives of a plan's replicas and tensor ranks are simulated: by rings of sends and additions, as whole
+/// tasks, or whole and folded (fold.hpp); fitting: the first of these that makes at most limits::kRewrittenOps ops.
+enum class PlanDetail : std::uint8_t { fitting, rings, whole, folded };
+
+inline constexpr Choice kPlanDetail{
+    "detail",
+    {{"fitting", PlanDetail::fitting},
+     {"rings", PlanDetail::rings},
+     {"whole", PlanDetail::whole},
+     {"folded", PlanDetail::folded}},
+    PlanDetail::fitting,
+    "how collectives are simulated: rings (sends and additions), whole (a task each), folded "
+    "(whole, and one stands for all replicas and ranks that do the same), fitting (the first of "
+    "these that is not too large)"};
+
 struct PlanPlacerOptions {
   std::optional<std::int64_t> batch = {};  // samples of a step; none: 16 for each device
   std::size_t candidates = 4;              // plans that are simulated
+  PlanDetail detail = PlanDetail::fitting;
   unsigned threads = 0;
   Team* team = nullptr;  // its ranks share the candidates
   std::function<bool()> stop = {};
@@ -27,10 +44,11 @@ struct PlanPlacerOptions {
 /// stages, how large a microbatch, which pipeline schedule (1f1b, interleaved, and where gradients of weights are ops
 /// of their own those of zero bubble), where the stages are cut, what is computed again, whether replicas share the
 /// optimizer's state. Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of different
-/// degrees are simulated whole, as schedules of the problem (schedule_of), and the best of these is returned; where
-/// none fits in memory, more are.
+/// degrees are simulated, as schedules of the problem (schedule_of), and the best of these is returned; where none fits
+/// in memory, more are. Schedule::plan_bound is the search's.
 ///
-/// Throws InputError ("no-training"), "plan" where no plan fits; OutOfTime where none was simulated in time.
+/// Throws InputError ("no-training"), "plan" where no plan fits, "too-large" where none can be simulated, with what
+/// stands in the way of a fold; OutOfTime where none was simulated in time.
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options = {});
 
 /// A plan of one's own as a schedule of the problem. Throws InputError as check_plan() does ("plan": ranks that
