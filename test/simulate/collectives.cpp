@@ -9,9 +9,11 @@
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
+#include "support/written_out.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/problem/collective_run.hpp"
 #include "trainyard/simulate/critical_path.hpp"
 #include "trainyard/simulate/delta.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -123,6 +125,66 @@ TEST_CASE("the two hops of a half-duplex link, and those over one bus, take turn
   ClusterSpec fair = mesh(2, Duplex::half);
   fair.links[0].sharing = Sharing::fair;
   CHECK(two.run(std::move(fair)).makespan == Nanoseconds{2 * 2 * 4});
+}
+
+TEST_CASE("over hosts with a network card for each device, two rings send half of the bytes each") {
+  FabricSpec fabric{.hosts = 4,
+                    .devices_per_host = 2,
+                    .port_bandwidth = BytesPerSecond{2e9},
+                    .port_latency = Nanoseconds{1},
+                    .nics_per_host = 2,
+                    .nic_bandwidth = BytesPerSecond{1e9},
+                    .nic_latency = Nanoseconds{2},
+                    .hosts_per_leaf = 4};
+  const auto time = [&](const Ranks& ranks) { return ranks.run(cluster_of(fabric)).makespan.count; };
+  const Ranks all{.count = 8, .task = {CollectiveKind::all_reduce, Bytes{32}}};
+  // Parts of 32 / 16 = 2 bytes: 4 + 2 over cards, 2 + 2 / 2 within a host.
+  CHECK(time(all) == 2 * 7 * 6);
+  // One card for both: the rings are one, of parts of 4.
+  fabric.nics_per_host = 1;
+  CHECK(time(all) == 2 * 7 * (4 + 4));
+  // Three devices: the second host has but one of them. Parts of 33 / 3 = 11.
+  fabric.nics_per_host = 2;
+  CHECK(time({.count = 3, .task = {CollectiveKind::all_reduce, Bytes{33}}}) == 2 * 2 * (4 + 11));
+
+  // Each card leaves and enters a host once, and carries 2 x 7 parts of 2 each way.
+  const Timeline timeline = all.run(cluster_of(fabric));
+  const Cluster cluster = make_cluster(cluster_of(fabric));
+  for (const DeviceId device : cluster.devices()) {
+    const DeviceId next{(device.index() + 2) % 8};
+    for (const ChannelId channel : cluster.route(device, next).channels)
+      CHECK(timeline.channels[channel].bytes == Bytes{2 * 7 * 2});
+  }
+}
+
+TEST_CASE("the engine and the plain rules agree on collectives over fabrics") {
+  const std::vector<FabricSpec> fabrics = small_fabrics();
+  std::size_t several = 0;
+  for (std::uint64_t seed = 0; seed < 3'000; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(1119, seed);
+    const Cluster cluster = make_cluster(cluster_of(fabrics[seed % fabrics.size()]));
+    const std::size_t devices = cluster.device_count();
+    Ranks ranks{.count = 1 + random.below(devices), .task = {}, .apart = static_cast<std::int64_t>(random.below(3))};
+    if (random.below(2) == 0) ranks.count = devices;
+    const CollectiveKind kinds[] = {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                    CollectiveKind::reduce_scatter, CollectiveKind::all_to_all,
+                                    CollectiveKind::broadcast};
+    const CollectiveKind kind = kinds[random.below(std::size(kinds))];
+    ranks.task = {kind, Bytes{static_cast<std::int64_t>(random.below(100))}};
+    const Problem problem{ranks.graph(), cluster};
+    Schedule schedule{.placement = ranks.placement()};
+    if (random.below(4) == 0)
+      for (std::size_t i = 0; i < ranks.count; ++i) {
+        const DeviceId other{random.below(devices)};
+        schedule.placement[OpId{i}] = schedule.placement[OpId{ranks.count + 1 + i}] = other;
+      }
+    REQUIRE(simulate(problem, schedule) == naive_simulate(problem, schedule));
+    several +=
+        collective_rings(cluster, collective_devices(problem.graph(), OpId{ranks.count}, schedule.placement)).size() >
+        1;
+  }
+  CHECK(several > 500);
 }
 
 TEST_CASE("it waits for the last array, and no device: an op runs beside it") {

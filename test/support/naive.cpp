@@ -28,6 +28,7 @@ struct Task {
   Nanoseconds latency{};
   double slowest = 0;           // bytes per second of the route
   std::vector<Transfer> parts;  // of a collective
+  std::map<ChannelId, Bytes> bytes_over;
   std::set<std::size_t> needs;  // tasks that must have ended
   // What became of it.
   std::optional<Nanoseconds> ready, start, end;
@@ -129,6 +130,40 @@ class World {
     }
   }
 
+  /// A ring for each network card of a host, through each host's devices from that card's first one on; every other
+  /// host is passed the opposite way. One ring, unless all hosts have as many of the devices, in the same places.
+  std::vector<std::vector<DeviceId>> rings_over_hosts(const std::vector<DeviceId>& order) const {
+    const auto& fabric = problem_.cluster().spec().fabric;
+    if (!fabric) return {order};
+    std::vector<std::vector<std::size_t>> places;  // by host, in order
+    std::vector<std::size_t> hosts;
+    for (const DeviceId device : order) {
+      const std::size_t host = device.index() / fabric->devices_per_host;
+      if (hosts.empty() || hosts.back() != host) {
+        hosts.push_back(host);
+        places.emplace_back();
+      }
+      places.back().push_back(device.index() % fabric->devices_per_host);
+    }
+    if (std::set<std::size_t>(hosts.begin(), hosts.end()).size() != hosts.size() || hosts.size() == 1) return {order};
+    for (const auto& host : places)
+      if (host != places.front() || host.size() == 1) return {order};
+    std::vector<std::vector<DeviceId>> rings;
+    const std::size_t a_card = fabric->devices_per_host / fabric->nics_per_host;
+    for (std::size_t card = 0; card < fabric->nics_per_host; ++card) {
+      std::vector<std::size_t> way = places.front();
+      const auto first = std::ranges::find_if(way, [&](std::size_t place) { return place / a_card == card; });
+      if (first == way.end()) continue;
+      std::ranges::rotate(way, first);
+      rings.emplace_back();
+      for (const std::size_t host : hosts) {
+        for (const std::size_t place : way) rings.back().push_back(DeviceId{host * fabric->devices_per_host + place});
+        std::ranges::reverse(way);
+      }
+    }
+    return rings;
+  }
+
   /// A collective step by step: what each device sends to which other, and how long the step takes.
   void add_collective(OpId op) {
     const Graph& graph = problem_.graph();
@@ -157,36 +192,47 @@ class World {
     }
     const auto n = static_cast<std::int64_t>(order.size());
     const auto after = [&](std::int64_t i, std::int64_t k) { return order[static_cast<std::size_t>((i + k) % n)]; };
+    const bool rings = collective.kind != Kind::all_to_all && collective.kind != Kind::broadcast;
+    const auto orders = rings && n > 1 ? rings_over_hosts(order) : std::vector<std::vector<DeviceId>>{order};
+    const auto parts = n * static_cast<std::int64_t>(orders.size());
     // Steps: bytes of each hop, and the stride at which devices send.
     std::vector<std::pair<std::int64_t, std::int64_t>> steps;
     const std::int64_t share = (collective.bytes.count + n - 1) / n;
+    const std::int64_t of_ring = (collective.bytes.count + parts - 1) / parts;
     for (std::int64_t k = 1; k < n; ++k) {
-      steps.emplace_back(share, collective.kind == Kind::all_to_all ? k : 1);
-      if (collective.kind == Kind::all_reduce) steps.emplace_back(share, 1);
+      steps.emplace_back(rings ? of_ring : share, collective.kind == Kind::all_to_all ? k : 1);
+      if (collective.kind == Kind::all_reduce) steps.emplace_back(of_ring, 1);
     }
     const bool chain = collective.kind == Kind::broadcast;
     const auto add_step = [&](std::int64_t bytes, std::int64_t stride) {
       Nanoseconds longest{0}, latency{0};
-      std::map<ChannelId, Nanoseconds> load;
-      for (std::int64_t i = 0; i < (chain ? n - 1 : n); ++i) {
-        const DeviceId from = after(i, 0), to = after(i, stride);
-        const Nanoseconds wait = problem_.transfer_latency(from, to);
-        const Nanoseconds flow =
-            problem_.costs().byte_time(Bytes{bytes}, cluster.route_classes()[cluster.route_class(from, to)]);
-        longest = std::max(longest, wait + flow);
-        latency = std::max(latency, wait);
-        const double bandwidth = cluster.route(from, to).bandwidth.value;
-        if (task.slowest == 0 || bandwidth < task.slowest) task.slowest = bandwidth;
-        for (const ChannelId channel : cluster.route(from, to).channels) {
-          const bool fair = cluster.channel(channel).fair;
-          load[channel] += fair ? flow : wait + flow;
-          if (fair)
-            task.shared.insert(channel.index());
-          else
-            task.resources.insert({1, channel.index()});
+      std::map<ChannelId, Nanoseconds> flows, waits;  // of all rings; of the ring that waits longest
+      for (const std::vector<DeviceId>& each : orders) {
+        std::map<ChannelId, Nanoseconds> in_turn;
+        for (std::int64_t i = 0; i < (chain ? n - 1 : n); ++i) {
+          const DeviceId from = each[static_cast<std::size_t>(i)];
+          const DeviceId to = each[static_cast<std::size_t>((i + stride) % n)];
+          const Nanoseconds wait = problem_.transfer_latency(from, to);
+          const Nanoseconds flow =
+              problem_.costs().byte_time(Bytes{bytes}, cluster.route_classes()[cluster.route_class(from, to)]);
+          longest = std::max(longest, wait + flow);
+          latency = std::max(latency, wait);
+          const double bandwidth = cluster.route(from, to).bandwidth.value;
+          if (task.slowest == 0 || bandwidth < task.slowest) task.slowest = bandwidth;
+          for (const ChannelId channel : cluster.route(from, to).channels) {
+            const bool fair = cluster.channel(channel).fair;
+            flows[channel] += flow;
+            if (!fair) in_turn[channel] += wait;
+            waits[channel] = std::max(waits[channel], in_turn[channel]);
+            task.bytes_over[channel] += chain ? Bytes{0} : Bytes{bytes};
+            if (fair)
+              task.shared.insert(channel.index());
+            else
+              task.resources.insert({1, channel.index()});
+          }
         }
       }
-      for (const auto& [channel, time] : load) longest = std::max(longest, time);
+      for (const auto& [channel, flow] : flows) longest = std::max(longest, flow + waits[channel]);
       return std::pair{longest, latency};
     };
     if (n > 1 && chain) {
@@ -198,14 +244,16 @@ class World {
                                 std::max(std::int64_t{1}, collective.bytes.count));
       steps.assign(static_cast<std::size_t>(n - 2 + k), {(collective.bytes.count + k - 1) / k, 1});
     }
-    std::int64_t sent = 0;
     for (const auto& [bytes, stride] : steps) {
       const auto [time, latency] = add_step(bytes, stride);
       task.duration += time;
       task.latency += latency;
-      sent += bytes;
     }
-    if (chain) sent = collective.bytes.count;
+    const std::int64_t passes = collective.kind == Kind::all_reduce ? 2 : 1;
+    const std::int64_t sent = chain ? collective.bytes.count : passes * (n - 1) * share;
+    for (std::int64_t i = 0; chain && i + 1 < n; ++i)
+      for (const ChannelId channel : cluster.route(after(i, 0), after(i, 1)).channels)
+        task.bytes_over[channel] += collective.bytes;
     std::set<DeviceId> served;
     if (chain) served.insert(order.front());
     for (const OpId member : graph.before(op)) {
@@ -450,12 +498,11 @@ class World {
         for (Transfer part : task.parts) {
           part.ready = *task.ready, part.start = *task.start, part.end = *task.end;
           result.transfers.push_back(part);
-          for (const ChannelId channel : problem_.cluster().route(part.from, part.to).channels)
-            result.channels[channel].bytes += part.bytes;
         }
-        if (!task.parts.empty())
-          for (const auto& [kind, channel] : task.resources)
-            result.channels[ChannelId{channel}].busy += *task.end - *task.start;
+        if (task.parts.empty()) continue;
+        for (const auto& [kind, channel] : task.resources)
+          result.channels[ChannelId{channel}].busy += *task.end - *task.start;
+        for (const auto& [channel, bytes] : task.bytes_over) result.channels[channel].bytes += bytes;
       } else {
         const Bytes bytes = problem_.graph().bytes(task.tensor);
         result.transfers.push_back({task.tensor,

@@ -4,19 +4,21 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace trainyard {
 namespace {
 
-using Hop = std::pair<DeviceId, DeviceId>;
+using Pairs = std::vector<std::pair<DeviceId, DeviceId>>;
 
-/// Hops that go at the same time.
-std::vector<Hop> ring(const std::vector<DeviceId>& devices, std::size_t stride) {
-  std::vector<Hop> hops;
-  for (std::size_t i = 0; i < devices.size(); ++i) hops.push_back({devices[i], devices[(i + stride) % devices.size()]});
+/// Pairs that go at the same time.
+Pairs ring(const std::vector<DeviceId>& devices, std::size_t stride) {
+  Pairs hops;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    hops.emplace_back(devices[i], devices[(i + stride) % devices.size()]);
   return hops;
 }
 
@@ -24,26 +26,37 @@ struct Step {
   Nanoseconds latency, time;
 };
 
-/// `bytes` over each of the hops at once.
-Step step_over(const Problem& problem, const std::vector<Hop>& hops, Bytes bytes) {
+/// `bytes` over each of the hops of all rings at once.
+Step step_over(const Problem& problem, const std::vector<Pairs>& rings, Bytes bytes) {
+  struct Load {
+    Nanoseconds flow{0}, latency{0};  // of all rings; the longest of one
+    Nanoseconds of_ring{0};
+    std::size_t ring = 0;
+  };
   const Cluster& cluster = problem.cluster();
-  std::map<std::uint32_t, Step> of_class;
-  std::map<ChannelId, Nanoseconds> load;
+  std::unordered_map<std::uint32_t, Step> of_class;
+  std::unordered_map<std::size_t, Load> loads;
   Step longest{};
-  for (const auto& [from, to] : hops) {
-    const std::uint32_t route_class = cluster.route_class(from, to);
-    const auto [at, added] = of_class.try_emplace(route_class);
-    Step& hop = at->second;
-    if (added) {
-      hop.latency = problem.transfer_latency(route_class);
-      hop.time = hop.latency + problem.costs().byte_time(bytes, cluster.route_classes()[route_class]);
+  for (std::size_t r = 0; r < rings.size(); ++r)
+    for (const auto& [from, to] : rings[r]) {
+      const std::uint32_t route_class = cluster.route_class(from, to);
+      const auto [at, added] = of_class.try_emplace(route_class);
+      Step& hop = at->second;
+      if (added) {
+        hop.latency = problem.transfer_latency(route_class);
+        hop.time = hop.latency + problem.costs().byte_time(bytes, cluster.route_classes()[route_class]);
+      }
+      longest.latency = std::max(longest.latency, hop.latency);
+      longest.time = std::max(longest.time, hop.time);
+      for (const ChannelId channel : cluster.route(from, to).channels) {
+        Load& load = loads[channel.index()];
+        load.flow += hop.time - hop.latency;
+        if (std::exchange(load.ring, r) != r) load.of_ring = Nanoseconds{0};
+        if (!cluster.channel(channel).fair) load.of_ring += hop.latency;
+        load.latency = std::max(load.latency, load.of_ring);
+      }
     }
-    longest.latency = std::max(longest.latency, hop.latency);
-    longest.time = std::max(longest.time, hop.time);
-    for (const ChannelId channel : cluster.route(from, to).channels)
-      load[channel] += cluster.channel(channel).fair ? hop.time - hop.latency : hop.time;
-  }
-  for (const auto& [channel, time] : load) longest.time = std::max(longest.time, time);
+  for (const auto& [channel, load] : loads) longest.time = std::max(longest.time, load.flow + load.latency);
   return longest;
 }
 
@@ -57,37 +70,62 @@ std::size_t node_count(const Cluster& cluster, const std::vector<DeviceId>& devi
 
 }  // namespace
 
+std::vector<std::vector<DeviceId>> collective_rings(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  const auto& fabric = cluster.spec().fabric;
+  const std::size_t of_host = fabric ? fabric->devices_per_host : 1, hosts = node_count(cluster, devices);
+  const std::size_t g = devices.size() / hosts;
+  bool alike = hosts > 1 && g > 1 && devices.size() % g == 0;
+  for (std::size_t i = 0; i < devices.size() && alike; ++i)
+    alike = devices[i].index() % of_host == devices[i % g].index() % of_host &&
+            devices[i].index() / of_host == devices[i - i % g].index() / of_host;
+  if (!alike) return {devices};
+  std::vector<std::vector<DeviceId>> rings;
+  std::set<std::size_t> cards;
+  for (std::size_t first = 0; first < g; ++first) {
+    if (!cards.insert(devices[first].index() % of_host * fabric->nics_per_host / of_host).second) continue;
+    rings.emplace_back();
+    for (std::size_t host = 0; host < hosts; ++host)
+      for (std::size_t i = 0; i < g; ++i)
+        rings.back().push_back(devices[host * g + (first + (host % 2 == 0 ? i : g - 1 - i)) % g]);
+  }
+  return rings;
+}
+
 CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task, const std::vector<DeviceId>& devices) {
   CollectiveRun run{};
   const auto n = static_cast<std::int64_t>(devices.size());
   if (n == 1) return run;
-  const Bytes share{(task.bytes.count + n - 1) / n};
-  const auto take = [&](const std::vector<Hop>& hops, Bytes bytes, std::int64_t times) {
-    const Step step = step_over(problem, hops, bytes);
+  const auto part = [&](std::int64_t parts) { return Bytes{(task.bytes.count + parts - 1) / parts}; };
+  const auto take = [&](const std::vector<Pairs>& rings, Bytes bytes, std::int64_t times) {
+    const Step step = step_over(problem, rings, bytes);
     run.latency += times * step.latency;
     run.time += times * step.time;
-    run.hops.insert(run.hops.end(), hops.begin(), hops.end());
+    for (const Pairs& hops : rings)
+      for (const auto& [from, to] : hops) run.hops.push_back({from, to, times * bytes});
   };
   switch (task.kind) {
     case CollectiveKind::all_reduce:
-      take(ring(devices, 1), share, 2 * (n - 1));
-      break;
     case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
-      take(ring(devices, 1), share, n - 1);
+    case CollectiveKind::reduce_scatter: {
+      std::vector<Pairs> rings;
+      for (const auto& order : collective_rings(problem.cluster(), devices)) rings.push_back(ring(order, 1));
+      const auto count = static_cast<std::int64_t>(rings.size());
+      take(rings, part(n * count), (task.kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1));
       break;
+    }
     case CollectiveKind::all_to_all:
-      for (std::size_t k = 1; k < devices.size(); ++k) take(ring(devices, k), share, 1);
+      for (std::size_t k = 1; k < devices.size(); ++k) take({ring(devices, k)}, part(n), 1);
       break;
     case CollectiveKind::broadcast: {
-      std::vector<Hop> chain = ring(devices, 1);
+      Pairs chain = ring(devices, 1);
       chain.pop_back();
-      const Step whole = step_over(problem, chain, task.bytes);
+      const Step whole = step_over(problem, {chain}, task.bytes);
       const double ratio = static_cast<double>((whole.time - whole.latency).count) /
                            static_cast<double>(std::max<std::int64_t>(1, whole.latency.count));
       const auto pieces = std::clamp<std::int64_t>(std::llround(std::sqrt(static_cast<double>(n - 2) * ratio)), 1,
                                                    std::max<std::int64_t>(1, task.bytes.count));
-      take(chain, Bytes{(task.bytes.count + pieces - 1) / pieces}, n - 2 + pieces);
+      take({chain}, part(pieces), n - 2 + pieces);
+      for (CollectiveRun::Hop& hop : run.hops) hop.bytes = task.bytes;
       break;
     }
   }
@@ -98,8 +136,8 @@ CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task,
     run.latency = std::min(run.latency, run.time);
   }
   for (std::size_t i = 0; i < run.hops.size(); ++i) {
-    const Route route = cluster.route(run.hops[i].first, run.hops[i].second);
-    if (route.bandwidth < cluster.route(run.hops[run.slowest].first, run.hops[run.slowest].second).bandwidth)
+    const Route route = cluster.route(run.hops[i].from, run.hops[i].to);
+    if (route.bandwidth < cluster.route(run.hops[run.slowest].from, run.hops[run.slowest].to).bandwidth)
       run.slowest = i;
     run.channels.insert(run.channels.end(), route.channels.begin(), route.channels.end());
   }
@@ -119,6 +157,14 @@ std::vector<DeviceId> collective_devices(const Graph& graph, OpId collective, co
     for (const OpId op : ops)
       if (met.insert(placement[op].index()).second) devices.push_back(placement[op]);
   return devices;
+}
+
+const CollectiveRun& CollectiveRuns::of(OpId collective, const Placement& placement) {
+  const CollectiveTask& task = *problem_->graph().collective(collective);
+  const auto [at, added] =
+      known_.try_emplace({task.kind, task.bytes, collective_devices(problem_->graph(), collective, placement)});
+  if (added) at->second = collective_run(*problem_, task, std::get<2>(at->first));
+  return at->second;
 }
 
 std::vector<CollectivePart> collective_parts(const Graph& graph, OpId collective, const Placement& placement) {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <utility>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "trainyard/core/id.hpp"
@@ -13,12 +14,13 @@ namespace trainyard {
 
 /// What a collective holds, and for how long, where it runs alone. With n devices d(0), d(1), ... and S bytes:
 ///
-///     time       as measured, where the costs know it (Costs::collective_time); else steps x step(S / n)
-///     step(b)    the longest of: a hop's latency + b / bandwidth; what the hops over one channel take one after the
-///                other, of a fair channel their bytes alone
+///     time       as measured, where the costs know it (Costs::collective_time); else steps x step(S / n), of r rings
+///                at once steps x step(S / (n r))
+///     step(b)    the longest of: a hop's latency + b / bandwidth; what the hops of a ring over one channel take one
+///                after the other, of a fair channel their bytes alone, with the bytes of the other rings' hops over it
 ///
-///     all-reduce                  2 (n - 1) steps of the ring d(i) -> d(i + 1)
-///     all-gather, reduce-scatter  n - 1 steps of it
+///     all-reduce                  2 (n - 1) steps of the rings (collective_rings), of one: d(i) -> d(i + 1)
+///     all-gather, reduce-scatter  n - 1 steps of them
 ///     all-to-all                  n - 1 steps, in step k d(i) -> d(i + k)
 ///     broadcast                   n - 2 + k steps of S / k along the chain from the first device, k the
 ///                                 number of pieces that makes it shortest, sqrt((n - 2) S / (bandwidth latency))
@@ -26,11 +28,22 @@ namespace trainyard {
 /// Additions take no time: they overlap with what arrives. One device takes none at all.
 struct CollectiveRun {
   Nanoseconds time;
-  Nanoseconds latency;                              // of the steps, part of `time`
-  std::vector<ChannelId> channels;                  // of all hops; distinct, ascending
-  std::vector<std::pair<DeviceId, DeviceId>> hops;  // of the ring or chain, or of all pairs
-  std::size_t slowest = 0;                          // of the hops
+  Nanoseconds latency;              // of the steps, part of `time`
+  std::vector<ChannelId> channels;  // of all hops; distinct, ascending
+  struct Hop {
+    DeviceId from, to;
+    Bytes bytes;  // in all steps
+  };
+  std::vector<Hop> hops;    // of the rings or the chain, or of all pairs
+  std::size_t slowest = 0;  // of the hops
 };
+
+/// The rings of a collective, each with an equal part of its bytes: one, in the order of the devices; over several
+/// hosts of a fabric that have g > 1 of them each, in the same places, one for each network card of these, so that all
+/// cards send at once. Ring j passes the first, third, ... host from its card's first device on, forwards, and the
+/// others the opposite way, so that it leaves by the card by which it enters the next host, as NCCL's rings do on
+/// rails; after an odd number of hosts the last hop changes cards.
+std::vector<std::vector<DeviceId>> collective_rings(const Cluster& cluster, const std::vector<DeviceId>& devices);
 
 /// `devices`: distinct, at least one.
 CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task, const std::vector<DeviceId>& devices);
@@ -38,6 +51,18 @@ CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task,
 /// The devices of the ops before and after a collective, in the order of the first of these on each, which is the
 /// ring's; of a fold CollectiveTask's.
 std::vector<DeviceId> collective_devices(const Graph& graph, OpId collective, const Placement& placement);
+
+/// Runs of a problem's collectives, of alike ones worked out once. Refers to the problem: keep it alive.
+class CollectiveRuns {
+ public:
+  explicit CollectiveRuns(const Problem& problem) : problem_(&problem) {}
+  const CollectiveRun& of(OpId collective, const Placement& placement);
+
+ private:
+  using Alike = std::tuple<CollectiveKind, Bytes, std::vector<DeviceId>>;
+  const Problem* problem_;
+  std::map<Alike, CollectiveRun> known_;
+};
 
 /// What a member's device gets of the collective: the member's tensor, which is held there from the collective's start
 /// on, drawn as if it came from the device before it in the ring.

@@ -15,7 +15,11 @@ namespace {
 class Backtrace {
  public:
   Backtrace(const Problem& problem, const Schedule& schedule, const Timeline& timeline)
-      : problem_(problem), graph_(problem.graph()), placement_(schedule.placement), timeline_(timeline) {
+      : problem_(problem),
+        graph_(problem.graph()),
+        placement_(schedule.placement),
+        timeline_(timeline),
+        runs_(problem) {
     std::vector<std::pair<DeviceId, OpId>> on_device;
     for (const OpId op : graph_.ops())
       if (timeline.ops[op].end > timeline.ops[op].start) on_device.emplace_back(placement_[op], op);
@@ -66,8 +70,7 @@ class Backtrace {
       return {channels.begin(), channels.end()};
     }
     if (part_of(collective) != index) return {};
-    return collective_run(problem_, *graph_.collective(collective), collective_devices(graph_, collective, placement_))
-        .channels;
+    return runs_.of(collective, placement_).channels;
   }
   /// Of a part.
   OpId collective_of(const Transfer& transfer) const {
@@ -171,6 +174,7 @@ class Backtrace {
   CompressedRows<DeviceId, OpId> device_ops_;                   // by start
   CompressedRows<ChannelId, std::uint32_t> channel_transfers_;  // by start
   std::vector<std::size_t> first_transfer_;                     // by tensor
+  mutable CollectiveRuns runs_;
 };
 
 }  // namespace

@@ -43,14 +43,17 @@ class ProblemNames {
     return std::nullopt;
   }
   std::optional<DeviceId> device(std::string_view name, std::size_t offset) {
-    const auto found = problem_.cluster().find_device(name);
-    if (!found) {
-      unknown_devices_.emplace(name);
-      std::vector<std::string> names;
-      for (const DeviceId device : problem_.devices()) names.push_back(problem_.cluster().device(device).name);
-      unknown("unknown-device", "device", name, "cluster", problem_.cluster().name(), names, offset);
-    }
-    return found;
+    const Cluster& cluster = problem_.cluster();
+    if (devices_.empty())
+      for (const DeviceId device : problem_.devices()) devices_.emplace(cluster.device(device).name, device);
+    const auto at = devices_.find(name);
+    if (at != devices_.end()) return at->second;
+    unknown_devices_.emplace(name);
+    std::vector<std::string> names;
+    if (!findings_.full())
+      for (const DeviceId device : problem_.devices()) names.push_back(cluster.device(device).name);
+    unknown("unknown-device", "device", name, "cluster", cluster.name(), names, offset);
+    return std::nullopt;
   }
   std::optional<OpId> op(const JsonValue& value) {
     if (!expect(value, JsonKind::string, findings_)) return std::nullopt;
@@ -78,6 +81,7 @@ class ProblemNames {
   OpIndex ops_{problem_.graph()};
   std::vector<std::string> op_names_;
   std::unordered_map<std::string_view, TensorId> tensors_;
+  std::unordered_map<std::string_view, DeviceId> devices_;
   std::unordered_set<std::string> unknown_ops_, unknown_devices_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/id_map.hpp"
+#include "trainyard/problem/collective_run.hpp"
 
 namespace trainyard {
 namespace {
@@ -70,11 +71,15 @@ class Fold {
         for (std::size_t k = 0; k < mesh_.ranks; ++k) add_compute(i, r, k);
         if (mesh_.ranks == 1) continue;
         add(Kind::ranks, i, i, r, 0);
-        for (std::size_t k = 0; k < mesh_.ranks; ++k) add_hop(mesh_.at(i, r, k), mesh_.at(i, r, k + 1));
+        std::vector<DeviceId> ranks;
+        for (std::size_t k = 0; k < mesh_.ranks; ++k) ranks.push_back(mesh_.at(i, r, k));
+        add_rings(ranks);
       }
       for (std::size_t k = 0; k < mesh_.ranks && mesh_.replicas > 1; ++k) {
         add(Kind::replicas, i, i, 0, k);
-        for (std::size_t r = 0; r < mesh_.replicas; ++r) add_hop(mesh_.at(i, r, k), mesh_.at(i, r + 1, k));
+        std::vector<DeviceId> replicas;
+        for (std::size_t r = 0; r < mesh_.replicas; ++r) replicas.push_back(mesh_.at(i, r, k));
+        add_rings(replicas);
       }
     }
     for (const auto& [from, to] : crossings)
@@ -95,6 +100,10 @@ class Fold {
     colour = mixed(colour, problem_.column(id));
     colour = mixed(colour, static_cast<Colour>(device.memory ? device.memory->count : -1));
     colour = mixed(colour, static_cast<Colour>(device.gap.count));
+  }
+  void add_rings(const std::vector<DeviceId>& devices) {
+    for (const auto& ring : collective_rings(cluster_, devices))
+      for (std::size_t i = 0; i < ring.size(); ++i) add_hop(ring[i], ring[(i + 1) % ring.size()]);
   }
   void add_hop(DeviceId from, DeviceId to) {
     Task& task = tasks_.back();

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
+#include "trainyard/problem/collective_run.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
@@ -73,21 +73,6 @@ IdMap<LayerId, std::size_t> ChainOfBlocks::stages(const std::vector<std::size_t>
   return stages;
 }
 
-Nanoseconds ChainOfBlocks::collective_time(const RankCollective& collective, std::size_t tensor) const {
-  const bool twice = collective.kind == CollectiveKind::all_reduce;
-  const auto known = problem_.costs().collective_time(collective.kind, collective.bytes, tensor, nodes_of(0, tensor));
-  if (known) return *known;
-  Nanoseconds slowest{0};  // of the ring's hops
-  const auto ranks = static_cast<std::int64_t>(tensor);
-  for (std::size_t rank = 0; rank < tensor; ++rank) {
-    const DeviceId from = devices_[rank], to = devices_[(rank + 1) % tensor];
-    slowest =
-        std::max(slowest, problem_.transfer_latency(from, to) + time_for(Bytes{collective.bytes.count / ranks},
-                                                                         problem_.cluster().route(from, to).bandwidth));
-  }
-  return (twice ? 2 : 1) * (ranks - 1) * slowest;
-}
-
 std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, std::size_t tensor) const {
   const TensorParallelGraph ranks =
       first_tensor_rank(share_of_batch(problem_.graph(), batch_ / samples), TensorParallel{tensor});
@@ -98,9 +83,11 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, std::size_t 
   const MemoryLedger memory{share};
   std::vector<LayerCost> blocks(count_);
   const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
+  const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(tensor));
   for (const RankCollective& each : ranks.collectives) {
     LayerCost& block = blocks[block_[layers_.of[each.made_by]]];
-    (each.phase == Phase::forward ? block.forward : block.input_gradient) += collective_time(each, tensor);
+    (each.phase == Phase::forward ? block.forward : block.input_gradient) +=
+        collective_run(problem_, {each.kind, each.bytes}, own).time;
   }
   for (const OpId op : graph.ops()) {
     LayerCost& block = blocks[block_of_op(op)];
@@ -142,14 +129,6 @@ const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, std::si
   return known;
 }
 
-std::size_t ChainOfBlocks::nodes_of(std::size_t first, std::size_t count, std::size_t stride) const {
-  const auto& fabric = problem_.cluster().spec().fabric;
-  if (!fabric) return 1;
-  std::set<std::size_t> hosts;
-  for (std::size_t i = 0; i < count; ++i) hosts.insert(devices_[first + i * stride].index() / fabric->devices_per_host);
-  return hosts.size();
-}
-
 std::vector<std::size_t> ChainOfBlocks::tensor_degrees() const {
   const auto& fabric = problem_.cluster().spec().fabric;
   const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
@@ -159,7 +138,7 @@ std::vector<std::size_t> ChainOfBlocks::tensor_degrees() const {
   return degrees;
 }
 
-PlanCosts ChainOfBlocks::costs() {
+PlanCosts ChainOfBlocks::own_costs() {
   PlanCosts costs{.layers = count_, .batch = batch_, .devices = devices_.size(), .overlap = true};
   for (const DeviceId device : devices_)
     if (const auto memory = problem_.cluster().device(device).memory)
@@ -168,20 +147,35 @@ PlanCosts ChainOfBlocks::costs() {
   costs.layer = [this](std::size_t layer, std::size_t samples, std::size_t tensor) {
     return blocks(samples, tensor)[layer];
   };
+  return costs;
+}
+
+PlanCosts ChainOfBlocks::costs() {
+  PlanCosts costs = own_costs();
   const auto slowest = [this](const ParallelPlan& plan, std::size_t from, std::size_t to) {
     const Cluster& cluster = problem_.cluster();
     std::pair<BytesPerSecond, Nanoseconds> worst{BytesPerSecond{0}, Nanoseconds{0}};
     for (std::size_t r = 0; r < plan.data; ++r) {
-      // Between stages the replica's own devices, among replicas the next in the ring.
-      const std::size_t a = (from * plan.data + r) * plan.tensor;
-      const std::size_t b = (to * plan.data + (from == to ? (r + 1) % plan.data : r)) * plan.tensor;
-      if (a == b) continue;
+      const std::size_t a = (from * plan.data + r) * plan.tensor, b = (to * plan.data + r) * plan.tensor;
       const auto& route = cluster.route(devices_[a], devices_[b]);
       if (r == 0 || route.bandwidth < worst.first) worst.first = route.bandwidth;
       worst.second = std::max(worst.second, problem_.transfer_latency(devices_[a], devices_[b]));
     }
     return worst;
   };
+  // A sum of gradients takes longer by as much for each byte: its time without any, and of kMany.
+  const auto sum_time = [this](const ParallelPlan& plan, std::size_t device) {
+    std::vector<DeviceId> replicas;
+    for (std::size_t r = 0; r < plan.data; ++r) replicas.push_back(devices_[(device * plan.data + r) * plan.tensor]);
+    const auto time = [&](Bytes bytes) {
+      return static_cast<double>(collective_run(problem_, {CollectiveKind::all_reduce, bytes}, replicas).time.count);
+    };
+    constexpr Bytes kMany{1 << 30};
+    const double none = time(Bytes{0});
+    return std::pair{none, (time(kMany) - none) / static_cast<double>(kMany.count)};
+  };
+  auto sums =
+      std::make_shared<std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::pair<double, double>>>();
   using Key = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>;
   auto known = std::make_shared<std::map<Key, std::pair<BytesPerSecond, Nanoseconds>>>();
   for (const std::size_t t : costs.tensor_degrees)
@@ -190,9 +184,10 @@ PlanCosts ChainOfBlocks::costs() {
       const std::size_t row = devices_.size() / (d * t);
       const ParallelPlan degrees{.data = d, .tensor = t};
       for (std::size_t i = 0; i < row; ++i) {
-        for (const std::size_t to : {i, i + 1, i - 1, std::size_t{0}})
-          if (to < row) known->try_emplace({d, t, i, to}, slowest(degrees, i, to));
-        known->try_emplace({d, t, 0, i}, slowest(degrees, 0, i));  // rounds of an interleaved pipeline
+        for (const std::size_t to : {i + 1, i - 1, std::size_t{0}})
+          if (to < row && to != i) known->try_emplace({d, t, i, to}, slowest(degrees, i, to));
+        if (i > 0) known->try_emplace({d, t, 0, i}, slowest(degrees, 0, i));  // rounds of an interleaved pipeline
+        if (d > 1) sums->try_emplace({d, t, i}, sum_time(degrees, i));
       }
     }
   const auto link = [known](const ParallelPlan& plan, std::size_t from, std::size_t to) {
@@ -202,15 +197,10 @@ PlanCosts ChainOfBlocks::costs() {
     const auto [bandwidth, latency] = link(plan, from, to);
     return latency + time_for(bytes, bandwidth);
   };
-  costs.all_reduce = [this, link](const ParallelPlan& plan, std::size_t device, Bytes weights) {
-    const std::size_t nodes = nodes_of(device * plan.data * plan.tensor, plan.data, plan.tensor);
-    const auto measured = plan.data > 1
-                              ? problem_.costs().collective_time(CollectiveKind::all_reduce, weights, plan.data, nodes)
-                              : std::optional{Nanoseconds{0}};
-    if (measured) return *measured;
-    const auto [bandwidth, latency] = link(plan, device, device);
-    const auto d = static_cast<std::int64_t>(plan.data);
-    return 2 * (d - 1) * (latency + time_for(Bytes{weights.count / d}, bandwidth));
+  costs.all_reduce = [sums](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    if (plan.data == 1) return Nanoseconds{0};
+    const auto [none, per_byte] = sums->at({plan.data, plan.tensor, device});
+    return Nanoseconds{static_cast<std::int64_t>(none + per_byte * static_cast<double>(weights.count))};
   };
   costs.update = [per_byte = update_per_byte_](Bytes weights, std::size_t shards) {
     return Nanoseconds{

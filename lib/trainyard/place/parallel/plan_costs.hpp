@@ -23,10 +23,8 @@ namespace trainyard {
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
-///     gradients' sum       as measured, where the costs know it (Costs::collective_time); else a ring over the
-///     replicas of a stage: 2 (d - 1) (latency + weights
-///                          / (d bandwidth)) on its slowest link; ZeRO 1 sends as much. Only a fabric tells which
-///                          replicas share a node: elsewhere all do
+///     gradients' sum       an all-reduce over the replicas of a stage (collective_run), linear in the bytes; ZeRO 1
+///                          sends as much
 ///     update               the blocks' update ops, divided among shards
 ///
 /// An estimate, by which plans are chosen before they are simulated: it knows no contention for links, and of overlap
@@ -38,18 +36,15 @@ class ChainOfBlocks {
 
   /// Names of the blocks, in order: the first layer's name of each, up to the first "/".
   const std::vector<std::string>& names() const { return names_; }
-  /// The object must outlive it.
+  /// The object must outlive them; of its own without what links cost, which is as much work as there are devices.
   PlanCosts costs();
+  PlanCosts own_costs();
   /// The stage of each layer, where stages begin at these blocks.
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
 
  private:
   const std::vector<LayerCost>& blocks(std::size_t samples, std::size_t tensor);
   std::vector<LayerCost> costs_of(std::size_t samples, std::size_t tensor) const;
-  /// By the ring of neighbours, or as measured.
-  Nanoseconds collective_time(const RankCollective& collective, std::size_t tensor) const;
-  /// Hosts of so many devices, from the first on.
-  std::size_t nodes_of(std::size_t first, std::size_t count, std::size_t stride = 1) const;
   /// Powers of two within a host, by which parameters are shared.
   std::vector<std::size_t> tensor_degrees() const;
 

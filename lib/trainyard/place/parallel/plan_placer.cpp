@@ -65,12 +65,16 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
 
 bool whole_collectives(PlanDetail detail) { return detail != PlanDetail::rings; }
 
-std::optional<PlanDetail> detail_of(const Graph& graph, const ParallelPlan& plan, std::size_t batch, PlanDetail asked) {
+bool has_hosts(const Cluster& cluster) { return cluster.spec().fabric && cluster.spec().fabric->hosts > 1; }
+
+std::optional<PlanDetail> detail_of(const Problem& problem, const ParallelPlan& plan, std::size_t batch,
+                                    PlanDetail asked) {
   for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole, PlanDetail::folded}) {
     if (asked != PlanDetail::fitting && asked != detail) continue;
+    if (asked == PlanDetail::fitting && detail == PlanDetail::rings && has_hosts(problem.cluster())) continue;
     const Collective collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
-    if (planned_ops(graph, plan, batch / plan.data / plan.microbatch, collective, detail == PlanDetail::folded) <=
-        static_cast<double>(limits::kRewrittenOps))
+    if (planned_ops(problem.graph(), plan, batch / plan.data / plan.microbatch, collective,
+                    detail == PlanDetail::folded) <= static_cast<double>(limits::kRewrittenOps))
       return detail;
   }
   return std::nullopt;
@@ -86,7 +90,7 @@ PlannedSchedule planned(const Problem& problem, const Layers& layers, const Chai
                         const PlanPlacerOptions& options) {
   StagePlan stages = stage_plan(plan, chain, batch);
   const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
-  const PlanDetail detail = detail_of(problem.graph(), plan, batch, options.detail).value_or(last);
+  const PlanDetail detail = detail_of(problem, plan, batch, options.detail).value_or(last);
   stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
   stages.fold = detail == PlanDetail::folded && plan.data * plan.tensor > 1;
   PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop);
@@ -178,7 +182,9 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
     for (const auto each : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v,
                             PipelineSchedule::v_half, PipelineSchedule::v_min})
       search.schedules.push_back(each);
-  search.allowed = [&](const ParallelPlan& plan) { return detail_of(graph, plan, batch, options.detail).has_value(); };
+  search.allowed = [&](const ParallelPlan& plan) {
+    return detail_of(problem, plan, batch, options.detail).has_value();
+  };
   const PlanSearchResult found = search_plans(chain.costs(), search);
 
   std::optional<Finding> refusal;
@@ -202,7 +208,7 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
   const std::size_t batch = batch_of(options, devices.size());
   const Layers layers = find_layers(problem.graph());
   ChainOfBlocks chain{problem, layers, devices, batch};
-  check_plan(chain.costs(), plan);
+  check_plan(chain.own_costs(), plan);
   return planned(problem, layers, chain, plan, devices, batch, options).schedule;
 }
 

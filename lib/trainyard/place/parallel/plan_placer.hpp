@@ -17,7 +17,8 @@ namespace trainyard {
 class Team;
 
 /// How the collectives of a plan's replicas and tensor ranks are simulated: by rings of sends and additions, as whole
-/// tasks, or whole and folded (fold.hpp); fitting: the first of these that makes at most limits::kRewrittenOps ops.
+/// tasks, or whole and folded (fold.hpp); fitting: the first of these that makes at most limits::kRewrittenOps ops,
+/// over several hosts of a fabric without the rings, which pass each host once and so use one of its network cards.
 enum class PlanDetail : std::uint8_t { fitting, rings, whole, folded };
 
 inline constexpr Choice kPlanDetail{

@@ -56,12 +56,6 @@ Bytes saturating_sum(Bytes a, Bytes b) {
   return a > kMost - b ? kMost : a + b;
 }
 
-std::vector<ChannelId> held_channels(const Problem& problem, const Placement& placement, OpId collective) {
-  const Graph& graph = problem.graph();
-  return collective_run(problem, *graph.collective(collective), collective_devices(graph, collective, placement))
-      .channels;
-}
-
 }  // namespace
 
 void account_usage(const Problem& problem, const Placement& placement, Timeline& timeline) {
@@ -79,20 +73,23 @@ void account_usage(const Problem& problem, const Placement& placement, Timeline&
     else
       timeline.channels[channel].busy += transfer.end - transfer.start;
   };
+  const auto add_bytes = [&](DeviceId from, DeviceId to, Bytes bytes) {
+    for (const ChannelId channel : cluster.route(from, to).channels)
+      timeline.channels[channel].bytes = saturating_sum(timeline.channels[channel].bytes, bytes);
+  };
   const Graph& graph = problem.graph();
+  CollectiveRuns runs{problem};
   IdMap<OpId, std::uint8_t> counted(graph.has_collectives() ? graph.op_count() : 0, 0);
   for (const Transfer& transfer : timeline.transfers) {
     const OpId producer = graph.producer(transfer.tensor);
-    const bool part = transfer.to == placement[producer];
-    for (const ChannelId channel : cluster.route(transfer.from, transfer.to).channels) {
-      if (!part) hold(channel, transfer);
-      ChannelUse& use = timeline.channels[channel];
-      use.bytes = saturating_sum(use.bytes, transfer.bytes);
+    if (transfer.to != placement[producer]) {
+      for (const ChannelId channel : cluster.route(transfer.from, transfer.to).channels) hold(channel, transfer);
+      add_bytes(transfer.from, transfer.to, transfer.bytes);
+    } else if (!std::exchange(counted[graph.member_of(producer)], std::uint8_t{1})) {  // once for all its parts
+      const CollectiveRun& run = runs.of(graph.member_of(producer), placement);
+      for (const ChannelId channel : run.channels) hold(channel, transfer);
+      for (const CollectiveRun::Hop& hop : run.hops) add_bytes(hop.from, hop.to, hop.bytes);
     }
-    if (part &&
-        !std::exchange(counted[graph.member_of(producer)], std::uint8_t{1}))  // once for all parts of a collective
-      for (const ChannelId channel : held_channels(problem, placement, graph.member_of(producer)))
-        hold(channel, transfer);
     if (transfer.end == transfer.start) continue;
     const Span span{transfer.start, transfer.end};
     transfers.emplace_back(transfer.from, span);

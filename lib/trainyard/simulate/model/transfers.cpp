@@ -12,7 +12,7 @@ bool broadcasts(const Cluster& cluster, const Route& route) {
 
 }  // namespace
 
-PlannedTransfers::PlannedTransfers(const Problem& problem, const Placement& placement) {
+PlannedTransfers::PlannedTransfers(const Problem& problem, const Placement& placement) : known_(problem) {
   const Graph& graph = problem.graph();
   const Cluster& cluster = problem.cluster();
   first_of_tensor.reserve(graph.tensor_count() + 1);
@@ -78,17 +78,14 @@ void PlannedTransfers::add_collectives(const Problem& problem, const Placement& 
   const Graph& graph = problem.graph();
   number_of.resize(graph.op_count());
   for (const OpId op : graph.ops()) {
-    const CollectiveTask* task = graph.collective(op);
-    if (!task) continue;
+    if (!graph.collective(op)) continue;
     number_of[op] = static_cast<std::uint32_t>(collectives.size());
     collectives.push_back(op);
-    const auto [at, added] = known_.try_emplace({task->kind, task->bytes, collective_devices(graph, op, placement)});
-    CollectiveRun& run = at->second;
-    if (added) run = collective_run(problem, *task, std::get<2>(at->first));
+    const CollectiveRun& run = known_.of(op, placement);
     runs_.push_back(&run);
     tensor.push_back(TensorId::none());
-    from.push_back(run.hops.empty() ? DeviceId::none() : run.hops[run.slowest].first);
-    to.push_back(run.hops.empty() ? DeviceId::none() : run.hops[run.slowest].second);
+    from.push_back(run.hops.empty() ? DeviceId::none() : run.hops[run.slowest].from);
+    to.push_back(run.hops.empty() ? DeviceId::none() : run.hops[run.slowest].to);
     duration.push_back(run.time);
     channels.push_back(Hops<ChannelId>{std::span<const ChannelId>{run.channels}});
     for (const OpId member : graph.before(op)) consumer.push_back(member);

@@ -2,9 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include "trainyard/core/id.hpp"
@@ -65,8 +63,7 @@ struct PlannedTransfers {
     return {values.data() + first[id.index()], values.data() + first[id.index() + 1]};
   }
 
-  using Alike = std::tuple<CollectiveKind, Bytes, std::vector<DeviceId>>;
-  std::map<Alike, CollectiveRun> known_;
+  CollectiveRuns known_;
   std::vector<const CollectiveRun*> runs_;  // of collectives
 };
 
