@@ -16,7 +16,7 @@ struct StageTimes {
 /// One layer a stage, of no bytes, for m microbatches of one sample; `transfer` between any two devices.
 inline PlanCosts pipeline_costs(std::vector<StageTimes> stages, std::size_t m, std::int64_t transfer = 0) {
   PlanCosts costs{.layers = stages.size(), .batch = m, .devices = stages.size()};
-  costs.layer = [stages = std::move(stages)](std::size_t layer, std::size_t, std::size_t) {
+  costs.layer = [stages = std::move(stages)](std::size_t layer, std::size_t, TensorDegree) {
     const StageTimes& times = stages[layer];
     return LayerCost{.forward = Nanoseconds{times.forward},
                      .input_gradient = Nanoseconds{times.input_gradient},
@@ -48,11 +48,11 @@ inline PlanCosts chain_costs(const nlohmann::json& chain) {
                   .batch = chain.at("batch"),
                   .devices = chain.at("devices"),
                   .memory = Bytes{chain.at("memory_bytes").get<std::int64_t>()},
-                  .tensor_degrees = {1, 2, 4}};
+                  .tensor_degrees = {{1}, {2}, {4}}};
   const std::int64_t state = chain.at("state_per_weight_byte");
-  costs.layer = [layers = chain.at("layers"), state, ring](std::size_t layer, std::size_t samples, std::size_t tensor) {
+  costs.layer = [layers = chain.at("layers"), state, ring](std::size_t layer, std::size_t samples, TensorDegree tensor) {
     const auto& each = layers[layer];
-    const auto u = static_cast<std::int64_t>(samples), t = static_cast<std::int64_t>(tensor);
+    const auto u = static_cast<std::int64_t>(samples), t = static_cast<std::int64_t>(tensor.ranks);
     const auto of = [&](const char* key) { return each.at(key).get<std::int64_t>(); };
     const std::int64_t fixed = of("fixed_ns"), sums = of("all_reduces") * ring(t, u * of("output_bytes"));
     const std::int64_t weights = nearest(of("weight_bytes"), t);

@@ -64,6 +64,59 @@ TEST_CASE("a transformer's layer is a column and a row twice, with two all-reduc
   CHECK(sums(parallel, Phase::update).empty());
 }
 
+TEST_CASE(
+    "with sequence parallelism a layer has two reduce-scatters and two all-gathers in each pass, and two more back") {
+  const Graph whole = training_graph(make_network("gpt2:batch=2,seq=128,layers=3,hidden=256,heads=8,positions=128"));
+  const auto parallel = tensor_parallel(whole, {.ranks = 4, .sequence = true});
+  CHECK(signature(parallel, "h.1/layer_norm_2^3") ==
+        "LayerNormalization(float32[2,32,256],float32[256],float32[256])->float32[2,32,256]");
+  CHECK(signature(parallel, "h.1/linear^3") ==
+        "Linear(float32[2,128,256],float32[256,192],float32[192])->float32[2,128,192]");
+  CHECK(inputs_of(parallel.graph, "h.1/dropout_2^3") == Names{"h.1/linear_2.out/rows^3"});
+  CHECK(inputs_of(parallel.graph, "h.1/linear^3") == Names{"h.1/layer_norm.out/whole^3"});
+  CHECK(inputs_of(parallel.graph, "h.1/linear/grad^3") ==
+        Names{"h.1/linear.out.grad^3", "h.1/layer_norm.out/whole#2^3"});
+  // Forward: rows of each layer's two sums and of the embedding; gathered for its two columns, and for the head.
+  CHECK(sums(parallel, Phase::forward) ==
+        Counts{{"reduce-scatter 262144", 3 * 2 + 1}, {"all-gather 262144", 3 * 2 + 1}, {"all-reduce 3072", 1}});
+  // Back: sums of the columns' operands; gradients gathered for the rows and for the two embeddings (that of the
+  // positions is of one sample), and the columns' operands again.
+  CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 262144", 3 * 2 + 1},
+                                                  {"all-gather 262144", 3 * 2 + 1 + 3 * 2 + 1},
+                                                  {"all-gather 131072", 1}});
+
+  // What is kept for the backward pass is shared by all: 1/4 of everything, but for scalars.
+  const auto kept = [](const Graph& graph, const auto& counts) {
+    std::int64_t bytes = 0;
+    for (const TensorId tensor : graph.tensors()) {
+      const auto readers = graph.consumers(tensor);
+      const bool back =
+          std::any_of(readers.begin(), readers.end(), [&](OpId op) { return graph.phase(op) == Phase::backward; });
+      const OpId maker = graph.producer(tensor);
+      if (back && graph.phase(maker) == Phase::forward && graph.layer(maker).starts_with("h.") && counts(maker))
+        bytes += graph.bytes(tensor).count;
+    }
+    return bytes;
+  };
+  const std::int64_t all = kept(whole, [](OpId) { return true; });
+  const auto of_first = [](const TensorParallelGraph& ranks) {
+    return [&ranks](OpId op) { return ranks.rank[op] == 0; };
+  };
+  CHECK(kept(parallel.graph, of_first(parallel)) == all / 4);
+  const auto without = tensor_parallel(whole, {4});
+  CHECK(kept(without.graph, of_first(without)) > 3 * all / 10);
+  // A gather waits for the gradient with which its op goes, rather than starting in the forward pass.
+  for (const OpId op : parallel.graph.after(op_named(parallel.graph, "h.1/layer_norm.out#2/all-gather/wait@3")))
+    CHECK(parallel.graph.name(op) == "h.1/split/grad^3");
+}
+
+TEST_CASE("a network without a sequence has none to be shared") {
+  CHECK_FALSE(shares_sequence(training_graph(make_network("resnet50")), {.ranks = 2, .sequence = true}));
+  CHECK(shares_sequence(training_graph(make_network("gpt2:layers=1")), {.ranks = 2, .sequence = true}));
+  // 129 words are not divided among 2.
+  CHECK_FALSE(shares_sequence(training_graph(make_network("gpt2:layers=1,seq=129")), {.ranks = 2, .sequence = true}));
+}
+
 TEST_CASE("a rank holds its share of the weights and whole what follows a row") {
   const auto parallel = ranks_of("gpt2:layers=1", 2);
   std::map<std::string, std::int64_t> held;
@@ -125,9 +178,10 @@ TEST_CASE("what a rank reads and writes has the extents of its signature") {
   for (const char* network :
        {"gpt2:layers=2,vocabulary=49152", "bert_base:layers=2,vocabulary=30720", "resnet50:batch=4", "vgg16:batch=4",
         "llama2_7b:layers=2,batch=1,seq=256", "transformer:layers=2,batch=8"})
-    for (const Granularity granularity : {Granularity::op, Granularity::fine}) {
+    for (const auto& [granularity, sequence] :
+         {std::pair{Granularity::op, false}, std::pair{Granularity::fine, false}, std::pair{Granularity::op, true}}) {
       const Graph whole = training_graph(make_network(network), {.granularity = granularity});
-      const auto parallel = tensor_parallel(whole, {4});
+      const auto parallel = tensor_parallel(whole, {.ranks = 4, .sequence = sequence});
       for (const OpId op : parallel.graph.ops()) {
         const OpId from = parallel.original[op];
         if (parallel.graph.type(op) != whole.type(from)) continue;  // of a collective

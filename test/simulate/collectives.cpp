@@ -10,6 +10,7 @@
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
 #include "support/written_out.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
@@ -22,14 +23,16 @@ namespace trainyard::test {
 namespace {
 
 TEST_CASE("the engine and the plain rules agree on thousands of random problems with collectives") {
-  std::size_t parts = 0, waited = 0, flows = 0;
+  std::size_t parts = 0, waited = 0, flows = 0, urgent = 0;
   for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(1117, seed);
     RandomProblemOptions options{.collectives = 3};
     if (seed % 4 == 0) options.fair_links = 0.5;
     const Problem problem = random_problem(random, options);
-    const Schedule schedule = random_schedule(random, problem);
+    Schedule schedule = random_schedule(random, problem);
+    schedule.urgent_links = schedule.policy == Policy::strict && !schedule.priority.empty();
+    urgent += schedule.urgent_links;
     Timeline timeline = simulate(problem, schedule);
     const Timeline expected = naive_simulate(problem, schedule);
     for (DeviceUse& use : timeline.devices) use.out_of_memory.reset();  // the plain rules do not diagnose
@@ -51,6 +54,7 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems 
   CHECK(parts > 5'000);
   CHECK(waited > 500);
   CHECK(flows > 500);
+  CHECK(urgent > 2'000);
 }
 
 /// Rank r, on device r, makes an array of S bytes at time r, and has its part of the collective's result.
@@ -230,6 +234,33 @@ TEST_CASE("a transfer that is ready at the same time goes first, one that is rea
   CHECK(timeline.transfers[1].start == Nanoseconds{21});
   CHECK(timeline.transfers[2].start == Nanoseconds{11});
   CHECK(timeline.transfers[2].end == Nanoseconds{21});
+}
+
+TEST_CASE("strict devices may have links by priority: a late transfer passes those that wait") {
+  GraphBuilder builder{"late"};
+  const auto times = [](std::int64_t time) { return std::vector<GivenTime>{{"gpu", Nanoseconds{time}}}; };
+  builder.add({.name = "a", .times = times(1), .outputs = {{"x", Bytes{9}}, {"y", Bytes{9}}}});
+  builder.add({.name = "b", .times = times(2), .outputs = {{"z", Bytes{9}}}});
+  builder.add({.name = "use_x", .times = times(0), .inputs = {"x"}});
+  builder.add({.name = "use_y", .times = times(0), .inputs = {"y"}});
+  builder.add({.name = "use_z", .times = times(0), .inputs = {"z"}});
+  const Problem problem{std::move(builder).build(), make_cluster(mesh(2))};
+  const DeviceId d0{0}, d1{1};
+  Schedule schedule{.placement = Placement{{d0, d0, d1, d1, d1}}, .policy = Policy::strict};
+  schedule.order.assign(2, {});
+  schedule.order[d0] = {OpId{0}, OpId{1}};
+  schedule.order[d1] = {OpId{2}, OpId{3}, OpId{4}};
+  const auto start = [&](std::size_t transfer) { return simulate(problem, schedule).transfers[transfer].start.count; };
+  // x from 1 to 11, y to 21, then z, which is there from 3 on.
+  CHECK(start(1) == 11);
+  CHECK(start(2) == 21);
+  schedule.priority = IdMap<OpId, double>(std::vector<double>{0, 0, 0, 0, 1});
+  CHECK(start(2) == 21);
+  schedule.urgent_links = true;
+  CHECK(start(2) == 11);
+  CHECK(start(1) == 21);
+  schedule.priority = {};
+  CHECK_THROWS_AS(check_schedule(problem, schedule), InputError);
 }
 
 TEST_CASE("costs may say how long a collective takes") {

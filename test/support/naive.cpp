@@ -49,7 +49,7 @@ class World {
       task.op = op;
       task.device = schedule.placement[op];
       task.duration = problem.duration(op, task.device);
-      if (schedule.by_priority()) task.priority = schedule.priority[op];
+      if (schedule.links_by_priority()) task.priority = schedule.priority[op];
       task.resources = {{0, task.device.index()}};
       tasks_.push_back(task);
     }

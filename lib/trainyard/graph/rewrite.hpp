@@ -72,6 +72,7 @@ struct TensorParallel {
   std::size_t ranks = 2;
   Collective collective = Collective::ring;  // or whole
   std::size_t fold = 0;                      // as of Replicate: the first rank stands for all
+  bool sequence = false;                     // sequence parallelism between the layers' products
 
   friend bool operator==(const TensorParallel&, const TensorParallel&) = default;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "trainyard/core/error.hpp"
 
@@ -38,7 +39,7 @@ class PlanEvents {
     for (std::size_t s = 0, layer = 0; s < stages_.size(); ++s) {
       const std::size_t end = s < plan.cuts.size() ? plan.cuts[s] : costs.layers;
       for (const std::size_t first = layer; layer < end; ++layer) {
-        const LayerCost cost = costs.layer(layer, plan.microbatch, plan.tensor);
+        const LayerCost cost = costs.layer(layer, plan.microbatch, plan.tensor_degree());
         if (layer == first) stages_[s].input = cost.input;
         stages_[s].add(cost, !plan.recompute.empty() && plan.recompute[s]);
       }
@@ -190,7 +191,8 @@ class PlanEvents {
 std::string describe(const ParallelPlan& plan) {
   std::vector<std::string> parts;
   if (plan.data > 1) parts.push_back(fmt::format("data {}", plan.data));
-  if (plan.tensor > 1) parts.push_back(fmt::format("tensor {}", plan.tensor));
+  if (plan.tensor > 1)
+    parts.push_back(fmt::format("tensor {}{}", plan.tensor, plan.sequence ? " with sequence parallelism" : ""));
   if (plan.stages() > 1) parts.push_back(fmt::format("{} stages ({})", plan.stages(), name_of(plan.schedule)));
   parts.push_back(fmt::format("microbatches of {}", plan.microbatch));
   if (plan.zero > 0) parts.push_back(fmt::format("ZeRO {}", plan.zero));
@@ -236,9 +238,16 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
   if (costs.batch / plan.data % plan.microbatch != 0)
     refuse(fmt::format("{} samples of a replica are not microbatches of {}", costs.batch / plan.data, plan.microbatch),
            fmt::format("microbatches of {} would do", nearest_divisor(costs.batch / plan.data, plan.microbatch)));
-  if (std::ranges::find(costs.tensor_degrees, plan.tensor) == costs.tensor_degrees.end())
+  if (plan.sequence && plan.tensor == 1)
+    refuse("sequence parallelism is among tensor ranks, and there is one", "give more ranks, or leave it out");
+  std::set<std::size_t> ranks;
+  for (const TensorDegree& degree : costs.tensor_degrees) ranks.insert(degree.ranks);
+  if (!ranks.contains(plan.tensor))
     refuse(fmt::format("layers are not divisible among {} ranks", plan.tensor),
-           fmt::format("tensor {} can be", fmt::join(costs.tensor_degrees, ", ")));
+           fmt::format("tensor {} can be", fmt::join(ranks, ", ")));
+  if (std::ranges::find(costs.tensor_degrees, plan.tensor_degree()) == costs.tensor_degrees.end())
+    refuse(fmt::format("there is no sequence to be divided among {} ranks", plan.tensor),
+           "leave out sequence parallelism");
   check_microbatches(plan.schedule, plan.devices_in_row(), costs.batch / plan.data / plan.microbatch);
 }
 

@@ -11,11 +11,20 @@
 
 namespace trainyard {
 
+/// How many ranks, and whether they share the sequence too.
+struct TensorDegree {
+  std::size_t ranks = 1;
+  bool sequence = false;
+
+  friend auto operator<=>(const TensorDegree&, const TensorDegree&) = default;
+};
+
 /// How a chain of layers is trained on many devices. With d replicas of t ranks of p stages in a row, d t p devices
 /// take part: each replica computes its share of the batch in microbatches, each rank of a stage its part of every
 /// layer.
 struct ParallelPlan {
   std::size_t data = 1, tensor = 1;    // d, t
+  bool sequence = false;               // ranks share the sequence too, between the products of the layers
   std::vector<std::size_t> cuts = {};  // layers at which a new stage begins, ascending
   std::size_t chunks = 1;              // stages a device: chunks_of(schedule)
   std::size_t microbatch = 1;          // samples
@@ -26,11 +35,12 @@ struct ParallelPlan {
   std::size_t stages() const { return cuts.size() + 1; }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
   std::size_t devices() const { return data * tensor * devices_in_row(); }
+  TensorDegree tensor_degree() const { return {tensor, sequence}; }
 
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
 
-/// "data 4, tensor 2, 8 stages (1f1b), microbatches of 2, ZeRO 1, recomputing 3 of 8 stages".
+/// "data 4, tensor 2 with sequence parallelism, 8 stages (1f1b), microbatches of 2, ZeRO 1, recomputing 3 of 8 stages".
 std::string describe(const ParallelPlan& plan);
 
 /// Time of one of t ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it
@@ -50,10 +60,10 @@ struct PlanCosts {
   std::size_t batch = 1;    // samples of a step
   std::size_t devices = 1;  // at hand; a plan need not use all
   std::optional<Bytes> memory = {};
-  std::vector<std::size_t> tensor_degrees = {1};
+  std::vector<TensorDegree> tensor_degrees = {{1}};
   bool overlap = false;  // with one stage, gradients are added from the start of the last backward task on
-  /// One layer for a microbatch of so many samples, on one of t ranks.
-  std::function<LayerCost(std::size_t layer, std::size_t samples, std::size_t tensor)> layer = {};
+  /// One layer for a microbatch of so many samples, on one of the ranks.
+  std::function<LayerCost(std::size_t layer, std::size_t samples, TensorDegree tensor)> layer = {};
   /// From one device of the pipeline to another, 0 to p - 1.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes)> transfer = {};
   /// The sum of the gradients of d replicas, on device i of the pipeline; where they share state (ZeRO), with the

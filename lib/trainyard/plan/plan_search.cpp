@@ -24,20 +24,20 @@ class LayerTables {
  public:
   explicit LayerTables(const PlanCosts& costs) : costs_(costs) {}
 
-  const std::vector<LayerCost>& of(std::size_t samples, std::size_t tensor) {
+  const std::vector<LayerCost>& of(std::size_t samples, TensorDegree tensor) {
     auto [at, added] = tables_.try_emplace({samples, tensor});
     if (added)
       for (std::size_t layer = 0; layer < costs_.layers; ++layer)
         at->second.push_back(costs_.layer(layer, samples, tensor));
     return at->second;
   }
-  const std::vector<LayerCost>& known(std::size_t samples, std::size_t tensor) const {
+  const std::vector<LayerCost>& known(std::size_t samples, TensorDegree tensor) const {
     return tables_.at({samples, tensor});
   }
 
  private:
   const PlanCosts& costs_;
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<LayerCost>> tables_;
+  std::map<std::pair<std::size_t, TensorDegree>, std::vector<LayerCost>> tables_;
 };
 
 /// Degrees, microbatch, ZeRO stage and schedule; `plan` has equal cuts.
@@ -65,7 +65,7 @@ class PlanSearch {
  public:
   PlanSearch(const PlanCosts& costs, const PlanSearchOptions& options)
       : asked_(costs), options_(options), tables_(costs), costs_(costs) {
-    costs_.layer = [this](std::size_t layer, std::size_t samples, std::size_t tensor) {
+    costs_.layer = [this](std::size_t layer, std::size_t samples, TensorDegree tensor) {
       return tables_.known(samples, tensor)[layer];
     };
   }
@@ -114,16 +114,16 @@ class PlanSearch {
 
  private:
   void enumerate() {
-    for (const std::size_t tensor : costs_.tensor_degrees)
+    for (const TensorDegree tensor : costs_.tensor_degrees)
       for (const std::size_t data : divisors(costs_.batch)) {
         const auto microbatches = divisors(costs_.batch / data);
-        for (std::size_t p = 1; p <= costs_.layers && p * data * tensor <= costs_.devices; ++p)
+        for (std::size_t p = 1; p <= costs_.layers && p * data * tensor.ranks <= costs_.devices; ++p)
           for (const std::size_t microbatch : microbatches) add(data, tensor, p, microbatch);
       }
     std::ranges::stable_sort(candidates_, {}, &Candidate::bound);
   }
 
-  void add(std::size_t data, std::size_t tensor, std::size_t p, std::size_t microbatch) {
+  void add(std::size_t data, TensorDegree tensor, std::size_t p, std::size_t microbatch) {
     const std::size_t m = costs_.batch / data / microbatch;
     for (const PipelineSchedule schedule : options_.schedules) {
       if (p == 1 && schedule != PipelineSchedule::one_f_one_b) continue;
@@ -133,7 +133,8 @@ class PlanSearch {
         if (p * v > costs_.layers) break;
         for (std::size_t zero = 0; zero <= (data > 1 ? options_.most_zero : 0); ++zero) {
           ParallelPlan plan{.data = data,
-                            .tensor = tensor,
+                            .tensor = tensor.ranks,
+                            .sequence = tensor.sequence,
                             .chunks = v,
                             .microbatch = microbatch,
                             .schedule = schedule,
@@ -195,7 +196,7 @@ class PlanSearch {
   /// How the slowest stage is fastest, each stage with recomputation where it does not fit without; where it does not
   /// fit with either, bytes beyond the memory come before time.
   RatedPlan balanced(ParallelPlan plan, std::uint64_t& evaluations) const {
-    const auto& layers = tables_.known(plan.microbatch, plan.tensor);
+    const auto& layers = tables_.known(plan.microbatch, plan.tensor_degree());
     const std::size_t stages = plan.stages(), n = layers.size(), p = plan.devices_in_row();
     plan.recompute.assign(stages, false);
     const RatedPlan equal = rated(plan, evaluations);
@@ -328,7 +329,7 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   };
   std::vector<Gain> gains;
   for (std::size_t i = 0; i < costs.layers; ++i) {
-    const LayerCost layer = costs.layer(i, like.microbatch, like.tensor);
+    const LayerCost layer = costs.layer(i, like.microbatch, like.tensor_degree());
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
     gradients += static_cast<double>(layer.weight_gradient.count);
     weights += layer.weights;

@@ -60,7 +60,9 @@ Step step_over(const Problem& problem, const std::vector<Pairs>& rings, Bytes by
   return longest;
 }
 
-std::size_t node_count(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+}  // namespace
+
+std::size_t host_count(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   const auto& fabric = cluster.spec().fabric;
   if (!fabric) return 1;
   std::set<std::size_t> hosts;
@@ -68,11 +70,9 @@ std::size_t node_count(const Cluster& cluster, const std::vector<DeviceId>& devi
   return hosts.size();
 }
 
-}  // namespace
-
 std::vector<std::vector<DeviceId>> collective_rings(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   const auto& fabric = cluster.spec().fabric;
-  const std::size_t of_host = fabric ? fabric->devices_per_host : 1, hosts = node_count(cluster, devices);
+  const std::size_t of_host = fabric ? fabric->devices_per_host : 1, hosts = host_count(cluster, devices);
   const std::size_t g = devices.size() / hosts;
   bool alike = hosts > 1 && g > 1 && devices.size() % g == 0;
   for (std::size_t i = 0; i < devices.size() && alike; ++i)
@@ -131,7 +131,7 @@ CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task,
   }
   const Cluster& cluster = problem.cluster();
   if (const auto known =
-          problem.costs().collective_time(task.kind, task.bytes, devices.size(), node_count(cluster, devices))) {
+          problem.costs().collective_time(task.kind, task.bytes, devices.size(), host_count(cluster, devices))) {
     run.time = *known;
     run.latency = std::min(run.latency, run.time);
   }

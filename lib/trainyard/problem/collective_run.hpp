@@ -38,6 +38,9 @@ struct CollectiveRun {
   std::size_t slowest = 0;  // of the hops
 };
 
+/// Hosts of a fabric that have any of the devices; without a fabric, one.
+std::size_t host_count(const Cluster& cluster, const std::vector<DeviceId>& devices);
+
 /// The rings of a collective, each with an equal part of its bytes: one, in the order of the devices; over several
 /// hosts of a fabric that have g > 1 of them each, in the same places, one for each network card of these, so that all
 /// cards send at once. Ring j passes the first, third, ... host from its card's first device on, forwards, and the

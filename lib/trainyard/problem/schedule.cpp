@@ -107,6 +107,9 @@ class Checker {
 
   void check_priorities() {
     const auto& priority = schedule_.priority;
+    if (schedule_.urgent_links && (schedule_.policy != Policy::strict || priority.empty()))
+      report("missing-key", "links are by priority, which takes the policy strict and priorities",
+             "give a \"priority\" and an \"order\", or leave \"links\" out", "/links");
     if (priority.empty()) return;
     if (priority.size() != problem_.op_count())
       return report("not-a-number",
@@ -248,7 +251,7 @@ void check_sizes(const Problem& problem, const Schedule& schedule) {
                       .help = "make it for this problem, after its rewrites; check_schedule() looks at all of it"});
   };
   check("placement", schedule.placement.size(), problem.op_count(), "ops");
-  if (schedule.by_priority()) check("priority", schedule.priority.size(), problem.op_count(), "ops");
+  if (schedule.links_by_priority()) check("priority", schedule.priority.size(), problem.op_count(), "ops");
   if (schedule.policy == Policy::strict) check("order", schedule.order.size(), problem.device_count(), "devices");
 }
 

@@ -60,6 +60,7 @@ struct Schedule {
   Policy policy = Policy::fifo;
   IdMap<OpId, double> priority = {};              // policy priority: higher is more urgent; empty: all 0
   IdMap<DeviceId, std::vector<OpId>> order = {};  // policy strict: every op once, on its device
+  bool urgent_links = false;                      // policy strict: links by priority, in place of fifo
   std::optional<OwnRule> rule = {};               // in place of the policy
   std::optional<Plan> plan = {};
   std::vector<Rewrite> rewrites = {};  // of the graph, applied first: all the above is about the graph after them
@@ -72,6 +73,7 @@ struct Schedule {
 
   /// Whether priorities say anything: without a list of them, policy priority is fifo.
   bool by_priority() const { return policy == Policy::priority && !priority.empty(); }
+  bool links_by_priority() const { return by_priority() || (policy == Policy::strict && urgent_links); }
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };

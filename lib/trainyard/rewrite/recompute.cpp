@@ -80,13 +80,17 @@ class Recomputation {
                    std::ranges::any_of(after, [&](OpId earlier) { return behind[earlier]; });
     }
     std::vector<OpId>& triggers = triggers_[segment];
-    for (const OpId reader : readers_[segment])
-      for (const TensorId tensor : graph_.inputs(reader))
-        if (const OpId maker = graph_.producer(tensor); graph_.phase(maker) == Phase::backward && !behind[maker])
-          triggers.push_back(maker);
+    const auto offer = [&](OpId earlier) {
+      if (graph_.phase(earlier) == Phase::backward && !behind[earlier] && !graph_.collective(earlier))
+        triggers.push_back(earlier);
+    };
+    for (const OpId reader : readers_[segment]) {
+      for (const TensorId tensor : graph_.inputs(reader)) offer(graph_.producer(tensor));
+      for (const OpId earlier : graph_.after(reader)) offer(earlier);
+    }
     if (triggers.empty())
       for (const OpId op : graph_.ops())
-        if (segment_[op] == segment && is_last(op)) triggers.push_back(op);
+        if (segment_[op] == segment && is_last(op) && !graph_.collective(op)) triggers.push_back(op);
     std::ranges::sort(triggers);
     triggers.erase(std::unique(triggers.begin(), triggers.end()), triggers.end());
   }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "trainyard/graph/builder.hpp"
@@ -19,8 +20,8 @@
 namespace trainyard {
 namespace {
 
-enum class Layout : std::uint8_t { whole, share, partial };
-enum class Way : std::uint8_t { whole, share, column, row, vocabulary };
+enum class Layout : std::uint8_t { whole, share, rows, partial };
+enum class Way : std::uint8_t { whole, share, rows, column, row, vocabulary };
 
 constexpr std::int64_t kTable = 8192;  // rows: smaller ones, as of positions, are whole
 constexpr std::int64_t kPadded = 512;  // extent a rank, from which padding is small
@@ -35,6 +36,7 @@ constexpr std::array<std::string_view, 34> kByFeature{
 bool by_feature(std::string_view type) {
   return type == "GlobalAveragePool" || type == "LeakyRelu" || std::ranges::find(kByFeature, type) != kByFeature.end();
 }
+bool normalizes(std::string_view type) { return type.ends_with("LayerNormalization") || type == "RMSNormalization"; }
 bool adds(std::string_view type) { return type == "Add" || type == "AddGrad" || type == "Sum"; }
 
 /// A signature, "Type(float32[2,3])->float32[2]", with extents that can be changed.
@@ -47,6 +49,9 @@ struct Shapes {
     /// The dimension of features: the second of four or more, else the last.
     std::size_t feature() const { return extents.size() >= 4 ? 1 : extents.size() - 1; }
     std::int64_t features() const { return extents.empty() ? 1 : extents[feature()]; }
+    /// The dimension of the sequence, of two or three: the last but one.
+    std::size_t row() const { return extents.size() - 2; }
+    bool has_rows() const { return extents.size() == 2 || extents.size() == 3; }
   };
   std::string head;
   std::vector<Tensor> reads, writes;
@@ -94,9 +99,10 @@ struct Shapes {
 /// What each op computes and each tensor is, of t ranks.
 class Sharding {
  public:
-  Sharding(const Graph& graph, std::size_t ranks)
+  Sharding(const Graph& graph, std::size_t ranks, bool sequence)
       : graph_(graph),
         ranks_(static_cast<std::int64_t>(ranks)),
+        sequence_(sequence),
         use_(graph),
         way_(graph.op_count(), Way::whole),
         layout_(graph.tensor_count(), Layout::whole),
@@ -118,6 +124,7 @@ class Sharding {
   Way way(OpId op) const { return way_[op]; }
   Layout layout(TensorId tensor) const { return layout_[tensor]; }
   bool is_divided(OpId op) const { return way_[op] != Way::whole; }
+  bool shares_rows(OpId op) const { return way_[op] == Way::rows; }
   bool is_loss(OpId op) const { return graph_.type(op) == "SoftmaxCrossEntropy" && way_[op] == Way::share; }
   const std::optional<Shapes>& shapes(OpId op) const { return shapes_[op]; }
 
@@ -126,6 +133,7 @@ class Sharding {
     const Layout is = layout_[tensor];
     const bool first = !graph_.inputs(op).empty() && graph_.inputs(op).front() == tensor;
     const bool backward = graph_.phase(op) == Phase::backward;
+    if (is == Layout::rows) return way_[op] == Way::rows ? Layout::rows : Layout::whole;
     const Layout share = is == Layout::whole ? Layout::whole : Layout::share;
     switch (way_[op]) {
       case Way::column:
@@ -134,6 +142,8 @@ class Sharding {
         return backward && first ? Layout::whole : share;
       case Way::share:
         return share;
+      case Way::rows:
+        return is == Layout::partial ? Layout::rows : Layout::whole;
       case Way::vocabulary:
         return Layout::whole;
       case Way::whole:
@@ -148,6 +158,7 @@ class Sharding {
     return way_[op] == Way::whole && adds(graph_.type(op)) &&
            std::ranges::any_of(graph_.inputs(op), is(Layout::partial)) &&
            std::ranges::none_of(graph_.inputs(op), is(Layout::share)) &&
+           std::ranges::none_of(graph_.inputs(op), is(Layout::rows)) &&
            (graph_.phase(op) == Phase::backward || std::ranges::none_of(graph_.inputs(op), is(Layout::whole)));
   }
 
@@ -159,6 +170,9 @@ class Sharding {
       divide_product(op, shapes);
     else if (way_[op] == Way::vocabulary)
       divide((graph_.phase(op) == Phase::forward ? shapes.reads : shapes.writes).front(), 0);
+    else if (way_[op] == Way::rows)
+      for (auto* side : {&shapes.reads, &shapes.writes})
+        for (Shapes::Tensor& tensor : *side) divide_rows(tensor);
     else
       for (auto* side : {&shapes.reads, &shapes.writes})
         for (Shapes::Tensor& tensor : *side) {
@@ -173,7 +187,7 @@ class Sharding {
   /// Share of the op's parameters and state that a rank holds.
   double held(OpId op) const {
     const double t = static_cast<double>(ranks_);
-    if (!is_divided(op)) return 1;
+    if (!is_divided(op) || way_[op] == Way::rows) return 1;
     if (way_[op] != Way::row || !shapes_[op] || shapes_[op]->reads.size() < 3) return 1 / t;
     const double weights = count(shapes_[op]->reads[1]), bias = count(shapes_[op]->reads[2]);
     return (weights / t + bias) / (weights + bias);
@@ -189,6 +203,9 @@ class Sharding {
   void divide(Shapes::Tensor& tensor, std::size_t dimension) const {
     if (dimension < tensor.extents.size())
       tensor.extents[dimension] = (tensor.extents[dimension] + ranks_ - 1) / ranks_;
+  }
+  void divide_rows(Shapes::Tensor& tensor) const {
+    if (tensor.has_rows() && tensor.extents[tensor.row()] % ranks_ == 0) divide(tensor, tensor.row());
   }
   bool way_of_update(OpId op) const { return graph_.phase(op) == Phase::update; }
 
@@ -240,7 +257,25 @@ class Sharding {
     }
     if (type == "SoftmaxCrossEntropy" || type == "BatchNormalization")
       return first == Layout::share ? Way::share : Way::whole;
-    return by_feature(type) && all_shares(op, type == "Concat" ? 0 : 0.5) ? Way::share : Way::whole;
+    if (by_feature(type) && all_shares(op, type == "Concat" ? 0 : 0.5)) return Way::share;
+    return sequence_ && (by_feature(type) || normalizes(type)) && all_rows(op, shapes) ? Way::rows : Way::whole;
+  }
+
+  /// The largest inputs are rows, or can be at no cost: of partial terms and a whole tensor a rank takes its own. Sums
+  /// of terms alone are left to what comes after.
+  bool all_rows(OpId op, const Shapes& shapes) const {
+    if (!shapes.writes.front().has_rows() || sums_partial(op)) return false;
+    const Shapes::Tensor& made = shapes.writes.front();
+    if (made.extents[made.row()] % ranks_ != 0) return false;
+    Bytes largest{0};
+    bool rows = false;
+    for (const TensorId tensor : graph_.inputs(op)) {
+      largest = std::max(largest, graph_.bytes(tensor));
+      rows = rows || layout_[tensor] == Layout::rows || layout_[tensor] == Layout::partial;
+    }
+    return rows && std::ranges::none_of(graph_.inputs(op), [&](TensorId tensor) {
+             return layout_[tensor] == Layout::share && 2 * graph_.bytes(tensor) >= largest;
+           });
   }
 
   /// Inputs of at least this part of the largest are shares: smaller ones are broadcast.
@@ -260,6 +295,8 @@ class Sharding {
         return !graph_.inputs(op).empty() && sums_partial(op) ? Layout::partial : Layout::whole;
       case Way::share:
         return is_loss(op) && number == 0 ? Layout::whole : Layout::share;
+      case Way::rows:
+        return backward && use_.is_gradient[tensor] ? Layout::whole : Layout::rows;
       case Way::column:
         return backward && !use_.is_gradient[tensor] ? Layout::partial : Layout::share;
       case Way::row: {
@@ -324,6 +361,7 @@ class Sharding {
 
   const Graph& graph_;
   const std::int64_t ranks_;
+  const bool sequence_;
   const ParameterUse use_;
   IdMap<OpId, Way> way_;
   IdMap<TensorId, Layout> layout_;
@@ -340,23 +378,28 @@ class Ranks {
         made_(made),
         whole_(parallel.collective == Collective::whole && (parallel.fold > 0 || made == parallel.ranks)),
         fold_(parallel.fold),
-        sharding_(graph, parallel.ranks) {}
+        sharding_(graph, parallel.ranks, parallel.sequence) {}
 
   TensorParallelGraph run() {
     for (const OpId op : graph_.ops())
       for (const TensorId tensor : graph_.inputs(op)) {
         const Layout taken = sharding_.taken(op, tensor);
         if (taken == sharding_.layout(tensor)) continue;
-        const auto [at, added] = wanted_.try_emplace({tensor, taken}, graph_.phase(op));
-        if (!added) at->second = std::min(at->second, graph_.phase(op));
+        const auto [at, added] =
+            wanted_.try_emplace({tensor, taken, gathers_again(op, tensor)}, Want{graph_.phase(op), op});
+        if (!added) at->second.phase = std::min(at->second.phase, graph_.phase(op));
       }
     for (const OpId op : graph_.ops()) {
+      for (const TensorId tensor : graph_.inputs(op))
+        if (const auto found = wanted_.find({tensor, Layout::whole, true});
+            found != wanted_.end() && found->second.by == op)
+          convert(graph_.producer(tensor), tensor, Layout::whole, found->second, true);
       for (std::size_t rank = 0; rank < made_; ++rank) add_copy(op, rank);
       if (sharding_.is_loss(op)) add_loss(op);
       for (const TensorId tensor : graph_.outputs(op))
-        for (const Layout layout : {Layout::whole, Layout::share})
-          if (const auto found = wanted_.find({tensor, layout}); found != wanted_.end())
-            convert(op, tensor, layout, found->second);
+        for (const Layout layout : {Layout::whole, Layout::share, Layout::rows})
+          if (const auto found = wanted_.find({tensor, layout, false}); found != wanted_.end())
+            convert(op, tensor, layout, found->second, false);
     }
     result_.ranks = n_;
     result_.graph = std::move(builder_).build();
@@ -364,13 +407,27 @@ class Ranks {
   }
 
  private:
-  std::string converted(TensorId tensor, Layout layout, std::size_t rank) const {
-    return rank_name(fmt::format("{}/{}", graph_.name(tensor), layout == Layout::whole ? "whole" : "share"), rank);
+  /// The first op that takes a tensor in another layout, and the earliest phase of those that do.
+  struct Want {
+    Phase phase;
+    OpId by;
+  };
+
+  /// The rows of a forward op are gathered for the backward pass a second time, rather than kept whole for it.
+  bool gathers_again(OpId op, TensorId tensor) const {
+    return sharding_.layout(tensor) == Layout::rows && graph_.phase(op) != Phase::forward &&
+           graph_.phase(graph_.producer(tensor)) == Phase::forward;
   }
 
+  std::string converted(TensorId tensor, Layout layout, bool again, std::size_t rank) const {
+    const char* word = layout == Layout::whole ? "whole" : layout == Layout::rows ? "rows" : "share";
+    return rank_name(fmt::format("{}/{}{}", graph_.name(tensor), word, again ? "#2" : ""), rank);
+  }
+
+  static bool is_part(Layout layout) { return layout == Layout::share || layout == Layout::rows; }
   Bytes bytes_of(TensorId tensor, Layout layout, std::size_t rank) const {
     const Bytes whole = graph_.bytes(tensor);
-    return layout == Layout::share ? Bytes{share_of(whole.count, rank, n_)} : whole;
+    return is_part(layout) ? Bytes{share_of(whole.count, rank, n_)} : whole;
   }
 
   void add_copy(OpId op, std::size_t rank) {
@@ -380,8 +437,9 @@ class Ranks {
     for (const TensorId tensor : graph_.inputs(op)) {
       const Layout taken = sharding_.taken(op, tensor);
       if (rank > 0 && taken == Layout::whole && sharding_.sums_partial(op)) continue;  // one rank adds it
-      spec.inputs.push_back(taken == sharding_.layout(tensor) ? rank_name(graph_.name(tensor), rank)
-                                                              : converted(tensor, taken, rank));
+      spec.inputs.push_back(taken == sharding_.layout(tensor)
+                                ? rank_name(graph_.name(tensor), rank)
+                                : converted(tensor, taken, gathers_again(op, tensor), rank));
     }
     spec.outputs.clear();
     if (sharding_.is_loss(op))
@@ -406,7 +464,7 @@ class Ranks {
       for (const TensorId tensor : graph_.inputs(op))
         if (sharding_.taken(op, tensor) == Layout::whole && !reads_share(op, tensor)) undivided += graph_.bytes(tensor);
       for (const TensorId tensor : graph_.outputs(op))
-        if (sharding_.layout(tensor) != Layout::share) undivided += graph_.bytes(tensor);
+        if (!is_part(sharding_.layout(tensor))) undivided += graph_.bytes(tensor);
     }
     undivided = std::min(undivided, spec.bytes_accessed);
     spec.bytes_accessed = undivided + part(spec.bytes_accessed - undivided);
@@ -422,7 +480,7 @@ class Ranks {
   /// A whole tensor of which the rank's product reads its share alone.
   bool reads_share(OpId op, TensorId tensor) const {
     const bool first = graph_.inputs(op).front() == tensor, backward = graph_.phase(op) == Phase::backward;
-    return (sharding_.way(op) == Way::column && backward && first) ||
+    return sharding_.way(op) == Way::rows || (sharding_.way(op) == Way::column && backward && first) ||
            (sharding_.way(op) == Way::row && !(backward && first));
   }
 
@@ -445,21 +503,21 @@ class Ranks {
     return {kind, bytes, n_ / made_, std::max<std::size_t>(fold_, 1)};
   }
 
-  void convert(OpId op, TensorId tensor, Layout to, Phase phase) {
+  void convert(OpId op, TensorId tensor, Layout to, Want want, bool again) {
     using Kind = CollectiveKind;
-    const bool gathers = sharding_.layout(tensor) == Layout::share;
-    const Kind kind = gathers ? Kind::all_gather : to == Layout::share ? Kind::reduce_scatter : Kind::all_reduce;
+    const Layout from = sharding_.layout(tensor);
+    const Kind kind = is_part(from) ? Kind::all_gather : is_part(to) ? Kind::reduce_scatter : Kind::all_reduce;
     const std::string name{graph_.name(tensor)};
     const Bytes whole = graph_.bytes(tensor);
-    CollectiveOps ops = collective(op, name, kind, whole, phase);
+    CollectiveOps ops = collective(op, again ? name + "#2" : name, kind, whole, want.phase);
     std::vector<std::size_t> members;
     std::vector<std::vector<std::string>> own;
     for (std::size_t rank = 0; rank < made_; ++rank) {
       members.push_back(rank);
-      own.push_back({rank_name(name, rank)});
+      own.push_back({again ? wait_for_gradient(ops, tensor, want.by, rank) : rank_name(name, rank)});
     }
     const auto made = [&](std::size_t rank) {
-      return std::vector<OutputSpec>{{converted(tensor, to, rank), bytes_of(tensor, to, rank)}};
+      return std::vector<OutputSpec>{{converted(tensor, to, again, rank), bytes_of(tensor, to, rank)}};
     };
     if (whole_) {
       std::vector<OutputSpec> outputs;
@@ -477,8 +535,7 @@ class Ranks {
       for (std::size_t rank = 0; rank < n_; ++rank) ops.join(rank, "sum", sums[rank], made(rank));
     } else if (kind == Kind::all_gather) {
       ArrayParts shares;
-      for (std::size_t rank = 0; rank < n_; ++rank)
-        shares.push_back({own[rank].front(), bytes_of(tensor, Layout::share, rank)});
+      for (std::size_t rank = 0; rank < n_; ++rank) shares.push_back({own[rank].front(), bytes_of(tensor, from, rank)});
       const auto all = ops.all_gather("step", members, shares);
       for (std::size_t rank = 0; rank < n_; ++rank) ops.join(rank, "whole", all[rank], made(rank));
     } else {
@@ -488,6 +545,17 @@ class Ranks {
       for (std::size_t rank = 0; rank < n_; ++rank) ops.join(rank, "share", {sums[rank]}, made(rank));
     }
     add(ops, op);
+  }
+
+  /// The rank's rows, once there are the gradients that the op takes with them.
+  std::string wait_for_gradient(CollectiveOps& ops, TensorId tensor, OpId by, std::size_t rank) const {
+    OpSpec& relay = ops.relay(rank, "wait");
+    relay.inputs = {rank_name(graph_.name(tensor), rank)};
+    relay.outputs = {{relay.name, bytes_of(tensor, Layout::rows, rank)}};
+    for (const TensorId other : graph_.inputs(by))
+      if (const OpId maker = graph_.producer(other); graph_.phase(maker) == Phase::backward)
+        relay.after.push_back(rank_name(graph_.name(maker), rank));
+    return relay.name;
   }
 
   // --- cross entropy over a shared vocabulary: the largest logit, the sum and the label's logit of each row ---
@@ -528,7 +596,7 @@ class Ranks {
   const bool whole_;  // collectives are tasks
   const std::size_t fold_;
   const Sharding sharding_;
-  std::map<std::pair<TensorId, Layout>, Phase> wanted_;  // the earliest phase that takes it so
+  std::map<std::tuple<TensorId, Layout, bool>, Want> wanted_;  // true: again
   TensorParallelGraph result_;
   GraphBuilder builder_{graph_.name()};
 };
@@ -555,14 +623,24 @@ TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& pa
 }
 
 TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& parallel) {
-  return parallel.ranks > 1 ? Ranks{graph, TensorParallel{parallel.ranks}, 1}.run() : tensor_parallel(graph, parallel);
+  return parallel.ranks > 1
+             ? Ranks{graph, TensorParallel{.ranks = parallel.ranks, .sequence = parallel.sequence}, 1}.run()
+             : tensor_parallel(graph, parallel);
 }
 
 bool shares_parameters(const Graph& graph, const TensorParallel& parallel) {
-  const Sharding sharding{graph, parallel.ranks};
+  const Sharding sharding{graph, parallel.ranks, parallel.sequence};
   const auto ops = graph.ops();
   return parallel.ranks > 1 && std::any_of(ops.begin(), ops.end(), [&](OpId op) {
            return sharding.is_divided(op) && graph.parameter_bytes(op).count > 0;
+         });
+}
+
+bool shares_sequence(const Graph& graph, const TensorParallel& parallel) {
+  const Sharding sharding{graph, parallel.ranks, parallel.sequence};
+  const auto ops = graph.ops();
+  return parallel.ranks > 1 && std::any_of(ops.begin(), ops.end(), [&](OpId op) {
+           return graph.phase(op) == Phase::forward && sharding.shares_rows(op);
          });
 }
 

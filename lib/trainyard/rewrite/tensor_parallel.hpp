@@ -33,6 +33,7 @@ struct RankCollective {
 ///
 ///     whole     on each rank
 ///     a share   1/t of its features on each: of its last dimension, of four or more the second
+///     rows      1/t of its sequence on each: of two or three dimensions the last but one
 ///     partial   on each rank, as a term of the sum that it stands for
 ///
 /// and an op, of which each rank has a copy "conv^1", "conv^2", ..., computes
@@ -42,21 +43,27 @@ struct RankCollective {
 ///     vocabulary  a lookup in a share of the rows of a table of 8,192 or more                       whole -> partial
 ///     share       what is done feature by feature: elementwise ops, pools, batch norm; by head: batched
 ///                 products and softmax; cross entropy, which adds up three numbers a row            share -> share
+///     rows        with sequence parallelism (TensorParallel::sequence), elementwise ops and norms between a row and the
+///                 next column                                                                       rows -> rows
 ///     whole       anything else, on every rank alike                                                whole -> whole
 ///
 /// A backward op computes as its forward op does: the gradient of a column's operand is partial, a row's a share, those
 /// of weights are what the weights are. A sum of partial terms is partial; of gradients some may be whole,
 /// which the first rank adds. A product takes a share as a row, else is a column. Between what an op needs and what
 /// there is stand, by rings or whole (CollectiveOps), an all-reduce (partial to whole), an all-gather (share to whole)
-/// and a reduce-scatter (partial to share); of a whole tensor a rank reads its share. A transformer's layer has two
-/// all-reduces in each pass, as in the source.
+/// and a reduce-scatter (partial to share or rows); of a whole tensor a rank reads its share. A transformer's layer has
+/// two all-reduces in each pass, as in the source. With sequence parallelism it has two reduce-scatters and two
+/// all-gathers in each instead, and in the backward pass two more: rows of the forward pass are gathered a second time,
+/// when their op's gradient is there, and not kept whole. Left out: the gradients of the norms' own parameters, partial
+/// on each rank, which the source adds up once a step: 4 h bytes of 16 bit a norm, where a layer has 24 h^2.
 ///
 /// Extents that t does not divide are shared from 512 t on (a vocabulary, which is padded); ops of others, and those
 /// without a signature, are whole. Shares of FLOPs, traffic, workspace, given times, parameters, state and tensors are
 /// 1/t, and signatures have the shares' extents.
 ///
 /// Source: M. Shoeybi et al.: Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism.
-/// 2019, section 3; D. Narayanan et al., SC 2021, section 2.3.
+/// 2019, section 3; D. Narayanan et al., SC 2021, section 2.3; V. Korthikanti et al.: Reducing Activation Recomputation
+/// in Large Transformer Models. MLSys 2023, section 4.2.
 struct TensorParallelGraph {
   Graph graph;
   std::size_t ranks = 1;
@@ -71,5 +78,7 @@ TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& 
 
 /// Whether ranks would share any parameters.
 bool shares_parameters(const Graph& graph, const TensorParallel& parallel);
+/// Whether any op would compute a share of the sequence.
+bool shares_sequence(const Graph& graph, const TensorParallel& parallel);
 
 }  // namespace trainyard

@@ -49,7 +49,7 @@ struct DeltaSimulation::State {
     }
   }
 
-  bool events() const { return problem.problem.needs_events(); }
+  bool events() const { return schedule.urgent_links || problem.problem.needs_events(); }
   /// Every change is simulated in full.
   bool full() const { return schedule.policy == Policy::priority || events(); }
   Nanoseconds run_in_full(bool record) {

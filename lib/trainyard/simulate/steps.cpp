@@ -19,7 +19,7 @@ struct Urgency {
 
 Urgency urgency_of(const Problem& problem, const Schedule& schedule) {
   Urgency urgency{IdMap<OpId, std::size_t>(problem.op_count(), 0)};
-  if (!schedule.by_priority()) return urgency;
+  if (!schedule.links_by_priority()) return urgency;
   std::vector<double> levels = schedule.priority.values();
   std::ranges::sort(levels);
   levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
@@ -33,6 +33,7 @@ Urgency urgency_of(const Problem& problem, const Schedule& schedule) {
 Schedule unroll_schedule(const UnrolledGraph& unrolled, const Problem& problem, const Schedule& schedule) {
   Schedule result{.placement = {},
                   .policy = schedule.policy == Policy::strict ? Policy::strict : Policy::priority,
+                  .urgent_links = schedule.policy == Policy::strict && schedule.urgent_links,
                   .placer = schedule.placer,
                   .seed = schedule.seed};
   const Urgency urgency = urgency_of(problem, schedule);
@@ -41,7 +42,7 @@ Schedule unroll_schedule(const UnrolledGraph& unrolled, const Problem& problem, 
     const OpId like = unrolled.placed_as(op);
     result.placement.push_back(schedule.placement[like]);
     // Whole numbers below 2^53: the ranks of the last step are the lowest.
-    if (result.policy == Policy::priority)
+    if (result.policy == Policy::priority || result.urgent_links)
       result.priority.push_back(
           static_cast<double>((unrolled.steps - 1 - unrolled.step(op)) * urgency.ranks + urgency.rank[like]));
   }

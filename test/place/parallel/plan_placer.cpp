@@ -236,8 +236,8 @@ TEST_CASE("a chain's estimate is the step where nothing else is: transfers witho
   ChainOfBlocks chain{problem, layers, devices, 16};
   const PlanCosts costs = chain.costs();
   CHECK(costs.layers == 8);
-  CHECK(costs.layer(3, 4, 1).forward == Nanoseconds{40});
-  CHECK(costs.layer(3, 4, 1).weight_gradient == Nanoseconds{40});
+  CHECK(costs.layer(3, 4, {1}).forward == Nanoseconds{40});
+  CHECK(costs.layer(3, 4, {1}).weight_gradient == Nanoseconds{40});
   const ParallelPlan plan{.cuts = {2, 4, 6}, .microbatch = 2, .schedule = PipelineSchedule::zb_h1};
   // Two layers a stage, F = B = W = 40, 8 microbatches: 8 x 120 + 3 x 40.
   CHECK(run_plan(costs, plan).step == Nanoseconds{960 + 120});
@@ -270,5 +270,7 @@ TEST_CASE("gradients of replicas are added as fast as measured, by the ranks and
   CHECK(all_reduce("4xA100", costs, 2) == doctest::Approx(50'000 * 7.8 / 10.2 + 50'000).epsilon(1e-4));
   CHECK(all_reduce("4xA100", Costs{costs}.at({.link = 2}), 4) == 62'500);
   // No tables: 2 x 3 x (5 us + 375,000 B at 264 GB/s).
-  CHECK(all_reduce("4xA100", Costs{}, 4) == 6 * (5'000 + 1'420));
+  CHECK(all_reduce("4xA100", Costs{}, 4) == doctest::Approx(6 * (5'000 + 1'420)).epsilon(1e-4));
+  // Two hosts, a network card a GPU: two rings, each of 187,500 B a step at 25 GB/s, after 2 x 5 us and half one.
+  CHECK(all_reduce("2x2xA100", Costs{}, 4) == doctest::Approx(6 * (10'000 + 7'500)).epsilon(0.05));
 }

@@ -77,6 +77,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     if (reader.get("batch")) file.batch = static_cast<std::int64_t>(count("batch", 1, 1));
     file.plan.data = count("data", 1, 1);
     file.plan.tensor = count("tensor", 1, 1);
+    if (const auto sequence = reader.get("sequence")) read(*sequence, file.plan.sequence, findings);
     file.plan.microbatch = count("microbatch", 1, 1);
     reader.required("microbatch");
     file.plan.zero = count("zero", 0, 0);
@@ -102,6 +103,7 @@ void write_plan(const PlanFile& file, std::ostream& out) {
   if (file.batch) text += fmt::format(", \"batch\": {}", *file.batch);
   text += fmt::format(", \"data\": {}, \"tensor\": {}, \"microbatch\": {}, \"zero\": {}, \"schedule\": \"{}\"",
                       plan.data, plan.tensor, plan.microbatch, plan.zero, name_of(plan.schedule));
+  if (plan.sequence) text += ", \"sequence\": true";
   if (plan.chunks > 1) text += fmt::format(", \"chunks\": {}", plan.chunks);
   text += ",\n \"stages\": [";
   for (std::size_t s = 0; s <= file.begins.size(); ++s) {

@@ -209,6 +209,7 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
     } else if (const auto ranks = reader.get("tensor")) {
       TensorParallel parallel{copies(*ranks, "rank", "ranks")};
       read_algorithm(reader, parallel.collective, findings);
+      if (const auto sequence = reader.get("sequence")) read(*sequence, parallel.sequence, findings);
       if (const auto fold = reader.get("fold")) parallel.fold = copies(*fold, "device", "fold");
       rewrites.emplace_back(parallel);
     } else if (const auto ops = reader.get("recompute")) {
@@ -274,6 +275,7 @@ void append_rewrite(std::string& out, const TensorParallel& parallel) {
   out += fmt::format("{{\"tensor\": {}", parallel.ranks);
   if (parallel.collective != Collective::ring)
     out += fmt::format(", \"collective\": \"{}\"", name_of(parallel.collective));
+  if (parallel.sequence) out += ", \"sequence\": true";
   if (parallel.fold != 0) out += fmt::format(", \"fold\": {}", parallel.fold);
   out += '}';
 }
@@ -343,6 +345,13 @@ Schedule parse_schedule(std::string_view text, const std::string& name, const Pr
     if (const auto order = reader.get("order", JsonKind::object))
       schedule.order = read_order(*order, problem, names, findings);
     schedule.policy = read_policy(policy, schedule, findings);
+    if (const auto links = reader.get("links", JsonKind::string)) {
+      schedule.urgent_links = links->text() == "priority";
+      if (!schedule.urgent_links && links->text() != "fifo")
+        findings.add(links->begin_offset(), "unknown-policy",
+                     fmt::format("unknown order of links \"{}\"", links->text()),
+                     "links are fifo, or where devices are strict by priority");
+    }
     if (const auto placer = reader.get("placer")) read_placer(*placer, schedule, findings);
     if (const auto planned = reader.get("planned")) schedule.plan = read_plan(*planned, problem, names, findings);
     reader.get("predicted", JsonKind::object);
@@ -377,6 +386,7 @@ void write_schedule(const Schedule& schedule, const Problem& whole, const Schedu
       if (schedule.priority[op] != 0) append_json(value, schedule.priority[op]);
     });
   }
+  if (schedule.urgent_links) text += ",\n \"links\": \"priority\"";
   if (!schedule.order.empty()) {
     text += ",\n \"order\": {";
     for (const DeviceId device : problem.devices()) {

@@ -242,6 +242,7 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   if (const auto each = given.count("nproc-per-node")) processes = *each * given.count("nnodes").value_or(1);
   plan.data = std::max<std::size_t>(processes / (plan.tensor * row), 1);
   plan.zero = given.has("use-distributed-optimizer") ? 1 : 0;
+  plan.sequence = given.has("sequence-parallel") && plan.tensor > 1;
   plan.cuts.assign(read.file.begins.size(), 0);  // as many stages
   read_recompute(given, plan, read.notes);
   plan.cuts.clear();
@@ -257,6 +258,7 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   text = fmt::format("torchrun --nnodes {} --nproc-per-node {} pretrain_gpt.py \\\n", nodes ? processes / kPerNode : 1,
                      nodes ? kPerNode : processes);
   text += fmt::format("  --tensor-model-parallel-size {} --pipeline-model-parallel-size {}", plan.tensor, row);
+  if (plan.sequence) text += " --sequence-parallel";
   if (row > 1) {
     const DecoderLayers decoder = decoder_layers(ground.blocks);
     MegatronLayout layout;

@@ -19,6 +19,8 @@ namespace {
 /// Tensor ranks at most, as in NVLink domains.
 constexpr std::size_t kMostRanks = 8;
 
+TensorParallel parallel_of(TensorDegree degree) { return {.ranks = degree.ranks, .sequence = degree.sequence}; }
+
 /// The graph with 1/parts of the batch.
 Graph share_of_batch(const Graph& graph, std::size_t parts) {
   const ParameterUse use{graph};
@@ -73,9 +75,9 @@ IdMap<LayerId, std::size_t> ChainOfBlocks::stages(const std::vector<std::size_t>
   return stages;
 }
 
-std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, std::size_t tensor) const {
+std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree tensor) const {
   const TensorParallelGraph ranks =
-      first_tensor_rank(share_of_batch(problem_.graph(), batch_ / samples), TensorParallel{tensor});
+      first_tensor_rank(share_of_batch(problem_.graph(), batch_ / samples), parallel_of(tensor));
   const Problem share = problem_.with_graph(ranks.graph);
   const Graph& graph = share.graph();
   const DeviceId device = devices_.front();
@@ -83,7 +85,7 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, std::size_t 
   const MemoryLedger memory{share};
   std::vector<LayerCost> blocks(count_);
   const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
-  const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(tensor));
+  const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(tensor.ranks));
   for (const RankCollective& each : ranks.collectives) {
     LayerCost& block = blocks[block_[layers_.of[each.made_by]]];
     (each.phase == Phase::forward ? block.forward : block.input_gradient) +=
@@ -123,18 +125,21 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, std::size_t 
   return blocks;
 }
 
-const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, std::size_t tensor) {
+const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, TensorDegree tensor) {
   std::vector<LayerCost>& known = known_[{samples, tensor}];
   if (known.empty()) known = costs_of(samples, tensor);
   return known;
 }
 
-std::vector<std::size_t> ChainOfBlocks::tensor_degrees() const {
+std::vector<TensorDegree> ChainOfBlocks::tensor_degrees() const {
   const auto& fabric = problem_.cluster().spec().fabric;
   const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
-  std::vector<std::size_t> degrees{1};
+  std::vector<TensorDegree> degrees{{1}};
   for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); t *= 2)
-    if (shares_parameters(problem_.graph(), TensorParallel{t})) degrees.push_back(t);
+    for (const bool sequence : {false, true})
+      if (const TensorDegree degree{t, sequence}; sequence ? shares_sequence(problem_.graph(), parallel_of(degree))
+                                                           : shares_parameters(problem_.graph(), parallel_of(degree)))
+        degrees.push_back(degree);
   return degrees;
 }
 
@@ -144,7 +149,7 @@ PlanCosts ChainOfBlocks::own_costs() {
     if (const auto memory = problem_.cluster().device(device).memory)
       costs.memory = std::min(costs.memory.value_or(*memory), *memory);
   costs.tensor_degrees = tensor_degrees();
-  costs.layer = [this](std::size_t layer, std::size_t samples, std::size_t tensor) {
+  costs.layer = [this](std::size_t layer, std::size_t samples, TensorDegree tensor) {
     return blocks(samples, tensor)[layer];
   };
   return costs;
@@ -163,7 +168,12 @@ PlanCosts ChainOfBlocks::costs() {
     }
     return worst;
   };
-  // A sum of gradients takes longer by as much for each byte: its time without any, and of kMany.
+  // A sum of gradients takes longer by as much for each byte, where the costs have no table: its time without any, and
+  // of kMany.
+  struct SumTime {
+    double none, per_byte;
+    std::size_t hosts;
+  };
   const auto sum_time = [this](const ParallelPlan& plan, std::size_t device) {
     std::vector<DeviceId> replicas;
     for (std::size_t r = 0; r < plan.data; ++r) replicas.push_back(devices_[(device * plan.data + r) * plan.tensor]);
@@ -172,15 +182,15 @@ PlanCosts ChainOfBlocks::costs() {
     };
     constexpr Bytes kMany{1 << 30};
     const double none = time(Bytes{0});
-    return std::pair{none, (time(kMany) - none) / static_cast<double>(kMany.count)};
+    return SumTime{none, (time(kMany) - none) / static_cast<double>(kMany.count),
+                   host_count(problem_.cluster(), replicas)};
   };
-  auto sums =
-      std::make_shared<std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::pair<double, double>>>();
+  auto sums = std::make_shared<std::map<std::tuple<std::size_t, std::size_t, std::size_t>, SumTime>>();
   using Key = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>;
   auto known = std::make_shared<std::map<Key, std::pair<BytesPerSecond, Nanoseconds>>>();
-  for (const std::size_t t : costs.tensor_degrees)
+  for (const auto& [t, sequence] : costs.tensor_degrees)
     for (std::size_t d = 1; d * t <= devices_.size(); ++d) {
-      if (batch_ % d != 0) continue;
+      if (batch_ % d != 0 || sequence) continue;  // as without
       const std::size_t row = devices_.size() / (d * t);
       const ParallelPlan degrees{.data = d, .tensor = t};
       for (std::size_t i = 0; i < row; ++i) {
@@ -197,10 +207,12 @@ PlanCosts ChainOfBlocks::costs() {
     const auto [bandwidth, latency] = link(plan, from, to);
     return latency + time_for(bytes, bandwidth);
   };
-  costs.all_reduce = [sums](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+  costs.all_reduce = [this, sums](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     if (plan.data == 1) return Nanoseconds{0};
-    const auto [none, per_byte] = sums->at({plan.data, plan.tensor, device});
-    return Nanoseconds{static_cast<std::int64_t>(none + per_byte * static_cast<double>(weights.count))};
+    const SumTime& sum = sums->at({plan.data, plan.tensor, device});
+    const auto known = problem_.costs().collective_time(CollectiveKind::all_reduce, weights, plan.data, sum.hosts);
+    return known.value_or(
+        Nanoseconds{static_cast<std::int64_t>(sum.none + sum.per_byte * static_cast<double>(weights.count))});
   };
   costs.update = [per_byte = update_per_byte_](Bytes weights, std::size_t shards) {
     return Nanoseconds{

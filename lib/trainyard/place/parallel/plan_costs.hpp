@@ -23,8 +23,8 @@ namespace trainyard {
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
-///     gradients' sum       an all-reduce over the replicas of a stage (collective_run), linear in the bytes; ZeRO 1
-///                          sends as much
+///     gradients' sum       an all-reduce over the replicas of a stage (collective_run, without tables linear in the
+///                          bytes); ZeRO 1 sends as much
 ///     update               the blocks' update ops, divided among shards
 ///
 /// An estimate, by which plans are chosen before they are simulated: it knows no contention for links, and of overlap
@@ -43,10 +43,10 @@ class ChainOfBlocks {
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
 
  private:
-  const std::vector<LayerCost>& blocks(std::size_t samples, std::size_t tensor);
-  std::vector<LayerCost> costs_of(std::size_t samples, std::size_t tensor) const;
-  /// Powers of two within a host, by which parameters are shared.
-  std::vector<std::size_t> tensor_degrees() const;
+  const std::vector<LayerCost>& blocks(std::size_t samples, TensorDegree tensor);
+  std::vector<LayerCost> costs_of(std::size_t samples, TensorDegree tensor) const;
+  /// Powers of two within a host, by which parameters are shared; where there is one, the sequence too.
+  std::vector<TensorDegree> tensor_degrees() const;
 
   const Problem& problem_;
   const Layers& layers_;
@@ -55,8 +55,8 @@ class ChainOfBlocks {
   IdMap<LayerId, std::size_t> block_;
   std::size_t count_ = 0;
   std::vector<std::string> names_;
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<LayerCost>> known_;  // by samples and ranks
-  double update_per_byte_ = 0;                                                   // of parameters, nanoseconds
+  std::map<std::pair<std::size_t, TensorDegree>, std::vector<LayerCost>> known_;  // by samples and ranks
+  double update_per_byte_ = 0;                                                    // of parameters, nanoseconds
 };
 
 }  // namespace trainyard

@@ -56,6 +56,7 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
                    .microbatches = batch / plan.data / plan.microbatch,
                    .replicas = plan.data,
                    .tensor = plan.tensor,
+                   .sequence = plan.sequence,
                    .zero = plan.zero,
                    .stages = chain.stages(plan.cuts)};
   for (const bool again : plan.recompute)
@@ -118,9 +119,9 @@ std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanP
                                 std::optional<Finding>& refusal) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
-    return std::tuple{plan.data, plan.tensor, plan.stages(), plan.schedule};
+    return std::tuple{plan.data, plan.tensor_degree(), plan.stages(), plan.schedule};
   };
-  std::set<std::tuple<std::size_t, std::size_t, std::size_t, PipelineSchedule>> fitting;
+  std::set<std::tuple<std::size_t, TensorDegree, std::size_t, PipelineSchedule>> fitting;
   std::map<std::size_t, Schedule> made;  // by this rank
   const auto try_plan = [&](std::size_t i) -> Trial {
     try {

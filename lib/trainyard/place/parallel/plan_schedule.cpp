@@ -89,6 +89,10 @@ class Planning {
       schedule.placement = std::move(placement);
     } else {
       schedule = in_task_order(whole, placement, work);
+      if (whole.graph().has_collectives()) {
+        schedule.urgent_links = true;
+        schedule.priority = urgencies(whole, schedule.placement, work);
+      }
     }
     schedule.rewrites = planned.rewrites;
     checkpoint_();
@@ -143,7 +147,7 @@ class Planning {
 
   PlannedGraph rewritten() {
     PlannedGraph planned;
-    const TensorParallel parallel{plan_.tensor, plan_.collective, plan_.fold ? 1U : 0U};
+    const TensorParallel parallel{plan_.tensor, plan_.collective, plan_.fold ? 1U : 0U, plan_.sequence};
     if (plan_.tensor > 1) {
       planned.rewrites.emplace_back(parallel);
       check_size(graph_, planned.rewrites.back());
@@ -225,6 +229,25 @@ class Planning {
                                           planned.microbatch[op]});
     }
     return work;
+  }
+
+  /// Earlier tasks first; last what collectives bring for the update alone, so that no microbatch waits for it.
+  IdMap<OpId, double> urgencies(const Problem& whole, const Placement& placement, const PipelineWork& work) const {
+    const Graph& graph = whole.graph();
+    IdMap<OpId, double> urgency(whole.op_count());
+    IdMap<OpId, std::uint8_t> for_update(whole.op_count(), 0);
+    const auto& order = graph.topological_order();
+    for (auto at = order.rbegin(); at != order.rend(); ++at) {
+      const OpId op = *at;
+      bool all = true;
+      for (const TensorId tensor : graph.outputs(op))
+        for (const OpId reader : graph.consumers(tensor)) all = all && for_update[reader];
+      for (const OpId later : graph.before(op)) all = all && for_update[later];
+      const bool hands_on = whole.can_run(op, placement[op]) && whole.duration(op, placement[op]) == Nanoseconds{0};
+      for_update[op] = graph.phase(op) == Phase::update || (all && hands_on);
+      urgency[op] = for_update[op] ? 0 : static_cast<double>(work.tasks - work.task[op]);
+    }
+    return urgency;
   }
 
   /// Backward ops that make gradients of parameters and nothing else, and what adds these, are of the weights' pass.

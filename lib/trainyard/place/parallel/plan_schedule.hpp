@@ -26,6 +26,7 @@ struct StagePlan {
   std::size_t microbatches = 1;                // of a replica
   std::size_t replicas = 1;                    // each with its share of the batch
   std::size_t tensor = 1;                      // ranks that share the features of each layer of a replica
+  bool sequence = false;                       // and its sequence, between products
   std::size_t zero = 0;                        // ZeRO stage among them, 0 to 2
   IdMap<LayerId, std::size_t> stages = {};     // of each layer, numbered along the pipeline
   std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing

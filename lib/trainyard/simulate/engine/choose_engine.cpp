@@ -8,7 +8,8 @@ namespace trainyard::detail {
 
 Nanoseconds run_engine(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations, bool record,
                        Workspace& workspace) {
-  const bool events = schedule.rule || problem.problem.needs_events();
+  const bool urgent = schedule.policy == Policy::strict && schedule.urgent_links;
+  const bool events = schedule.rule || urgent || problem.problem.needs_events();
   const auto engine = events ? run_event_engine : schedule.by_priority() ? run_priorities : run_commits;
   return engine(problem, schedule, durations, record, workspace);
 }

@@ -17,6 +17,8 @@ TaskTimes run_rule(const Problem& problem, const Schedule& schedule, const Plann
   const auto run = [&](const auto& rule) {
     return EventLoop{problem, schedule.placement, transfers, durations, rule}.run();
   };
+  if (schedule.policy == Policy::strict && schedule.urgent_links)
+    return run(UrgentStrict{problem, schedule, durations});
   if (schedule.policy == Policy::strict) return run(Strict{problem, schedule, durations});
   if (schedule.by_priority()) return run(Priority{schedule.priority});
   return run(Fifo{});

@@ -131,4 +131,16 @@ class Strict {
   IdMap<OpId, std::uint32_t> turn_;  // how many ops of the device run before it
 };
 
+/// Policy::strict with Schedule::urgent_links: devices as Strict, links as Priority.
+class UrgentStrict : public Strict {
+ public:
+  UrgentStrict(const Problem& problem, const Schedule& schedule, const Nanoseconds* durations = nullptr)
+      : Strict(problem, schedule, durations), priority_{schedule.priority} {}
+
+  double urgency(const WaitingTransfer& transfer) const { return priority_.urgency(transfer); }
+
+ private:
+  Priority priority_;
+};
+
 }  // namespace trainyard
