@@ -74,7 +74,21 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
   // Weights and gradients 2 x 40, state 80, two microbatches of 20 on the first device and one on the second.
   CHECK(run_plan(costs, {.cuts = {1}}).peaks == std::vector{Bytes{200}, Bytes{180}});
   // Recomputation holds what comes in, 5 a microbatch, and 20 while it runs again.
-  CHECK(run_plan(costs, {.cuts = {1}, .recompute = {true, false}}).peaks.front() == Bytes{80 + 80 + 10 + 20});
+  CHECK(run_plan(costs, {.cuts = {1}, .recompute = {StageRecompute::blocks, StageRecompute::no}}).peaks.front() ==
+        Bytes{80 + 80 + 10 + 20});
+  // Of attention alone: 8 of the 20 are let go, and there while it runs again, which takes 5 a layer and microbatch.
+  PlanCosts attention = costs;
+  attention.layer = [layer = costs.layer](std::size_t i, std::size_t samples, TensorDegree tensor) {
+    LayerCost cost = layer(i, samples, tensor);
+    cost.scores = Bytes{8};
+    cost.scores_forward = Nanoseconds{5};
+    return cost;
+  };
+  CHECK(
+      run_plan(attention, {.cuts = {1}, .recompute = {StageRecompute::attention, StageRecompute::no}}).peaks.front() ==
+      Bytes{80 + 80 + 2 * 12 + 8});
+  CHECK(run_plan(attention, {.recompute = {StageRecompute::attention}}).step ==
+        run_plan(costs, {}).step + Nanoseconds{4 * 2 * 5});
   // Replicas that share the state hold half of it.
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2, .zero = 1}).peaks.front() == Bytes{160 + 80 + 80});
 
@@ -104,7 +118,8 @@ TEST_CASE("the best of all plans of twenty chains is found, and proven") {
         .microbatch = given.at("microbatch"),
         .schedule = given.at("schedule") == "gpipe" ? PipelineSchedule::gpipe : PipelineSchedule::one_f_one_b,
         .zero = given.at("zero")};
-    for (const int again : given.at("recompute")) plan.recompute.push_back(again != 0);
+    for (const int again : given.at("recompute"))
+      plan.recompute.push_back(again != 0 ? StageRecompute::blocks : StageRecompute::no);
     const PlanStep run = run_plan(costs, plan);
     CHECK(run.step.count == answer.at("step_ns"));
     for (std::size_t i = 0; i < run.peaks.size(); ++i) CHECK(run.peaks[i].count == answer.at("peak_bytes")[i]);
@@ -145,7 +160,7 @@ TEST_CASE("forty layers on sixteen devices: within the bound, no worse than equa
   CHECK(found.bound <= best.run.step);
   ParallelPlan equal = best.plan;
   for (std::size_t s = 1; s < equal.stages(); ++s) equal.cuts[s - 1] = s * 40 / equal.stages();
-  equal.recompute.assign(equal.stages(), false);
+  equal.recompute.assign(equal.stages(), StageRecompute::no);
   const PlanStep run = run_plan(costs, equal);
   CHECK((run.excess(costs.memory) > Bytes{0} || run.step >= best.run.step));
 }

@@ -55,6 +55,17 @@ TEST_CASE("one microbatch is the graph itself") {
   CHECK(split_batch(whole, 1).graph == whole);
 }
 
+TEST_CASE("the scores of attention are what is between its two products, the first of them included") {
+  const Graph graph = training_graph(make_network("gpt2:layers=2"));
+  const IdMap<OpId, bool> scores = attention_scores(graph);
+  std::vector<std::string> names;
+  for (const OpId op : graph.ops())
+    if (scores[op] && graph.layer(op) == "h.1") names.emplace_back(graph.name(op));
+  CHECK(names == std::vector<std::string>{"h.1/matmul", "h.1/div", "h.1/where", "h.1/softmax", "h.1/dropout"});
+  const IdMap<OpId, bool> none = attention_scores(training_graph(make_network("resnet50")));
+  CHECK(std::find(none.begin(), none.end(), true) == none.end());
+}
+
 TEST_CASE("of a segment that runs again the backward pass reads the copies, once the gradient has come") {
   // a -> b -> c -> loss; b and c in one segment
   GraphBuilder builder{"chain"};

@@ -41,7 +41,7 @@ class PlanEvents {
       for (const std::size_t first = layer; layer < end; ++layer) {
         const LayerCost cost = costs.layer(layer, plan.microbatch, plan.tensor_degree());
         if (layer == first) stages_[s].input = cost.input;
-        stages_[s].add(cost, !plan.recompute.empty() && plan.recompute[s]);
+        stages_[s].add(cost, plan.recompute.empty() ? StageRecompute::no : plan.recompute[s]);
       }
     }
   }
@@ -62,17 +62,17 @@ class PlanEvents {
     Nanoseconds forward, input_gradient, weight_gradient;
     Bytes input, output, held, working, weights, state;
 
-    void add(const LayerCost& cost, bool recompute) {
+    void add(const LayerCost& cost, StageRecompute recompute) {
       forward += cost.forward;
       input_gradient += cost.input_gradient;
       weight_gradient += cost.weight_gradient;
       output = cost.output;
       weights += cost.weights;
       state += cost.state;
-      held += recompute ? cost.input : cost.saved;
-      if (!recompute) return;
-      input_gradient += cost.forward;
-      working = std::max(working, cost.saved);
+      held += held_of(cost, recompute);
+      input_gradient += again_of(cost, recompute);
+      if (recompute == StageRecompute::attention) working = std::max(working, cost.scores);
+      if (recompute >= StageRecompute::blocks) working = std::max(working, cost.saved);
     }
   };
 
@@ -188,6 +188,17 @@ class PlanEvents {
 
 }  // namespace
 
+Bytes held_of(const LayerCost& cost, StageRecompute recompute) {
+  return recompute == StageRecompute::no          ? cost.saved
+         : recompute == StageRecompute::attention ? cost.saved - cost.scores
+                                                  : cost.input;
+}
+Nanoseconds again_of(const LayerCost& cost, StageRecompute recompute) {
+  return recompute == StageRecompute::no          ? Nanoseconds{0}
+         : recompute == StageRecompute::attention ? cost.scores_forward
+                                                  : cost.forward;
+}
+
 std::string describe(const ParallelPlan& plan) {
   std::vector<std::string> parts;
   if (plan.data > 1) parts.push_back(fmt::format("data {}", plan.data));
@@ -196,8 +207,10 @@ std::string describe(const ParallelPlan& plan) {
   if (plan.stages() > 1) parts.push_back(fmt::format("{} stages ({})", plan.stages(), name_of(plan.schedule)));
   parts.push_back(fmt::format("microbatches of {}", plan.microbatch));
   if (plan.zero > 0) parts.push_back(fmt::format("ZeRO {}", plan.zero));
-  const auto again = std::ranges::count(plan.recompute, true);
+  const std::size_t again = plan.recomputing(StageRecompute::blocks),
+                    scores = plan.recomputing(StageRecompute::attention);
   if (again > 0) parts.push_back(fmt::format("recomputing {} of {} stages", again, plan.stages()));
+  if (scores > 0) parts.push_back(fmt::format("recomputing attention of {} of {} stages", scores, plan.stages()));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,6 +12,11 @@
 #include "trainyard/plan/pipeline_schedule.hpp"
 
 namespace trainyard {
+
+/// Recomputation of a stage before its backward pass: nothing; the scores of attention alone (attention_scores); each
+/// block of layers (block_of) from what comes into it; the whole stage from what comes into that, which plans do not
+/// choose.
+enum class StageRecompute : std::uint8_t { no, attention, blocks, stages };
 
 /// How many ranks, and whether they share the sequence too.
 struct TensorDegree {
@@ -23,24 +30,29 @@ struct TensorDegree {
 /// take part: each replica computes its share of the batch in microbatches, each rank of a stage its part of every
 /// layer.
 struct ParallelPlan {
-  std::size_t data = 1, tensor = 1;    // d, t
-  bool sequence = false;               // ranks share the sequence too, between the products of the layers
-  std::vector<std::size_t> cuts = {};  // layers at which a new stage begins, ascending
-  std::size_t chunks = 1;              // stages a device: chunks_of(schedule)
-  std::size_t microbatch = 1;          // samples
-  std::vector<bool> recompute = {};    // by stage: its forward pass is computed again before each backward one
+  std::size_t data = 1, tensor = 1;            // d, t
+  bool sequence = false;                       // ranks share the sequence too, between the products of the layers
+  std::vector<std::size_t> cuts = {};          // layers at which a new stage begins, ascending
+  std::size_t chunks = 1;                      // stages a device: chunks_of(schedule)
+  std::size_t microbatch = 1;                  // samples
+  std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
 
   std::size_t stages() const { return cuts.size() + 1; }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
   std::size_t devices() const { return data * tensor * devices_in_row(); }
+  /// Stages that compute this again.
+  std::size_t recomputing(StageRecompute what) const {
+    return static_cast<std::size_t>(std::ranges::count(recompute, what));
+  }
   TensorDegree tensor_degree() const { return {tensor, sequence}; }
 
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
 
-/// "data 4, tensor 2 with sequence parallelism, 8 stages (1f1b), microbatches of 2, ZeRO 1, recomputing 3 of 8 stages".
+/// "data 4, tensor 2 with sequence parallelism, 8 stages (1f1b), microbatches of 2, ZeRO 1, recomputing 3 of 8 stages",
+/// "... attention of 3 of 8".
 std::string describe(const ParallelPlan& plan);
 
 /// Time of one of t ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it
@@ -50,9 +62,16 @@ struct LayerCost {
   Nanoseconds forward, input_gradient, weight_gradient;
   Bytes input, output, saved;
   Bytes weights, state;
+  Bytes scores = {};                // of what is kept, what recomputation of attention leaves out,
+  Nanoseconds scores_forward = {};  // and the time of the forward pass that it repeats
 
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
+
+/// What a microbatch holds of the layer from its forward to its backward pass, and the time that the latter takes
+/// longer.
+Bytes held_of(const LayerCost& cost, StageRecompute recompute);
+Nanoseconds again_of(const LayerCost& cost, StageRecompute recompute);
 
 /// The input of plans: a chain of layers, equal devices, and costs, by functions of the caller's.
 struct PlanCosts {
@@ -78,7 +97,8 @@ struct PlanCosts {
 ///     a task of a device starts   when the one before it in pipeline_tasks() has ended and its input is there
 ///     F of stage s                needs F of stage s - 1 on the microbatch
 ///     B of stage s                needs B of stage s + 1, the last stage's its F; W needs B of its stage
-///     a task's time               the sum over the layers of its stage; B of a stage that recomputes has F's besides
+///     a task's time               the sum over the layers of its stage; B of a stage that recomputes has F's besides,
+///                                 or that of the scores
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
 ///     carries
 ///                                 one at a time, first come first served
@@ -86,8 +106,8 @@ struct PlanCosts {
 ///                                 the start of that task on), then updates
 ///
 /// Memory of a device: twice its weights, state (or its share), and what its microbatches hold, at most: from the start
-/// of F to the end of W what each layer saves, or where the stage recomputes what comes into each layer; and the
-/// largest layer's working set of those that recompute.
+/// of F to the end of W what each layer saves, or where the stage recomputes what comes into each layer, or all but
+/// scores; and the largest layer's working set of those that recompute.
 struct PlanStep {
   Nanoseconds step;                              // the latest end
   std::vector<std::vector<Nanoseconds>> starts;  // by device: of its tasks, in their order

@@ -1,6 +1,7 @@
 #include "trainyard/plan/plan_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -149,9 +150,18 @@ class PlanSearch {
     }
   }
 
+  /// What a stage may compute again.
+  std::vector<StageRecompute> levels(const ParallelPlan& plan) const {
+    if (!costs_.memory) return {StageRecompute::no};
+    const auto& layers = tables_.known(plan.microbatch, plan.tensor_degree());
+    if (std::ranges::none_of(layers, [](const LayerCost& layer) { return layer.scores > Bytes{0}; }))
+      return {StageRecompute::no, StageRecompute::blocks};
+    return {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks};
+  }
+
   /// Cuts into as many stages, times the choices of recomputation; in double, which does not overflow.
   double choices(const ParallelPlan& plan) const {
-    double count = costs_.memory ? std::exp2(static_cast<double>(plan.stages())) : 1;
+    double count = std::pow(static_cast<double>(levels(plan).size()), static_cast<double>(plan.stages()));
     for (std::size_t i = 0; i < plan.cuts.size(); ++i)
       count *= static_cast<double>(costs_.layers - 1 - i) / static_cast<double>(i + 1);
     return count;
@@ -173,12 +183,16 @@ class PlanSearch {
 
   RatedPlan best_of_all(ParallelPlan plan, std::uint64_t& evaluations) const {
     const std::size_t stages = plan.stages();
+    const std::vector<StageRecompute> choice = levels(plan);
+    std::size_t combinations = 1;
+    for (std::size_t s = 0; s < stages; ++s) combinations *= choice.size();
     for (std::size_t i = 0; i < plan.cuts.size(); ++i) plan.cuts[i] = i + 1;
     std::optional<RatedPlan> best;
     for (bool more = true; more;) {
-      for (std::size_t again = 0; again < (costs_.memory ? std::size_t{1} << stages : 1); ++again) {
-        plan.recompute.assign(stages, false);
-        for (std::size_t s = 0; s < stages; ++s) plan.recompute[s] = (again >> s & 1) != 0;
+      for (std::size_t again = 0; again < combinations; ++again) {
+        plan.recompute.assign(stages, StageRecompute::no);
+        for (std::size_t s = 0, rest = again; s < stages; ++s, rest /= choice.size())
+          plan.recompute[s] = choice[rest % choice.size()];
         RatedPlan each = rated(plan, evaluations);
         if (!best || better(each, *best)) best = std::move(each);
       }
@@ -198,14 +212,15 @@ class PlanSearch {
   RatedPlan balanced(ParallelPlan plan, std::uint64_t& evaluations) const {
     const auto& layers = tables_.known(plan.microbatch, plan.tensor_degree());
     const std::size_t stages = plan.stages(), n = layers.size(), p = plan.devices_in_row();
-    plan.recompute.assign(stages, false);
+    plan.recompute.assign(stages, StageRecompute::no);
+    const std::vector<StageRecompute> choice = levels(plan);
     const RatedPlan equal = rated(plan, evaluations);
     const auto shards = static_cast<std::int64_t>(plan.zero > 0 ? plan.data : 1);
     const auto v = static_cast<std::int64_t>(plan.chunks);
     struct Cost {
       Bytes excess;
       Nanoseconds time;
-      bool recompute = false;
+      StageRecompute recompute = StageRecompute::no;
       auto operator<=>(const Cost&) const = default;
     };
     const auto worse = [](const Cost& a, const Cost& b) {
@@ -214,31 +229,42 @@ class PlanSearch {
     std::vector<std::vector<Cost>> best(stages + 1,
                                         std::vector<Cost>(n + 1, {Bytes{kLongestTime.count}, kLongestTime}));
     std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(n + 1, 0));
-    std::vector<std::vector<bool>> again(stages + 1, std::vector<bool>(n + 1, false));
+    std::vector<std::vector<StageRecompute>> again(stages + 1, std::vector<StageRecompute>(n + 1, StageRecompute::no));
     best[0][0] = {};
     for (std::size_t s = 0; s < stages; ++s) {
       const std::size_t device = is_folded(plan.schedule) && s >= p ? 2 * p - 1 - s : s % p;
       const auto held = static_cast<std::int64_t>((equal.run.held[device] + plan.chunks - 1) / plan.chunks);
       for (std::size_t begin = s; begin + (stages - s) <= n; ++begin) {
         if (best[s][begin].time == kLongestTime) continue;
-        Nanoseconds forward{0}, backward{0};
-        Bytes fixed{0}, state{0}, saved{0}, inputs{0}, working{0};
+        Nanoseconds once{0};
+        Bytes fixed{0}, state{0};
+        struct Level {
+          Nanoseconds again{0};
+          Bytes held{0}, working{0};
+        };
+        std::array<Level, 3> sums{};
         for (std::size_t end = begin + 1; end + (stages - s - 1) <= n; ++end) {
           const LayerCost& layer = layers[end - 1];
-          forward += layer.forward;
-          backward += layer.input_gradient + layer.weight_gradient;
+          once += layer.forward + layer.input_gradient + layer.weight_gradient;
           fixed += 2 * layer.weights;
           state += layer.state;
-          saved += layer.saved;
-          inputs += layer.input;
-          working = std::max(working, layer.saved);
+          for (std::size_t i = 0; i < choice.size(); ++i) {
+            sums[i].again += again_of(layer, choice[i]);
+            sums[i].held += held_of(layer, choice[i]);
+            const Bytes working = choice[i] == StageRecompute::no          ? Bytes{0}
+                                  : choice[i] == StageRecompute::attention ? layer.scores
+                                                                           : layer.saved;
+            sums[i].working = std::max(sums[i].working, working);
+          }
           const Bytes resident = fixed + Bytes{state.count / shards};
           const auto beyond = [&](Bytes bytes) {
             return costs_.memory ? std::max(Bytes{0}, bytes - Bytes{costs_.memory->count / v}) : Bytes{0};
           };
-          Cost cost{beyond(resident + held * saved), forward + backward, false};
-          const Cost recomputing{beyond(resident + held * inputs + working), 2 * forward + backward, true};
-          if (recomputing.excess < cost.excess) cost = recomputing;
+          Cost cost{Bytes{kLongestTime.count}, kLongestTime};
+          for (std::size_t i = 0; i < choice.size(); ++i) {
+            const Cost each{beyond(resident + held * sums[i].held + sums[i].working), once + sums[i].again, choice[i]};
+            if (std::tie(each.excess, each.time) < std::tie(cost.excess, cost.time)) cost = each;
+          }
           const Cost whole = worse(best[s][begin], cost);
           if (std::tie(whole.excess, whole.time) >= std::tie(best[s + 1][end].excess, best[s + 1][end].time)) continue;
           best[s + 1][end] = whole;
@@ -300,9 +326,12 @@ class PlanSearch {
           offer(std::move(plan));
         }
       for (std::size_t s = 0; costs_.memory && s < best.plan.stages(); ++s) {
-        ParallelPlan plan = best.plan;
-        plan.recompute[s] = !plan.recompute[s];
-        offer(std::move(plan));
+        for (const StageRecompute what : levels(best.plan)) {
+          if (best.plan.recompute[s] == what) continue;
+          ParallelPlan plan = best.plan;
+          plan.recompute[s] = what;
+          offer(std::move(plan));
+        }
       }
     }
   }
@@ -336,9 +365,14 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
     resident += 2 * static_cast<double>(layer.weights.count);
     state += static_cast<double>(layer.state.count);
     saved += static_cast<double>(layer.saved.count);
-    if (layer.saved > layer.input)
-      gains.push_back(
-          {static_cast<double>(layer.forward.count), static_cast<double>((layer.saved - layer.input).count)});
+    // Scores alone, and then the rest: what is let go in part is let go at the better rate of the two.
+    const Bytes scores = std::min(layer.scores, std::max(Bytes{0}, layer.saved - layer.input));
+    const Nanoseconds scores_forward = std::min(layer.scores_forward, layer.forward);
+    if (scores > Bytes{0})
+      gains.push_back({static_cast<double>(scores_forward.count), static_cast<double>(scores.count)});
+    if (layer.saved - scores > layer.input)
+      gains.push_back({static_cast<double>((layer.forward - scores_forward).count),
+                       static_cast<double>((layer.saved - scores - layer.input).count)});
   }
   if (costs.memory) {
     // Each device rounds its share of the state.

@@ -144,4 +144,36 @@ RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>
   return Recomputation{graph, segments}.run();
 }
 
+IdMap<OpId, bool> attention_scores(const Graph& graph) {
+  IdMap<OpId, bool> scores(graph.op_count(), false);
+  std::vector<OpId> open;
+  const auto add = [&](OpId op) {
+    if (graph.phase(op) != Phase::forward || scores[op]) return;
+    scores[op] = true;
+    open.push_back(op);
+  };
+  for (const OpId softmax : graph.ops()) {
+    const std::string_view signature = graph.signature(softmax);
+    const std::size_t end = signature.find(']');
+    if (graph.type(softmax) != "Softmax" || end == std::string_view::npos) continue;
+    if (std::ranges::count(signature.substr(0, end), ',') != 3 || graph.outputs(softmax).empty()) continue;
+    const Bytes size = graph.bytes(*graph.outputs(softmax).begin());
+    const auto is_score = [&](TensorId tensor) { return graph.bytes(tensor) == size; };
+    add(softmax);
+    while (!open.empty()) {
+      const OpId op = open.back();
+      open.pop_back();
+      for (const TensorId tensor : graph.outputs(op))
+        for (const OpId reader : graph.consumers(tensor))
+          if (graph.type(reader) != "MatMul" &&
+              std::any_of(graph.outputs(reader).begin(), graph.outputs(reader).end(), is_score))
+            add(reader);
+      if (graph.type(op) == "MatMul") continue;
+      for (const TensorId tensor : graph.inputs(op))
+        if (is_score(tensor)) add(graph.producer(tensor));
+    }
+  }
+  return scores;
+}
+
 }  // namespace trainyard

@@ -24,4 +24,10 @@ struct RecomputingGraph {
 /// Segments are disjoint, their ops of phase forward.
 RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments);
 
+/// The forward ops that make arrays of a score for each pair of positions: around each softmax of four dimensions, the
+/// product that its scores come from and all ops between that product and the next, but for the next. Their arrays are
+/// most of what a transformer keeps for the backward pass, and cheap to compute again (V. Korthikanti et al.: Reducing
+/// Activation Recomputation in Large Transformer Models. MLSys 2023, section 5: selective recomputation).
+IdMap<OpId, bool> attention_scores(const Graph& graph);
+
 }  // namespace trainyard

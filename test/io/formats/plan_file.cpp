@@ -34,13 +34,16 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 
 TEST_CASE("a plan comes back from its file, with its stages by name") {
   const std::vector<std::string> blocks{"embedding", "h0", "h1", "h2", "head"};
-  const ParallelPlan plan{.data = 4,
-                          .cuts = {1, 3, 4},
-                          .chunks = 2,
-                          .microbatch = 2,
-                          .recompute = {false, true, false, true},
-                          .schedule = PipelineSchedule::zb_v,
-                          .zero = 1};
+  const ParallelPlan plan{
+      .data = 4,
+      .tensor = 2,
+      .sequence = true,
+      .cuts = {1, 3, 4},
+      .chunks = 2,
+      .microbatch = 2,
+      .recompute = {StageRecompute::no, StageRecompute::blocks, StageRecompute::no, StageRecompute::attention},
+      .schedule = PipelineSchedule::zb_v,
+      .zero = 1};
   const PlanFile file = plan_file(plan, blocks, 64);
   CHECK(file.begins == std::vector<std::string>{"h0", "h2", "head"});
   CHECK(parse_plan(written(file), "plan.json") == file);
@@ -54,6 +57,8 @@ TEST_CASE("a plan file's faults are told with their places, and a stage of no bl
       R"({"format": "trainyard-plan/1", "data": 0, "microbatch": 1, "schedule": "1f2b", "stages": [{}, {"frmo": "h1"}]})");
   CHECK(has(text, R"(plan.json:1:40: error[degree]: "data" is at least 1)"));
   CHECK(has(text, "unknown pipeline schedule \"1f2b\""));
+  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "stages": [{"recompute": "scores"}]})"),
+            R"("scores" is nothing to be recomputed)"));
   CHECK(has(text, "a stage has no \"from\""));
   CHECK(has(refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "a plan has no \"microbatch\""));
   CHECK_FALSE(has(refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "unknown key"));

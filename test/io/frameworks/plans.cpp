@@ -95,13 +95,14 @@ TEST_CASE("a plan that Megatron can say comes back from its arguments") {
   CHECK(has(megatron_of(even, kGround).text, "--num-layers 6 --pipeline-model-parallel-layout \"Ett|tt|t|tL\""));
   CHECK(has(megatron_of(even, kGround).text, "--nproc-per-node 8 "));
 
-  const ParallelPlan interleaved{.data = 4,
-                                 .cuts = {2, 4, 6},
-                                 .chunks = 2,
-                                 .microbatch = 1,
-                                 .recompute = {true, true, true, true},
-                                 .schedule = PipelineSchedule::interleaved,
-                                 .zero = 1};
+  const ParallelPlan interleaved{
+      .data = 4,
+      .cuts = {2, 4, 6},
+      .chunks = 2,
+      .microbatch = 1,
+      .recompute = {StageRecompute::blocks, StageRecompute::blocks, StageRecompute::blocks, StageRecompute::blocks},
+      .schedule = PipelineSchedule::interleaved,
+      .zero = 1};
   CHECK(megatron_of(interleaved, kGround).lost.empty());
   CHECK(megatron_again(interleaved) == interleaved);
   const ParallelPlan replicas{.data = 8, .microbatch = 1, .zero = 1};
@@ -112,13 +113,14 @@ TEST_CASE("a plan that Megatron can say comes back from its arguments") {
 }
 
 TEST_CASE("what Megatron cannot say of a plan is named") {
-  const ParallelPlan folded{.data = 1,
-                            .cuts = {2, 4, 8},
-                            .chunks = 2,
-                            .microbatch = 1,
-                            .recompute = {true, false, false, false},
-                            .schedule = PipelineSchedule::zb_v,
-                            .zero = 2};
+  const ParallelPlan folded{
+      .data = 1,
+      .cuts = {2, 4, 8},
+      .chunks = 2,
+      .microbatch = 1,
+      .recompute = {StageRecompute::blocks, StageRecompute::no, StageRecompute::no, StageRecompute::no},
+      .schedule = PipelineSchedule::zb_v,
+      .zero = 2};
   const SaidPlan said = megatron_of(folded, kGround);
   REQUIRE(said.lost.size() == 5);
   CHECK(said.lost[0] == "the cut at 'head', within what Megatron has for one: it is at 'norm' instead");
@@ -157,8 +159,18 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
   CHECK(data("--pipeline-model-parallel-size 2" + rest) == 4);
   CHECK(data("torchrun --nnodes 2 --nproc-per-node 8 x.py --pipeline-model-parallel-size 2" + rest) == 8);
   const ForeignPlan selective = parse_any_plan("--recompute-granularity selective" + rest, "train.sh", kGround);
-  REQUIRE(selective.notes.size() == 1);
-  CHECK(has(selective.notes[0], "selective"));
+  CHECK(selective.notes.empty());
+  CHECK(selective.file.plan.recompute == std::vector{StageRecompute::attention});
+  CHECK(has(megatron_of(selective.file.plan, kGround).text, "--recompute-granularity selective"));
+  const ForeignPlan sequence =
+      parse_any_plan("--sequence-parallel --tensor-model-parallel-size 2" + rest, "train.sh", kGround);
+  CHECK(sequence.file.plan.sequence);
+  CHECK(has(megatron_of(sequence.file.plan, kGround).text,
+            "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 --sequence-parallel"));
+  const ForeignPlan other =
+      parse_any_plan("--recompute-granularity selective --recompute-modules mlp" + rest, "train.sh", kGround);
+  REQUIRE(other.notes.size() == 1);
+  CHECK(has(other.notes[0], "core attention"));
 }
 
 TEST_CASE("Megatron's arguments that contradict are refused at their place") {
@@ -228,8 +240,9 @@ TEST_CASE("a table of torch.distributed.pipelining is read as torch writes it") 
 }
 
 TEST_CASE("a split spec names what it cannot say, and is refused with the place") {
-  const SaidPlan said =
-      split_spec_of({.data = 2, .cuts = {4}, .microbatch = 2, .recompute = {true, false}, .zero = 1}, kGround, "x.csv");
+  const SaidPlan said = split_spec_of(
+      {.data = 2, .cuts = {4}, .microbatch = 2, .recompute = {StageRecompute::blocks, StageRecompute::no}, .zero = 1},
+      kGround, "x.csv");
   REQUIRE(said.lost.size() == 2);
   CHECK(has(said.lost[0], "ZeRO 1"));
   CHECK(said.lost[1] == "recomputation of 1 of 2 stages");
@@ -261,9 +274,12 @@ TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
     CHECK(said.lost.empty());
     CHECK(plan_over(parse_any_plan(said.text, "ds.json", kGround).file, kGround.blocks) == plan);
   }
-  const SaidPlan stages = deepspeed_of(
-      {.data = 2, .cuts = {4}, .microbatch = 2, .recompute = {true, true}, .schedule = PipelineSchedule::gpipe},
-      kGround);
+  const SaidPlan stages = deepspeed_of({.data = 2,
+                                        .cuts = {4},
+                                        .microbatch = 2,
+                                        .recompute = {StageRecompute::blocks, StageRecompute::blocks},
+                                        .schedule = PipelineSchedule::gpipe},
+                                       kGround);
   REQUIRE(stages.lost.size() == 3);
   CHECK(has(stages.lost[0], "PipelineModule(num_stages=2)"));
 

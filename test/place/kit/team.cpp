@@ -74,18 +74,19 @@ class Threads {
 }  // namespace
 
 TEST_CASE("what is packed comes back, and bytes that are cut short are refused") {
-  const Schedule schedule{.placement = Placement{std::vector<DeviceId>{DeviceId{1}, DeviceId{0}, DeviceId{1}}},
-                          .policy = Policy::strict,
-                          .priority = IdMap<OpId, double>{std::vector<double>{0.1, 2, 3}},
-                          .order = IdMap<DeviceId, std::vector<OpId>>{{{OpId{1}}, {OpId{0}, OpId{2}}}},
-                          .plan = Plan{Nanoseconds{5}, IdMap<OpId, Nanoseconds>{3}},
-                          .rewrites = {SplitOp{"a", SplitDimension::channel, 3}, Replicate{.stages = {"b", "c"}},
-                                       Microbatch{4}, Recompute{{"d"}}, TensorParallel{2}},
-                          .placer = "heft",
-                          .seed = 6,
-                          .search = Search{9, Nanoseconds{4}},
-                          .parallel = ParallelPlan{.cuts = {3}, .recompute = {true, false}},
-                          .notes = {"said"}};
+  const Schedule schedule{
+      .placement = Placement{std::vector<DeviceId>{DeviceId{1}, DeviceId{0}, DeviceId{1}}},
+      .policy = Policy::strict,
+      .priority = IdMap<OpId, double>{std::vector<double>{0.1, 2, 3}},
+      .order = IdMap<DeviceId, std::vector<OpId>>{{{OpId{1}}, {OpId{0}, OpId{2}}}},
+      .plan = Plan{Nanoseconds{5}, IdMap<OpId, Nanoseconds>{3}},
+      .rewrites = {SplitOp{"a", SplitDimension::channel, 3}, Replicate{.stages = {"b", "c"}}, Microbatch{4},
+                   Recompute{{"d"}}, TensorParallel{2}},
+      .placer = "heft",
+      .seed = 6,
+      .search = Search{9, Nanoseconds{4}},
+      .parallel = ParallelPlan{.cuts = {3}, .recompute = {StageRecompute::blocks, StageRecompute::no}},
+      .notes = {"said"}};
   Packer packer;
   packer(schedule, std::uint64_t{7});
   const std::string bytes = std::move(packer).bytes();

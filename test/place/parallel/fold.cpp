@@ -72,7 +72,7 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
         StagePlan plan = plan_of(layers, p, d, t, microbatches);
         plan.zero = zero;
         plan.sequence = t > 1 && seed % 2 == 0;
-        if (again) plan.recompute.assign(p, StageRecompute::blocks);
+        if (again) plan.recompute.assign(p, seed % 3 == 0 ? StageRecompute::blocks : StageRecompute::attention);
         const Timeline whole = run(problem, layers, plan, false);
         Timeline one;
         try {
@@ -129,7 +129,7 @@ TEST_CASE("a plan of one's own is simulated in the detail that is asked for") {
   const Problem problem{training_graph(make_network("gpt2:batch=16,seq=64,layers=4")),
                         make_cluster(preset_cluster("8xA100"))};
   ParallelPlan plan{.data = 2, .tensor = 2, .cuts = {3}, .microbatch = 2};
-  plan.recompute = {false, false};
+  plan.recompute = {StageRecompute::no, StageRecompute::no};
   const auto placed = [&](PlanDetail detail) {
     const Schedule schedule = place_by_plan(problem, plan, {.batch = 16, .detail = detail});
     const Folded fold = folded(schedule.rewrites);

@@ -35,12 +35,26 @@ PipelineSchedule read_task_order(const JsonValue& value, FindingList& findings) 
   return PipelineSchedule::one_f_one_b;
 }
 
+/// true, false or "attention".
+StageRecompute read_recompute(const JsonValue& value, FindingList& findings) {
+  if (value.kind() == JsonKind::string) {
+    if (value.text() == "attention") return StageRecompute::attention;
+    findings.add(value.begin_offset(), "recompute", fmt::format("\"{}\" is nothing to be recomputed", value.text()),
+                 "true recomputes a stage's blocks, \"attention\" their scores alone");
+    return StageRecompute::no;
+  }
+  bool again = false;
+  read(value, again, findings);
+  return again ? StageRecompute::blocks : StageRecompute::no;
+}
+
+bool recomputes(const ParallelPlan& plan) { return plan.recomputing(StageRecompute::no) < plan.recompute.size(); }
+
 void read_stages(const JsonValue& list, PlanFile& file, FindingList& findings) {
   for (const JsonValue member : list.children()) {
     ObjectReader reader{member, "a stage", findings};
-    bool again = false;
-    if (const auto recompute = reader.get("recompute")) read(*recompute, again, findings);
-    file.plan.recompute.push_back(again);
+    const auto recompute = reader.get("recompute");
+    file.plan.recompute.push_back(recompute ? read_recompute(*recompute, findings) : StageRecompute::no);
     if (file.plan.recompute.size() > 1) {
       if (const auto from = reader.required("from", JsonKind::string)) file.begins.emplace_back(from->text());
     } else {
@@ -48,7 +62,7 @@ void read_stages(const JsonValue& list, PlanFile& file, FindingList& findings) {
     }
     reader.check_unknown_keys();
   }
-  if (std::ranges::count(file.plan.recompute, true) == 0) file.plan.recompute.clear();
+  if (!recomputes(file.plan)) file.plan.recompute.clear();
 }
 
 }  // namespace
@@ -108,7 +122,9 @@ void write_plan(const PlanFile& file, std::ostream& out) {
   text += ",\n \"stages\": [";
   for (std::size_t s = 0; s <= file.begins.size(); ++s) {
     text += s > 0 ? ",\n  {\"from\": " + json_string(file.begins[s - 1]) : "\n  {";
-    if (!plan.recompute.empty() && plan.recompute[s]) text += s > 0 ? ", \"recompute\": true" : "\"recompute\": true";
+    if (!plan.recompute.empty() && plan.recompute[s] != StageRecompute::no)
+      text += fmt::format("{}\"recompute\": {}", s > 0 ? ", " : "",
+                          plan.recompute[s] == StageRecompute::attention ? "\"attention\"" : "true");
     text += '}';
   }
   out << text << "]}\n";
@@ -132,7 +148,7 @@ PlanFile plan_file(const ParallelPlan& plan, std::span<const std::string> blocks
   PlanFile file{.plan = plan, .batch = batch};
   file.plan.cuts.clear();
   for (const std::size_t cut : plan.cuts) file.begins.push_back(blocks[cut]);
-  if (std::ranges::count(file.plan.recompute, true) == 0) file.plan.recompute.clear();
+  if (!recomputes(file.plan)) file.plan.recompute.clear();
   return file;
 }
 

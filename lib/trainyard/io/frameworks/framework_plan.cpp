@@ -73,7 +73,7 @@ std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const P
 }
 
 void add_lost_recompute(const ParallelPlan& plan, std::vector<std::string>& lost) {
-  const auto again = std::ranges::count(plan.recompute, true);
+  const std::size_t again = plan.recompute.size() - plan.recomputing(StageRecompute::no);
   if (again > 0) lost.push_back(fmt::format("recomputation of {} of {} stages", again, plan.stages()));
 }
 

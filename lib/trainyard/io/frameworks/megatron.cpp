@@ -185,12 +185,18 @@ MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t
 void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std::string>& notes) {
   const std::string granularity = given.word("recompute-granularity");
   if (granularity == "full" && given.word("recompute-method") != "block") {
-    plan.recompute.assign(plan.stages(), true);
+    plan.recompute.assign(plan.stages(), StageRecompute::blocks);
     if (given.count("recompute-num-layers").value_or(1) > 1)
       notes.emplace_back("--recompute-num-layers: each layer is computed again from what comes into it, not several");
+  } else if (granularity == "selective") {
+    plan.recompute.assign(plan.stages(), StageRecompute::attention);
+    if (const std::string modules = given.word("recompute-modules"); !modules.empty() && modules != "core_attn")
+      notes.push_back(fmt::format("--recompute-modules {}: a plan computes core attention again, not this", modules));
   } else if (!granularity.empty()) {
-    notes.push_back(fmt::format("--recompute-granularity {}: a plan computes whole stages again, or nothing: left out",
-                                granularity == "full" ? "full --recompute-method block" : granularity));
+    notes.push_back(
+        fmt::format("--recompute-granularity {}: a plan computes all layers of a stage again, or attention: "
+                    "left out",
+                    granularity == "full" ? "full --recompute-method block" : granularity));
   }
 }
 
@@ -278,9 +284,10 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   }
   text += fmt::format(" \\\n  --micro-batch-size {} --global-batch-size {}", plan.microbatch, ground.batch.value_or(1));
   if (plan.zero > 0) text += " \\\n  --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather";
-  const auto again = static_cast<std::size_t>(std::ranges::count(plan.recompute, true));
-  if (again > 0 && again == plan.stages())
+  if (plan.recomputing(StageRecompute::blocks) == plan.stages())
     text += " \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
+  else if (plan.recomputing(StageRecompute::attention) == plan.stages())
+    text += " \\\n  --recompute-granularity selective";
   else
     add_lost_recompute(plan, said.lost);
   text += "\n";

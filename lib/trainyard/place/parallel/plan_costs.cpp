@@ -12,6 +12,7 @@
 #include "trainyard/problem/collective_run.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/rewrite/recompute.hpp"
 
 namespace trainyard {
 namespace {
@@ -84,7 +85,11 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree
   const ParameterUse use{graph};
   const MemoryLedger memory{share};
   std::vector<LayerCost> blocks(count_);
-  const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
+  const IdMap<OpId, bool> scores = attention_scores(graph);
+  // A colocation group, as of tied weights, is where its first op is.
+  const auto block_of_op = [&](OpId op) {
+    return block_[layers_.of[problem_.group_ops(problem_.group(ranks.original[op])).front()]];
+  };
   const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(tensor.ranks));
   for (const RankCollective& each : ranks.collectives) {
     LayerCost& block = blocks[block_[layers_.of[each.made_by]]];
@@ -105,6 +110,15 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree
       (weights ? block.weight_gradient : block.input_gradient) += time;
     }
     if (graph.phase(op) != Phase::forward) continue;
+    if (scores[op]) {
+      block.scores_forward += time;
+      for (const TensorId made : graph.outputs(op)) {
+        const auto readers = graph.consumers(made);
+        if (std::any_of(readers.begin(), readers.end(),
+                        [&](OpId reader) { return graph.phase(reader) == Phase::backward; }))
+          block.scores += graph.bytes(made);
+      }
+    }
     for (const TensorId made : graph.outputs(op)) {
       std::size_t last = block_of_op(op);
       for (const OpId reader : graph.consumers(made))
@@ -122,6 +136,7 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree
     for (const OpId op : share.group_ops(group)) resident += share.resident_bytes(op);
     blocks[block_of_op(share.group_ops(group).front())].saved += memory.need(group).held - resident;
   }
+  for (LayerCost& block : blocks) block.scores = std::min(block.scores, block.saved);
   return blocks;
 }
 

@@ -20,6 +20,8 @@ namespace trainyard {
 ///
 ///     a layer's times      the sum of its ops' durations on a rank (tensor_parallel): forward, backward, and those of
 ///                          the latter that make gradients of weights alone; and of its ranks' collectives
+///                          An op counts where its colocation group's first op is: a head with tied weights in the
+///                          embedding's block
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp

@@ -59,8 +59,7 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
                    .sequence = plan.sequence,
                    .zero = plan.zero,
                    .stages = chain.stages(plan.cuts)};
-  for (const bool again : plan.recompute)
-    stages.recompute.push_back(again ? StageRecompute::blocks : StageRecompute::no);
+  stages.recompute = plan.recompute;
   return stages;
 }
 

@@ -170,13 +170,14 @@ class Planning {
 
     std::map<std::tuple<std::size_t, std::size_t, std::string>, std::size_t> number;
     std::vector<std::vector<OpId>> again;  // by segment, the ops that run again
+    const IdMap<OpId, bool> scores = attention_scores(graph_);
     for (const OpId op : copies.graph.ops()) {
       if (plan_.recompute.empty() || copies.graph.phase(op) != Phase::forward || copies.graph.type(op) == "Input")
         continue;  // data is kept
       const LayerId layer = layers_.of[first(op)];
       const StageRecompute what = plan_.recompute[plan_.stages[layer]];
-      if (what == StageRecompute::no) continue;
-      std::string block{what == StageRecompute::blocks ? block_of(layers_.names[layer.index()]) : std::string_view{}};
+      if (what == StageRecompute::no || (what == StageRecompute::attention && !scores[first(op)])) continue;
+      std::string block{what != StageRecompute::stages ? block_of(layers_.names[layer.index()]) : std::string_view{}};
       const auto at =
           number.try_emplace({replica(op), plan_.stages[layer], std::move(block)}, again.size()).first->second;
       if (at == again.size()) again.emplace_back();

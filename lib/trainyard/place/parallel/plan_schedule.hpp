@@ -15,10 +15,6 @@
 
 namespace trainyard {
 
-/// Recomputation of a stage before its backward pass: nothing, each block of layers (block_of) from what comes into it,
-/// or the whole stage from what comes into that.
-enum class StageRecompute : std::uint8_t { no, blocks, stages };
-
 /// A pipeline of stages, in one replica or more, of the layers of one graph.
 struct StagePlan {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
