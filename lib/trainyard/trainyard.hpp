@@ -115,6 +115,7 @@
 #include "trainyard/solve/integer_program.hpp"
 #include "trainyard/solve/linear_program.hpp"
 #include "trainyard/study/compare.hpp"
+#include "trainyard/study/goodput.hpp"
 #include "trainyard/study/run.hpp"
 #include "trainyard/study/summary.hpp"
 #include "trainyard/throughput/contraction.hpp"
