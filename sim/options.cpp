@@ -160,7 +160,7 @@ void ProblemOptions::declare_machine(OptionSet& set, bool several) {
   machine.declare(set, cluster, several);
   set.check([this] { machine.tf32 = training.precision == Precision::tf32; });
   set.check([this, &set] {
-    if (!cluster.empty()) return;
+    if (!cluster.empty() || models.empty()) return;  // no model, where a verb takes none
     if (models.size() != 1 || !is_workload(models.front()))
       throw UsageError(fmt::format("{} needs --cluster", set.verb()),
                        "for example --cluster 4xV100; `trainyard clusters` lists the built-in ones");

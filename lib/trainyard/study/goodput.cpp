@@ -28,8 +28,6 @@ double portable_expm1(double x) {
   return sum * x;
 }
 
-double in_seconds(Nanoseconds time) { return static_cast<double>(time.count) * 1e-9; }
-
 void check_failures(const Failures& failures, Nanoseconds step) {
   if (!(failures.mtbf_hours > 0 && failures.mtbf_hours <= 1e9))
     refuse_failures("range",
@@ -55,8 +53,8 @@ Renewal renewal_of(const Failures& failures, Nanoseconds step, std::size_t steps
   check_failures(failures, step);
   if (steps == 0)
     refuse_failures("range", "a checkpoint every 0 steps leaves no time to work", "give an interval of 1 step or more");
-  const Renewal renewal{failures.job_mtbf_s(), in_seconds(step) * static_cast<double>(steps),
-                        in_seconds(failures.checkpoint), in_seconds(failures.restart)};
+  const Renewal renewal{failures.job_mtbf_s(), seconds(step) * static_cast<double>(steps),
+                        seconds(failures.checkpoint), seconds(failures.restart)};
   const double needed = renewal.restart + renewal.interval();
   if (renewal.restart > kMostRestart * renewal.mtbf)
     refuse_failures("too-often",
@@ -167,13 +165,13 @@ Goodput daly_goodput(const Failures& failures, Nanoseconds step, std::size_t ste
 
 BestInterval best_interval(const Failures& failures, Nanoseconds step) {
   check_failures(failures, step);
-  const double mtbf = failures.job_mtbf_s(), delta = in_seconds(failures.checkpoint);
+  const double mtbf = failures.job_mtbf_s(), delta = seconds(failures.checkpoint);
   const double half = delta / (2 * mtbf);
   BestInterval best;
   best.exact_s = mtbf * best_share(delta / mtbf);
   best.young_s = std::sqrt(2 * delta * mtbf);
   best.higher_order_s = half < 1 ? best.young_s * (1 + std::sqrt(half) / 3 + half / 9) - delta : mtbf;
-  const double whole = std::floor(best.exact_s / in_seconds(step));
+  const double whole = std::floor(best.exact_s / seconds(step));
   best.steps = static_cast<std::size_t>(std::clamp(whole, 1.0, 1e15));
   if (whole >= 1 && whole < 1e15 &&
       daly_goodput(failures, step, best.steps + 1).useful > daly_goodput(failures, step, best.steps).useful)
