@@ -148,6 +148,15 @@ void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several)
              std::string{"what if devices or links were X or Y times as fast"} +
                  (several ? "; link=0.5:1:2 is three cases" : ""),
              [this, several](const std::string& text, const std::string&) { read_scale(*this, text, several); });
+  set.option(
+      "--slow", "NAME=1.5",
+      "what if a device, a kind of device, a link or the links between two devices (gpu0-gpu1) took so many times as "
+      "long; repeatable",
+      [this](const std::string& text, const std::string& option) {
+        const AskedWhatIf more = parse_what_if(text, option);
+        slow.insert(slow.end(), more.begin(), more.end());
+      },
+      true);
   set.choice("--sharing", sharing, {{"serial", Sharing::serial}, {"fair", Sharing::fair}, {"none", Sharing::none}},
              "what if transfers took turns on links, shared them fairly, or never met");
   set.check([this] {

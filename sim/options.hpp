@@ -17,6 +17,7 @@
 #include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/noise.hpp"
 #include "trainyard/training/training.hpp"
+#include "what_ifs.hpp"
 
 // Options that several verbs have, as values; `declare` puts them on the command line of a verb.
 namespace trainyard::program {
@@ -44,6 +45,7 @@ struct MachineOptions {
   std::optional<std::int64_t> co_run = {};
   Speeds speeds = {};
   std::vector<Speeds> scales = {};  // --scale of several factors: every combination; `speeds` is the first
+  AskedWhatIf slow = {};            // --slow, as asked
   std::string label = {};           // stands behind the cluster's name
   std::optional<Sharing> sharing = {};
 

@@ -117,6 +117,7 @@
 #include "trainyard/study/compare.hpp"
 #include "trainyard/study/goodput.hpp"
 #include "trainyard/study/run.hpp"
+#include "trainyard/study/straggler.hpp"
 #include "trainyard/study/summary.hpp"
 #include "trainyard/throughput/contraction.hpp"
 #include "trainyard/throughput/evaluate.hpp"

@@ -53,8 +53,8 @@ Renewal renewal_of(const Failures& failures, Nanoseconds step, std::size_t steps
   check_failures(failures, step);
   if (steps == 0)
     refuse_failures("range", "a checkpoint every 0 steps leaves no time to work", "give an interval of 1 step or more");
-  const Renewal renewal{failures.job_mtbf_s(), seconds(step) * static_cast<double>(steps),
-                        seconds(failures.checkpoint), seconds(failures.restart)};
+  const Renewal renewal{failures.job_mtbf_s(), seconds(step) * static_cast<double>(steps), seconds(failures.checkpoint),
+                        seconds(failures.restart)};
   const double needed = renewal.restart + renewal.interval();
   if (renewal.restart > kMostRestart * renewal.mtbf)
     refuse_failures("too-often",
