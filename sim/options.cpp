@@ -13,6 +13,7 @@
 #include "noise.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/io/foreign/step_times.hpp"
 #include "trainyard/io/formats/policy_file.hpp"
 #include "trainyard/io/frameworks/framework_plan.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -265,9 +266,11 @@ void SearchOptions::apply(PlaceOptions& options, bool searches, const std::strin
 void NoiseChoice::declare(OptionSet& set) {
   set.value("--noise", noise, "SHARE", "what if op times scattered, as in 5%, or by op type as in Conv=10%,default=3%",
             [](const std::string& text, const std::string&) { return parse_noise(text); });
-  set.number("--samples", samples, "how many runs with noise (default: 1000)");
+  set.input("--jitter", jitter,
+            "what if each device jittered as in this record of step times of one device, a number a line");
+  set.number("--samples", samples, "how many runs with noise or jitter (default: 1000)");
   set.check([this] {
-    if (samples && !noise) throw UsageError("--samples is for --noise", "give --noise too, as in --noise 5%");
+    if (samples && !given()) throw UsageError("--samples is for --noise", "give --noise too, as in --noise 5%");
     if (samples && *samples > 100'000'000)
       throw UsageError(fmt::format("--samples: {} is more than 100,000,000", *samples));
   });
@@ -275,8 +278,9 @@ void NoiseChoice::declare(OptionSet& set) {
 
 std::optional<NoiseOptions> NoiseChoice::options(const std::optional<std::uint64_t>& seed,
                                                  const SearchOptions& search) const {
-  if (!noise) return std::nullopt;
-  return NoiseOptions{.noise = *noise,
+  if (!given()) return std::nullopt;
+  return NoiseOptions{.noise = noise.value_or(OpNoise{}),
+                      .jitter = jitter.empty() ? std::vector<double>{} : read_step_times(jitter),
                       .samples = samples.value_or(NoiseOptions{}.samples),
                       .seed = seed.value_or(1),
                       .threads = search.threads.value_or(std::max(1U, std::thread::hardware_concurrency()))};

@@ -104,10 +104,12 @@ struct SearchOptions {
 /// How op times scatter.
 struct NoiseChoice {
   std::optional<OpNoise> noise = {};
+  std::string jitter = {};  // a file of step times
   std::optional<std::size_t> samples = {};
 
   void declare(OptionSet& set);
-  /// Nothing without noise.
+  bool given() const { return noise || !jitter.empty(); }
+  /// Nothing without noise and jitter. Throws InputError where the file of jitter is no good.
   std::optional<NoiseOptions> options(const std::optional<std::uint64_t>& seed, const SearchOptions& search) const;
 };
 

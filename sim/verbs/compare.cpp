@@ -57,7 +57,7 @@ Comparison compared(const Problem& problem, const std::vector<PlacerChoice>& pla
   try {
     return compare(problem, placers, options);
   } catch (const InputError& error) {
-    if (options.noise) throw UsageError(error, "--noise");
+    if (options.noise) throw UsageError(error, options.noise->jitter.empty() ? "--noise" : "--jitter");
     throw;
   }
 }
@@ -226,7 +226,7 @@ struct CompareVerb {
     if (objective == Objective::max_load)
       throw UsageError("--objective max-load: compare ranks by makespan or completion",
                        "`trainyard place` has max-load");
-    if (is_union() && noise.noise) throw UsageError("--objective completion and --noise do not go together");
+    if (is_union() && noise.given()) throw UsageError("--objective completion and --noise do not go together");
     if (is_union() && slow_one) throw UsageError("--objective completion and --slow-one do not go together");
     for (auto word = inputs.models.begin(); word != inputs.models.end() && !is_union(); ++word)
       if (std::find(inputs.models.begin(), word, *word) != word)

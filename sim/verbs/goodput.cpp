@@ -214,7 +214,7 @@ struct GoodputVerb {
                               : simulate_noise(run.problem, run.schedule, *scatter);
         time = nanoseconds_from_seconds(run.noise->mean_ns * 1e-9);
       } catch (const InputError& error) {
-        throw UsageError(error, "--noise");
+        throw UsageError(error, noise.noise ? "--noise" : "--jitter");
       }
     return run;
   }
@@ -257,11 +257,11 @@ struct GoodputVerb {
       throw UsageError("--step is the step time, and the MODEL gives it too", "give one of them");
     if (step && !devices)
       throw UsageError("--step does not say how many devices can fail", "give --devices N too, as in --devices 1024");
-    if (step &&
-        (!inputs.cluster.empty() || !schedule.file.empty() || schedule.placing.given() || noise.noise || run_steps > 0))
+    if (step && (!inputs.cluster.empty() || !schedule.file.empty() || schedule.placing.given() || noise.given() ||
+                 run_steps > 0))
       throw UsageError(
           "--step is the step time: no step is simulated",
-          "leave out --cluster, --schedule, --placer, --plan, --time, --noise and --steps, or give a MODEL");
+          "leave out --cluster, --schedule, --placer, --plan, --time, --noise, --jitter and --steps, or give a MODEL");
     if (!mtbf_hours)
       throw UsageError("goodput needs --mtbf, the mean time between failures of one device",
                        "as in --mtbf 50kh: with 1,000 devices a failure every 50 hours");
