@@ -128,7 +128,7 @@ std::string goodput_text(const GoodputResult& result, const std::optional<RunRes
                        duration_text(result.best.higher_order_s), duration_text(result.best.young_s))});
   table.add_row({"goodput", fine_percent(result.goodput.useful) + " (Daly's closed form)"});
   table.add_row({"Monte Carlo", fmt::format("{} +- {} ({} failures)", fine_percent(result.drawn.goodput.useful),
-                                            fine_percent(result.drawn.standard_error),
+                                            fmt::format("{:.2g} %", result.drawn.standard_error * 100),
                                             with_separators(static_cast<std::int64_t>(result.drawn.cycles)))});
   table.add_row({"lost to",
                  fmt::format("checkpoints {}, work done again {}, restarts {}", fine_percent(result.goodput.checkpoint),

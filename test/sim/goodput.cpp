@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <sstream>
+#include <string>
 
 #include "sim/program.hpp"
 
@@ -105,6 +107,16 @@ TEST_CASE("what goodput cannot tell is refused with a remedy") {
     CHECK(contains(run_trainyard(folder.path(), good + number).error, "is not a whole number of at least"));
   refused(job + "--mtbf 5kh --checkpoint 60s --interval 2000h", "next to no interval is ever completed");
   refused(job + "--mtbf 1h --checkpoint 600s", "it hardly ever succeeds");
+}
+
+TEST_CASE("the manual's example of goodput is what it prints") {
+  const TemporaryFolder folder;
+  const std::string words = "goodput --step 5s --devices 16384 --mtbf 50kh --checkpoint 60s --restart 10m";
+  const auto result = run_trainyard(folder.path(), words);
+  std::string block = "    $ trainyard " + words + "\n";
+  std::istringstream lines{result.output};
+  for (std::string line; std::getline(lines, line);) block += line.empty() ? "\n" : "    " + line + "\n";
+  CHECK(contains(read_text(source_dir() / "sim" / "MANUAL.md"), block));
 }
 
 }  // namespace

@@ -117,8 +117,6 @@ TEST_CASE("what is wrong with --steps and --noise is said") {
   }
 }
 
-}  // namespace
-
 TEST_CASE("--jitter makes devices slow as in the record, in simulate, compare and goodput") {
   const TemporaryFolder folder;
   write_layer_inputs(folder);
@@ -143,3 +141,5 @@ TEST_CASE("--jitter makes devices slow as in the record, in simulate, compare an
   CHECK(contains(refused.error, "bad.txt:2:1"));
   CHECK(contains(refused.error, "'slow' is no number above 0"));
 }
+
+}  // namespace
