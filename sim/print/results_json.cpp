@@ -115,14 +115,22 @@ Json noise_json(const NoiseResult& noise) {
 }
 
 Json stragglers_json(const Stragglers& slow, const Cluster& cluster) {
-  Json steps = Json::object();
-  for (const DeviceId device : cluster.devices()) steps[cluster.device(device).name] = slow.steps[device].count;
-  return {{"factor", slow.factor},
-          {"mean", slow.mean},
-          {"worst", slow.worst},
-          {"worst_device", cluster.device(slow.worst_device).name},
-          {"regret", or_null(slow.regret)},
-          {"makespan_ns", std::move(steps)}};
+  const auto by_device = [&](const IdMap<DeviceId, Nanoseconds>& times) {
+    Json all = Json::object();
+    for (const DeviceId device : times.ids()) all[cluster.device(device).name] = times[device].count;
+    return all;
+  };
+  Json object = {{"factor", slow.factor},
+                 {"mean", slow.mean},
+                 {"worst", slow.worst},
+                 {"worst_device", cluster.device(slow.worst_device).name},
+                 {"regret", or_null(slow.regret)},
+                 {"makespan_ns", by_device(slow.steps)}};
+  if (slow.known) {
+    object["known"] = *slow.known;
+    object["placed_again_ns"] = by_device(slow.placed_again);
+  }
+  return object;
 }
 
 Json models_json(const Completions& completions) {

@@ -88,6 +88,7 @@ struct CompareVerb {
   std::size_t top = std::numeric_limits<std::size_t>::max();
   bool no_splits = false;
   std::optional<double> slow_one;
+  bool place_again = false;
   SearchOptions search;
   NoiseChoice noise;
   Output csv, markdown, latex;
@@ -114,6 +115,7 @@ struct CompareVerb {
     noise.declare(set);
     set.value("--slow-one", slow_one, "1.5", "what if one device, each in turn, took so many times as long, unforeseen",
               [](const std::string& text, const std::string& option) { return parse_slowness(text, option); });
+    set.flag("--place-again", place_again, "with --slow-one: also lets each placer place knowing the slow device");
     inputs.training.declare(set, &batches);
     set.output("--csv", csv, "writes the table as CSV; - is standard output", "csv");
     set.output("--markdown", markdown, "writes the tables in Markdown; - is standard output", "md");
@@ -131,6 +133,7 @@ struct CompareVerb {
                            .repeats = repeats,
                            .noise = noise.options(seed, search),
                            .slow_one = slow_one,
+                           .place_again = place_again,
                            .keep_runs = static_cast<bool>(pictures.report)};
     search.apply(options.place, std::ranges::any_of(asked, &Placer::searches), "none of these placers does",
                  options.noise.has_value(), console);
@@ -227,6 +230,8 @@ struct CompareVerb {
       throw UsageError("--objective max-load: compare ranks by makespan or completion",
                        "`trainyard place` has max-load");
     if (is_union() && noise.given()) throw UsageError("--objective completion and --noise do not go together");
+    if (place_again && !slow_one)
+      throw UsageError("--place-again is for --slow-one", "give --slow-one too, as in --slow-one 1.5");
     if (is_union() && slow_one) throw UsageError("--objective completion and --slow-one do not go together");
     for (auto word = inputs.models.begin(); word != inputs.models.end() && !is_union(); ++word)
       if (std::find(inputs.models.begin(), word, *word) != word)

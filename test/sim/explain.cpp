@@ -140,6 +140,13 @@ TEST_CASE("compare --slow-one tells what each schedule loses to a slow device, a
   const auto text = run_trainyard(folder.path(), run);
   CHECK(contains(text.output, "one slow, mean"));
   CHECK(contains(text.output, "+100.0 % gpu0"));
+  const auto again = json_of(run_trainyard(folder.path(), run + "--place-again --json --csv a.csv"))["results"];
+  CHECK(again[0]["slow_one"]["placed_again_ns"].size() == 2);
+  CHECK(again[0]["slow_one"]["known"] >= 1);
+  CHECK_FALSE(again[1]["slow_one"].contains("known"));  // a schedule that is given
+  CHECK(contains(read_text(folder.path() / "a.csv"), "slow_known,slow_regret"));
+  CHECK(contains(run_trainyard(folder.path(), run + "--place-again").output, "if known"));
+  CHECK(run_trainyard(folder.path(), "compare chain.json --cluster pair.toml --place-again").exit_code == 2);
   const auto refused = run_trainyard(folder.path(), "compare chain.json --cluster pair.toml --slow-one 0.5");
   CHECK(refused.exit_code == 2);
   CHECK(contains(refused.error, "'0.5' is not a number from 1 to 1000"));

@@ -41,6 +41,43 @@ TEST_CASE("regret is what a schedule loses to the best of several, by slow devic
   set_regrets({});
 }
 
+TEST_CASE("placing again knows the slow device, and need not be taken") {
+  // All on gpu0: 10. With gpu0 three times as slow 30, and on gpu1 10; the others run nothing.
+  const Problem problem = chain();
+  const Schedule one = placed({0, 0});
+  Stragglers slow = *simulate_stragglers(problem, one, 3);
+  std::vector<DeviceId> asked;
+  place_again(slow, problem, problem, one, [&](const Problem& known) {
+    CHECK(known.duration(OpId{0}, DeviceId{0}) == 12_ns);
+    asked.push_back(DeviceId{0});
+    return placed({1, 1});
+  });
+  CHECK(asked.size() == 1);
+  CHECK(slow.placed_again.values() == std::vector<Nanoseconds>{10_ns, 10_ns, 10_ns});
+  CHECK(*slow.known == 1);
+  set_regrets(std::array{&slow});
+  CHECK(*slow.regret == doctest::Approx((3.0 + 1 + 1) / 3 - 1));
+  place_again(slow, problem, problem, one, [&](const Problem&) { return placed({0, 1}); });  // 12 + 10 + 6
+  CHECK(slow.placed_again.values() == std::vector<Nanoseconds>{28_ns, 10_ns, 10_ns});
+  place_again(slow, problem, problem, one, [&](const Problem&) { return placed({1, 0}); });  // 4 + 10 + 18: not taken
+  CHECK(slow.placed_again.values() == slow.steps.values());
+}
+
+TEST_CASE("what is placed again and does not fit is not taken") {
+  // On gpu0, which is too small, the chain takes 10 ns, on gpu1 20; with gpu1 slow by 2, 40.
+  const Problem problem = half_large_chain();
+  Stragglers slow = *simulate_stragglers(problem, placed({1, 1}), 2);
+  place_again(slow, problem, problem, placed({1, 1}), [&](const Problem&) { return placed({0, 0}); });
+  CHECK(slow.placed_again == slow.steps);
+  CHECK(slow.placed_again[DeviceId{1}] == 40_ns);
+}
+
+TEST_CASE("a folded schedule has no slow device of its own") {
+  Schedule folded_one = placed({0, 0});
+  folded_one.rewrites = {Replicate{.replicas = 2, .fold = 2}};
+  CHECK_FALSE(simulate_stragglers(chain(), folded_one, 1.5));
+}
+
 TEST_CASE("each slow step is that of the changed machine, on any number of threads") {
   const Problem whole{training_graph(make_network("lenet")), make_cluster(preset_cluster("4xV100"))};
   for (const char* placer : {"heft", "round-robin", "expert"}) {
@@ -71,6 +108,14 @@ TEST_CASE("compare asks it of every row, and relates those that fit") {
     CHECK(row.slow_one->factor == 2);
   }
   CHECK_FALSE(compare(chain(), {"single"}).rows.front().slow_one);
+  // With gpu0 slow by 3 the chain goes elsewhere; what is given is not placed again.
+  const Comparison again =
+      compare(chain(), {"heft"}, {.slow_one = 3, .place_again = true, .schedules = {{"mine", placed({0, 0})}}});
+  for (const ComparisonRow& row : again.rows) {
+    CHECK(row.slow_one->steps[DeviceId{0}] == 30_ns);
+    CHECK(row.slow_one->known == (row.run.placer == "heft" ? std::optional<double>{1} : std::nullopt));
+    CHECK(*row.slow_one->regret == doctest::Approx(5.0 / 3 - 1));
+  }
 }
 
 TEST_CASE("a factor below 1, above 1000 or none is refused") {

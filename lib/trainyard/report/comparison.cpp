@@ -89,6 +89,11 @@ std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
                                 comparison.problem.cluster().device(row.slow_one->worst_device).name
                           : "-";
     });
+    if (std::ranges::any_of(comparison.rows,
+                            [](const ComparisonRow& row) { return row.slow_one && row.slow_one->known; }))
+      add("if known", [](const ComparisonRow& row) {
+        return row.slow_one && row.slow_one->known ? slower_text(*row.slow_one->known) : "-";
+      });
     add("regret", [](const ComparisonRow& row) {
       return row.slow_one && row.slow_one->regret ? slower_text(1 + *row.slow_one->regret) : "-";
     });
@@ -255,6 +260,8 @@ void write_csv(std::span<const Comparison> comparisons, std::ostream& out) {
     slow("slow_factor", [=](const Stragglers& one) { return number(one.factor); });
     slow("slow_mean", [=](const Stragglers& one) { return number(one.mean); });
     slow("slow_worst", [=](const Stragglers& one) { return number(one.worst); });
+    if (some([](const ComparisonRow& row) { return row.slow_one && row.slow_one->known; }))
+      slow("slow_known", [=](const Stragglers& one) { return one.known ? number(*one.known) : std::string{}; });
     slow("slow_regret", [=](const Stragglers& one) { return one.regret ? number(*one.regret) : std::string{}; });
   }
   if (some([](const ComparisonRow& row) { return row.run.objective == Objective::completion; }))

@@ -45,6 +45,7 @@ struct CompareOptions {
   std::optional<NoiseOptions> noise = {};  // every schedule also under noise, and compared with the best one's
   /// Every schedule also with each device in turn so many times as slow: Stragglers::factor.
   std::optional<double> slow_one = {};
+  bool place_again = false;  // with slow_one: each placer also places with the slow device known
   /// Without it, only the best row keeps what grows with the graph: of the others `problem` is the given one, and the
   /// schedule but for its rewrites, the spans and the transfers are gone.
   bool keep_runs = true;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -21,6 +22,8 @@ struct Stragglers {
   IdMap<DeviceId, Nanoseconds> steps = {};  // T(d)
   double mean = 1, worst = 1;
   DeviceId worst_device{};
+  IdMap<DeviceId, Nanoseconds> placed_again = {};  // K(d), where asked for
+  std::optional<double> known = {};
   std::optional<double> regret = {};  // set_regrets()
 
   friend bool operator==(const Stragglers&, const Stragglers&) = default;
@@ -31,6 +34,14 @@ struct Stragglers {
 /// ("range") for a factor outside of 1 to 1000; as Problem and simulate() do.
 std::optional<Stragglers> simulate_stragglers(const Problem& problem, const Schedule& schedule, double factor,
                                               unsigned threads = 1);
+
+/// The problem where each op on the device takes `factor` times as long.
+Problem with_slow_device(const Problem& problem, DeviceId device, double factor);
+
+/// Stragglers::placed_again and known: `place` gives a schedule of the problem that it gets, `given` with the device
+/// slow, for each device that runs ops. One that does not fit in memory counts as none.
+void place_again(Stragglers& stragglers, const Problem& given, const Problem& problem, const Schedule& schedule,
+                 const std::function<Schedule(const Problem&)>& place);
 
 /// Stragglers::regret of several schedules on one cluster with one factor.
 void set_regrets(std::span<Stragglers* const> all);
