@@ -24,10 +24,10 @@ namespace trainyard {
 ///     tau_daly   = sqrt(2 delta M) (1 + sqrt(delta/2M) / 3 + (delta/2M) / 9) - delta      where delta < 2 M, else M
 ///     tau_young  = sqrt(2 delta M)
 ///
-/// J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22 (2006), eq. 20
-/// (T_w), 21 (whose root tau_best is) and 37 (tau_daly); J. W. Young, "A first order approximation to the optimum
-/// checkpoint interval", CACM 17 (1974). What it does not see: failures that come in groups or stop only a part of the
-/// job, checkpoints that go on beside the work, spares that run out.
+/// J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22 (2006): T_w,
+/// tau_best as the root of its derivative, tau_daly; J. W. Young, "A first order approximation to the optimum
+/// checkpoint interval", CACM 17 (1974): tau_young. What it does not see: failures that come in groups or stop only a
+/// part of the job, checkpoints that go on beside the work, spares that run out.
 struct Failures {
   double mtbf_hours = 0;    // of one device
   std::size_t devices = 1;  // any of which stops the job
