@@ -294,6 +294,12 @@ Machine load_machine(const std::string& word, const MachineOptions& options) {
   if (costs.kernels) costs.kernels->tf32 = options.tf32;
   if (options.co_run) costs.co_running = *options.co_run;
   machine.costs = Costs{std::move(costs)}.at(options.speeds);
+  if (!options.slow.empty()) {
+    ChangedMachine slow =
+        changed_machine(machine.cluster, machine.costs, with_slow(options.slow, machine.cluster).changes);
+    machine.cluster = std::move(slow.cluster);
+    machine.costs = std::move(slow.costs);
+  }
   return machine;
 }
 
@@ -311,6 +317,12 @@ std::vector<std::string> precision_notes(const ProblemOptions& options) {
                   stored, stored, *precision == Precision::float16 ? ", gradients unscaled there" : "")};
 }
 
+void refuse_folded(const Schedule& schedule) {
+  if (folded(schedule.rewrites).devices > 1)
+    throw UsageError("--slow: the schedule is folded, and a device that stands for others cannot be slow alone",
+                     "place it anew with --slow, or unfolded: --parameter detail=whole");
+}
+
 void refuse_unexecuted(const ModelOptions& options) {
   if (options.precision == Precision::tf32 || options.precision == Precision::float16)
     throw UsageError("--precision: backends compute in float32 and bfloat16", "leave it out, or --precision bfloat16");
@@ -325,7 +337,8 @@ LoadedProblem make_problem(const ProblemOptions& options, Console& console) {
   return {.name = std::move(model.name),
           .problem = {std::move(model.graph), std::move(machine.cluster), machine.costs},
           .recipe = std::move(model.recipe),
-          .batch = model.batch};
+          .batch = model.batch,
+          .slow = !options.machine.slow.empty()};
 }
 
 }  // namespace trainyard::program

@@ -11,6 +11,7 @@
 #include "trainyard/cost/costs.hpp"
 #include "trainyard/graph/graph.hpp"
 #include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
 #include "trainyard/training/training.hpp"
 
 // The words MODEL and CLUSTER as what they name. Wrong words throw UsageError (exit 2), wrong files InputError (exit
@@ -54,7 +55,10 @@ struct LoadedProblem {
   Problem problem;
   std::optional<TrainingRecipe> recipe = {};  // LoadedModel::recipe
   std::optional<std::int64_t> batch = {};     // LoadedModel::batch
+  bool slow = false;                          // --slow
 };
+/// Refuses schedules from elsewhere whose fold knows nothing of --slow.
+void refuse_folded(const Schedule& schedule);
 /// Refuses what no backend computes in.
 void refuse_unexecuted(const ModelOptions& options);
 /// Notes on precision: what it changes, where no calibration says.

@@ -13,6 +13,7 @@
 #include "noise.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/io/foreign/step_times.hpp"
 #include "trainyard/io/formats/policy_file.hpp"
 #include "trainyard/io/frameworks/framework_plan.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -148,6 +149,15 @@ void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several)
              std::string{"what if devices or links were X or Y times as fast"} +
                  (several ? "; link=0.5:1:2 is three cases" : ""),
              [this, several](const std::string& text, const std::string&) { read_scale(*this, text, several); });
+  set.option(
+      "--slow", "NAME=1.5",
+      "what if a device, a kind of device, a link or the links between two devices (gpu0-gpu1) took so many times as "
+      "long; repeatable",
+      [this](const std::string& text, const std::string& option) {
+        const AskedWhatIf more = parse_what_if(text, option);
+        slow.insert(slow.end(), more.begin(), more.end());
+      },
+      true);
   set.choice("--sharing", sharing, {{"serial", Sharing::serial}, {"fair", Sharing::fair}, {"none", Sharing::none}},
              "what if transfers took turns on links, shared them fairly, or never met");
   set.check([this] {
@@ -160,7 +170,7 @@ void ProblemOptions::declare_machine(OptionSet& set, bool several) {
   machine.declare(set, cluster, several);
   set.check([this] { machine.tf32 = training.precision == Precision::tf32; });
   set.check([this, &set] {
-    if (!cluster.empty()) return;
+    if (!cluster.empty() || models.empty()) return;  // no model, where a verb takes none
     if (models.size() != 1 || !is_workload(models.front()))
       throw UsageError(fmt::format("{} needs --cluster", set.verb()),
                        "for example --cluster 4xV100; `trainyard clusters` lists the built-in ones");
@@ -256,9 +266,11 @@ void SearchOptions::apply(PlaceOptions& options, bool searches, const std::strin
 void NoiseChoice::declare(OptionSet& set) {
   set.value("--noise", noise, "SHARE", "what if op times scattered, as in 5%, or by op type as in Conv=10%,default=3%",
             [](const std::string& text, const std::string&) { return parse_noise(text); });
-  set.number("--samples", samples, "how many runs with noise (default: 1000)");
+  set.input("--jitter", jitter,
+            "what if each device jittered as in this record of step times of one device, a number a line");
+  set.number("--samples", samples, "how many runs with noise or jitter (default: 1000)");
   set.check([this] {
-    if (samples && !noise) throw UsageError("--samples is for --noise", "give --noise too, as in --noise 5%");
+    if (samples && !given()) throw UsageError("--samples is for --noise", "give --noise too, as in --noise 5%");
     if (samples && *samples > 100'000'000)
       throw UsageError(fmt::format("--samples: {} is more than 100,000,000", *samples));
   });
@@ -266,8 +278,9 @@ void NoiseChoice::declare(OptionSet& set) {
 
 std::optional<NoiseOptions> NoiseChoice::options(const std::optional<std::uint64_t>& seed,
                                                  const SearchOptions& search) const {
-  if (!noise) return std::nullopt;
-  return NoiseOptions{.noise = *noise,
+  if (!given()) return std::nullopt;
+  return NoiseOptions{.noise = noise.value_or(OpNoise{}),
+                      .jitter = jitter.empty() ? std::vector<double>{} : read_step_times(jitter),
                       .samples = samples.value_or(NoiseOptions{}.samples),
                       .seed = seed.value_or(1),
                       .threads = search.threads.value_or(std::max(1U, std::thread::hardware_concurrency()))};

@@ -17,6 +17,7 @@
 #include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/noise.hpp"
 #include "trainyard/training/training.hpp"
+#include "what_ifs.hpp"
 
 // Options that several verbs have, as values; `declare` puts them on the command line of a verb.
 namespace trainyard::program {
@@ -44,6 +45,7 @@ struct MachineOptions {
   std::optional<std::int64_t> co_run = {};
   Speeds speeds = {};
   std::vector<Speeds> scales = {};  // --scale of several factors: every combination; `speeds` is the first
+  AskedWhatIf slow = {};            // --slow, as asked
   std::string label = {};           // stands behind the cluster's name
   std::optional<Sharing> sharing = {};
 
@@ -102,10 +104,12 @@ struct SearchOptions {
 /// How op times scatter.
 struct NoiseChoice {
   std::optional<OpNoise> noise = {};
+  std::string jitter = {};  // a file of step times
   std::optional<std::size_t> samples = {};
 
   void declare(OptionSet& set);
-  /// Nothing without noise.
+  bool given() const { return noise || !jitter.empty(); }
+  /// Nothing without noise and jitter. Throws InputError where the file of jitter is no good.
   std::optional<NoiseOptions> options(const std::optional<std::uint64_t>& seed, const SearchOptions& search) const;
 };
 

@@ -30,9 +30,11 @@ ScheduleSource ScheduleOptions::source(bool noise, Console& console) const {
 RunResult make_run(const LoadedProblem& loaded, const ScheduleSource& source, Console& console) {
   const Problem& problem = loaded.problem;
   const LowerBound bound = best_lower_bound(problem);
-  if (!source.placer)
-    return {run_schedule(problem, read_schedule_or_map(source.file, problem), bound), loaded.name, problem.op_count(),
-            loaded.batch};
+  if (!source.placer) {
+    Schedule schedule = read_schedule_or_map(source.file, problem);
+    if (loaded.slow) refuse_folded(schedule);
+    return {run_schedule(problem, std::move(schedule), bound), loaded.name, problem.op_count(), loaded.batch};
+  }
   PlaceOptions options = source.options;
   options.batch = loaded.batch;
   if (source.quick) {

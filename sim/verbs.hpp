@@ -28,11 +28,12 @@ std::function<int(Console&)> declare(OptionSet& set) {
 
 // One file each: its options, their declarations, and what it does.
 extern const Verb kImport, kExport, kSimulate, kPlace, kCompare, kExplain, kTrain, kProfile, kCalibrate, kValidate,
-    kDemo, kSweep, kMerge, kModels, kClusters, kPlacers, kCheck, kDiff, kDoctor, kCompletion, kYard;
+    kDemo, kSweep, kMerge, kModels, kClusters, kPlacers, kCheck, kDiff, kDoctor, kCompletion, kYard, kGoodput;
 
 /// In the order of the help.
-inline constexpr const Verb* kVerbs[] = {&kImport,  &kExport,    &kSimulate, &kPlace, &kTrain, &kCompare, &kExplain,
-                                         &kProfile, &kCalibrate, &kValidate, &kDemo,  &kSweep, &kMerge,   &kYard,
-                                         &kModels,  &kClusters,  &kPlacers,  &kCheck, &kDiff,  &kDoctor,  &kCompletion};
+inline constexpr const Verb* kVerbs[] = {&kImport,  &kExport,  &kSimulate, &kPlace,     &kTrain,    &kCompare,
+                                         &kExplain, &kGoodput, &kProfile,  &kCalibrate, &kValidate, &kDemo,
+                                         &kSweep,   &kMerge,   &kYard,     &kModels,    &kClusters, &kPlacers,
+                                         &kCheck,   &kDiff,    &kDoctor,   &kCompletion};
 
 }  // namespace trainyard::program

@@ -20,8 +20,9 @@ double parse_factor(const std::string& text, const std::string& option) {
   double factor = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), factor);
   if (error != std::errc{} || end != number.data() + number.size() || !(factor >= 1e-3 && factor <= 1e3))
-    throw UsageError(fmt::format("{}: '{}' is not a factor from 0.001 to 1000", option, text),
-                     "2x is twice as fast, 0.5x half as fast");
+    throw UsageError(
+        fmt::format("{}: '{}' is not a factor from 0.001 to 1000", option, text),
+        option == "--slow" ? "1.5 takes one and a half times as long" : "2x is twice as fast, 0.5x half as fast");
   return factor;
 }
 
@@ -70,7 +71,7 @@ class Named {
       names.push_back(device.name);
       if (!device.kind.empty()) names.push_back(device.kind);
     }
-    if (option == "--faster") {
+    if (option != "--larger") {
       names.emplace_back("links");
       for (const Link& link : spec_.links) names.push_back(link.name);
       for (const Egress& egress : spec_.egresses) names.push_back("egress:" + egress.device);
@@ -79,9 +80,9 @@ class Named {
     std::string help = did_you_mean(name, names);
     if (help.empty())
       help = fmt::format("a device ({}), a kind of device, or devices{}", spec_.devices.front().name,
-                         option == "--faster" ? "; a link, two devices as in gpu0-gpu1, or links" : "");
+                         option != "--larger" ? "; a link, two devices as in gpu0-gpu1, or links" : "");
     return UsageError(fmt::format("{}: '{}' is no device{} of {}", option, name,
-                                  option == "--faster" ? " and no link" : "", cluster_.name()),
+                                  option != "--larger" ? " and no link" : "", cluster_.name()),
                       help);
   }
 
@@ -97,11 +98,22 @@ AskedWhatIf parse_what_if(const std::string& text, const std::string& option) {
   for (const std::string& part : between_commas(text)) {
     const auto equals = part.rfind('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == part.size())
-      throw UsageError(fmt::format("{}: '{}' is not of the form NAME=2x", option, part),
-                       "as in gpu0=2x, or gpu0-gpu1=4x");
+      throw option == "--slow" ? UsageError(fmt::format("{}: '{}' is not of the form NAME=1.5", option, part),
+                                            "as in gpu0=1.5, or gpu0-gpu1=4")
+                               : UsageError(fmt::format("{}: '{}' is not of the form NAME=2x", option, part),
+                                            "as in gpu0=2x, or gpu0-gpu1=4x");
     asked.emplace_back(part.substr(0, equals), parse_factor(part.substr(equals + 1), option));
   }
   return asked;
+}
+
+double parse_slowness(const std::string& text, const std::string& option) {
+  double factor = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
+  if (error != std::errc{} || end != text.data() + text.size() || !(factor >= 1 && factor <= 1000))
+    throw UsageError(fmt::format("{}: '{}' is not a number from 1 to 1000", option, text),
+                     "1.5 takes one and a half times as long");
+  return factor;
 }
 
 WhatIf with_more_memory(const AskedWhatIf& asked, const Cluster& cluster) {
@@ -117,7 +129,9 @@ WhatIf with_more_memory(const AskedWhatIf& asked, const Cluster& cluster) {
   return result;
 }
 
-WhatIf with_more_speed(const AskedWhatIf& asked, const Cluster& cluster) {
+namespace {
+
+WhatIf with_speeds(const AskedWhatIf& asked, const Cluster& cluster, const std::string& option) {
   const Named named{cluster};
   const bool fabric = cluster.spec().fabric.has_value();
   WhatIf result;
@@ -129,14 +143,26 @@ WhatIf with_more_speed(const AskedWhatIf& asked, const Cluster& cluster) {
     if (change.devices.empty() && !fabric) change.links = named.links(name);
     if (change.devices.empty() && change.links.empty() && !change.ports && !change.network) {
       if (fabric && !named.links(name).empty())
-        throw UsageError(fmt::format("--faster: the links of {} are those of a fabric", cluster.name()),
+        throw UsageError(fmt::format("{}: the links of {} are those of a fabric", option, cluster.name()),
                          "its ports and its network can change: ports=2x, network=2x");
-      throw named.unknown(name, "--faster");
+      throw named.unknown(name, option);
     }
     result.name += fmt::format("{}{} {} as fast", result.name.empty() ? "" : ", ", name, factor_text(factor));
     result.changes.push_back(std::move(change));
   }
   return result;
+}
+
+}  // namespace
+
+WhatIf with_more_speed(const AskedWhatIf& asked, const Cluster& cluster) {
+  return with_speeds(asked, cluster, "--faster");
+}
+
+WhatIf with_slow(const AskedWhatIf& asked, const Cluster& cluster) {
+  AskedWhatIf speeds = asked;
+  for (auto& [name, factor] : speeds) factor = 1 / factor;
+  return with_speeds(speeds, cluster, "--slow");
 }
 
 }  // namespace trainyard::program

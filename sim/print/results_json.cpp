@@ -114,6 +114,25 @@ Json noise_json(const NoiseResult& noise) {
           {"p50_ns", noise.p50.count},       {"p95_ns", noise.p95.count}, {"p99_ns", noise.p99.count}};
 }
 
+Json stragglers_json(const Stragglers& slow, const Cluster& cluster) {
+  const auto by_device = [&](const IdMap<DeviceId, Nanoseconds>& times) {
+    Json all = Json::object();
+    for (const DeviceId device : times.ids()) all[cluster.device(device).name] = times[device].count;
+    return all;
+  };
+  Json object = {{"factor", slow.factor},
+                 {"mean", slow.mean},
+                 {"worst", slow.worst},
+                 {"worst_device", cluster.device(slow.worst_device).name},
+                 {"regret", or_null(slow.regret)},
+                 {"makespan_ns", by_device(slow.steps)}};
+  if (slow.known) {
+    object["known"] = *slow.known;
+    object["placed_again_ns"] = by_device(slow.placed_again);
+  }
+  return object;
+}
+
 Json models_json(const Completions& completions) {
   Json models = Json::array();
   for (const auto& [name, time] : completions.models)
@@ -259,6 +278,7 @@ std::string compare_json(std::span<const Comparison> comparisons, const std::vec
                                      {"value_ns", seed.value.count},
                                      {"fits", seed.fits},
                                      {"search_seconds", seed.search_seconds}});
+      if (row.slow_one) result["slow_one"] = stragglers_json(*row.slow_one, cluster);
       if (!run.noise) continue;
       Json& noise = result["noise"] = noise_json(*run.noise);
       noise["beats_best"] = row.beats_best->probability;

@@ -12,6 +12,7 @@
 #include "trainyard/io/frameworks/device_map.hpp"
 #include "trainyard/report/comparison.hpp"
 #include "verbs.hpp"
+#include "what_ifs.hpp"
 
 namespace trainyard::program {
 namespace {
@@ -56,7 +57,7 @@ Comparison compared(const Problem& problem, const std::vector<PlacerChoice>& pla
   try {
     return compare(problem, placers, options);
   } catch (const InputError& error) {
-    if (options.noise) throw UsageError(error, "--noise");
+    if (options.noise) throw UsageError(error, options.noise->jitter.empty() ? "--noise" : "--jitter");
     throw;
   }
 }
@@ -86,6 +87,8 @@ struct CompareVerb {
   std::uint64_t repeats = 1;
   std::size_t top = std::numeric_limits<std::size_t>::max();
   bool no_splits = false;
+  std::optional<double> slow_one;
+  bool place_again = false;
   SearchOptions search;
   NoiseChoice noise;
   Output csv, markdown, latex;
@@ -110,6 +113,9 @@ struct CompareVerb {
     declare_no_splits(set, no_splits);
     search.declare(set, "of searches and of the runs with noise");
     noise.declare(set);
+    set.value("--slow-one", slow_one, "1.5", "what if one device, each in turn, took so many times as long, unforeseen",
+              [](const std::string& text, const std::string& option) { return parse_slowness(text, option); });
+    set.flag("--place-again", place_again, "with --slow-one: also lets each placer place knowing the slow device");
     inputs.training.declare(set, &batches);
     set.output("--csv", csv, "writes the table as CSV; - is standard output", "csv");
     set.output("--markdown", markdown, "writes the tables in Markdown; - is standard output", "md");
@@ -126,6 +132,8 @@ struct CompareVerb {
     CompareOptions options{.place = {.seed = seed.value_or(1), .rewrites = !no_splits, .objective = objective},
                            .repeats = repeats,
                            .noise = noise.options(seed, search),
+                           .slow_one = slow_one,
+                           .place_again = place_again,
                            .keep_runs = static_cast<bool>(pictures.report)};
     search.apply(options.place, std::ranges::any_of(asked, &Placer::searches), "none of these placers does",
                  options.noise.has_value(), console);
@@ -170,6 +178,7 @@ struct CompareVerb {
     std::vector<NamedSchedule> given;
     for (std::size_t i = 0; i < schedules.size(); ++i) try {
         given.push_back({names[i], read_schedule_or_map(schedules[i], problem)});
+        if (!inputs.machine.slow.empty()) refuse_folded(given.back().schedule);
       } catch (const InputError& error) {
         if (cases() == 1 || error.findings().front().code == "file") throw;
         others.push_back({names[i], error.findings().front().message});
@@ -220,7 +229,10 @@ struct CompareVerb {
     if (objective == Objective::max_load)
       throw UsageError("--objective max-load: compare ranks by makespan or completion",
                        "`trainyard place` has max-load");
-    if (is_union() && noise.noise) throw UsageError("--objective completion and --noise do not go together");
+    if (is_union() && noise.given()) throw UsageError("--objective completion and --noise do not go together");
+    if (place_again && !slow_one)
+      throw UsageError("--place-again is for --slow-one", "give --slow-one too, as in --slow-one 1.5");
+    if (is_union() && slow_one) throw UsageError("--objective completion and --slow-one do not go together");
     for (auto word = inputs.models.begin(); word != inputs.models.end() && !is_union(); ++word)
       if (std::find(inputs.models.begin(), word, *word) != word)
         throw UsageError(fmt::format("'{}' is given twice", *word));

@@ -58,7 +58,7 @@ struct SimulateVerb {
                                                       : run.summary.bound);
       }
     } catch (const InputError& error) {
-      if (scatter) throw UsageError(error, "--noise");
+      if (scatter) throw UsageError(error, noise.noise ? "--noise" : "--jitter");
       throw;
     }
     const Run& shown = all_steps ? *all_steps : run;

@@ -6,6 +6,7 @@
 #include "fuzz/fuzz.hpp"
 #include "trainyard/io/foreign/gpu_topology.hpp"
 #include "trainyard/io/foreign/p2p_bandwidth.hpp"
+#include "trainyard/io/foreign/step_times.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 
 using namespace trainyard;
@@ -20,15 +21,22 @@ void check_topology(std::string_view text) {
       if (gpu >= topology.size()) std::abort();
 }
 
+void check_step_times(std::string_view text) {
+  for (const double factor : parse_step_times(text, "input"))
+    if (!(factor > 0 && factor <= 1000)) std::abort();
+}
+
 }  // namespace
 
-/// What comes of p2pBandwidthLatencyTest is a cluster file; lstopo's XML and nvidia-smi's matrix are read beside it.
+/// What comes of p2pBandwidthLatencyTest is a cluster file; lstopo's XML, nvidia-smi's matrix and step times are
+/// read beside it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::check_reader(
       {reinterpret_cast<const char*>(data), size},
       [](std::string_view text) {
         if (text.starts_with("name = ")) return parse_cluster(text, "input");
         if (is_lstopo(text) || is_topo_matrix(text)) check_topology(text);
+        if (text.starts_with("# step times")) check_step_times(text);
         return parse_p2p_bandwidth(text, "input").cluster;
       },
       write_cluster);

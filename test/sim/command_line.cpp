@@ -8,8 +8,9 @@ using namespace trainyard::test;
 
 namespace {
 
-constexpr const char* kVerbs[] = {"import", "simulate", "place",      "compare", "models", "clusters", "placers",
-                                  "check",  "doctor",   "completion", "profile", "train",  "validate", "explain"};
+constexpr const char* kVerbs[] = {"import",   "simulate", "place",    "compare", "models",
+                                  "clusters", "placers",  "check",    "doctor",  "completion",
+                                  "profile",  "train",    "validate", "explain", "goodput"};
 
 /// The lines between "Example:" and the next empty line.
 std::string example_in(const std::string& help) {

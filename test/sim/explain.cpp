@@ -89,3 +89,82 @@ TEST_CASE("explain refuses what it does not know, and says what was meant") {
     CHECK(contains(result.error, part));
   }
 }
+
+TEST_CASE("--slow makes a device or a link slow, and the placer knows it") {
+  const TemporaryFolder folder;
+  write_chain_inputs(folder);
+  const auto step = [&](const std::string& words) {
+    return json_of(
+        run_trainyard(folder.path(), "simulate chain.json --cluster pair.toml --json " + words))["makespan_ns"];
+  };
+  const std::string fixed = "--schedule s.json ";  // a on gpu0, b on gpu1, c on gpu0: 1 + 1 + 1 + 1 + 1 us
+  CHECK(step(fixed) == 5000);
+  CHECK(step(fixed + "--slow gpu1=1.5") == 5500);
+  CHECK(step(fixed + "--slow gpu0=1.5") == 6000);             // a and c
+  CHECK(step(fixed + "--slow wire=3") == 9000);               // two transfers
+  CHECK(step(fixed + "--slow gpu0-gpu1=3,gpu1=2") == 10000);  // and b
+  CHECK(step(fixed + "--slow gpu0-gpu1=3 --slow gpu1=2") == 10000);
+  CHECK(step(fixed + "--slow devices=2 --scale compute=2") == 5000);
+  CHECK(step("--placer heft") == 3000);
+  CHECK(step("--placer heft --slow gpu0=3") == 3000);  // all on gpu1
+  const auto refused = [&](const std::string& words, const std::string& part) {
+    const auto result = run_trainyard(folder.path(), "simulate chain.json --cluster pair.toml --slow " + words);
+    CAPTURE(words);
+    CAPTURE(result.error);
+    CHECK(result.exit_code == 2);
+    CHECK(contains(result.error, part));
+    CHECK(contains(result.error, "help: "));
+  };
+  refused("gpu7=2", "'gpu7' is no device and no link of pair");
+  refused("gpu0", "not of the form NAME=1.5");
+  refused("gpu0=fast", "'fast' is not a factor");
+  refused("gpu0=0", "'0' is not a factor");
+}
+
+TEST_CASE("compare --slow-one tells what each schedule loses to a slow device, and its regret") {
+  const TemporaryFolder folder;
+  write_chain_inputs(folder);
+  const std::string run = "compare chain.json --cluster pair.toml --placers single --schedule s.json --slow-one 2 ";
+  const auto all = json_of(run_trainyard(folder.path(), run + "--json --csv t.csv"));
+  const auto& one = all["results"][0]["slow_one"];
+  CHECK(one["makespan_ns"] == json({{"gpu0", 6000}, {"gpu1", 3000}}));
+  CHECK(one["mean"] == 1.5);
+  CHECK(one["worst"] == 2);
+  CHECK(one["worst_device"] == "gpu0");
+  CHECK(one["regret"] == 0);
+  const auto& back = all["results"][1]["slow_one"];
+  CHECK(back["makespan_ns"] == json({{"gpu0", 7000}, {"gpu1", 6000}}));
+  CHECK(back["mean"].get<double>() == doctest::Approx(1.3));                      // (7 + 6) / (2 x 5)
+  CHECK(back["regret"].get<double>() == doctest::Approx((7.0 / 6 + 2) / 2 - 1));  // 6000 / 3000 with gpu1
+  CHECK(contains(read_text(folder.path() / "t.csv"), "slow_factor,slow_mean,slow_worst,slow_regret"));
+  const auto text = run_trainyard(folder.path(), run);
+  CHECK(contains(text.output, "one slow, mean"));
+  CHECK(contains(text.output, "+100.0 % gpu0"));
+  const auto again = json_of(run_trainyard(folder.path(), run + "--place-again --json --csv a.csv"))["results"];
+  CHECK(again[0]["slow_one"]["placed_again_ns"].size() == 2);
+  CHECK(again[0]["slow_one"]["known"] >= 1);
+  CHECK_FALSE(again[1]["slow_one"].contains("known"));  // a schedule that is given
+  CHECK(contains(read_text(folder.path() / "a.csv"), "slow_known,slow_regret"));
+  CHECK(contains(run_trainyard(folder.path(), run + "--place-again").output, "if known"));
+  CHECK(run_trainyard(folder.path(), "compare chain.json --cluster pair.toml --place-again").exit_code == 2);
+  const auto refused = run_trainyard(folder.path(), "compare chain.json --cluster pair.toml --slow-one 0.5");
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.error, "'0.5' is not a number from 1 to 1000"));
+}
+
+TEST_CASE("a folded schedule made without --slow is refused with it") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "plan.json", R"({"format": "trainyard-plan/1", "batch": 32, "data": 4, "microbatch": 8})");
+  const std::string of = " resnet18:batch=32 --cluster 4xV100 ";
+  const std::string plan = "--plan plan.json --parameter detail=";
+  REQUIRE(run_trainyard(folder.path(), "place" + of + plan + "folded -o folded.json").exit_code == 0);
+  const auto refused = run_trainyard(folder.path(), "simulate" + of + "--schedule folded.json --slow gpu3=2");
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.error, "the schedule is folded"));
+  // Made with it, the slow replica is a class of its own.
+  const auto step = [&](const std::string& words) {
+    return json_of(run_trainyard(folder.path(), "simulate" + of + plan + words + " --json"))["makespan_ns"];
+  };
+  CHECK(step("folded --slow gpu3=2") == step("whole --slow gpu3=2"));
+  CHECK(step("folded --slow gpu3=2") > step("folded"));
+}

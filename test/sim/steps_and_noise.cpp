@@ -117,4 +117,29 @@ TEST_CASE("what is wrong with --steps and --noise is said") {
   }
 }
 
+TEST_CASE("--jitter makes devices slow as in the record, in simulate, compare and goodput") {
+  const TemporaryFolder folder;
+  write_layer_inputs(folder);
+  write_text(folder.path() / "j.txt", "# ms\n10\n10\n30\n");  // 1, 1 and 3 times the median
+  const std::string of = " layer.json --cluster pair.toml --json --jitter j.txt --samples 300 ";
+  const auto noise = json_of(run_trainyard(folder.path(), "simulate --placer single" + of))["noise"];
+  CHECK(noise["p50_ns"] == 1500);
+  CHECK(noise["p99_ns"] == 4500);
+  const double mean = noise["mean_ns"];
+  CHECK(mean == doctest::Approx(2500).epsilon(0.15));  // 1500 x 5 / 3; an error of 1414 / sqrt(300) = 82
+  CHECK(json_of(run_trainyard(folder.path(), "simulate --placer single --threads 3" + of))["noise"] == noise);
+  CHECK(json_of(run_trainyard(folder.path(), "compare --placers single" + of))["results"][0]["noise"]["mean_ns"] ==
+        mean);
+  const auto goodput = json_of(run_trainyard(folder.path(), "goodput --placer single --mtbf 1h --checkpoint 1s" + of));
+  CHECK(goodput["step_ns"].get<double>() == doctest::Approx(mean).epsilon(0.001));
+  // Three steps in sequence have each factor once: of four, the last two are 1 + 1, 1 + 3 or 3 + 1.
+  const auto steps = json_of(run_trainyard(folder.path(), "simulate --placer single --steps 4" + of))["steps"]["noise"];
+  CHECK(steps["p99_ns"] == 3000);
+  write_text(folder.path() / "bad.txt", "10\nslow\n");
+  const auto refused = run_trainyard(folder.path(), "simulate layer.json --cluster pair.toml --jitter bad.txt");
+  CHECK(refused.exit_code == 3);
+  CHECK(contains(refused.error, "bad.txt:2:1"));
+  CHECK(contains(refused.error, "'slow' is no number above 0"));
+}
+
 }  // namespace

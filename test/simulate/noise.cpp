@@ -93,6 +93,48 @@ TEST_CASE("op copies of several steps scatter each on its own") {
   CHECK(simulate_steps_noise(steps, threads) == alone);
 }
 
+TEST_CASE("with jitter each device takes one of the recorded factors, each with the same frequency") {
+  // Four devices, an op of 1000 ns on each: 1000 where none of them is slow, (3/4)^4 = 31.6 % of the samples, else
+  // 2000.
+  const SmallInstance four{{{0, 1000}, {1, 1000}, {2, 1000}, {3, 1000}}, {}};
+  NoiseOptions options = noise_of(0, 20'000);
+  options.jitter = {1, 2, 1, 1};
+  const NoiseResult result = simulate_noise(problem_of(four, linked(4)), schedule_of(four), options);
+  const auto none = std::ranges::count(result.samples, Nanoseconds{1000});
+  CHECK(none + std::ranges::count(result.samples, Nanoseconds{2000}) == 20'000);
+  // A standard error of sqrt(0.316 x 0.684 / 20,000) = 0.0033.
+  CHECK(std::abs(static_cast<double>(none) / 20'000 - 0.31640625) < 3.5 * 0.0033);
+  options.threads = 3;
+  CHECK(simulate_noise(problem_of(four, linked(4)), schedule_of(four), options) == result);
+}
+
+TEST_CASE("jitter of several steps runs through the record in its order") {
+  // Every second step is slow, wherever it begins: of the last four of eight steps two are.
+  const SmallInstance one{{{0, 1000}}, {}};
+  const StepTimes steps = simulate_steps(problem_of(one, linked(1)), schedule_of(one), 8);
+  NoiseOptions options = noise_of(0, 50);
+  options.jitter = {1, 2};
+  CHECK(simulate_steps_noise(steps, options).samples == std::vector<Nanoseconds>(50, Nanoseconds{1500}));
+  // Ops of one step jitter together: 1000 + 500, or twice that.
+  const SmallInstance two{{{0, 1000}, {0, 500}}, {}};
+  for (const Nanoseconds sample : simulate_noise(problem_of(two, linked(1)), schedule_of(two), options).samples)
+    CHECK((sample == Nanoseconds{1500} || sample == Nanoseconds{3000}));
+}
+
+TEST_CASE("a jitter of ones changes nothing of the noise, and one factor is a scale") {
+  Random random{9};
+  const Problem problem = random_problem(random);
+  const Schedule schedule = random_schedule(random, problem);
+  NoiseOptions options = noise_of(0.1, 20);
+  const NoiseResult plain = simulate_noise(problem, schedule, options);
+  options.jitter = {1, 1, 1};
+  CHECK(simulate_noise(problem, schedule, options) == plain);
+  const SmallInstance one{{{0, 1000}}, {}};
+  NoiseOptions thrice = noise_of(0, 3);
+  thrice.jitter = {3};
+  CHECK(simulate_noise(problem_of(one, linked(1)), schedule_of(one), thrice).p99 == Nanoseconds{3000});
+}
+
 TEST_CASE("any number of threads gives the same result") {
   Random random{5};
   RandomProblemOptions options;
@@ -186,6 +228,9 @@ TEST_CASE("noise that makes no sense is refused") {
   CHECK(refused({.noise = {.by_type = {{"Conv", 0.1}}}, .samples = 1}) == "unknown-type");
   CHECK(refused(noise_of(10, 1), std::int64_t{1} << 60) == "too-large");
   CHECK(refused(noise_of(10, 1)) == "");
+  for (const double factor : {0.0, -1.0, 1001.0, std::nan("")})
+    CHECK(refused({.jitter = {1, factor}, .samples = 1}) == "range");
+  CHECK(refused({.jitter = {1, 4}, .samples = 1}, std::int64_t{1} << 60) == "too-large");
 }
 
 }  // namespace

@@ -81,6 +81,23 @@ std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
       return row.best_order.makespan < row.run.summary.makespan ? format_time(row.best_order.makespan) : "-";
     });
   }
+  if (std::ranges::any_of(comparison.rows, [](const ComparisonRow& row) { return row.slow_one.has_value(); })) {
+    add("one slow, mean",
+        [](const ComparisonRow& row) { return row.slow_one ? slower_text(row.slow_one->mean) : "-"; });
+    add("worst", [&comparison](const ComparisonRow& row) {
+      return row.slow_one ? slower_text(row.slow_one->worst) + " " +
+                                comparison.problem.cluster().device(row.slow_one->worst_device).name
+                          : "-";
+    });
+    if (std::ranges::any_of(comparison.rows,
+                            [](const ComparisonRow& row) { return row.slow_one && row.slow_one->known; }))
+      add("if known", [](const ComparisonRow& row) {
+        return row.slow_one && row.slow_one->known ? slower_text(*row.slow_one->known) : "-";
+      });
+    add("regret", [](const ComparisonRow& row) {
+      return row.slow_one && row.slow_one->regret ? slower_text(1 + *row.slow_one->regret) : "-";
+    });
+  }
   add("busy", [](const ComparisonRow& row) { return percent(row.run.summary.busy); });
   add("exposed comm", [](const ComparisonRow& row) { return format_time(row.run.summary.exposed_communication); });
   add("peak memory", [&comparison](const ComparisonRow& row) {
@@ -233,6 +250,19 @@ void write_csv(std::span<const Comparison> comparisons, std::ostream& out) {
     fields.emplace_back("beats_best", [=](const ComparisonRow& row) { return number(row.beats_best->probability); });
     fields.emplace_back("beats_best_low", [=](const ComparisonRow& row) { return number(row.beats_best->low); });
     fields.emplace_back("beats_best_high", [=](const ComparisonRow& row) { return number(row.beats_best->high); });
+  }
+  if (some([](const ComparisonRow& row) { return row.slow_one.has_value(); })) {
+    const auto slow = [&](std::string title, auto&& value) {
+      fields.emplace_back(std::move(title), [=](const ComparisonRow& row) {
+        return row.slow_one ? value(*row.slow_one) : std::string{};
+      });
+    };
+    slow("slow_factor", [=](const Stragglers& one) { return number(one.factor); });
+    slow("slow_mean", [=](const Stragglers& one) { return number(one.mean); });
+    slow("slow_worst", [=](const Stragglers& one) { return number(one.worst); });
+    if (some([](const ComparisonRow& row) { return row.slow_one && row.slow_one->known; }))
+      slow("slow_known", [=](const Stragglers& one) { return one.known ? number(*one.known) : std::string{}; });
+    slow("slow_regret", [=](const Stragglers& one) { return one.regret ? number(*one.regret) : std::string{}; });
   }
   if (some([](const ComparisonRow& row) { return row.run.objective == Objective::completion; }))
     fields.emplace_back("completion_ns", [=](const ComparisonRow& row) { return number(row.run.value().count); });

@@ -22,7 +22,9 @@ namespace trainyard {
 namespace {
 
 constexpr double kMostDeviation = 10;
-constexpr double kMostNormal = 8.3;  // quantile of the least number drawn, 2^-53: 8.2
+constexpr double kMostJitter = 1000;
+constexpr std::uint64_t kJitterStream = 0x6a69747465720000;  // apart from the seeds of ops
+constexpr double kMostNormal = 8.3;                          // quantile of the least number drawn, 2^-53: 8.2
 
 [[noreturn]] void refuse(const std::string& code, std::string message, std::string help) {
   throw InputError({code, std::move(message), std::move(help), "", {}});
@@ -35,6 +37,13 @@ void check(const Problem& problem, const NoiseOptions& options) {
       refuse("range", fmt::format("the noise of {} must be from 0 % to 1000 %", of), "5 % is usual on a GPU");
   };
   check_deviation(options.noise.usual, "op times");
+  for (const double factor : options.jitter)
+    if (!(factor > 0 && factor <= kMostJitter))
+      refuse("range", fmt::format("a jitter of {} is not above 0 and at most {}", factor, kMostJitter),
+             "1.5 takes one and a half times as long");
+  if (!options.jitter.empty() && folded(problem.rewrites()).devices > 1)
+    refuse("fold", "in a folded schedule one device stands for others, whose jitter would be its own",
+           "unfold it: detail whole");
   std::vector<std::string> types;
   for (const OpId op : problem.ops()) types.push_back(problem.graph().type(op));
   std::ranges::sort(types);
@@ -53,9 +62,15 @@ double sigma_of(double deviation) { return std::sqrt(portable_log(1 + deviation 
 /// Op times of one schedule, sample by sample.
 class NoisyTimes {
  public:
-  NoisyTimes(const Problem& problem, const Schedule& schedule, const NoiseOptions& options) : seed_(options.seed) {
+  NoisyTimes(const Problem& problem, const Schedule& schedule, const NoiseOptions& options, std::size_t ops_per_step)
+      : seed_(options.seed),
+        jitter_(options.jitter),
+        placement_(schedule.placement),
+        devices_(problem.device_count()),
+        ops_per_step_(std::max<std::size_t>(1, ops_per_step)) {
     const Graph& graph = problem.graph();
     double largest = 0;
+    const double slowest = jitter_.empty() ? 1 : std::max(1.0, *std::ranges::max_element(jitter_));
     for (const OpId op : graph.ops()) {
       double deviation = options.noise.usual;
       for (const auto& [type, of_type] : options.noise.by_type)
@@ -64,20 +79,28 @@ class NoisyTimes {
       sigma_.push_back(sigma_of(deviation));
       largest = std::max(largest, sigma_[op]);
     }
-    const double most = portable_exp(largest * kMostNormal) * static_cast<double>(problem.horizon().count);
+    const double most = slowest * portable_exp(largest * kMostNormal) * static_cast<double>(problem.horizon().count);
     if (most >= static_cast<double>(kLongestTime.count))
       refuse("too-large", "with this noise the times can add up to more than 2^62 ns (146 years)", "lower the noise");
   }
 
   void fill(std::size_t sample, IdMap<OpId, Nanoseconds>& times) const {
     Random random = Random::stream(seed_, sample);
+    std::vector<std::size_t> begins;
+    if (!jitter_.empty()) {
+      Random beginnings = Random::stream(seed_ ^ kJitterStream, sample);
+      for (std::size_t device = 0; device < devices_; ++device)
+        begins.push_back(static_cast<std::size_t>(beginnings.below(jitter_.size())));
+    }
     for (const OpId op : mean_.ids()) {
       // In the open interval (0, 1), 52 bits: exact.
       const double uniform = (static_cast<double>(random.next() >> 12) + 0.5) * 0x1p-52;
       times[op] = mean_[op];
       const double sigma = sigma_[op];
-      if (sigma == 0 || mean_[op] == Nanoseconds{0}) continue;
-      const double factor = portable_exp(sigma * normal_quantile(uniform) - sigma * sigma / 2);
+      if ((sigma == 0 && begins.empty()) || mean_[op] == Nanoseconds{0}) continue;
+      double factor = sigma == 0 ? 1 : portable_exp(sigma * normal_quantile(uniform) - sigma * sigma / 2);
+      if (!begins.empty())
+        factor *= jitter_[(begins[placement_[op].index()] + op.index() / ops_per_step_) % jitter_.size()];
       times[op] =
           Nanoseconds{static_cast<std::int64_t>(std::floor(static_cast<double>(mean_[op].count) * factor + 0.5))};
     }
@@ -85,6 +108,9 @@ class NoisyTimes {
 
  private:
   std::uint64_t seed_;
+  const std::vector<double>& jitter_;
+  const Placement& placement_;
+  std::size_t devices_, ops_per_step_;
   IdMap<OpId, Nanoseconds> mean_;
   IdMap<OpId, double> sigma_;
 };
@@ -99,12 +125,13 @@ Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent) {
 
 namespace {
 
-/// Runs every sample and keeps measure(makespan, record); the record is filled in where `record`.
+/// Op i is of step i / ops_per_step. Runs every sample and keeps measure(makespan, record); the record is filled in
+/// where `record`.
 template <class Measure>
-NoiseResult draw_samples(const Problem& problem, const Schedule& schedule, const NoiseOptions& options, bool record,
-                         const Measure& measure) {
+NoiseResult draw_samples(const Problem& problem, const Schedule& schedule, const NoiseOptions& options,
+                         std::size_t ops_per_step, bool record, const Measure& measure) {
   check(problem, options);
-  const NoisyTimes noisy{problem, schedule, options};
+  const NoisyTimes noisy{problem, schedule, options, ops_per_step};
   NoiseResult result;
   result.samples.assign(options.samples, Nanoseconds{0});
   const detail::DenseProblem dense{problem};
@@ -140,13 +167,13 @@ NoiseResult draw_samples(const Problem& problem, const Schedule& schedule, const
 NoiseResult simulate_noise(const Problem& whole_problem, const Schedule& schedule, const NoiseOptions& options) {
   const Problem problem = scheduled_problem(whole_problem, schedule);
   check_schedule(problem, schedule);
-  return draw_samples(problem, schedule, options, false,
+  return draw_samples(problem, schedule, options, problem.op_count(), false,
                       [](Nanoseconds makespan, const detail::Record&) { return makespan; });
 }
 
 NoiseResult simulate_steps_noise(const StepTimes& steps, const NoiseOptions& options) {
   const std::size_t count = steps.ends.size(), half = count / 2;
-  return draw_samples(steps.problem, steps.schedule, options, true,
+  return draw_samples(steps.problem, steps.schedule, options, steps.ops_per_step, true,
                       [&](Nanoseconds makespan, const detail::Record& record) {
                         // Ops that only keep tensors end with their step.
                         const auto end_of = [&](std::size_t step) {

@@ -21,17 +21,22 @@ struct OpNoise {
 
 /// Op times as random variables.
 ///
-///     time(i)  = p(i) exp(sigma z - sigma^2 / 2), to the nearest nanosecond, halves up
+///     time(i)  = p(i) exp(sigma z - sigma^2 / 2) J(d, s), to the nearest nanosecond, halves up
 ///     sigma^2  = ln(1 + c^2)
+///     J(d, s)  = jitter[(b(d) + s) mod n]: 1 without jitter
 ///
 /// with p(i) the op's time on its device, c the deviation for its type and z standard normal, all independent: a
 /// log-normal time with mean p(i) and standard deviation c p(i). A time of zero stays zero; transfers do not scatter.
+/// With jitter, all ops of step s on device d take J(d, s) times as long: each device runs through the n recorded
+/// factors from a beginning b(d) of its own, uniform in each sample, so that what followed each other still does.
 ///
 /// Sample n has the random stream (seed, n), from which every op takes one number by its id: schedules of one graph are
 /// compared under the same noise (common random numbers), and the number of threads makes no difference. All bits are
-/// the same on every machine (core/portable_math.hpp).
+/// the same on every machine (core/portable_math.hpp). The beginnings have a stream of their own: jitter changes no
+/// other number.
 struct NoiseOptions {
   OpNoise noise;
+  std::vector<double> jitter = {};
   std::size_t samples = 1000;
   std::uint64_t seed = 1;
   unsigned threads = 1;  // any number gives the same result
@@ -50,8 +55,9 @@ struct NoiseResult {
 /// The ceil(percent n / 100)-th smallest of n numbers (the nearest rank). 0 < percent <= 100, n > 0.
 Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent);
 
-/// Throws InputError where check_schedule would; and for no samples or a deviation outside of 0 to 10 ("range"), a type
-/// that is not one of the graph's ("unknown-type", with the nearest), noise that could pass 2^62 ns ("too-large").
+/// Throws InputError where check_schedule would; and for no samples, a deviation outside of 0 to 10 or a jitter that is
+/// not above 0 and at most 1000 ("range"), jitter of a folded schedule, whose devices do the same ("fold"), a type that
+/// is not one of the graph's ("unknown-type", with the nearest), noise that could pass 2^62 ns ("too-large").
 NoiseResult simulate_noise(const Problem& problem, const Schedule& schedule, const NoiseOptions& options);
 
 /// The time per step of simulate_steps() with k steps under noise, each copy of an op with a time of its own. A sample

@@ -128,12 +128,28 @@ Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& plac
       rows.back().best_order = best_order(of_rewritten, run.schedule).outcome;
     }
     if (options.noise) run.noise = simulate_noise(run.problem, run.schedule, *options.noise);
+    if (options.slow_one) {
+      std::optional<Stragglers>& slow = rows.back().slow_one;
+      slow = simulate_stragglers(run.problem, run.schedule, *options.slow_one, options.place.threads);
+      if (slow && options.place_again && !given)
+        place_again(*slow, problem, run.problem, run.schedule, [&](const Problem& known) {
+          try {
+            return placers[i].place(known, options.place);
+          } catch (const InputError&) {  // no answer, as for want of time: the schedule is kept
+            return run.schedule;
+          }
+        });
+    }
     if (rows.size() == 1) continue;
     const bool leads = is_better(run, rows[best].run);
     if (!options.keep_runs) keep_numbers(leads ? rows[best].run : run, problem);
     if (leads) best = rows.size() - 1;
   }
   rank(comparison.rows, bound);
+  std::vector<Stragglers*> stragglers;
+  for (ComparisonRow& row : comparison.rows)
+    if (row.slow_one && row.run.summary.fits) stragglers.push_back(&*row.slow_one);
+  set_regrets(stragglers);
   return comparison;
 }
 

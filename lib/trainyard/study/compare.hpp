@@ -16,6 +16,7 @@
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/simulate/noise.hpp"
 #include "trainyard/study/run.hpp"
+#include "trainyard/study/straggler.hpp"
 
 namespace trainyard {
 
@@ -42,6 +43,9 @@ struct CompareOptions {
   PlaceOptions place = {};
   std::uint64_t repeats = 1;               // of each placer, with the seeds from place.seed on
   std::optional<NoiseOptions> noise = {};  // every schedule also under noise, and compared with the best one's
+  /// Every schedule also with each device in turn so many times as slow: Stragglers::factor.
+  std::optional<double> slow_one = {};
+  bool place_again = false;  // with slow_one: each placer also places with the slow device known
   /// Without it, only the best row keeps what grows with the graph: of the others `problem` is the given one, and the
   /// schedule but for its rewrites, the spans and the transfers are gone.
   bool keep_runs = true;
@@ -68,6 +72,8 @@ struct ComparisonRow {
   Outcome best_order = {};                         // of its placement, under the best order known
   std::optional<NoiseComparison> beats_best = {};  // with noise: how often its step is shorter than the best row's
   std::vector<SeedRun> repeats = {};               // by seed; empty where there is one run
+  /// With slow_one, of schedules that are not folded; its regret is against the rows that fit and have it.
+  std::optional<Stragglers> slow_one = {};
 
   double gap() const { return run.gap(); }
 };
@@ -91,7 +97,8 @@ struct Comparison {
 
 /// Runs each placer on the problem. A bound that one search proves holds for every row whose graph is the problem's
 /// own: not where a schedule has rewrites. A placer that throws InputError or MissingError, or whose schedule is not
-/// valid, is skipped. Throws InputError for Objective::max_load ("objective"), and where simulate_noise() does.
+/// valid, is skipped. Throws InputError for Objective::max_load ("objective"), and where simulate_noise() and
+/// simulate_stragglers() do.
 Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& placers,
                    const CompareOptions& options = {});
 

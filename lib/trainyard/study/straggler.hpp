@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/core/quantity.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+
+namespace trainyard {
+
+/// The step of a schedule that does not know which device is slow, with each device of the cluster slow in turn:
+///
+///     T(d)    makespan of the schedule where each op on device d takes `factor` times as long
+///     mean    sum over d of T(d) / (n T)         T: the makespan without, n devices; one that runs nothing has T(d) =
+///     T worst   max over d of T(d) / T, at the lowest such d regret  sum over d of T(d) / best(d) / n - 1     best(d):
+///     the least T(d) of several schedules
+struct Stragglers {
+  double factor = 1;
+  IdMap<DeviceId, Nanoseconds> steps = {};  // T(d)
+  double mean = 1, worst = 1;
+  DeviceId worst_device{};
+  IdMap<DeviceId, Nanoseconds> placed_again = {};  // K(d), where asked for
+  std::optional<double> known = {};
+  std::optional<double> regret = {};  // set_regrets()
+
+  friend bool operator==(const Stragglers&, const Stragglers&) = default;
+};
+
+/// `problem` is the scheduled one, with the schedule's rewrites applied. Nothing where the schedule is folded: a device
+/// that stands for others cannot be slow alone. A whole simulation for each device that runs ops. Throws InputError
+/// ("range") for a factor outside of 1 to 1000; as Problem and simulate() do.
+std::optional<Stragglers> simulate_stragglers(const Problem& problem, const Schedule& schedule, double factor,
+                                              unsigned threads = 1);
+
+/// The problem where each op on the device takes `factor` times as long.
+Problem with_slow_device(const Problem& problem, DeviceId device, double factor);
+
+/// Stragglers::placed_again and known: `place` gives a schedule of the problem that it gets, `given` with the device
+/// slow, for each device that runs ops. One that does not fit in memory counts as none.
+void place_again(Stragglers& stragglers, const Problem& given, const Problem& problem, const Schedule& schedule,
+                 const std::function<Schedule(const Problem&)>& place);
+
+/// Stragglers::regret of several schedules on one cluster with one factor.
+void set_regrets(std::span<Stragglers* const> all);
+
+}  // namespace trainyard
