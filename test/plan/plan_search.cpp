@@ -172,6 +172,10 @@ TEST_CASE("a plan that cannot be is refused by name, with the nearest that can")
   CHECK(refusal(costs, {.data = 2, .microbatch = 3}) ==
         "4 samples of a replica are not microbatches of 3: microbatches of 2 would do");
   CHECK(refusal(costs, {.tensor = 3}) == "layers are not divisible among 3 ranks: tensor 1, 2, 4 can be");
+  CHECK(refusal(costs, {.tensor = 2, .sequence = true}) ==
+        "there is no sequence to be divided among 2 ranks: leave out sequence parallelism");
+  CHECK(refusal(costs, {.sequence = true}) ==
+        "sequence parallelism is among tensor ranks, and there is one: give more ranks, or leave it out");
   CHECK(refusal(costs, {.cuts = {1, 2, 3, 4}}) == "5 stages are more than 4 layers: give 4 stages at most");
   CHECK(refusal(costs, {.cuts = {2, 2}}) == "stage 2 would begin at layer 2: cuts ascend between 1 and 3");
   CHECK(refusal(costs, {.data = 4, .cuts = {2}}) ==

@@ -13,10 +13,13 @@ namespace trainyard {
 
 /// The step of a schedule that does not know which device is slow, with each device of the cluster slow in turn:
 ///
-///     T(d)    makespan of the schedule where each op on device d takes `factor` times as long
-///     mean    sum over d of T(d) / (n T)         T: the makespan without, n devices; one that runs nothing has T(d) =
-///     T worst   max over d of T(d) / T, at the lowest such d regret  sum over d of T(d) / best(d) / n - 1     best(d):
-///     the least T(d) of several schedules
+///     T, T(d)   makespan without a slow device; where ops on device d take `factor` times as long, which is T for a
+///               device that runs none
+///     mean      sum over d of T(d) / (n T), with n devices
+///     worst     max over d of T(d) / T, at the lowest such d
+///     K(d)      T(d), or less where the placer knows of d and does better
+///     known     sum over d of K(d) / (n T)
+///     regret    sum over d of T(d) / best(d) / n - 1, with best(d) the least T(d) and K(d) of several schedules
 struct Stragglers {
   double factor = 1;
   IdMap<DeviceId, Nanoseconds> steps = {};  // T(d)
