@@ -86,10 +86,7 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree
   const MemoryLedger memory{share};
   std::vector<LayerCost> blocks(count_);
   const IdMap<OpId, bool> scores = attention_scores(graph);
-  // A colocation group, as of tied weights, is where its first op is.
-  const auto block_of_op = [&](OpId op) {
-    return block_[layers_.of[problem_.group_ops(problem_.group(ranks.original[op])).front()]];
-  };
+  const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
   const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(tensor.ranks));
   for (const RankCollective& each : ranks.collectives) {
     LayerCost& block = blocks[block_[layers_.of[each.made_by]]];

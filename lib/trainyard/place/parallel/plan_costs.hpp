@@ -20,8 +20,6 @@ namespace trainyard {
 ///
 ///     a layer's times      the sum of its ops' durations on a rank (tensor_parallel): forward, backward, and those of
 ///                          the latter that make gradients of weights alone; and of its ranks' collectives
-///                          An op counts where its colocation group's first op is: a head with tied weights in the
-///                          embedding's block
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
@@ -29,7 +27,8 @@ namespace trainyard {
 ///                          bytes); ZeRO 1 sends as much
 ///     update               the blocks' update ops, divided among shards
 ///
-/// An estimate, by which plans are chosen before they are simulated: it knows no contention for links, and of overlap
+/// An estimate, by which plans are chosen before they are simulated: it has a head whose weights are the embedding's in
+/// the last block, where the simulation has it with the embedding; it knows no contention for links, and of overlap
 /// only that of gradients' sums with the backward pass where there is one stage.
 class ChainOfBlocks {
  public:
