@@ -154,7 +154,7 @@ class World {
       std::vector<std::size_t> way = places.front();
       const auto first = std::ranges::find_if(way, [&](std::size_t place) { return place / a_card == card; });
       if (first == way.end()) continue;
-      std::ranges::rotate(way, first);
+      std::rotate(way.begin(), first, way.end());
       rings.emplace_back();
       for (const std::size_t host : hosts) {
         for (const std::size_t place : way) rings.back().push_back(DeviceId{host * fabric->devices_per_host + place});

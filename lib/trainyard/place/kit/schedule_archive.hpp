@@ -24,7 +24,8 @@ void archive_fields(Archive& archive, Recompute& recompute) {
 }
 template <class Archive>
 void archive_fields(Archive& archive, ParallelPlan& plan) {
-  archive(plan.data, plan.tensor, plan.sequence, plan.cuts, plan.chunks, plan.microbatch, plan.recompute, plan.schedule, plan.zero);
+  archive(plan.data, plan.tensor, plan.sequence, plan.cuts, plan.chunks, plan.microbatch, plan.recompute, plan.schedule,
+          plan.zero);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Plan& plan) {
@@ -33,8 +34,9 @@ void archive_fields(Archive& archive, Plan& plan) {
 /// But for a rule of the caller's own.
 template <class Archive>
 void archive_fields(Archive& archive, Schedule& schedule) {
-  archive(schedule.placement, schedule.policy, schedule.priority, schedule.order, schedule.urgent_links, schedule.plan, schedule.rewrites,
-          schedule.placer, schedule.seed, schedule.search, schedule.parallel, schedule.plan_bound, schedule.notes);
+  archive(schedule.placement, schedule.policy, schedule.priority, schedule.order, schedule.urgent_links, schedule.plan,
+          schedule.rewrites, schedule.placer, schedule.seed, schedule.search, schedule.parallel, schedule.plan_bound,
+          schedule.notes);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Ordered& ordered) {
