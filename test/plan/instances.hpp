@@ -50,7 +50,8 @@ inline PlanCosts chain_costs(const nlohmann::json& chain) {
                   .memory = Bytes{chain.at("memory_bytes").get<std::int64_t>()},
                   .tensor_degrees = {{1}, {2}, {4}}};
   const std::int64_t state = chain.at("state_per_weight_byte");
-  costs.layer = [layers = chain.at("layers"), state, ring](std::size_t layer, std::size_t samples, TensorDegree tensor) {
+  costs.layer = [layers = chain.at("layers"), state, ring](std::size_t layer, std::size_t samples,
+                                                           TensorDegree tensor) {
     const auto& each = layers[layer];
     const auto u = static_cast<std::int64_t>(samples), t = static_cast<std::int64_t>(tensor.ranks);
     const auto of = [&](const char* key) { return each.at(key).get<std::int64_t>(); };

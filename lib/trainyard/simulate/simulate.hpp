@@ -22,8 +22,8 @@ namespace trainyard {
 /// under `priority`, the priority of a transfer being that of its most urgent consumer at its destinations. A transfer
 /// starts when it is first on all its channels and all are idle. The id of an op is its index, that of a transfer is
 /// (producer, tensor, lowest destination). Under `strict` each device runs its given order, waiting where the next op
-/// is not ready; links are fifo, or by priority as above (Schedule::urgent_links). A rule of the caller's own orders devices, and links if it wants to, as
-/// simulate/model/dispatch_rule.hpp says.
+/// is not ready; links are fifo, or by priority as above (Schedule::urgent_links). A rule of the caller's own orders
+/// devices, and links if it wants to, as simulate/model/dispatch_rule.hpp says.
 ///
 /// At each instant everything that ends then completes, with all that this makes ready; then what is idle is
 /// dispatched. A resource with a gap is idle only that long after the end of the task it carried.
