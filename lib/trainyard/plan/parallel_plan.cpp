@@ -59,13 +59,14 @@ class PlanEvents {
 
  private:
   struct Stage {
-    Nanoseconds forward, input_gradient, weight_gradient;
+    Nanoseconds forward, input_gradient, weight_gradient, accumulation;
     Bytes input, output, held, working, weights, state;
 
     void add(const LayerCost& cost, StageRecompute recompute) {
       forward += cost.forward;
       input_gradient += cost.input_gradient;
       weight_gradient += cost.weight_gradient;
+      accumulation += cost.accumulation;
       output = cost.output;
       weights += cost.weights;
       state += cost.state;
@@ -120,14 +121,15 @@ class PlanEvents {
           const Nanoseconds start = std::max(now_[i], ready);
           run_.starts[i].push_back(start);
           --left;
+          const Nanoseconds weights = own.weight_gradient + (task.microbatch > 0 ? own.accumulation : Nanoseconds{0});
           if (task.pass == Pass::forward) {
             now_[i] = forward[at] = start + own.forward;
             if (s < last) input[at + m] = arrival(s, s + 1, now_[i], own.output);
           } else if (task.pass == Pass::weight_gradient) {
-            now_[i] = start + own.weight_gradient;
+            now_[i] = start + weights;
           } else {
             const bool both = task.pass == Pass::backward;
-            now_[i] = backward[at] = start + own.input_gradient + (both ? own.weight_gradient : Nanoseconds{0});
+            now_[i] = backward[at] = start + own.input_gradient + (both ? weights : Nanoseconds{0});
             if (s > 0) gradient[at - m] = arrival(s, s - 1, now_[i], own.input);
           }
         }

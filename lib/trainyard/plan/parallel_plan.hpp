@@ -64,6 +64,7 @@ struct LayerCost {
   Bytes weights, state;
   Bytes scores = {};                // of what is kept, what recomputation of attention leaves out,
   Nanoseconds scores_forward = {};  // and the time of the forward pass that it repeats
+  Nanoseconds accumulation = {};    // adds the gradients of weights to those of earlier microbatches
 
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
@@ -98,7 +99,7 @@ struct PlanCosts {
 ///     F of stage s                needs F of stage s - 1 on the microbatch
 ///     B of stage s                needs B of stage s + 1, the last stage's its F; W needs B of its stage
 ///     a task's time               the sum over the layers of its stage; B of a stage that recomputes has F's besides,
-///                                 or that of the scores
+///                                 or that of the scores; W has accumulation's, but for the first microbatch
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
 ///     carries
 ///                                 one at a time, first come first served

@@ -66,21 +66,12 @@ class Batching {
 
   void accumulate(OpId maker, TensorId tensor, std::size_t part) {
     const std::string name = accumulation_of(tensor);
-    const Bytes bytes = graph_.bytes(tensor);
-    OpSpec spec{.name = copy_of(name, part),
-                .type = "AddGrad",
-                .phase = Phase::backward,
-                .layer = graph_.layer(maker),
-                .colocate = use_.in_group[maker] || holds_parameters(graph_, maker) ? graph_.colocation_group(maker)
-                                                                                    : std::string{},
-                .flops = Flops{static_cast<double>(bytes.count / 4)},
-                .bytes_accessed = 3 * bytes,
-                .inputs = {part == 1 ? copy_of(graph_.name(tensor), 0) : copy_of(name, part - 1),
-                           copy_of(graph_.name(tensor), part)},
-                .outputs = {{copy_of(name, part), bytes}}};
-    const auto kinds = graph_.device_kinds(maker);
-    spec.device_kinds.assign(kinds.begin(), kinds.end());
-    for (const GivenTime& given : graph_.given_times(maker)) spec.times.push_back({given.on, Nanoseconds{0}});
+    OpSpec spec = accumulation(graph_, tensor);
+    spec.name = copy_of(name, part);
+    if (use_.in_group[maker] || holds_parameters(graph_, maker)) spec.colocate = graph_.colocation_group(maker);
+    spec.inputs = {part == 1 ? copy_of(graph_.name(tensor), 0) : copy_of(name, part - 1),
+                   copy_of(graph_.name(tensor), part)};
+    spec.outputs = {{copy_of(name, part), graph_.bytes(tensor)}};
     add(std::move(spec), maker, part);
   }
 
@@ -107,6 +98,20 @@ class Batching {
 };
 
 }  // namespace
+
+OpSpec accumulation(const Graph& graph, TensorId gradient) {
+  const OpId maker = graph.producer(gradient);
+  const Bytes bytes = graph.bytes(gradient);
+  OpSpec spec{.type = "AddGrad",
+              .phase = Phase::backward,
+              .layer = graph.layer(maker),
+              .flops = Flops{static_cast<double>(bytes.count / 4)},
+              .bytes_accessed = 3 * bytes};
+  const auto kinds = graph.device_kinds(maker);
+  spec.device_kinds.assign(kinds.begin(), kinds.end());
+  for (const GivenTime& given : graph.given_times(maker)) spec.times.push_back({given.on, Nanoseconds{0}});
+  return spec;
+}
 
 MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches) {
   assert(microbatches >= 1);

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/graph/graph.hpp"
 
 namespace trainyard {
@@ -24,5 +25,9 @@ struct MicrobatchGraph {
 };
 /// microbatches >= 1; one is the graph itself.
 MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches);
+
+/// The op that adds a gradient to the sum of those before, without name, inputs and outputs: reads both, writes one. It
+/// takes no time where its maker's is given.
+OpSpec accumulation(const Graph& graph, TensorId gradient);
 
 }  // namespace trainyard

@@ -10,6 +10,7 @@
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/problem/collective_run.hpp"
+#include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 #include "trainyard/rewrite/recompute.hpp"
@@ -32,6 +33,31 @@ Graph share_of_batch(const Graph& graph, std::size_t parts) {
     builder.add(spec);
   }
   return std::move(builder).build();
+}
+
+/// An op for each gradient that updates read, which adds to it those of the next microbatch (split_batch), and the op
+/// that makes it.
+struct Accumulations {
+  Graph graph;
+  IdMap<OpId, OpId> maker{};
+};
+Accumulations accumulations_of(const Graph& graph) {
+  Accumulations result;
+  GraphBuilder builder{graph.name()};
+  IdMap<TensorId, std::uint8_t> added(graph.tensor_count(), 0);
+  for (const OpId op : graph.ops()) {
+    if (graph.phase(op) != Phase::update) continue;
+    for (const TensorId tensor : graph.inputs(op)) {
+      const OpId maker = graph.producer(tensor);
+      if (graph.phase(maker) == Phase::update || std::exchange(added[tensor], std::uint8_t{1})) continue;
+      OpSpec spec = accumulation(graph, tensor);
+      spec.name = graph.name(tensor);
+      builder.add(spec);
+      result.maker.push_back(maker);
+    }
+  }
+  result.graph = std::move(builder).build();
+  return result;
 }
 
 }  // namespace
@@ -128,6 +154,11 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree
       }
     }
   }
+  const Accumulations sums = accumulations_of(graph);
+  const Problem adding = problem_.with_graph(sums.graph);
+  for (const OpId op : adding.ops())
+    blocks[block_of_op(sums.maker[op])].accumulation +=
+        adding.can_run(op, device) ? adding.duration(op, device) : adding.shortest(op);
   for (const GroupId group : share.groups()) {
     Bytes resident{0};
     for (const OpId op : share.group_ops(group)) resident += share.resident_bytes(op);
@@ -222,8 +253,8 @@ PlanCosts ChainOfBlocks::costs() {
   costs.all_reduce = [this, sums](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     if (plan.data == 1) return Nanoseconds{0};
     const SumTime& sum = sums->at({plan.data, plan.tensor, device});
-    const auto known = problem_.costs().collective_time(CollectiveKind::all_reduce, weights, plan.data, sum.hosts);
-    return known.value_or(
+    const auto measured = problem_.costs().collective_time(CollectiveKind::all_reduce, weights, plan.data, sum.hosts);
+    return measured.value_or(
         Nanoseconds{static_cast<std::int64_t>(sum.none + sum.per_byte * static_cast<double>(weights.count))});
   };
   costs.update = [per_byte = update_per_byte_](Bytes weights, std::size_t shards) {

@@ -19,7 +19,8 @@ namespace trainyard {
 /// share of the batch, on the first of the devices, which are taken for equal.
 ///
 ///     a layer's times      the sum of its ops' durations on a rank (tensor_parallel): forward, backward, and those of
-///                          the latter that make gradients of weights alone; and of its ranks' collectives
+///                          the latter that make gradients of weights alone, and of adding these up over microbatches;
+///                          and of its ranks' collectives
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
