@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "trainyard/core/error.hpp"
@@ -25,6 +27,8 @@ Colour mixed(Colour value) {  // splitmix64
   return value ^ (value >> 31);
 }
 Colour mixed(Colour a, Colour b) { return mixed(mixed(a) ^ b); }
+
+constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
 class Fold {
  public:
@@ -47,8 +51,8 @@ class Fold {
     std::size_t from, to;  // stages
     std::size_t replica, rank;
     Colour colour;
-
-    auto which() const { return std::tuple{kind, from, to}; }
+    std::uint32_t which;       // images of one task have one number
+    std::uint32_t first_held;  // of held_
   };
   struct Held {
     ChannelId channel;
@@ -90,7 +94,9 @@ class Fold {
         }
   }
   void add(Kind kind, std::size_t from, std::size_t to, std::size_t replica, std::size_t rank) {
-    tasks_.push_back({kind, from, to, replica, rank, mixed(mixed(static_cast<Colour>(kind), from), to)});
+    const auto which = which_.try_emplace({kind, from, to}, static_cast<std::uint32_t>(which_.size())).first->second;
+    tasks_.push_back({kind, from, to, replica, rank, mixed(mixed(static_cast<Colour>(kind), from), to), which,
+                      static_cast<std::uint32_t>(held_.size())});
   }
   void add_compute(std::size_t stage, std::size_t replica, std::size_t rank) {
     add(Kind::compute, stage, stage, replica, rank);
@@ -117,16 +123,22 @@ class Fold {
   }
 
   void check_meetings() const {
-    std::vector<Held> by_channel = held_;
-    std::ranges::sort(by_channel, {}, [&](const Held& held) {
-      return std::tuple{held.channel, tasks_[held.task].which(), held.task};
-    });
-    for (std::size_t i = 1; i < by_channel.size(); ++i) {
-      const Held &a = by_channel[i - 1], &b = by_channel[i];
-      const Task &x = tasks_[a.task], &y = tasks_[b.task];
-      if (a.channel == b.channel && a.task != b.task && x.which() == y.which())
+    // Images of one task after the other: who of them held a channel last.
+    std::vector<std::uint32_t> order(tasks_.size()), begins(which_.size() + 1, 0);
+    for (const Task& task : tasks_) ++begins[task.which + 1];
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    for (std::uint32_t t = 0; t < tasks_.size(); ++t) order[begins[tasks_[t].which]++] = t;
+    IdMap<ChannelId, std::uint32_t> holder(cluster_.channel_count(), kNobody);
+    for (const std::uint32_t t : order) {
+      const std::size_t end = t + 1 < tasks_.size() ? tasks_[t + 1].first_held : held_.size();
+      for (std::size_t h = tasks_[t].first_held; h < end; ++h) {
+        const ChannelId channel = held_[h].channel;
+        const std::uint32_t before = std::exchange(holder[channel], t);
+        if (before == kNobody || before == t || tasks_[before].which != tasks_[t].which) continue;
+        const Task &x = tasks_[before], &y = tasks_[t];
         refuse(fmt::format("what '{}' and '{}' send meets on '{}'", name(mesh_.at(x.from, x.replica, x.rank)),
-                           name(mesh_.at(y.from, y.replica, y.rank)), cluster_.channel(a.channel).name));
+                           name(mesh_.at(y.from, y.replica, y.rank)), cluster_.channel(channel).name));
+      }
     }
   }
 
@@ -184,7 +196,8 @@ class Fold {
   const Cluster& cluster_;
   const PlanMesh& mesh_;
   std::vector<Task> tasks_;
-  std::vector<Held> held_;
+  std::vector<Held> held_;  // by task
+  std::map<std::tuple<Kind, std::size_t, std::size_t>, std::uint32_t> which_;
 };
 
 }  // namespace

@@ -87,13 +87,13 @@ std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<Device
 
 PlannedSchedule planned(const Problem& problem, const Layers& layers, const ChainOfBlocks& chain,
                         const ParallelPlan& plan, const std::vector<DeviceId>& devices, std::size_t batch,
-                        const PlanPlacerOptions& options) {
+                        const PlanPlacerOptions& options, bool simulated = true) {
   StagePlan stages = stage_plan(plan, chain, batch);
   const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
   const PlanDetail detail = detail_of(problem, plan, batch, options.detail).value_or(last);
   stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
   stages.fold = detail == PlanDetail::folded && plan.data * plan.tensor > 1;
-  PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop);
+  PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop, simulated);
   made.schedule.parallel = plan;
   if (stages.fold && options.detail == PlanDetail::fitting)
     made.schedule.notes.push_back(
@@ -209,7 +209,7 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
   const Layers layers = find_layers(problem.graph());
   ChainOfBlocks chain{problem, layers, devices, batch};
   check_plan(chain.own_costs(), plan);
-  return planned(problem, layers, chain, plan, devices, batch, options).schedule;
+  return planned(problem, layers, chain, plan, devices, batch, options, false).schedule;
 }
 
 std::int64_t assumed_batch(const Problem& problem) {

@@ -60,7 +60,7 @@ class Planning {
         row_(devices.size() / (plan.replicas * plan.tensor)),
         checkpoint_{stop} {}
 
-  PlannedSchedule run() {
+  PlannedSchedule run(bool simulated) {
     if (plan_.fold) classes_ = fold_classes(problem_, {devices_, plan_.replicas, plan_.tensor}, crossings());
     const PlannedGraph planned = rewritten();
     checkpoint_();
@@ -96,7 +96,7 @@ class Planning {
     }
     schedule.rewrites = planned.rewrites;
     checkpoint_();
-    const Outcome outcome = Evaluator{whole}.outcome(schedule);
+    const Outcome outcome = simulated ? Evaluator{whole}.outcome(schedule) : Outcome{};
     return {std::move(schedule), outcome};
   }
 
@@ -286,8 +286,8 @@ double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t mic
 }
 
 PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,
-                            const std::vector<DeviceId>& devices, const std::function<bool()>& stop) {
-  return Planning{problem, layers, plan, devices, stop}.run();
+                            const std::vector<DeviceId>& devices, const std::function<bool()>& stop, bool simulated) {
+  return Planning{problem, layers, plan, devices, stop}.run(simulated);
 }
 
 }  // namespace trainyard

@@ -43,13 +43,14 @@ struct StagePlan {
 /// Throws InputError ("microbatches") as check_microbatches(), "too-large" as apply_rewrites(); OutOfTime.
 struct PlannedSchedule {
   Schedule schedule;
-  Outcome outcome;
+  Outcome outcome;  // where it was asked for
 };
 /// About how many ops the rewrites of such a plan make: copies with accumulations and recomputation, and collectives.
 double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t microbatches,
                    Collective collective = Collective::ring, bool fold = false);
 
 PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,
-                            const std::vector<DeviceId>& devices, const std::function<bool()>& stop = {});
+                            const std::vector<DeviceId>& devices, const std::function<bool()>& stop = {},
+                            bool simulated = true);
 
 }  // namespace trainyard
