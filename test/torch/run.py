@@ -232,15 +232,15 @@ class Trip(unittest.TestCase):
 
     def test_the_readmes_model_makes_its_trip(self):
         readme = (source / "README.md").read_text(encoding="utf-8")
-        program = re.search(r"```python\n(import torch.*?)```", readme, re.DOTALL)[1]
+        program, trip = re.search(r"```python\n(import torch.*?)```(.*?)```python\napply", readme, re.DOTALL).groups()
         here = os.getcwd()
         os.chdir(self.folder)
         self.addCleanup(os.chdir, here)
         names = {}
         exec(program, names)
-        for command in re.findall(r"^\$ trainyard (.*(?:schedule|map).json)$", readme, re.MULTILINE):
+        for command in re.findall(r"^\$ trainyard (.*(?:schedule|map).json)$", trip, re.MULTILINE):
             said = trainyard(self.folder, *command.split()).stdout
-        self.assertEqual(said, re.search(r"map.json\n(step time.*?)```", readme, re.DOTALL)[1])
+        self.assertEqual(said, re.search(r"map.json\n(step time.*?)```", trip, re.DOTALL)[1])
         trainyard_torch.apply(names["model"], "map.json", devices=["cpu", "meta"])
         self.assertEqual([p.device.type for p in (names["model"].layers[i].linear1.weight for i in (0, 23))], ["cpu", "meta"])
 
