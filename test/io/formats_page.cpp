@@ -37,8 +37,9 @@ TEST_CASE("the examples on the page of formats are read as they stand") {
   const auto json = examples("json");
   const auto toml = examples("toml");
   REQUIRE(json.size() == 6);
-  REQUIRE(toml.size() == 2);
+  REQUIRE(toml.size() == 3);
   CHECK(make_cluster(parse_cluster(toml[1], "the page's fabric")).device_count() == 128 * 8);
+  CHECK(make_cluster(parse_cluster(toml[2], "the page's torus")).device_count() == 16 * 16 * 16);
   const Graph graph = parse_graph(json[0], "the page's graph");
   CHECK(graph.op_count() == 2);
   const Problem problem{graph, make_cluster(parse_cluster(toml[0], "the page's cluster"))};

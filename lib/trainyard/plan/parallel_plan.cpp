@@ -246,7 +246,9 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.devices() > costs.devices)
     refuse(fmt::format("data {} x tensor {} x {} devices in a row are {}, and there are {}", plan.data, plan.tensor,
                        plan.devices_in_row(), plan.devices(), costs.devices),
-           fmt::format("data {} would fit", std::max<std::size_t>(1, costs.devices / (plan.devices() / plan.data))));
+           plan.devices() / plan.data > costs.devices
+               ? "fewer tensor ranks or stages, or a larger cluster"
+               : fmt::format("data {} would fit", costs.devices / (plan.devices() / plan.data)));
   if (costs.batch % plan.data != 0)
     refuse(fmt::format("{} samples are not divisible among {} replicas", costs.batch, plan.data),
            fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));

@@ -4,10 +4,12 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/cluster/sharing.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/kit/layers.hpp"
@@ -56,8 +58,12 @@ Timeline run(const Problem& problem, const Layers& layers, StagePlan plan, bool 
 TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and their devices peak alike") {
   std::size_t folded = 0, refused = 0;
   for (const char* network : {"gpt2:batch=16,seq=64,layers=4", "bert_base:batch=16,seq=64,layers=4"})
-    for (const char* cluster : {"8xA100", "4x4xA100", "2x8xH100", "8xV100"}) {
-      const Problem problem{training_graph(make_network(network)), make_cluster(preset_cluster(cluster))};
+    for (const char* cluster : {"8xA100", "4x4xA100", "2x8xH100", "8xV100", "fair 4x4xA100", "fair 2x8xH100"}) {
+      const std::string_view name{cluster};
+      const bool fair = name.starts_with("fair ");
+      ClusterSpec spec = preset_cluster(fair ? name.substr(5) : name);
+      if (fair) share_links(spec, Sharing::fair);
+      const Problem problem{training_graph(make_network(network)), make_cluster(std::move(spec))};
       const Layers layers = find_layers(problem.graph());
       for (std::uint64_t seed = 0; seed < 12; ++seed) {
         Random random = Random::stream(22, seed);
@@ -92,7 +98,7 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
         }
       }
     }
-  CHECK(folded > 20);
+  CHECK(folded > 40);
   CHECK(refused > 2);
 }
 
@@ -172,8 +178,9 @@ TEST_CASE("what is not alike is not folded, and the reason names the devices or 
   spec = preset_cluster("8xA100");
   spec.links[1].bandwidth.value /= 2;
   CHECK(reason(spec, 2, 2, 2) == "tensor ranks 'gpu0' and 'gpu1' differ in kind, memory, gap or links");
-  spec.links[1].sharing = Sharing::fair;
-  CHECK(reason(spec, 2, 2, 2).find("is fair") != std::string::npos);
+  spec = preset_cluster("4x8xH100");
+  spec.fabric->sharing = Sharing::fair;
+  CHECK(reason(spec, 2, 2, 8) == "1");
   // One network card a host: what two ranks send to the next stage meets there.
   spec = preset_cluster("2x8xA100");
   spec.fabric->nics_per_host = 1;
