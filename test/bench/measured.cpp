@@ -332,7 +332,7 @@ TEST_CASE("what a source does not say is the fastest that fits, and what does no
       {"id": "changed", "framework": "MegaScale"}, {"id": "far", "gpus": 64, "dp": 8, "batch_global": 64,
        "microbatch": 4, "recompute": "full"},
       {"id": "stages", "pp": 2, "gpus": 16, "microbatch": 4, "recompute": "full"})"));
-  const auto outcomes = predict_transformers(source, sums, {}, 0);
+  const auto outcomes = predict_transformers(source, sums, {}, {}, 0);
   REQUIRE(outcomes.size() == 9);
   const double full = *outcomes[0].predicted, open = *outcomes[2].predicted;
   // 22e9 / 8 parameters of 18 bytes are 51 GB; 48 layers of 8192 x 6144 x 26.3 bytes 64 GB.
@@ -363,7 +363,7 @@ TEST_CASE("the published rows of many nodes that ship are predicted, or say why 
   const auto mean = [&](const char* file, std::string_view set) {
     const MeasuredSource source = read_measured(folder / (std::string{file} + ".json.gz"));
     double sum = 0, rows = 0;
-    for (const Outcome& each : predict_transformers(source, sums, scale, 0.027)) {
+    for (const Outcome& each : predict_transformers(source, sums, scale, {}, 0.027)) {
       CHECK(each.predicted.has_value() == each.why.empty());
       if (each.predicted && each.set == set) sum += std::abs(each.error()), ++rows;
     }

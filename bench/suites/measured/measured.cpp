@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 struct Shared {
   AllReduceTimes all_reduce;
   double spread = 0;
-  LayerScale scale;
+  LayerScale scale;                           // of Megatron-LM's layers
+  std::map<std::string, LayerScale> sharded;  // of fully sharded ones, by generation of GPU
 };
 
 struct Family {
@@ -41,7 +42,7 @@ std::vector<Outcome> replicated(const MeasuredSource& source, const Shared& with
 }
 
 std::vector<Outcome> transformers(const MeasuredSource& source, const Shared& with) {
-  return predict_transformers(source, with.all_reduce, with.scale, with.spread);
+  return predict_transformers(source, with.all_reduce, with.scale, with.sharded, with.spread);
 }
 
 const Family kFamilies[] = {
@@ -89,6 +90,8 @@ Page predict_all(const fs::path& folder) {
   shared.all_reduce = AllReduceTimes::read(calibrating_file(folder, "collectives"));
   shared.spread = replica_spread(read_measured(calibrating_file(folder, "nvidia-deeplearningexamples")));
   shared.scale = layer_scale(read_measured(calibrating_file(folder, "korthikanti-2022")), shared.all_reduce);
+  shared.sharded = step_scales(read_measured(calibrating_file(folder, "mosaic-llm-foundry")), shared.all_reduce, 8,
+                               [](const MeasuredRow& row) { return generation(row.gpu_kind); });
   std::vector<const Family*> families;
   for (const Family& family : kFamilies) {
     const auto path = find_file(folder, family.file);

@@ -40,7 +40,7 @@ constexpr SetGoal kGoals[] = {
     {"Megatron SC21, table 2 without ZeRO", "", 0.08, Of::mean, 5},
     {"MegaScale's Megatron-LM", "", 0.12, Of::mean, 5},
     {"GPT by NeMo and PAXML", "", 0.12, Of::mean, 2},
-    {"ZeRO 3 without a calibrating row", "", 0.12, Of::mean, 2},
+    {"ZeRO 3 by other software", "", 0.12, Of::mean, 2},
     {kSeveralNodes, "", 0.12, Of::mean, 5},
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -79,6 +80,11 @@ struct LayerScale {
 /// Of the `calibrate` rows of one layer that tell both passes (Korthikanti et al., table 4), without what collectives
 /// among the ranks add: the mean of their ratios.
 LayerScale layer_scale(const MeasuredSource& source, const AllReduceTimes& all_reduce);
+/// Of the `calibrate` steps of GPTs on so many GPUs, one for both passes, by what the key says of them: the mean of
+/// what makes transformer_seconds() what was measured.
+std::map<std::string, LayerScale> step_scales(const MeasuredSource& source, const AllReduceTimes& all_reduce,
+                                              std::size_t gpus,
+                                              const std::function<std::string(const MeasuredRow&)>& key);
 /// Kernels of the slowest of so many GPUs where the scale is of `before`: z_n of predict_replicas().
 LayerScale spread_among(const LayerScale& scale, double spread, std::size_t gpus, std::size_t before);
 
@@ -92,9 +98,10 @@ LayerScale spread_among(const LayerScale& scale, double spread, std::size_t gpus
 ///     ZeRO 3      a layer's weights are gathered during each of its passes, and its gradients scattered
 ///
 /// What a source does not say (microbatch, chunks, recomputation) is what is predicted to be fastest of what fits into
-/// memory.
+/// memory. ZeRO 3 takes the scale that `sharded` has for its generation of GPU.
 std::vector<Outcome> predict_transformers(const MeasuredSource& source, const AllReduceTimes& all_reduce,
-                                          const LayerScale& scale, double spread);
+                                          const LayerScale& scale, const std::map<std::string, LayerScale>& sharded,
+                                          double spread);
 /// The step of one such row.
 double transformer_seconds(const MeasuredRow& row, const std::string& source, const AllReduceTimes& all_reduce,
                            const LayerScale& scale);

@@ -64,21 +64,6 @@ std::string set_of(const MeasuredSource& source, const MeasuredRow& row) {
   return row.nodes() == 1 ? "DeepLearningExamples, a node" : "DeepLearningExamples, several nodes";
 }
 
-/// By framework, the sum over its GPTs on one GPU of how much longer their kernels take than those of layer_times(),
-/// and how many there are.
-std::map<std::string, std::pair<double, double>> kernel_scales(const MeasuredSource& source,
-                                                               const AllReduceTimes& all_reduce) {
-  std::map<std::string, std::pair<double, double>> scales;
-  calibrate_with(source, [&](const MeasuredRow& row) {
-    if (row.gpus > 1 || row.family != "gpt") return;
-    const auto step = [&](double scale) { return transformer_seconds(row, source.name, all_reduce, {scale, scale}); };
-    const double one = step(1), more = step(2) - one;
-    auto& [sum, rows] = scales[row.framework];
-    sum += 1 + (*row.seconds - one) / more, ++rows;
-  });
-  return scales;
-}
-
 }  // namespace
 
 double replica_spread(const MeasuredSource& source) {
@@ -101,7 +86,7 @@ std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllRed
   std::map<decltype(key_of(source.rows.front())), const MeasuredRow*> one;
   for (const MeasuredRow& row : source.rows)
     if (row.gpus == 1 && row.calibrates() && row.seconds && row.microbatch) one.try_emplace(key_of(row), &row);
-  const std::map<std::string, std::pair<double, double>> scales = kernel_scales(source, all_reduce);
+  const auto scales = step_scales(source, all_reduce, 1, [](const MeasuredRow& row) { return row.framework; });
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
     if (row.gpus == 1) continue;
@@ -110,8 +95,7 @@ std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllRed
       if (row.tensor > 1) {
         const auto scale = scales.find(row.framework);
         if (scale == scales.end()) cannot("no calibrating row of one GPU with this framework");
-        const double whole = scale->second.first / scale->second.second;
-        return transformer_seconds(row, source.name, all_reduce, spread_among({whole, whole}, spread, row.gpus, 1));
+        return transformer_seconds(row, source.name, all_reduce, spread_among(scale->second, spread, row.gpus, 1));
       }
       const auto at = one.find(key_of(row));
       if (at == one.end()) cannot("no calibrating row of one GPU with this model, framework and batch");

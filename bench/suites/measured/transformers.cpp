@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -31,14 +33,17 @@ struct Stack {
   std::string_view source;
   bool overlaps;   // Megatron-LM since 2022: ranks' sums beside the products that make gradients of weights, which add
                    // to those of earlier microbatches
+  bool fused;      // attention is one kernel
   bool sequence;   // ranks share the sequence, where the source does not say
   bool recompute;  // what the source says of recomputation holds
 };
 /// vTrain's rows of two GPUs cannot have the recomputation that its configurations name: they would reach 189 TFLOP/s,
 /// where Megatron-LM reaches 137 on wider layers. So recomputation is taken where nothing else fits.
-constexpr Stack kStacks[] = {{"korthikanti-2022", true, false, true}, {"megatron-sc21", false, false, true},
-                             {"large-llm-papers", true, true, true},  {"vtrain-multi-node", false, false, false},
-                             {"torchtitan", false, false, true},      {"nvidia-nemo", true, false, true}};
+constexpr Stack kStacks[] = {
+    {"korthikanti-2022", true, false, false, true},   {"megatron-sc21", false, false, false, true},
+    {"large-llm-papers", true, false, true, true},    {"vtrain-multi-node", false, false, false, false},
+    {"mosaic-llm-foundry", false, true, false, true}, {"torchtitan", false, true, false, true},
+    {"nvidia-nemo", true, false, false, true}};
 
 const Stack& stack_of(const std::string& source) {
   const auto found = std::ranges::find(kStacks, source, &Stack::source);
@@ -56,7 +61,7 @@ RankLayer rank_layer(const MeasuredRow& row, const Stack& stack) {
           .gated = gated,
           .ranks = row.tensor,
           .shares_sequence = row.tensor > 1 && row.shares_sequence.value_or(stack.sequence),
-          .fused = gated || row.precision.find("TE") != std::string::npos};
+          .fused = stack.fused || row.precision.find("TE") != std::string::npos};
 }
 
 /// What the source does not say.
@@ -226,9 +231,10 @@ std::vector<Choice> choices(const MeasuredRow& row, const Stack& stack) {
 }
 
 std::string set_name(const MeasuredSource& source, const MeasuredRow& row) {
-  if (row.zero >= 3) return "ZeRO 3 without a calibrating row";
+  if (row.zero >= 3) return "ZeRO 3 by other software";
   if (source.name == "korthikanti-2022") return "Korthikanti";
-  if (source.name == "megatron-sc21") return row.microbatch ? "Megatron SC21, table 2 without ZeRO" : "Megatron SC21, table 1";
+  if (source.name == "megatron-sc21")
+    return row.microbatch ? "Megatron SC21, table 2 without ZeRO" : "Megatron SC21, table 1";
   if (source.name == "large-llm-papers") return "MegaScale's Megatron-LM";
   if (source.name == "vtrain-multi-node") return "vTrain, several nodes";
   return source.name == "nvidia-nemo" ? "GPT by NeMo and PAXML" : source.name;
@@ -268,6 +274,24 @@ LayerScale layer_scale(const MeasuredSource& source, const AllReduceTimes& all_r
   return rows > 0 ? LayerScale{forward / rows, backward / rows} : LayerScale{};
 }
 
+std::map<std::string, LayerScale> step_scales(const MeasuredSource& source, const AllReduceTimes& all_reduce,
+                                              std::size_t gpus,
+                                              const std::function<std::string(const MeasuredRow&)>& key) {
+  std::map<std::string, std::vector<double>> found;
+  calibrate_with(source, [&](const MeasuredRow& row) {
+    if (row.gpus != gpus || row.family != "gpt") return;
+    const auto step = [&](double scale) { return transformer_seconds(row, source.name, all_reduce, {scale, scale}); };
+    const double one = step(1), more = step(2) - one;  // nearly linear
+    found[key(row)].push_back(1 + (*row.seconds - one) / more);
+  });
+  std::map<std::string, LayerScale> scales;
+  for (const auto& [name, each] : found) {
+    const double mean = std::accumulate(each.begin(), each.end(), 0.0) / static_cast<double>(each.size());
+    scales[name] = {mean, mean};
+  }
+  return scales;
+}
+
 LayerScale spread_among(const LayerScale& scale, double spread, std::size_t gpus, std::size_t before) {
   const auto slowest = [&](std::size_t count) {
     const auto n = static_cast<double>(count);
@@ -284,20 +308,23 @@ double transformer_seconds(const MeasuredRow& row, const std::string& source, co
   const Prediction prediction{row, all_reduce, scale, stack.overlaps};
   const DeviceKind* kind = find_device_kind(row.gpu_kind);
   const double most = kind ? static_cast<double>(kind->memory.count) : INFINITY;
-  double best = INFINITY, least = INFINITY;
-  for (const Choice& choice : choices(row, stack)) {
-    const double memory = prediction.memory(layer, choice);
-    least = std::min(least, memory);
-    if (memory <= most) best = std::min(best, prediction.step(layer, choice));
-  }
-  if (least == INFINITY) cannot("no whole number of microbatches");
-  if (best == INFINITY)
-    cannot(fmt::format("the plan as the source has it does not fit: {:.0f} GB of {:.0f}", least / 1e9, most / 1e9));
-  return best;
+  const std::vector<Choice> all = choices(row, stack);
+  if (all.empty()) cannot("no whole number of microbatches");
+  double best = INFINITY;
+  for (const Choice& choice : all)
+    if (prediction.memory(layer, choice) <= most) best = std::min(best, prediction.step(layer, choice));
+  if (best < INFINITY) return best;
+  const auto leanest =
+      std::ranges::min_element(all, {}, [&](const Choice& choice) { return prediction.memory(layer, choice); });
+  // With all layers recomputed it did run: what is held is overestimated.
+  if (leanest->recompute == StageRecompute::blocks) return prediction.step(layer, *leanest);
+  cannot(fmt::format("the plan as the source has it does not fit: {:.0f} GB of {:.0f}",
+                     prediction.memory(layer, *leanest) / 1e9, most / 1e9));
 }
 
 std::vector<Outcome> predict_transformers(const MeasuredSource& source, const AllReduceTimes& all_reduce,
-                                          const LayerScale& scale, double spread) {
+                                          const LayerScale& scale, const std::map<std::string, LayerScale>& sharded,
+                                          double spread) {
   constexpr std::size_t kCalibrated = 8;  // GPUs of the rows that give the scale
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
@@ -305,9 +332,10 @@ std::vector<Outcome> predict_transformers(const MeasuredSource& source, const Al
     outcomes.push_back(attempt(row, set_name(source, row), [&]() -> double {
       if (row.framework.starts_with("MegaScale"))
         cannot("MegaScale changes the model: parallel blocks, sliding windows");
-      if (row.family != "gpt-layer")
-        return transformer_seconds(row, source.name, all_reduce, spread_among(scale, spread, row.gpus, kCalibrated));
-      return layer_seconds(row, source.name, all_reduce, scale);
+      if (row.family == "gpt-layer") return layer_seconds(row, source.name, all_reduce, scale);
+      const auto own = sharded.find(generation(row.gpu_kind));
+      const LayerScale& of = row.zero >= 3 && own != sharded.end() ? own->second : scale;
+      return transformer_seconds(row, source.name, all_reduce, spread_among(of, spread, row.gpus, kCalibrated));
     }));
   }
   return outcomes;
