@@ -104,7 +104,8 @@ class Prediction {
                                         : 0;
     PlanCosts costs = bare_costs(row, layers, {});
     costs.layer = [&](std::size_t number, std::size_t, TensorDegree) {
-      double forward = std::max(ahead, gather) + hop, input = std::max(back, 2 * gather) - products + hop;
+      const double again = std::max(ahead, gather);  // alone: neither transfers nor the head
+      double forward = again + hop, input = std::max(back, 2 * gather) - products + hop;
       double weights = products;
       if (number == 0) forward += sum;
       if (number + 1 == layers) {
@@ -112,6 +113,7 @@ class Prediction {
         input += (head.backward - head.weights) * scale_.backward;
         weights += head.weights * scale_.backward;
       }
+      if (choice.recompute == StageRecompute::blocks) input -= forward - again;
       LayerCost cost = layer_cost(forward, input, weights);
       cost.scores_forward = nanoseconds_from_seconds(times.scores * scale_.forward);
       cost.accumulation = nanoseconds_from_seconds(bytes_time(adding, gpu_));
