@@ -93,11 +93,11 @@ PassTimes layer_times(const RankLayer& layer, const RankGpu& gpu) {
   return times;
 }
 
-PassTimes head_times(const RankLayer& layer, double vocabulary, const RankGpu& gpu) {
+PassTimes head_times(const RankLayer& layer, double vocabulary, double logit_bytes, const RankGpu& gpu) {
   const double t = static_cast<double>(layer.ranks), words = 128 * std::ceil(vocabulary / (128 * t));
   PassTimes times;
   add_linear(times, layer.tokens(), words, layer.hidden, gpu);
-  const double loss = bytes_time(17 * layer.tokens() * words, gpu);
+  const double loss = bytes_time(logit_bytes / 2 * layer.tokens() * words, gpu);
   times.forward += loss, times.backward += loss;
   return times;
 }

@@ -48,8 +48,8 @@ struct PassTimes {
 ///     the rest     layer norms, bias with dropout and sum, bias with GELU: 22 bytes an element of [T, h] forward, 34
 ///                  backward (/ t with shared rows), and 20 / t, 42 / t and 4 of the ranks' shares
 PassTimes layer_times(const RankLayer& layer, const RankGpu& gpu);
-/// The logits of a vocabulary padded to a multiple of 128 t, with loss in 32 bit: 34 bytes each.
-PassTimes head_times(const RankLayer& layer, double vocabulary, const RankGpu& gpu);
+/// The logits of a vocabulary padded to a multiple of 128 t, and their loss, half of the bytes in each pass.
+PassTimes head_times(const RankLayer& layer, double vocabulary, double logit_bytes, const RankGpu& gpu);
 
 /// Seconds in which so many bytes are read and written.
 double bytes_time(double bytes, const RankGpu& gpu);

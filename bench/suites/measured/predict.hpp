@@ -76,6 +76,7 @@ std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllRed
 /// Measured times of a layer's kernels over those of layer_times() (gpt_rank.hpp).
 struct LayerScale {
   double forward = 1, backward = 1;
+  std::size_t gpus = 1;  // of which the slowest was measured
 };
 /// Of the `calibrate` rows of one layer that tell both passes (Korthikanti et al., table 4), without what collectives
 /// among the ranks add: the mean of their ratios.
@@ -85,8 +86,8 @@ LayerScale layer_scale(const MeasuredSource& source, const AllReduceTimes& all_r
 std::map<std::string, LayerScale> step_scales(const MeasuredSource& source, const AllReduceTimes& all_reduce,
                                               std::size_t gpus,
                                               const std::function<std::string(const MeasuredRow&)>& key);
-/// Kernels of the slowest of so many GPUs where the scale is of `before`: z_n of predict_replicas().
-LayerScale spread_among(const LayerScale& scale, double spread, std::size_t gpus, std::size_t before);
+/// Kernels of the slowest of so many GPUs: z_n of predict_replicas().
+LayerScale spread_among(const LayerScale& scale, double spread, std::size_t gpus);
 
 /// GPTs on any number of nodes, by run_plan():
 ///

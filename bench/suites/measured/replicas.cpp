@@ -95,7 +95,7 @@ std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllRed
       if (row.tensor > 1) {
         const auto scale = scales.find(row.framework);
         if (scale == scales.end()) cannot("no calibrating row of one GPU with this framework");
-        return transformer_seconds(row, source.name, all_reduce, spread_among(scale->second, spread, row.gpus, 1));
+        return transformer_seconds(row, source.name, all_reduce, spread_among(scale->second, spread, row.gpus));
       }
       const auto at = one.find(key_of(row));
       if (at == one.end()) cannot("no calibrating row of one GPU with this model, framework and batch");

@@ -6,9 +6,9 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpt_rank.hpp"
@@ -36,12 +36,14 @@ struct Stack {
   bool fused;      // attention is one kernel
   bool sequence;   // ranks share the sequence, where the source does not say
   bool recompute;  // what the source says of recomputation holds
+  double logit_bytes = 34;  // read and written of each: in 16 bit, cast to 32, its softmax and their gradients
 };
 /// vTrain's rows of two GPUs cannot have the recomputation that its configurations name: they would reach 189 TFLOP/s,
-/// where Megatron-LM reaches 137 on wider layers. So recomputation is taken where nothing else fits.
+/// where Megatron-LM reaches 137 on wider layers. So recomputation is taken where nothing else fits. What these rows
+/// take beside their layers is 160 to 230 bytes a logit.
 constexpr Stack kStacks[] = {
     {"korthikanti-2022", true, false, false, true},   {"megatron-sc21", false, false, false, true},
-    {"large-llm-papers", true, false, true, true},    {"vtrain-multi-node", false, false, false, false},
+    {"large-llm-papers", true, false, true, true},    {"vtrain-multi-node", false, false, false, false, 200},
     {"mosaic-llm-foundry", false, true, false, true}, {"torchtitan", false, true, false, true},
     {"nvidia-nemo", true, false, false, true}};
 
@@ -73,8 +75,8 @@ struct Choice {
 
 class Prediction {
  public:
-  Prediction(const MeasuredRow& row, const AllReduceTimes& all_reduce, const LayerScale& scale, bool overlaps)
-      : row_(row), all_reduce_(all_reduce), scale_(scale), overlaps_(overlaps), gpu_(rank_gpu(row.gpu_kind)) {}
+  Prediction(const MeasuredRow& row, const AllReduceTimes& all_reduce, const LayerScale& scale, const Stack& stack)
+      : row_(row), all_reduce_(all_reduce), scale_(scale), stack_(stack), gpu_(rank_gpu(row.gpu_kind)) {}
 
   const RankGpu& gpu() const { return gpu_; }
   double forward_sums(const RankLayer& of) const { return 2 * ranks_sum(2 * of.tokens() * of.hidden); }
@@ -83,7 +85,7 @@ class Prediction {
   /// that gather.
   double backward_sums(const RankLayer& of, double weights) const {
     const double sum = forward_sums(of) / 2;
-    if (!overlaps_) return of.shares_sequence ? 3 * sum : 2 * sum;
+    if (!stack_.overlaps) return of.shares_sequence ? 3 * sum : 2 * sum;
     return of.shares_sequence ? sum + std::max(0.0, 2 * sum - weights) : std::max(0.0, 2 * sum - weights);
   }
 
@@ -96,8 +98,8 @@ class Prediction {
     const double products = times.weights * scale_.backward;
     const double ahead = std::max(times.forward * scale_.forward + forward_sums(of), kHost);
     const double back = std::max(times.backward * scale_.backward + backward_sums(of, products), 2 * kHost);
-    const double adding = overlaps_ ? 0 : kGradientBytes * of.parameters() / static_cast<double>(of.ranks);
-    const PassTimes head = head_times(of, told(row.vocabulary, "vocabulary"), gpu_);
+    const double adding = stack_.overlaps ? 0 : kGradientBytes * of.parameters() / static_cast<double>(of.ranks);
+    const PassTimes head = head_times(of, told(row.vocabulary, "vocabulary"), stack_.logit_bytes, gpu_);
     const double sum = ranks_sum(2 * of.tokens() * of.hidden), gather = gathers(of.parameters());
     const double hop = row.pipeline > 1 ? hop_seconds(of) * static_cast<double>(choice.chunks * row.pipeline) /
                                               static_cast<double>(layers)
@@ -195,7 +197,7 @@ class Prediction {
   const MeasuredRow& row_;
   const AllReduceTimes& all_reduce_;
   const LayerScale scale_;
-  const bool overlaps_;
+  const Stack& stack_;
   const RankGpu gpu_;
 };
 
@@ -248,7 +250,7 @@ double layer_seconds(const MeasuredRow& row, const std::string& source, const Al
   const Stack& stack = stack_of(source);
   RankLayer layer = rank_layer(row, stack);
   layer.samples = told(row.microbatch, "microbatch");
-  const Prediction prediction{row, all_reduce, scale, stack.overlaps};
+  const Prediction prediction{row, all_reduce, scale, stack};
   const PassTimes times = layer_times(layer, prediction.gpu());
   const double forward = times.forward * scale.forward + prediction.forward_sums(layer);
   const double again = row.recompute == "full"        ? forward
@@ -263,51 +265,54 @@ double layer_seconds(const MeasuredRow& row, const std::string& source, const Al
 LayerScale layer_scale(const MeasuredSource& source, const AllReduceTimes& all_reduce) {
   const Stack& stack = stack_of(source.name);
   double forward = 0, backward = 0, rows = 0;
+  std::size_t gpus = 1;
   calibrate_with(source, [&](const MeasuredRow& row) {
     if (!row.forward_seconds || !row.backward_seconds) return;
     RankLayer layer = rank_layer(row, stack);
     layer.samples = told(row.microbatch, "microbatch");
-    const Prediction prediction{row, all_reduce, {}, stack.overlaps};
+    const Prediction prediction{row, all_reduce, {}, stack};
     const PassTimes times = layer_times(layer, prediction.gpu());
     forward += (*row.forward_seconds - prediction.forward_sums(layer)) / times.forward;
     backward += (*row.backward_seconds - prediction.backward_sums(layer, times.weights)) / times.backward;
-    ++rows;
+    ++rows, gpus = row.gpus;
   });
-  return rows > 0 ? LayerScale{forward / rows, backward / rows} : LayerScale{};
+  return rows > 0 ? LayerScale{forward / rows, backward / rows, gpus} : LayerScale{};
 }
 
 std::map<std::string, LayerScale> step_scales(const MeasuredSource& source, const AllReduceTimes& all_reduce,
                                               std::size_t gpus,
                                               const std::function<std::string(const MeasuredRow&)>& key) {
-  std::map<std::string, std::vector<double>> found;
+  std::map<std::string, std::pair<double, double>> found;  // what is short, and what a scale of 2 would add
   calibrate_with(source, [&](const MeasuredRow& row) {
     if (row.gpus != gpus || row.family != "gpt") return;
     const auto step = [&](double scale) { return transformer_seconds(row, source.name, all_reduce, {scale, scale}); };
     const double one = step(1), more = step(2) - one;  // nearly linear
-    found[key(row)].push_back(1 + (*row.seconds - one) / more);
+    if (more < one / 2) return;                        // it rests on the host, or on collectives
+    auto& [missing, added] = found[key(row)];
+    missing += 1 - one / *row.seconds, added += more / *row.seconds;
   });
   std::map<std::string, LayerScale> scales;
-  for (const auto& [name, each] : found) {
-    const double mean = std::accumulate(each.begin(), each.end(), 0.0) / static_cast<double>(each.size());
-    scales[name] = {mean, mean};
+  for (const auto& [name, sums] : found) {
+    const double scale = 1 + sums.first / sums.second;
+    scales[name] = {scale, scale, gpus};
   }
   return scales;
 }
 
-LayerScale spread_among(const LayerScale& scale, double spread, std::size_t gpus, std::size_t before) {
+LayerScale spread_among(const LayerScale& scale, double spread, std::size_t gpus) {
   const auto slowest = [&](std::size_t count) {
     const auto n = static_cast<double>(count);
     return 1 + (count > 1 ? spread * normal_quantile((n - 0.375) / (n + 0.25)) : 0);
   };
-  const double longer = slowest(gpus) / slowest(before);
-  return {scale.forward * longer, scale.backward * longer};
+  const double longer = slowest(gpus) / slowest(scale.gpus);
+  return {scale.forward * longer, scale.backward * longer, gpus};
 }
 
 double transformer_seconds(const MeasuredRow& row, const std::string& source, const AllReduceTimes& all_reduce,
                            const LayerScale& scale) {
   const Stack& stack = stack_of(source);
   const RankLayer layer = rank_layer(row, stack);
-  const Prediction prediction{row, all_reduce, scale, stack.overlaps};
+  const Prediction prediction{row, all_reduce, scale, stack};
   const DeviceKind* kind = find_device_kind(row.gpu_kind);
   const double most = kind ? static_cast<double>(kind->memory.count) : INFINITY;
   const std::vector<Choice> all = choices(row, stack);
@@ -327,7 +332,6 @@ double transformer_seconds(const MeasuredRow& row, const std::string& source, co
 std::vector<Outcome> predict_transformers(const MeasuredSource& source, const AllReduceTimes& all_reduce,
                                           const LayerScale& scale, const std::map<std::string, LayerScale>& sharded,
                                           double spread) {
-  constexpr std::size_t kCalibrated = 8;  // GPUs of the rows that give the scale
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
     if (row.calibrates()) continue;
@@ -337,7 +341,7 @@ std::vector<Outcome> predict_transformers(const MeasuredSource& source, const Al
       if (row.family == "gpt-layer") return layer_seconds(row, source.name, all_reduce, scale);
       const auto own = sharded.find(generation(row.gpu_kind));
       const LayerScale& of = row.zero >= 3 && own != sharded.end() ? own->second : scale;
-      return transformer_seconds(row, source.name, all_reduce, spread_among(of, spread, row.gpus, kCalibrated));
+      return transformer_seconds(row, source.name, all_reduce, spread_among(of, spread, row.gpus));
     }));
   }
   return outcomes;
