@@ -128,6 +128,9 @@ std::string list_text(const std::vector<ClusterFacts>& clusters, const TextForma
 ClusterFacts facts_of(const std::string& name) {
   for (const ClusterPreset& preset : cluster_presets())
     if (preset.name == name) return {preset.name, preset.summary, preset.source, preset_cluster(name)};
+  for (const ClusterPreset& preset : cluster_presets())
+    if (preset.name.starts_with("superpod-") && name.ends_with("x" + preset.name))
+      return {name, "each unit " + preset.summary, preset.source, load_cluster(name)};
   return {name, "", "", load_cluster(name)};
 }
 
