@@ -37,7 +37,7 @@ PlacementSearch::PlacementSearch(const Problem& problem, const PlacementSearchOp
       run_(run),
       budget_(run.budget.given() ? run.budget : Budget{.evaluations = flexflow_budget(problem)}),
       effort_(budget_, run.stop),
-      bound_(best_lower_bound(problem).value) {
+      bound_(run.on_progress ? best_lower_bound(problem).value : Nanoseconds{0}) {
   using Start = PlacementSearchOptions::Start;
   using Order = PlacementSearchOptions::Order;
   Evaluator evaluator{problem};

@@ -50,7 +50,7 @@ class PlacementSearch {
   const PlaceOptions& run_;
   Budget budget_;
   Effort effort_;
-  Nanoseconds bound_;
+  Nanoseconds bound_;      // for reports
   Schedule list_, start_;  // list_: the best schedule that the search began with, whatever its order
   Outcome list_outcome_{}, start_outcome_{};
   std::uint64_t before_ = 0;  // evaluations of the start
