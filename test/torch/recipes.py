@@ -236,6 +236,14 @@ class Recipes(unittest.TestCase):
         other = trainyard(*["validate", "alexnet:batch=1", *words[2:]], status=3)
         self.assertIn("these runs have", other.stderr)
 
+    def test_placers_that_agree_are_run_once(self):
+        recipe, runs = self.export("lenet:batch=2", "--rank", 3, devices=1), self.folder / "runs.json"
+        run("execute", recipe, "-o", runs, "--rounds", 4)
+        self.assertEqual([each["schedule"] for each in json.loads(runs.read_text())["runs"]], ["heft"])
+        done = subprocess.run([build / "sim" / "trainyard", "validate", "lenet:batch=2", "--cluster", "1xcpu-core", "--rank", "3",
+                               "--backend", "recorded", "--runs", runs, "--json"], capture_output=True, text=True)
+        self.assertEqual(len(json.loads(done.stdout)["placements"]), 3)
+
     def test_transfers_by_the_hosts_memory_make_the_same_numbers(self):
         recipe, runs = self.export("lenet:batch=2", "--placer", "round-robin"), self.folder / "runs.json"
         run("execute", recipe, "-o", runs, "--rounds", 1, "--links", "bounced")
