@@ -162,7 +162,7 @@ def extremes(c):
     return [result]
 
 
-@backward("Add", "Sum", "Sub", "Mul")
+@backward("Add", "Sum", "Sub", "Mul", "Div", "Where", "Mean")
 def operand_gradients(c):
     """Each summed over what was broadcast."""
     result = {}
@@ -172,6 +172,12 @@ def operand_gradients(c):
             g = g * c.inputs[1 - i]
         elif c.type == "Sub" and i == 1:
             g = -g
+        elif c.type == "Div":
+            g = g / c.inputs[1] if i == 0 else -g * c.inputs[0] / (c.inputs[1] * c.inputs[1])
+        elif c.type == "Mean":
+            g = g / len(c.inputs)
+        elif c.type == "Where":
+            g = torch.where(c.inputs[0].bool() == (i == 1), g, torch.zeros_like(g))
         result[i] = g.sum_to_size(c.shape(i))
     return result
 

@@ -1,5 +1,7 @@
 """Recipes run by PyTorch: numbers against torch.autograd and the cpu backend, files against the program that reads them;
 the last line counts for test/run.py."""
+import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -7,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 here = pathlib.Path(__file__).resolve().parent
 source = pathlib.Path(os.environ.get("TRAINYARD_SOURCE_DIR", here.parent.parent))
@@ -19,6 +22,7 @@ except ImportError as error:
     print("[unittest] test cases: 1 | 1 passed | 0 failed")
     sys.exit(0)
 
+import executors
 import kernels
 import measure
 from program import autograd_gradients, run_serially
@@ -40,6 +44,7 @@ OPERATORS = [
     ("Relu", [[3, 4]], {}), ("Sigmoid", [[3, 4]], {}), ("Tanh", [[3, 4]], {}), ("Exp", [[3, 4]], {}), ("Neg", [[3, 4]], {}),
     ("Gelu", [[3, 4]], {}), ("Gelu", [[3, 4]], {"approximate": "tanh"}), ("Softmax", [[3, 4]], {"axis": 1}),
     ("LogSoftmax", [[3, 4]], {}), ("Add", [[3, 4], [4]], {}), ("Sub", [[3, 1], [3, 4]], {}), ("Mul", [[3, 4], [1, 4]], {}),
+    ("Mean", [[3, 4], [4]], {}), ("Div", [[3, 4], [1, 4]], {}), ("Where", [[3, 4], [4], [3, 4]], {}),
     ("Sum", [[3, 4], [4], [1]], {}), ("Linear", [[2, 3, 4], [4, 5], [5]], {}), ("MatMul", [[2, 3, 4], [4, 5]], {}),
     ("MatMul", [[2, 1, 3, 4], [3, 4, 2]], {}), ("Gemm", [[3, 4], [4, 5], [5]], {"alpha": 0.5, "beta": 2.0}),
     ("Gemm", [[4, 3], [5, 4], [3, 1]], {"transA": 1, "transB": 1}), ("Gemm", [[4, 3], [4, 5]], {"transA": 1, "alpha": 0.5}),
@@ -68,12 +73,57 @@ def operator(kind, shapes, attributes):
     c.inputs = [torch.randn(shape, generator=generator) for shape in shapes]
     if kind == "BatchNormalization":
         c.inputs[4] = c.inputs[4].abs()
+    if kind == "Where":
+        c.inputs[0] = (c.inputs[0] > 0).float()
     try:
         size = kernels.FORWARD[kind](c)[0].shape
     except IndexError:  # an output's shape that padding goes by
         size = [2, 4, 3, 3]
     OneNode.values.append({"shape": list(size), "type": "float32"})
     return c
+
+
+class Streams:
+    """CUDA's streams and events as far as the executor calls them: each record is a microsecond later than the one
+    before, and a wait for an event that was not recorded, which CUDA lets pass, is an error."""
+
+    def __init__(self):
+        now = itertools.count()
+        self.waits = []
+        streams = self
+
+        class Event:
+            def __init__(self, enable_timing=False):
+                self.at, self.timing = None, enable_timing
+
+            def record(self, stream):
+                self.at = next(now)
+
+            def query(self):
+                return False
+
+            def synchronize(self):
+                assert self.at is not None
+
+            def elapsed_time(self, end):
+                assert self.timing and end.timing
+                return (end.at - self.at) / 1e3
+
+        class Stream:
+            def __init__(self, device=None):
+                self.device = device
+
+            def wait_event(self, event):
+                assert event.at is not None
+                streams.waits.append((self, event.at))
+
+        class Graph:
+            def replay(self):
+                next(now)
+
+        self.names = {"Event": Event, "Stream": Stream, "CUDAGraph": Graph, "current_device": lambda: 0, "synchronize": lambda: None,
+                      "_sleep": lambda cycles: None, "stream": lambda stream: contextlib.nullcontext(),
+                      "graph": lambda graph, stream: contextlib.nullcontext()}
 
 
 def called(*words, status=0, folder=None):
@@ -122,7 +172,7 @@ class Recipes(unittest.TestCase):
         for kind, shapes, attributes in OPERATORS:
             with self.subTest(f"{kind} {shapes} {attributes}"):
                 c = operator(kind, shapes, attributes)
-                c.wants = [0] if kind == "Relu" else list(range(min(3, len(shapes))))
+                c.wants = [1, 2] if kind == "Where" else list(range(min(3, len(shapes))))
                 c.outputs = kernels.run_forward(c)
                 c.dy = [torch.randn(c.outputs[0].shape, generator=torch.Generator().manual_seed(2))]
                 self.assertFalse(kernels.recomputes(kind))
@@ -239,7 +289,7 @@ class Recipes(unittest.TestCase):
     def test_placers_that_agree_are_run_once(self):
         recipe, runs = self.export("lenet:batch=2", "--rank", 3, devices=1), self.folder / "runs.json"
         run("execute", recipe, "-o", runs, "--rounds", 4)
-        self.assertEqual([each["schedule"] for each in json.loads(runs.read_text())["runs"]], ["heft"])
+        self.assertEqual([each["schedule"] for each in json.loads(runs.read_text())["runs"]], ["heft", "single"])  # a third is as single
         done = subprocess.run([build / "sim" / "trainyard", "validate", "lenet:batch=2", "--cluster", "1xcpu-core", "--rank", "3",
                                "--backend", "recorded", "--runs", runs, "--json"], capture_output=True, text=True)
         self.assertEqual(len(json.loads(done.stdout)["placements"]), 3)
@@ -251,11 +301,46 @@ class Recipes(unittest.TestCase):
         self.assertTrue(told["runs"][0]["transfers"] and told["runs"][0]["outputs_agree"])
         self.assertEqual(told["details"]["links"], "host-bounce")
 
+    def test_streams_wait_for_what_was_recorded_and_make_the_same_numbers(self):
+        recipe = Recipe(self.export("lenet:batch=2", "--placer", "round-robin"))
+        machine = measure.Machine(recipe)
+        expected, _ = measure.reference(machine)
+        streams = Streams()
+        with unittest.mock.patch.multiple(executors.torch.cuda, **streams.names, create=True):
+            step = executors.ScheduledStep(machine.program, recipe.schedules[0], executors.Transfers())
+            lines = {task.line for task in step.tasks}
+            executor = executors.CudaStreams(step.tasks, {line: machine.device for line in lines})
+            step.begin()
+            taken = executor.step()
+            self.assertEqual(measure.difference(expected, measure.outputs_of(machine.program)), 0)
+            self.assertEqual(taken.dropped, "")
+            for task, (begin, end) in zip(step.tasks, taken.spans):
+                if not task.before_step:  # after all that it needs
+                    self.assertTrue(all(taken.spans[other][1] <= begin < end for other in task.waits))
+            crossing = sum(step.tasks[other].line != task.line for task in step.tasks for other in task.waits)
+            self.assertEqual(len(streams.waits), 2 * len(lines) + crossing)  # the fork, the join, and between lines
+            step.begin()
+            self.assertEqual(executor.plain(5), [2000] * 5)  # a replay, and the event after it
+            executor.close()
+
     def test_collect_packs_what_it_measured(self):
         folder = self.folder / "out"
         said = run("collect", folder, self.export("lenet:batch=2", "--placer", "round-robin"), "--rounds", 1, "--time", 60).stdout
         self.assertEqual(said, f"{folder}.tar.gz\n")
         self.assertEqual(sorted(each.name for each in folder.iterdir()), ["probe.json", "recipe.profile.json", "recipe.runs.json"])
+
+    def test_the_documented_recipe_is_one(self):
+        page = (source / "lib" / "trainyard" / "io" / "FORMATS.md").read_text(encoding="utf-8")
+        path = self.folder / "page.json"
+        path.write_text(next(part.split("```")[0] for part in page.split("```json\n") if "trainyard-recipe/1" in part[:40]))
+        recipe = Recipe(path)
+        self.assertEqual([op["kind"] for op in recipe.ops], ["input", "forward"])
+        tensors = {}
+        program = measure.Machine(recipe).program
+        for op in (0, 1):
+            program.run(op, 0, tensors)
+        product = recipe.first_numbers(0) @ recipe.first_numbers(1)
+        self.assertLess(float((tensors[1] - product).abs().max()), 1e-6)
 
     def test_what_is_no_recipe_is_refused(self):
         good = json.loads(self.export("lenet:batch=2", "--placer", "round-robin").read_text())
