@@ -9,6 +9,8 @@ import math
 import torch
 from torch.nn import functional
 
+from recipe import TYPES
+
 aten = torch.ops.aten
 
 
@@ -34,9 +36,6 @@ class Call:
 
     def input(self, i):
         return self.inputs[i] if i < len(self.inputs) else None
-
-    def wanted_outputs(self):
-        return sum(1 for value in self.node["outputs"] if value is not None)
 
     def get(self, key, usual):
         return self.attributes.get(key, usual)
@@ -122,7 +121,6 @@ def clip(c):
 
 @forward("Cast", "CastLike")
 def cast(c):
-    from recipe import TYPES
     return [c.inputs[0].to(TYPES[c.recipe.values[c.node["outputs"][0]]["type"]])]
 
 
@@ -307,7 +305,7 @@ def conv_transpose(c):
 
 
 def planes(c):
-    """A pool's window; in one dimension as in two, of which the first has size 1."""
+    """A pool's window, of two or three dimensions."""
     w = Window(c, c.attributes["kernel_shape"])
     if len(w.kernel) not in (2, 3):
         raise Unsupported(f"{c.type} in {len(w.kernel)} dimensions")

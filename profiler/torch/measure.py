@@ -20,10 +20,11 @@ class Machine:
     """The PyTorch devices that stand for a recipe's devices.
 
     `device`: "cpu", where each is a thread; or "cuda", where all are streams of one GPU. `parts`: green contexts, one
-    for each of its devices. `bounced`: transfers go by the host's memory.
+    for each of its devices. `bounced`: transfers go by the host's memory. `tf32`: products of 32-bit floats on GPUs with
+    10 bits of mantissa, as PyTorch has convolutions unless told otherwise.
     """
 
-    def __init__(self, recipe, device="cpu", parts=False, bounced=False):
+    def __init__(self, recipe, device="cpu", parts=False, bounced=False, tf32=False):
         self.recipe, self.bounced = recipe, bounced
         self.cuda = device != "cpu"
         if self.cuda and not torch.cuda.is_available():
@@ -35,6 +36,7 @@ class Machine:
         if self.cuda:
             self.device = torch.device("cuda", self.device.index or 0)
             torch.cuda.set_device(self.device)
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
         else:
             torch.set_num_threads(1)  # a device is a core
         self.streams = {}
@@ -252,14 +254,14 @@ def reference(machine):
 def difference(expected, got):
     """The largest difference of the losses and of each parameter's gradients, as a share of what may be: 1 % of the
     loss; 5 % of the largest gradient of the parameter, and 1e-4 of that of all (profiler/validate/outputs.hpp)."""
-    loss = abs(got[0] - expected[0]) / (0.01 * max(abs(got[0]), abs(expected[0]), 1e-30)) if got[0] != expected[0] else 0.0
+    worst = abs(got[0] - expected[0]) / (0.01 * max(abs(got[0]), abs(expected[0]), 1e-30))
     most = max((float(g.abs().max()) for g in expected[1].values() if g.numel()), default=0.0)
     for index, g in expected[1].items():
         if g.numel() == 0:
             continue
         allowed = 0.05 * float(g.abs().max()) + 1e-4 * most + 1e-30
-        loss = max(loss, float((got[1][index] - g).abs().max()) / allowed)
-    return loss
+        worst = max(worst, float((got[1][index] - g).abs().max()) / allowed)
+    return worst
 
 
 def runs(machine, rounds=6, seconds=120.0, plain=30):
@@ -278,6 +280,7 @@ def runs(machine, rounds=6, seconds=120.0, plain=30):
         step.begin()
         executor.step()
         got = outputs_of(machine.program)
+        step.begin()
         worst = difference(expected, got)
         row = {"schedule": schedule["name"], "key": schedule["key"], "loss": got[0], "outputs_agree": worst <= 1,
                "transfers": [{"tensor": recipe.tensors[task["tensor"]]["name"], "from": recipe.devices[task["from"]]["name"],

@@ -47,7 +47,7 @@ def write(found, path):
 
 
 def machine(options, recipe):
-    return measure.Machine(Recipe(recipe), options.device, options.parts, options.links == "bounced")
+    return measure.Machine(Recipe(recipe), options.device, options.parts, options.links == "bounced", options.tf32)
 
 
 def check(options):
@@ -134,6 +134,7 @@ def main():
         sub.set_defaults(function=function)
         sub.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1 (default: cpu)")
         sub.add_argument("--parts", action="store_true", help="cuda: devices are parts of the GPU (green contexts)")
+        sub.add_argument("--tf32", action="store_true", help="cuda: products of 32-bit floats as TF32 (default: none are)")
         sub.add_argument("--links", choices=("copied", "bounced"), default="copied", help="from memory to memory, or by the host's")
         sub.add_argument("--rounds", type=int, default=6, help=f"of {measure.WARM} warm steps and {measure.MEASURED} measured ones")
         sub.add_argument("--time", type=float, default=seconds, help=f"seconds after which no round begins (default: {seconds:g})")

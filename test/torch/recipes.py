@@ -279,6 +279,12 @@ class Recipes(unittest.TestCase):
         # Its median is that of the file: the page and the ranks are of these steps.
         clean = sorted(step["makespan_ns"] for step in told["runs"][0]["steps"])
         self.assertIn(found["measured_ns"]["p50"], clean)
+        # What no op was timed in is told beside it.
+        told["runs"][0]["plain_ns"] = [2_000_000, 3_000_000, 4_000_000]
+        plain = self.folder / "plain.json"
+        plain.write_text(json.dumps(told))
+        done = subprocess.run([build / "sim" / "trainyard", *words[:-1], plain], capture_output=True, text=True)
+        self.assertIn("a step in which no op is timed takes 3.00 ms (median of 3)", done.stderr)
         refused = trainyard("validate", model, "--cluster", "2xcpu-core", "--placer", "cpop", "--backend", "recorded", "--runs", runs, status=3)
         self.assertRegex(refused.stderr, "no recorded run is of the schedule.*\n?.*heft")
         other = trainyard("validate", "lenet:batch=4", "--cluster", "3xcpu-core", "--backend", "recorded", "--runs", runs, status=3)
