@@ -48,6 +48,8 @@ class Call:
         if index is None:
             return list(usual)
         value = self.recipe.values[index]
+        if "filled" in value and value["role"] == "constant":
+            return [value["filled"]] * math.prod(value["shape"])
         if "integers" not in value and "reals" not in value:
             raise Unsupported(f"{self.type} whose input {i} is not constant")
         return value.get("integers", value.get("reals"))

@@ -168,6 +168,19 @@ class Recipes(unittest.TestCase):
         for count in (0, 1, 7, 1000):  # of any length, the same stream
             self.assertEqual([x & mask for x in random_bits(1, 5, count).tolist()], expected[:count])
 
+    def test_dropout_keeps_what_the_cpu_backend_keeps(self):
+        class Seeded:
+            seed = 3
+
+        def chance(element, node=5, mask=(1 << 64) - 1):  # profiler/kernels/cpu/rows.cpp
+            z = ((3 << 20) + node + (element + 1) * 0x9E3779B97F4A7C15) & mask
+            z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+            z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+            return ((z ^ (z >> 31)) >> 40) * 2.0**-24
+
+        kept = Recipe.dropout_mask(Seeded, 5, [10, 20], 0.25)
+        self.assertEqual(kept.reshape(-1).tolist(), [chance(i) >= 0.25 for i in range(200)])
+
     def test_each_operators_own_gradient_is_autograds(self):
         for kind, shapes, attributes in OPERATORS:
             with self.subTest(f"{kind} {shapes} {attributes}"):
