@@ -23,6 +23,7 @@ std::span<const OpKernels> gated_kernels();  // GRU, RNN
 std::span<const OpKernels> einsum_kernels();
 std::span<const OpKernels> resize_kernels();
 std::span<const OpKernels> attention_kernels();
+std::span<const OpKernels> expert_kernels();
 std::span<const OpKernels> norm_kernels();  // and what is rare
 
 }  // namespace trainyard::cpu
