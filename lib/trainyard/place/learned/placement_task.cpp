@@ -103,6 +103,7 @@ PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& groupin
   }
   from_parents.resize(size());
   to_children.resize(size());
+  parent_times.resize(size());
   for (std::size_t group = 0; group < size(); ++group) {
     double sum = load[group];
     for (const auto* edges : {&in[group], &out[group]})
@@ -115,6 +116,7 @@ PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& groupin
       lists.end_row();
     };
     add(in[group], parents, from_parents[group]);
+    for (const auto& [other, time] : in[group]) parent_times[group].push_back(time);
     add(out[group], children, to_children[group]);
   }
   for (double& time : load) time *= all > 0 ? static_cast<double>(devices()) / all : 0;

@@ -36,8 +36,9 @@ struct PlacementTask {
   /// The time of the transfers between each group and each of its parents and children, over that of all its
   /// transfers and its run time.
   std::vector<std::vector<double>> from_parents, to_children;
-  std::vector<double> load;   // run time of each group over what each device has of an even split
-  std::vector<double> bytes;  // that each group holds at most: parameters, state, outputs
+  std::vector<std::vector<double>> parent_times;  // ns, of the transfers from each parent
+  std::vector<double> load;                       // run time of each group over what each device has of an even split
+  std::vector<double> bytes;                      // that each group holds at most: parameters, state, outputs
   learn::Reachability sets;
   learn::Matrix<double> features;     // group_features()
   std::vector<std::uint8_t> may_run;  // group x device

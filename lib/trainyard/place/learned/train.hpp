@@ -18,6 +18,10 @@ namespace trainyard::learned {
 /// fall in equal steps. Gradients are summed in the order of the episodes. At the end the policy has the parameters
 /// whose last 5 updates (with more tasks, as many) had the least mean cost, and what it then decides without chance on
 /// each task counts as a placement seen.
+///
+/// Before, if asked for, it imitates a teacher: its parameters go up the sum of grad log p(a_t) of the teacher's
+/// actions a_t, in every second episode where the teacher's choices lead, in the others where the policy's own do. The
+/// placement to which the teacher leads counts as seen.
 TrainResult train(PolicyNetwork<float>& policy, std::span<const PlacementTask> tasks, const TrainOptions& options);
 
 /// The placement that a policy makes without chance and without a search: passes from the start on, each from where the
