@@ -26,6 +26,8 @@ struct PlacementTask {
   std::size_t size() const { return groups.ops.size(); }
   std::size_t devices() const { return problem.device_count(); }
   Placement placement(const Devices& devices) const;
+  /// For each group the device on which most of its time is.
+  Devices devices_of(const Placement& placement) const;
   std::span<const std::uint8_t> allowed(std::size_t group) const {
     return std::span{may_run}.subspan(group * devices(), devices());
   }

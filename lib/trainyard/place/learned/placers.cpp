@@ -11,7 +11,7 @@ namespace {
 constexpr Number<std::uint64_t> kUpdates{
     "updates", 0, 10'000'000, 100, "how often the policy is improved, by the results of 8 placements (post: of 12)"};
 
-constexpr Number<std::uint64_t> kImitation{"imitation", 0, 10'000'000, 40,
+constexpr Number<std::uint64_t> kImitation{"imitation", 0, 10'000'000, 60,
                                            "how often the policy is improved before that, by imitation"};
 
 constexpr Number<std::uint64_t> kGroups{"groups", 1, 4096, 128,

@@ -75,7 +75,7 @@ learned::TrainOptions usual_training(std::string_view placer) {
   learned::TrainOptions options;
   options.intermediate = placer.starts_with("placeto");
   if (placer == "doppler") {
-    options.imitation = 40;
+    options.imitation = 60;
     options.first_rate = 3e-3;
     options.last_rate = 3e-4;
   }
