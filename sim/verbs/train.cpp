@@ -91,6 +91,7 @@ struct TrainVerb {
   PolicyTraining policy_training(Console& console) const {
     PolicyTraining training;
     training.placer = placer;
+    training.grouping = usual_grouping(placer);
     training.options = usual_training(placer);
     training.options.threads = 0;
     training.options.seed = seed.value_or(1);

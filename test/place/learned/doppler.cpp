@@ -17,48 +17,8 @@
 using namespace trainyard;
 using namespace trainyard::learned;
 
-namespace {
-
-/// a (10 ns, 4 bytes) to b (20, 6) and c (30, 2), both to d (10); e (5) alone. A byte takes 1 ns.
-Problem five_ops() {
-  GraphBuilder builder{"five"};
-  const auto add = [&](std::string name, std::int64_t time, std::vector<std::string> inputs, std::int64_t bytes) {
-    OpSpec op{.name = name, .times = {{"cpu", Nanoseconds{time}}}, .inputs = std::move(inputs)};
-    if (bytes > 0) op.outputs = {{name + ".out", Bytes{bytes}}};
-    builder.add(std::move(op));
-  };
-  add("a", 10, {}, 4);
-  add("b", 20, {"a.out"}, 6);
-  add("c", 30, {"a.out"}, 2);
-  add("d", 10, {"b.out", "c.out"}, 0);
-  add("e", 5, {}, 0);
-  return Problem{std::move(builder).build(), make_cluster(test::full_mesh(2))};
-}
-
-/// Each group is one op here.
-std::uint32_t group_of(const PlacementTask& task, const std::string& op) {
-  return task.groups.of[*task.problem.graph().find_op(op)];
-}
-
-double least_cost(const PlacementTask& task) {
-  PlacementCosts evaluator{task};
-  double least = 1e300;
-  Devices devices(task.size(), 0);
-  for (;;) {
-    bool allowed = true;
-    for (std::size_t group = 0; group < task.size(); ++group)
-      allowed = allowed && task.allowed(group)[devices[group]] != 0;
-    if (allowed) least = std::min(least, evaluator.cost(devices));
-    std::size_t at = 0;
-    while (at < devices.size() && ++devices[at] == task.devices()) devices[at++] = 0;
-    if (at == devices.size()) return least;
-  }
-}
-
-}  // namespace
-
 TEST_CASE("DOPPLER's features of five ops are those worked out by hand") {
-  const PlacementTask task{five_ops()};
+  const PlacementTask task{test::five_ops()};
   const DopplerGraph graph{task};
   REQUIRE(task.size() == 5);
   // time, bottom level, top level, in, out:
@@ -72,15 +32,15 @@ TEST_CASE("DOPPLER's features of five ops are those worked out by hand") {
   for (const auto& [op, row] : expected) {
     CAPTURE(op);
     for (std::size_t i = 0; i < row.size(); ++i)
-      CHECK(graph.features(group_of(task, op), learn::index(i)) == doctest::Approx(row[i]));
+      CHECK(graph.features(test::group_of(task, op), learn::index(i)) == doctest::Approx(row[i]));
   }
   const auto path = [&](const learn::RowLists& paths, const std::string& op) {
-    const auto list = paths[group_of(task, op)];
+    const auto list = paths[test::group_of(task, op)];
     return std::vector<std::uint32_t>(list.begin(), list.end());
   };
   const auto groups = [&](const std::vector<std::string>& ops) {
     std::vector<std::uint32_t> list;
-    for (const std::string& op : ops) list.push_back(group_of(task, op));
+    for (const std::string& op : ops) list.push_back(test::group_of(task, op));
     return list;
   };
   CHECK(path(graph.bottom_path, "a") == groups({"a", "c", "d"}));
@@ -91,20 +51,20 @@ TEST_CASE("DOPPLER's features of five ops are those worked out by hand") {
 }
 
 TEST_CASE("the critical path takes the ready op with the largest bottom level, to where it ends first") {
-  const PlacementTask task{five_ops()};
+  const PlacementTask task{test::five_ops()};
   const DopplerGraph graph{task};
   DopplerState state{task, graph};
   const auto step = [&](const std::string& op, std::uint32_t device) {
     CAPTURE(op);
     const std::uint32_t group = state.ready()[state.critical_choice()];
-    CHECK(group == group_of(task, op));
+    CHECK(group == test::group_of(task, op));
     CHECK(state.earliest_device(group) == device);
     state.place(group, device);
   };
   step("a", 0);  // 0 to 10; both devices alike
   step("c", 0);  // 10 to 40; on the other, 14 to 44
   step("b", 1);  // 14 to 34; behind c, 40 to 60
-  const learn::Matrix<double> features = state.device_features(group_of(task, "d"));
+  const learn::Matrix<double> features = state.device_features(test::group_of(task, "d"));
   const std::vector<std::vector<double>> expected{
       {40, 30, 10, 40, 50},   // a and c there, c an input: 10 to 40; d from max(40, 34 + 6) on
       {20, 20, 14, 34, 52}};  // b there, an input; d from max(34, 40 + 2) on
@@ -146,7 +106,7 @@ TEST_CASE("stage 1 can imitate placements that are given") {
   Devices odd(task.size());
   for (std::size_t chain = 0; chain < 3; ++chain)
     for (std::size_t step = 0; step < 4; ++step)
-      odd[group_of(task, "c" + std::to_string(chain) + "." + std::to_string(step))] =
+      odd[test::group_of(task, "c" + std::to_string(chain) + "." + std::to_string(step))] =
           static_cast<std::uint32_t>(step % 3);
   const DopplerNetwork<float> network{{}, 1};
   CHECK(network.follow(task, odd, nullptr)->devices == odd);
@@ -165,7 +125,7 @@ TEST_CASE("DOPPLER finds the optimum of small problems, by brute force") {
     DopplerNetwork<float> network{{}, 1};
     TrainOptions options = usual_training("doppler");
     options.updates = 60;
-    CHECK(train(network, {&task, 1}, options).best_cost[0] == least_cost(task));
+    CHECK(train(network, {&task, 1}, options).best_cost[0] == test::least_cost(task));
   }
 }
 

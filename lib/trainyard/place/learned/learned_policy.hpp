@@ -38,7 +38,7 @@ struct LearnedPolicy {
 
 /// The learned placers with a network: "placeto"; "placeto-no-look-ahead", the paper's, without what moves would save
 /// (placeto_network.hpp), and the paper's ablations of that, "placeto-simple-aggregator" and
-/// "placeto-simple-partitioner"; "rnn", "hierarchical", "doppler".
+/// "placeto-simple-partitioner"; "rnn", "hierarchical", "doppler", "giph".
 std::span<const std::string_view> learned_placer_names();
 bool is_learned_placer(std::string_view name);
 
@@ -55,9 +55,10 @@ struct TrainedPolicy {
 
 /// The training options with which the placer learns unless told otherwise.
 learned::TrainOptions usual_training(std::string_view placer);
+learned::Grouping usual_grouping(std::string_view placer);
 
 /// Trains one policy on these problems, which must have the same number of devices unless the placer's policies fit any
-/// ("doppler"). Throws InputError ("device-count").
+/// ("doppler", "giph"). Throws InputError ("device-count").
 TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraining& training);
 
 /// Zero-shot: a few passes of the policy (decide_in_passes), always the most probable device; no search, but a policy

@@ -40,8 +40,14 @@ constexpr Choice kIntermediate{"rewards",
                                true,
                                "intermediate (what each decision saved), terminal (the placement's step time)"};
 
-learned::Grouping grouping_of(const Parameters& given) {
-  learned::Grouping grouping{.most = given[kGroups]};
+// Fewer by default: GiPH looks at all groups and devices before each of 2 moves a group.
+constexpr Number<std::uint64_t> kGiphGroups{"groups", 1, 4096, 32,
+                                            "ops are merged into at most this many groups, which are placed"};
+constexpr Number<std::uint64_t> kGiphUpdates{
+    "updates", 0, 10'000'000, 25, "how often the policy is improved, by the results of 8 searches of 2 moves a group"};
+
+learned::Grouping grouping_of(const Parameters& given, const Number<std::uint64_t>& groups = kGroups) {
+  learned::Grouping grouping{.most = given[groups]};
   if (given[kPublishedGrouping]) grouping.heaviest = 0;
   return grouping;
 }
@@ -51,11 +57,12 @@ Schedule best_of(const learned::PlacementTask& task, const learned::TrainResult&
 }
 
 Schedule place_trained(const Problem& problem, const Parameters& given, std::string_view placer,
-                       learned::TrainOptions options) {
-  const learned::PlacementTask task{problem, grouping_of(given)};
+                       learned::TrainOptions options, const Number<std::uint64_t>& updates = kUpdates,
+                       const Number<std::uint64_t>& groups = kGroups) {
+  const learned::PlacementTask task{problem, grouping_of(given, groups)};
   if (task.size() == 0) return {.placement = Placement(0)};
   const auto network = make_policy_network(placer, task.devices(), given.seed());
-  options.updates = given[kUpdates];
+  options.updates = given[updates];
   options.threads = 0;
   options.seed = given.seed();
   options.used = [&given] { return given.effort().late() ? 1.0 : 0.0; };
@@ -109,6 +116,16 @@ std::vector<Placer> detail::learned_placers() {
         learned::TrainOptions options = usual_training("doppler");
         options.imitation = given[kImitation];
         return place_trained(problem, given, "doppler", std::move(options));
+      }));
+  list.push_back(make_placer(
+      {.name = "giph",
+       .summary = "moves of ops, scored on a graph of ops and their devices; learned on this graph; the best placement "
+                  "seen",
+       .source = "Hu et al.: GiPH, MLSys 2023",
+       .parameters = {kGiphUpdates, kGiphGroups, kPublishedGrouping},
+       .trains = true},
+      [](const Problem& problem, const Parameters& given) {
+        return place_trained(problem, given, "giph", usual_training("giph"), kGiphUpdates, kGiphGroups);
       }));
   list.push_back(make_placer(
       {.name = "post",

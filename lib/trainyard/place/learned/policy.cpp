@@ -9,6 +9,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/place/learned/doppler_network.hpp"
+#include "trainyard/place/learned/giph_network.hpp"
 #include "trainyard/place/learned/hierarchical_network.hpp"
 #include "trainyard/place/learned/placeto_network.hpp"
 #include "trainyard/place/learned/rnn_network.hpp"
@@ -16,13 +17,14 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames{"placeto",
+constexpr std::array<std::string_view, 8> kNames{"placeto",
                                                  "placeto-simple-aggregator",
                                                  "placeto-simple-partitioner",
                                                  "placeto-no-look-ahead",
                                                  "rnn",
                                                  "hierarchical",
-                                                 "doppler"};
+                                                 "doppler",
+                                                 "giph"};
 
 [[noreturn]] void wrong_weights(std::string message) {
   throw InputError(
@@ -58,6 +60,7 @@ std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_v
   if (placer == "rnn") return std::make_unique<learned::RnnNetwork<float>>(devices, seed);
   if (placer == "hierarchical") return std::make_unique<learned::HierarchicalNetwork<float>>(devices, seed);
   if (placer == "doppler") return std::make_unique<learned::DopplerNetwork<float>>(learned::DopplerSizes{}, seed);
+  if (placer == "giph") return std::make_unique<learned::GiphNetwork<float>>(learned::GiphSizes{}, seed);
   if (!is_learned_placer(placer)) {
     std::vector<std::string> names(kNames.begin(), kNames.end());
     throw InputError({.code = "unknown-placer",
@@ -73,13 +76,18 @@ std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_v
 
 learned::TrainOptions usual_training(std::string_view placer) {
   learned::TrainOptions options;
-  options.intermediate = placer.starts_with("placeto");
+  options.intermediate = placer.starts_with("placeto") || placer == "giph";
   if (placer == "doppler") {
     options.imitation = 60;
     options.first_rate = 3e-3;
     options.last_rate = 3e-4;
   }
   return options;
+}
+
+learned::Grouping usual_grouping(std::string_view placer) {
+  // GiPH looks at all groups and devices before every move.
+  return placer == "giph" ? learned::Grouping{.most = 32} : learned::Grouping{};
 }
 
 TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraining& training) {

@@ -16,7 +16,7 @@ struct Trial {
   virtual ~Trial() = default;
   std::vector<std::uint32_t> actions;
   std::vector<std::vector<double>> probabilities;  // of each decision, over its choices
-  Devices devices;
+  Devices devices;  // that follow from it; where each decision moves any group, the best that it passed
   std::vector<std::uint32_t> order;  // the group that each decision places; empty: decisions are of another kind
   /// Where the policy saw them: what placements cost before the first decision and after each one, and how many others
   /// were simulated.

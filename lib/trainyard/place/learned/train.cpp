@@ -184,17 +184,29 @@ class Trainer {
                              : episode.trial->costs;
       episode.cost = costs.back();
       count_the_way(episode, start, costs);
-      episode.returns.resize(steps);
-      double later = 0;
-      for (std::size_t step = steps; step-- > 0;) {
-        later = (costs[step] - costs[step + 1]) / unit + options_.discount * later;
-        episode.returns[episode.decision(step)] = later;
-      }
+      set_returns(episode, costs);
     } else {
       episode.cost = evaluator->cost(episode.trial->devices);
-      episode.returns.assign(steps, -episode.cost / unit);
+      if (options_.intermediate && steps > 0 && episode.trial->costs.size() == steps + 1) {
+        set_returns(episode, episode.trial->costs);
+        episode.passed = steps;
+      } else {
+        episode.returns.assign(steps, -episode.cost / unit);
+      }
     }
     if (!on_the_way) episode.best_cost = episode.cost;
+  }
+
+  /// What the steps from each one on save, later ones discounted.
+  void set_returns(Episode& episode, const std::vector<double>& costs) const {
+    const double unit = std::max(1.0, tasks_[episode.task].start_cost);
+    const std::size_t steps = costs.size() - 1;
+    episode.returns.resize(steps);
+    double later = 0;
+    for (std::size_t step = steps; step-- > 0;) {
+      later = (costs[step] - costs[step + 1]) / unit + options_.discount * later;
+      episode.returns[episode.decision(step)] = later;
+    }
   }
 
   /// Each placement on the way was evaluated, too; the best of them is the episode's.
