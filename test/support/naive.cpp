@@ -249,11 +249,11 @@ class World {
     const bool chain = collective.kind == Kind::broadcast;
     std::map<ChannelId, std::int64_t> passed;  // fair channels, in all steps
     std::int64_t counted = 0;
-    const auto add_step_of = [&](const Rings& orders, std::int64_t bytes, std::int64_t stride, bool counts) {
+    const auto add_step_of = [&](const Rings& rounds, std::int64_t bytes, std::int64_t stride, bool counts) {
       counted += counts;
       Nanoseconds longest{0}, latency{0};
       std::map<ChannelId, Nanoseconds> flows, waits;  // of all rings; of the ring that waits longest
-      for (const std::vector<DeviceId>& each : orders) {
+      for (const std::vector<DeviceId>& each : rounds) {
         std::map<ChannelId, Nanoseconds> in_turn;
         const auto length = static_cast<std::int64_t>(each.size());
         for (std::int64_t i = 0; i < (chain ? length - 1 : length); ++i) {

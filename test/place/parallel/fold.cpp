@@ -112,6 +112,11 @@ TEST_CASE("random small plans, some on machines with a device or link of its own
       const std::size_t microbatches = 1 + random.below(2), zero = d > 1 ? random.below(3) : 0;
       const bool sequence = t > 1 && random.chance(0.5);
       ClusterSpec spec = preset_cluster(cluster);
+      if (spec.fabric && random.chance(0.7)) {
+        spec.fabric->leaf = random.chance(0.5) ? FabricSpec::Leaf::rack : FabricSpec::Leaf::rail;
+        spec.fabric->hosts_per_leaf = 1 + random.below(2);
+        spec.fabric->oversubscription = 1 + static_cast<double>(random.below(2));
+      }
       if (t * d < 2 || t * d * p > spec.devices.size() || 8 % (d * microbatches) != 0) continue;
       if (random.chance(0.4))  // the devices of one replica have a byte less
         for (std::size_t at = random.below(d) * t, i = 0; i < p * t; ++i)

@@ -179,7 +179,7 @@ TEST_CASE("replicas that hold different experts exchange tokens in every microba
   const Problem rewritten = scheduled_problem(problem, apart);
   std::size_t exchanges = 0;  // 4 of each of 2 layers, in 2 microbatches, joined by each of 4
   for (const OpId op : rewritten.ops())
-    exchanges += rewritten.graph().name(op).find("/all-to-all/0/joined@") != std::string_view::npos ? 1 : 0;
+    exchanges += rewritten.graph().name(op).find("/all-to-all/0/joined@") != std::string_view::npos;
   CHECK(exchanges == 4 * 2 * 2 * 4);
   const auto refused = [&](const ParallelPlan& plan) {
     try {

@@ -44,7 +44,7 @@ class Fold {
     check_meetings();
     refine();
     FoldClasses classes = found_classes();
-    if (cluster_.has_fair_channels()) check_shared(classes);
+    check_shared(classes);
     return classes;
   }
 

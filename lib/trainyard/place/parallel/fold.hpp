@@ -42,13 +42,13 @@ struct FoldClasses {
 /// whole one to the nanosecond, and so are the devices' peaks, but for the bytes by which shares of the batch and of
 /// buckets differ. (Colours are 64-bit hashes.)
 ///
-/// On fair channels tasks of one colour have one rate: progressive filling sees the colours alone. Every channel of a
-/// task that stands for others must be like one that it holds among the tasks that are simulated: with as many of each
-/// colour.
+/// On fair channels tasks of one colour have one rate: progressive filling sees the colours alone. Fair or not, every
+/// channel of a task that stands for others must be like one that it holds among the tasks that are simulated: with as
+/// many of each colour. What of different replicas would meet on a channel is not lost so.
 ///
 /// `crossings`: the pairs of stages between which tensors pass. Throws InputError ("too-large"), with the devices or
-/// the link: devices that are not in a row, tensor ranks that differ, two images that meet, a fair link shared with
-/// what is left out, more than kMostClasses classes. O(replicas ranks crossings + hops of rings), times the rounds.
+/// the link: devices that are not in a row, tensor ranks that differ, two images that meet, a link shared with what
+/// is left out, more than kMostClasses classes. O(replicas ranks crossings + hops of rings), times the rounds.
 FoldClasses fold_classes(const Problem& problem, const PlanMesh& mesh,
                          const std::set<std::pair<std::size_t, std::size_t>>& crossings);
 inline constexpr std::size_t kMostClasses = 8;
