@@ -77,6 +77,6 @@ TEST_CASE("a parameter begins as the cpu backend has it: uniform, by the inputs 
 
 TEST_CASE("a schedule that splits ops has no recipe") {
   Lenet lenet;
-  lenet.schedule.rewrites.push_back(Microbatch{2});
+  lenet.schedule.rewrites.emplace_back(Microbatch{2});
   CHECK_THROWS_WITH_AS(lenet.written(), doctest::Contains("rewrites the graph"), InputError);
 }
