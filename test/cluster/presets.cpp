@@ -146,19 +146,19 @@ TEST_CASE("a SuperPOD is scalable units whose rails have a leaf each, with as ma
     const char* name;
     std::size_t devices, leaves, spines;
   };
-  for (const auto& [name, devices, leaves, spines] : {Expected{"superpod-a100", 20 * 8, 8, 20},
-                                                      {"superpod-h100", 32 * 8, 8, 32},
-                                                      {"4xsuperpod-h100", 4 * 32 * 8, 32, 32},
-                                                      {"2xsuperpod-b200", 512, 16, 32},
-                                                      {"superpod-b300", 512, 16, 64},
-                                                      {"2xsuperpod-gb200", 2 * 576, 144, 8}}) {
-    CAPTURE(name);
-    const ClusterSpec spec = preset_cluster(name);
-    CHECK(spec.name == name);
-    CHECK(spec.devices.size() == devices);
-    CHECK(spec.fabric->leaf_count() == leaves);
-    CHECK(spec.fabric->spine_count() == spines);
-    CHECK(make_cluster(spec).device_count() == devices);
+  for (const Expected& each : {Expected{"superpod-a100", 20 * 8, 8, 20},
+                               {"superpod-h100", 32 * 8, 8, 32},
+                               {"4xsuperpod-h100", 4 * 32 * 8, 32, 32},
+                               {"2xsuperpod-b200", 512, 16, 32},
+                               {"superpod-b300", 512, 16, 64},
+                               {"2xsuperpod-gb200", 2 * 576, 144, 8}}) {
+    CAPTURE(each.name);
+    const ClusterSpec spec = preset_cluster(each.name);
+    CHECK(spec.name == each.name);
+    CHECK(spec.devices.size() == each.devices);
+    CHECK(spec.fabric->leaf_count() == each.leaves);
+    CHECK(spec.fabric->spine_count() == each.spines);
+    CHECK(make_cluster(spec).device_count() == each.devices);
   }
   // 400 Gbit/s a card: two of them for each B300.
   const Cluster b300 = make_cluster(preset_cluster("superpod-b300"));

@@ -30,7 +30,8 @@ TEST_CASE("DOPPLER's features of five ops are those worked out by hand") {
                                                             {"d", {10, 10, 56, 8, 0}},
                                                             {"e", {5, 5, 5, 0, 0}}};
   for (const auto& [op, row] : expected) {
-    CAPTURE(op);
+    const std::string& name = op;
+    CAPTURE(name);
     for (std::size_t i = 0; i < row.size(); ++i)
       CHECK(graph.features(test::group_of(task, op), learn::index(i)) == doctest::Approx(row[i]));
   }
