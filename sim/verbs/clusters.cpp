@@ -125,7 +125,7 @@ std::string list_text(const std::vector<ClusterFacts>& clusters, const TextForma
   return text + wrapped(kinds, format.paragraph(), " ");
 }
 
-ClusterFacts facts_of(const std::string& name) {
+ClusterFacts cluster_facts(const std::string& name) {
   for (const ClusterPreset& preset : cluster_presets())
     if (preset.name == name) return {preset.name, preset.summary, preset.source, preset_cluster(name)};
   for (const ClusterPreset& preset : cluster_presets())
@@ -169,9 +169,9 @@ struct ClustersVerb {
     if (here)
       list.push_back(facts_here(console));
     else if (!names.empty())
-      list.push_back(facts_of(names.front()));
+      list.push_back(cluster_facts(names.front()));
     else
-      for (const ClusterPreset& preset : cluster_presets()) list.push_back(facts_of(preset.name));
+      for (const ClusterPreset& preset : cluster_presets()) list.push_back(cluster_facts(preset.name));
     const bool all = names.empty() && !here;
     const std::string text = console.json() ? clusters_json(list)
                              : all          ? list_text(list, console.format())

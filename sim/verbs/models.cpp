@@ -27,7 +27,7 @@ std::int64_t value_in(const std::string& spec, const NetworkParameter& parameter
   return parameter.value;
 }
 
-NetworkFacts facts_of(const std::string& spec) {
+NetworkFacts network_facts(const std::string& spec) {
   const Network* network = find_network(spec.substr(0, spec.find(':')));
   if (!network) {
     model_kind(spec);  // throws with the nearest name, unless it is a file
@@ -180,11 +180,11 @@ struct ModelsVerb {
       if (given)
         throw UsageError(fmt::format("{} is for families of networks", option), "trainyard models family:cifar10");
     std::vector<NetworkFacts> list;
-    if (!names.empty()) list.push_back(facts_of(names.front()));
+    if (!names.empty()) list.push_back(network_facts(names.front()));
     for (const Network& network : networks()) {
       if (!names.empty()) break;
       console.progress(network.name);
-      list.push_back(facts_of(network.name));
+      list.push_back(network_facts(network.name));
     }
     console.print(console.json()  ? models_json(list)
                   : names.empty() ? list_text(list, console.format())

@@ -29,19 +29,19 @@ const char* word(Policy policy) {
 }
 
 /// A schedule as simulated.
-struct Run {
+struct Simulated {
   Problem problem;
   const Schedule& schedule;
   Timeline timeline;
 
-  Run(const Problem& whole, const Schedule& given)
+  Simulated(const Problem& whole, const Schedule& given)
       : problem(scheduled_problem(whole, given)), schedule(given), timeline(simulate(problem, given)) {}
   std::string device_name(DeviceId id) const { return problem.cluster().device(id).name; }
   std::string device_of(OpId op) const { return device_name(schedule.placement[op]); }
 };
 
-void add_runs(Differences& rows, const Run& a, const Run& b) {
-  const auto rewrites = [](const Run& run) { return fmt::format("{} rewrites", run.schedule.rewrites.size()); };
+void add_runs(Differences& rows, const Simulated& a, const Simulated& b) {
+  const auto rewrites = [](const Simulated& run) { return fmt::format("{} rewrites", run.schedule.rewrites.size()); };
   if (a.schedule.rewrites != b.schedule.rewrites) rows.push_back({"rewrites", "", rewrites(a), rewrites(b), {}});
   add_where_unequal(rows, "policy", "", word(a.schedule.policy), word(b.schedule.policy));
   const Nanoseconds before = a.timeline.makespan, after = b.timeline.makespan;
@@ -55,7 +55,7 @@ void add_runs(Differences& rows, const Run& a, const Run& b) {
 }
 
 /// By layer: the devices of the ops that differ, and the bytes that these ops keep or make.
-void add_layers(Differences& rows, const Run& a, const Run& b) {
+void add_layers(Differences& rows, const Simulated& a, const Simulated& b) {
   struct Moved {
     std::set<std::string> before, after;
     Bytes bytes;
@@ -79,9 +79,9 @@ void add_layers(Differences& rows, const Run& a, const Run& b) {
   rows.insert(rows.end(), moves.begin(), moves.end());
 }
 
-void add_transfers(Differences& rows, const Run& a, const Run& b) {
+void add_transfers(Differences& rows, const Simulated& a, const Simulated& b) {
   using Key = std::tuple<TensorId, DeviceId, DeviceId>;
-  const auto keys = [](const Run& run) {
+  const auto keys = [](const Simulated& run) {
     std::set<Key> all;
     for (const Transfer& transfer : run.timeline.transfers) {
       all.emplace(transfer.tensor, transfer.from, transfer.to);
@@ -107,8 +107,8 @@ void add_transfers(Differences& rows, const Run& a, const Run& b) {
 }
 
 /// By device: where its ops that both runs place there first differ in their order.
-void add_orders(Differences& rows, const Run& a, const Run& b) {
-  const auto order = [&](const Run& run, DeviceId device) {
+void add_orders(Differences& rows, const Simulated& a, const Simulated& b) {
+  const auto order = [&](const Simulated& run, DeviceId device) {
     std::vector<std::tuple<Nanoseconds, Nanoseconds, OpId>> ops;
     for (const OpId op : run.problem.ops())
       if (a.schedule.placement[op] == device && b.schedule.placement[op] == device)
@@ -193,7 +193,7 @@ void add_items(Differences& rows, const char* what, const std::vector<Item>& bef
 }  // namespace
 
 std::vector<Difference> differences(const Problem& problem, const Schedule& before, const Schedule& after) {
-  const Run a{problem, before}, b{problem, after};
+  const Simulated a{problem, before}, b{problem, after};
   Differences rows;
   add_runs(rows, a, b);
   if (before.rewrites != after.rewrites) return rows;

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+constexpr std::size_t kNoSegment = static_cast<std::size_t>(-1);
 
 class Recomputation {
  public:
@@ -19,7 +19,7 @@ class Recomputation {
       : graph_(graph), triggers_(segments.size()), readers_(segments.size()) {
     for (std::size_t s = 0; s < segments.size(); ++s)
       for (const OpId op : segments[s]) {
-        assert(segment_[op] == kNone && graph.phase(op) == Phase::forward);
+        assert(segment_[op] == kNoSegment && graph.phase(op) == Phase::forward);
         segment_[op] = s;
       }
     find_copied();
@@ -62,7 +62,7 @@ class Recomputation {
     const auto& order = graph_.topological_order();
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
       const OpId op = *at;
-      if (segment_[op] == kNone) continue;
+      if (segment_[op] == kNoSegment) continue;
       for (const TensorId tensor : graph_.outputs(op)) {
         const bool stays = is_checkpoint(tensor);
         for (const OpId reader : graph_.consumers(tensor)) {
@@ -143,7 +143,7 @@ class Recomputation {
   }
 
   const Graph& graph_;
-  IdMap<OpId, std::size_t> segment_{graph_.op_count(), kNone};
+  IdMap<OpId, std::size_t> segment_{graph_.op_count(), kNoSegment};
   IdMap<OpId, bool> again_{graph_.op_count(), false};  // has a copy
   std::vector<std::vector<OpId>> triggers_;            // by segment
   std::vector<std::vector<OpId>> readers_;             // backward ops that read what its ops make

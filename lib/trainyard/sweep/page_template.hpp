@@ -5,14 +5,9 @@
 #include <string_view>
 #include <utility>
 
-namespace trainyard::detail {
+#include "trainyard/report/page_parts.hpp"  // html_text
 
-/// The text in HTML.
-inline std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  return out;
-}
+namespace trainyard::detail {
 
 /// JSON in a script element, where no text may look like its end.
 inline std::string script_text(std::string json) {

@@ -7,7 +7,7 @@ namespace trainyard::zoo {
 
 namespace {
 
-ValueId conv_norm_relu(LayerBuilder& net, ValueId x, const Convolution& how) {
+ValueId conv_norm_relu6(LayerBuilder& net, ValueId x, const Convolution& how) {
   return net.relu6(net.batch_norm(net.conv(x, how)));
 }
 
@@ -15,8 +15,9 @@ ValueId conv_norm_relu(LayerBuilder& net, ValueId x, const Convolution& how) {
 ValueId inverted_residual(LayerBuilder& net, ValueId x, std::int64_t expansion, std::int64_t channels,
                           std::int64_t stride) {
   const std::int64_t given = net.shape(x)[1], wide = given * expansion;
-  ValueId y = expansion == 1 ? x : conv_norm_relu(net, x, {.channels = wide});
-  y = conv_norm_relu(net, y, {.channels = wide, .kernel = {3, 3}, .stride = stride, .padding = {1, 1}, .groups = wide});
+  ValueId y = expansion == 1 ? x : conv_norm_relu6(net, x, {.channels = wide});
+  y = conv_norm_relu6(net, y,
+                      {.channels = wide, .kernel = {3, 3}, .stride = stride, .padding = {1, 1}, .groups = wide});
   y = net.batch_norm(net.conv(y, {.channels = channels}));
   return stride == 1 && channels == given ? net.add(x, y) : y;
 }
@@ -31,7 +32,7 @@ Model mobilenet_v2(const NetworkArguments& given) {
   LayerBuilder net{given.network()};
   ValueId x = net.input("image", {given["batch"], 3, given["image"], given["image"]});
   net.at("stem");
-  x = conv_norm_relu(net, x, {.channels = 32, .kernel = {3, 3}, .stride = 2, .padding = {1, 1}});
+  x = conv_norm_relu6(net, x, {.channels = 32, .kernel = {3, 3}, .stride = 2, .padding = {1, 1}});
   int block = 1;
   for (const auto& stage : stages) {
     for (int i = 0; i < stage.repeats; ++i) {
@@ -40,7 +41,7 @@ Model mobilenet_v2(const NetworkArguments& given) {
     }
   }
   net.at("head");
-  x = conv_norm_relu(net, x, {.channels = 1280});
+  x = conv_norm_relu6(net, x, {.channels = 1280});
   x = net.dropout(net.flatten(net.global_average_pool(x)), 0.2);
   return std::move(net).finish({net.gemm(x, given["classes"])});
 }

@@ -76,7 +76,7 @@ bool take_cell(std::string_view cell, std::vector<Action>& row) {
   return false;
 }
 
-std::string_view trimmed(std::string_view cell) {
+std::string_view unquoted(std::string_view cell) {
   const auto is_edge = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '"'; };
   while (!cell.empty() && is_edge(cell.front())) cell.remove_prefix(1);
   while (!cell.empty() && is_edge(cell.back())) cell.remove_suffix(1);
@@ -99,7 +99,7 @@ TaskTable parse_task_table(std::string_view text, const std::string& name) {
     std::vector<Action> row;
     for (std::size_t at = begin; at <= end;) {
       const std::size_t comma = std::min(text.find(',', at), end);
-      const std::string_view cell = trimmed(text.substr(at, comma - at));
+      const std::string_view cell = unquoted(text.substr(at, comma - at));
       if (!take_cell(cell, row))
         refuse(at, fmt::format("'{}' is no action of a pipeline", cell.substr(0, 40)),
                "STAGE, F, I, W or B, and MICROBATCH, as in 0F1");
