@@ -10,6 +10,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/plan/divisors.hpp"
 
 namespace trainyard {
 namespace {
@@ -46,17 +47,6 @@ struct Candidate {
   ParallelPlan plan;
   Nanoseconds bound;
 };
-
-std::vector<std::size_t> divisors(std::size_t whole) {
-  std::vector<std::size_t> list;
-  for (std::size_t n = 1; n <= whole / n; ++n) {
-    if (whole % n != 0) continue;
-    list.push_back(n);
-    if (n != whole / n) list.push_back(whole / n);
-  }
-  std::ranges::sort(list);
-  return list;
-}
 
 std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> memory) {
   return {run.excess(memory), run.step};
