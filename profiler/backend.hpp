@@ -59,6 +59,9 @@ class PreparedRun {
   virtual void reset() = 0;
   /// A number that any changed bit of any parameter changes; 0 without a recipe.
   virtual std::uint64_t parameter_checksum() const = 0;
+  /// Whether loss and parameters of a first step are those of one device, where who ran it has compared them; nothing:
+  /// parameter_checksum() and parameter() tell.
+  virtual std::optional<bool> outputs_agree() const { return std::nullopt; }
   /// Values of a parameter after the last step; empty without a recipe.
   virtual std::vector<float> parameter(ValueId) const { return {}; }
 };

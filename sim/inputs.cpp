@@ -160,13 +160,11 @@ ClusterSpec named_cluster(const std::string& word) {
 }
 
 void set_sharing(ClusterSpec& spec, Sharing sharing) {
-  if (spec.fabric && sharing != Sharing::serial)
+  if (spec.fabric && sharing == Sharing::none)
     throw UsageError(
-        fmt::format("--sharing {}: cluster '{}' is a fabric, whose links carry one transfer at a time",
-                    sharing == Sharing::fair ? "fair" : "none", spec.name),
-        "leave the option out, or write the cluster with [[link]] and [[switch]], whose links can be shared");
-  if (spec.fabric) return;
-  if (spec.links.empty())
+        fmt::format("--sharing none: cluster '{}' is a fabric, whose links are serial or fair", spec.name),
+        "leave the option out, or write the cluster with [[link]] and [[switch]], whose links can be free");
+  if (!spec.fabric && spec.links.empty())
     throw UsageError(
         fmt::format("--sharing: cluster '{}' has no links between two ends, and an egress is serial", spec.name),
         "leave the option out");

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -56,7 +57,18 @@ int run_words(const std::vector<std::string>& words, Console& console) {
   }
 }
 
+/// Freed memory stays with the process, for what is built next: to hand large blocks back and have them zeroed again
+/// takes a tenth of the time of large runs.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 16 << 20);
+#endif
+}
+
 int run(const std::vector<std::string>& words) {
+  keep_freed_memory();
   Console console{words};
   catch_signals(console.json());
   return exit_code(run_words(words, console));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <cmath>
 
 #include "print/results.hpp"
@@ -19,11 +20,22 @@
 
 namespace trainyard::program {
 
-void BackendOptions::declare(OptionSet& set) {
-  set.choice(
-      "--backend", kind,
-      {{"cpu", Kind::cpu}, {"cuda", Kind::cuda}, {"cuda-graph", Kind::cuda_graph}, {"recording", Kind::recording}},
-      "what runs the ops (default: cpu; cuda-graph: GPUs, each step as one CUDA graph; recording: nothing does)");
+void BackendOptions::declare(OptionSet& set, bool plays) {
+  std::vector<std::pair<std::string, Kind>> kinds{
+      {"cpu", Kind::cpu}, {"cuda", Kind::cuda}, {"cuda-graph", Kind::cuda_graph}, {"recording", Kind::recording}};
+  if (plays) kinds.emplace_back("recorded", Kind::recorded);
+  set.choice("--backend", kind, kinds,
+             std::string{"what runs the ops (default: cpu; cuda-graph: GPUs, each step as one CUDA graph; recording: "
+                         "nothing does"} +
+                 (plays ? "; recorded: another program did, --runs)" : ")"));
+  if (plays) {
+    set.input("--runs", runs, "trainyard-runs/1: what profiler/torch/run.py executed");
+    set.check([this] {
+      if (kind == Kind::recorded && runs.empty())
+        throw UsageError("--backend recorded needs --runs", "python3 profiler/torch/run.py execute writes them");
+      if (kind != Kind::recorded && !runs.empty()) throw UsageError("--runs is of --backend recorded", "leave it out");
+    });
+  }
   set.choice("--part-links", part_links,
              {{"emulated", cuda::PartLinks::emulated},
               {"copied", cuda::PartLinks::copied},
@@ -37,6 +49,7 @@ void BackendOptions::declare(OptionSet& set) {
 }
 
 std::unique_ptr<Backend> BackendOptions::make() const {
+  assert(kind != Kind::recorded);
   if (kind == Kind::recording) return make_recording_backend();
   if (kind == Kind::cpu) return make_cpu_backend();
   return cuda::make_cuda_backend(
@@ -63,6 +76,14 @@ std::string BackendOptions::here() const {
     throw UsageError(fmt::format("--cluster: no built-in kind is this machine's GPU, '{}'", name),
                      "describe it in a TOML file (lib/trainyard/io/FORMATS.md), and give --cluster FILE.toml");
   return fmt::format("{}x{}", gpus, best);
+}
+
+std::pair<std::string, Schedule> placed_whole(const Problem& problem, const PlacerOptions& placing, Console& console) {
+  const Placer placer = placing.placer("heft");
+  PlaceOptions options = placing.options(placer, {});
+  options.rewrites = false;
+  console.note(fmt::format("{} places with --no-splits: backends run ops whole", placer.name));
+  return {placer.name, placer.place(problem, options)};
 }
 
 std::optional<Schedule> random_schedule(const Problem& problem, std::uint64_t seed) {

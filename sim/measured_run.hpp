@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "console.hpp"
 #include "option_set.hpp"
+#include "options.hpp"
 #include "profiler/backend.hpp"
 #include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/validate/validate.hpp"
@@ -20,18 +22,24 @@ namespace trainyard::program {
 
 /// The backend that runs the ops, and how often.
 struct BackendOptions {
-  enum class Kind : std::uint8_t { cpu, cuda, cuda_graph, recording } kind = Kind::cpu;
+  enum class Kind : std::uint8_t { cpu, cuda, cuda_graph, recording, recorded } kind = Kind::cpu;
   int rounds = 6;
+  std::string runs;  // file of the recorded ones
   cuda::PartLinks part_links = cuda::PartLinks::emulated;
   bool without_cudnn = false;
 
-  void declare(OptionSet& set);
-  /// Throws InputError ("missing-backend") for one that is not in this build.
+  /// `plays`: also what was recorded.
+  void declare(OptionSet& set, bool plays = false);
+  /// Throws InputError ("missing-backend") for one that is not in this build. None of its own for recorded runs, which
+  /// are a problem's.
   std::unique_ptr<Backend> make() const;
   /// The cluster that stands for what this machine has for the backend: "2xcpu-core", "8xH100". Throws MissingError
   /// where there is no GPU, UsageError for one that is of no built-in kind.
   std::string here() const;
 };
+
+/// What the placer makes of the problem (default: heft) with its ops whole, as backends run them; and its name.
+std::pair<std::string, Schedule> placed_whole(const Problem& problem, const PlacerOptions& placing, Console& console);
 
 /// Groups of ops on devices at random; nothing where that does not pass check_schedule.
 std::optional<Schedule> random_schedule(const Problem& problem, std::uint64_t seed);

@@ -20,9 +20,9 @@ struct Study {
   bool needs_policy = false;
 };
 constexpr Study kStudies[] = {
-    {"table1", placeto_table},    {"families", placeto_families}, {"starts", placeto_starts, true},
-    {"curves", placeto_curves},   {"orders", placeto_orders},     {"ablations", placeto_ablations},
-    {"rewards", placeto_rewards},
+    {"table1", placeto_table},    {"families", placeto_families},   {"starts", placeto_starts, true},
+    {"curves", placeto_curves},   {"orders", placeto_orders},       {"ablations", placeto_ablations},
+    {"rewards", placeto_rewards}, {"imitation", placeto_imitation},
 };
 
 [[noreturn]] void wrong(const std::string& message, const std::string& help) {

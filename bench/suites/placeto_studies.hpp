@@ -44,6 +44,7 @@ void placeto_curves(const PlacetoEffort& effort, std::ostream& out);
 void placeto_orders(const PlacetoEffort& effort, std::ostream& out);
 void placeto_ablations(const PlacetoEffort& effort, std::ostream& out);
 void placeto_rewards(const PlacetoEffort& effort, std::ostream& out);
+void placeto_imitation(const PlacetoEffort& effort, std::ostream& out);
 
 // Shared by the studies.
 

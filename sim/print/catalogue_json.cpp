@@ -77,7 +77,9 @@ std::string clusters_json(const std::vector<ClusterFacts>& clusters) {
                                {"leaves", fabric.leaf_count()},
                                {"spines", fabric.spine_count()},
                                {"oversubscription", fabric.oversubscription},
-                               {"uplink_latency_ns", fabric.uplink_latency.count}};
+                               {"uplink_latency_ns", fabric.uplink_latency.count},
+                               {"torus", fabric.torus},
+                               {"sharing", fabric.sharing == Sharing::fair ? "fair" : "serial"}};
     }
   }
   return text_of("clusters", "clusters", std::move(list));

@@ -39,6 +39,7 @@ Json devices_json(const Run& run) {
                        {"peak_at_ns", use.peak_at.count},
                        {"capacity_bytes", device.memory ? Json(device.memory->count) : Json(nullptr)},
                        {"exposed_communication_ns", use.exposed_communication.count}});
+    if (run.summary.fold.devices > 1) devices.back()["images"] = run.summary.images[id];
   }
   return devices;
 }

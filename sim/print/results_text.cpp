@@ -49,7 +49,7 @@ std::string device_table(const Run& run, const TextFormat& format) {
   for (const OpId op : run.problem.ops()) ++ops[run.schedule.placement[op]];
   std::size_t shown = 0, left = 0;
   for (const DeviceId device : run.problem.devices()) {
-    if (run.summary.fold.devices > 1 && ops[device] == 0) continue;  // another stands for it
+    if (run.summary.fold.devices > 1 && run.summary.images[device] == 0) continue;  // another stands for it
     if (shown == kMostDevices) {
       ++left;
       continue;
@@ -58,8 +58,8 @@ std::string device_table(const Run& run, const TextFormat& format) {
     const DeviceUse& use = run.timeline.devices[device];
     const auto& capacity = run.problem.cluster().device(device).memory;
     const double share = run.timeline.makespan.count > 0 ? seconds(use.busy) / seconds(run.timeline.makespan) : 0;
-    table.add_row({run.problem.cluster().device(device).name, with_separators(ops[device]), format_time(use.busy),
-                   percent(share), format_time(use.exposed_communication),
+    table.add_row({device_label(run, device), with_separators(ops[device]), format_time(use.busy), percent(share),
+                   format_time(use.exposed_communication),
                    format_bytes(use.peak) + (capacity ? " of " + format_bytes(*capacity) : "") +
                        (use.out_of_memory ? " (over)" : ""),
                    format_time(use.peak_at)});

@@ -31,9 +31,12 @@ std::string fabric_text(const FabricSpec& fabric, const TextFormat& format) {
   table.fit(format);
   const auto count = [](std::size_t number) { return with_separators(static_cast<std::int64_t>(number)); };
   table.add_row({"host", count(fabric.hosts), "", "", fmt::format("{} devices each", fabric.devices_per_host)});
-  if (fabric.devices_per_host > 1)
-    table.add_row({"port", count(fabric.device_count()), format_rate(fabric.port_bandwidth),
-                   format_time(fabric.port_latency), "a device to its host's switch"});
+  if (fabric.port_links() > 0)
+    table.add_row({fabric.torus.empty() ? "port" : "link", count(fabric.port_links()),
+                   format_rate(fabric.port_bandwidth), format_time(fabric.port_latency),
+                   fabric.torus.empty()
+                       ? "a device to its host's switch"
+                       : fmt::format("a device to the next in a torus of {}", fmt::join(fabric.torus, " x "))});
   if (fabric.hosts > 1) {
     const bool rail = fabric.leaf == FabricSpec::Leaf::rail;
     table.add_row({"network card", count(fabric.hosts * fabric.nics_per_host), format_rate(fabric.nic_bandwidth),
@@ -45,7 +48,7 @@ std::string fabric_text(const FabricSpec& fabric, const TextFormat& format) {
   if (const std::size_t spines = fabric.spine_count(); spines > 0)
     table.add_row({"spine", count(spines), format_rate(fabric.nic_bandwidth), format_time(fabric.uplink_latency),
                    fmt::format("a link to each leaf; oversubscription {}", fabric.oversubscription)});
-  return "\n" + table.text();
+  return "\n" + table.text() + (fabric.sharing == Sharing::fair ? "transfers share links alike\n" : "");
 }
 
 std::string one_text(const ClusterFacts& facts, const TextFormat& format) {
@@ -115,6 +118,7 @@ std::string list_text(const std::vector<ClusterFacts>& clusters, const TextForma
     table.add_row({facts.name, with_separators(static_cast<std::int64_t>(facts.spec.devices.size())), facts.summary});
   table.add_row({std::string{kClusterPattern}, "N", std::string{kClusterPatternSummary}});
   table.add_row({std::string{kFabricPattern}, "H x G", std::string{kFabricPatternSummary}});
+  table.add_row({std::string{kPodPattern}, "", std::string{kPodPatternSummary}});
   std::string text = table.text() + "\nKinds:\n";
   std::string kinds;
   for (const DeviceKind& kind : device_kinds()) kinds += (kinds.empty() ? "" : ", ") + kind.name;
@@ -124,6 +128,9 @@ std::string list_text(const std::vector<ClusterFacts>& clusters, const TextForma
 ClusterFacts facts_of(const std::string& name) {
   for (const ClusterPreset& preset : cluster_presets())
     if (preset.name == name) return {preset.name, preset.summary, preset.source, preset_cluster(name)};
+  for (const ClusterPreset& preset : cluster_presets())
+    if (preset.name.starts_with("superpod-") && name.ends_with("x" + preset.name))
+      return {name, "each unit " + preset.summary, preset.source, load_cluster(name)};
   return {name, "", "", load_cluster(name)};
 }
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "inputs.hpp"
+#include "measured_run.hpp"
+#include "profiler/torch/recipe_file.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/chakra/chakra_schedule.hpp"
@@ -33,7 +35,17 @@
 namespace trainyard::program {
 namespace {
 
-enum class Format : std::uint8_t { lp, minizinc, chakra, kineto, device_map, torch_pipelining, megatron, deepspeed };
+enum class Format : std::uint8_t {
+  lp,
+  minizinc,
+  recipe,
+  chakra,
+  kineto,
+  device_map,
+  torch_pipelining,
+  megatron,
+  deepspeed
+};
 
 /// By the name of the file: x.lp, x.mzn or x.et, compressed where .gz follows.
 Format format_of(const std::string& path) {
@@ -73,6 +85,8 @@ struct ExportVerb {
   std::vector<std::string> operands;  // MODEL, or a schedule or plan
   std::optional<CoarsenOptions> coarsening;
   std::string schedule, plan;
+  PlacerOptions placing;
+  std::size_t placements = 1;
   Output output;
   std::optional<Format> to;
   Format format = Format::lp;
@@ -90,6 +104,7 @@ struct ExportVerb {
                 {"deepspeed", Format::deepspeed},
                 {"chakra", Format::chakra},
                 {"kineto", Format::kineto},
+                {"recipe", Format::recipe},
                 {"lp", Format::lp},
                 {"minizinc", Format::minizinc}},
                "whose words (default: by the name of the output)");
@@ -101,13 +116,21 @@ struct ExportVerb {
                "an integer program (model.lp), or a MiniZinc model (model.mzn); with --schedule, Chakra traces of the "
                "devices (run.et: run.0.et and so on), Kineto's (run.json) or a device map (JSON); with --plan, a split "
                "spec (x.json) and its "
-               "schedule (x.csv), Megatron's arguments, DeepSpeed's JSON; .gz compresses");
+               "schedule (x.csv), Megatron's arguments, DeepSpeed's JSON; with --to recipe, what PyTorch can run; .gz "
+               "compresses");
     set.input("--schedule", schedule, "to write as Chakra traces, for ASTRA-sim, or as a device map");
     set.input("--plan", plan, "to write in another program's words (place --plan-out)");
+    set.text("--placer", placing.name, "NAME",
+             "with --to recipe: makes its schedule, without --schedule (default: heft)");
+    set.number("--rank", placements, "with --to recipe: N placements, those that validate --rank N runs", 2);
     set.check([this] {
       if (!output) throw UsageError("export needs --output", "name a file: -o model.lp, or model.mzn");
       format = to ? *to : format_of(output.path);
-      check_source(is_of_schedule(format), schedule, "schedule", "Chakra traces and device maps are of a schedule");
+      if (format != Format::recipe) {
+        check_source(is_of_schedule(format), schedule, "schedule", "Chakra traces and device maps are of a schedule");
+        if (placements > 1 || !placing.name.empty())
+          throw UsageError("--placer and --rank are of --to recipe", "leave them out");
+      }
       check_source(is_of_plan(format), plan, "plan", "torch-pipelining, megatron and deepspeed take a plan");
       const std::string extension = format == Format::chakra ? ".et" : format == Format::kineto ? ".json" : "";
       if (output.path.rfind(extension) == std::string::npos)
@@ -122,6 +145,7 @@ struct ExportVerb {
     if (format == Format::chakra) return export_chakra(whole, console);
     if (format == Format::kineto) return export_kineto(whole, console);
     if (format == Format::device_map) return export_device_map(whole, console);
+    if (format == Format::recipe) return export_recipe(loaded, console);
     if (is_of_plan(format)) return export_plan(loaded, console);
     const Problem exported = coarsening ? smaller_problem(whole, *coarsening) : whole;
     const std::optional<Schedule> known = best_quick_schedule(exported);
@@ -184,6 +208,31 @@ struct ExportVerb {
     const ReadBack back = read_back([&] { return schedule_of(said.map, problem); }, problem);
     return finish("device-map", {{output, [&](std::ostream& out) { write_device_map(said.map, out); }}},
                   run.timeline.makespan, back, said.lost, console);
+  }
+
+  int export_recipe(const LoadedProblem& loaded, Console& console) const {
+    const Problem& problem = loaded.problem;
+    if (!loaded.recipe)
+      throw InputError({.code = "no-recipe",
+                        .message = fmt::format("'{}' is a graph: it does not say what its ops compute", loaded.name),
+                        .help = "export the ONNX file or the built-in network that it was made of"});
+    refuse_unexecuted(inputs.training);
+    std::vector<std::pair<std::string, Schedule>> schedules;
+    if (schedule.empty())
+      schedules.push_back(placed_whole(problem, placing, console));
+    else
+      schedules.emplace_back("schedule", read_schedule_or_map(schedule, problem));
+    if (placements > 1)
+      for (auto& more : schedules_to_rank(problem, placements - 1, schedules.front().first))
+        schedules.push_back(std::move(more));
+    write_outputs(
+        {{output, [&](std::ostream& out) { write_recipe(problem, *loaded.recipe, Workload{}.seed, schedules, out); }}},
+        console.json() ? fmt::format("{{\"format\": \"recipe\", \"ops\": {}, \"schedules\": {}}}\n", problem.op_count(),
+                                     schedules.size())
+                       : fmt::format("{} ops, {}\n", problem.op_count(),
+                                     counted(static_cast<std::int64_t>(schedules.size()), "schedule")),
+        console);
+    return kDone;
   }
 
   int export_plan(const LoadedProblem& loaded, Console& console) const {

@@ -91,8 +91,9 @@ struct TrainVerb {
   PolicyTraining policy_training(Console& console) const {
     PolicyTraining training;
     training.placer = placer;
+    training.grouping = usual_grouping(placer);
+    training.options = usual_training(placer);
     training.options.threads = 0;
-    training.options.intermediate = placer.starts_with("placeto");
     training.options.seed = seed.value_or(1);
     if (updates || seconds) training.options.updates = updates.value_or(std::numeric_limits<std::size_t>::max());
     // The share of --time that is used up; 1 after an interrupt.

@@ -3,19 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "inputs.hpp"
 #include "measured_run.hpp"
 #include "profiler/host.hpp"
+#include "profiler/run/recorded/recorded_backend.hpp"
+#include "profiler/torch/recipe_file.hpp"
 #include "profiler/validate/judge.hpp"
 #include "profiler/validate/rank.hpp"
 #include "trainyard/core/printable.hpp"
+#include "trainyard/core/statistics.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/io/formats/runs_file.hpp"
 #include "trainyard/io/frameworks/device_map.hpp"
 #include "trainyard/io/input_text.hpp"
-#include "trainyard/place/placer.hpp"
 #include "trainyard/report/page.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
@@ -128,6 +132,26 @@ std::string result_text(const Problem& problem, const Schedule& schedule, const 
   return text;
 }
 
+/// As many steps as every run has, all measured: they were warm when they were recorded.
+ValidateOptions each_step_once(const RecordedRuns& recorded) {
+  std::size_t least = std::numeric_limits<std::int32_t>::max();
+  for (const RecordedRun& run : recorded.runs) least = std::min(least, run.steps.size());
+  ValidateOptions options{.rounds = 1, .most_rounds = 1, .warm = 0, .measured = static_cast<int>(least)};
+  options.most_ns = std::int64_t{1} << 60;
+  return options;
+}
+
+/// What timing each op adds to a step, where the run has steps without these times.
+void note_plain_steps(const RecordedRuns& recorded, const std::string& key, const Validation& result,
+                      Console& console) {
+  const auto run = std::ranges::find(recorded.runs, key, &RecordedRun::key);
+  if (run == recorded.runs.end() || run->plain.empty()) return;
+  const Nanoseconds plain = upper_quantile_of(run->plain);
+  console.note(fmt::format("a step in which no op is timed takes {} (median of {}), predicted {:+.1f} %",
+                           format_time(plain), run->plain.size(),
+                           100 * (static_cast<double>(result.predicted.count) / static_cast<double>(plain.count) - 1)));
+}
+
 struct ValidateVerb {
   std::vector<std::string> operand;  // SCHEDULE; or MODEL with --schedule, or alone
   ProblemOptions inputs;
@@ -145,7 +169,7 @@ struct ValidateVerb {
     set.input("--schedule", file, "the schedule to run, where the operand is a MODEL");
     set.text("--placer", placing.name, "NAME", "makes the schedule of a MODEL without one (default: heft)");
     set.value("--time", time, "TIME", "no round begins later (default: 20s)", long_time);
-    backend.declare(set);
+    backend.declare(set, true);
     set.number("--rank", ranked, "runs N placements, and says whether they are predicted in order", 2);
     inputs.machine.declare(set, inputs.cluster);
     inputs.training.declare(set);
@@ -155,20 +179,19 @@ struct ValidateVerb {
   }
 
   int run(Console& console) const {
-    const auto runner = backend.make();
+    const bool plays = backend.kind == BackendOptions::Kind::recorded;
+    auto runner = plays ? nullptr : backend.make();
     refuse_unexecuted(inputs.training);
     const LoadedProblem loaded = make_problem(inputs, console);
     const Problem& problem = loaded.problem;
+    const RecordedRuns recorded = plays ? read_runs(backend.runs, problem) : RecordedRuns{};
+    if (plays) runner = make_recorded_backend(recorded);
     if (!loaded.recipe)
       console.warn(
           fmt::format("'{}' does not say what its ops compute: each takes the time predicted for it", loaded.name));
     std::vector<std::pair<std::string, Schedule>> schedules;
     if (file.empty()) {
-      const Placer placer = placing.placer("heft");
-      PlaceOptions options = placing.options(placer, {});
-      options.rewrites = false;
-      console.note(fmt::format("{} places with --no-splits: backends run ops whole", placer.name));
-      schedules.emplace_back(placer.name, placer.place(problem, options));
+      schedules.push_back(placed_whole(problem, placing, console));
     } else {
       schedules.emplace_back("schedule", parse_schedule_or_map(text_, input_name(file), problem));
     }
@@ -176,14 +199,15 @@ struct ValidateVerb {
       auto more = schedules_to_rank(problem, ranked - 1, schedules.front().first);
       schedules.insert(schedules.end(), more.begin(), more.end());
     }
-    const HostInfo host = host_info(600);
-    ValidateOptions options;
-    options.rounds = backend.rounds;
+    const HostInfo host = plays ? recorded.host : host_info(600);
+    ValidateOptions options = plays ? each_step_once(recorded) : ValidateOptions{};
+    if (!plays) options.rounds = backend.rounds;
     if (time) options.most_ns = time->count;
     options.noise_floor = std::max(host.compute_swing.value_or(0), 0.0);
     const std::vector<Validation> results =
         validate(*runner, problem, {.recipe = loaded.recipe ? &*loaded.recipe : nullptr}, schedules, options);
     const Validation& result = results.front();
+    if (plays) note_plain_steps(recorded, schedule_key(problem, schedules.front().second), result, console);
     const std::string& title = schedules.front().first;
     const Schedule& schedule = schedules.front().second;
     std::optional<Ranking> ranking;

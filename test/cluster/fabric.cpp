@@ -131,6 +131,84 @@ TEST_CASE("where each card has its own way up, the best paths of a written-out f
       if (from != to) CHECK(computed.route(from, to).channels == found.route(from, to).channels);
 }
 
+TEST_CASE("a device with two network cards sends half over each, at twice the bandwidth") {
+  FabricSpec spec = two_rails();
+  spec.hosts = 2;
+  spec.devices_per_host = 2;
+  spec.nics_per_host = 4;
+  spec.oversubscription = 1;
+  const Cluster rail = make_cluster(test::cluster_of(spec));
+  CHECK(spec.leaf_count() == 4);
+  CHECK(passed(rail, 0, 2) == Names{"nic0>leaf0", "leaf0>nic4", "nic1>leaf1", "leaf1>nic5"});
+  // The second device of host 1: its cards are on leaves 2 and 3, second of two there.
+  CHECK(passed(rail, 0, 3) == Names{"nic0>leaf0", "leaf0>spine1", "spine1>leaf2", "leaf2>nic6",  //
+                                    "nic1>leaf1", "leaf1>spine1", "spine1>leaf3", "leaf3>nic7"});
+  CHECK(rail.route(DeviceId{0}, DeviceId{3}).bandwidth == BytesPerSecond{100e9});
+  CHECK(rail.route(DeviceId{0}, DeviceId{3}).latency == Nanoseconds{11'000});
+
+  // All cards of a host on one leaf, which has 4, over 2: cards 2 and 3 of the other take spines 0 and 1.
+  spec.leaf = FabricSpec::Leaf::rack;
+  spec.hosts_per_leaf = 1;
+  spec.oversubscription = 2;
+  const Cluster rack = make_cluster(test::cluster_of(spec));
+  CHECK(passed(rack, 0, 3) == Names{"nic0>leaf0", "leaf0>spine0", "spine0>leaf1", "leaf1>nic6",  //
+                                    "nic1>leaf0", "leaf0>spine1", "spine1>leaf1", "leaf1>nic7"});
+  spec.oversubscription = 4;  // one spine for both: they would meet
+  CHECK(codes(test::cluster_of(spec)) == Names{"fabric-size /fabric/oversubscription"});
+}
+
+TEST_CASE("in a torus a transfer goes along the first dimension, then the second, the shorter way round") {
+  FabricSpec spec = two_rails();
+  spec.hosts = 1;
+  spec.devices_per_host = 12;
+  spec.torus = {4, 3};  // d0 to d3 in the first row
+  const Cluster cluster = make_cluster(test::cluster_of(spec));
+  CHECK(cluster.channel_count() == 2 * (12 + 12));
+  CHECK(passed(cluster, 0, 1) == Names{"d0>d1"});
+  CHECK(passed(cluster, 0, 2) == Names{"d0>d1", "d1>d2"});  // as far either way: forwards
+  CHECK(passed(cluster, 0, 3) == Names{"d0>d3"});           // round the end
+  CHECK(passed(cluster, 1, 11) == Names{"d1>d2", "d2>d3", "d3>d11"});
+  CHECK(passed(cluster, 11, 1) == Names{"d11>d8", "d8>d9", "d9>d1"});
+  const Route far = cluster.route(DeviceId{1}, DeviceId{11});
+  CHECK(far.latency == Nanoseconds{3 * 2'500});
+  CHECK(far.bandwidth == BytesPerSecond{450e9});
+  // Two devices in a dimension have one link.
+  spec.devices_per_host = 2;
+  spec.torus = {2};
+  CHECK(make_cluster(test::cluster_of(spec)).channel_count() == 2);
+}
+
+TEST_CASE("what is wrong with a torus is found") {
+  FabricSpec spec = two_rails();
+  const auto with = [&](std::vector<std::size_t> torus, std::size_t devices) {
+    spec.hosts = 1;
+    spec.torus = std::move(torus);
+    spec.devices_per_host = devices;
+    return codes(test::cluster_of(spec));
+  };
+  const Names wrong{"fabric-size /fabric/torus"};
+  CHECK(with({4, 4}, 16).empty());
+  CHECK(with({4, 4}, 12) == wrong);
+  CHECK(with({4, 1}, 4) == wrong);
+  CHECK(with({2, 2, 2, 2}, 16) == wrong);
+  CHECK(with({128}, 128).empty());  // 64 links to the farthest
+  CHECK(with({130}, 130) == wrong);
+  CHECK(with({std::size_t{1} << 40, std::size_t{1} << 40}, 16) == wrong);
+}
+
+TEST_CASE("the links of a fabric may be fair, each of its own bandwidth") {
+  ClusterSpec spec = test::cluster_of(two_rails());
+  spec.fabric->sharing = Sharing::fair;
+  const Cluster cluster = make_cluster(spec);
+  CHECK(cluster.has_fair_channels());
+  CHECK(cluster.channel(ChannelId{0}).bandwidth == BytesPerSecond{450e9});
+  CHECK(cluster.channel(ChannelId{2 * 16}).bandwidth == BytesPerSecond{50e9});
+  spec.fabric->nic_bandwidth = BytesPerSecond{1e5};
+  CHECK(codes(spec) == Names{"fair-range /fabric/nic_bandwidth"});
+  spec.fabric->sharing = Sharing::none;
+  CHECK(codes(spec) == Names{"fabric /fabric/sharing"});
+}
+
 TEST_CASE("what is wrong with a fabric is found") {
   const ClusterSpec good = test::cluster_of(two_rails());
   CHECK(codes(good).empty());

@@ -141,6 +141,38 @@ TEST_CASE("K80 boards share one bus to the host, the two halves of a board do no
   CHECK(uses_bus("gpu7", "gpu5"));
 }
 
+TEST_CASE("a SuperPOD is scalable units whose rails have a leaf each, with as many spines as cards on a leaf") {
+  struct Expected {
+    const char* name;
+    std::size_t devices, leaves, spines;
+  };
+  for (const Expected& each : {Expected{"superpod-a100", 20 * 8, 8, 20},
+                               {"superpod-h100", 32 * 8, 8, 32},
+                               {"4xsuperpod-h100", 4 * 32 * 8, 32, 32},
+                               {"2xsuperpod-b200", 512, 16, 32},
+                               {"superpod-b300", 512, 16, 64},
+                               {"2xsuperpod-gb200", 2 * 576, 144, 8}}) {
+    CAPTURE(each.name);
+    const ClusterSpec spec = preset_cluster(each.name);
+    CHECK(spec.name == each.name);
+    CHECK(spec.devices.size() == each.devices);
+    CHECK(spec.fabric->leaf_count() == each.leaves);
+    CHECK(spec.fabric->spine_count() == each.spines);
+    CHECK(make_cluster(spec).device_count() == each.devices);
+  }
+  // 400 Gbit/s a card: two of them for each B300.
+  const Cluster b300 = make_cluster(preset_cluster("superpod-b300"));
+  CHECK(b300.route(DeviceId{0}, DeviceId{8}).bandwidth == BytesPerSecond{100e9});
+  CHECK(b300.route(DeviceId{0}, DeviceId{8}).channels.size() == 4);
+  // One NVSwitch joins a rack of 72, and NVL576 as well.
+  CHECK(make_cluster(preset_cluster("superpod-gb200")).route(DeviceId{0}, DeviceId{71}).channels.size() == 2);
+  CHECK(make_cluster(preset_cluster("1x576xGB200")).route(DeviceId{0}, DeviceId{575}).channels.size() == 2);
+  CHECK(error_code("4xsuperpod-h10").starts_with("unknown-cluster: did you mean '4xsuperpod-h100'?"));
+  for (const char* size : {"0xsuperpod-h100", "513xsuperpod-h100", "99999999999999999999xsuperpod-gb200"})
+    CHECK(error_code(size).starts_with("cluster-size"));
+  CHECK(preset_cluster("512xsuperpod-h100").devices.size() == 131'072);
+}
+
 TEST_CASE("HxGxKIND is hosts on a fabric") {
   const ClusterSpec spec = preset_cluster("128x8xH100");
   CHECK(spec.devices.size() == 1'024);
@@ -173,6 +205,6 @@ TEST_CASE("an unknown cluster is named with the nearest that there is") {
     CHECK(error_code(name).starts_with("unknown-cluster"));
   CHECK(error_code("16x8xH10").starts_with("unknown-cluster: did you mean '16x8xH100'?"));
   for (const std::string name : {"0xV100", "65xV100", "99999999999999999999999xV100", "0x8xV100", "8x0xV100",
-                                 "65537x1xV100", "99999999999999999999999x8xV100", "8589934592x8589934592xV100"})
+                                 "131073x1xV100", "99999999999999999999999x8xV100", "8589934592x8589934592xV100"})
     CHECK(error_code(name).starts_with("cluster-size"));
 }

@@ -10,6 +10,7 @@
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/formats/plan_file.hpp"
 #include "trainyard/io/formats/profile_file.hpp"
+#include "trainyard/io/formats/runs_file.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/io/formats/timeline_file.hpp"
 
@@ -36,9 +37,10 @@ std::vector<std::string> examples(const std::string& language) {
 TEST_CASE("the examples on the page of formats are read as they stand") {
   const auto json = examples("json");
   const auto toml = examples("toml");
-  REQUIRE(json.size() == 6);
-  REQUIRE(toml.size() == 2);
+  REQUIRE(json.size() == 8);
+  REQUIRE(toml.size() == 3);
   CHECK(make_cluster(parse_cluster(toml[1], "the page's fabric")).device_count() == 128 * 8);
+  CHECK(make_cluster(parse_cluster(toml[2], "the page's torus")).device_count() == 16 * 16 * 16);
   const Graph graph = parse_graph(json[0], "the page's graph");
   CHECK(graph.op_count() == 2);
   const Problem problem{graph, make_cluster(parse_cluster(toml[0], "the page's cluster"))};
@@ -55,12 +57,13 @@ TEST_CASE("the examples on the page of formats are read as they stand") {
       "name = \"pair\"\ndevice = [{name = \"gpu0\", class = \"gpu\"}, {name = \"gpu1\", class = \"gpu\"}]\n"
       "link = [{name = \"nvlink\", from = \"gpu0\", to = \"gpu1\", bandwidth = \"50 GB/s\"}]\n",
       "pair");
-  const Timeline timeline =
-      parse_timeline(json[3], "the page's timeline", {std::move(builder).build(), make_cluster(pair)});
+  const Problem two{std::move(builder).build(), make_cluster(pair)};
+  const Timeline timeline = parse_timeline(json[3], "the page's timeline", two);
   CHECK(timeline.makespan == Nanoseconds{3004});
+  CHECK(parse_runs(json[6], "the page's runs", two).runs[0].plain.size() == 2);
 
   CHECK(parse_profile(json[4], "the page's profile").ops.size() == 1);
-  const Calibration calibration = parse_calibration(json[5], "the page's calibration");
+  const Calibration calibration = parse_calibration(json[7], "the page's calibration");
   CHECK(calibration.links[0].segments.size() == 2);
   // The page's graph on the page's cluster, with the page's calibration: conv1 takes its given time on a GPU.
   CHECK(Problem{graph, make_cluster(calibrated(parse_cluster(toml[0], "the page's cluster"), calibration).spec),

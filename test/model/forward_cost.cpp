@@ -226,3 +226,30 @@ TEST_CASE("a shape that is not known is an error that names the value") {
   const Node node{.name = "r", .type = "Relu", .inputs = {ValueId{0}}, .outputs = {ValueId{1}}};
   CHECK_THROWS_WITH_AS(forward_cost(model, node), "the shape of 'y' is not known", InputError);
 }
+
+TEST_CASE("fused attention multiplies each query with each key and value, with a causal mask half of them") {
+  ModelSketch net;
+  const ValueId q = net.input("q", {2, 4, 8, 16}), k = net.input("k", {2, 2, 8, 16}), v = net.input("v", {2, 2, 8, 12});
+  // 2 x 4 x 8 x 8 = 512 pairs of 2 (16 + 12) and 5 FLOPs; bytes 4 x (1024 + 512 + 384 + 768), and no scores
+  SUBCASE("all") {
+    net.node("Attention", {q, k, v}, {2, 4, 8, 12});
+    CHECK(cost_of_last(net) == cost(28'672 + 2'560, 28'672, 4 * 2'688));
+  }
+  SUBCASE("causal") {
+    net.node("Attention", {q, k, v}, {2, 4, 8, 12}, {{"is_causal", std::int64_t{1}}});
+    CHECK(cost_of_last(net) == cost(14'336 + 1'280, 14'336, 4 * 2'688));
+  }
+}
+
+TEST_CASE("what takes tokens to experts only moves them, what brings them back adds them up") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 5, 8}), slots = net.input("slots", {2, 5, 3}, DataType::int64);
+  SUBCASE("dispatch") {
+    net.node("ExpertDispatch", {x, slots}, {4, 12, 8}, {{"experts", std::int64_t{4}}, {"capacity", std::int64_t{6}}});
+    CHECK(cost_of_last(net) == cost(0, 0, 4 * (80 + 384) + 8 * 30));
+  }
+  SUBCASE("combine: a multiply-add a choice, 2 x 3 x 80") {
+    net.node("ExpertCombine", {net.input("y", {4, 12, 8}), net.input("w", {2, 5, 3}), slots}, {2, 5, 8});
+    CHECK(cost_of_last(net) == cost(480, 0, 4 * (384 + 30 + 80) + 8 * 30));
+  }
+}

@@ -196,6 +196,9 @@ TEST_CASE("matrix products") {
       {"SoftmaxCrossEntropyLoss", {{32, 1000}, {32}}, {}, {{}, {32, 1000}}},
       {"SoftmaxCrossEntropyLoss", {{32, 1000}, {32}}, {{"reduction", std::string{"none"}}}, {{32}}},
       {"Attention", {{2, 8, 10, 64}, {2, 8, 20, 64}, {2, 8, 20, 32}}, {}, {{2, 8, 10, 32}}},
+      {"ExpertSlots", {{2, 5, 3}}, {{"experts", whole(4)}, {"capacity", whole(6)}}, {{2, 5, 3}}},
+      {"ExpertDispatch", {{2, 5, 8}, {2, 5, 3}}, {{"experts", whole(4)}, {"capacity", whole(6)}}, {{4, 12, 8}}},
+      {"ExpertCombine", {{4, 12, 8}, {2, 5, 3}, {2, 5, 3}}, {}, {{2, 5, 8}}},
   });
 }
 

@@ -85,7 +85,7 @@ TEST_CASE("every placer gives a valid schedule that fits and repeats, on random 
       // Integer programs take seconds beyond this.
       if (placer.name == "load-program" && (!has_cbc() || problem.op_count() > 8)) continue;
       if ((placer.name == "scotch" && !has_scotch()) || (placer.name == "metis" && !has_metis())) continue;
-      if (placer.name == "pesto" && problem.op_count() > 8) continue;
+      if ((placer.name == "pesto" || placer.name == "moirai") && problem.op_count() > 8) continue;
       // Groups and kinds may rule out every contiguous split.
       const std::string refusal = error_code([&] { placer.place(problem, options); });
       if (refusal == "no-split" || (refusal == "no-training" && placer.replicates)) continue;
@@ -148,6 +148,13 @@ TEST_CASE("each placer has a name of its own, a summary and a source") {
     CHECK_FALSE(placer.source.empty());
     for (const PlacerParameter& parameter : placer.parameters) CHECK_FALSE(parameter.meaning.empty());
   }
+}
+
+TEST_CASE("auto starts from no placer that searches, trains, or is there to be compared with") {
+  for (const char* name :
+       {"flexflow", "annealing", "placeto", "lookahead-heft", "sdbats", "ippts", "getf", "celeritas"})
+    CHECK(std::ranges::find(auto_members(), find_placer(name).name, &Placer::name) == auto_members().end());
+  CHECK(std::ranges::find(auto_members(), "heft", &Placer::name) != auto_members().end());
 }
 
 TEST_CASE("an unknown placer, parameter or value is an input error") {

@@ -44,7 +44,8 @@ TEST_CASE("list schedulers give valid plans that no bound forbids, and what the 
     CAPTURE(round);
     const Problem problem = random_problem(random, {.most_ops = 25});
     const Nanoseconds bound = best_lower_bound(problem).value;
-    for (const std::string name : {"heft", "cpop", "peft", "etf", "critical-path", "dsc"}) {
+    for (const std::string name : {"heft", "cpop", "peft", "etf", "critical-path", "dsc", "lookahead-heft", "sdbats",
+                                   "ippts", "getf", "celeritas"}) {
       CAPTURE(name);
       const Schedule schedule = find_placer(name).place(problem, {});
       REQUIRE_NOTHROW(check_schedule(problem, schedule));

@@ -16,9 +16,13 @@
 #include "report/pipeline_run.hpp"
 #include "support/browser.hpp"
 #include "support/support.hpp"
+#include "trainyard/cluster/presets.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/place/parallel/plan_placer.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
 #include "trainyard/simulate/account/memory_curve.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard {
 namespace {
@@ -105,6 +109,25 @@ TEST_CASE("names that look like a place of the template stay as they are") {
   const std::string page = page_text({.title = "{{data}} {{style}}", .runs = {&run}});
   CHECK(page.find("<title>{{data}} {{style}}</title>") != page.npos);
   CHECK(page.find(">{{table}}</button>") != page.npos);
+}
+
+TEST_CASE("of a fold the page has the devices that are simulated, with how many each stands for") {
+  const Problem problem{training_graph(make_network("gpt2:batch=8,seq=16,layers=2")),
+                        make_cluster(preset_cluster("4x2xH100"))};
+  const ParallelPlan plan{.data = 2, .tensor = 2, .cuts = {2}};
+  const Schedule schedule = place_by_plan(problem, plan, {.batch = 8, .detail = PlanDetail::folded});
+  const Run run = run_schedule(problem, schedule, LowerBound{"none", {}});
+  const json data = data_of(page_text({.runs = {&run}}))["runs"][0];
+  std::vector<std::string> drawn;
+  std::size_t devices = 0;
+  for (const json& device : data["devices"]) devices += device["images"].get<std::size_t>();
+  for (const json& lane : data["drawing"]["lanes"])
+    if (lane["kind"] == "device") {
+      drawn.push_back(lane["name"]);
+      CHECK(data["devices"][lane["device"].get<std::size_t>()]["name"] == lane["name"]);
+    }
+  CHECK(drawn == std::vector<std::string>{"gpu0 x4", "gpu4 x4"});  // 2 replicas of 2 ranks on each of two stages
+  CHECK(devices == 8);
 }
 
 TEST_CASE("the data of the page give back every span, transfer and memory step") {

@@ -99,3 +99,27 @@ TEST_CASE("of a segment that runs again the backward pass reads the copies, once
   CHECK(found.graph.name(found.graph.after(again).front()) == "loss'");
   CHECK(found.original[again] == OpId{1});
 }
+
+TEST_CASE("what a later segment starts from stays, so its backward pass does not wait for an earlier one") {
+  // a -> b -> c -> loss; b one segment, c another, whose gradient reads b and c; that of b reads a and b.
+  GraphBuilder builder{"chain"};
+  const auto add = [&](const char* name, Phase phase, Names inputs) {
+    builder.add({.name = name, .phase = phase, .inputs = std::move(inputs), .outputs = {{name, Bytes{8}}}});
+  };
+  add("a", Phase::forward, {});
+  add("b", Phase::forward, {"a"});
+  add("c", Phase::forward, {"b"});
+  add("loss", Phase::backward, {"c"});
+  add("c/grad", Phase::backward, {"loss", "b", "c"});
+  add("b/grad", Phase::backward, {"c/grad", "a", "b"});
+  const Graph graph = std::move(builder).build();
+  const auto op = [&](const char* name) { return op_named(graph, name); };
+  const Graph again = recompute(graph, std::vector<std::vector<OpId>>{{op("b")}, {op("c")}}).graph;
+  CHECK(inputs_of(again, "c/grad") == Names{"loss", "b", "c/again"});
+  CHECK(inputs_of(again, "c/again") == Names{"b"});
+  CHECK(inputs_of(again, "b/grad") == Names{"c/grad", "a", "b"});
+  CHECK(again.op_count() == graph.op_count() + 1);  // nothing needs b again
+  // In one segment both are made again.
+  const Graph whole = recompute(graph, std::vector<std::vector<OpId>>{{op("b"), op("c")}}).graph;
+  CHECK(inputs_of(whole, "c/grad") == Names{"loss", "b/again", "c/again"});
+}

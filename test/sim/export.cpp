@@ -261,3 +261,25 @@ TEST_CASE("the plan of a graph file, which does not say its batch, says for how 
   CHECK(json_of(same)["makespan_ns"] == json_of(placed)["makespan_ns"]);
   CHECK(json_of(same)["read_back_ns"] == json_of(placed)["makespan_ns"]);
 }
+
+TEST_CASE("a recipe is of a network that says what its ops compute, and has the schedules that are asked for") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "toy.json", kToyGraph);
+  const std::string words = "export lenet:batch=2 --cluster 2xcpu-core --to recipe -o recipe.json ";
+  CHECK(run_trainyard(folder.path(), words + "--rank 3").exit_code == 0);
+  CHECK(nlohmann::json::parse(read_text(folder.path() / "recipe.json"))["schedules"].size() == 3);
+  REQUIRE(run_trainyard(folder.path(), "place lenet:batch=2 --cluster 2xcpu-core --no-splits -o s.json").exit_code ==
+          0);
+  CHECK(run_trainyard(folder.path(), "export s.json --model lenet:batch=2 --to recipe -o recipe.json").exit_code == 0);
+  const auto graph = run_trainyard(folder.path(), "export toy.json --cluster 2xV100 --to recipe -o recipe.json");
+  CHECK(graph.exit_code == 3);
+  CHECK(contains(graph.error, "does not say what its ops compute"));
+  const auto other = run_trainyard(folder.path(), "export toy.json --cluster 2xV100 --rank 2 -o toy.lp");
+  CHECK(other.exit_code == 2);
+  CHECK(contains(other.error, "are of --to recipe"));
+  const std::string validate = "validate lenet:batch=2 --cluster 2xcpu-core ";
+  CHECK(run_trainyard(folder.path(), validate + "--backend recorded").exit_code == 2);
+  CHECK(run_trainyard(folder.path(), validate + "--runs recipe.json").exit_code == 2);
+  CHECK(contains(run_trainyard(folder.path(), validate + "--backend recorded --runs recipe.json").error,
+                 "trainyard-runs/1"));
+}

@@ -39,6 +39,21 @@ TEST_CASE("a policy that train writes places other graphs on as many devices, an
   CHECK(run_trainyard(folder.path(), "place alexnet --cluster 2xV100 --placer rnn --policy p.json").exit_code == 2);
 }
 
+TEST_CASE("policies of doppler and giph place on other numbers of devices") {
+  const TemporaryFolder folder;
+  for (const std::string placer : {"doppler", "giph"}) {
+    CAPTURE(placer);
+    const auto trained = run_trainyard(folder.path(), "train lenet --cluster 2xV100 --updates 1 --placer " + placer +
+                                                          " --json -o " + placer + ".json");
+    REQUIRE(trained.exit_code == 0);
+    CHECK(json_of(trained)["placer"] == placer);
+    const auto placed =
+        run_trainyard(folder.path(), "place alexnet:batch=4 --cluster 4xV100 --policy " + placer + ".json --json");
+    CHECK(placed.exit_code == 0);
+    CHECK(json_of(placed)["placer"] == placer);
+  }
+}
+
 TEST_CASE("a policy file that is damaged, or of something else, is refused with its reason") {
   const TemporaryFolder folder;
   REQUIRE(run_trainyard(folder.path(), "train lenet --cluster 2xV100 --updates 1 -o p.json").exit_code == 0);

@@ -42,7 +42,7 @@ TEST_CASE("a schedule has the same timeline on a fabric as on its links, switche
 }
 
 TEST_CASE("a move on a fabric gives what a full simulation gives") {
-  const std::vector<FabricSpec> fabrics = small_fabrics();
+  const std::vector<FabricSpec> fabrics = all_fabrics();
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(32, seed);
@@ -52,6 +52,7 @@ TEST_CASE("a move on a fabric gives what a full simulation gives") {
     const Problem problem = on(random_problem(random, options).graph(), cluster_of(fabrics[seed % fabrics.size()]));
     Schedule schedule = random_schedule(random, problem);
     schedule.policy = seed % 2 == 0 ? Policy::fifo : Policy::priority;
+    if (seed % 5 == 0) REQUIRE(naive_simulate(problem, schedule).makespan == simulate(problem, schedule).makespan);
     DeltaSimulation run{problem, schedule};
     for (int move = 0; move < 20; ++move) {
       const GroupId group{random.below(problem.group_count())};

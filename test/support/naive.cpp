@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,7 +25,7 @@ struct Task {
   Nanoseconds duration{};
   double priority = 0;
   std::set<std::pair<int, std::size_t>> resources;  // (0, device) or (1, channel): serial ones
-  std::set<std::size_t> shared;                     // fair channels
+  std::multiset<std::size_t> shared;                // fair channels, as often as it passes them at once
   Nanoseconds latency{};
   double slowest = 0;           // bytes per second of the route
   std::vector<Transfer> parts;  // of a collective
@@ -149,8 +150,9 @@ class World {
     for (const auto& host : places)
       if (host != places.front() || host.size() == 1) return {order};
     std::vector<std::vector<DeviceId>> rings;
-    const std::size_t a_card = fabric->devices_per_host / fabric->nics_per_host;
-    for (std::size_t card = 0; card < fabric->nics_per_host; ++card) {
+    const std::size_t cards = std::min(fabric->nics_per_host, fabric->devices_per_host);  // or bundles of them
+    const std::size_t a_card = fabric->devices_per_host / cards;
+    for (std::size_t card = 0; card < cards; ++card) {
       std::vector<std::size_t> way = places.front();
       const auto first = std::ranges::find_if(way, [&](std::size_t place) { return place / a_card == card; });
       if (first == way.end()) continue;
@@ -162,6 +164,46 @@ class World {
       }
     }
     return rings;
+  }
+
+  using Rings = std::vector<std::vector<DeviceId>>;
+
+  /// The rings of a box in a torus, by dimension: every line of it, both ways. None where it is no box.
+  std::vector<Rings> rings_of_box(const std::vector<DeviceId>& order) const {
+    const auto& fabric = problem_.cluster().spec().fabric;
+    if (!fabric || fabric->torus.empty() || order.size() < 2) return {};
+    std::map<std::vector<std::size_t>, DeviceId> at;  // by host, then place in each dimension
+    std::vector<std::set<std::size_t>> places(fabric->torus.size() + 1);
+    for (const DeviceId device : order) {
+      std::vector<std::size_t> place{device.index() / fabric->devices_per_host};
+      std::size_t rest = device.index() % fabric->devices_per_host;
+      for (const std::size_t size : fabric->torus) {
+        place.push_back(rest % size);
+        rest /= size;
+      }
+      for (std::size_t k = 0; k < place.size(); ++k) places[k].insert(place[k]);
+      at[place] = device;
+    }
+    std::size_t box = 1;
+    for (const auto& each : places) box *= each.size();
+    if (box != order.size() || places[0].size() > 1) return {};
+    std::vector<Rings> dimensions;
+    for (std::size_t k = 1; k < places.size(); ++k) {
+      if (places[k].size() == 1) continue;
+      dimensions.emplace_back();
+      for (const auto& [place, first] : at) {
+        if (place[k] != *places[k].begin()) continue;
+        std::vector<DeviceId> line;
+        for (auto next = place; const std::size_t x : places[k]) {
+          next[k] = x;
+          line.push_back(at.at(next));
+        }
+        dimensions.back().push_back(line);
+        std::ranges::reverse(line);
+        dimensions.back().push_back(line);
+      }
+    }
+    return dimensions;
   }
 
   /// A collective step by step: what each device sends to which other, and how long the step takes.
@@ -193,25 +235,30 @@ class World {
     const auto n = static_cast<std::int64_t>(order.size());
     const auto after = [&](std::int64_t i, std::int64_t k) { return order[static_cast<std::size_t>((i + k) % n)]; };
     const bool rings = collective.kind != Kind::all_to_all && collective.kind != Kind::broadcast;
-    const auto orders = rings && n > 1 ? rings_over_hosts(order) : std::vector<std::vector<DeviceId>>{order};
+    const std::vector<Rings> box = rings ? rings_of_box(order) : std::vector<Rings>{};
+    const Rings orders = rings && n > 1 ? rings_over_hosts(order) : Rings{order};
     const auto parts = n * static_cast<std::int64_t>(orders.size());
     // Steps: bytes of each hop, and the stride at which devices send.
     std::vector<std::pair<std::int64_t, std::int64_t>> steps;
     const std::int64_t share = (collective.bytes.count + n - 1) / n;
     const std::int64_t of_ring = (collective.bytes.count + parts - 1) / parts;
-    for (std::int64_t k = 1; k < n; ++k) {
+    for (std::int64_t k = 1; k < n && box.empty(); ++k) {
       steps.emplace_back(rings ? of_ring : share, collective.kind == Kind::all_to_all ? k : 1);
       if (collective.kind == Kind::all_reduce) steps.emplace_back(of_ring, 1);
     }
     const bool chain = collective.kind == Kind::broadcast;
-    const auto add_step = [&](std::int64_t bytes, std::int64_t stride) {
+    std::map<ChannelId, std::int64_t> passed;  // fair channels, in all steps
+    std::int64_t counted = 0;
+    const auto add_step_of = [&](const Rings& rounds, std::int64_t bytes, std::int64_t stride, bool counts) {
+      counted += counts;
       Nanoseconds longest{0}, latency{0};
       std::map<ChannelId, Nanoseconds> flows, waits;  // of all rings; of the ring that waits longest
-      for (const std::vector<DeviceId>& each : orders) {
+      for (const std::vector<DeviceId>& each : rounds) {
         std::map<ChannelId, Nanoseconds> in_turn;
-        for (std::int64_t i = 0; i < (chain ? n - 1 : n); ++i) {
+        const auto length = static_cast<std::int64_t>(each.size());
+        for (std::int64_t i = 0; i < (chain ? length - 1 : length); ++i) {
           const DeviceId from = each[static_cast<std::size_t>(i)];
-          const DeviceId to = each[static_cast<std::size_t>((i + stride) % n)];
+          const DeviceId to = each[static_cast<std::size_t>((i + stride) % length)];
           const Nanoseconds wait = problem_.transfer_latency(from, to);
           const Nanoseconds flow =
               problem_.costs().byte_time(Bytes{bytes}, cluster.route_classes()[cluster.route_class(from, to)]);
@@ -226,7 +273,7 @@ class World {
             waits[channel] = std::max(waits[channel], in_turn[channel]);
             task.bytes_over[channel] += chain ? Bytes{0} : Bytes{bytes};
             if (fair)
-              task.shared.insert(channel.index());
+              passed[channel] += counts;
             else
               task.resources.insert({1, channel.index()});
           }
@@ -234,6 +281,9 @@ class World {
       }
       for (const auto& [channel, flow] : flows) longest = std::max(longest, flow + waits[channel]);
       return std::pair{longest, latency};
+    };
+    const auto add_step = [&](std::int64_t bytes, std::int64_t stride) {
+      return add_step_of(orders, bytes, stride, true);
     };
     if (n > 1 && chain) {
       const auto [whole, wait] = add_step(collective.bytes.count, 1);
@@ -250,6 +300,32 @@ class World {
       task.latency += latency;
     }
     const std::int64_t passes = collective.kind == Kind::all_reduce ? 2 : 1;
+    // Of a box every part goes along every dimension; all at once, each along another one.
+    for (std::size_t phase = 0; phase < box.size(); ++phase) {
+      Nanoseconds longest{0}, latency{0};
+      for (std::size_t part = 0; part < box.size(); ++part) {
+        std::int64_t shares = 2 * static_cast<std::int64_t>(box.size());
+        for (std::size_t k = 0; k <= phase; ++k)
+          shares *= static_cast<std::int64_t>(box[(part + k) % box.size()].front().size());
+        const Rings& along = box[(part + phase) % box.size()];
+        Nanoseconds time{0}, waits{0};
+        for (std::size_t step = 0; step < static_cast<std::size_t>(passes) * (along.front().size() - 1); ++step) {
+          const auto [each, wait] =
+              add_step_of(along, (collective.bytes.count + shares - 1) / shares, 1, phase == 0 && step == 0);
+          time += each;
+          waits += wait;
+        }
+        if (time > longest) {
+          longest = time;
+          latency = waits;
+        }
+      }
+      task.duration += longest;
+      task.latency += latency;
+    }
+    if (!box.empty()) counted = 1;
+    for (const auto& [channel, hops] : passed)
+      for (std::int64_t i = 0; i * counted < hops; ++i) task.shared.insert(channel.index());
     const std::int64_t sent = chain ? collective.bytes.count : passes * (n - 1) * share;
     for (std::int64_t i = 0; chain && i + 1 < n; ++i)
       for (const ChannelId channel : cluster.route(after(i, 0), after(i, 1)).channels)
@@ -349,13 +425,23 @@ class World {
     if (largest == 0) return 0;
     for (; largest >= 9223372036854775808.0; largest /= 2) bandwidth /= 2;
     for (; largest < 4611686018427387904.0; largest *= 2) bandwidth *= 2;
-    return static_cast<std::int64_t>(bandwidth);
+    return bandwidth >= 9223372036854775808.0 ? std::numeric_limits<std::int64_t>::max()
+                                              : static_cast<std::int64_t>(bandwidth);
+  }
+
+  /// Of a flow, by itself.
+  std::int64_t rate_alone(const Task& task) const {
+    std::int64_t rate = units(task.slowest);
+    for (const std::size_t channel : task.shared)
+      rate = std::min(rate, units(problem_.cluster().channel(ChannelId{channel}).bandwidth.value) /
+                                static_cast<std::int64_t>(task.shared.count(channel)));
+    return rate;
   }
 
   void begin_flows(Nanoseconds now) {
     for (Task& task : tasks_)
       if (task.is_flow() && task.left < 0 && task.start && *task.start + task.latency == now)
-        task.left = static_cast<Wide>((task.duration - task.latency).count) * units(task.slowest);
+        task.left = static_cast<Wide>((task.duration - task.latency).count) * rate_alone(task);
   }
 
   /// Progressive filling over all flows, one share at a time.
@@ -369,17 +455,18 @@ class World {
       };
       for (const ChannelId channel : problem_.cluster().channels()) {
         std::int64_t unrated = 0, rest = units(problem_.cluster().channel(channel).bandwidth.value);
-        for (const Task& task : tasks_)
-          if (task.flows() && task.shared.contains(channel.index())) {
-            if (task.rate < 0)
-              ++unrated;
-            else
-              rest -= task.rate;
-          }
+        for (const Task& task : tasks_) {
+          if (!task.flows()) continue;
+          const auto times = static_cast<std::int64_t>(task.shared.count(channel.index()));
+          if (task.rate < 0)
+            unrated += times;
+          else
+            rest -= times * task.rate;
+        }
         if (unrated > 0) offer(rest / unrated, 0, channel.index());
       }
       for (std::size_t i = 0; i < tasks_.size(); ++i)
-        if (tasks_[i].flows() && tasks_[i].rate < 0) offer(units(tasks_[i].slowest), 1, i);
+        if (tasks_[i].flows() && tasks_[i].rate < 0) offer(rate_alone(tasks_[i]), 1, i);
       if (!least) return;
       const auto [share, kind, which] = *least;
       for (std::size_t i = 0; i < tasks_.size(); ++i)

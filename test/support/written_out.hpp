@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainyard/cluster/cluster.hpp"
@@ -19,6 +20,7 @@ inline ClusterSpec cluster_of(const FabricSpec& fabric) {
 }
 
 /// The same cluster with every link, switch and route in words, from the definition in cluster/fabric.hpp.
+/// (Not of devices with several cards: a route in words is one way.)
 inline ClusterSpec written_out(const ClusterSpec& of) {
   const FabricSpec& fabric = *of.fabric;
   ClusterSpec spec = of;
@@ -35,18 +37,48 @@ inline ClusterSpec written_out(const ClusterSpec& of) {
     const std::size_t group = host / fabric.hosts_per_leaf;
     return named("leaf", rail ? group * nics + nic(j) : group);
   };
+  const Sharing sharing = fabric.sharing;
   const auto join = [&](const std::string& from, const std::string& to, BytesPerSecond rate, Nanoseconds latency) {
-    spec.links.push_back({.name = from + "-" + to, .from = from, .to = to, .bandwidth = rate, .latency = latency});
+    spec.links.push_back(
+        {.name = from + "-" + to, .from = from, .to = to, .bandwidth = rate, .latency = latency, .sharing = sharing});
+  };
+  // The device of a host at so many places further on in dimension k of its torus.
+  const auto further = [&](std::size_t j, std::size_t k, std::size_t places) {
+    std::size_t stride = 1;
+    for (std::size_t i = 0; i < k; ++i) stride *= fabric.torus[i];
+    const std::size_t place = j / stride % fabric.torus[k];
+    return j + (place + places) % fabric.torus[k] * stride - place * stride;
+  };
+  const auto in_torus = [&](std::size_t host, std::size_t i, std::size_t j) {
+    std::vector<std::string> links;
+    for (std::size_t k = 0; k < fabric.torus.size(); ++k) {
+      const std::size_t size = fabric.torus[k];
+      std::size_t ahead = 0, stride = 1;
+      for (std::size_t before = 0; before < k; ++before) stride *= fabric.torus[before];
+      while ((i / stride + ahead) % size != j / stride % size) ++ahead;
+      const bool back = 2 * ahead > size || (size == 2 && i / stride % size == 1);
+      for (std::size_t step = 0; step < (back && ahead > 0 ? size - ahead : ahead); ++step) {
+        const std::size_t next = further(i, k, back ? size - 1 : 1);
+        links.push_back(back ? device(host, next) + "-" + device(host, i) : device(host, i) + "-" + device(host, next));
+        i = next;
+      }
+    }
+    return links;
   };
 
-  if (here > 1)
+  for (std::size_t host = 0; host < hosts; ++host)
+    for (std::size_t k = 0; k < fabric.torus.size(); ++k)
+      for (std::size_t j = 0; j < here; ++j)
+        if (fabric.torus[k] > 2 || further(j, k, 1) > j)
+          join(device(host, j), device(host, further(j, k, 1)), fabric.port_bandwidth, fabric.port_latency);
+  if (here > 1 && fabric.torus.empty())
     for (std::size_t host = 0; host < hosts; ++host) {
       spec.switches.push_back(named("host", host));
       for (std::size_t j = 0; j < here; ++j)
         join(device(host, j), named("host", host), fabric.port_bandwidth, fabric.port_latency);
     }
-  if (hosts == 1) return spec;
-  for (std::size_t host = 0; host < hosts; ++host)
+  if (hosts == 1 && fabric.torus.empty()) return spec;
+  for (std::size_t host = 0; host < hosts && hosts > 1; ++host)
     for (std::size_t j = 0; j < here; j += here / nics) {
       if (shared) spec.switches.push_back(card(host, j));
       join(card(host, j), leaf(host, j), fabric.nic_bandwidth, fabric.nic_latency);
@@ -72,7 +104,9 @@ inline ClusterSpec written_out(const ClusterSpec& of) {
           const auto pass = [&](const std::string& lower, const std::string& upper) {
             route.links.push_back(lower + "-" + upper);
           };
-          if (a == b) {
+          if (a == b && !fabric.torus.empty()) {
+            route.links = in_torus(a, i, j);
+          } else if (a == b) {
             pass(device(a, i), named("host", a));
             pass(device(b, j), named("host", b));
           } else {
@@ -131,6 +165,39 @@ inline std::vector<FabricSpec> small_fabrics() {
   all.push_back(all.back());
   all.back().port_latency = Nanoseconds{2};  // as far within a host as within a leaf, and as wide: one class
   all.back().port_bandwidth = BytesPerSecond{1e9};
+  const auto add_torus = [&](std::size_t hosts, std::vector<std::size_t> torus, std::size_t nics) {
+    std::size_t devices = 1;
+    for (const std::size_t size : torus) devices *= size;
+    add(hosts, devices, nics, Leaf::rail, hosts, 1);
+    all.back().torus = std::move(torus);
+  };
+  add_torus(1, {2}, 1);
+  add_torus(1, {5}, 1);
+  add_torus(1, {3, 2}, 1);
+  add_torus(1, {4, 3}, 1);
+  add_torus(1, {2, 2, 3}, 1);
+  add_torus(2, {2, 3}, 3);
+  const std::size_t serial = all.size();
+  for (std::size_t i = 1; i < serial; ++i) {
+    all.push_back(all[i]);
+    all.back().sharing = Sharing::fair;
+  }
+  return all;
+}
+
+/// These, and such whose devices have several cards.
+inline std::vector<FabricSpec> all_fabrics() {
+  std::vector<FabricSpec> all = small_fabrics();
+  for (const Sharing sharing : {Sharing::serial, Sharing::fair})
+    for (const FabricSpec::Leaf leaf : {FabricSpec::Leaf::rail, FabricSpec::Leaf::rack})
+      for (const std::size_t cards : {std::size_t{2}, std::size_t{3}}) {
+        FabricSpec fabric = small_fabrics()[6];  // 4 hosts of 2 devices, 2 hosts to a leaf
+        fabric.nics_per_host = 2 * cards;
+        fabric.leaf = leaf;
+        fabric.oversubscription = 1.5;
+        fabric.sharing = sharing;
+        all.push_back(fabric);
+      }
   return all;
 }
 

@@ -1,11 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "support/model_sketch.hpp"
 #include "training/op_text.hpp"
 #include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
 using namespace trainyard::test;
@@ -151,4 +153,44 @@ TEST_CASE("an LSTM runs back through its sequence in one op") {
   CHECK(step.summary.forward_matmul_flops == Flops{8 * 40 * 7});
   CHECK(step.summary.backward_matmul_flops == Flops{2 * 8 * 40 * 7 - 8 * 40 * 3});        // no gradient of x
   CHECK(outputs(step.graph, "LSTM0") == Names{"LSTM0.out:160", "LSTM0.out.gates:1120"});  // 7 x 40 floats
+}
+
+TEST_CASE("fused attention keeps its output and a number a row, no scores, and computes these again") {
+  const std::string network = "llama2_7b:layers=1,seq=64,hidden=32,heads=4,kv_heads=2,inner=48,vocabulary=50,fused=";
+  const TrainingStep fused = training_step(make_network(network + "1")),
+                     plain = training_step(make_network(network + "0"));
+  CHECK(outputs(fused.graph, "layers.0/attention") ==
+        Names{"layers.0/attention.out:8192", "layers.0/attention.out.logsumexp:1024"});
+  // 4 heads x 64 x 64 / 2 = 8192 pairs; of 8 numbers each 3 products for queries and keys, 2 for values.
+  CHECK(fused.graph.flops(find(fused.graph, "layers.0/attention/grad")).value == 8192 * (2 * 5 * 8 + 8));
+  const auto largest = [](const Graph& graph) {
+    Bytes most{0};
+    for (const TensorId tensor : graph.tensors())
+      if (graph.layer(graph.producer(tensor)) == "layers.0") most = std::max(most, graph.bytes(tensor));
+    return most;
+  };
+  CHECK(largest(plain.graph) == Bytes{4 * 4 * 64 * 64});  // scores of 4 heads
+  CHECK(largest(fused.graph) == Bytes{4 * 64 * 48});      // the feed-forward layer
+  CHECK(fused.summary.saved_bytes == plain.summary.saved_bytes - Bytes{4 * 4 * 64 * 64} + Bytes{4 * 4 * 64});
+}
+
+TEST_CASE("gradients of a mixture of experts: each choice is weighed once, and multiplied with its output once") {
+  const Graph graph = training_graph(make_network(
+      "mixtral_8x7b:batch=2,seq=8,layers=1,hidden=16,heads=2,kv_heads=1,inner=24,experts=4,chosen=2,vocabulary=32"));
+  // 2 x 8 tokens of 2 choices, 16 numbers: dy = w dY, dw = y dY; a token's gradient is the sum of its copies'.
+  CHECK(graph.flops(find(graph, "layers.0/combine/grad")).value == 2 * 8 * 2 * 16 * 3);
+  CHECK(graph.flops(find(graph, "layers.0/dispatch/grad")).value == 2 * 8 * 2 * 16);
+  CHECK(input_names(graph, "layers.0/combine/grad").size() == 4);  // dY, slots, weights, y
+  CHECK(outputs(graph, "layers.0/combine/grad") ==
+        Names{"layers.0/experts_3.out.grad:2048", "layers.0/softmax_2.out.grad:128"});
+  // 4 experts of 8 rows: 2 x 4 x 8 x 16 x 24 each way.
+  CHECK(graph.flops(find(graph, "layers.0/experts/grad")).value == 2 * 2 * 4 * 8 * 16 * 24);
+}
+
+TEST_CASE("the bias that balances a router chooses experts, and no gradient trains it") {
+  const Graph graph = training_graph(
+      make_network("deepseek_v3:seq=8,layers=1,dense=0,hidden=16,heads=2,head_width=4,rotary=2,query_rank=6,kv_rank=6,"
+                   "expert_inner=8,experts=4,chosen=2,vocabulary=32"));
+  CHECK_FALSE(graph.find_op("layers.0/balance/update"));
+  CHECK(graph.find_op("layers.0/experts.weight/update"));
 }

@@ -62,6 +62,22 @@ TEST_CASE("large language models take the published FLOPs a token") {
   CHECK(matmul_flops("llama3_405b") == 8192 * 875'141'529'600.);
 }
 
+TEST_CASE("mixtures of experts take the FLOPs of the experts that a token goes to") {
+  // Loads are balanced: each of 8 experts takes 1024 of 4096 tokens twice.
+  CHECK(matmul_flops("mixtral_8x7b") == 4096 * 27'644'657'664.);
+  CHECK(matmul_flops("deepseek_v3") == 4096 * 93'717'397'504.);
+  // A quarter more room for each expert is a quarter more of their products, whether filled or not:
+  // 2 experts x 3 x 2 x 4096 x 14336 a token and layer.
+  CHECK(matmul_flops("mixtral_8x7b:capacity=125") == 4096 * (27'644'657'664. + 32 * 0.25 * 2 * 6 * 4096 * 14'336));
+}
+
+TEST_CASE("fused attention takes the products of the scores that a causal mask leaves, half of them") {
+  // Scores and their use: 4 S d a token and layer.
+  const double scores = 4096. * 32 * 4 * 4096 * 4096;
+  CHECK(matmul_flops("llama2_7b:fused=1") == matmul_flops("llama2_7b") - scores / 2);
+  CHECK(matmul_flops("deepseek_v3:fused=1") == 4096 * (93'717'397'504. - 20'468'203'520. / 2));
+}
+
 TEST_CASE("Wide-ResNet takes the FLOPs of its convolutions") {
   CHECK(matmul_flops("wide_resnet50:base=160,batch=1") == 83'611'729'920.);
   CHECK(matmul_flops("wide_resnet50:batch=1") == 333'245'808'640.);

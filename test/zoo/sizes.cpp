@@ -131,3 +131,32 @@ TEST_CASE("the Transformer has the parameters of its layers") {
   CHECK(parameters("transformer") == 3 * 16'384'000 + 6 * (1'050'624 + 2'099'712 + 2 * 1'024) +
                                          6 * (2 * 1'050'624 + 2'099'712 + 3 * 1'024) + 2 * 1'024);
 }
+
+TEST_CASE("mixtures of experts have the published parameters") {
+  // Mixtral: a layer 2 x 4096^2 + 2 x 4096 x 1024 of attention, 8 x 3 x 4096 x 14336 of experts, a router 8 x 4096.
+  CHECK(parameters("mixtral_8x7b") ==
+        32 * (41'943'040LL + 8 * 176'160'768LL + 32'768 + 2 * 4096) + 2 * 32'000 * 4096 + 4096);
+  CHECK(parameters("mixtral_8x7b") == 46'702'792'704);
+  // With as many experts as a token goes to, what a token uses: 12.9 billion, and the routers of 6 experts less.
+  CHECK(parameters("mixtral_8x7b:experts=2") == 12'879'925'248 - 32 * 6 * 4096);
+  CHECK(parameters("switch_base") == 7'439'891'712);
+  CHECK(parameters("switch_large") == 27'153'787'904);
+  CHECK(parameters("switch_c") == 1'571'375'798'688);
+}
+
+TEST_CASE("DeepSeek-V3 has the published parameters") {
+  // Attention: 7168 x 1536 + 1536 + 1536 x 128 x 192, 7168 x 576 + 512 + 512 x 128 x 256, 128 x 128 x 7168 = 187 107
+  // 328; an expert 3 x 7168 x 2048 = 44 040 192, the router 256 x 7168 + 256.
+  const std::int64_t attention = 187'107'328, expert = 44'040'192, norms = 2 * 7168;
+  CHECK(parameters("deepseek_v3") == 61 * (attention + norms) + 3 * 3 * 7168 * 18'432LL +
+                                         58 * (257 * expert + 256 * 7168 + 256) + 2 * 129'280 * 7168LL + 7168);
+  CHECK(parameters("deepseek_v3") == 671'026'419'200);
+}
+
+TEST_CASE("DLRM has the published tables and perceptrons") {
+  // 187 767 399 rows of 128; 13-512-256-128, and (27 x 26 / 2 + 128 = 479)-1024-1024-512-256-1.
+  CHECK(parameters("dlrm_terabyte") == 187'767'399LL * 128 + 171'392 + 2'197'505);
+  CHECK(parameters("dlrm_terabyte") == 24'036'595'969);
+  CHECK(parameters("dlrm_kaggle") == 33'762'577LL * 16 + 475'985);
+  CHECK(parameters("dlrm_kaggle") == 540'677'217);
+}

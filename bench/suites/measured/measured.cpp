@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 struct Shared {
   AllReduceTimes all_reduce;
   double spread = 0;
+  LayerScale scale;                           // of Megatron-LM's layers
+  std::map<std::string, LayerScale> sharded;  // of fully sharded ones, by generation of GPU
 };
 
 struct Family {
@@ -39,7 +41,9 @@ std::vector<Outcome> replicated(const MeasuredSource& source, const Shared& with
   return outcomes;
 }
 
-std::vector<Outcome> declined(const MeasuredSource& source, const Shared&) { return decline(source); }
+std::vector<Outcome> transformers(const MeasuredSource& source, const Shared& with) {
+  return predict_transformers(source, with.all_reduce, with.scale, with.sharded, with.spread);
+}
 
 const Family kFamilies[] = {
     {"neusight-training", [](const auto& rows, const Shared& with) { return predict_neusight(rows, with.all_reduce); }},
@@ -50,12 +54,12 @@ const Family kFamilies[] = {
     {"zero-bubble", [](const auto& rows, const Shared&) { return predict_pipelines(rows); }},
     {"vtrain-single-node",
      [](const auto& rows, const Shared& with) { return predict_profiled(rows, with.all_reduce); }},
-    {"vtrain-multi-node", &declined},
-    {"korthikanti-2022", &declined},
-    {"megatron-sc21", &declined},
-    {"large-llm-papers", &declined},
-    {"torchtitan", &declined},
-    {"nvidia-nemo", &declined},
+    {"vtrain-multi-node", &transformers},
+    {"korthikanti-2022", &transformers},
+    {"megatron-sc21", &transformers},
+    {"large-llm-papers", &transformers},
+    {"torchtitan", &transformers},
+    {"nvidia-nemo", &transformers},
 };
 
 /// Where there is a file of that name, compressed or not.
@@ -85,6 +89,9 @@ Page predict_all(const fs::path& folder) {
   if (!find_file(folder, "collectives")) page.missing.push_back("collectives");
   shared.all_reduce = AllReduceTimes::read(calibrating_file(folder, "collectives"));
   shared.spread = replica_spread(read_measured(calibrating_file(folder, "nvidia-deeplearningexamples")));
+  shared.scale = layer_scale(read_measured(calibrating_file(folder, "korthikanti-2022")), shared.all_reduce);
+  shared.sharded = step_scales(read_measured(calibrating_file(folder, "mosaic-llm-foundry")), shared.all_reduce, 8,
+                               [](const MeasuredRow& row) { return generation(row.gpu_kind); });
   std::vector<const Family*> families;
   for (const Family& family : kFamilies) {
     const auto path = find_file(folder, family.file);

@@ -86,7 +86,7 @@ std::string measured_page(std::span<const ScoredSet> sets, std::span<const Outco
       "to the right, predicted upward; the line is a perfect prediction. Nothing is fitted to a row that is drawn. "
       "\"Looks\": how often a set was scored to choose a form or a constant.</p>\n";
   for (const ScoredSet& set : sets)
-    if (set.part.empty()) out += panel(outcomes, set);
+    if (set.part.empty() && set.name != kSeveralNodes) out += panel(outcomes, set);
   out += table(sets);
   if (!claims.empty()) out += "<h2>Other simulators, of these rows</h2>\n<pre>" + html_text(claims) + "</pre>\n";
   out += "<h2>Not predicted</h2>\n<table class=\"why\">\n";

@@ -32,7 +32,10 @@ struct ScoredSet {
   std::string goal() const;
 };
 
-/// The sets of the outcomes and their parts, in the order of their first rows.
+/// All rows of several nodes, whatever their set.
+inline constexpr const char* kSeveralNodes = "several nodes, all sets";
+
+/// The sets of the outcomes and their parts, in the order of their first rows; then all rows of several nodes, if any.
 std::vector<ScoredSet> scored_sets(std::span<const Outcome> outcomes);
 
 /// What simulators.json in the folder says of the sources' rows, a line a simulator; empty where it is not there.

@@ -21,14 +21,27 @@ constexpr SetGoal kGoals[] = {
     {"NeuSight, replicas", "", 0.05, Of::mean, 3},
     {"NeuSight, tensor parallel", "", 0.08, Of::mean, 1},
     {"NeuSight, pipelines", "", 0.08, Of::mean, 3},
-    {"DLPerf, 8 GPUs", "", 0.07, Of::mean, 2},
-    {"DLPerf, 16 and 32 GPUs", "", 0.10, Of::median, 2},
+    {"DLPerf, 8 GPUs", "", 0.07, Of::mean, 3},
+    {"DLPerf, 8 GPUs", "BERT", 0.08, Of::mean, 3},
+    {"DLPerf, 8 GPUs", "GPT", 0.08, Of::mean, 3},
+    {"DLPerf, 16 and 32 GPUs", "", 0.10, Of::median, 3},
+    {"DLPerf, 16 and 32 GPUs", "BERT", 0.08, Of::mean, 3},
+    {"DLPerf, 16 and 32 GPUs", "GPT", 0.08, Of::mean, 3},
     {"DeepLearningExamples, a node", "", 0.05, Of::scaling, 3},
     {"DeepLearningExamples, several nodes", "", 0.05, Of::scaling, 3},
     {"llm-foundry, 8 GPUs", "", 0.08, Of::mean, 3},
     {"llm-foundry, 16 to 512 GPUs", "", 0.12, Of::mean, 3},
     {"zero bubble, ratios to 1F1B", "", 0.03, Of::mean, 5},
+    {"zero bubble, ratios to 1F1B", "1F1B", 0.01, Of::mean, 5},
     {"vTrain, one node", "", 0.0837, Of::mean, 5},
+    {"vTrain, several nodes", "", 0.12, Of::mean, 0},
+    {"Korthikanti", "", 0.05, Of::mean, 8},
+    {"Megatron SC21, table 1", "", 0.12, Of::mean, 8},
+    {"Megatron SC21, table 2 without ZeRO", "", 0.08, Of::mean, 8},
+    {"MegaScale's Megatron-LM", "", 0.12, Of::mean, 8},
+    {"GPT by NeMo and PAXML", "", 0.12, Of::mean, 4},
+    {"ZeRO 3 by other software", "", 0.12, Of::mean, 4},
+    {kSeveralNodes, "", 0.12, Of::mean, 8},
 };
 
 ScoredSet scored(std::span<const Outcome> outcomes, const std::string& set, const std::string& part) {
@@ -59,6 +72,11 @@ std::vector<ScoredSet> scored_sets(std::span<const Outcome> outcomes) {
       if (each.predicted && each.set == first.set) parts.insert(each.part);
     for (const std::string& part : parts) sets.push_back(scored(outcomes, first.set, part));
   }
+  std::vector<Outcome> several;
+  for (const Outcome& each : outcomes)
+    if (each.predicted && each.row->nodes() > 1) several.push_back(each);
+  for (Outcome& each : several) each.set = kSeveralNodes, each.part.clear();
+  if (!several.empty()) sets.push_back(scored(several, kSeveralNodes, ""));
   return sets;
 }
 

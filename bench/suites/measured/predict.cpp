@@ -8,6 +8,16 @@
 
 namespace trainyard::bench {
 
+double network_of(const MeasuredRow& row) {
+  if (row.interconnect.find("100 Gb/s EDR") != std::string::npos) return 12.5e9;  // one card
+  if (row.interconnect.find("4 x 200") != std::string::npos) return 100e9;        // 4 cards
+  const std::string kind = generation(row.gpu_kind);
+  if (kind == "H100") return 400e9;                                   // DGX H100: 8 x 400 Gbit/s
+  if (kind == "A100") return 200e9;                                   // DGX A100: 8 x 200 Gbit/s
+  if (row.gpu_kind.find("DGX-2") != std::string::npos) return 100e9;  // 8 x 100 Gbit/s
+  return 50e9;                                                        // DGX-1: 4 x 100 Gbit/s
+}
+
 std::string why_not(const MeasuredRow& row) {
   if (!row.seconds) return "no step time: the source gives no batch, or another quantity";
   if (row.split.starts_with("do-not-score")) return "not to be scored: the source is doubtful here";
@@ -45,18 +55,6 @@ void calibrate_with(const MeasuredSource& source, const std::function<void(const
 double told(const std::optional<double>& number, const char* what) {
   if (!number) cannot(fmt::format("the source does not say the {}", what));
   return *number;
-}
-
-std::vector<Outcome> decline(const MeasuredSource& source) {
-  std::vector<Outcome> outcomes;
-  for (const MeasuredRow& row : source.rows) {
-    if (row.calibrates()) continue;
-    outcomes.push_back(attempt(row, source.name, [&]() -> double {
-      if (row.tensor > 1) cannot(fmt::format("tensor degree {}: layer times of its ranks are not known", row.tensor));
-      cannot("no calibrating row of the model and GPU");
-    }));
-  }
-  return outcomes;
 }
 
 }  // namespace trainyard::bench

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +14,9 @@ namespace trainyard::bench {
 
 /// Of the data sheet's rate of network cards: nccl-tests on two nodes reach 0.86 (16 A100 of OCI) and 0.98 (16 H100).
 inline constexpr double kNetworkShare = 0.9;
+
+/// Data sheets: the network cards of a node, in bytes/s in one direction.
+double network_of(const MeasuredRow& row);
 
 /// Why a row is not predicted, whatever its source: it is not to be scored, or has no step time. Empty: it may be.
 std::string why_not(const MeasuredRow& row);
@@ -49,7 +54,8 @@ std::vector<Outcome> predict_one_gpu(const MeasuredSource& source, const std::st
 /// normal values, as a step waits for its slowest GPU (G. Blom: Statistical Estimates, 1958: z_n = the quantile at (n -
 /// 3/8) / (n + 1/4)); T: the all-reduce of the gradients (2 bytes a parameter in half precision, else 4) within a node,
 /// in buckets of 25 MiB, and between nodes 2 (k - 1) / k of them over kNetworkShare of a node's cards.
-/// Nothing is overlapped with the backward pass.
+/// Nothing is overlapped with the backward pass. GPTs on several tensor ranks are those of transformer_seconds(), with
+/// the mean scale that the framework's rows of one GPU give.
 std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllReduceTimes& all_reduce, double spread);
 
 /// The spread of one kind of GPU: the root mean square of ln(step / step) / sqrt(2) over pairs of `calibrate` rows of
@@ -67,7 +73,38 @@ std::vector<Outcome> predict_pipelines(const MeasuredSource& source);
 /// the `calibrate` rows give, for each tensor degree, width and microbatch; larger degrees from those of 1 and 2.
 std::vector<Outcome> predict_profiled(const MeasuredSource& source, const AllReduceTimes& all_reduce);
 
-/// Of sources that nothing above predicts: every row with its reason.
-std::vector<Outcome> decline(const MeasuredSource& source);
+/// Measured times of a layer's kernels over those of layer_times() (gpt_rank.hpp).
+struct LayerScale {
+  double forward = 1, backward = 1;
+  std::size_t gpus = 1;  // of which the slowest was measured
+};
+/// Of the `calibrate` rows of one layer that tell both passes (Korthikanti et al., table 4), without what collectives
+/// among the ranks add: the mean of their ratios.
+LayerScale layer_scale(const MeasuredSource& source, const AllReduceTimes& all_reduce);
+/// Of the `calibrate` steps of GPTs on so many GPUs, one for both passes, by what the key says of them: the mean of
+/// what makes transformer_seconds() what was measured.
+std::map<std::string, LayerScale> step_scales(const MeasuredSource& source, const AllReduceTimes& all_reduce,
+                                              std::size_t gpus,
+                                              const std::function<std::string(const MeasuredRow&)>& key);
+/// Kernels of the slowest of so many GPUs: z_n of predict_replicas().
+LayerScale spread_among(const LayerScale& scale, double spread, std::size_t gpus);
+
+/// GPTs on any number of nodes, by run_plan():
+///
+///     layer       kernels times the scale, and its ranks' sums, each pass at least what the host takes to launch it
+///     sums        in a node as measured, between nodes by NCCL's model over kNetworkShare of the node's cards; from
+///                 2022 on Megatron-LM makes gradients of weights while it sums those of rows
+///     neighbours  a share from each rank over a card of its own; sender and receiver wait
+///     after it    the sum of the replicas' gradients, 2 bytes a parameter, and the update, not overlapped
+///     ZeRO 3      a layer's weights are gathered during each of its passes, and its gradients scattered
+///
+/// What a source does not say (microbatch, chunks, recomputation) is what is predicted to be fastest of what fits into
+/// memory. ZeRO 3 takes the scale that `sharded` has for its generation of GPU.
+std::vector<Outcome> predict_transformers(const MeasuredSource& source, const AllReduceTimes& all_reduce,
+                                          const LayerScale& scale, const std::map<std::string, LayerScale>& sharded,
+                                          double spread);
+/// The step of one such row.
+double transformer_seconds(const MeasuredRow& row, const std::string& source, const AllReduceTimes& all_reduce,
+                           const LayerScale& scale);
 
 }  // namespace trainyard::bench

@@ -15,14 +15,6 @@ namespace {
 
 constexpr double kBucket = 25.0 * 1024 * 1024;  // of PyTorch's DistributedDataParallel
 
-/// Data sheets: the network cards of a node, in bytes/s in one direction.
-double network_of(const MeasuredRow& row) {
-  if (row.interconnect.find("100 Gb/s EDR") != std::string::npos) return 12.5e9;  // one card
-  if (row.gpu_kind.starts_with("A100")) return 200e9;                             // DGX A100: 8 x 200 Gbit/s
-  if (row.gpu_kind.find("DGX-2") != std::string::npos) return 100e9;              // 8 x 100 Gbit/s
-  return 50e9;                                                                    // DGX-1: 4 x 100 Gbit/s
-}
-
 /// The row's, or of models whose rows do not say it what their READMEs do.
 std::optional<double> parameters_of(const MeasuredRow& row) {
   if (row.parameters) return row.parameters;
@@ -94,12 +86,17 @@ std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllRed
   std::map<decltype(key_of(source.rows.front())), const MeasuredRow*> one;
   for (const MeasuredRow& row : source.rows)
     if (row.gpus == 1 && row.calibrates() && row.seconds && row.microbatch) one.try_emplace(key_of(row), &row);
+  const auto scales = step_scales(source, all_reduce, 1, [](const MeasuredRow& row) { return row.framework; });
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
     if (row.gpus == 1) continue;
     double ideal = 0;
     outcomes.push_back(attempt(row, set_of(source, row), [&] {
-      if (row.tensor > 1) cannot(fmt::format("tensor degree {}: layer times of its ranks are not known", row.tensor));
+      if (row.tensor > 1) {
+        const auto scale = scales.find(row.framework);
+        if (scale == scales.end()) cannot("no calibrating row of one GPU with this framework");
+        return transformer_seconds(row, source.name, all_reduce, spread_among(scale->second, spread, row.gpus));
+      }
       const auto at = one.find(key_of(row));
       if (at == one.end()) cannot("no calibrating row of one GPU with this model, framework and batch");
       const double first = *at->second->seconds / at->second->accumulation().value_or(1);
@@ -107,7 +104,8 @@ std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllRed
       const auto n = static_cast<double>(row.gpus);
       return ideal * (1 + spread * normal_quantile((n - 0.375) / (n + 0.25))) + sum_of_gradients(row, all_reduce);
     }));
-    if (outcomes.back().predicted) outcomes.back().ideal = ideal;
+    if (source.name == "dlperf") outcomes.back().part = row.model.substr(0, row.model.find_first_of(" -"));
+    if (outcomes.back().predicted && ideal > 0) outcomes.back().ideal = ideal;
   }
   return outcomes;
 }

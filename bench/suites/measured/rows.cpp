@@ -45,6 +45,18 @@ class Members {
                     fmt::format("give one above 0, to {:g}", most));
     return value;
   }
+  std::optional<bool> flag(const char* key) const {
+    bool value = false;
+    const auto member = find(key);
+    return member && read(*member, value, findings_) ? std::optional{value} : std::nullopt;
+  }
+  /// A number of milliseconds in the object "also".
+  std::optional<double> also_seconds(const char* key) const {
+    const auto also = find("also");
+    if (!also || !expect(*also, JsonKind::object, findings_)) return std::nullopt;
+    const auto ms = Members{*also, std::nullopt, findings_}.positive(key);
+    return ms ? std::optional{*ms / 1000} : std::nullopt;
+  }
   std::size_t count(const char* key, std::size_t otherwise) const {
     const auto value = number(key);
     if (!value) return otherwise;
@@ -74,9 +86,16 @@ MeasuredRow read_row(JsonValue element, const std::optional<JsonValue>& common, 
   row.data = of.count("dp", std::max<std::size_t>(1, row.gpus / (row.tensor * row.pipeline * row.context)));
   row.parameters = of.positive("params"), row.layers = of.positive("layers", kMostCount),
   row.hidden = of.positive("hidden");
-  row.heads = of.positive("heads"), row.sequence = of.positive("seq"), row.vocabulary = of.positive("vocab");
+  row.heads = of.positive("heads"), row.feed_forward = of.positive("ffn"), row.sequence = of.positive("seq"),
+  row.vocabulary = of.positive("vocab");
   row.batch = of.positive("batch_global"), row.microbatch = of.positive("microbatch");
+  row.zero = static_cast<std::size_t>(std::clamp(of.number("zero").value_or(0), 0.0, 3.0));
+  row.shares_sequence = of.flag("sequence_parallel");
+  if (const auto chunks = of.number("vpp"); chunks && *chunks >= 1) row.chunks = chunks;  // -1: one layer each
   row.seconds = of.positive("step_seconds");
+  if (row.family != "gpt-layer") return row;
+  row.forward_seconds = of.also_seconds("forward_ms"), row.backward_seconds = of.also_seconds("backward_ms");
+  if (row.forward_seconds && row.backward_seconds) row.seconds = *row.forward_seconds + *row.backward_seconds;
   return row;
 }
 

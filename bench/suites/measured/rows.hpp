@@ -14,8 +14,12 @@ namespace trainyard::bench {
 struct MeasuredRow {
   std::string id, model, family, gpu_kind, precision, framework, schedule, recompute, interconnect, split, where;
   std::size_t gpus = 1, gpus_per_node = 1, tensor = 1, pipeline = 1, data = 1, context = 1;
-  std::optional<double> parameters, layers, hidden, heads, sequence, vocabulary, batch, microbatch;
-  std::optional<double> seconds;  // of a step
+  std::size_t zero = 0;  // stage
+  std::optional<double> parameters, layers, hidden, heads, feed_forward, sequence, vocabulary, batch, microbatch;
+  std::optional<double> chunks;  // stages a device of the pipeline
+  std::optional<bool> shares_sequence;
+  std::optional<double> seconds;                            // of a step; of "gpt-layer" that of a layer
+  std::optional<double> forward_seconds, backward_seconds;  // of a layer
 
   bool is_half() const;  // 16 bit, mixed or not
   bool calibrates() const { return split == "calibrate"; }

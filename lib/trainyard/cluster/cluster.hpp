@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,9 +35,6 @@ struct Device {
 };
 
 enum class Duplex { full, half };
-/// `serial`: one transfer at a time. `none`: transfers never wait for each other. `fair`: many at a time, which share
-/// the bandwidth as simulate/model/fair_flows.hpp says; such a link has no gap.
-enum class Sharing { serial, none, fair };
 
 /// A link between two vertices (devices or switches), as its author declares it.
 struct Link {
@@ -156,7 +152,7 @@ class Cluster {
   /// Routes of one class have the same latency, bandwidth and curve. Classes are numbered in the order in which they
   /// first appear over the pairs (from, to), sorted. from != to.
   std::uint32_t route_class(DeviceId from, DeviceId to) const {
-    if (fabric_) return class_of_way_[static_cast<std::size_t>(fabric_->way(from.index(), to.index()))];
+    if (fabric_) return class_of_way_[fabric_->way(from.index(), to.index())];
     return routes_[pair(from, to)].route_class;
   }
   std::span<const RouteClass> route_classes() const { return route_classes_; }
@@ -196,11 +192,8 @@ class Cluster {
   std::vector<ChannelId> route_channels_;
   std::vector<LinkId> route_links_;
   std::optional<detail::FabricRoutes> fabric_;  // then routes_ is empty
-  std::array<std::uint32_t, detail::FabricRoutes::kWays> class_of_way_{};
+  std::vector<std::uint32_t> class_of_way_;
 };
-
-/// Rates are whole numbers of units; this keeps the unit small beside every rate.
-inline constexpr double kWidestFairRange = 1 << 20;
 
 /// Devices that differ in their names alone: the class of `like`, and a number from 0.
 std::vector<Device> numbered_devices(const Device& like, std::size_t count);
@@ -211,9 +204,9 @@ std::vector<Device> numbered_devices(const Device& like, std::size_t count);
 /// Throws InputError with pointers such as "/link/2/bandwidth": no devices ("empty-cluster"), missing or repeated
 /// names, unknown vertices, a bandwidth that is not positive, negative latency or gap, a pair without a route
 /// ("missing-route"), a given route that does not connect its ends ("broken-route"), a fabric beside links ("fabric"),
-/// or one whose numbers are not positive or do not fit its devices ("fabric-size"). Of fair links: a gap ("fair-gap"),
-/// a bus whose links are not all fair and equally fast ("fair-bus"), some bandwidth of the cluster below that of the
-/// fastest fair link by more than kWidestFairRange ("fair-range").
+/// or one whose numbers are not positive or do not fit its devices ("fabric-size"). Of fair links, or a fair fabric: a
+/// gap ("fair-gap"), a bus whose links are not all fair and equally fast ("fair-bus"), some bandwidth of the cluster
+/// below that of the fastest fair link by more than kWidestFairRange ("fair-range").
 Cluster make_cluster(ClusterSpec spec);
 
 }  // namespace trainyard

@@ -58,6 +58,8 @@ KindRates rates_of(std::string_view kind) {
       {"H100-SXM5-80GB", rates(33.5, 66.9, 494.5, 989.4, 989.4, 132, 50)},
       {"H200-SXM5-141GB", rates(33.5, 66.9, 494.5, 989.4, 989.4, 132, 50)},
       {"B200-SXM-180GB", rates(37, 75, 1100, 2250, 2250, 148, 126)},
+      {"GB200-NVL72", rates(40, 80, 1250, 2500, 2500, 148, 126)},
+      {"B300-SXM-270GB", rates(1.2, 75, 1100, 2250, 2250, 148, 126)},
   };
   const auto at = all.find(kind);
   return at == all.end() ? KindRates{} : at->second;
@@ -145,6 +147,11 @@ std::vector<DeviceKind> all_kinds() {
                "without tensor cores), 4.8 TB/s"),
       gpu_kind("B200-SXM-180GB", {"B200"}, gib(180), teraflops(1100), "TF32", gigabytes(7700),
                published("NVIDIA B200, HGX")),
+      gpu_kind("GB200-NVL72", {"GB200"}, gib(186), teraflops(1250), "TF32", gigabytes(8000),
+               published("NVIDIA GB200 NVL72, one of its 72 GPUs (13.4 TB, 576 TB/s and 180 PFLOP/s TF32 with sparsity "
+                         "a rack)")),
+      gpu_kind("B300-SXM-270GB", {"B300"}, gib(270), teraflops(1100), "TF32", gigabytes(7700),
+               published("NVIDIA B300, HGX")),
       {.name = "cpu-socket",
        .aliases = {"cpu", "generic-cpu"},
        .device_class = "cpu",

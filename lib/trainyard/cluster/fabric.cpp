@@ -9,6 +9,7 @@
 namespace trainyard {
 namespace {
 
+constexpr std::size_t kMostHops = Hops<std::uint32_t>::kMost;
 constexpr Nanoseconds kLongestFabricLatency{kLongestTime.count >> 20};  // as of any link
 
 std::size_t groups(const FabricSpec& spec) { return (spec.hosts + spec.hosts_per_leaf - 1) / spec.hosts_per_leaf; }
@@ -18,10 +19,29 @@ std::size_t nics_per_leaf(const FabricSpec& spec) {
   return std::min(spec.hosts, spec.hosts_per_leaf) * of_host;
 }
 
-bool ports(const FabricSpec& spec) { return spec.devices_per_host > 1; }
 bool network(const FabricSpec& spec) { return spec.hosts > 1; }
 
+/// The leaf of a host's card.
+std::size_t leaf_of(const FabricSpec& spec, std::size_t host, std::size_t nic) {
+  const std::size_t group = host / spec.hosts_per_leaf;
+  return spec.leaf == FabricSpec::Leaf::rail ? group * spec.nics_per_host + nic : group;
+}
+
+/// Of a host's torus, the two devices farthest apart.
+std::size_t longest_way_round(const FabricSpec& spec) {
+  std::size_t links = 0;
+  for (const std::size_t size : spec.torus) links += size / 2;
+  return links;
+}
+
 }  // namespace
+
+std::size_t FabricSpec::port_links() const {
+  if (torus.empty()) return devices_per_host > 1 ? device_count() : 0;
+  std::size_t links = 0;
+  for (const std::size_t size : torus) links += size > 2 ? device_count() : device_count() / 2;
+  return links;
+}
 
 std::size_t FabricSpec::leaf_count() const {
   if (!network(*this)) return 0;
@@ -34,6 +54,72 @@ std::size_t FabricSpec::spine_count() const {
 }
 
 namespace detail {
+namespace {
+
+template <class Report>
+void check_torus(const FabricSpec& spec, const Report& report) {
+  if (spec.torus.empty()) return;
+  std::size_t devices = 1;
+  bool small = false;
+  for (const std::size_t size : spec.torus) {
+    small = small || size < 2;
+    devices *= std::min(size, 2 * FabricSpec::kMostDevices);
+    if (devices > FabricSpec::kMostDevices) break;
+  }
+  if (spec.torus.size() > FabricSpec::kMostDimensions)
+    report(
+        "fabric-size",
+        fmt::format("a torus has 1 to {} dimensions, and this one {}", FabricSpec::kMostDimensions, spec.torus.size()),
+        "", "torus");
+  else if (small)
+    report("fabric-size", "a dimension of the torus has fewer than 2 devices, which does not connect anything",
+           "leave out dimensions of one", "torus");
+  else if (devices != spec.devices_per_host)
+    report("fabric-size",
+           fmt::format("the torus joins {}{} devices, and a host has {}",
+                       devices > FabricSpec::kMostDevices ? "at least " : "", devices, spec.devices_per_host),
+           "devices_per_host is the product of the dimensions; leave it out", "torus");
+  else if (longest_way_round(spec) > kMostHops)
+    report("fabric-size",
+           fmt::format("the farthest devices of the torus are {} links apart, more than {}", longest_way_round(spec),
+                       kMostHops),
+           "give it more dimensions, as in torus = [16, 16, 16]", "torus");
+}
+
+template <class Report, class Positive, class Time>
+void check_network(const FabricSpec& spec, const Report& report, const Positive& positive, const Time& time) {
+  const std::size_t nics = spec.nics_per_host, devices = spec.devices_per_host;
+  if (nics == 0)
+    report("not-positive",
+           fmt::format("the nics_per_host of the fabric must be more than 0: without a network card nothing connects "
+                       "its {} hosts",
+                       spec.hosts),
+           "leave it out for one card a device", "nics_per_host");
+  else if (devices % nics != 0 && nics % devices != 0)
+    report("fabric-size", fmt::format("{} devices cannot share {} network cards evenly", devices, nics),
+           "nics_per_host divides devices_per_host, or is a multiple of it", "nics_per_host");
+  else if (nics / devices > FabricSpec::kMostCards)
+    report(
+        "fabric-size",
+        fmt::format("{} network cards of {} devices are more than {} a device", nics, devices, FabricSpec::kMostCards),
+        "give one card of their bandwidths together", "nics_per_host");
+  positive(std::isfinite(spec.nic_bandwidth.value) && spec.nic_bandwidth.value > 0, "nic_bandwidth");
+  time(spec.nic_latency, "nic_latency");
+  positive(spec.hosts_per_leaf > 0, "hosts_per_leaf");
+  if (!(spec.oversubscription >= 1) || !std::isfinite(spec.oversubscription))
+    report("fabric-size",
+           fmt::format("the oversubscription of the fabric is {}, and must be 1 or more", spec.oversubscription),
+           "2 stands for half as many links to the spines as cards; 1 for as many", "oversubscription");
+  else if (nics > devices && nics / devices <= FabricSpec::kMostCards && spec.leaf == FabricSpec::Leaf::rack &&
+           spec.hosts_per_leaf > 0 && spec.leaf_count() > 1 && spec.spine_count() < spec.cards_per_device())
+    report("fabric-size",
+           fmt::format("{} spines are fewer than the {} network cards of a device, which send at once",
+                       spec.spine_count(), spec.cards_per_device()),
+           "give less oversubscription", "oversubscription");
+  time(spec.uplink_latency, "uplink_latency");
+}
+
+}  // namespace
 
 std::vector<Finding> check_fabric(const FabricSpec& spec, std::size_t devices) {
   std::vector<Finding> findings;
@@ -65,88 +151,105 @@ std::vector<Finding> check_fabric(const FabricSpec& spec, std::size_t devices) {
            fmt::format("{} hosts of {} devices are {}, and the cluster has {}", spec.hosts, spec.devices_per_host,
                        spec.device_count(), devices),
            "list every device, host by host", "hosts");
-  if (ports(spec)) {
+  if (spec.devices_per_host > 1) {
     positive(std::isfinite(spec.port_bandwidth.value) && spec.port_bandwidth.value > 0, "port_bandwidth");
     time(spec.port_latency, "port_latency");
   }
-  if (!network(spec)) return findings;
-  positive(spec.nics_per_host > 0, "nics_per_host");
-  if (spec.nics_per_host > 0 && spec.devices_per_host % spec.nics_per_host != 0)
-    report("fabric-size",
-           fmt::format("{} devices cannot share {} network cards evenly", spec.devices_per_host, spec.nics_per_host),
-           "nics_per_host divides devices_per_host", "nics_per_host");
-  positive(std::isfinite(spec.nic_bandwidth.value) && spec.nic_bandwidth.value > 0, "nic_bandwidth");
-  time(spec.nic_latency, "nic_latency");
-  positive(spec.hosts_per_leaf > 0, "hosts_per_leaf");
-  if (!(spec.oversubscription >= 1) || !std::isfinite(spec.oversubscription))
-    report("fabric-size", "the oversubscription of the fabric must be 1 or more",
-           "2 stands for half as many links to the spines as cards; 1 for as many", "oversubscription");
-  time(spec.uplink_latency, "uplink_latency");
+  check_torus(spec, report);
+  if (spec.sharing == Sharing::none)
+    report("fabric", "the links of a fabric are shared one way or another", "let them be serial or fair", "sharing");
+  if (network(spec)) check_network(spec, report, positive, time);
+  const double port = spec.devices_per_host > 1 ? spec.port_bandwidth.value : spec.nic_bandwidth.value;
+  const double nic = network(spec) ? spec.nic_bandwidth.value : port;
+  if (spec.sharing == Sharing::fair && findings.empty() && std::max(port, nic) / std::min(port, nic) > kWidestFairRange)
+    report("fair-range", "the ports and the network cards of the fabric differ over a million times in bandwidth",
+           "check the units of the bandwidths", port < nic ? "port_bandwidth" : "nic_bandwidth");
   return findings;
 }
 
-FabricRoutes::FabricRoutes(const FabricSpec& spec) : spec_(spec), seats_(spec.device_count()) {
-  const bool rail = spec.leaf == FabricSpec::Leaf::rail;
-  const std::size_t first_nic = ports(spec) ? spec.device_count() : 0;
-  const std::size_t spines = spec.spine_count();
+FabricRoutes::FabricRoutes(const FabricSpec& spec)
+    : spec_(spec),
+      rail_(spec.leaf == FabricSpec::Leaf::rail),
+      cards_(network(spec) ? spec.cards_per_device() : 1),
+      spines_(spec.spine_count()),
+      host_ways_(spec.torus.empty() ? 1 : longest_way_round(spec)),
+      seats_(spec.device_count()) {
+  std::size_t stride = 1, links = 0;
+  for (const std::size_t size : spec.torus) {
+    torus_.push_back({size, stride, links});
+    stride *= size;
+    links += size > 2 ? spec.devices_per_host : spec.devices_per_host / 2;
+  }
+  const std::size_t first_nic = spec.port_links(), first_uplink = first_nic + spec.hosts * spec.nics_per_host;
   for (std::size_t device = 0; device < seats_.size(); ++device) {
     Seat& seat = seats_[device];
     const std::size_t host = device / spec.devices_per_host;
     seat.host = static_cast<std::uint32_t>(host);
     if (!network(spec)) continue;
     const std::size_t nic = device % spec.devices_per_host * spec.nics_per_host / spec.devices_per_host;
-    const std::size_t group = host / spec.hosts_per_leaf, within = host % spec.hosts_per_leaf;
-    const std::size_t leaf = rail ? group * spec.nics_per_host + nic : group;
+    const std::size_t within = host % spec.hosts_per_leaf;
     seat.nic = static_cast<std::uint32_t>(first_nic + host * spec.nics_per_host + nic);
     // Without spines there is one leaf, and all uplinks are the same number.
-    seat.uplinks = static_cast<std::uint32_t>(first_nic + spec.hosts * spec.nics_per_host + leaf * spines);
-    if (spines > 0)
-      seat.spine = static_cast<std::uint32_t>((rail ? within : within * spec.nics_per_host + nic) % spines);
+    seat.uplinks = static_cast<std::uint32_t>(first_uplink + leaf_of(spec, host, nic) * spines_);
+    if (spines_ > 0)
+      seat.spine = static_cast<std::uint32_t>((rail_ ? within : within * spec.nics_per_host + nic) % spines_);
   }
 }
 
-Nanoseconds FabricRoutes::latency(Way way) const {
-  if (way == Way::host) return spec_.port_latency + spec_.port_latency;
-  const Nanoseconds nics = spec_.nic_latency + spec_.nic_latency;
-  return way == Way::leaf ? nics : nics + spec_.uplink_latency + spec_.uplink_latency;
+std::size_t FabricRoutes::most_channels() const {
+  const std::size_t here = torus_.empty() ? 2 : host_ways_;
+  return network(spec_) ? std::max(here, (spines_ > 0 ? 4 : 2) * cards_) : here;
 }
 
-BytesPerSecond FabricRoutes::bandwidth(Way way) const {
-  return way == Way::host ? spec_.port_bandwidth : spec_.nic_bandwidth;
+Nanoseconds FabricRoutes::latency(std::size_t way) const {
+  const auto times = [](std::size_t count, Nanoseconds time) { return static_cast<std::int64_t>(count) * time; };
+  if (way < host_ways_) return times(torus_.empty() ? 2 : way + 1, spec_.port_latency);
+  const Nanoseconds nics = times(2, spec_.nic_latency);
+  return way == host_ways_ ? nics : nics + times(2, spec_.uplink_latency);
 }
 
-std::array<std::size_t, FabricRoutes::kWays> FabricRoutes::pair_counts() const {
-  // A leaf has the same number of devices of every host on it.
+BytesPerSecond FabricRoutes::bandwidth(std::size_t way) const {
+  return way < host_ways_ ? spec_.port_bandwidth : spec_.nic_bandwidth * static_cast<double>(cards_);
+}
+
+std::vector<std::size_t> FabricRoutes::pair_counts() const {
   const std::size_t of_host = spec_.devices_per_host;
-  const std::size_t of_host_on_leaf =
-      network(spec_) && spec_.leaf == FabricSpec::Leaf::rail ? of_host / spec_.nics_per_host : of_host;
-  std::array<std::size_t, kWays> counts{seats_.size() * (of_host - 1), 0, 0};
+  std::vector<std::size_t> counts(way_count(), 0);
+  for (std::size_t to = 1; to < of_host; ++to) counts[way(0, to)] += seats_.size();  // alike from every device
+  const std::size_t within = seats_.size() * (of_host - 1);
+  // A leaf has the same number of devices of every host on it.
+  const std::size_t of_host_on_leaf = network(spec_) && rail_ ? spec_.devices_per_card() : of_host;
+  std::size_t& on_leaf = counts[host_ways_];
   for (std::size_t host = 0; network(spec_) && host < spec_.hosts; ++host) {
     const std::size_t first = host / spec_.hosts_per_leaf * spec_.hosts_per_leaf;
-    const std::size_t on_leaf = std::min(spec_.hosts, first + spec_.hosts_per_leaf) - first;
-    counts[1] += of_host * (on_leaf - 1) * of_host_on_leaf;
+    const std::size_t hosts = std::min(spec_.hosts, first + spec_.hosts_per_leaf) - first;
+    on_leaf += of_host * (hosts - 1) * of_host_on_leaf;
   }
-  counts[2] = seats_.size() * (seats_.size() - 1) - counts[0] - counts[1];
+  counts[host_ways_ + 1] = seats_.size() * (seats_.size() - 1) - within - on_leaf;
   return counts;
 }
 
 std::vector<FabricRoutes::LinkEnds> FabricRoutes::links(const std::vector<std::string>& device_names) const {
   std::vector<LinkEnds> all;
-  if (ports(spec_))
+  const std::size_t of_host = spec_.devices_per_host, nics = spec_.nics_per_host;
+  if (torus_.empty() && of_host > 1)
     for (std::size_t device = 0; device < seats_.size(); ++device)
-      all.push_back({device_names[device], fmt::format("host{}", seats_[device].host)});
+      all.push_back({device_names[device], fmt::format("host{}", seats_[device].host), spec_.port_bandwidth});
+  for (std::size_t host = 0; host < spec_.hosts; ++host)
+    for (const Dimension& d : torus_)
+      for (std::size_t device = 0; device < of_host; ++device) {
+        if (d.size == 2 && d.at(device) == 1) continue;
+        const std::size_t next = device - d.at(device) * d.stride + (d.at(device) + 1) % d.size * d.stride;
+        all.push_back(
+            {device_names[host * of_host + device], device_names[host * of_host + next], spec_.port_bandwidth});
+      }
   if (!network(spec_)) return all;
-  const std::size_t spines = spec_.spine_count();
-  const std::size_t shared = spec_.devices_per_host / spec_.nics_per_host;
-  const std::size_t first_uplink = all.size() + spec_.hosts * spec_.nics_per_host;
-  for (std::size_t nic = 0; nic < spec_.hosts * spec_.nics_per_host; ++nic) {
-    const Seat& seat = seats_[nic * shared];
-    const std::size_t leaf = spines == 0 ? 0 : (seat.uplinks - first_uplink) / spines;
-    all.push_back({shared == 1 ? device_names[nic] : fmt::format("nic{}", nic), fmt::format("leaf{}", leaf)});
-  }
-  for (std::size_t leaf = 0; spines > 0 && leaf < spec_.leaf_count(); ++leaf)
-    for (std::size_t spine = 0; spine < spines; ++spine)
-      all.push_back({fmt::format("leaf{}", leaf), fmt::format("spine{}", spine)});
+  for (std::size_t nic = 0; nic < spec_.hosts * nics; ++nic)
+    all.push_back({nics == of_host ? device_names[nic] : fmt::format("nic{}", nic),
+                   fmt::format("leaf{}", leaf_of(spec_, nic / nics, nic % nics)), spec_.nic_bandwidth});
+  for (std::size_t leaf = 0; spines_ > 0 && leaf < spec_.leaf_count(); ++leaf)
+    for (std::size_t spine = 0; spine < spines_; ++spine)
+      all.push_back({fmt::format("leaf{}", leaf), fmt::format("spine{}", spine), spec_.nic_bandwidth});
   return all;
 }
 

@@ -1,29 +1,42 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
+#include <type_traits>
 
 namespace trainyard {
 
 /// The hops of a route, in order: a view of where it is stored, or held here where it was computed (kMost at most).
 template <class T>
 class Hops {
- public:
-  static constexpr std::size_t kMost = 4;
+  static_assert(std::is_trivially_copyable_v<T>);
 
-  Hops() = default;
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  Hops() {}
   explicit Hops(std::span<const T> stored) : stored_(stored.data()), size_(static_cast<std::uint32_t>(stored.size())) {}
-  Hops(std::initializer_list<T> computed) : size_(static_cast<std::uint32_t>(computed.size())) {
-    assert(computed.size() <= kMost);
-    std::copy(computed.begin(), computed.end(), own_.begin());
+  Hops(std::initializer_list<T> computed) {
+    for (const T& hop : computed) push_back(hop);
+  }
+  // Most routes are short: what they do not use is neither written nor copied.
+  Hops(const Hops& other) { copy(other); }
+  Hops& operator=(const Hops& other) {
+    if (this != &other) copy(other);
+    return *this;
+  }
+  /// Of a computed route.
+  void push_back(T hop) {
+    assert(stored_ == nullptr && size_ < kMost);
+    std::construct_at(own_ + size_++, hop);
   }
 
-  const T* begin() const { return stored_ != nullptr ? stored_ : own_.data(); }
+  const T* begin() const { return stored_ != nullptr ? stored_ : own_; }
   const T* end() const { return begin() + size_; }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -35,9 +48,17 @@ class Hops {
   friend bool operator==(const Hops& a, const Hops& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
  private:
+  void copy(const Hops& other) {
+    stored_ = other.stored_;
+    size_ = other.size_;
+    if (stored_ == nullptr) std::uninitialized_copy_n(other.own_, size_, own_);
+  }
+
   const T* stored_ = nullptr;
   std::uint32_t size_ = 0;
-  std::array<T, kMost> own_{};
+  union {
+    T own_[kMost];
+  };
 };
 
 }  // namespace trainyard

@@ -57,6 +57,7 @@ constexpr LinkKind kSocketLink{BytesPerSecond{19'200'000'000.0}, Nanoseconds{500
 constexpr LinkKind kNic100{BytesPerSecond{12'500'000'000.0}, Nanoseconds{5'000}};
 constexpr LinkKind kNic200{BytesPerSecond{25e9}, Nanoseconds{5'000}};
 constexpr LinkKind kNic400{BytesPerSecond{50e9}, Nanoseconds{5'000}};
+constexpr LinkKind kTwoNics400{BytesPerSecond{100e9}, Nanoseconds{5'000}};
 // A copy between two cores at half of what one core copies from memory; hand-over by spinning takes 0.1 us.
 constexpr LinkKind kCoreLink{BytesPerSecond{10e9}, Nanoseconds{500}};
 
@@ -238,7 +239,8 @@ bool has_stem(const DeviceKind& kind, std::string_view stem) {
 
 /// The port of a GPU to the NVSwitch of its host.
 LinkKind nvswitch_port(const DeviceKind& kind) {
-  if (kind.name.starts_with("B200")) return kNvSwitchB200;
+  for (const std::string_view stem : {"B200", "GB200", "B300"})
+    if (kind.name.starts_with(stem)) return kNvSwitchB200;  // NVLink 5
   if (kind.name.starts_with("H200")) return kNvSwitchH200;
   if (kind.name.starts_with("H100")) return kNvSwitchH100;
   return kind.memory > Bytes{std::int64_t{40} << 30} ? kNvSwitchA100_80 : kNvSwitchA100;
@@ -259,6 +261,10 @@ ClusterSpec many_of(std::string name, const DeviceKind& kind, std::size_t count)
   const auto is = [&](std::string_view stem) { return has_stem(kind, stem); };
   if (is("H100") || is("H200") || is("B200"))
     join_by_nvswitch(parts, nvswitch_port(kind), kNic400);
+  else if (is("B300"))
+    join_by_nvswitch(parts, nvswitch_port(kind), kTwoNics400);
+  else if (is("GB200"))
+    join_one_hub(parts, "nvlink", "nvswitch", nvswitch_port(kind));
   else if (is("A100"))
     join_by_nvswitch(parts, nvswitch_port(kind), kNic200);
   else if (is("V100"))
@@ -276,21 +282,23 @@ ClusterSpec many_of(std::string name, const DeviceKind& kind, std::size_t count)
   return std::move(parts).take();
 }
 
-/// Hosts on a fabric: a card for every `devices_per_nic` devices of a host, or one for all.
+/// Hosts on a fabric: a card for every `devices_per_nic` devices of a host (or two for each), or one for all.
 ClusterSpec hosts_of(std::string name, const DeviceKind& kind, std::size_t hosts, std::size_t devices) {
   struct Parts {
     LinkKind port, nic;
-    std::size_t devices_per_nic = 0;
+    std::size_t devices_per_nic = 0, cards = 1;
   };
   const auto is = [&](std::string_view stem) { return has_stem(kind, stem); };
-  const Parts parts = is("H100") || is("H200") || is("B200") ? Parts{nvswitch_port(kind), kNic400, 1}
-                      : is("A100")                           ? Parts{nvswitch_port(kind), kNic200, 1}
-                      : is("V100")                           ? Parts{kNvSwitchV100, kNic100, 2}
-                      : is("cpu-core")                       ? Parts{kCoreLink, kNic100}
-                      : is("cpu")                            ? Parts{kSocketLink, kNic100}
-                                                             : Parts{pcie_port(kind), kNic100};
+  const bool nic400 = is("H100") || is("H200") || is("B200") || is("GB200");
+  const Parts parts = nic400           ? Parts{nvswitch_port(kind), kNic400, 1}
+                      : is("B300")     ? Parts{nvswitch_port(kind), kNic400, 1, 2}
+                      : is("A100")     ? Parts{nvswitch_port(kind), kNic200, 1}
+                      : is("V100")     ? Parts{kNvSwitchV100, kNic100, 2}
+                      : is("cpu-core") ? Parts{kCoreLink, kNic100}
+                      : is("cpu")      ? Parts{kSocketLink, kNic100}
+                                       : Parts{pcie_port(kind), kNic100};
   const bool even = parts.devices_per_nic > 0 && devices % parts.devices_per_nic == 0;
-  const std::size_t nics = even ? devices / parts.devices_per_nic : 1;
+  const std::size_t nics = even ? devices / parts.devices_per_nic * parts.cards : 1;
   ClusterSpec spec;
   spec.name = std::move(name);
   spec.devices = numbered_devices(make_device(kind, ""), hosts * devices);
@@ -349,6 +357,54 @@ const std::string kNvSwitchH100Source = nvswitch_source(
     "389 GB/s a GPU and direction, median of a3-highgpu-8g, a3-megagpu-8g and a3-edgegpu-8g (data sheet 450)");
 const std::string kNvSwitchH200Source =
     nvswitch_source("393 GB/s a GPU and direction, median of two a3-ultragpu-8g (data sheet 450)");
+const std::string kNvSwitchB200Source =
+    nvswitch_source("774.7 GB/s a GPU and direction, two GPUs of UpCloud (data sheet 900)");
+
+/// A scalable unit of a DGX SuperPOD, whose rails have a leaf switch each.
+struct PodUnit {
+  std::string_view name, kind;
+  std::size_t hosts, devices;  // of a host
+  const char* what;
+  std::string source;
+};
+
+const std::vector<PodUnit>& pod_units() {
+  static const std::string leaves = "; as many spines as cards on a leaf, and no third level of switches; ";
+  static const std::vector<PodUnit> units{
+      {"superpod-a100", "A100-SXM4-80GB", 20, 8,
+       "20 hosts of 8 A100 80 GB on NVSwitch; for each GPU a 200 Gbit/s network card on its rail's leaf",
+       "NVIDIA DGX SuperPOD with DGX A100, RA-09950-001 of November 2020: 20 DGX A100 a scalable unit, eight HDR "
+       "InfiniBand rails" +
+           leaves + nvswitch_source("272 GB/s a GPU and direction, median of a2-ultragpu-8g")},
+      {"superpod-h100", "H100-SXM5-80GB", 32, 8,
+       "32 hosts of 8 H100 80 GB on NVSwitch; for each GPU a 400 Gbit/s network card on its rail's leaf",
+       "NVIDIA DGX SuperPOD with DGX H100, RA-11333-001: 32 DGX H100 a scalable unit, eight NDR InfiniBand rails, 8 "
+       "leaf switches a unit" +
+           leaves + kNvSwitchH100Source},
+      {"superpod-b200", "B200-SXM-180GB", 32, 8,
+       "32 hosts of 8 B200 on NVSwitch; for each GPU a 400 Gbit/s network card on its rail's leaf",
+       "NVIDIA DGX SuperPOD with DGX B200: 32 DGX B200 a scalable unit, eight NDR InfiniBand rails, 8 leaf switches a "
+       "unit" +
+           leaves + kNvSwitchB200Source},
+      {"superpod-b300", "B300-SXM-270GB", 64, 8,
+       "64 hosts of 8 B300 on NVSwitch; for each GPU two 400 Gbit/s network cards, each on a leaf of its own",
+       "NVIDIA DGX SuperPOD with DGX B300: 64 DGX B300 a scalable unit, two 400 Gbit/s Ethernet ports a GPU in two "
+       "planes, 16 leaf switches a unit" +
+           leaves + kNvSwitchB200Source},
+      {"superpod-gb200", "GB200-NVL72", 8, 72,
+       "8 racks of 72 GB200 on NVSwitch (NVL72); for each GPU a 400 Gbit/s network card",
+       "NVIDIA DGX SuperPOD with DGX GB200: 8 racks of 72 GPUs a scalable unit, NDR InfiniBand; a leaf for each GPU's "
+       "place in its rack" +
+           leaves + kNvSwitchB200Source},
+  };
+  return units;
+}
+
+ClusterSpec pod_of(std::string name, const PodUnit& unit, std::size_t count) {
+  ClusterSpec spec = hosts_of(std::move(name), kind_of(unit.kind), count * unit.hosts, unit.devices);
+  spec.fabric->hosts_per_leaf = unit.hosts;
+  return spec;
+}
 
 struct BuiltIn {
   ClusterPreset preset;
@@ -359,7 +415,7 @@ std::vector<BuiltIn> all_presets() {
   const auto systems = [](std::string name, std::string_view kind, std::size_t count) {
     return [name, kind, count] { return many_of(name, kind_of(kind), count); };
   };
-  return {
+  std::vector<BuiltIn> all{
       {{"cpu", "four cores of one generic CPU socket, each a device, joined by its memory",
         "generic, no one product: 10 GB/s a core and 0.5 us at each end of a copy"},
        systems("cpu", "cpu-core", 4)},
@@ -393,6 +449,10 @@ std::vector<BuiltIn> all_presets() {
         "NVIDIA DGX H200 data sheet: eight ConnectX-7 at 400 Gbit/s; " + kNvSwitchH200Source},
        systems("2xhgx-h200", "H200-SXM5-141GB", 16)},
   };
+  for (const PodUnit& unit : pod_units())
+    all.push_back({{std::string{unit.name}, unit.what, unit.source},
+                   [&unit] { return pod_of(std::string{unit.name}, unit, 1); }});
+  return all;
 }
 
 const std::vector<BuiltIn>& built_in() {
@@ -435,6 +495,15 @@ std::optional<Pattern> parse_pattern(std::string_view text) {
                             "cluster file"});
 }
 
+void check_size(std::string_view name, std::size_t hosts, std::size_t devices, std::size_t hosts_of_one = 1) {
+  constexpr std::size_t kMost = FabricSpec::kMostDevices;
+  if (hosts >= 1 && devices >= 1 && hosts <= kMost && devices <= kMost && hosts * hosts_of_one * devices <= kMost)
+    return;
+  throw InputError({.code = "cluster-size",
+                    .message = fmt::format("'{}' asks for a number of hosts or devices outside 1 to {}", name, kMost),
+                    .help = "ask for a part of the machine"});
+}
+
 }  // namespace
 
 std::span<const ClusterPreset> cluster_presets() {
@@ -452,6 +521,7 @@ std::vector<std::string> cluster_names_like(std::string_view name) {
   if (pattern && pattern->devices) count += fmt::format("{}x", *pattern->devices);
   std::vector<std::string> names;
   for (const BuiltIn& known : built_in()) names.push_back(known.preset.name);
+  for (const PodUnit& unit : pod_units()) names.push_back(count + std::string{unit.name});
   for (const DeviceKind& kind : device_kinds()) {
     names.push_back(count + kind.name);
     for (const std::string& alias : kind.aliases) names.push_back(count + alias);
@@ -463,16 +533,17 @@ ClusterSpec preset_cluster(std::string_view name) {
   for (const BuiltIn& known : built_in())
     if (known.preset.name == name) return known.make();
   const auto pattern = parse_pattern(name);
+  if (pattern && !pattern->devices)
+    for (const PodUnit& unit : pod_units())
+      if (pattern->kind == unit.name) {
+        check_size(name, pattern->count, unit.devices, unit.hosts);
+        return pod_of(std::string{name}, unit, pattern->count);
+      }
   const DeviceKind* kind = pattern ? find_device_kind(pattern->kind) : nullptr;
   if (!kind) fail_unknown(name);
   if (pattern->devices) {
-    const std::size_t hosts = pattern->count, devices = *pattern->devices, most = FabricSpec::kMostDevices;
-    if (hosts < 1 || devices < 1 || hosts > most || devices > most || hosts * devices > most)
-      throw InputError(
-          {.code = "cluster-size",
-           .message = fmt::format("'{}' asks for a number of hosts or devices outside 1 to {}", name, most),
-           .help = "ask for a part of the machine"});
-    return hosts_of(std::string{name}, *kind, hosts, devices);
+    check_size(name, pattern->count, *pattern->devices);
+    return hosts_of(std::string{name}, *kind, pattern->count, *pattern->devices);
   }
   if (pattern->count < 1 || pattern->count > kMostDevices)
     throw InputError({.code = "cluster-size",

@@ -21,7 +21,8 @@ struct ClusterPreset {
 ///
 ///     K80                     two to a board, four boards to a PCIe root (as p2.8xlarge)
 ///     P100, V100              a DGX-1 cube mesh cut to N, eight to a host; two V100 with a bond of two NVLinks
-///     A100, H100, H200, B200  each with one port to the NVSwitch of its host, eight to a host
+///     A100 to B300            each with one port to the NVSwitch of its host, eight to a host
+///     GB200                   each with one port to the NVSwitch of all
 ///     any other GPU           each on PCIe to its host (as V100-PCIe-16GB), eight to a host
 ///     cpu-socket              each with one port to the interconnect of the machine
 ///     cpu-core                each with one port to the memory of the machine
@@ -32,17 +33,21 @@ inline constexpr std::string_view kClusterPatternSummary =
     "N devices of one kind (N from 1 to 64), joined as that kind usually is: 4xV100, 8xA100";
 
 /// For any H, G and device kind H hosts of G devices on a two-level fabric (cluster/fabric.hpp): "128x8xH100". Each
-/// device has a port to its host's switch, as above; of H100, H200 and A100 each has a network card, on a leaf for its
-/// rail of 32 hosts; of V100 every two share one, otherwise all of a host share one, on a leaf for 32 hosts. As many
-/// spines as cards on a leaf.
+/// device has a port to its host's switch, as above; from A100 on each has a network card (of B300 two), on a leaf for
+/// its rail of 32 hosts; of V100 every two share one, otherwise all of a host share one, on a leaf for 32 hosts. As
+/// many spines as cards on a leaf.
 inline constexpr std::string_view kFabricPattern = "HxGxKIND";
 inline constexpr std::string_view kFabricPatternSummary =
     "H hosts of G devices of one kind on a two-level network: 128x8xH100";
 
+/// For any N as many scalable units of a DGX SuperPOD as one rail-optimized fabric: "4xsuperpod-h100".
+inline constexpr std::string_view kPodPattern = "NxSUPERPOD";
+inline constexpr std::string_view kPodPatternSummary = "N scalable units of one of the SuperPODs: 4xsuperpod-h100";
+
 std::span<const ClusterPreset> cluster_presets();
 
-/// The names that `name` could have been meant for: the presets', and NxKIND or HxGxKIND of every kind and alias with
-/// the numbers of `name`.
+/// The names that `name` could have been meant for: the presets', and NxKIND, HxGxKIND or NxSUPERPOD of every kind and
+/// alias with the numbers of `name`.
 std::vector<std::string> cluster_names_like(std::string_view name);
 
 /// By preset name or pattern. Throws InputError ("unknown-cluster", with the nearest name; "cluster-size").

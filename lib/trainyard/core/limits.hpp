@@ -7,7 +7,7 @@
 namespace trainyard::limits {
 
 /// Devices of a cluster: of a fabric, which stores no routes. About the largest machines that there are.
-inline constexpr std::size_t kDevices = std::size_t{1} << 16;
+inline constexpr std::size_t kDevices = std::size_t{1} << 17;
 /// Devices of a cluster with a route for each pair: 2^22 routes take 160 MB. Larger machines are fabrics.
 inline constexpr std::size_t kRoutedDevices = std::size_t{1} << 11;
 /// Links on all these routes together, at 8 bytes each: those of a star of so many devices are a quarter.

@@ -59,7 +59,7 @@ std::set<std::pair<std::string, std::string>> alike_kinds(const ClusterSpec& spe
 /// knows by the size of a transfer, and routes between hosts, have no place in a fabric.
 void calibrate_fabric(ClusterSpec& spec, const Calibration& calibration, CalibrationMatch& match) {
   FabricSpec& fabric = *spec.fabric;
-  if (fabric.devices_per_host < 2) return;
+  if (fabric.devices_per_host < 2 || !fabric.torus.empty()) return;
   const std::string& kind = cost_kind(spec.devices.front());
   if (std::ranges::any_of(spec.devices, [&](const Device& device) { return cost_kind(device) != kind; })) return;
   const CalibratedLink* link = link_of_kinds(calibration, kind, kind);

@@ -59,7 +59,8 @@ EfficiencyTable EfficiencyTable::standard() {
            "NegativeLogLikelihoodLoss", "ReduceMean", "ReduceSum", "ReduceMax", "SumToShape"});
   set_all(kPooling, {"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Resize"});
   set_all(kMove, {"Concat", "Split", "Slice", "Transpose", "Pad", "Expand", "Tile", "Reshape", "Flatten", "Stack"});
-  set_all(kGather, {"Gather", "Embedding", "Scatter", "ScatterND", "GatherND", "GatherElements", "ScatterElements"});
+  set_all(kGather, {"Gather", "Embedding", "Scatter", "ScatterND", "GatherND", "GatherElements", "ScatterElements",
+                    "ExpertSlots", "ExpertDispatch", "ExpertCombine"});
   return table;
 }
 

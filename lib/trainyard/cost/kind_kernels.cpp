@@ -47,6 +47,8 @@ constexpr Relatives kRelatives[] = {
     {"H100-SXM5-80GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
     {"H200-SXM5-141GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
     {"B200-SXM-180GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
+    {"GB200-NVL72", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
+    {"B300-SXM-270GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
 };
 
 /// Whether the fits to the GPU are of this very kind: same chip, board and clock.

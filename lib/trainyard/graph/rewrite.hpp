@@ -48,6 +48,10 @@ struct Replicate {
   std::size_t fold = 0;
   std::vector<std::size_t> classes = {};
 
+  /// Expert parallelism: this many replicas, one after the other, hold different experts of each mixture, and exchange
+  /// tokens; 1: each holds all. It divides the replicas and the experts.
+  std::size_t experts = 1;
+
   static constexpr Bytes kBucket{25 * 1024 * 1024};
 
   friend bool operator==(const Replicate&, const Replicate&) = default;

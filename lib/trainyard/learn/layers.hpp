@@ -119,6 +119,70 @@ struct MessagePassing {
   }
 };
 
+/// A round of messages along edges that have features themselves (Gilmer et al., 2017, with a sum of ReLUs in place of
+/// the edge network's matrices):
+///
+///     x'_v = s_v + relu(G (sum of relu(F x_u + E a_uv) over the messages u -> v) / sqrt(their number))
+struct EdgeMessages {
+  Dense message, aggregate;
+  std::size_t edge = 0;
+
+  template <class Scalar>
+  static EdgeMessages make(Parameters<Scalar>& parameters, const std::string& name, std::size_t features,
+                           std::size_t width, Random& random) {
+    EdgeMessages layer;
+    layer.message = Dense::make(parameters, name + ".message", width, width, random);
+    layer.aggregate = Dense::make(parameters, name + ".aggregate", width, width, random);
+    layer.edge = parameters.add(name + ".edge", features, width, random);
+    return layer;
+  }
+  /// E a: once for all rounds.
+  template <class Scalar>
+  Variable edges(Tape<Scalar>& tape, Variable features) const {
+    return tape.matmul(features, tape.parameter(edge));
+  }
+  /// Message i leaves row senders[i] of x; row v of `self` and of the result gets the messages inbox[v].
+  template <class Scalar>
+  Variable operator()(Tape<Scalar>& tape, Variable self, Variable x, Variable edges,
+                      const std::vector<std::uint32_t>& senders, const RowLists& inbox) const {
+    const Variable sent = tape.relu(tape.add(tape.take_rows(message(tape, x), senders), edges));
+    return tape.add(self, tape.relu(aggregate(tape, tape.sum_rows(sent, inbox))));
+  }
+};
+
+/// A score of each row: of features f that change from decision to decision, and of what is known beside them, which
+/// may be computed once,
+///
+///     w . leaky(leaky(f A) B + known)
+struct ScoreHead {
+  Dense features, output;
+  std::size_t latent = 0;
+
+  template <class Scalar>
+  static ScoreHead make(Parameters<Scalar>& parameters, const std::string& name, std::size_t in, std::size_t width,
+                        Random& random) {
+    ScoreHead head;
+    head.features = Dense::make(parameters, name + ".features", in, width, random);
+    head.latent = parameters.add(name + ".latent", width, width, random);
+    head.output = Dense::make(parameters, name + ".output", width, 1, random);
+    parameters[head.output.weight] *= Scalar{0.3F};  // nearly even at first
+    return head;
+  }
+  template <class Scalar>
+  Variable operator()(Tape<Scalar>& tape, Variable f, Variable known) const {
+    const Variable own = tape.matmul(tape.leaky_relu(features(tape, f)), tape.parameter(latent));
+    return output(tape, tape.leaky_relu(tape.add(own, known)));
+  }
+  /// Forward pass without a tape.
+  template <class Scalar>
+  Matrix<Scalar> apply(const Parameters<Scalar>& parameters, const Matrix<Scalar>& f,
+                       const Matrix<Scalar>& known) const {
+    const Matrix<Scalar> own = leaky_relu(features.apply(parameters, f));
+    const Matrix<Scalar> sum = own * parameters[latent] + known;
+    return output.apply(parameters, leaky_relu(sum));
+  }
+};
+
 /// The embedding of a set of nodes: relu(H (sum of relu(L x_u) over its members u) / sqrt(their number)).
 struct SetPooling {
   Dense member, whole;

@@ -75,6 +75,34 @@ inline float sigmoid(float x) {
   return 0.5F + 0.5F * hyperbolic_tangent(0.5F * x);
 }
 
+template <class Scalar>
+inline constexpr Scalar kLeak = Scalar{0.1F};
+template <class Scalar>
+Matrix<Scalar> leaky_relu(const Matrix<Scalar>& x) {
+  return x.cwiseMax(kLeak<Scalar> * x);
+}
+
+/// Each column minus its mean, over its standard deviation; 0 where the column has one value.
+template <class Scalar>
+Matrix<Scalar> standardized(const Matrix<double>& x) {
+  Matrix<Scalar> y = Matrix<Scalar>::Zero(x.rows(), x.cols());
+  for (Index column = 0; column < x.cols(); ++column) {
+    const double rows = static_cast<double>(x.rows());
+    double sum = 0, squares = 0, largest = 0;
+    for (Index row = 0; row < x.rows(); ++row) sum += x(row, column);
+    for (Index row = 0; row < x.rows(); ++row) {
+      const double off = x(row, column) - sum / rows;
+      squares += off * off;
+      largest = std::max(largest, std::abs(x(row, column)));
+    }
+    const double deviation = std::sqrt(squares / std::max(1.0, rows));
+    if (deviation <= 1e-9 * largest) continue;
+    for (Index row = 0; row < x.rows(); ++row)
+      y(row, column) = static_cast<Scalar>((x(row, column) - sum / rows) / deviation);
+  }
+  return y;
+}
+
 /// Makes Eigen cut its products into the same blocks whatever caches the machine has, so that sums have one order.
 inline void fix_block_sizes() {
   static const bool done = (Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 2 << 20), true);

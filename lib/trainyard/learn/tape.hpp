@@ -76,6 +76,12 @@ class Tape {
       gradient(a).array() += (value(a).array() > Scalar{0}).select(g.array(), Scalar{0});
     });
   }
+  /// x where it is positive, else x / 10.
+  Variable leaky_relu(Variable a) {
+    return add_node(learn::leaky_relu(value(a)), [this, a](const M& g) {
+      gradient(a).array() += (value(a).array() > Scalar{0}).select(g.array(), g.array() * kLeak<Scalar>);
+    });
+  }
   Variable tanh(Variable a) {
     M y = value(a);
     Scalar* const first = y.data();

@@ -66,7 +66,7 @@ double matmul_flops(const Model& model, const Node& node, const Sizes& sizes) {
 
 /// FLOPs per element: of the output, or of input 0 for ops that shrink what they read.
 double flops_per_element(std::string_view type) {
-  static constexpr std::array<std::pair<std::string_view, double>, 25> kKnown{{
+  static constexpr std::array<std::pair<std::string_view, double>, 26> kKnown{{
       {"Sigmoid", 4},
       {"Tanh", 5},
       {"Gelu", 10},
@@ -85,6 +85,7 @@ double flops_per_element(std::string_view type) {
       {"SimplifiedLayerNormalization", 4},
       {"HardSigmoid", 3},
       {"Gather", 0},
+      {"ExpertDispatch", 0},
       {"Concat", 0},
       {"Pad", 0},
       {"Cast", 0},
@@ -120,6 +121,20 @@ RecurrentShape recurrent_shape(const Model& model, const Node& node) {
                                         : 1.0};
 }
 
+AttentionShape attention_shape(const Model& model, const Node& node) {
+  const Sizes sizes(model, node);
+  const Shape &q = sizes.shape(0), &k = sizes.shape(1), &v = sizes.shape(2);
+  const bool apart = q.size() == 4;  // [batch, heads, length, size], else [batch, length, heads size]
+  const auto heads = static_cast<double>(apart ? q.at(1) : node.integer("q_num_heads", 1));
+  const auto shared = static_cast<double>(apart ? k.at(1) : node.integer("kv_num_heads", 1));
+  AttentionShape shape{.heads = heads,
+                       .rows = static_cast<double>(q.at(0)) * heads * static_cast<double>(q.at(apart ? 2 : 1)),
+                       .size = static_cast<double>(q.back()) / (apart ? 1 : heads),
+                       .value_size = static_cast<double>(v.back()) / (apart ? 1 : shared)};
+  shape.pairs = shape.rows * static_cast<double>(k.at(apart ? 2 : 1)) / (node.integer("is_causal", 0) != 0 ? 2 : 1);
+  return shape;
+}
+
 ForwardCost forward_cost(const Model& model, const Node& node, std::int64_t mask_bytes) {
   if (is_view(model, node) || node.outputs.empty() || node.outputs[0].is_none()) return {};
   const Sizes sizes(model, node);
@@ -147,6 +162,13 @@ ForwardCost forward_cost(const Model& model, const Node& node, std::int64_t mask
     const std::int64_t per_channel = 6 * 4;  // scale, bias, two statistics read and written
     return {Flops{8 * y}, {}, Bytes{data + sizes.in_bytes(0) + per_channel * static_cast<std::int64_t>(sizes.in(1))}};
   }
+  if (type == "Attention") {
+    const AttentionShape shape = attention_shape(model, node);
+    const double matmul = 2 * shape.pairs * (shape.size + shape.value_size);
+    return {Flops{matmul + 5 * shape.pairs}, Flops{matmul}, Bytes{sizes.all_bytes()}};
+  }
+  if (type == "ExpertCombine")  // a multiply-add a choice
+    return {Flops{2 * y * static_cast<double>(sizes.shape(1).back())}, {}, Bytes{sizes.all_bytes()}};
   if (type == "MaxPool" || type == "AveragePool" || type == "LpPool") {
     double window = 1;
     for (const std::int64_t extent : node.integers("kernel_shape")) window *= static_cast<double>(extent);

@@ -9,6 +9,8 @@ namespace trainyard {
 /// Cost of one run of a forward node.
 ///
 ///     FLOPs:  a multiply-add counts 2; Conv 2 n(Y) (Cin/g) kh kw, matrix products 2 n(Y) K, plus n(Y) for a bias;
+///             Attention 2 (d_qk + d_v) + 5 for the softmax for each query and key of each head, half of them with a
+///             causal mask, which its kernels skip; ExpertCombine 2 a choice, ExpertDispatch none;
 ///             element-wise and normalizing ops a small constant per element (1 Relu, 4 Sigmoid, 5 Tanh and Softmax,
 ///             8 normalization, 10 Gelu): conventions, far below 1 % of a network's total
 ///     bytes:  every tensor read or written once; twice what a batch normalization reads; of a table only the rows that
@@ -38,5 +40,14 @@ struct RecurrentShape {
   double cells() const { return directions * steps * batch * hidden; }
 };
 RecurrentShape recurrent_shape(const Model& model, const Node& node);
+
+/// Sizes of an Attention, from the shapes of Q, K and V.
+struct AttentionShape {
+  double heads;
+  double rows;              // queries, of all samples and heads
+  double size, value_size;  // of a head: d_qk of queries and keys, d_v of values
+  double pairs = 0;         // scores computed: rows x keys, half of them with a causal mask
+};
+AttentionShape attention_shape(const Model& model, const Node& node);
 
 }  // namespace trainyard

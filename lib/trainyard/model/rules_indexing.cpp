@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trainyard/model/shape_rules.hpp"
 
 namespace trainyard::detail {
@@ -62,10 +64,45 @@ void top_k(ShapeContext& context) {
   context.output(0, std::move(y), context.type(0));
 }
 
+// --- mixtures of experts. Of B samples of S tokens each token goes to k of E experts, and an expert takes C tokens of
+// a sample: D. Lepikhin et al.: GShard. ICLR 2021, algorithm 1; W. Fedus et al.: Switch Transformers. JMLR 2022 ---
+
+/// Experts chosen [B, S, k] -> each choice's row among [E, B, C], or -1 where its expert is full. First choices come
+/// before second ones, earlier tokens before later ones.
+void expert_slots(ShapeContext& context) {
+  context.require(context.rank(0) == 3, "the choices are not [samples, tokens, choices]");
+  context.output(0, context.shape(0), DataType::int64);
+}
+
+/// x [B, S, h], rows [B, S, k] -> [E, B C, h]: the tokens of each expert; rows that nobody takes are 0.
+void expert_dispatch(ShapeContext& context) {
+  const Shape& x = context.shape(0);
+  const Shape& slots = context.shape(1);
+  context.require(x.size() == 3 && slots.size() == 3 && x[0] == slots[0] && x[1] == slots[1],
+                  fmt::format("the rows {} are not those of the tokens {}", text_of(slots), text_of(x)));
+  const std::int64_t experts = context.small_integer("experts", 1), capacity = context.small_integer("capacity", 1);
+  context.require(experts >= 1 && capacity >= 1, "it needs at least one expert, and a capacity of at least one");
+  context.require(capacity <= kLargestDimension / std::max<std::int64_t>(1, x[0]), "the capacity is too large");
+  context.output(0, {experts, x[0] * capacity, x[2]}, context.type(0));
+}
+
+/// y [E, B C, h], weights and rows [B, S, k] -> [B, S, h]: the weighted sum of what a token's experts made of it.
+void expert_combine(ShapeContext& context) {
+  const Shape& y = context.shape(0);
+  const Shape& weights = context.shape(1);
+  context.require(y.size() == 3, fmt::format("{} is not [experts, rows, features]", text_of(y)));
+  context.require(weights.size() == 3 && weights == context.shape(2),
+                  fmt::format("weights {} and rows {} differ", text_of(weights), text_of(context.shape(2))));
+  context.output(0, {weights[0], weights[1], y[2]}, context.type(0));
+}
+
 void depends_on_data(ShapeContext& context) { context.unknown("how much it produces depends on the data"); }
 
 constexpr NamedRule kIndexingRules[] = {
     {"Compress", depends_on_data},
+    {"ExpertCombine", expert_combine},
+    {"ExpertDispatch", expert_dispatch},
+    {"ExpertSlots", expert_slots},
     {"Gather", gather},
     {"GatherElements", gather_elements},
     {"GatherND", gather_nd},

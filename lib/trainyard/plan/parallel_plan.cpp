@@ -188,6 +188,7 @@ std::string describe(const ParallelPlan& plan) {
   if (plan.data > 1) parts.push_back(fmt::format("data {}", plan.data));
   if (plan.tensor > 1)
     parts.push_back(fmt::format("tensor {}{}", plan.tensor, plan.sequence ? " with sequence parallelism" : ""));
+  if (plan.experts > 1) parts.push_back(fmt::format("experts {}", plan.experts));
   if (plan.stages() > 1) parts.push_back(fmt::format("{} stages ({})", plan.stages(), name_of(plan.schedule)));
   parts.push_back(fmt::format("microbatches of {}", plan.microbatch));
   if (plan.zero > 0) parts.push_back(fmt::format("ZeRO {}", plan.zero));
@@ -228,7 +229,13 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.devices() > costs.devices)
     refuse(fmt::format("data {} x tensor {} x {} devices in a row are {}, and there are {}", plan.data, plan.tensor,
                        plan.devices_in_row(), plan.devices(), costs.devices),
-           fmt::format("data {} would fit", std::max<std::size_t>(1, costs.devices / (plan.devices() / plan.data))));
+           plan.devices() / plan.data > costs.devices
+               ? "fewer tensor ranks or stages, or a larger cluster"
+               : fmt::format("data {} would fit", costs.devices / (plan.devices() / plan.data)));
+  if (plan.experts == 0 || plan.data % plan.experts != 0)
+    refuse(fmt::format("{} replicas are not groups of {} that hold different experts", plan.data, plan.experts),
+           fmt::format("experts {} would divide them",
+                       nearest_divisor(plan.data, std::max<std::size_t>(1, plan.experts))));
   if (costs.batch % plan.data != 0)
     refuse(fmt::format("{} samples are not divisible among {} replicas", costs.batch, plan.data),
            fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));

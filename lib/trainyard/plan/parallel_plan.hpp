@@ -38,6 +38,9 @@ struct ParallelPlan {
   std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
+  /// Of the replicas, this many in a row hold different experts of each mixture, and exchange tokens. Only simulations
+  /// of a plan know of it: run_plan() does not, and no search sets it.
+  std::size_t experts = 1;
 
   std::size_t stages() const { return cuts.size() + 1; }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p

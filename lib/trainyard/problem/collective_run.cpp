@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -60,6 +62,73 @@ Step step_over(const Problem& problem, const std::vector<Pairs>& rings, Bytes by
   return longest;
 }
 
+/// Devices of a torus that are a box: by dimension, but those of one device, its lines.
+using BoxLines = std::vector<std::vector<std::vector<DeviceId>>>;
+
+/// None, where they are no box, or there is no torus.
+BoxLines box_lines(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  const auto& fabric = cluster.spec().fabric;
+  if (!fabric || fabric->torus.empty() || devices.size() < 2 || host_count(cluster, devices) > 1) return {};
+  std::vector<DeviceId> sorted = devices;
+  std::ranges::sort(sorted);
+  BoxLines dimensions;
+  std::size_t box = 1, stride = 1;
+  for (const std::size_t size : fabric->torus) {
+    std::set<std::size_t> places;
+    std::map<std::size_t, std::vector<DeviceId>> lines;  // by the device at the line's place 0
+    for (const DeviceId device : sorted) {
+      const std::size_t place = device.index() / stride % size;
+      places.insert(place);
+      lines[device.index() - place * stride].push_back(device);
+    }
+    box *= places.size();
+    stride *= size;
+    if (places.size() == 1) continue;
+    dimensions.emplace_back();
+    for (auto& [first, line] : lines) dimensions.back().push_back(std::move(line));
+  }
+  return box == devices.size() ? dimensions : BoxLines{};
+}
+
+/// Each line both ways round.
+std::vector<std::vector<DeviceId>> both_ways(const std::vector<std::vector<DeviceId>>& lines) {
+  std::vector<std::vector<DeviceId>> rings = lines;
+  for (const auto& line : lines) rings.emplace_back(line.rbegin(), line.rend());
+  return rings;
+}
+
+std::vector<Pairs> hops_of(const std::vector<std::vector<DeviceId>>& rings) {
+  std::vector<Pairs> hops;
+  for (const auto& order : rings) hops.push_back(ring(order, 1));
+  return hops;
+}
+
+void add_hops(CollectiveRun& run, const std::vector<Pairs>& rings, Bytes bytes) {
+  for (const Pairs& hops : rings)
+    for (const auto& [from, to] : hops) run.hops.push_back({from, to, bytes});
+}
+
+/// `passes`: 2 of an all-reduce, 1 of its halves.
+void take_box(CollectiveRun& run, const Problem& problem, const BoxLines& box, Bytes bytes, std::int64_t passes) {
+  std::vector<std::vector<Pairs>> rings;
+  for (const auto& lines : box) rings.push_back(hops_of(both_ways(lines)));
+  std::vector<std::int64_t> shares(box.size(), 2 * static_cast<std::int64_t>(box.size()));  // of each part
+  for (std::size_t phase = 0; phase < box.size(); ++phase) {
+    Step longest{};
+    for (std::size_t part = 0; part < box.size(); ++part) {
+      const std::size_t along = (part + phase) % box.size();
+      const auto n = static_cast<std::int64_t>(box[along].front().size()), steps = passes * (n - 1);
+      shares[part] *= n;
+      const Bytes share{(bytes.count + shares[part] - 1) / shares[part]};
+      const Step step = step_over(problem, rings[along], share);
+      if (steps * step.time > longest.time) longest = {steps * step.latency, steps * step.time};
+      add_hops(run, rings[along], steps * share);
+    }
+    run.latency += longest.latency;
+    run.time += longest.time;
+  }
+}
+
 }  // namespace
 
 std::size_t host_count(const Cluster& cluster, const std::vector<DeviceId>& devices) {
@@ -72,6 +141,12 @@ std::size_t host_count(const Cluster& cluster, const std::vector<DeviceId>& devi
 
 std::vector<std::vector<DeviceId>> collective_rings(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   const auto& fabric = cluster.spec().fabric;
+  if (const BoxLines box = box_lines(cluster, devices); !box.empty()) {
+    std::vector<std::vector<DeviceId>> rings;
+    for (const auto& lines : box)
+      for (auto& order : both_ways(lines)) rings.push_back(std::move(order));
+    return rings;
+  }
   const std::size_t of_host = fabric ? fabric->devices_per_host : 1, hosts = host_count(cluster, devices);
   const std::size_t g = devices.size() / hosts;
   bool alike = hosts > 1 && g > 1 && devices.size() % g == 0;
@@ -82,7 +157,7 @@ std::vector<std::vector<DeviceId>> collective_rings(const Cluster& cluster, cons
   std::vector<std::vector<DeviceId>> rings;
   std::set<std::size_t> cards;
   for (std::size_t first = 0; first < g; ++first) {
-    if (!cards.insert(devices[first].index() % of_host * fabric->nics_per_host / of_host).second) continue;
+    if (!cards.insert(devices[first].index() % of_host / fabric->devices_per_card()).second) continue;
     rings.emplace_back();
     for (std::size_t host = 0; host < hosts; ++host)
       for (std::size_t i = 0; i < g; ++i)
@@ -95,22 +170,28 @@ CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task,
   CollectiveRun run{};
   const auto n = static_cast<std::int64_t>(devices.size());
   if (n == 1) return run;
+  const Cluster& cluster = problem.cluster();
+  std::ptrdiff_t patterns = 0;  // of hops at once, one after the other
   const auto part = [&](std::int64_t parts) { return Bytes{(task.bytes.count + parts - 1) / parts}; };
   const auto take = [&](const std::vector<Pairs>& rings, Bytes bytes, std::int64_t times) {
     const Step step = step_over(problem, rings, bytes);
     run.latency += times * step.latency;
     run.time += times * step.time;
-    for (const Pairs& hops : rings)
-      for (const auto& [from, to] : hops) run.hops.push_back({from, to, times * bytes});
+    add_hops(run, rings, times * bytes);
+    ++patterns;
   };
   switch (task.kind) {
     case CollectiveKind::all_reduce:
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter: {
-      std::vector<Pairs> rings;
-      for (const auto& order : collective_rings(problem.cluster(), devices)) rings.push_back(ring(order, 1));
-      const auto count = static_cast<std::int64_t>(rings.size());
-      take(rings, part(n * count), (task.kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1));
+      const std::int64_t passes = task.kind == CollectiveKind::all_reduce ? 2 : 1;
+      if (const BoxLines box = box_lines(cluster, devices); !box.empty()) {
+        take_box(run, problem, box, task.bytes, passes);
+        patterns = static_cast<std::ptrdiff_t>(box.size());
+        break;
+      }
+      const std::vector<Pairs> rings = hops_of(collective_rings(cluster, devices));
+      take(rings, part(n * static_cast<std::int64_t>(rings.size())), passes * (n - 1));
       break;
     }
     case CollectiveKind::all_to_all:
@@ -129,20 +210,26 @@ CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task,
       break;
     }
   }
-  const Cluster& cluster = problem.cluster();
   if (const auto known =
           problem.costs().collective_time(task.kind, task.bytes, devices.size(), host_count(cluster, devices))) {
     run.time = *known;
     run.latency = std::min(run.latency, run.time);
   }
+  std::vector<ChannelId> passed;
+  BytesPerSecond least{std::numeric_limits<double>::infinity()};
   for (std::size_t i = 0; i < run.hops.size(); ++i) {
     const Route route = cluster.route(run.hops[i].from, run.hops[i].to);
-    if (route.bandwidth < cluster.route(run.hops[run.slowest].from, run.hops[run.slowest].to).bandwidth)
-      run.slowest = i;
-    run.channels.insert(run.channels.end(), route.channels.begin(), route.channels.end());
+    if (route.bandwidth < least) run.slowest = i;
+    least = std::min(least, route.bandwidth);
+    passed.insert(passed.end(), route.channels.begin(), route.channels.end());
   }
-  std::ranges::sort(run.channels);
-  run.channels.erase(std::unique(run.channels.begin(), run.channels.end()), run.channels.end());
+  std::ranges::sort(passed);
+  for (auto first = passed.begin(); first != passed.end();) {
+    const auto last = std::upper_bound(first, passed.end(), *first);
+    const std::ptrdiff_t at_once = cluster.channel(*first).fair ? (last - first + patterns - 1) / patterns : 1;
+    run.channels.insert(run.channels.end(), static_cast<std::size_t>(at_once), *first);
+    first = last;
+  }
   return run;
 }
 

@@ -20,16 +20,28 @@ namespace trainyard {
 ///                after the other, of a fair channel their bytes alone, with the bytes of the other rings' hops over it
 ///
 ///     all-reduce                  2 (n - 1) steps of the rings (collective_rings), of one: d(i) -> d(i + 1)
+///                                 of a box in a torus as below
 ///     all-gather, reduce-scatter  n - 1 steps of them
 ///     all-to-all                  n - 1 steps, in step k d(i) -> d(i + k)
 ///     broadcast                   n - 2 + k steps of S / k along the chain from the first device, k the
 ///                                 number of pieces that makes it shortest, sqrt((n - 2) S / (bandwidth latency))
 ///
 /// Additions take no time: they overlap with what arrives. One device takes none at all.
+///
+/// A box in a torus, of n(1), ..., n(D) devices a dimension (those of one left out), is summed dimension by dimension
+/// (Ying et al., Image Classification at Supercomputer Scale, 2018, 2.3), on all links at once: of D equal parts of the
+/// bytes, part j goes along the dimensions j, j + 1, ..., one phase after the other, half of it each way round. In a
+/// phase along dimension k, after which m of the devices hold different shares, an all-reduce takes 2 (n(k) - 1), the
+/// others half of it, times step(S / (2 D m)); a phase takes as long as the part that takes longest. So an all-reduce
+/// of a cube of n in each dimension takes the sum over p = 1, ..., D of 2 (n - 1) step(S / (2 D n^p)), in bytes (1 -
+/// n^-D) S / (D B), B the bandwidth of a link each way.
+///
+/// Contention. Where links are serial, collectives that meet on one wait for each other. On fair ones each is a flow
+/// (simulate/model/fair_flows.hpp) that passes a channel as often as hops of a step do, in the mean, rounded up.
 struct CollectiveRun {
   Nanoseconds time;
   Nanoseconds latency;              // of the steps, part of `time`
-  std::vector<ChannelId> channels;  // of all hops; distinct, ascending
+  std::vector<ChannelId> channels;  // of all hops, ascending; once, but a fair one as often as hops pass it at once
   struct Hop {
     DeviceId from, to;
     Bytes bytes;  // in all steps
@@ -45,7 +57,8 @@ std::size_t host_count(const Cluster& cluster, const std::vector<DeviceId>& devi
 /// hosts of a fabric that have g > 1 of them each, in the same places, one for each network card of these, so that all
 /// cards send at once. Ring j passes the first, third, ... host from its card's first device on, forwards, and the
 /// others the opposite way, so that it leaves by the card by which it enters the next host, as NCCL's rings do on
-/// rails; after an odd number of hosts the last hop changes cards.
+/// rails; after an odd number of hosts the last hop changes cards. Of devices with several cards one ring each, whose
+/// hops take all of them. Of a box in a torus a ring each way along each of its lines.
 std::vector<std::vector<DeviceId>> collective_rings(const Cluster& cluster, const std::vector<DeviceId>& devices);
 
 /// `devices`: distinct, at least one.

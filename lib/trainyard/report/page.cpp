@@ -48,6 +48,18 @@ std::string run_name(const Run& run) { return run.placer.empty() ? "schedule" : 
 
 bool is_drawn(const Run& run) { return run.timeline.ops.size() == run.problem.op_count(); }
 
+std::vector<Lane> drawn_lanes(const Run& run) {
+  std::vector<Lane> all = lanes(run.problem, run.schedule.placement, run.timeline);
+  if (run.summary.fold.devices == 1) return all;
+  std::erase_if(all, [&](const Lane& lane) {
+    return lane.kind == Lane::Kind::device ? run.summary.images[lane.device] == 0
+                                           : lane.spans.empty() && lane.instants.empty();
+  });
+  for (Lane& lane : all)
+    if (lane.kind == Lane::Kind::device) lane.name = device_label(run, lane.device);
+  return all;
+}
+
 ComparedWith compared_with(const PageInput& input, std::size_t run) {
   const Problem& problem = input.runs[run]->problem;
   return {input.models.empty() ? problem.graph().name() : input.models[run], problem.cluster().name()};

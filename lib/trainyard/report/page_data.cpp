@@ -12,7 +12,6 @@
 #include "trainyard/report/page_parts.hpp"
 #include "trainyard/report/run_text.hpp"
 #include "trainyard/report/what_if.hpp"
-#include "trainyard/simulate/account/lanes.hpp"
 #include "trainyard/simulate/account/memory_curve.hpp"
 #include "trainyard/simulate/critical_path.hpp"
 
@@ -172,7 +171,31 @@ class GraphData {
   std::vector<TensorId> sent_;
 };
 
-std::string lane_json(const Run& run, const Lane& lane) {
+/// The devices of a run's page, by their numbers there: all; of a fold those that are simulated, and those to or from
+/// which they send.
+class PageDevices {
+ public:
+  explicit PageDevices(const Run& run) : number_(run.problem.device_count(), 1) {
+    if (run.summary.fold.devices > 1) {
+      for (const DeviceId device : run.problem.devices()) number_[device] = run.summary.images[device] > 0;
+      for (const Transfer& transfer : run.timeline.transfers) {
+        number_[transfer.from] = number_[transfer.to] = 1;
+        for (const DeviceId also : transfer.also_to) number_[also] = 1;
+      }
+    }
+    for (const DeviceId device : run.problem.devices())
+      if (std::exchange(number_[device], devices_.size()) == 1) devices_.push_back(device);
+  }
+  std::size_t count() const { return devices_.size(); }
+  DeviceId operator[](std::size_t number) const { return devices_[number]; }
+  std::size_t number(DeviceId device) const { return number_[device]; }
+
+ private:
+  std::vector<DeviceId> devices_;
+  IdMap<DeviceId, std::size_t> number_;
+};
+
+std::string lane_json(const Run& run, const PageDevices& devices, const Lane& lane) {
   const auto span = [&](std::size_t index) {
     if (lane.kind == Lane::Kind::device) return run.timeline.ops[OpId{index}];
     return Span{run.timeline.transfers[index].start, run.timeline.transfers[index].end};
@@ -189,7 +212,7 @@ std::string lane_json(const Run& run, const Lane& lane) {
   return fmt::format(
       R"({{"kind":"{}","name":{},"device":{},"item":{},"gap":{},"length":{},"instants":{{"item":{},"at":{}}}}})",
       kKinds[static_cast<std::size_t>(lane.kind)], script_string(lane.name),
-      lane.device.is_none() ? "null" : std::to_string(lane.device.index()),
+      lane.device.is_none() ? "null" : std::to_string(devices.number(lane.device)),
       delta_list(lane.spans.size(), at(lane.spans)), gap,
       json_list(lane.spans.size(),
                 [&](std::size_t i) {
@@ -200,50 +223,51 @@ std::string lane_json(const Run& run, const Lane& lane) {
       delta_list(lane.instants.size(), [&](std::size_t i) { return span(lane.instants[i]).start.count; }));
 }
 
-std::string transfers_json(const std::vector<Transfer>& transfers, GraphData& graph) {
+std::string transfers_json(const std::vector<Transfer>& transfers, const PageDevices& devices, GraphData& graph) {
   const std::size_t count = transfers.size();
   std::string also;
   for (std::size_t i = 0; i < count; ++i) {
     const auto& more = transfers[i].also_to;
     if (more.empty()) continue;
     also += fmt::format(R"({}"{}":{})", also.empty() ? "" : ",", i,
-                        json_list(more.size(), [&](std::size_t k) { return more[k].index(); }));
+                        json_list(more.size(), [&](std::size_t k) { return devices.number(more[k]); }));
   }
   return fmt::format(R"({{"tensor":{},"from":{},"to":{},"waited":{},"also_to":{{{}}}}})",
                      delta_list(count, [&](std::size_t i) { return graph.number(transfers[i].tensor); }),
-                     json_list(count, [&](std::size_t i) { return transfers[i].from.index(); }),
-                     json_list(count, [&](std::size_t i) { return transfers[i].to.index(); }),
+                     json_list(count, [&](std::size_t i) { return devices.number(transfers[i].from); }),
+                     json_list(count, [&](std::size_t i) { return devices.number(transfers[i].to); }),
                      json_list(count, [&](std::size_t i) { return (transfers[i].start - transfers[i].ready).count; }),
                      also);
 }
 
-std::string drawing_json(const Run& run, GraphData& graph) {
-  const auto rows = lanes(run.problem, run.schedule.placement, run.timeline);
+std::string drawing_json(const Run& run, const PageDevices& devices, GraphData& graph) {
+  const auto rows = drawn_lanes(run);
   const auto curves = memory_curves(run.problem, run.schedule.placement, run.timeline);
   const auto path = run.measured ? std::vector<PathStep>{} : critical_path(run.problem, run.schedule, run.timeline);
-  const auto memory = json_list(curves.size(), [&](std::size_t i) {
-    const auto& curve = curves[DeviceId{i}];
+  const auto memory = json_list(devices.count(), [&](std::size_t i) {
+    const auto& curve = curves[devices[i]];
     return fmt::format(R"({{"at":{},"held":{}}})",
                        delta_list(curve.size(), [&](std::size_t k) { return curve[k].at.count; }),
                        delta_list(curve.size(), [&](std::size_t k) { return curve[k].held.count; }));
   });
   return fmt::format(R"({{"lanes":{},"transfers":{},"memory":{},"path":{}}})",
-                     json_list(rows.size(), [&](std::size_t i) { return lane_json(run, rows[i]); }),
-                     transfers_json(run.timeline.transfers, graph), memory,
+                     json_list(rows.size(), [&](std::size_t i) { return lane_json(run, devices, rows[i]); }),
+                     transfers_json(run.timeline.transfers, devices, graph), memory,
                      json_list(path.size(), [&](std::size_t i) {  // an op as itself, transfer i as -i-1
                        return path[i].op.is_none() ? -static_cast<std::int64_t>(path[i].transfer) - 1
                                                    : static_cast<std::int64_t>(path[i].op.index());
                      }));
 }
 
-std::string devices_json(const Run& run) {
-  return json_list(run.problem.device_count(), [&](std::size_t i) {
-    const Device& device = run.problem.cluster().device(DeviceId{i});
-    const DeviceUse& use = run.timeline.devices[DeviceId{i}];
+std::string devices_json(const Run& run, const PageDevices& devices) {
+  return json_list(devices.count(), [&](std::size_t i) {
+    const Device& device = run.problem.cluster().device(devices[i]);
+    const DeviceUse& use = run.timeline.devices[devices[i]];
     return fmt::format(
-        R"({{"name":{},"capacity_bytes":{},"peak_bytes":{},"peak_at_ns":{},"busy_ns":{},"exposed_ns":{}}})",
-        script_string(device.name), device.memory ? std::to_string(device.memory->count) : "null", use.peak.count,
-        use.peak_at.count, use.busy.count, use.exposed_communication.count);
+        R"({{"name":{},"images":{},"capacity_bytes":{},"peak_bytes":{},"peak_at_ns":{},"busy_ns":{},"exposed_ns":{}}})",
+        script_string(device_label(run, devices[i])), run.summary.fold.devices > 1 ? run.summary.images[devices[i]] : 1,
+        device.memory ? std::to_string(device.memory->count) : "null", use.peak.count, use.peak_at.count,
+        use.busy.count, use.exposed_communication.count);
   });
 }
 
@@ -311,17 +335,18 @@ std::string page_data(const PageInput& input) {
     const Run& run = *input.runs[i];
     std::string graph = "null", drawing = "null";
     const std::size_t beneath = run_beneath(input, i);
+    const PageDevices devices(run);
     if (is_drawn(run)) {
       const std::size_t number = graph_number(run);
       graph = std::to_string(number);
-      drawing = drawing_json(run, graphs[number]);
+      drawing = drawing_json(run, devices, graphs[number]);
     }
     return fmt::format(
         R"({{"label":{},"makespan_ns":{},"value":{},"value_ns":{},"lower_bound_ns":{},"bound":{},"gap":{},"transfers":{},)"
-        R"("moved_bytes":{},"devices":{},"beneath":{},"what_if":{},"validation":{},"graph":{},"drawing":{}}})",
+        R"("moved_bytes":{},"busy":{},"devices":{},"beneath":{},"what_if":{},"validation":{},"graph":{},"drawing":{}}})",
         script_string(run_label(input, i)), run.summary.makespan.count, script_string(value_name(run.objective)),
         run.value().count, run.bound().value.count, script_string(bound_sentence(run)), script_string(gap_text(run)),
-        run.summary.transfers, run.summary.transferred.count, devices_json(run),
+        run.summary.transfers, run.summary.transferred.count, run.summary.busy, devices_json(run, devices),
         beneath < input.runs.size() ? std::to_string(beneath) : "null",
         i == opened_run(input) ? what_if_json(run) : "[]", validation_json(validation_of(input, i)), graph, drawing);
   });

@@ -65,7 +65,7 @@ std::string gantt_svg(const Run& run) {
   const auto x = [&](Nanoseconds time) { return kLeft + static_cast<double>(time.count) * scale; };
   std::string body;
   double y = kTop;
-  for (const Lane& lane : lanes(run.problem, run.schedule.placement, run.timeline)) {
+  for (const Lane& lane : drawn_lanes(run)) {
     if (lane.kind != Lane::Kind::device && lane.spans.empty()) continue;
     fmt::format_to(std::back_inserter(body), R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", kLeft - 8, y + 14,
                    html_text(shortened(lane.name)));

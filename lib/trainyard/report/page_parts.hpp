@@ -3,8 +3,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "trainyard/report/page.hpp"
+#include "trainyard/simulate/account/lanes.hpp"
 
 namespace trainyard::detail {
 
@@ -28,6 +30,9 @@ std::string title_of(const ComparedWith& group);
 std::string run_name(const Run& run);
 /// Whether the run has a timeline to draw, and is not a row alone.
 bool is_drawn(const Run& run);
+/// lanes() of the run; of a fold those that are simulated and not empty, devices with how many they stand for:
+/// device_label().
+std::vector<Lane> drawn_lanes(const Run& run);
 /// The validation of the run; null where there is none.
 const PageValidation* validation_of(const PageInput& input, std::size_t run);
 /// How the run is called beside runs of other models and clusters.

@@ -28,6 +28,12 @@ std::string channel_title(const Channel& channel) {
   return fmt::format("{} ({} -> {})", channel.name, channel.from, channel.to.empty() ? "all" : channel.to);
 }
 
+std::string device_label(const Run& run, DeviceId device) {
+  const std::string& name = run.problem.cluster().device(device).name;
+  const std::size_t images = run.summary.fold.devices > 1 ? run.summary.images[device] : 1;
+  return images > 1 ? fmt::format("{} x{}", name, with_separators(static_cast<std::int64_t>(images))) : name;
+}
+
 std::string peak_text(const Problem& problem, const RunSummary& run) {
   const auto& capacity = problem.cluster().device(run.tightest).memory;
   return capacity ? fmt::format("{} of {}", format_bytes(run.peak), format_bytes(*capacity)) : format_bytes(run.peak);

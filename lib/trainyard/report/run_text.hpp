@@ -29,6 +29,9 @@ std::string sentence(const Run& run, const std::string& who);
 /// "nvlink-0-1 (gpu0 -> gpu1)": the channel as a person knows it.
 std::string channel_title(const Channel& channel);
 
+/// "gpu0"; of a fold with how many devices it stands for: "gpu0 x512".
+std::string device_label(const Run& run, DeviceId device);
+
 /// "31.2 GB of 80.0 GB", or only the peak where the device has no capacity.
 std::string peak_text(const Problem& problem, const RunSummary& run);
 

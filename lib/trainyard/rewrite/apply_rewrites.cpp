@@ -99,8 +99,12 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
     return {(n + 2) * ops, (n + 1) * (reads + gradients + ops)};
   const double buckets = std::min(gradients, 1 + bytes / std::max(1.0, static_cast<double>(replicate->bucket.count)));
   const double each = buckets * ops_of_all_reduce(replicate->collective, n, static_cast<double>(replicate->per_node));
+  double exchanges = 0;  // four of each mixture of experts
+  if (replicate->experts > 1)
+    for (const OpId op : graph.ops()) exchanges += graph.type(op) == "ExpertDispatch" ? 4 : 0;
   const double shards = replicate->zero == 1 ? n * gradients : 0;  // which updates hold
-  return {n * (ops + (replicate->zero == 3 ? 1.5 : 1) * each), n * (reads + gradients + shards + 3 * each)};
+  return {n * (ops + (replicate->zero == 3 ? 1.5 : 1) * each + 3 * exchanges),
+          n * (reads + gradients + shards + 3 * each + exchanges * (2 + static_cast<double>(replicate->experts)))};
 }
 
 /// Predicted size of what all rewrites together make: at most the limits for small graphs, and at most a multiple of a

@@ -137,6 +137,10 @@ DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, 
     throw InputError({.code = "zero",
                       .message = "ZeRO shards what replicas hold, and behind a parameter server they hold nothing",
                       .help = "take the ring"});
+  if (replicate.experts > 1)
+    throw InputError({.code = "experts",
+                      .message = "behind a parameter server no replica holds experts of its own",
+                      .help = "take the ring, or whole collectives"});
   return Replication{graph, replicate.replicas, divide_batch}.run();
 }
 

@@ -35,7 +35,8 @@ struct DataParallelGraph {
 };
 /// With any collective but the parameter server every replica has weights of its own (rewrite/replicated.hpp). Without
 /// `divide_batch` each replica computes the whole batch of the graph. Throws InputError as check_collective() does, and
-/// "zero": a stage above 3, or without the ring; "unknown-op": a stage that begins with no op of the graph.
+/// "zero": a stage above 3, or without the ring; "experts": not divided by those that share them; "unknown-op": a stage
+/// that begins with no op of the graph.
 DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch = true);
 
 }  // namespace trainyard

@@ -30,8 +30,10 @@ class Recomputation {
     for (const OpId op : graph_.ops()) {
       OpSpec spec = spec_of(graph_, op);
       if (graph_.phase(op) == Phase::backward)
-        for (std::size_t i = 0; i < spec.inputs.size(); ++i)
-          if (again_[graph_.producer(graph_.inputs(op)[i])]) spec.inputs[i] = copy_of(spec.inputs[i]);
+        for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+          const TensorId tensor = graph_.inputs(op)[i];
+          if (again_[graph_.producer(tensor)] && !is_checkpoint(tensor)) spec.inputs[i] = copy_of(spec.inputs[i]);
+        }
       builder_.add(spec);
       result_.original.push_back(op);
     }
@@ -47,21 +49,32 @@ class Recomputation {
     return std::string{name} + "/again";
   }
 
+  /// Whether a copy in another segment reads the tensor as it is, which so stays for the backward pass.
+  bool is_checkpoint(TensorId tensor) const {
+    const std::size_t own = segment_[graph_.producer(tensor)];
+    for (const OpId reader : graph_.consumers(tensor))
+      if (again_[reader] && segment_[reader] != own) return true;
+    return false;
+  }
+
   /// Marks, in reverse topological order, the ops read by the backward pass or by a copy of their own segment.
   void find_copied() {
     const auto& order = graph_.topological_order();
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
       const OpId op = *at;
       if (segment_[op] == kNone) continue;
-      for (const TensorId tensor : graph_.outputs(op))
+      for (const TensorId tensor : graph_.outputs(op)) {
+        const bool stays = is_checkpoint(tensor);
         for (const OpId reader : graph_.consumers(tensor)) {
           if (graph_.phase(reader) == Phase::backward) {
+            if (stays) continue;
             again_[op] = true;
             readers_[segment_[op]].push_back(reader);
           } else if (again_[reader] && segment_[reader] == segment_[op]) {
             again_[op] = true;
           }
         }
+      }
       if (graph_.collective(op))
         again_[op] = std::ranges::any_of(
             graph_.before(op), [&](OpId member) { return again_[member] && segment_[member] == segment_[op]; });

@@ -12,9 +12,10 @@ namespace trainyard {
 ///
 /// Each segment, a set of forward ops, runs in the forward pass as before; but backward ops that read what one of them
 /// made read it from a copy of that op, "conv/again" in the backward pass. The copy reads the op's inputs: from copies
-/// where the same segment makes them, else (the checkpoint, which stays) as they are. Ops of which the backward pass
-/// reads nothing, not even through others, have no copy. The copies wait for the gradients that come into
-/// the segment from the rest of the backward pass; where none do, for the segment's last forward ops.
+/// where the same segment makes them, else (the checkpoint, which stays) as they are; so do the backward ops that read
+/// a checkpoint, or a stage of a pipeline would wait until the one before it has computed again what it has. Ops of
+/// which the backward pass reads nothing, not even through others, have no copy. The copies wait for the gradients that
+/// come into the segment from the rest of the backward pass; where none do, for the segment's last forward ops.
 ///
 /// T. Chen, B. Xu, C. Zhang, C. Guestrin: Training deep nets with sublinear memory cost. arXiv 1604.06174, 2016.
 struct RecomputingGraph {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <numeric>
 #include <string>
@@ -15,6 +16,7 @@
 #include "trainyard/cost/op_signature.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/expert_use.hpp"
 #include "trainyard/rewrite/models.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
@@ -24,6 +26,22 @@ namespace trainyard::detail {
 namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+/// The signature of an op on 1/parts of its experts: all of its tensors are [experts, ...].
+std::string signature_of_experts(std::string_view text, std::size_t parts) {
+  std::string divided;
+  while (!text.empty()) {
+    const std::size_t open = std::min(text.find('['), text.size() - 1) + 1;
+    divided += text.substr(0, open);
+    text.remove_prefix(open);
+    std::size_t experts = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), experts);
+    if (error != std::errc{}) continue;
+    divided += fmt::to_string(experts / parts);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  }
+  return divided;
+}
 
 class Replicas {
  public:
@@ -35,7 +53,9 @@ class Replicas {
         parts_(divide_batch ? n_ : 1),
         // One replica shards nothing.
         zero_(options.replicas > 1 ? options.zero : 0),
+        spread_(options.experts),
         use_(graph),
+        experts_(graph),
         unit_(graph.op_count(), kNone),
         gradient_of_(graph.tensor_count(), kNone),
         position_(graph.op_count()) {
@@ -51,6 +71,9 @@ class Replicas {
       const std::size_t bucket = n_ > 1 && graph_.phase(op) == Phase::update ? bucket_of(op) : kNone;
       if (bucket != kNone && !std::exchange(buckets_[bucket].added, true)) add_gradients(bucket);
       for (std::size_t r = 0; r < made_; ++r) add_copy(op, r);
+      for (const TensorId tensor : graph_.outputs(op))
+        if (std::ranges::any_of(graph_.consumers(tensor), [&](OpId reader) { return is_exchanged(tensor, reader); }))
+          exchange(op, tensor);
     }
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       if (zero_ == 1 || zero_ == 2) gather_weights(b);
@@ -71,12 +94,14 @@ class Replicas {
     std::vector<TensorId> gradients;  // inputs of the updates that no other update makes
     std::size_t made = 0;             // the last of these, as a topological position
     Bytes parameters{0}, bytes{0};    // of gradients
+    bool of_experts = false;          // of which a replica holds its share
     std::size_t bucket = kNone;
   };
   struct Bucket {
     std::string model;  // what the names of its ops start with: "resnet50::"
     std::vector<std::size_t> units;
     Bytes parameters{0}, bytes{0};
+    bool of_experts = false;
     bool added = false;
     std::vector<OpId> readers[2];  // forward, backward: by position
     std::vector<OpId> before[2];   // must have ended before it is fetched
@@ -110,6 +135,7 @@ class Replicas {
       if (unit_[op] == fresh)
         units_.push_back({.group = group.empty() ? std::string{graph_.name(op)} : group, .first = op});
       Unit& unit = units_[unit_[op]];
+      unit.of_experts = unit.of_experts || has_share_of_experts(op);
       if (!update) {
         unit.parameters += graph_.parameter_bytes(op);
         continue;
@@ -147,13 +173,15 @@ class Replicas {
     for (std::size_t u = 0; u < units_.size(); ++u)
       if (!units_[u].gradients.empty()) order.push_back(u);
     std::ranges::stable_sort(order, {}, [&](std::size_t u) { return units_[u].made; });
-    std::map<std::tuple<std::string, std::size_t, std::size_t>, std::size_t> open;  // of model, stage and tensor rank
+    // Of model, stage, tensor rank, and whether of experts.
+    std::map<std::tuple<std::string, std::size_t, std::size_t, bool>, std::size_t> open;
     for (const std::size_t u : order) {
+      if (units_[u].of_experts && spread_ == n_) continue;  // no two replicas hold the same ones
       const std::string model = model_of(units_[u].first);
-      const auto [at, added] =
-          open.try_emplace({model, units_[u].stage, tensor_rank(graph_.name(units_[u].first))}, buckets_.size());
+      const auto [at, added] = open.try_emplace(
+          {model, units_[u].stage, tensor_rank(graph_.name(units_[u].first)), units_[u].of_experts}, buckets_.size());
       if (!added && buckets_[at->second].bytes >= options_.bucket) at->second = buckets_.size();
-      if (at->second == buckets_.size()) buckets_.push_back({.model = model});
+      if (at->second == buckets_.size()) buckets_.push_back({.model = model, .of_experts = units_[u].of_experts});
       Bucket& bucket = buckets_[at->second];
       bucket.units.push_back(u);
       bucket.parameters += units_[u].parameters;
@@ -202,10 +230,98 @@ class Replicas {
     result_.replica.push_back(replica);
     result_.original.push_back(original);
   }
+  /// `members`: the replicas that are the collective's ranks.
+  void add(const CollectiveOps& collective, const std::vector<std::size_t>& members, OpId original) {
+    for (const OpSpec& op : collective.ops())
+      add(op, members[static_cast<std::size_t>(std::stoul(op.name.substr(op.name.rfind('@') + 1))) - 1], original);
+  }
   void add(const CollectiveOps& collective, const Bucket& bucket) {
-    for (const OpSpec& op : collective.ops()) {
-      const std::size_t at = op.name.rfind('@');
-      add(op, static_cast<std::size_t>(std::stoul(op.name.substr(at + 1))) - 1, units_[bucket.units.front()].first);
+    add(collective, all_replicas(), units_[bucket.units.front()].first);
+  }
+  std::vector<std::size_t> all_replicas() const {
+    std::vector<std::size_t> all(made_);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+  }
+
+  // --- experts ---
+
+  bool has_share_of_experts(OpId op) const { return spread_ > 1 && experts_.inside[op]; }
+  bool is_exchanged(TensorId tensor, OpId reader) const {
+    return spread_ > 1 && experts_.crosses(graph_, tensor, reader);
+  }
+  static std::string exchanged(std::string_view name) { return fmt::format("{}/exchanged", name); }
+  std::int64_t share_of_experts(std::int64_t whole, std::size_t replica) const {
+    return share_of(whole, replica % spread_, spread_);
+  }
+
+  /// Of an op whose rows are already the replica's share: weights, state, gradients and updates of its own experts.
+  void take_experts(OpSpec& spec, OpId op, std::size_t replica) const {
+    const auto part = [&](Bytes whole) { return Bytes{share_of_experts(whole.count, replica)}; };
+    spec.parameter_bytes = part(spec.parameter_bytes);
+    spec.state_bytes = part(spec.state_bytes);
+    Bytes weights{0};
+    for (const OpId holder : use_.reads[op]) weights += graph_.parameter_bytes(holder);
+    std::size_t number = 0;
+    for (const TensorId tensor : graph_.outputs(op)) {
+      OutputSpec& output = spec.outputs[number++];
+      if (!use_.is_gradient[tensor]) continue;
+      weights += graph_.bytes(tensor);
+      output.bytes = part(output.bytes);
+    }
+    if (graph_.phase(op) == Phase::update || use_.adds_gradients[op]) {
+      weights = spec.bytes_accessed;
+      spec.flops.value /= static_cast<double>(spread_);
+      for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of_experts(given.time.count, replica)};
+      spec.signature = signature_of_experts(spec.signature, spread_);
+    } else {
+      const double rows = static_cast<double>(spread_) / static_cast<double>(parts_);
+      spec.signature = signature_of_experts(graph_.signature(op), spread_);
+      if (rows != 1) spec.signature = detail::part_signature(spec.signature, rows);
+    }
+    weights = std::min(weights, spec.bytes_accessed);
+    spec.bytes_accessed = spec.bytes_accessed - weights + part(weights);
+  }
+
+  /// An all-to-all in each group of replicas that hold different experts.
+  void exchange(OpId op, TensorId tensor) {
+    const std::string name{graph_.name(tensor)};
+    const OpSpec maker = spec_of(graph_, op);
+    const bool folds = options_.fold > 0;
+    const auto bytes = [&](std::size_t r) {
+      return parts_ == 1 ? graph_.bytes(tensor) : Bytes{share_of(graph_.bytes(tensor).count, r, parts_)};
+    };
+    for (std::size_t first = 0; first < made_; first += spread_) {
+      std::vector<std::size_t> members(folds ? 1 : spread_);
+      std::iota(members.begin(), members.end(), first);
+      const OpSpec rank{
+          .phase = graph_.phase(op), .layer = maker.layer, .device_kinds = maker.device_kinds, .times = maker.times};
+      CollectiveOps ops{fmt::format("{}/all-to-all/{}", name, first / spread_),
+                        std::vector<OpSpec>(members.size(), rank)};
+      std::vector<std::vector<std::string>> own;
+      std::vector<OutputSpec> made;
+      for (const std::size_t r : members) {
+        own.push_back({copy_of(name, r)});
+        Bytes arrived{0};  // from each of the group, and what stays
+        for (std::size_t from = 0; from < spread_; ++from)
+          arrived += Bytes{share_of(bytes(first + from).count, r - first, spread_)};
+        made.push_back({copy_of(exchanged(name), r), arrived});
+      }
+      if (is_whole()) {
+        ops.whole(
+            {CollectiveKind::all_to_all, bytes(first), folds ? spread_ : 1, std::max<std::size_t>(options_.fold, 1)},
+            own, made);
+      } else {
+        std::vector<ArrayParts> parts;
+        for (std::size_t i = 0; i < spread_; ++i)
+          parts.push_back(ops.divide(i, "parts", own[i], bytes(members[i]), spread_));
+        for (std::size_t i = 0; i < spread_; ++i) {
+          ArrayParts arriving;
+          for (const ArrayParts& each : parts) arriving.push_back(each[i]);
+          ops.join(i, "joined", arriving, {made[i]});
+        }
+      }
+      add(ops, members, op);
     }
   }
 
@@ -213,13 +329,15 @@ class Replicas {
     OpSpec spec = spec_of(graph_, op);
     const bool update = graph_.phase(op) == Phase::update;
     if (!update) take_share(spec, graph_, op, use_, parts_ == 1 ? 0 : replica, parts_);
+    if (has_share_of_experts(op)) take_experts(spec, op, replica);
     std::vector<std::string> inputs;
     const auto read = [&](std::string tensor) {
       if (std::ranges::find(inputs, tensor) == inputs.end()) inputs.push_back(std::move(tensor));
     };
     bool shared = false;  // with the other replicas' copies: each does its part
     for (const TensorId tensor : graph_.inputs(op)) {
-      const std::string name{graph_.name(tensor)};
+      const std::string name =
+          is_exchanged(tensor, op) ? exchanged(graph_.name(tensor)) : std::string{graph_.name(tensor)};
       const std::size_t bucket =
           n_ > 1 && update && gradient_of_[tensor] != kNone ? units_[gradient_of_[tensor]].bucket : kNone;
       if (bucket == kNone || zero_ == 0) {
@@ -274,7 +392,50 @@ class Replicas {
     return list;
   }
 
+  /// Gradients of experts: among the replicas that hold the same ones.
+  void add_gradients_of_experts(std::size_t b) {
+    const Bucket& bucket = buckets_[b];
+    const bool folds = options_.fold > 0;
+    const std::vector<OpSpec> prototypes = ranks(b, Phase::update);
+    for (std::size_t slice = 0; slice < (folds ? 1 : spread_); ++slice) {
+      std::vector<std::size_t> members;
+      std::vector<OpSpec> their;
+      std::vector<std::vector<std::string>> inputs;
+      std::vector<OutputSpec> outputs;
+      const Bytes bytes{share_of(bucket.bytes.count, slice, spread_)};
+      const std::string name = fmt::format("{}.{}", name_in(b, "all-reduce"), slice);
+      for (std::size_t r = slice; r < made_; r += spread_) {
+        members.push_back(r);
+        their.push_back(prototypes[r]);
+        outputs.push_back({copy_of(name + "/sum", r), bytes});
+        inputs.emplace_back();
+        for (const std::size_t unit : bucket.units)
+          for (const TensorId tensor : units_[unit].gradients) inputs.back().push_back(copy_of(graph_.name(tensor), r));
+      }
+      CollectiveOps ops{name, std::move(their)};
+      std::vector<ArrayParts> sums;
+      if (is_whole()) {
+        ops.whole({CollectiveKind::all_reduce, bytes, folds ? n_ / spread_ : 1,
+                   std::max<std::size_t>(options_.fold, 1) * spread_},
+                  inputs, outputs);
+        for (const OutputSpec& output : outputs) sums.push_back({{output.name, output.bytes}});
+      } else {
+        sums = ops.all_reduce(options_.collective, inputs, bytes);
+      }
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        std::vector<OutputSpec> scattered;
+        for (const std::size_t unit : bucket.units)
+          for (const TensorId tensor : units_[unit].gradients)
+            scattered.push_back({copy_of(fmt::format("{}/sum", graph_.name(tensor)), members[i]),
+                                 Bytes{share_of_experts(graph_.bytes(tensor).count, members[i])}});
+        ops.join(i, "scatter", sums[i], std::move(scattered));
+      }
+      add(ops, members, units_[bucket.units.front()].first);
+    }
+  }
+
   void add_gradients(std::size_t b) {
+    if (buckets_[b].of_experts) return add_gradients_of_experts(b);
     const Bucket& bucket = buckets_[b];
     std::vector<std::vector<std::string>> inputs(made_);
     for (std::size_t r = 0; r < made_; ++r)
@@ -403,8 +564,9 @@ class Replicas {
 
   const Graph& graph_;
   const Replicate& options_;
-  const std::size_t n_, made_, parts_, zero_;
+  const std::size_t n_, made_, parts_, zero_, spread_;
   const ParameterUse use_;
+  const ExpertUse experts_;
   IdMap<OpId, std::size_t> unit_;             // kNone: it touches no parameters
   IdMap<TensorId, std::size_t> gradient_of_;  // kNone: not read by an update
   IdMap<OpId, std::size_t> position_;
@@ -413,6 +575,30 @@ class Replicas {
   DataParallelGraph result_;
   GraphBuilder builder_{graph_.name()};
 };
+
+void check_experts(const Graph& graph, const Replicate& options) {
+  const auto refuse = [&](std::string message, std::string help) {
+    throw InputError({.code = "experts", .message = std::move(message), .help = std::move(help)});
+  };
+  const std::size_t e = options.experts;
+  if (e == 1) return;
+  if (e == 0 || options.replicas % e != 0)
+    refuse(fmt::format("{} replicas are not groups of {} that hold different experts", options.replicas, e),
+           "the number that hold different experts divides the replicas");
+  const std::vector<std::size_t> counts = ExpertUse{graph}.counts;
+  if (counts.empty())
+    refuse("the graph has no experts that replicas could share", "take 1, or a network with experts (mixtral_8x7b)");
+  for (const std::size_t count : counts)
+    if (count % e != 0) refuse(fmt::format("{} experts are not divided among {} replicas", count, e), "take a divisor");
+  if (options.zero > 0 && e != options.replicas)
+    refuse(fmt::format("ZeRO {} among replicas that hold the same experts, {} of each, is not modelled", options.zero,
+                       options.replicas / e),
+           "take stage 0, or as many as there are replicas");
+  if (options.collective == Collective::hierarchical && e != options.replicas)
+    refuse("gradients of experts are not added hierarchically", "take the ring, or whole collectives");
+  if (options.fold > 0 && options.classes.size() > 1)
+    refuse("replicas of several classes that share experts are not folded", "take no fold");
+}
 
 }  // namespace
 
@@ -438,6 +624,7 @@ DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool d
         {.code = "zero",
          .message = fmt::format("ZeRO adds gradients by a ring or whole, not by {}", name_of(options.collective)),
          .help = "take the ring, whole collectives, or stage 0"});
+  check_experts(graph, options);
   return Replicas{graph, options, divide_batch}.run();
 }
 

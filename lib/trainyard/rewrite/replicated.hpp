@@ -22,13 +22,22 @@ namespace trainyard::detail {
 ///
 /// In a pipeline (Replicate::stages) a bucket has gradients of one stage.
 ///
+/// Expert parallelism (Replicate::experts), e consecutive replicas a group. Each holds E/e of the E experts of a
+/// mixture, with their gradients and state, and computes these for the tokens of all e: as many rows as without, [E/e,
+/// e rows]. What is dispatched to experts and what they made, and the gradients of both, [E, rows], go by an all-to-all
+/// of the group, "TENSOR/all-to-all/GROUP/...", of which each sends (e - 1)/e: four a mixture, "TENSOR/exchanged".
+/// Gradients of experts are added among the n/e replicas that hold the same ones, not at all where e is n. As capacity
+/// is counted by sample (ExpertSlots), ranks drop the tokens that one device drops.
+///
 /// A copy of a colocation group with parameters is one group "GROUP@2", and the ops of a bucket are in that of its
 /// first parameters; what adds and sends them is named "all-reduce/BUCKET/...", "reduce-scatter/", "all-gather/",
 /// "fetch/". Parameters without an update are held by every replica in any stage; state is divided whole, running
 /// statistics too.
 ///
-/// S. Rajbhandari, J. Rasley, O. Ruwase, Y. He: ZeRO: memory optimizations toward training trillion parameter models.
-/// SC 2020. S. Li et al.: PyTorch distributed: experiences on accelerating data parallel training. VLDB 2020.
+/// D. Lepikhin et al.: GShard: scaling giant models with conditional computation and automatic sharding. ICLR 2021,
+/// section 3. S. Rajbhandari, J. Rasley, O. Ruwase, Y. He: ZeRO: memory optimizations toward training trillion
+/// parameter models. SC 2020. S. Li et al.: PyTorch distributed: experiences on accelerating data parallel training.
+/// VLDB 2020.
 DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch);
 
 }  // namespace trainyard::detail

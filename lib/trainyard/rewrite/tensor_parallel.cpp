@@ -231,8 +231,9 @@ class Sharding {
     const auto inputs = graph_.inputs(op);
     const Layout first = layout_[inputs.front()];
     if (shapes.reads.empty() || shapes.writes.empty()) return Way::whole;
+    if (routes(op)) return Way::whole;
     const bool product =
-        type == "Linear" || type == "Gemm" ||
+        is_product_of_experts(op, shapes) || type == "Linear" || type == "Gemm" ||
         (type == "MatMul" && shapes.reads.size() > 1 && shapes.reads[1].extents.size() == 2 && inputs.size() == 1);
     if (product || type == "Conv") {
       if (shapes.reads.size() < 2 || shapes.reads[1].extents.size() < 2) return Way::whole;
@@ -249,7 +250,7 @@ class Sharding {
                      shapes.reads[0].extents[0] >= kTable && divides(shapes.reads[0].extents[0])
                  ? Way::vocabulary
                  : Way::whole;
-    if (type == "MatMul" || type == "Softmax") {  // of heads
+    if (type == "MatMul" || type == "Softmax" || type == "Attention") {  // of heads
       const bool by_head = std::ranges::all_of(shapes.reads, [&](const Shapes::Tensor& read) {
         return read.extents.size() == 4 && read.extents[1] % ranks_ == 0;
       });
@@ -259,6 +260,25 @@ class Sharding {
       return first == Layout::share ? Way::share : Way::whole;
     if (by_feature(type) && all_shares(op, type == "Concat" ? 0 : 0.5)) return Way::share;
     return sequence_ && (by_feature(type) || normalizes(type)) && all_rows(op, shapes) ? Way::rows : Way::whole;
+  }
+
+  /// [experts, rows, inner] times weights [experts, inner, outer].
+  bool is_product_of_experts(OpId op, const Shapes& shapes) const {
+    return graph_.type(op) == "MatMul" && graph_.inputs(op).size() == 1 && holds_parameters(graph_, op) &&
+           shapes.reads.size() == 2 && shapes.reads[0].extents.size() == 3 && shapes.reads[1].extents.size() == 3;
+  }
+
+  /// The router of a mixture of experts: what chooses the largest of a few numbers a token is not divided.
+  bool routes(OpId op) const {
+    for (const TensorId tensor : graph_.outputs(op))
+      for (const OpId reader : graph_.consumers(tensor)) {
+        const std::string& type = graph_.type(reader);
+        if (graph_.phase(reader) != Phase::forward) continue;
+        if (type == "TopK" || ((type == "Softmax" || type == "Sigmoid") && routes(reader)) ||
+            (type == "Add" && holds_parameters(graph_, reader) && routes(reader)))
+          return true;
+      }
+    return false;
   }
 
   /// The largest inputs are rows, or can be at no cost: of partial terms and a whole tensor a rank takes its own. Sums
@@ -353,10 +373,11 @@ class Sharding {
     Shapes::Tensor* shared = column ? y : x;
     if (shared && !shared->extents.empty()) divide(*shared, shared->feature());
   }
-  /// Weights are [inner, outer] in Linear and MatMul, [outer, inner] elsewhere.
+  /// Weights are [inner, outer] in Linear and MatMul, of each expert where there are several; [outer, inner] elsewhere.
   void divide_weights(bool column, std::int64_t outer, std::string_view type, Shapes::Tensor& w) const {
     const bool inner_first = type.starts_with("Linear") || type.starts_with("MatMul") || w.extents[0] != outer;
-    divide(w, column == inner_first ? 1 : 0);
+    const std::size_t experts = type.starts_with("MatMul") && w.extents.size() == 3 ? 1 : 0;  // dimensions before them
+    divide(w, experts + (column == inner_first ? 1 : 0));
   }
 
   const Graph& graph_;

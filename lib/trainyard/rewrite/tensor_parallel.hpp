@@ -55,8 +55,10 @@ struct RankCollective {
 /// and a reduce-scatter (partial to share or rows); of a whole tensor a rank reads its share. A transformer's layer has
 /// two all-reduces in each pass, as in the source. With sequence parallelism it has two reduce-scatters and two
 /// all-gathers in each instead, and in the backward pass two more: rows of the forward pass are gathered a second time,
-/// when their op's gradient is there, and not kept whole. Left out: the gradients of the norms' own parameters, partial
-/// on each rank, which the source adds up once a step: 4 h bytes of 16 bit a norm, where a layer has 24 h^2.
+/// when their op's gradient is there, and not kept whole. The products of experts are
+/// columns and rows as others are; a mixture's router, and what takes tokens to experts and back, is whole on each
+/// rank. Left out: the gradients of the norms' own parameters, partial on each rank, which the source adds up once a
+/// step: 4 h bytes of 16 bit a norm, where a layer has 24 h^2.
 ///
 /// Extents that t does not divide are shared from 512 t on (a vocabulary, which is padded); ops of others, and those
 /// without a signature, are whole. Shares of FLOPs, traffic, workspace, given times, parameters, state and tensors are

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <variant>
 
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/throughput/from_problem.hpp"
@@ -79,6 +81,27 @@ std::optional<double> expected_error(const Problem& problem, const Schedule& sch
   return known > 0 && known >= all / 2 ? std::optional{sum / known} : std::nullopt;
 }
 
+/// Of the devices on which ops are placed, replica r of stage i and rank 0 is base + (i replicas + r) ranks; those of a
+/// stage are of the classes of Replicate, in their order.
+IdMap<DeviceId, std::size_t> fold_images(const Problem& problem, const Placement& placement) {
+  std::size_t ranks = 1, replicas = 1;
+  std::vector<std::size_t> classes{1};
+  for (const Rewrite& rewrite : problem.rewrites()) {
+    if (const auto* parallel = std::get_if<TensorParallel>(&rewrite); parallel && parallel->fold > 0)
+      ranks = parallel->ranks;
+    if (const auto* replicate = std::get_if<Replicate>(&rewrite); replicate && replicate->fold > 0) {
+      replicas = replicate->replicas;
+      classes = replicate->classes;
+    }
+  }
+  std::set<DeviceId> made;
+  for (const OpId op : problem.ops()) made.insert(placement[op]);
+  IdMap<DeviceId, std::size_t> images(problem.device_count(), 0);
+  std::size_t number = 0;
+  for (const DeviceId device : made) images[device] = ranks * (replicas > 1 ? classes[number++ % classes.size()] : 1);
+  return images;
+}
+
 }  // namespace
 
 std::optional<double> published_error(std::string_view source, bool half) {
@@ -111,12 +134,14 @@ RunSummary summarize(const Problem& problem, const Schedule& schedule, const Tim
   run.expected_error = expected_error(problem, schedule, timeline);
   if (const auto* model = problem.costs().target<CostModel>()) run.calibration = model->calibration;
 
+  run.fold = folded(problem.rewrites());
+  if (run.fold.devices > 1) run.images = fold_images(problem, schedule.placement);
   run.busiest = run.tightest = DeviceId{0};
   Nanoseconds busy{};
   const Cluster& cluster = problem.cluster();
   for (const DeviceId device : problem.devices()) {
     const DeviceUse& use = timeline.devices[device];
-    busy += use.busy;
+    busy += use.busy * (run.fold.devices > 1 ? static_cast<std::int64_t>(run.images[device]) : 1);
     run.exposed_communication = std::max(run.exposed_communication, use.exposed_communication);
     if (use.busy > timeline.devices[run.busiest].busy) run.busiest = device;
     const double full = fullness(cluster.device(device), use.peak);
@@ -124,9 +149,8 @@ RunSummary summarize(const Problem& problem, const Schedule& schedule, const Tim
     if (full > fullest || (full == fullest && use.peak > timeline.devices[run.tightest].peak)) run.tightest = device;
   }
   run.peak = timeline.devices[run.tightest].peak;
-  run.fold = folded(problem.rewrites());
   const double images = static_cast<double>(run.fold.devices) / static_cast<double>(run.fold.made);
-  run.busy = share_of(busy, timeline.makespan) * images / static_cast<double>(problem.device_count());
+  run.busy = share_of(busy, timeline.makespan) / static_cast<double>(problem.device_count());
   run.busiest_share = share_of(timeline.devices[run.busiest].busy, timeline.makespan);
 
   for (const ChannelId channel : cluster.channels()) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/id_map.hpp"
 #include "trainyard/cost/evidence.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -51,7 +52,9 @@ struct RunSummary {
   double gap = 0;        // relative_gap(makespan, bound)
   bool optimal = false;  // it fits, and the makespan is the bound
 
-  Folded fold;                          // devices of each stage, and those of them that the graph has
+  Folded fold;  // devices of each stage, and those of them that the graph has
+  /// Of a fold: how many devices each stands for, itself included; 0 where another stands for it. Else empty.
+  IdMap<DeviceId, std::size_t> images;
   double busy = 0;                      // share of device time, over all devices of the cluster, that runs ops
   Nanoseconds exposed_communication{};  // the largest over devices
   /// max_load(): the time per step if steps followed each other without gaps.

@@ -22,6 +22,7 @@ struct Context {
   std::int64_t count(ValueId value) const { return element_count(model.values[value]); }
   double n(ValueId value) const { return static_cast<double>(count(value)); }
   double y() const { return n(out()); }
+  double last(ValueId value) const { return static_cast<double>(model.values[value].shape.back()); }
   bool broadcast(std::size_t input) const { return model.values[in(input)].shape != model.values[out()].shape; }
   std::vector<std::size_t> wanted_among(std::size_t first, std::size_t last) const {
     std::vector<std::size_t> result;
@@ -136,6 +137,27 @@ BackwardRule normalization_rule(const Context& c, const SavedSizes&) {
   return rule;
 }
 
+/// One kernel that recomputes the scores from the sum of exponentials that each row keeps in fp32, and reads Y for the
+/// sum of dY Y of a row: 3 products of d_qk, 2 of d_v a pair, where the forward op has one of each.
+///
+/// T. Dao: FlashAttention-2. ICLR 2024, algorithm 2.
+BackwardRule attention_rule(const Context& c) {
+  const AttentionShape shape = attention_shape(c.model, c.node);
+  BackwardRule rule{.type = "AttentionGrad"};
+  rule.extras = {{"logsumexp", 4 * static_cast<std::int64_t>(shape.rows)}};
+  const double matmul = 2 * shape.pairs * (3 * shape.size + 2 * shape.value_size);
+  GradientPiece piece{.type = rule.type,
+                      .suffix = "grad",
+                      .flops = matmul + 8 * shape.pairs,
+                      .matmul_flops = matmul,
+                      .reads = {c.in(0), c.in(1), c.in(2), c.out()},
+                      .extras = {0},
+                      .gradients = c.wanted_among(0, c.node.inputs.size())};
+  if (const ValueId mask = input_at(c.node, 3); !mask.is_none()) piece.reads.push_back(mask);
+  rule.pieces = {piece};
+  return rule;
+}
+
 /// Ops of two operands (and Where, Sum, Max, ...): one piece per operand, with the sum over what was broadcast.
 BackwardRule operand_rule(const Context& c) {
   const std::string& type = c.node.type;
@@ -238,6 +260,19 @@ BackwardRule backward_rule(const Model& model, const Node& node, const std::vect
   const std::string& type = node.type;
   if (type == "LSTM" || type == "GRU" || type == "RNN") return recurrent_rule(c);
   if (is_matmul_like(type)) return matmul_rule(c);
+  if (type == "Attention") return attention_rule(c);
+  if (type == "ExpertDispatch")  // a token's gradient is the sum of those of its copies
+    return one_piece("ExpertDispatchGrad", {.flops = c.n(c.in(1)) * c.last(c.in(0)), .reads = {c.in(1)}});
+  if (type == "ExpertCombine") {
+    // dy = w dY, and dw = y dY over the features, for each choice.
+    const double choices = c.n(c.in(1)) * c.last(c.out());
+    GradientPiece piece{.flops = choices * ((c.wants(0) ? 1 : 0) + (c.wants(1) ? 2 : 0)),
+                        .reads = {c.in(2)},
+                        .gradients = c.wanted_among(0, 2)};
+    if (c.wants(0)) piece.reads.push_back(c.in(1));
+    if (c.wants(1)) piece.reads.push_back(c.in(0));
+    return one_piece("ExpertCombineGrad", std::move(piece));
+  }
   if (type.ends_with("Normalization") && type != "MeanVarianceNormalization" && type != "LpNormalization")
     return normalization_rule(c, sizes);
   for (const std::string_view operand_type : {"Add", "Sub", "Mul", "Div", "Pow", "Where", "Sum", "Max", "Min", "Mean"})

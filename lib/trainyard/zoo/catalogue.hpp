@@ -24,8 +24,10 @@ std::vector<Network> transformer_networks();
 std::vector<Network> bert_networks();
 std::vector<Network> gpt2_networks();
 std::vector<Network> gpt3_networks();
-std::vector<Network> llama_networks();
-std::vector<Network> t5_networks();
+std::vector<Network> llama_networks();  // and Mixtral
+std::vector<Network> deepseek_networks();
+std::vector<Network> dlrm_networks();
+std::vector<Network> t5_networks();  // and Switch
 std::vector<Network> vit_networks();
 
 // Parameters that many networks share.
@@ -55,6 +57,19 @@ inline NetworkParameter seq_parameter(std::int64_t value, std::int64_t most = 13
 }
 inline NetworkParameter positions_parameter(std::int64_t value) {
   return {"positions", value, 1, 131'072, "positions that have an embedding; at least seq"};
+}
+
+inline NetworkParameter fused_parameter() {
+  return {"fused", 0, 0, 1, "1: attention is one op that keeps no scores, as FlashAttention's"};
+}
+inline NetworkParameter experts_parameter(std::int64_t value) {
+  return {"experts", value, 1, 65'536, "experts of a layer"};
+}
+inline NetworkParameter chosen_parameter(std::int64_t value) {
+  return {"chosen", value, 1, 1024, "experts that a token goes to"};
+}
+inline NetworkParameter capacity_parameter(std::int64_t value) {
+  return {"capacity", value, 1, 100'000, "tokens that an expert takes of a sample, in % of an even share"};
 }
 
 /// Throws InputError where tokens stand beyond the last position that has an embedding.

@@ -42,13 +42,33 @@ struct LstmState {
   ValueId hidden, cell;
 };
 
-/// Scaled dot-product attention.
+/// Scaled dot-product attention. Keys and queries may be wider than values.
 struct Attention {
   std::int64_t heads = 1;
   std::int64_t kv_heads = 0;       // heads of keys and values, each for heads / kv_heads of the queries; 0: as many
   double dropout = 0;              // of the weights
   bool causal = false;             // later positions are masked
   ValueId bias = ValueId::none();  // added to the scores, broadcast to [B, heads, S, T]
+  bool fused = false;              // one op, which keeps no scores; without dropout and bias
+};
+
+/// A mixture of experts in place of a feed-forward layer: each token goes to `chosen` of them.
+struct Experts {
+  /// The weights of a token's experts, of its logits, one an expert.
+  enum class Router {
+    softmax,         // the largest of the softmax over all (Switch)
+    chosen_softmax,  // the softmax over those chosen (Mixtral)
+    chosen_sigmoid,  // the sigmoids of those chosen, divided by their sum, scaled; chosen with a bias that no gradient
+                     // trains (DeepSeek-V3)
+  };
+  enum class Activation { relu, gelu, silu };
+
+  std::int64_t experts = 8, chosen = 2;
+  std::int64_t inner = 0;       // width inside of an expert
+  std::int64_t capacity = 100;  // tokens of a sample that an expert takes, in % of an even share; others are dropped
+  bool gated = true;            // a second product, times the activated one
+  Router router = Router::softmax;
+  Activation activation = Activation::silu;
 };
 
 /// Appends the usual layers to a model, one node after the other, each with its shapes inferred. Nodes are named
@@ -117,11 +137,16 @@ class LayerBuilder {
   /// Values of one shape along a new axis.
   ValueId stack(const std::vector<ValueId>& parts, std::int64_t axis);
 
-  /// Attention of q [B, S, D] over k and v [B, T, D kv_heads / heads].
+  /// Attention of q [B, S, heads d] over k [B, T, kv_heads d] and v [B, T, kv_heads d'].
   ValueId attention(ValueId q, ValueId k, ValueId v, const Attention& how);
   /// Rotary position embedding (Su et al., RoFormer, 2021) of x [B, S, D] in `heads` heads, by cosines and sines
   /// [S, 1, D / heads]: the halves of each head are turned by the angles of their position.
   ValueId rotary(ValueId x, std::int64_t heads, ValueId cosines, ValueId sines);
+
+  /// The k largest of the last dimension, and which these are.
+  std::pair<ValueId, ValueId> top_k(ValueId x, std::int64_t k);
+  /// x [B, S, D] through a router, to the experts and back; without the loss that balances their load.
+  ValueId experts(ValueId x, const Experts& how);
 
   LstmCell lstm_cell(std::int64_t inputs, std::int64_t hidden);
   /// One step: x [B, I].

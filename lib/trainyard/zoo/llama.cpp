@@ -7,10 +7,11 @@ namespace trainyard::zoo {
 
 namespace {
 
-/// Decoder-only Transformer with RMS norms before each part, rotary positions, grouped queries and SwiGLU, no biases.
+/// Decoder-only Transformer with RMS norms before each part, rotary positions, grouped queries and SwiGLU, no biases;
+/// its feed-forward layers may be mixtures of experts.
 class Llama {
  public:
-  explicit Llama(const NetworkArguments& given) : given_(given) {
+  explicit Llama(const NetworkArguments& given, bool of_experts) : given_(given), of_experts_(of_experts) {
     require_multiple("hidden", width_, heads_, "heads");
     require_multiple("heads", heads_, kv_heads_, "kv_heads");
   }
@@ -36,25 +37,34 @@ class Llama {
     const ValueId q = net_.rotary(net_.linear(normed, width_, false), heads_, cosines_, sines_);
     const ValueId k = net_.rotary(net_.linear(normed, kv_width, false), kv_heads_, cosines_, sines_);
     const ValueId v = net_.linear(normed, kv_width, false);
-    const ValueId mixed = net_.attention(q, k, v, {.heads = heads_, .kv_heads = kv_heads_, .causal = true});
+    const ValueId mixed = net_.attention(
+        q, k, v, {.heads = heads_, .kv_heads = kv_heads_, .causal = true, .fused = given_["fused"] != 0});
     return net_.add(x, net_.linear(mixed, width_, false));
   }
 
   ValueId feed_forward(ValueId x) {
     const ValueId normed = net_.rms_norm(x);
+    if (of_experts_)
+      return net_.add(x, net_.experts(normed, {.experts = given_["experts"],
+                                               .chosen = given_["chosen"],
+                                               .inner = given_["inner"],
+                                               .capacity = given_["capacity"],
+                                               .router = Experts::Router::chosen_softmax}));
     const ValueId gate = net_.silu(net_.linear(normed, given_["inner"], false));
     const ValueId wide = net_.mul(gate, net_.linear(normed, given_["inner"], false));
     return net_.add(x, net_.linear(wide, width_, false));
   }
 
   const NetworkArguments& given_;
+  bool of_experts_;
   std::int64_t seq_ = given_["seq"], width_ = given_["hidden"];
   std::int64_t heads_ = given_["heads"], kv_heads_ = given_["kv_heads"];
   LayerBuilder net_{given_.network()};
   ValueId cosines_, sines_;
 };
 
-Model llama(const NetworkArguments& given) { return Llama{given}.build(); }
+Model llama(const NetworkArguments& given) { return Llama{given, false}.build(); }
+Model mixtral(const NetworkArguments& given) { return Llama{given, true}.build(); }
 
 struct LlamaSize {
   const char *name, *summary, *source;
@@ -85,8 +95,25 @@ std::vector<Network> llama_networks() {
                     heads_parameter(size.heads),
                     {"kv_heads", size.kv_heads, 1, 1024, "heads of keys and values; they divide the heads"},
                     {"inner", size.inner, 1, 1'048'576, "width inside of the feed-forward layers"},
-                    vocabulary_parameter(size.vocabulary)},
+                    vocabulary_parameter(size.vocabulary),
+                    fused_parameter()},
                    &llama});
+  all.push_back({"mixtral_8x7b",
+                 "Mixtral 8x7B: 2 of 8 experts for each token in every layer",
+                 "Jiang et al., Mixtral of Experts, 2024",
+                 {batch_parameter(1),
+                  seq_parameter(4096),
+                  layers_parameter(32),
+                  hidden_parameter(4096),
+                  heads_parameter(32),
+                  {"kv_heads", 8, 1, 1024, "heads of keys and values; they divide the heads"},
+                  {"inner", 14'336, 1, 1'048'576, "width inside of an expert"},
+                  experts_parameter(8),
+                  chosen_parameter(2),
+                  capacity_parameter(100),
+                  vocabulary_parameter(32'000),
+                  fused_parameter()},
+                 &mixtral});
   return all;
 }
 

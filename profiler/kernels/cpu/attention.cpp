@@ -37,21 +37,26 @@ struct Heads {
   }
   std::int64_t partner(std::int64_t h) const { return h / (heads / shared); }
 
-  /// The weights of one head.
-  void weights(const OpArrays& c, std::int64_t b, std::int64_t h, MatrixMap p) const {
+  /// The weights of one head. Each row's logarithm of its sum of exponentials is kept, or with `known` read.
+  void weights(const OpArrays& c, std::int64_t b, std::int64_t h, MatrixMap p, bool known = false) const {
+    float* sums = c.kept() ? c.kept() + (b * heads + h) * queries : nullptr;
     p.noalias() = head(c.in[0].data, b, h, heads, queries, size) *
                   head(c.in[1].data, b, partner(h), shared, keys, size).transpose() * scale;
     if (const Array mask = c.input(3)) add_mask(c, mask, b, h, p);
     for (std::int64_t i = 0; i < queries; ++i) {
       if (causal)
         for (std::int64_t j = i + 1; j < keys; ++j) p(i, j) = -std::numeric_limits<float>::infinity();
-      const float most = p.row(i).maxCoeff();
+      const float most = known ? sums[i] : p.row(i).maxCoeff();
       if (!std::isfinite(most)) {
+        if (sums) sums[i] = most;
         p.row(i).setZero();
         continue;
       }
       p.row(i) = (p.row(i).array() - most).exp();
-      p.row(i) /= p.row(i).sum();
+      if (known) continue;
+      const float sum = p.row(i).sum();
+      if (sums) sums[i] = most + std::log(sum);
+      p.row(i) /= sum;
     }
   }
 
@@ -101,7 +106,7 @@ void attention_backward(OpArrays& c) {
     if (c.wants(i)) std::fill(c.dx[i].data, c.dx[i].data + c.dx[i].size(), 0.0F);
   for (std::int64_t b = 0; b < a.batch; ++b)
     for (std::int64_t h = 0; h < a.heads; ++h) {
-      a.weights(c, b, h, p);
+      a.weights(c, b, h, p, c.kept() != nullptr);
       const auto dy = a.head(c.dy[0].data, b, h, a.heads, a.queries, a.value_size);
       if (c.wants(2))
         a.head(c.dx[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).noalias() += p.transpose() * dy;

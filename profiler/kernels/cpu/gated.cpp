@@ -8,8 +8,6 @@
 namespace trainyard::cpu {
 namespace {
 
-float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
-
 /// GRU and RNN: X [S, B, I], W [D, G H, I], R [D, G H, H], b [D, 2 G H]; no clipping, full sequences. GRU has the gates
 /// z, r, h in this order:
 ///

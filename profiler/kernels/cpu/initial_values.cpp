@@ -1,93 +1,29 @@
+#include "profiler/kernels/initial_values.hpp"
+
 #include <algorithm>
-#include <cmath>
 
 #include "profiler/kernels/cpu/program.hpp"
 #include "trainyard/core/random.hpp"
-#include "trainyard/model/op_kind.hpp"
 
 namespace trainyard::cpu {
-namespace {
 
-/// Uses of a value by nodes, directly or through views.
-struct Uses {
-  bool scales = false, shifts = false, is_variance = false, is_mean = false;  // of normalizations
-  bool divides_or_multiplies = false, is_condition = false;
-  std::int64_t below = 0;  // as an index: the numbers that it may have; 0: it is no index
-};
-
-Uses uses_of(const Model& model, ValueId of) {
-  const auto roots = storage_roots(model);
-  Uses uses;
-  for (const Node& node : model.nodes)
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i].is_none() || (roots[node.inputs[i]] != of && node.inputs[i] != of)) continue;
-      const auto at_most = [&](std::int64_t count) {
-        uses.below = uses.below == 0 ? count : std::min(uses.below, count);
-      };
-      const Shape& first = model.values[node.inputs[0]].shape;
-      if (node.type.ends_with("Normalization")) {
-        uses.scales |= i == 1, uses.shifts |= i == 2, uses.is_mean |= i == 3, uses.is_variance |= i == 4;
-      } else if (node.type.starts_with("Gather") && i == 1 && !first.empty()) {
-        const auto axis = axis_at(node.integer("axis", 0), first.size());
-        at_most(node.type == "GatherND" ? *std::min_element(first.begin(), first.end()) : first[axis]);
-      } else if (node.type == "SoftmaxCrossEntropy" && i == 1) {
-        at_most(first.size() == 4 ? first[1] : first.back());
-      } else if ((node.type == "SoftmaxCrossEntropyLoss" || node.type == "NegativeLogLikelihoodLoss") && i == 1) {
-        at_most(first[std::min<std::size_t>(1, first.size() - 1)]);
-      } else if (node.type == "Mul" || node.type == "Div" || node.type == "Pow") {
-        uses.divides_or_multiplies = true;
-      } else if (node.type == "Where" && i == 0) {
-        uses.is_condition = true;
-      } else if (node.type == "Cast" && !is_floating_point(model.values[node.inputs[i]].type)) {
-        const Uses next = uses_of(model, node.outputs[0]);
-        if (next.below > 0) at_most(next.below);
-      }
-    }
-  return uses;
-}
-
-}  // namespace
-
-void Program::fill_held(ValueId id) {
+void Program::fill(ValueId id, std::vector<float>& to) const {
+  using Rule = InitialValues::Rule;
   const Value& value = model_.values[id];
-  std::vector<float>& to = held_[id];
-  to.assign(static_cast<std::size_t>(elements(value.shape)), 0.0F);
-  if (value.contents_known && value.integers.size() == to.size()) {
-    std::transform(value.integers.begin(), value.integers.end(), to.begin(),
-                   [](std::int64_t x) { return static_cast<float>(x); });
-    return;
-  }
-  if (!value.reals.empty() && value.reals.size() == to.size()) {
-    std::transform(value.reals.begin(), value.reals.end(), to.begin(), [](double x) { return static_cast<float>(x); });
-    return;
-  }
-  const Uses uses = uses_of(model_, id);
-  if (uses.scales || uses.is_variance || uses.is_condition ||
-      (value.role == Value::Role::constant && uses.divides_or_multiplies)) {
-    std::fill(to.begin(), to.end(), 1.0F);
-    return;
-  }
-  if (value.role != Value::Role::parameter || uses.shifts || uses.is_mean) return;
+  const InitialValues first = initial_values(model_, id);
+  to.assign(static_cast<std::size_t>(elements(value.shape)), static_cast<float>(first.number));
+  const auto copy = [&](const auto& numbers) {
+    std::ranges::transform(numbers, to.begin(), [](auto x) { return static_cast<float>(x); });
+  };
+  if (first.rule == Rule::integers) return copy(value.integers);
+  if (first.rule == Rule::reals) return copy(value.reals);
   Random random = Random::stream(seed_, id.index());
-  // Inputs of a unit: all dimensions but the first (convolutions), or the first (products).
-  double fan = 1;
-  for (std::size_t i = 1; i < value.shape.size(); ++i) fan *= static_cast<double>(value.shape[i]);
-  if (value.shape.size() == 2) fan = static_cast<double>(std::max(value.shape[0], value.shape[1]));
-  const double bound = value.shape.size() < 2 ? 0.1 : std::sqrt(3.0 / std::max(1.0, fan));
-  for (float& x : to) x = static_cast<float>(bound * (2 * random.uniform() - 1));
-}
-
-void Program::fill_input(ValueId id) {
-  const Value& value = model_.values[id];
-  std::vector<float>& to = inputs_[id];
-  to.resize(static_cast<std::size_t>(elements(value.shape)));
-  Random random = Random::stream(seed_, id.index());
-  if (is_floating_point(value.type)) {
+  if (first.rule == Rule::uniform)
+    for (float& x : to) x = static_cast<float>(first.number * (2 * random.uniform() - 1));
+  if (first.rule == Rule::normal)
     for (float& x : to) x = static_cast<float>(random.normal());
-    return;
-  }
-  const std::int64_t below = std::max<std::int64_t>(2, uses_of(model_, id).below);
-  for (float& x : to) x = static_cast<float>(random.below(static_cast<std::uint64_t>(below)));
+  if (first.rule == Rule::below)
+    for (float& x : to) x = static_cast<float>(random.below(static_cast<std::uint64_t>(first.below)));
 }
 
 void Program::reset() {
@@ -95,9 +31,9 @@ void Program::reset() {
     const Value& value = model_.values[id];
     if (!value.shape_known) continue;
     if (value.role == Value::Role::input) {
-      fill_input(id);
+      fill(id, inputs_[id]);
     } else if (value.role != Value::Role::activation) {
-      if (value.role != Value::Role::constant || held_[id].empty()) fill_held(id);
+      if (value.role != Value::Role::constant || held_[id].empty()) fill(id, held_[id]);
       if (value.role != Value::Role::parameter) continue;
       const std::size_t count = held_[id].size();
       if (recipe_.optimizer == Optimizer::momentum || recipe_.optimizer == Optimizer::adam)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <span>
 
 #include "profiler/kernels/cpu/arrays.hpp"
@@ -23,6 +24,10 @@ std::span<const OpKernels> gated_kernels();  // GRU, RNN
 std::span<const OpKernels> einsum_kernels();
 std::span<const OpKernels> resize_kernels();
 std::span<const OpKernels> attention_kernels();
+std::span<const OpKernels> expert_kernels();
 std::span<const OpKernels> norm_kernels();  // and what is rare
+
+/// What gates and activations are made of.
+inline float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace trainyard::cpu

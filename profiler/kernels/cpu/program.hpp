@@ -40,8 +40,7 @@ class Program {
   class Device;
 
   void update(ValueId parameter, const Array& gradient);
-  void fill_held(ValueId id);
-  void fill_input(ValueId id);
+  void fill(ValueId id, std::vector<float>& to) const;
 
   const TrainingRecipe& recipe_;
   const Model& model_;

@@ -9,8 +9,6 @@
 namespace trainyard::cpu {
 namespace {
 
-float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
-
 void lstm(OpArrays& c) {
   const Lstm l{c};
   const std::int64_t h = l.hidden, cell = l.cell();

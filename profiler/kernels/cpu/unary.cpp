@@ -13,8 +13,6 @@ struct Numbers {
   float a = 0, b = 0;
 };
 
-float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
-
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 // The numbers of an operator, from its attributes.

@@ -239,7 +239,7 @@ constexpr GpuOp kElementwise[] = {
 std::span<const GpuOp> elementwise_gpu_ops() { return kElementwise; }
 
 const GpuOp* find_gpu_op(std::string_view type) {
-  for (const auto& table : {elementwise_gpu_ops(), product_gpu_ops(), row_gpu_ops()})
+  for (const auto& table : {elementwise_gpu_ops(), product_gpu_ops(), row_gpu_ops(), expert_gpu_ops()})
     for (const GpuOp& op : table)
       if (op.type == type) return &op;
   return nullptr;

@@ -26,5 +26,6 @@ inline std::uint64_t whole(std::int64_t x) { return static_cast<std::uint64_t>(x
 std::span<const GpuOp> elementwise_gpu_ops();
 std::span<const GpuOp> product_gpu_ops();  // products, convolutions, pools, LSTM
 std::span<const GpuOp> row_gpu_ops();      // softmax, losses, normalization, reductions, lookups
+std::span<const GpuOp> expert_gpu_ops();   // top-k, and what takes tokens to experts and back
 
 }  // namespace trainyard::cuda

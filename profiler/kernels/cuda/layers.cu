@@ -303,6 +303,104 @@ KERNEL gather_d(Out dx, In dy, In index, u64 extent, u64 count, u64 inner, u64 n
     }
   }
 }
+// A line's largest (smallest) element of those that come after element `last` in the order of the results: equal ones
+// by their places.
+__device__ u64 next_top(In x, u64 first, u64 length, u64 step, u64 last, u64 largest) {
+  const float before = last < length ? x[first + last * step] : 0;
+  u64 best = length;
+  for (u64 i = 0; i < length; ++i) {
+    const float v = x[first + i * step];
+    if (last < length && !((largest ? v < before : v > before) || (v == before && i > last))) continue;
+    if (best == length || (largest ? v > x[first + best * step] : v < x[first + best * step])) best = i;
+  }
+  return best;
+}
+KERNEL top_k(Out y, Out place, In x, u64 length, u64 step, u64 count, u64 largest, u64 n) {
+  EACH(i, n) {
+    const u64 first = i / step * length * step + i % step, to = i / step * count * step + i % step;
+    u64 last = length;
+    for (u64 k = 0; k < count; ++k) {
+      last = next_top(x, first, length, step, last, largest);
+      y[to + k * step] = x[first + last * step];
+      if (place) place[to + k * step] = (float)last;
+    }
+  }
+}
+KERNEL top_k_d(Out dx, In dy, In x, u64 length, u64 step, u64 count, u64 largest, u64 n) {
+  EACH(i, n) {
+    const u64 first = i / step * length * step + i % step, from = i / step * count * step + i % step;
+    for (u64 k = 0; k < length; ++k) dx[first + k * step] = 0;
+    u64 last = length;
+    for (u64 k = 0; k < count; ++k) {
+      last = next_top(x, first, length, step, last, largest);
+      dx[first + last * step] = (float)dy[from + k * step];
+    }
+  }
+}
+// Elements by index along one axis; a thread for each line of indices.
+KERNEL gather_elements(Out y, In x, In index, Strides lines, i64 step, i64 extent, i64 own, i64 count, u64 n) {
+  EACH(i, n) {
+    i64 a, b, c;
+    places(lines, i, &a, &b, &c);
+    for (i64 k = 0; k < count; ++k) {
+      i64 at = (i64)index[b + k * own];
+      if (at < 0) at += extent;
+      y[b + k * own] = x[a + at * step];
+    }
+  }
+}
+KERNEL gather_elements_d(Out dx, In dy, In index, Strides lines, i64 step, i64 extent, i64 own, i64 count, u64 n) {
+  EACH(i, n) {
+    i64 a, b, c;
+    places(lines, i, &a, &b, &c);
+    for (i64 k = 0; k < count; ++k) {
+      i64 at = (i64)index[b + k * own];
+      if (at < 0) at += extent;
+      dx[a + at * step] += dy[b + k * own];
+    }
+  }
+}
+
+// --- experts: tokens [samples, tokens, h], their rows [samples, tokens, k] among [experts, samples, capacity], or -1 ---
+// One thread for each expert of each sample: first choices first, then tokens in their order.
+KERNEL expert_slots(Out slots, In chosen, u64 samples, u64 tokens, u64 k, u64 experts, u64 capacity, u64 n) {
+  EACH(i, n) {
+    const u64 expert = i % experts, sample = i / experts;
+    u64 taken = 0;
+    for (u64 j = 0; j < k; ++j)
+      for (u64 s = 0; s < tokens; ++s) {
+        const u64 at = (sample * tokens + s) * k + j;
+        if ((u64)chosen[at] != expert) continue;
+        slots[at] = taken < capacity ? (float)((expert * samples + sample) * capacity + taken) : -1.0f;
+        ++taken;
+      }
+  }
+}
+// rows[slot] = (weight times) token, for each choice and feature; and a token's (weighted) sum of its rows.
+KERNEL expert_spread(Out rows, In tokens, In slots, In weights, u64 k, u64 h, u64 n) {
+  EACH(i, n) {
+    const u64 choice = i / h;
+    if (slots[choice] >= 0)
+      rows[(u64)slots[choice] * h + i % h] = tokens[choice / k * h + i % h] * (weights ? weights[choice] : 1);
+  }
+}
+KERNEL expert_sum(Out tokens, In rows, In slots, In weights, u64 k, u64 h, u64 n) {
+  EACH(i, n) {
+    float sum = 0;
+    for (u64 choice = i / h * k; choice < (i / h + 1) * k; ++choice)
+      if (slots[choice] >= 0) sum += rows[(u64)slots[choice] * h + i % h] * (weights ? weights[choice] : 1);
+    tokens[i] = sum;
+  }
+}
+// A block for each choice.
+KERNEL expert_weights_d(Out dweights, In rows, In dy, In slots, u64 k, u64 h) {
+  const u64 choice = blockIdx.x;
+  float dot = 0;
+  if (slots[choice] >= 0)
+    for (u64 i = threadIdx.x; i < h; i += blockDim.x) dot += rows[(u64)slots[choice] * h + i] * dy[choice / k * h + i];
+  dot = block_sum(dot);
+  if (threadIdx.x == 0) dweights[choice] = dot;
+}
 // A number in [0, 1) of its own for each element of each op (splitmix64), as on the CPU.
 __device__ float chance(u64 seed, u64 element) {
   u64 z = seed + (element + 1) * 0x9e3779b97f4a7c15ULL;

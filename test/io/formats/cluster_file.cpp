@@ -176,6 +176,21 @@ nic_bandwidth = "50 GB/s"
   CHECK(least.fabric->nics_per_host == 4);
   CHECK(least.fabric->leaf_count() == 4);
   CHECK(parse_cluster(written(least), "") == least);
+
+  const ClusterSpec fair = parse_cluster(fabric + "sharing = \"fair\"\n", "");
+  CHECK(fair.fabric->sharing == Sharing::fair);
+  CHECK(parse_cluster(written(fair), "") == fair);
+}
+
+TEST_CASE("a torus needs its dimensions, and no number of devices") {
+  const std::string torus = "[fabric]\nhosts = 1\ntorus = [4, 3]\nkind = \"H100\"\nport_bandwidth = \"50 GB/s\"\n";
+  const ClusterSpec spec = parse_cluster(torus, "");
+  CHECK(spec.devices.size() == 12);
+  CHECK(spec.fabric->torus == std::vector<std::size_t>{4, 3});
+  std::ostringstream out;
+  write_cluster(spec, out);
+  CHECK(parse_cluster(out.str(), "") == spec);
+  CHECK(parse_cluster(torus + "devices_per_host = 12\n", "") == spec);
 }
 
 TEST_CASE("what is wrong with a fabric is found where it stands") {
@@ -191,7 +206,18 @@ TEST_CASE("what is wrong with a fabric is found where it stands") {
   const std::string rates = "port_bandwidth = \"1 GB/s\"\nnic_bandwidth = \"1 GB/s\"\nkind = \"H100\"\n";
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\n" + rates).empty());
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nsharing = \"serial\"\n" + rates).empty());
-  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nsharing = \"fair\"\n" + rates) == "fabric /fabric/sharing");
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nsharing = \"none\"\n" + rates) ==
+        "unknown-word /fabric/sharing");
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\noversubscription = 0.5\n" + rates) ==
+        "fabric-size /fabric/oversubscription");
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nnics_per_host = 0\n" + rates) ==
+        "not-positive /fabric/nics_per_host");
+  for (const std::string torus : {"[]", "4", "[4, \"4\"]", "[2.5]"})
+    CHECK(finding("[fabric]\nhosts = 1\ndevices_per_host = 4\ntorus = " + torus + "\n" + rates) ==
+          "type /fabric/torus");
+  for (const std::string torus : {"[4, 4]", "[-2, -2]", "[4, 1]", "[9000000000000000000, 2]", "[2, 2, 1, 1]"})
+    CHECK(finding("[fabric]\nhosts = 1\ndevices_per_host = 4\ntorus = " + torus + "\n" + rates) ==
+          "fabric-size /fabric/torus");
   CHECK(finding("[fabric]\ndevices_per_host = 2\n" + rates) == "missing-key /fabric");
   CHECK(finding("[fabric]\nhosts = -2\ndevices_per_host = 2\n" + rates) == "not-positive /fabric/hosts");
   CHECK(finding("[fabric]\nhosts = 1000000000000\ndevices_per_host = 2\n" + rates) == "fabric-size /fabric/hosts");

@@ -43,7 +43,8 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
       .microbatch = 2,
       .recompute = {StageRecompute::no, StageRecompute::blocks, StageRecompute::no, StageRecompute::attention},
       .schedule = PipelineSchedule::zb_v,
-      .zero = 1};
+      .zero = 1,
+      .experts = 2};
   const PlanFile file = plan_file(plan, blocks, 64);
   CHECK(file.begins == std::vector<std::string>{"h0", "h2", "head"});
   CHECK(parse_plan(written(file), "plan.json") == file);

@@ -89,6 +89,18 @@ TEST_CASE("each kind of rewrite has its text in the file, with what differs from
   }
 }
 
+TEST_CASE("replicas that hold different experts come back from a schedule's file") {
+  const Problem problem{training_graph(make_network("mixtral_8x7b:batch=4,seq=8,layers=1,hidden=16,heads=2,kv_heads=1,"
+                                                    "inner=24,experts=4,vocabulary=32")),
+                        make_cluster(preset_cluster("4xV100"))};
+  const Replicate replicate{.replicas = 4, .collective = Collective::whole, .experts = 2};
+  const Problem whole = apply_rewrites(problem, {replicate});
+  const Schedule schedule{.placement = Placement(whole.op_count(), DeviceId{0}), .rewrites = {replicate}};
+  const std::string text = written(schedule, problem);
+  CHECK(text.find(R"({"replicas": 4, "collective": "whole", "experts": 2})") != std::string::npos);
+  CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
+}
+
 TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"replicas": 2, "collective": "rings"})") == "unknown-collective");
   CHECK(code_of(R"({"op": "conv9", "dimension": "batch", "parts": 2})") == "unknown-op");
@@ -98,6 +110,7 @@ TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"replicas": 2, "zero": 4, "collective": "ring"})") == "zero");
   CHECK(code_of(R"({"replicas": 4, "collective": "hierarchical", "per_node": 3})") == "collective");
   CHECK(code_of(R"({"replicas": 2, "bucket_bytes": 0})") == "split-parts");
+  CHECK(code_of(R"({"replicas": 2, "experts": 2, "collective": "ring"})") == "experts");
   CHECK(code_of(R"({"microbatches": 0})") == "split-parts");
   CHECK(code_of(R"({"tensor": 0})") == "split-parts");
   CHECK(code_of(R"({"microbatches": 2, "zero": 1})") == "unknown-key");

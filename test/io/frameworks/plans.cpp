@@ -162,6 +162,9 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
   CHECK(selective.notes.empty());
   CHECK(selective.file.plan.recompute == std::vector{StageRecompute::attention});
   CHECK(has(megatron_of(selective.file.plan, kGround).text, "--recompute-granularity selective"));
+  const ForeignPlan experts = parse_any_plan("--expert-model-parallel-size 4" + rest, "train.sh", kGround);
+  CHECK(experts.file.plan.experts == 4);
+  CHECK(has(megatron_of(experts.file.plan, kGround).text, "--expert-model-parallel-size 4"));
   const ForeignPlan sequence =
       parse_any_plan("--sequence-parallel --tensor-model-parallel-size 2" + rest, "train.sh", kGround);
   CHECK(sequence.file.plan.sequence);

@@ -75,7 +75,7 @@ TEST_CASE("auto finds the optimum of small problems: no placement and no order o
   }
 }
 
-TEST_CASE("auto is no worse than any placer that does not search, and the same on any number of threads") {
+TEST_CASE("auto is no worse than any of its members, and the same on any number of threads") {
   Random random{2};
   for (int round = 0; round < 10; ++round) {
     CAPTURE(round);

@@ -10,6 +10,8 @@
 #include "support/random_problem.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/learn/policy_gradient.hpp"
+#include "trainyard/place/learned/doppler_definitions.hpp"
+#include "trainyard/place/learned/giph_definitions.hpp"
 #include "trainyard/place/learned/hierarchical_definitions.hpp"
 #include "trainyard/place/learned/placement_walk.hpp"
 #include "trainyard/place/learned/rnn_definitions.hpp"
@@ -101,6 +103,12 @@ TEST_CASE("the gradients of whole episodes agree with finite differences, for ev
   HierarchicalNetwork<double> hierarchical{3, 1, 4, 6};
   shift(hierarchical);
   check_gradients(hierarchical, task);
+  DopplerNetwork<double> doppler{{.width = 6, .rounds = 3}, 1};
+  shift(doppler);
+  check_gradients(doppler, task);
+  GiphNetwork<double> giph{{.width = 5}, 1};
+  shift(giph);
+  check_gradients(giph, task);
 }
 
 TEST_CASE("Placeto's gradients are those of the tape") {

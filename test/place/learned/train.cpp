@@ -120,7 +120,7 @@ TEST_CASE("a learned placer never returns worse than its start, and a policy pla
   Random random{41};
   for (int round = 0; round < 12; ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 20});
-    for (const std::string name : {"placeto", "rnn", "hierarchical"}) {
+    for (const std::string name : {"placeto", "rnn", "hierarchical", "doppler", "giph"}) {
       const TrainedPolicy trained = train_policy({&problem, 1}, {.placer = name, .options = {.updates = 2}});
       const PlacementTask task{problem};
       CHECK(trained.result.best_cost[0] <= task.start_cost);

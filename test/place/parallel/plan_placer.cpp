@@ -163,6 +163,36 @@ TEST_CASE("tensor ranks are neighbours, replicas' gradients are added rank by ra
   CHECK(static_cast<double>(step(problem, schedule).count) == doctest::Approx(estimate).epsilon(0.1));
 }
 
+TEST_CASE("replicas that hold different experts exchange tokens in every microbatch, and hold less") {
+  const Problem problem = training_problem(
+      "mixtral_8x7b:batch=8,seq=64,layers=2,hidden=64,heads=4,kv_heads=2,inner=128,experts=4,vocabulary=256");
+  PlanPlacerOptions options{.batch = 8};
+  const auto planned = [&](std::size_t experts) {
+    return place_by_plan(problem, {.data = 4, .microbatch = 1, .experts = experts}, options);
+  };
+  const auto peak = [&](const Schedule& schedule) { return simulate(problem, schedule).devices[DeviceId{0}].peak; };
+  const Schedule apart = planned(4), alike = planned(1);
+  REQUIRE(apart.parallel);
+  CHECK(describe(*apart.parallel) == "data 4, experts 4, microbatches of 1");
+  // Of each layer's 3 products 3/4 of 4 x 64 x 128 numbers less, as weights and as their gradients at least.
+  CHECK(peak(apart) < peak(alike) - Bytes{2 * 3 * 3 * 64 * 128 * 4 * 2});
+  const Problem rewritten = scheduled_problem(problem, apart);
+  std::size_t exchanges = 0;  // 4 of each of 2 layers, in 2 microbatches, joined by each of 4
+  for (const OpId op : rewritten.ops())
+    exchanges += rewritten.graph().name(op).find("/all-to-all/0/joined@") != std::string_view::npos;
+  CHECK(exchanges == 4 * 2 * 2 * 4);
+  const auto refused = [&](const ParallelPlan& plan) {
+    try {
+      place_by_plan(problem, plan, options);
+    } catch (const InputError& error) {
+      return error.findings().front().message;
+    }
+    return std::string{};
+  };
+  CHECK(refused({.data = 4, .microbatch = 1, .experts = 3}) ==
+        "4 replicas are not groups of 3 that hold different experts");
+}
+
 TEST_CASE("attention computed again takes less time than blocks, and leaves less than nothing computed again") {
   const Problem problem{training_graph(make_network("gpt2:batch=8,seq=512,layers=4")),
                         make_cluster(preset_cluster("2xA100"))};

@@ -123,11 +123,32 @@ std::size_t read_count(TableReader& table, const char* key, std::optional<std::s
   return count ? static_cast<std::size_t>(std::max<std::int64_t>(0, *count)) : left_out.value_or(1);
 }
 
+/// Zeros as of read_count().
+std::vector<std::size_t> read_torus(TableReader& table) {
+  std::vector<std::size_t> sizes;
+  const toml::node* node = table.get("torus");
+  if (node == nullptr) return sizes;
+  const toml::array* array = node->as_array();
+  const bool whole = array != nullptr && !array->empty() &&
+                     std::ranges::all_of(*array, [](const toml::node& size) { return size.is_integer(); });
+  if (!whole)
+    table.fail(*node, "torus", "type", "\"torus\" must be a list of whole numbers",
+               "the devices in each dimension, as in torus = [4, 4, 4]");
+  else
+    for (const toml::node& size : *array)
+      sizes.push_back(static_cast<std::size_t>(std::max<std::int64_t>(0, size.as_integer()->get())));
+  return sizes;
+}
+
 /// Fills in the devices too, unless they are listed.
 void read_fabric(TableReader& table, ClusterSpec& spec) {
   FabricSpec& fabric = spec.fabric.emplace();
   fabric.hosts = read_count(table, "hosts");
-  fabric.devices_per_host = read_count(table, "devices_per_host");
+  fabric.torus = read_torus(table);
+  std::optional<std::size_t> of_torus;
+  for (const std::size_t size : fabric.torus)
+    of_torus = std::min(of_torus.value_or(1), FabricSpec::kMostDevices) * std::min(size, FabricSpec::kMostDevices);
+  fabric.devices_per_host = read_count(table, "devices_per_host", of_torus);
   const bool one_device = fabric.devices_per_host == 1, one_host = fabric.hosts == 1;
   // What a single device, or a single host, does not need may be there all the same.
   const auto bandwidth = [&](const char* key, bool needed) {
@@ -143,9 +164,7 @@ void read_fabric(TableReader& table, ClusterSpec& spec) {
   fabric.hosts_per_leaf = read_count(table, "hosts_per_leaf", fabric.hosts);
   fabric.oversubscription = table.number("oversubscription").value_or(1);
   fabric.uplink_latency = latency("uplink_latency");
-  if (const auto sharing = table.text("sharing"); sharing && !sharing->empty() && *sharing != "serial")
-    table.fail(*table.get("sharing"), "sharing", "fabric", "the links of a fabric carry one transfer at a time",
-               "leave \"sharing\" out, or write the cluster with [[link]] and [[switch]], whose links can be shared");
+  fabric.sharing = table.word("sharing", {"serial", "fair"}) == 0 ? Sharing::serial : Sharing::fair;
   if (!spec.devices.empty()) return;
   const Device like = read_device_facts(table);
   if (fabric.hosts <= FabricSpec::kMostDevices && fabric.devices_per_host <= FabricSpec::kMostDevices &&
@@ -226,6 +245,7 @@ bool write_fabric(std::string& out, const ClusterSpec& spec) {
   out += "\n[fabric]\n";
   count("hosts", fabric.hosts);
   count("devices_per_host", fabric.devices_per_host);
+  if (!fabric.torus.empty()) out += fmt::format("torus = [{}]\n", fmt::join(fabric.torus, ", "));
   rate("port_bandwidth", fabric.port_bandwidth);
   time("port_latency", fabric.port_latency);
   count("nics_per_host", fabric.nics_per_host);
@@ -235,6 +255,7 @@ bool write_fabric(std::string& out, const ClusterSpec& spec) {
   count("hosts_per_leaf", fabric.hosts_per_leaf);
   if (fabric.oversubscription != 1) out += fmt::format("oversubscription = {}\n", fabric.oversubscription);
   time("uplink_latency", fabric.uplink_latency);
+  if (fabric.sharing == Sharing::fair) out += "sharing = \"fair\"\n";
   const bool numbered = spec.devices == numbered_devices(spec.devices.front(), spec.devices.size());
   if (numbered) write_device_facts(out, spec.devices.front());
   return numbered;

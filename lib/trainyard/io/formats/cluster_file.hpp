@@ -39,12 +39,14 @@ namespace trainyard {
 ///     devices_per_host = 8
 ///     kind = "H100"               # of every device, as of [[device]]; not where devices are listed
 ///     port_bandwidth = "450 GB/s" # then also port_latency
-///     nics_per_host = 8           # as many as devices where it is left out
+///     nics_per_host = 8           # as many as devices where it is left out; shared, or several a device
 ///     nic_bandwidth = "50 GB/s"   # then also nic_latency
 ///     leaf = "rail"               # rail, rack
 ///     hosts_per_leaf = 32         # all where it is left out
 ///     oversubscription = 2        # 1 where it is left out
 ///     uplink_latency = "500 ns"
+///     torus = [4, 4, 4]           # of a host's devices, in place of its switch; then without devices_per_host
+///     sharing = "fair"            # serial, fair
 ///
 /// Quantities are strings with a unit; a bare number is an error that names the units. Throws InputError with
 /// positions: "toml", "type", "unit", "missing-key", "unknown-key", "unknown-kind", "unknown-word", and what

@@ -95,6 +95,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     file.plan.microbatch = count("microbatch", 1, 1);
     reader.required("microbatch");
     file.plan.zero = count("zero", 0, 0);
+    file.plan.experts = count("experts", 1, 1);
     if (const auto schedule = reader.get("schedule", JsonKind::string))
       file.plan.schedule = read_task_order(*schedule, findings);
     if (const auto stages = reader.get("stages", JsonKind::array)) read_stages(*stages, file, findings);
@@ -118,6 +119,7 @@ void write_plan(const PlanFile& file, std::ostream& out) {
   text += fmt::format(", \"data\": {}, \"tensor\": {}, \"microbatch\": {}, \"zero\": {}, \"schedule\": \"{}\"",
                       plan.data, plan.tensor, plan.microbatch, plan.zero, name_of(plan.schedule));
   if (plan.sequence) text += ", \"sequence\": true";
+  if (plan.experts > 1) text += fmt::format(", \"experts\": {}", plan.experts);
   if (plan.chunks > 1) text += fmt::format(", \"chunks\": {}", plan.chunks);
   text += ",\n \"stages\": [";
   for (std::size_t s = 0; s <= file.begins.size(); ++s) {

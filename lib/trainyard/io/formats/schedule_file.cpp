@@ -159,6 +159,7 @@ void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& find
   };
   replicate.per_node = static_cast<std::size_t>(count("per_node", 1, 1));
   replicate.zero = static_cast<std::size_t>(count("zero", 0, 0));
+  replicate.experts = static_cast<std::size_t>(count("experts", 1, 1));
   replicate.bucket = Bytes{count("bucket_bytes", 1, Replicate::kBucket.count)};
   replicate.fold = static_cast<std::size_t>(count("fold", 1, 0));
   if (const auto classes = reader.get("classes", JsonKind::array))
@@ -257,6 +258,7 @@ void append_rewrite(std::string& out, const Replicate& replicate) {
     out += fmt::format(", \"collective\": \"{}\"", name_of(replicate.collective));
   if (replicate.per_node != 1) out += fmt::format(", \"per_node\": {}", replicate.per_node);
   if (replicate.zero != 0) out += fmt::format(", \"zero\": {}", replicate.zero);
+  if (replicate.experts != 1) out += fmt::format(", \"experts\": {}", replicate.experts);
   if (replicate.bucket != Replicate::kBucket) out += fmt::format(", \"bucket_bytes\": {}", replicate.bucket.count);
   if (replicate.fold != 0)
     out += fmt::format(", \"fold\": {}, \"classes\": [{}]", replicate.fold, fmt::join(replicate.classes, ", "));

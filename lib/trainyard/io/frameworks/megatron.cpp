@@ -206,9 +206,9 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   const Arguments given{text, name};
   ForeignPlan read;
   ParallelPlan& plan = read.file.plan;
-  for (const char* const key : {"context-parallel-size", "expert-model-parallel-size"})
-    if (given.count(key).value_or(1) > 1)
-      given.refuse(key, fmt::format("--{} {}: plans have no such degree", key, given.word(key)), "leave it out, or 1");
+  if (const char* const key = "context-parallel-size"; given.count(key).value_or(1) > 1)
+    given.refuse(key, fmt::format("--{} {}: plans have no such degree", key, given.word(key)), "leave it out, or 1");
+  plan.experts = given.count("expert-model-parallel-size").value_or(1);
   plan.tensor = given.count("tensor-model-parallel-size").value_or(1);
   const std::size_t row = given.count("pipeline-model-parallel-size").value_or(1);
   const auto micro = given.count("micro-batch-size");
@@ -265,6 +265,7 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
                      nodes ? kPerNode : processes);
   text += fmt::format("  --tensor-model-parallel-size {} --pipeline-model-parallel-size {}", plan.tensor, row);
   if (plan.sequence) text += " --sequence-parallel";
+  if (plan.experts > 1) text += fmt::format(" --expert-model-parallel-size {}", plan.experts);
   if (row > 1) {
     const DecoderLayers decoder = decoder_layers(ground.blocks);
     MegatronLayout layout;

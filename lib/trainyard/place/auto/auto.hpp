@@ -11,9 +11,9 @@ namespace trainyard {
 /// Searches side by side, the first from the best schedule.
 inline constexpr std::size_t kIslands = 4;
 
-/// Our own placer: never worse than any of its members, and most often better. The catalogue's row `auto` has all of
-/// the catalogue that neither search nor train (auto_members); auto_with() adds one's own. On more than 20 ops it
-/// leaves out members that may take minutes (Placer::exhaustive); without members it starts from place_single().
+/// Our own placer: never worse than any of its members, and most often better. The catalogue's row `auto` has those of
+/// auto_members(); auto_with() adds one's own. On more than 20 ops it leaves out members that may take minutes
+/// (Placer::exhaustive); without members it starts from place_single().
 ///
 /// 1. Lower bounds, so that every result has its gap.
 /// 2. Every member; one that has no answer is left out.

@@ -15,7 +15,8 @@ constexpr Number<std::uint64_t> kIslandCount{"islands", 2, 1024, kIslands,
 std::vector<Placer> detail::auto_placers(std::vector<Placer> members) {
   return {make_placer(
       {.name = "auto",
-       .summary = "the best of all placers here that do not search, improved by search until the budget is used up",
+       .summary =
+           "the best of nearly all placers here that do not search, improved by search until the budget is used up",
        .source = "own",
        .parameters = {kIslandCount},
        .searches = true,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/core/statistics.hpp"
@@ -15,13 +16,13 @@ constexpr double kSpreadChance = 0.25;
 
 }  // namespace
 
-PlacementChain::PlacementChain(const Problem& problem, const Placement& start, Random random)
+PlacementChain::PlacementChain(const Problem& problem, Schedule start, Random random)
     : problem_(problem),
       able_(group_devices(problem)),
       memory_binds_(memory_may_bind(problem)),
       random_(random),
-      delta_(problem, Schedule{.placement = start}),
-      best_(start) {
+      delta_(problem, std::move(start)),
+      best_(delta_.schedule().placement) {
   for (const GroupId group : problem.groups())
     if (able_[group].size() > 1) movable_.push_back(group);
   current_ = {excess(), delta_.makespan()};
@@ -34,8 +35,7 @@ Bytes PlacementChain::excess() {
   return peaks.fits ? Bytes{0} : excess_of(problem_, peaks);
 }
 
-double PlacementChain::calibrated_beta(std::size_t samples) {
-  constexpr double kTaken = 0.3;
+double PlacementChain::calibrated_beta(std::size_t samples, double taken) {
   std::vector<double> harms;  // as shares of the cost
   for (std::size_t i = 0; i < samples; ++i) {
     if (!propose()) continue;
@@ -47,7 +47,7 @@ double PlacementChain::calibrated_beta(std::size_t samples) {
     delta_.reject();
   }
   if (harms.empty()) return kGreedy;
-  return -portable_log(kTaken) / upper_quantile_of(std::move(harms));
+  return -portable_log(taken) / upper_quantile_of(std::move(harms));
 }
 
 GroupId PlacementChain::random_neighbour(GroupId group) {
@@ -121,7 +121,9 @@ void PlacementChain::step() {
 
 void PlacementChain::rewind() {
   if (current_ == best_outcome_) return;
-  delta_ = DeltaSimulation{problem_, Schedule{.placement = best_}};
+  Schedule best = delta_.schedule();
+  best.placement = best_;
+  delta_ = DeltaSimulation{problem_, std::move(best)};
   current_ = best_outcome_;
 }
 

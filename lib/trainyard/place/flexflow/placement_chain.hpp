@@ -16,7 +16,8 @@ namespace trainyard {
 
 /// A Markov chain over placements (Metropolis et al. 1953; Hastings 1970), as FlexFlow searches them.
 ///
-/// A state is a device for each colocation group; its cost c the makespan under fifo. A step proposes a random group on
+/// A state is a device for each colocation group; its cost c the makespan under the start's order: fifo, or its
+/// priorities. A step proposes a random group on
 /// a random one of the devices that can run it, and takes it with the probability
 ///
 ///     min(1, exp(-beta (c' - c) / scale))
@@ -31,17 +32,22 @@ class PlacementChain {
   /// The inverse temperature without end.
   static constexpr double kGreedy = -1;  // no worse state is ever taken
 
-  PlacementChain(const Problem& problem, const Placement& start, Random random);
+  PlacementChain(const Problem& problem, Schedule start, Random random);
+  /// Under fifo.
+  PlacementChain(const Problem& problem, const Placement& start, Random random)
+      : PlacementChain(problem, Schedule{.placement = start}, random) {}
 
-  /// Samples proposals without taking any, and gives the beta with which 3 of 10 of those that are worse would be
+  /// Samples proposals without taking any, and gives the beta with which this share of those that are worse would be
   /// taken at first.
-  double calibrated_beta(std::size_t samples);
+  double calibrated_beta(std::size_t samples, double taken = 0.3);
   void set_beta(double beta) { beta_ = beta; }
   /// True if a step may give the group's neighbours its device: at each with the probability 1/4, again and again.
   void set_propagation(bool yes) { propagation_ = yes; }
   /// Keeps the scale of costs at this value.
   void fix_scale(Nanoseconds scale) { fixed_scale_ = scale; }
 
+  /// No group has a choice of devices.
+  bool is_fixed() const { return movable_.empty(); }
   /// One proposal.
   void step();
   /// Goes on from the best state.

@@ -17,7 +17,7 @@ ScaledTime divide(ScaledTime sum, std::int64_t count, std::int64_t scale) {
   return scale % count == 0 ? sum * (scale / count) : sum * scale / count;
 }
 
-IdMap<OpId, ScaledTime> longest_to_exit(const Problem& problem, const MeanCosts& means, auto crossing) {
+IdMap<OpId, ScaledTime> longest_to_exit(const Problem& problem, const auto& weight, const auto& crossing) {
   const Graph& graph = problem.graph();
   IdMap<OpId, ScaledTime> longest(problem.op_count());
   const auto& order = graph.topological_order();
@@ -26,7 +26,7 @@ IdMap<OpId, ScaledTime> longest_to_exit(const Problem& problem, const MeanCosts&
     for (const TensorId tensor : graph.outputs(*at))
       for (const OpId reader : graph.consumers(tensor)) after = std::max(after, crossing(tensor) + longest[reader]);
     for (const OpId later : graph.before(*at)) after = std::max(after, longest[later]);
-    longest[*at] = means.mean(*at) + after;
+    longest[*at] = weight(*at) + after;
   }
   return longest;
 }
@@ -78,11 +78,19 @@ MeanCosts::MeanCosts(const Problem& problem) : ops_(problem.op_count()), tensors
 }
 
 IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means) {
-  return longest_to_exit(problem, means, [&](TensorId tensor) { return means.mean(tensor); });
+  return longest_to_exit(
+      problem, [&](OpId op) { return means.mean(op); }, [&](TensorId tensor) { return means.mean(tensor); });
+}
+
+IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means,
+                                     const IdMap<OpId, ScaledTime>& weights) {
+  return longest_to_exit(
+      problem, [&](OpId op) { return weights[op]; }, [&](TensorId tensor) { return means.mean(tensor); });
 }
 
 IdMap<OpId, ScaledTime> static_levels(const Problem& problem, const MeanCosts& means) {
-  return longest_to_exit(problem, means, [](TensorId) { return ScaledTime{0}; });
+  return longest_to_exit(
+      problem, [&](OpId op) { return means.mean(op); }, [](TensorId) { return ScaledTime{0}; });
 }
 
 IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& means) {

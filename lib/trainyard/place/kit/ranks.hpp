@@ -41,6 +41,9 @@ class MeanCosts {
 /// H. Topcuoglu, S. Hariri, M. Wu: Performance-effective and low-complexity task scheduling for heterogeneous
 /// computing. IEEE TPDS 13(3), 2002.
 IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means);
+/// With weights of the ops, at least 0, in place of their means.
+IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means,
+                                     const IdMap<OpId, ScaledTime>& weights);
 
 /// Upward ranks without transfers: level(i) = mean(i) + max over what must follow j of level(j).
 IdMap<OpId, ScaledTime> static_levels(const Problem& problem, const MeanCosts& means);

@@ -16,7 +16,7 @@ void archive_fields(Archive& archive, SplitOp& split) {
 template <class Archive>
 void archive_fields(Archive& archive, Replicate& replicate) {
   archive(replicate.replicas, replicate.collective, replicate.per_node, replicate.zero, replicate.bucket,
-          replicate.stages, replicate.fold, replicate.classes);
+          replicate.stages, replicate.fold, replicate.classes, replicate.experts);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Recompute& recompute) {
@@ -25,7 +25,7 @@ void archive_fields(Archive& archive, Recompute& recompute) {
 template <class Archive>
 void archive_fields(Archive& archive, ParallelPlan& plan) {
   archive(plan.data, plan.tensor, plan.sequence, plan.cuts, plan.chunks, plan.microbatch, plan.recompute, plan.schedule,
-          plan.zero);
+          plan.zero, plan.experts);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Plan& plan) {

@@ -38,7 +38,7 @@ struct LearnedPolicy {
 
 /// The learned placers with a network: "placeto"; "placeto-no-look-ahead", the paper's, without what moves would save
 /// (placeto_network.hpp), and the paper's ablations of that, "placeto-simple-aggregator" and
-/// "placeto-simple-partitioner"; "rnn", "hierarchical".
+/// "placeto-simple-partitioner"; "rnn", "hierarchical", "doppler", "giph".
 std::span<const std::string_view> learned_placer_names();
 bool is_learned_placer(std::string_view name);
 
@@ -53,12 +53,18 @@ struct TrainedPolicy {
   learned::TrainResult result;
 };
 
-/// Trains one policy on these problems, which must have the same number of devices. Throws InputError ("device-count").
+/// The training options with which the placer learns unless told otherwise.
+learned::TrainOptions usual_training(std::string_view placer);
+learned::Grouping usual_grouping(std::string_view placer);
+
+/// Trains one policy on these problems, which must have the same number of devices unless the placer's policies fit any
+/// ("doppler", "giph"). Throws InputError ("device-count").
 TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraining& training);
 
 /// Zero-shot: a few passes of the policy (decide_in_passes), always the most probable device; no search, but a policy
 /// that looks ahead simulates each move that it could make. Never worse than the start. Throws InputError where the
-/// problem has another number of devices than the policy was trained for ("device-count"), and as network_of does.
+/// problem has another number of devices than the policy was trained for ("device-count") and its weights depend on it,
+/// and as network_of does.
 Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy);
 
 }  // namespace trainyard

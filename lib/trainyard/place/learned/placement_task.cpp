@@ -41,20 +41,6 @@ OpGroups groups_of(const Problem& problem, const Grouping& grouping) {
   return merge_and_colocate(problem.graph(), options);
 }
 
-/// The device on which most of the group's time is.
-Devices devices_of(const PlacementTask& task, const Schedule& schedule) {
-  Devices devices(task.size());
-  for (std::size_t group = 0; group < task.size(); ++group) {
-    std::vector<std::int64_t> time(task.devices(), -1);
-    for (const OpId op : task.groups.ops[group]) {
-      const DeviceId device = schedule.placement[op];
-      time[device.index()] += 1 + task.problem.duration(op, device).count;
-    }
-    devices[group] = static_cast<std::uint32_t>(std::ranges::max_element(time) - time.begin());
-  }
-  return devices;
-}
-
 /// Memory needs no look where no device can exceed it with everything on it and every tensor there twice.
 bool may_exceed_memory(const Problem& problem) {
   const Graph& graph = problem.graph();
@@ -103,6 +89,7 @@ PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& groupin
   }
   from_parents.resize(size());
   to_children.resize(size());
+  parent_times.resize(size());
   for (std::size_t group = 0; group < size(); ++group) {
     double sum = load[group];
     for (const auto* edges : {&in[group], &out[group]})
@@ -115,6 +102,7 @@ PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& groupin
       lists.end_row();
     };
     add(in[group], parents, from_parents[group]);
+    for (const auto& [other, time] : in[group]) parent_times[group].push_back(time);
     add(out[group], children, to_children[group]);
   }
   for (double& time : load) time *= all > 0 ? static_cast<double>(devices()) / all : 0;
@@ -122,7 +110,7 @@ PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& groupin
   if (size() == 0) return;
   PlacementCosts evaluator{*this};
   for (auto* place : {place_single, place_round_robin, place_expert}) {
-    Devices candidate = devices_of(*this, place(problem));
+    Devices candidate = devices_of(place(problem).placement);
     const double cost = evaluator.cost(candidate);
     if (start.empty() || cost < start_cost) {
       start = std::move(candidate);
@@ -135,6 +123,19 @@ Placement PlacementTask::placement(const Devices& chosen) const {
   Placement placement(problem.op_count());
   for (const OpId op : problem.ops()) placement[op] = DeviceId{chosen[groups.of[op]]};
   return placement;
+}
+
+Devices PlacementTask::devices_of(const Placement& placement) const {
+  Devices chosen(size());
+  for (std::size_t group = 0; group < size(); ++group) {
+    std::vector<std::int64_t> time(devices(), -1);
+    for (const OpId op : groups.ops[group]) {
+      const DeviceId device = placement[op];
+      time[device.index()] += 1 + problem.duration(op, device).count;
+    }
+    chosen[group] = static_cast<std::uint32_t>(std::ranges::max_element(time) - time.begin());
+  }
+  return chosen;
 }
 
 double memory_penalty(const PlacementTask& task, const MemoryPeaks& peaks) {

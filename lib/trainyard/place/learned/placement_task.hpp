@@ -26,6 +26,8 @@ struct PlacementTask {
   std::size_t size() const { return groups.ops.size(); }
   std::size_t devices() const { return problem.device_count(); }
   Placement placement(const Devices& devices) const;
+  /// For each group the device on which most of its time is.
+  Devices devices_of(const Placement& placement) const;
   std::span<const std::uint8_t> allowed(std::size_t group) const {
     return std::span{may_run}.subspan(group * devices(), devices());
   }
@@ -36,8 +38,9 @@ struct PlacementTask {
   /// The time of the transfers between each group and each of its parents and children, over that of all its
   /// transfers and its run time.
   std::vector<std::vector<double>> from_parents, to_children;
-  std::vector<double> load;   // run time of each group over what each device has of an even split
-  std::vector<double> bytes;  // that each group holds at most: parameters, state, outputs
+  std::vector<std::vector<double>> parent_times;  // ns, of the transfers from each parent
+  std::vector<double> load;                       // run time of each group over what each device has of an even split
+  std::vector<double> bytes;                      // that each group holds at most: parameters, state, outputs
   learn::Reachability sets;
   learn::Matrix<double> features;     // group_features()
   std::vector<std::uint8_t> may_run;  // group x device

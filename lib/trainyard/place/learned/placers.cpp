@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/learned/policy.hpp"
 #include "trainyard/place/learned/post.hpp"
@@ -8,6 +10,9 @@ namespace {
 
 constexpr Number<std::uint64_t> kUpdates{
     "updates", 0, 10'000'000, 100, "how often the policy is improved, by the results of 8 placements (post: of 12)"};
+
+constexpr Number<std::uint64_t> kImitation{"imitation", 0, 10'000'000, 60,
+                                           "how often the policy is improved before that, by imitation"};
 
 constexpr Number<std::uint64_t> kGroups{"groups", 1, 4096, 128,
                                         "ops are merged into at most this many groups, which are placed"};
@@ -35,8 +40,14 @@ constexpr Choice kIntermediate{"rewards",
                                true,
                                "intermediate (what each decision saved), terminal (the placement's step time)"};
 
-learned::Grouping grouping_of(const Parameters& given) {
-  learned::Grouping grouping{.most = given[kGroups]};
+// Fewer by default: GiPH looks at all groups and devices before each of 2 moves a group.
+constexpr Number<std::uint64_t> kGiphGroups{"groups", 1, 4096, 32,
+                                            "ops are merged into at most this many groups, which are placed"};
+constexpr Number<std::uint64_t> kGiphUpdates{
+    "updates", 0, 10'000'000, 25, "how often the policy is improved, by the results of 8 searches of 2 moves a group"};
+
+learned::Grouping grouping_of(const Parameters& given, const Number<std::uint64_t>& groups = kGroups) {
+  learned::Grouping grouping{.most = given[groups]};
   if (given[kPublishedGrouping]) grouping.heaviest = 0;
   return grouping;
 }
@@ -45,14 +56,16 @@ Schedule best_of(const learned::PlacementTask& task, const learned::TrainResult&
   return {.placement = task.placement(result.best.front())};
 }
 
-Schedule place_trained(const Problem& problem, const Parameters& given, std::string_view placer, bool intermediate) {
-  const learned::PlacementTask task{problem, grouping_of(given)};
+Schedule place_trained(const Problem& problem, const Parameters& given, std::string_view placer,
+                       learned::TrainOptions options, const Number<std::uint64_t>& updates = kUpdates,
+                       const Number<std::uint64_t>& groups = kGroups) {
+  const learned::PlacementTask task{problem, grouping_of(given, groups)};
   if (task.size() == 0) return {.placement = Placement(0)};
   const auto network = make_policy_network(placer, task.devices(), given.seed());
-  const learned::TrainOptions options{
-      .updates = given[kUpdates], .threads = 0, .seed = given.seed(), .intermediate = intermediate, .used = [&given] {
-        return given.effort().late() ? 1.0 : 0.0;
-      }};
+  options.updates = given[updates];
+  options.threads = 0;
+  options.seed = given.seed();
+  options.used = [&given] { return given.effort().late() ? 1.0 : 0.0; };
   return best_of(task, learned::train(*network, {&task, 1}, options));
 }
 
@@ -69,8 +82,10 @@ std::vector<Placer> detail::learned_placers() {
       [](const Problem& problem, const Parameters& given) {
         const std::string_view network = given[kNetwork];
         const bool published = given[kPublishedFeatures];
+        learned::TrainOptions options = usual_training("placeto");
+        options.intermediate = given[kIntermediate];
         return place_trained(problem, given, network == "placeto" && published ? "placeto-no-look-ahead" : network,
-                             given[kIntermediate]);
+                             std::move(options));
       }));
   list.push_back(make_placer(
       {.name = "rnn",
@@ -78,7 +93,9 @@ std::vector<Placer> detail::learned_placers() {
        .source = "Mirhoseini et al.: Device placement optimization with reinforcement learning, ICML 2017",
        .parameters = {kUpdates, kGroups, kPublishedGrouping},
        .trains = true},
-      [](const Problem& problem, const Parameters& given) { return place_trained(problem, given, "rnn", false); }));
+      [](const Problem& problem, const Parameters& given) {
+        return place_trained(problem, given, "rnn", usual_training("rnn"));
+      }));
   list.push_back(
       make_placer({.name = "hierarchical",
                    .summary = "a grouper and an LSTM placer, learned together on this graph; the best placement seen",
@@ -86,8 +103,30 @@ std::vector<Placer> detail::learned_placers() {
                    .parameters = {kUpdates, kGroups, kPublishedGrouping},
                    .trains = true},
                   [](const Problem& problem, const Parameters& given) {
-                    return place_trained(problem, given, "hierarchical", false);
+                    return place_trained(problem, given, "hierarchical", usual_training("hierarchical"));
                   }));
+  list.push_back(make_placer(
+      {.name = "doppler",
+       .summary = "one policy picks a ready op and one its device; they imitate the critical path, then learn on this "
+                  "graph; the best placement seen",
+       .source = "Yao et al.: DOPPLER, ICLR 2026",
+       .parameters = {kUpdates, kImitation, kGroups, kPublishedGrouping},
+       .trains = true},
+      [](const Problem& problem, const Parameters& given) {
+        learned::TrainOptions options = usual_training("doppler");
+        options.imitation = given[kImitation];
+        return place_trained(problem, given, "doppler", std::move(options));
+      }));
+  list.push_back(make_placer(
+      {.name = "giph",
+       .summary = "moves of ops, scored on a graph of ops and their devices; learned on this graph; the best placement "
+                  "seen",
+       .source = "Hu et al.: GiPH, MLSys 2023",
+       .parameters = {kGiphUpdates, kGiphGroups, kPublishedGrouping},
+       .trains = true},
+      [](const Problem& problem, const Parameters& given) {
+        return place_trained(problem, given, "giph", usual_training("giph"), kGiphUpdates, kGiphGroups);
+      }));
   list.push_back(make_placer(
       {.name = "post",
        .summary = "a distribution for each group, by proximal steps and the cross-entropy method in turn",

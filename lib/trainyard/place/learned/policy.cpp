@@ -8,6 +8,8 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/place/learned/doppler_network.hpp"
+#include "trainyard/place/learned/giph_network.hpp"
 #include "trainyard/place/learned/hierarchical_network.hpp"
 #include "trainyard/place/learned/placeto_network.hpp"
 #include "trainyard/place/learned/rnn_network.hpp"
@@ -15,9 +17,14 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames{
-    "placeto",     "placeto-simple-aggregator", "placeto-simple-partitioner", "placeto-no-look-ahead", "rnn",
-    "hierarchical"};
+constexpr std::array<std::string_view, 8> kNames{"placeto",
+                                                 "placeto-simple-aggregator",
+                                                 "placeto-simple-partitioner",
+                                                 "placeto-no-look-ahead",
+                                                 "rnn",
+                                                 "hierarchical",
+                                                 "doppler",
+                                                 "giph"};
 
 [[noreturn]] void wrong_weights(std::string message) {
   throw InputError(
@@ -52,6 +59,8 @@ std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_v
   using learned::Embedding;
   if (placer == "rnn") return std::make_unique<learned::RnnNetwork<float>>(devices, seed);
   if (placer == "hierarchical") return std::make_unique<learned::HierarchicalNetwork<float>>(devices, seed);
+  if (placer == "doppler") return std::make_unique<learned::DopplerNetwork<float>>(learned::DopplerSizes{}, seed);
+  if (placer == "giph") return std::make_unique<learned::GiphNetwork<float>>(learned::GiphSizes{}, seed);
   if (!is_learned_placer(placer)) {
     std::vector<std::string> names(kNames.begin(), kNames.end());
     throw InputError({.code = "unknown-placer",
@@ -65,17 +74,33 @@ std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_v
   return std::make_unique<learned::PlacetoNetwork<float>>(sizes, seed);
 }
 
+learned::TrainOptions usual_training(std::string_view placer) {
+  learned::TrainOptions options;
+  options.intermediate = placer.starts_with("placeto") || placer == "giph";
+  if (placer == "doppler") {
+    options.imitation = 60;
+    options.first_rate = 3e-3;
+    options.last_rate = 3e-4;
+  }
+  return options;
+}
+
+learned::Grouping usual_grouping(std::string_view placer) {
+  // GiPH looks at all groups and devices before every move.
+  return placer == "giph" ? learned::Grouping{.most = 32} : learned::Grouping{};
+}
+
 TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraining& training) {
+  const auto network = make_policy_network(training.placer, problems.front().device_count(), training.options.seed);
   std::vector<learned::PlacementTask> tasks;
   tasks.reserve(problems.size());
   for (const Problem& problem : problems) {
-    if (problem.device_count() != problems.front().device_count())
+    if (problem.device_count() != problems.front().device_count() && !network->fits_any_devices())
       throw InputError({.code = "device-count",
                         .message = "the problems do not have the same number of devices",
                         .help = "train one policy for each number"});
     tasks.emplace_back(problem, training.grouping);
   }
-  const auto network = make_policy_network(training.placer, problems.front().device_count(), training.options.seed);
   TrainedPolicy trained;
   trained.result = learned::train(*network, tasks, training.options);
   trained.policy = policy_value(*network);
@@ -110,13 +135,13 @@ std::unique_ptr<learned::PolicyNetwork<float>> network_of(const LearnedPolicy& p
 }
 
 Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy) {
-  if (policy.devices.size() != problem.device_count())
+  const auto network = network_of(policy);
+  if (policy.devices.size() != problem.device_count() && !network->fits_any_devices())
     throw InputError(
         {.code = "device-count",
          .message = fmt::format("the policy was trained for {} devices ({}), and '{}' has {}", policy.devices.size(),
                                 policy.cluster, problem.cluster().name(), problem.device_count()),
          .help = fmt::format("train one for this cluster: trainyard train --placer {}", policy.placer)});
-  const auto network = network_of(policy);
   const learned::PlacementTask task{problem, policy.grouping};
   if (task.size() == 0) return {.placement = Placement(0), .placer = policy.placer};
   learned::PlacementCosts evaluator{task};

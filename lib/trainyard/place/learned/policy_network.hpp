@@ -16,7 +16,7 @@ struct Trial {
   virtual ~Trial() = default;
   std::vector<std::uint32_t> actions;
   std::vector<std::vector<double>> probabilities;  // of each decision, over its choices
-  Devices devices;
+  Devices devices;  // that follow from it; where each decision moves any group, the best that it passed
   std::vector<std::uint32_t> order;  // the group that each decision places; empty: decisions are of another kind
   /// Where the policy saw them: what placements cost before the first decision and after each one, and how many others
   /// were simulated.
@@ -38,6 +38,15 @@ class PolicyNetwork {
                                      std::span<const std::uint32_t> start = {}) const = 0;
   /// True if decisions depend on the start.
   virtual bool improves_a_start() const { return false; }
+  /// A run in which the actions are a teacher's, whose choices lead to these devices (empty: a heuristic's of the
+  /// network's own); with `random`, what is done at each decision is drawn from the policy all the same, so that it
+  /// learns what the teacher would do where the policy comes to. Null: it has no teacher.
+  virtual std::unique_ptr<Trial> follow(const PlacementTask&, std::span<const std::uint32_t> /*devices*/,
+                                        Random* /*random*/) const {
+    return nullptr;
+  }
+  /// True if no weight depends on the number of devices.
+  virtual bool fits_any_devices() const { return false; }
   /// Adds to `gradients` the derivative by the parameters of sum over the decisions of
   ///     -weight log p(action) - bonus entropy(p)
   virtual void add_gradients(const Trial& trial, const PlacementTask& task, std::span<const double> weights,

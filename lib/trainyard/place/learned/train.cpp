@@ -32,6 +32,8 @@ struct Episode {
   learn::Gradients<float> gradients;
 };
 
+constexpr std::uint64_t kImitationSeed = 0x696d6974;  // episodes of the two stages draw different numbers
+
 class Trainer {
  public:
   Trainer(PolicyNetwork<float>& policy, std::span<const PlacementTask> tasks, const TrainOptions& options)
@@ -43,6 +45,7 @@ class Trainer {
   }
 
   TrainResult run() {
+    imitate();
     for (std::size_t update = 0; update < options_.updates; ++update) {
       double share = static_cast<double>(update) / static_cast<double>(options_.updates);
       if (options_.used) share = std::max(share, options_.used());
@@ -60,7 +63,7 @@ class Trainer {
  private:
   /// What the policy that is kept decides without chance is a placement seen, too.
   void decide_once() {
-    if (result_.updates == 0) return;
+    if (result_.updates == 0 && imitated_ == 0) return;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       PlacementCosts evaluator{tasks_[i]};
       const Devices devices = decide_in_passes(policy_, tasks_[i], evaluator);
@@ -104,7 +107,13 @@ class Trainer {
     keep_best(episodes);
     keep_policy();
     set_weights(episodes);
-    const double bonus = between(options_.first_bonus, options_.last_bonus, share);
+    climb(episodes, between(options_.first_bonus, options_.last_bonus, share),
+          between(options_.first_rate, options_.last_rate, share));
+    ++result_.updates;
+  }
+
+  /// A step of the parameters up what these episodes say.
+  void climb(std::vector<Episode>& episodes, double bonus, double rate) {
     parallel_for(threads_, episodes.size(), [&](std::size_t i) {
       Episode& episode = episodes[i];
       episode.gradients = learn::zero_gradients(policy_.parameters);
@@ -118,8 +127,34 @@ class Trainer {
     }
     for (auto& gradient : sum) gradient /= static_cast<float>(std::max<std::size_t>(1, decisions));
     learn::clip_norm(sum, options_.clip);
-    adam_.step(policy_.parameters, sum, between(options_.first_rate, options_.last_rate, share));
-    ++result_.updates;
+    adam_.step(policy_.parameters, sum, rate);
+  }
+
+  std::span<const std::uint32_t> target(std::size_t task) const {
+    return options_.targets.empty() ? std::span<const std::uint32_t>{} : options_.targets[task];
+  }
+
+  void imitate() {
+    for (std::size_t i = 0; i < tasks_.size() && options_.imitation > 0; ++i) {
+      const auto taught = policy_.follow(tasks_[i], target(i), nullptr);
+      if (!taught) return;
+      ++result_.evaluations;
+      ++result_.passed;
+      consider(i, taught->devices, PlacementCosts{tasks_[i]}.cost(taught->devices));
+    }
+    for (; imitated_ < options_.imitation; ++imitated_) {
+      if (options_.used && options_.used() >= 1) return;
+      std::vector<Episode> episodes(options_.episodes);
+      parallel_for(threads_, episodes.size(), [&](std::size_t i) {
+        Episode& episode = episodes[i];
+        const std::size_t number = imitated_ * options_.episodes + i;
+        episode.task = number / 2 % tasks_.size();
+        Random random = Random::stream(options_.seed ^ kImitationSeed, number);
+        episode.trial = policy_.follow(tasks_[episode.task], target(episode.task), i % 2 == 1 ? &random : nullptr);
+        episode.weights.assign(episode.trial->actions.size(), 1.0);
+      });
+      climb(episodes, 0, options_.imitation_rate);
+    }
   }
 
   static double between(double first, double last, double share) { return first + (last - first) * share; }
@@ -149,17 +184,29 @@ class Trainer {
                              : episode.trial->costs;
       episode.cost = costs.back();
       count_the_way(episode, start, costs);
-      episode.returns.resize(steps);
-      double later = 0;
-      for (std::size_t step = steps; step-- > 0;) {
-        later = (costs[step] - costs[step + 1]) / unit + options_.discount * later;
-        episode.returns[episode.decision(step)] = later;
-      }
+      set_returns(episode, costs);
     } else {
       episode.cost = evaluator->cost(episode.trial->devices);
-      episode.returns.assign(steps, -episode.cost / unit);
+      if (options_.intermediate && steps > 0 && episode.trial->costs.size() == steps + 1) {
+        set_returns(episode, episode.trial->costs);
+        episode.passed = steps;
+      } else {
+        episode.returns.assign(steps, -episode.cost / unit);
+      }
     }
     if (!on_the_way) episode.best_cost = episode.cost;
+  }
+
+  /// What the steps from each one on save, later ones discounted.
+  void set_returns(Episode& episode, const std::vector<double>& costs) const {
+    const double unit = std::max(1.0, tasks_[episode.task].start_cost);
+    const std::size_t steps = costs.size() - 1;
+    episode.returns.resize(steps);
+    double later = 0;
+    for (std::size_t step = steps; step-- > 0;) {
+      later = (costs[step] - costs[step + 1]) / unit + options_.discount * later;
+      episode.returns[episode.decision(step)] = later;
+    }
   }
 
   /// Each placement on the way was evaluated, too; the best of them is the episode's.
@@ -224,6 +271,7 @@ class Trainer {
   learn::Adam<float> adam_{policy_.parameters};
   std::optional<learn::Parameters<float>> kept_;
   double kept_sum_ = 0;
+  std::size_t imitated_ = 0;  // updates
   TrainResult result_;
 };
 

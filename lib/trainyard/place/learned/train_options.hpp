@@ -10,7 +10,11 @@ namespace trainyard::learned {
 struct TrainOptions {
   std::size_t updates = 100;
   std::size_t episodes = 8;  // an update, over all tasks
-  unsigned threads = 1;      // the result is the same for any number; 0: as many as the machine runs at once
+  /// Updates before those, in which a network that has a teacher imitates it, without simulations; and the
+  /// devices to which the teacher leads on each task (empty: a heuristic's of the network's own).
+  std::size_t imitation = 0;
+  std::vector<std::vector<std::uint32_t>> targets = {};
+  unsigned threads = 1;  // the result is the same for any number; 0: as many as the machine runs at once
   std::uint64_t seed = 1;
   bool intermediate =
       false;  // a reward after each decision, their sum the same; needs decisions that each place a group
@@ -19,6 +23,7 @@ struct TrainOptions {
   /// Every second episode of each task goes on from the best placement seen, and visits the groups in any order, where
   /// the network improves a start. The curve and what is kept look at the others alone.
   bool from_best = true;
+  double imitation_rate = 1e-2;
   double first_rate = 1e-2, last_rate = 1e-3;
   double first_bonus = 0.001, last_bonus = 0.0001;  // of the entropy
   double clip = 1.25;                               // the gradient's norm

@@ -1,5 +1,6 @@
 #include "trainyard/place/list/etf.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -17,8 +18,12 @@ namespace {
 /// One run of the algorithm: the free ops, device by device.
 class EarliestTaskFirst {
  public:
-  EarliestTaskFirst(const Problem& problem, const PriorityOrder& level, EtfOptions::By by, AnalyticPlan& plan)
-      : problem_(problem), level_(level), by_finish_(by == EtfOptions::By::finish), plan_(plan) {}
+  EarliestTaskFirst(const Problem& problem, const PriorityOrder& level, const EtfOptions& options, AnalyticPlan& plan)
+      : problem_(problem),
+        level_(level),
+        by_finish_(options.by == EtfOptions::By::finish),
+        wanted_(options.wanted),
+        plan_(plan) {}
 
   std::vector<OpId> run() {
     order_.reserve(problem_.op_count());
@@ -48,7 +53,11 @@ class EarliestTaskFirst {
   }
 
   void offer(OpId op) {
-    for (const DeviceId device : plan_.candidates(op)) {
+    const auto candidates = plan_.candidates(op);
+    const auto wanted = [&](DeviceId device) { return !wanted_ || wanted_(op, device); };
+    const bool choosy = std::ranges::any_of(candidates, wanted);
+    for (const DeviceId device : candidates) {
+      if (choosy && !wanted(device)) continue;
       queues_[device].not_ready.push({plan_.ready(op, device) + weight(op, device), level_.position[op]});
       ++open_[op];
     }
@@ -117,6 +126,7 @@ class EarliestTaskFirst {
   const Problem& problem_;
   const PriorityOrder& level_;
   bool by_finish_;
+  const std::function<bool(OpId, DeviceId)>& wanted_;
   AnalyticPlan& plan_;
   IdMap<DeviceId, Queues> queues_{problem_.device_count()};
   IdMap<OpId, std::uint32_t> open_{problem_.op_count(), 0};  // offers not yet dropped
@@ -130,7 +140,7 @@ class EarliestTaskFirst {
 Schedule etf(const Problem& problem, const EtfOptions& options) {
   const PriorityOrder level = priority_order(static_levels(problem, MeanCosts{problem}));
   return list_schedule(problem, {.insertion = false, .order = options.order}, [&](AnalyticPlan& plan) {
-    return EarliestTaskFirst{problem, level, options.by, plan}.run();
+    return EarliestTaskFirst{problem, level, options, plan}.run();
   });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "trainyard/place/judge/plan_order.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -14,6 +15,8 @@ struct EtfOptions {
   enum class By : std::uint8_t { start, finish };
   By by = By::start;
   PlanOrder order = PlanOrder::best;
+  /// Whether the op is to go there, if it can: an op with no such device goes to any. None: everywhere.
+  std::function<bool(OpId, DeviceId)> wanted = {};
 };
 
 /// Earliest task first: of all ops i whose predecessors have been taken and all devices d always the pair of the least

@@ -4,8 +4,12 @@
 #include "trainyard/place/list/critical_path_list.hpp"
 #include "trainyard/place/list/dsc.hpp"
 #include "trainyard/place/list/etf.hpp"
+#include "trainyard/place/list/getf.hpp"
 #include "trainyard/place/list/heft.hpp"
+#include "trainyard/place/list/ippts.hpp"
+#include "trainyard/place/list/lookahead_heft.hpp"
 #include "trainyard/place/list/peft.hpp"
+#include "trainyard/place/list/sdbats.hpp"
 #include "trainyard/place/parameters.hpp"
 
 namespace trainyard {
@@ -82,6 +86,35 @@ std::vector<Placer> detail::list_placers() {
       [](const Problem& problem, const Parameters& given) {
         return dsc(problem, {.mapping = given[kMapping], .insertion = given[kInsertion], .order = given[kOrder]});
       }));
+  return list;
+}
+
+std::vector<Placer> detail::later_list_placers() {
+  std::vector<Placer> list;
+  list.push_back(make_placer(
+      {.name = "lookahead-heft",
+       .summary = "list scheduling by upward rank, each op where what must follow it would finish first",
+       .source = "Bittencourt, Sakellariou, Madeira: PDP 2010",
+       .parameters = {kInsertion, kOrder}},
+      [](const Problem& problem, const Parameters& given) { return lookahead_heft(problem, list_options(given)); }));
+  list.push_back(make_placer(
+      {.name = "sdbats",
+       .summary = "as heft, but ranked by how much an op's time differs from device to device",
+       .source = "Munir, Mohsin, Hussain, Nisar, Ali: IPDPS Workshops 2013",
+       .parameters = {kInsertion, kOrder}},
+      [](const Problem& problem, const Parameters& given) { return sdbats(problem, list_options(given)); }));
+  list.push_back(make_placer(
+      {.name = "ippts",
+       .summary = "as peft, but what is to come counts an op itself too, and ops that many wait for go first",
+       .source = "Djigal, Feng, Lu, Ge: IEEE TPDS 32(5), 2021",
+       .parameters = {kInsertion, kOrder}},
+      [](const Problem& problem, const Parameters& given) { return ippts(problem, list_options(given)); }));
+  list.push_back(
+      make_placer({.name = "getf",
+                   .summary = "earliest task first within groups of devices of like speed: long chains on fast ones",
+                   .source = "Su, Ren, Vardi, Wierman: arXiv 2004.14639, 2020",
+                   .parameters = {kOrder}},
+                  [](const Problem& problem, const Parameters& given) { return getf(problem, given[kOrder]); }));
   return list;
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -41,7 +43,9 @@ class Fold {
     add_tasks(crossings);
     check_meetings();
     refine();
-    return found_classes();
+    FoldClasses classes = found_classes();
+    check_shared(classes);
+    return classes;
   }
 
  private:
@@ -116,7 +120,6 @@ class Fold {
     task.colour = mixed(task.colour, cluster_.route_class(from, to));
     std::uint32_t place = 0;
     for (const ChannelId channel : cluster_.route(from, to).channels) {
-      if (cluster_.channel(channel).fair) refuse(fmt::format("'{}' is fair", cluster_.channel(channel).name));
       held_.push_back({channel, static_cast<std::uint32_t>(tasks_.size() - 1), place});
       if (task.kind == Kind::crossing) ++place;
     }
@@ -149,12 +152,16 @@ class Fold {
     return static_cast<std::size_t>(std::unique(all.begin(), all.end()) - all.begin());
   }
 
+  Colour colour_alone(ChannelId id) const {
+    const Channel& channel = cluster_.channel(id);
+    return mixed(static_cast<Colour>(channel.gap.count), std::bit_cast<Colour>(channel.bandwidth.value));
+  }
+
   void refine() {
     IdMap<ChannelId, Colour> channels(cluster_.channel_count());
     for (std::size_t before = 0, now = colour_count(); now != before;) {
       before = now;
-      for (const Held& held : held_)
-        channels[held.channel] = mixed(static_cast<Colour>(cluster_.channel(held.channel).gap.count));
+      for (const Held& held : held_) channels[held.channel] = colour_alone(held.channel);
       for (const Held& held : held_) channels[held.channel] += mixed(tasks_[held.task].colour, held.place);
       std::vector<Colour> refined;
       for (const Task& task : tasks_) refined.push_back(mixed(task.colour));
@@ -190,6 +197,31 @@ class Fold {
       refuse(fmt::format("they fall into {} classes by devices and links, and at most {} are simulated",
                          classes.sizes.size(), kMostClasses));
     return classes;
+  }
+
+  bool is_simulated(const Task& task, const FoldClasses& classes) const {
+    return task.rank == 0 &&
+           (task.kind == Kind::replicas || std::ranges::binary_search(classes.representatives, task.replica));
+  }
+
+  /// Fair channels of tasks that are simulated: by the colours there, and by those that are simulated too.
+  void check_shared(const FoldClasses& classes) const {
+    IdMap<ChannelId, Colour> all(cluster_.channel_count(), 0), simulated(cluster_.channel_count(), 0);
+    for (const Held& held : held_) {
+      const Task& task = tasks_[held.task];
+      const Colour colour = mixed(task.colour, colour_alone(held.channel));
+      all[held.channel] += colour;
+      if (is_simulated(task, classes)) simulated[held.channel] += colour;
+    }
+    for (std::size_t t = 0; t < tasks_.size(); ++t) {
+      if (!is_simulated(tasks_[t], classes)) continue;
+      const std::size_t end = t + 1 < tasks_.size() ? tasks_[t + 1].first_held : held_.size();
+      std::set<Colour> alike;
+      for (std::size_t h = tasks_[t].first_held; h < end; ++h) alike.insert(simulated[held_[h].channel]);
+      for (std::size_t h = tasks_[t].first_held; h < end; ++h)
+        if (const ChannelId channel = held_[h].channel; !alike.contains(all[channel]))
+          refuse(fmt::format("'{}' is shared with what is left out", cluster_.channel(channel).name));
+    }
   }
 
   const Problem& problem_;

@@ -31,8 +31,9 @@ struct FoldClasses {
 /// Tasks are what a rank computes on a stage, C(i; r, k); transfers between stages, P(i, j; r, k); collectives of a
 /// replica's ranks, T(i; r), and of the replicas, D(i; k). Colours: of C the device's kind, memory and gap; of the
 /// others the classes of the routes of their hops. They are refined until nothing changes: the colour of a channel is
-/// its gap and the colours of the tasks that hold it; that of a task, its own and those of the channels that it holds,
-/// of P in their order. Two replicas are of one class where all their tasks are of the same colours.
+/// its gap, its bandwidth where it is fair, and the colours of the tasks that hold it; that of a task, its own and
+/// those of the channels that it holds, of P in their order. Two replicas are of one class where all their tasks are of
+/// the same colours.
 ///
 /// Then tasks of one colour start and end together, by induction over the instants of the simulation: they have become
 /// ready together; their channels are held and wanted by tasks of the same colours, so idle together; and which of two
@@ -41,9 +42,13 @@ struct FoldClasses {
 /// whole one to the nanosecond, and so are the devices' peaks, but for the bytes by which shares of the batch and of
 /// buckets differ. (Colours are 64-bit hashes.)
 ///
+/// On fair channels tasks of one colour have one rate: progressive filling sees the colours alone. Fair or not, every
+/// channel of a task that stands for others must be like one that it holds among the tasks that are simulated: with as
+/// many of each colour. What of different replicas would meet on a channel is not lost so.
+///
 /// `crossings`: the pairs of stages between which tensors pass. Throws InputError ("too-large"), with the devices or
-/// the link: devices that are not in a row, tensor ranks that differ, two images that meet, fair links, more than
-/// kMostClasses classes. O(replicas ranks crossings + hops of rings), times the rounds.
+/// the link: devices that are not in a row, tensor ranks that differ, two images that meet, a link shared with what
+/// is left out, more than kMostClasses classes. O(replicas ranks crossings + hops of rings), times the rounds.
 FoldClasses fold_classes(const Problem& problem, const PlanMesh& mesh,
                          const std::set<std::pair<std::size_t, std::size_t>>& crossings);
 inline constexpr std::size_t kMostClasses = 8;

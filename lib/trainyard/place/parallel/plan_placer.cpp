@@ -63,6 +63,7 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
                    .zero = plan.zero,
                    .stages = chain.stages(plan.cuts)};
   stages.recompute = plan.recompute;
+  stages.experts = plan.experts;
   return stages;
 }
 
@@ -95,7 +96,8 @@ PlannedSchedule planned(const Problem& problem, const Layers& layers, const Chai
   const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
   const PlanDetail detail = detail_of(problem, plan, batch, options.detail).value_or(last);
   stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
-  stages.fold = detail == PlanDetail::folded && plan.data * plan.tensor > 1;
+  // Whether groups that exchange tokens all do the same is not known: fold_classes() looks at single replicas.
+  stages.fold = detail == PlanDetail::folded && plan.data * plan.tensor > 1 && plan.experts == 1;
   PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop, simulated);
   made.schedule.parallel = plan;
   if (stages.fold && options.detail == PlanDetail::fitting)

@@ -142,7 +142,8 @@ class Planning {
             .bucket = std::max(Replicate::kBucket, Bytes{parameters.count / buckets}),
             .stages = std::move(begins),
             .fold = plan_.fold ? plan_.tensor : 0,
-            .classes = classes_.sizes};
+            .classes = classes_.sizes,
+            .experts = plan_.experts};
   }
 
   PlannedGraph rewritten() {

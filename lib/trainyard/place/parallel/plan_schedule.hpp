@@ -27,6 +27,7 @@ struct StagePlan {
   IdMap<LayerId, std::size_t> stages = {};     // of each layer, numbered along the pipeline
   std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
   Collective collective = Collective::ring;    // of replicas and ranks: or whole
+  std::size_t experts = 1;                     // replicas in a row that hold different experts
   bool fold = false;                           // the first rank of the first replica stands for all (fold.hpp)
 };
 

@@ -5,6 +5,7 @@
 
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/parameters.hpp"
+#include "trainyard/place/pesto/moirai.hpp"
 #include "trainyard/place/pesto/pesto.hpp"
 
 namespace trainyard {
@@ -25,10 +26,27 @@ constexpr Choice kProgramSolver{
     PestoSolver::automatic,
     "cbc, own (branch and bound up to 64 ops, a search beyond), automatic (CBC where the build has it, up to 30 ops)"};
 
+PestoOptions pesto_options(const Parameters& given, const std::vector<Placer>& members) {
+  const Budget& budget = given.options().budget;
+  PestoOptions options;
+  options.solver = given[kProgramSolver];
+  options.seconds = budget.seconds;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  if (budget.given())
+    options.nodes = static_cast<std::int64_t>(std::clamp<std::uint64_t>(budget.evaluations.value_or(kMost), 1, kMost));
+  if (budget.evaluations) options.evaluations = *budget.evaluations;
+  options.stop = given.options().stop;
+  options.seed = given.seed();
+  options.threads = given.options().threads;
+  options.members = members;
+  return options;
+}
+
 }  // namespace
 
 std::vector<Placer> detail::pesto_placers(std::vector<Placer> members) {
-  return {make_placer(
+  std::vector<Placer> list;
+  list.push_back(make_placer(
       {.name = "pesto",
        .summary = "an integer program of placement and order with congestion, on a coarse graph: solved by CBC or "
                   "branch and bound where it is small, searched where it is not",
@@ -36,22 +54,20 @@ std::vector<Placer> detail::pesto_placers(std::vector<Placer> members) {
                  "Middleware 2021",
        .parameters = {kCoarseOps, kProgramSolver},
        .searches = true},
+      [members](const Problem& problem, const Parameters& given) {
+        return pesto(problem, given[kCoarseOps], pesto_options(given, members));
+      }));
+  list.push_back(make_placer(
+      {.name = "moirai",
+       .summary = "the program of pesto on a graph in which ops that a backend runs as one kernel are one",
+       .source = "Zhang et al.: Moirai: towards optimal placement for distributed inference on heterogeneous devices, "
+                 "arXiv 2312.04025, 2023",
+       .parameters = {kCoarseOps, kProgramSolver},
+       .searches = true},
       [members = std::move(members)](const Problem& problem, const Parameters& given) {
-        const Budget& budget = given.options().budget;
-        PestoOptions options;
-        options.solver = given[kProgramSolver];
-        options.seconds = budget.seconds;
-        constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
-        if (budget.given())
-          options.nodes =
-              static_cast<std::int64_t>(std::clamp<std::uint64_t>(budget.evaluations.value_or(kMost), 1, kMost));
-        if (budget.evaluations) options.evaluations = *budget.evaluations;
-        options.stop = given.options().stop;
-        options.seed = given.seed();
-        options.threads = given.options().threads;
-        options.members = members;
-        return pesto(problem, given[kCoarseOps], options);
-      })};
+        return moirai(problem, given[kCoarseOps], pesto_options(given, members));
+      }));
+  return list;
 }
 
 }  // namespace trainyard

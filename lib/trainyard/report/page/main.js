@@ -74,7 +74,7 @@ class Page {
     showCards(run.source, run.beneath);
     byId('idle-box').hidden = !run.lanes.some((l) => l.kind !== 'device' && !l.item.length && !l.instants.item.length);
     byId('canvas').setAttribute('aria-label', `Timeline of ${run.source.label}: ${formatCount(run.graph.ops.length)} ops on ` +
-      `${run.source.devices.length} devices, ${formatTime(run.source.makespan_ns)}`);
+      `${formatCount(run.source.devices.reduce((sum, d) => sum + d.images, 0))} devices, ${formatTime(run.source.makespan_ns)}`);
     this.view.run = run;
     this.alone = -1;
     this.layOut(true);

@@ -31,9 +31,9 @@ function showCards(source, beneath) {
     const { verdict, total_error: error, total_tolerance: allowed } = source.validation;
     cards.push(card('Error of the prediction', signedPercent(error), allowed ? Math.abs(error) / allowed : null, `${verdict}; ${formatPercent(allowed)} allowed`, verdict === 'fail'));
   }
-  const busy = devices.map((d) => d.busy_ns / Math.max(1, step)), mean = busy.reduce((a, b) => a + b, 0) / devices.length;
+  const busy = devices.map((d) => d.busy_ns / Math.max(1, step));
   const busiest = busy.indexOf(Math.max(...busy));
-  cards.push(card('Devices busy', formatPercent(mean), mean, devices.length > 1 ? `most: ${devices[busiest].name}, ${formatPercent(busy[busiest])}` : devices[0].name));
+  cards.push(card('Devices busy', formatPercent(source.busy), source.busy, devices.length > 1 ? `most: ${devices[busiest].name}, ${formatPercent(busy[busiest])}` : devices[0].name));
   const exposed = devices.map((d) => d.exposed_ns), worst = exposed.indexOf(Math.max(...exposed));
   cards.push(card('Exposed communication', formatTime(exposed[worst]), exposed[worst] / Math.max(1, step),
     exposed[worst] > 0 ? `most of any device: ${devices[worst].name}` : 'no device waits on a transfer'));

@@ -45,7 +45,7 @@ class View {
     const held = run.other && run.source.beneath !== data.runs.indexOf(run.beneath) ? [run, run.other] : [run];
     for (const { source, memory } of held) {
       add({ head: run.beneath ? `Memory, ${source.label}` : 'Memory', height: headHeight });
-      memory.forEach((curve, device) => add({ curve, device, kind: 'memory', height: memoryHeight, source }));
+      memory.forEach((curve, device) => source.devices[device].images && add({ curve, device, kind: 'memory', height: memoryHeight, source }));
     }
     this.tall = y;
     // One scale for all devices: up to the largest capacity, or to the largest peak where capacities are far above.

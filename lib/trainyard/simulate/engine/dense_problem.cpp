@@ -132,14 +132,15 @@ bool DenseProblem::sends_at_once() const {
 
 void DenseProblem::find_fabric_links(const FabricRoutes& fabric) {
   fabric_ = &fabric;
-  pairs_.assign(FabricRoutes::kWays, {});
-  pair_flags_.assign(FabricRoutes::kWays, 0);
+  pairs_.assign(fabric.way_count(), {});
+  pair_flags_.assign(fabric.way_count(), 0);
   const DeviceId first{0};
   for (std::size_t other = 1; other < devices; ++other) {
     const DeviceId to{other};
     pairs_[route_at(first, to)] = {problem.transfer_latency(first, to), problem.rate(first, to), ChannelId{0}};
   }
-  held_whole = short_routes = devices > 1;
+  held_whole = devices > 1;
+  short_routes = held_whole && fabric.most_channels() <= ShortRoute{}.channels.size();
   links = held_whole ? Links::queued : Links::pairs;
   all_wait = held_whole;
   for (const Pair& pair : pairs_) all_wait = all_wait && pair.latency > Nanoseconds{0};

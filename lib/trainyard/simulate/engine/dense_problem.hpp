@@ -183,7 +183,7 @@ struct DenseProblem {
   /// Index of the route in pairs_, pair_flags_ and routes_: by way of a fabric, by source where all routes of a
   /// source are the same, otherwise by pair.
   std::size_t route_at(DeviceId from, DeviceId to) const {
-    if (fabric_ != nullptr) return static_cast<std::size_t>(fabric_->way(from.index(), to.index()));
+    if (fabric_ != nullptr) return fabric_->way(from.index(), to.index());
     return from.index() * routes_of_source_ + (to.index() & destination_mask_);
   }
 

@@ -126,7 +126,7 @@ class EventLoop {
     if (flows_ && !ends_flow(transfer)) return;
     ++ended_;
     if (transfers_.duration[transfer] != Nanoseconds{0})
-      for (const ChannelId channel : transfers_.channels[transfer])
+      for (const ChannelId channel : transfers_.channels(transfer))
         if (is_serial(channel)) release(channel);
     // The op of a collective, which takes no time of its own, ends with it.
     if (const OpId op = transfers_.collective(transfer); !op.is_none()) return set_times(op);
@@ -147,7 +147,7 @@ class EventLoop {
     if (transfers_.duration[transfer] == Nanoseconds{0}) return set_times(transfer);
     const LinkQueue::Entry entry{urgency(transfer), run_.now_, transfer};
     bool waits = false;
-    for (const ChannelId channel : transfers_.channels[transfer]) {
+    for (const ChannelId channel : transfers_.channels(transfer)) {
       if (!is_serial(channel)) continue;
       waits = true;
       link_queues_[channel].push(entry);
@@ -182,12 +182,12 @@ class EventLoop {
   }
 
   bool has_turn(TransferId transfer) const {
-    return std::ranges::all_of(transfers_.channels[transfer], [&](ChannelId channel) {
+    return std::ranges::all_of(transfers_.channels(transfer), [&](ChannelId channel) {
       return !is_serial(channel) || (channels_[channel].idle && link_queues_[channel].first() == transfer);
     });
   }
   void take_channels(TransferId transfer) {
-    for (const ChannelId channel : transfers_.channels[transfer]) {
+    for (const ChannelId channel : transfers_.channels(transfer)) {
       if (!is_serial(channel)) continue;
       link_queues_[channel].pop();
       channels_[channel].idle = false;
@@ -254,7 +254,7 @@ class EventLoop {
   // --- fair channels: latency, then a flow ---
 
   bool is_shared(TransferId transfer) const {
-    return flows_ && !std::ranges::all_of(transfers_.channels[transfer], [&](ChannelId c) { return is_serial(c); });
+    return flows_ && !std::ranges::all_of(transfers_.channels(transfer), [&](ChannelId c) { return is_serial(c); });
   }
   Nanoseconds latency(TransferId transfer) const {
     if (!transfers_.collective(transfer).is_none()) return transfers_.run(transfer).latency;
@@ -276,7 +276,7 @@ class EventLoop {
   void begin_flow(TransferId transfer) {
     const DeviceId from = transfers_.from[transfer], to = transfers_.to[transfer];
     flows_->begin(transfer, transfers_.duration[transfer] - latency(transfer), cluster_.route(from, to).bandwidth,
-                  transfers_.channels[transfer], run_.now_.count);
+                  transfers_.channels(transfer), run_.now_.count);
   }
   /// False: it is a flow, and this is no longer its end.
   bool ends_flow(TransferId transfer) {

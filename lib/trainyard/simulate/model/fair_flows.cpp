@@ -17,8 +17,9 @@ FairFlows::FairFlows(const Cluster& cluster, std::size_t flows) : channels_(clus
 }
 
 std::int64_t FairFlows::units(BytesPerSecond bandwidth) const {
-  return static_cast<std::int64_t>(
-      std::ldexp(bandwidth.value, shift_));  // scaling by 2^n is exact; the cast rounds down
+  constexpr double kMost = 0x1.fffffffffffffp62;  // of a route over several channels at once
+  // Scaling by 2^n is exact; the cast rounds down.
+  return static_cast<std::int64_t>(std::min(kMost, std::ldexp(bandwidth.value, shift_)));
 }
 
 void FairFlows::touch(ChannelId channel) {
@@ -33,13 +34,17 @@ void FairFlows::begin(TransferId id, Nanoseconds alone, BytesPerSecond slowest, 
   flow = {};
   flow.channels = channels;
   flow.limit = units(slowest);
-  flow.left = static_cast<Wide>(alone.count) * flow.limit;
   flow.since = now;
-  for (const ChannelId channel : channels)
-    if (Line& line = channels_[channel]; line.bandwidth > 0) {
-      line.flows.push_back(id);
-      touch(channel);
-    }
+  std::int64_t passed = 0;
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    passed = i > 0 && channels[i] == channels[i - 1] ? passed + 1 : 1;
+    Line& line = channels_[channels[i]];
+    if (line.bandwidth == 0) continue;
+    flow.limit = std::min(flow.limit, line.bandwidth / passed);
+    line.flows.push_back(id);
+    touch(channels[i]);
+  }
+  flow.left = static_cast<Wide>(alone.count) * flow.limit;
 }
 
 void FairFlows::end(TransferId id) {

@@ -15,14 +15,17 @@ namespace trainyard::detail {
 /// Transfers in flight on fair channels: how fast each goes, and when it ends.
 ///
 /// The model. Max-min fair rates by progressive filling (Bertsekas and Gallager 1992, 6.5.2), as in SimGrid's CM02
-/// without its factors for TCP and its weights by latency. Flow f is a transfer whose latency is over. Symbols: w(f)
-/// the time of its bytes alone, in nanoseconds; b(f) the smallest bandwidth of its route; C(c) the bandwidth of channel
-/// c. Bandwidths, and hence rates, are whole numbers of a unit that makes the largest C of the cluster lie in
+/// without its factors for TCP and its weights by latency. Flow f is a transfer whose latency is over, or a collective,
+/// which passes channel c a(f, c) times at once: as often as hops of its rings do, which all go as fast as the slowest
+/// (of a transfer once). Symbols: w(f) the time of its bytes alone, in nanoseconds; C(c) the bandwidth of channel c;
+/// b(f) its rate alone, the least of its route's (of a collective its slowest hop's) bandwidth and of C(c) / a(f, c).
+/// Bandwidths, and hence rates, are whole numbers of a unit that makes the largest C of the cluster lie in
 /// [2^62, 2^63): rounded down, none below 2^42 (kWidestFairRange).
 ///
 /// Rates. While some flow has none:
 ///
-///     share(c) = (C(c) - sum of the rates given on c) / (flows on c without a rate), rounded down
+///     share(c) = (C(c) - sum of a(f, c) rate(f) of flows with a rate) / (sum of a(f, c) of those without), rounded
+///     down
 ///
 /// The channel with the least share gives it to all its flows without a rate; unless the least b(f) of these flows is
 /// less than that: then f gets b(f). Ties go to the lower id.
@@ -35,9 +38,12 @@ namespace trainyard::detail {
 /// f ends after the first nanosecond at whose end 2 left(f) < rate(f): at the instant nearest to where its bytes are
 /// through, halves up, and not before the next one. Everything is whole numbers, so results repeat on every machine.
 ///
-/// Hence a flow alone takes w(f) exactly; and N flows of w that start together on one channel take N w exactly as long
-/// as 2 w N^2 + N <= C, which is 2^42 or more: 10 flows of 21 s on the slowest link allowed, a million times more on
-/// the fastest.
+/// Hence a flow alone takes w(f) exactly; and N flows of w that start together on one channel, each over it as often as
+/// over any other, take N w exactly as long as 2 w N^2 + N <= C, which is 2^42 or more: 10 flows of 21 s on the slowest
+/// link allowed, a million times more on the fastest.
+///
+/// So two all-reduces that cross an uplink with n hops each take as long as one of 2 n would, twice as long where the
+/// uplink held the one back, though both of them have their network cards for themselves.
 ///
 /// Cost. A flow that begins or ends makes the rates of its component anew: the flows that are joined with it by shared
 /// channels. With n flows there over m channels, r of them on each route, that is O(n r + m log m).
@@ -48,8 +54,8 @@ class FairFlows {
   /// Room for flows 0 to `flows` - 1. The cluster must outlive the object.
   FairFlows(const Cluster& cluster, std::size_t flows);
 
-  /// The bytes of a flow begin to move. `alone` > 0: w(f). `channels`: its route's, the serial ones included; they must
-  /// stay where they are while it flows.
+  /// The bytes of a flow begin to move. `alone` > 0: w(f). `channels`: its route's, the serial ones included, each as
+  /// often in a row as it is passed; they must stay where they are while it flows.
   void begin(TransferId flow, Nanoseconds alone, BytesPerSecond slowest, std::span<const ChannelId> channels,
              std::int64_t now);
   void end(TransferId flow);

@@ -16,6 +16,7 @@ PlannedTransfers::PlannedTransfers(const Problem& problem, const Placement& plac
   const Graph& graph = problem.graph();
   const Cluster& cluster = problem.cluster();
   first_of_tensor.reserve(graph.tensor_count() + 1);
+  first_channel.push_back(0);
   first_consumer.push_back(0);
   first_other.push_back(0);
 
@@ -36,7 +37,8 @@ PlannedTransfers::PlannedTransfers(const Problem& problem, const Placement& plac
       from.push_back(home);
       to.push_back(destination);
       duration.push_back(problem.transfer_time(t, home, destination));
-      channels.push_back(route.channels);
+      channel.insert(channel.end(), route.channels.begin(), route.channels.end());
+      first_channel.push_back(static_cast<std::uint32_t>(channel.size()));
     };
     const auto finish = [&] {
       first_consumer.push_back(static_cast<std::uint32_t>(consumer.size()));
@@ -87,7 +89,6 @@ void PlannedTransfers::add_collectives(const Problem& problem, const Placement& 
     from.push_back(run.hops.empty() ? DeviceId::none() : run.hops[run.slowest].from);
     to.push_back(run.hops.empty() ? DeviceId::none() : run.hops[run.slowest].to);
     duration.push_back(run.time);
-    channels.push_back(Hops<ChannelId>{std::span<const ChannelId>{run.channels}});
     for (const OpId member : graph.before(op)) consumer.push_back(member);
     first_consumer.push_back(static_cast<std::uint32_t>(consumer.size()));
     first_other.push_back(static_cast<std::uint32_t>(other.size()));

@@ -22,7 +22,7 @@ using TransferId = Id<struct TransferTag>;
 /// at a time.
 struct PlannedTransfers {
   PlannedTransfers(const Problem& problem, const Placement& placement);
-  PlannedTransfers(const PlannedTransfers&) = delete;  // channels of collectives are views of its own
+  PlannedTransfers(const PlannedTransfers&) = delete;  // runs of collectives are its own
   PlannedTransfers& operator=(const PlannedTransfers&) = delete;
 
   std::size_t size() const { return tensor.size(); }
@@ -39,15 +39,19 @@ struct PlannedTransfers {
   const CollectiveRun& run(TransferId id) const { return *runs_[id.index() - tensor_transfers()]; }
   /// Consumers on the devices that the transfer serves; members of a collective.
   std::span<const OpId> consumers(TransferId id) const { return row(consumer, first_consumer, id); }
+  /// Of its route; of a collective those of its run.
+  std::span<const ChannelId> channels(TransferId id) const {
+    return id.index() < tensor_transfers() ? row(channel, first_channel, id) : std::span{run(id).channels};
+  }
   /// Devices served beside `to`, ascending.
   std::span<const DeviceId> also_to(TransferId id) const { return row(other, first_other, id); }
 
   IdMap<TransferId, TensorId> tensor;    // none: a collective
   IdMap<TransferId, DeviceId> from, to;  // of a collective the ends of its slowest hop
   IdMap<TransferId, Nanoseconds> duration;
-  IdMap<TransferId, Hops<ChannelId>> channels;
   std::vector<std::uint32_t> first_of_tensor;
-  std::vector<std::uint32_t> first_consumer, first_other;
+  std::vector<std::uint32_t> first_channel, first_consumer, first_other;
+  std::vector<ChannelId> channel;
   std::vector<OpId> consumer;
   std::vector<DeviceId> other;
   std::vector<OpId> collectives;

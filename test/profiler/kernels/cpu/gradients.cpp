@@ -156,6 +156,12 @@ std::vector<Case> cases() {
        {{1, 3, 8}, {1, 3, 4}, {1, 3, 4}},
        {0, 1, 2},
        {{"q_num_heads", std::int64_t{4}}, {"kv_num_heads", std::int64_t{2}}, {"is_causal", std::int64_t{1}}}},
+      {"ExpertDispatch",
+       {{2, 3, 4}, {2, 3, 2}},
+       {0},
+       {{"experts", std::int64_t{3}}, {"capacity", std::int64_t{2}}},
+       {{1, {0, 4, 5, 1, -1, 8, 2, 10, 6, 3, 7, -1}}}},
+      {"ExpertCombine", {{3, 4, 4}, {2, 3, 2}, {2, 3, 2}}, {0, 1}, {}, {{2, {0, 4, 5, 1, -1, 8, 2, 10, 6, 3, 7, -1}}}},
       {"Resize",
        {{1, 2, 3, 4}, {0}, {0}, {4}},
        {0},
@@ -326,6 +332,18 @@ TEST_CASE("a linear resize to twice the size, by hand") {
   const std::vector<float> expected{1,    1.25F, 1.75F, 2,    1.5F, 1.75F, 2.25F, 2.5F,
                                     2.5F, 2.75F, 3.25F, 3.5F, 3,    3.25F, 3.75F, 4};
   CHECK(bench.out[0] == expected);
+}
+
+TEST_CASE("an expert that is full drops second choices first, and later tokens") {
+  // Of 4 tokens the first choices are 0 0 0 1, the second ones 1 1 2 0: expert 0 takes tokens 0 and 1, expert 1 token
+  // 3, then token 0; expert 2 token 2.
+  Bench bench{{"ExpertSlots",
+               {{1, 4, 2}},
+               {},
+               {{"experts", std::int64_t{3}}, {"capacity", std::int64_t{2}}},
+               {{0, {0, 1, 0, 1, 0, 2, 1, 0}}}}};
+  bench.forward();
+  CHECK(bench.out[0] == std::vector<float>{0, 3, 1, -1, -1, 4, 2, -1});
 }
 
 TEST_CASE("what an operator is asked for and its kernel does not do is told before anything runs") {

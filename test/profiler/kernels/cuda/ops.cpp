@@ -68,6 +68,16 @@ const std::vector<Case>& cases() {
        [](auto& net, ValueId x) {
          return padded(net, x, "wrap", {0, 2, 1, 0, 0, 3});
        }},
+      {"experts, of which the full ones drop tokens",
+       {2, 6, 4},
+       [](auto& net, ValueId x) { return net.experts(x, {.experts = 3, .chosen = 2, .inner = 5, .capacity = 60}); }},
+      {"experts by sigmoids",
+       {2, 6, 4},
+       [](auto& net, ValueId x) {
+         return net.experts(
+             x,
+             {.experts = 4, .chosen = 2, .inner = 5, .capacity = 200, .router = zoo::Experts::Router::chosen_sigmoid});
+       }},
   };
   return all;
 }

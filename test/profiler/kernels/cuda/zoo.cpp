@@ -25,10 +25,11 @@ namespace {
 /// The network with every number as small as it may be, or nearly so.
 std::string smallest(const Network& network) {
   static const std::map<std::string, std::int64_t> small{
-      {"batch", 1},    {"classes", 4},    {"vocabulary", 20}, {"hidden", 16}, {"inner", 32},
-      {"heads", 2},    {"seq", 4},        {"steps", 3},       {"cells", 1},   {"filters", 4},
-      {"nodes", 2},    {"sampled", 10},   {"layers", 2},      {"patch", 16},  {"positions", 8},
-      {"kv_heads", 1}, {"head_width", 4}, {"targets", 3},     {"base", 4},    {"widening", 2}};
+      {"batch", 1},   {"classes", 4},  {"vocabulary", 20}, {"hidden", 16},  {"inner", 32},       {"heads", 2},
+      {"seq", 4},     {"steps", 3},    {"cells", 1},       {"filters", 4},  {"nodes", 2},        {"sampled", 10},
+      {"layers", 2},  {"patch", 16},   {"positions", 8},   {"kv_heads", 1}, {"head_width", 4},   {"targets", 3},
+      {"base", 4},    {"widening", 2}, {"experts", 4},     {"chosen", 2},   {"expert_inner", 8}, {"query_rank", 8},
+      {"kv_rank", 8}, {"rotary", 4},   {"rows", 20}};
   std::string spec = network.name;
   for (const NetworkParameter& parameter : network.parameters) {
     std::int64_t value = parameter.value;

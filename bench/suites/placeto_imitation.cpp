@@ -1,0 +1,138 @@
+// What a policy that imitates placements of `auto` on some graphs of a family brings on others, over descent without a
+// policy, at equal numbers of evaluations.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "placeto_studies.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/learned/placement_walk.hpp"
+#include "trainyard/report/table.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/zoo/families.hpp"
+
+namespace trainyard::bench {
+namespace {
+
+using learned::Devices;
+using learned::PlacementCosts;
+using learned::PlacementTask;
+using Align = Table::Align;
+
+constexpr const char* kTeacherCluster = "4xV100";
+constexpr std::size_t kBudgets[] = {100, 400, 1600};  // evaluations
+
+/// What `auto` does op by op, without splits: of its placement, and of what groups leave of it.
+struct Taught {
+  Devices devices;
+  double whole = 0, grouped = 0;  // ns
+};
+
+Taught taught_by_auto(const PlacementTask& task, const PlacetoEffort& effort) {
+  const PlaceOptions options{.rewrites = false,
+                             .budget = {.seconds = {}, .evaluations = effort.evaluations},
+                             .threads = static_cast<unsigned>(effort.threads)};
+  const Schedule schedule = find_placer("auto").place(task.problem, options);
+  Taught taught{.devices = task.devices_of(schedule.placement)};
+  taught.whole = static_cast<double>(simulate(task.problem, schedule).makespan.count);
+  taught.grouped = PlacementCosts{task}.cost(taught.devices);
+  return taught;
+}
+
+/// Passes over the groups, each to the device where the step is shortest then, until one changes nothing or so many
+/// placements have been simulated, the first one too.
+double descend(const PlacementTask& task, const Devices& from, std::size_t evaluations) {
+  learned::PlacementWalk walk{task, from};
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::uint32_t group = 0; group < task.size(); ++group) {
+      std::optional<std::uint32_t> best;
+      double most = 0;
+      for (std::uint32_t device = 0; device < task.devices(); ++device) {
+        if (task.allowed(group)[device] == 0) continue;
+        if (walk.looks() + 1 >= evaluations) return walk.cost();
+        const double gain = walk.gain(group, device);
+        if (gain <= most) continue;
+        most = gain;
+        best = device;
+      }
+      if (!best) continue;
+      walk.move(group, *best);
+      moved = true;
+    }
+  }
+  return walk.cost();
+}
+
+std::vector<PlacementTask> members(std::string_view family, std::size_t first, std::size_t count) {
+  std::vector<PlacementTask> tasks;
+  const auto names = family_members(family, 1, first + count);
+  for (std::size_t i = first; i < names.size(); ++i) tasks.emplace_back(adam_problem(names[i], kTeacherCluster));
+  return tasks;
+}
+
+}  // namespace
+
+void placeto_imitation(const PlacetoEffort& effort, std::ostream& out) {
+  Table table{{{"family"},
+               {"from"},
+               {"1", Align::right},
+               {"100", Align::right},
+               {"400", Align::right},
+               {"1,600", Align::right}}};
+  const std::size_t half = effort.count / 2;
+  const auto all = network_families();
+  for (const NetworkFamily& family : all.first(effort.smallest ? 1 : all.size())) {
+    const std::vector<PlacementTask> training = members(family.name, 0, half),
+                                     unseen = members(family.name, half, half);
+    std::vector<Devices> targets;
+    for (const PlacementTask& task : training) targets.push_back(taught_by_auto(task, effort).devices);
+
+    const auto add = [&](const char* name, const auto& start_of) {
+      std::vector<std::vector<double>> ratios(1 + std::size(kBudgets));
+      for (const PlacementTask& task : unseen) {
+        const Devices start = start_of(task);
+        ratios[0].push_back(PlacementCosts{task}.cost(start) / task.start_cost);
+        for (std::size_t i = 0; i < std::size(kBudgets); ++i)
+          ratios[1 + i].push_back(descend(task, start, kBudgets[i]) / task.start_cost);
+      }
+      std::vector<std::string> row{family.name, name};
+      for (const auto& each : ratios) row.push_back(spread_text(each));
+      table.add_row(row);
+    };
+    add("start", [](const PlacementTask& task) { return task.start; });
+    for (const bool imitates_auto : {false, true}) {
+      const auto network = make_policy_network("doppler", training.front().devices(), effort.first_seed);
+      learned::TrainOptions options = usual_training("doppler");
+      options.updates = 0;
+      options.imitation = effort.updates * half;
+      options.threads = static_cast<unsigned>(effort.threads);
+      options.seed = effort.first_seed;
+      if (imitates_auto) options.targets = targets;
+      learned::train(*network, training, options);
+      add(imitates_auto ? "policy that imitates auto" : "policy that imitates the critical path",
+          [&](const PlacementTask& task) { return network->run(task, nullptr)->devices; });
+    }
+    add("critical path itself", [&](const PlacementTask& task) {
+      return make_policy_network("doppler", task.devices(), 1)->follow(task, {}, nullptr)->devices;
+    });
+    std::vector<double> whole;
+    add("auto on the graph itself, grouped", [&](const PlacementTask& task) {
+      const Taught taught = taught_by_auto(task, effort);
+      whole.push_back(taught.whole / task.start_cost);
+      return taught.devices;
+    });
+    table.add_row(
+        {family.name, fmt::format("auto itself, {} evaluations", effort.evaluations), spread_text(whole), "", "", ""});
+  }
+  out << fmt::format(
+             "Step times over the start's (the best of single, round-robin and expert) on {}, of {} unseen graphs a "
+             "family: median (least to most), after so many evaluations: of the placement alone, then of descent from "
+             "it. Policies of doppler, imitation alone, {} updates of 8 episodes on {} other graphs of the family; "
+             "auto "
+             "without splits.\n\n",
+             kTeacherCluster, half, effort.updates * half, half)
+      << table.text() << "\n";
+}
+
+}  // namespace trainyard::bench

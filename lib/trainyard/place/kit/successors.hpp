@@ -1,0 +1,20 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "trainyard/graph/graph.hpp"
+
+namespace trainyard {
+
+/// The ops that must follow the op, readers of its tensors or behind a control edge, each once, by ascending id.
+inline std::vector<OpId> successors_of(const Graph& graph, OpId op) {
+  std::vector<OpId> list{graph.before(op).begin(), graph.before(op).end()};
+  for (const TensorId tensor : graph.outputs(op))
+    list.insert(list.end(), graph.consumers(tensor).begin(), graph.consumers(tensor).end());
+  std::ranges::sort(list);
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,30 @@
+#include "trainyard/place/meta/annealing.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "trainyard/core/portable_math.hpp"
+#include "trainyard/place/flexflow/placement_chain.hpp"
+
+namespace trainyard {
+
+Schedule annealing(const Problem& problem, const AnnealingOptions& options, const PlaceOptions& run) {
+  if (problem.op_count() == 0) return {};
+  constexpr std::uint64_t kSample = 100;
+  constexpr double kSteps = 100;
+  const PlacementSearch search{problem, options.search, run};
+  PlacementChain chain{problem, search.start(), Random::stream(run.seed, 0)};
+  if (search.over(0) || chain.is_fixed()) return search.finish(chain.best(), 0);
+  chain.fix_scale(search.start_outcome().makespan);
+  const double first = chain.calibrated_beta(std::min(kSample, search.left(0) / 10), options.taken);
+  const double heating = -portable_log(options.cooling);
+  for (double step = 0; !search.over(chain.evaluations()); ++step) {
+    // beta is 1 / T; kGreedy stays.
+    chain.set_beta(first == PlacementChain::kGreedy ? first : first * portable_exp(heating * step / kSteps));
+    while (!search.over(chain.evaluations()) && search.share(chain.evaluations()) < (step + 1) / kSteps) chain.step();
+    search.report(chain.best_outcome(), chain.evaluations());
+  }
+  return search.finish(chain.best(), chain.evaluations());
+}
+
+}  // namespace trainyard

@@ -1,0 +1,122 @@
+#include "trainyard/place/meta/genetic.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/parallel.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/groups.hpp"
+
+namespace trainyard {
+namespace {
+
+class Population {
+ public:
+  Population(const Problem& problem, const GeneticOptions& options, const PlaceOptions& run)
+      : problem_(problem),
+        options_(options),
+        search_(problem, options.search, run),
+        able_(group_devices(problem)),
+        random_(Random::stream(run.seed, 0)),
+        evaluators_(thread_count(run.threads)) {
+    for (const GroupId group : problem.groups())
+      if (able_[group].size() > 1) genes_.push_back(group);
+  }
+
+  Schedule run() {
+    members_.push_back({search_.start().placement, search_.start_outcome()});
+    const auto size = static_cast<std::size_t>(options_.population);
+    if (!genes_.empty())
+      add(size - 1, [&] {
+        Placement copy = members_.front().placement;
+        mutate(copy, std::max(1.0, static_cast<double>(genes_.size()) / 10));
+        return copy;
+      });
+    while (!genes_.empty() && !search_.over(spent_)) {
+      const std::size_t parents = members_.size();
+      const std::size_t elite = std::min<std::size_t>({options_.elite, size - 1, parents});
+      add(size - elite, [&] { return child(parents); });
+      members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(elite),
+                     members_.begin() + static_cast<std::ptrdiff_t>(parents));
+      std::ranges::stable_sort(members_, {}, &Member::outcome);
+      search_.report(members_.front().outcome, spent_);
+    }
+    return search_.finish(members_.front().placement, spent_);
+  }
+
+ private:
+  struct Member {
+    Placement placement;
+    Outcome outcome;
+  };
+
+  /// Adds so many, as far as the budget goes, and evaluates them.
+  template <class Make>
+  void add(std::size_t count, const Make& make) {
+    const std::size_t first = members_.size();
+    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(count, search_.left(spent_)));
+    for (std::size_t i = 0; i < some; ++i) {
+      Placement placement = make();
+      members_.push_back({std::move(placement), {}});
+    }
+    parallel_for(static_cast<unsigned>(evaluators_.size()), some, [&](std::size_t i, unsigned thread) {
+      auto& evaluator = evaluators_[thread];
+      if (!evaluator) evaluator.emplace(problem_);
+      Member& member = members_[first + i];
+      member.outcome = evaluator->outcome(search_.under_order(member.placement));
+    });
+    spent_ += some;
+  }
+
+  const Placement& parent(std::size_t count) {
+    std::size_t best = random_.below(count);
+    for (std::uint64_t i = 1; i < options_.tournament; ++i)
+      best = std::min<std::size_t>(best, random_.below(count));  // sorted: the lower is the better
+    return members_[best].placement;
+  }
+
+  Placement child(std::size_t parents) {
+    const Placement& a = parent(parents);
+    const Placement& b = parent(parents);
+    Placement placement = a;
+    for (const GroupId group : genes_)
+      if (random_.below(2) == 1)
+        for (const OpId op : problem_.group_ops(group)) placement[op] = b[op];
+    mutate(placement, options_.mutation);
+    return placement;
+  }
+
+  /// Draws each gene anew with the probability that so many are on average.
+  void mutate(Placement& placement, double genes) {
+    const double chance = genes / static_cast<double>(genes_.size());
+    for (const GroupId group : genes_) {
+      if (!random_.chance(chance)) continue;
+      const auto devices = able_[group];
+      const DeviceId device = devices[random_.below(devices.size())];
+      for (const OpId op : problem_.group_ops(group)) placement[op] = device;
+    }
+  }
+
+  const Problem& problem_;
+  const GeneticOptions& options_;
+  const PlacementSearch search_;
+  CompressedRows<GroupId, DeviceId> able_;
+  std::vector<GroupId> genes_;
+  Random random_;
+  std::vector<std::optional<Evaluator>> evaluators_;  // by thread
+  std::vector<Member> members_;                       // parents: the best first
+  std::uint64_t spent_ = 0;
+};
+
+}  // namespace
+
+Schedule genetic(const Problem& problem, const GeneticOptions& options, const PlaceOptions& run) {
+  if (problem.op_count() == 0) return {};
+  return Population{problem, options, run}.run();
+}
+
+}  // namespace trainyard

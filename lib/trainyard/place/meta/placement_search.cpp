@@ -1,0 +1,108 @@
+#include "trainyard/place/meta/placement_search.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/place/flexflow/flexflow.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/judge/orders.hpp"
+#include "trainyard/place/kit/ranks.hpp"
+#include "trainyard/place/list/etf.hpp"
+#include "trainyard/place/list/heft.hpp"
+#include "trainyard/place/simple/simple.hpp"
+
+namespace trainyard {
+namespace {
+
+/// What best_order() simulates at most.
+constexpr std::uint64_t kOrders = 5;
+
+/// Priorities by upward rank.
+std::vector<double> rank_priorities(const Problem& problem) {
+  std::vector<double> priority(problem.op_count());
+  auto urgency = static_cast<double>(problem.op_count());
+  for (const OpId op : by_descending_rank(problem, upward_ranks(problem, MeanCosts{problem})))
+    priority[op.index()] = urgency--;
+  return priority;
+}
+
+}  // namespace
+
+PlacementSearch::PlacementSearch(const Problem& problem, const PlacementSearchOptions& options, const PlaceOptions& run)
+    : problem_(problem),
+      run_(run),
+      budget_(run.budget.given() ? run.budget : Budget{.evaluations = flexflow_budget(problem)}),
+      effort_(budget_, run.stop),
+      bound_(run.on_progress ? best_lower_bound(problem).value : Nanoseconds{0}) {
+  using Start = PlacementSearchOptions::Start;
+  using Order = PlacementSearchOptions::Order;
+  Evaluator evaluator{problem};
+  std::vector<Schedule> known;
+  if (options.start == Start::random) {
+    known.push_back(place_random(problem, run.seed));
+  } else {
+    known.push_back(heft(problem));
+    known.push_back(etf(problem, {.by = EtfOptions::By::finish}));
+    known.push_back(place_single(problem));
+  }
+  std::vector<Schedule> orders;
+  if (options.order != Order::rank) orders.push_back({});
+  if (options.order != Order::fifo) {
+    orders.push_back({.placement = {}, .policy = Policy::priority});
+    orders.back().priority = IdMap<OpId, double>{rank_priorities(problem)};
+  }
+  const auto consider = [&](const Schedule& schedule, Schedule& best, Outcome& least) {
+    const Outcome outcome = evaluator.outcome(schedule);
+    ++before_;
+    if (!best.placement.empty() && outcome >= least) return;
+    best = schedule;
+    least = outcome;
+  };
+  for (const Schedule& schedule : known) {
+    consider(schedule, list_, list_outcome_);
+    for (Schedule& each : orders) {
+      each.placement = schedule.placement;
+      consider(each, start_, start_outcome_);
+    }
+  }
+}
+
+Schedule PlacementSearch::under_order(const Placement& placement) const {
+  Schedule schedule = start_;
+  schedule.placement = placement;
+  return schedule;
+}
+
+std::uint64_t PlacementSearch::left(std::uint64_t spent) const { return effort_.left(before_ + kOrders + spent); }
+
+double PlacementSearch::share(std::uint64_t spent) const {
+  double share = 0;
+  if (budget_.evaluations) {
+    const auto all = static_cast<double>(std::max<std::uint64_t>(spent + left(spent), 1));
+    share = static_cast<double>(spent) / all;
+  }
+  if (budget_.seconds && *budget_.seconds > 0) share = std::max(share, 1 - *effort_.seconds_left() / *budget_.seconds);
+  return std::min(share, 1.0);
+}
+
+void PlacementSearch::report(const Outcome& best, std::uint64_t spent) const {
+  const Outcome& least = std::min(best, list_outcome_);
+  if (run_.on_progress) run_.on_progress({least.makespan, least.excess.count == 0, bound_, before_ + spent});
+}
+
+Schedule PlacementSearch::finish(const Placement& best, std::uint64_t spent) const {
+  Evaluator evaluator{problem_};
+  Ordered found = best_order(evaluator, under_order(best));
+  if (list_outcome_ <= found.outcome) {
+    found.schedule = list_;
+    found.schedule.plan.reset();
+  }
+  found.schedule.search = Search{before_ + spent + found.evaluations, std::nullopt};
+  return std::move(found.schedule);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/graph.hpp"
+
+namespace trainyard::detail {
+
+/// The part of a training step that mixtures of experts compute: between an ExpertDispatch, which puts the tokens of
+/// each expert together, and an ExpertCombine, in both passes.
+struct ExpertUse {
+  explicit ExpertUse(const Graph& graph);
+
+  IdMap<OpId, bool> inside;         // it computes on rows [experts, ...], or updates the weights of experts
+  IdMap<TensorId, bool> has_rows;   // made for or by experts, their gradients too
+  std::vector<std::size_t> counts;  // experts of each layer that has any, as their ops' signatures say
+
+  /// Ranks that hold different experts exchange the tensor before this op reads it.
+  bool crosses(const Graph& graph, TensorId tensor, OpId reader) const {
+    return has_rows[tensor] && inside[reader] != inside[graph.producer(tensor)];
+  }
+};
+
+}  // namespace trainyard::detail

@@ -1,0 +1,201 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rewrite/by_name.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/rewrite/data_parallel.hpp"
+#include "trainyard/rewrite/tensor_parallel.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+using test::inputs_of;
+using test::op_named;
+
+namespace {
+
+/// 8 experts of 16 x 24 in two layers; of a sample's 8 tokens an expert takes 8 x 2 / 8 = 2.
+Graph mixture(std::int64_t batch, std::int64_t experts = 8, std::int64_t capacity = 100) {
+  return training_graph(make_network("mixtral_8x7b:seq=8,layers=2,hidden=16,heads=2,kv_heads=1,inner=24,vocabulary=32,"
+                                     "batch=" +
+                                     std::to_string(batch) + ",experts=" + std::to_string(experts) +
+                                     ",capacity=" + std::to_string(capacity)),
+                        {.optimizer = Optimizer::adam});
+}
+
+Graph spread(const Graph& graph, std::size_t replicas, std::size_t experts, Collective collective = Collective::whole,
+             std::size_t zero = 0) {
+  return data_parallel(graph, {.replicas = replicas, .collective = collective, .zero = zero, .experts = experts}).graph;
+}
+
+/// An op between dispatch and combine: all of its arrays are those of 8 experts, of 8 rows or more.
+bool is_of_experts(const Graph& graph, OpId op) {
+  const std::string name{graph.name(op)};
+  for (const char* part : {"/swish", "/mul", "/dispatch.out/add_grad"})
+    if (name.find(part) != std::string::npos) return graph.signature(op).find("[8,8,") != std::string::npos;
+  return name.find("/experts") != std::string::npos;
+}
+
+void check_same(const Graph& rank, OpId op, const Graph& alone, OpId same, bool signature) {
+  CHECK(rank.flops(op).value == doctest::Approx(alone.flops(same).value));
+  CHECK(rank.bytes_accessed(op) == alone.bytes_accessed(same));
+  CHECK(rank.parameter_bytes(op) == alone.parameter_bytes(same));
+  CHECK(rank.state_bytes(op) == alone.state_bytes(same));
+  if (signature) CHECK(rank.signature(op) == alone.signature(same));
+  const auto outputs = rank.outputs(op), expected = alone.outputs(same);
+  REQUIRE(outputs.size() == expected.size());
+  auto at = expected.begin();
+  for (const TensorId tensor : outputs) CHECK(rank.bytes(tensor) == alone.bytes(*at++));
+}
+
+/// Collectives as "all-to-all 4096 of 2": how many of each.
+std::map<std::string, int> collectives(const Graph& graph) {
+  std::map<std::string, int> counts;
+  for (const OpId op : graph.ops())
+    if (const CollectiveTask* task = graph.collective(op))
+      ++counts[std::string{name_of(task->kind)} + " " + std::to_string(task->bytes.count) + " of " +
+               std::to_string(graph.after(op).size())];
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("a rank's experts cost what a step of these experts alone costs, and all else what it does without") {
+  for (const std::pair<int, int>& degrees : {std::pair{2, 2}, std::pair{4, 4}, std::pair{4, 2}}) {
+    const int replicas = degrees.first, experts = degrees.second;
+    CAPTURE(replicas);
+    CAPTURE(experts);
+    const auto n = static_cast<std::size_t>(replicas), e = static_cast<std::size_t>(experts);
+    const Graph whole = mixture(4), ranks = spread(whole, n, e);
+    // The tokens of e ranks of 4 / n samples, by 8 / e experts with the same room for each.
+    const Graph of_experts = mixture(4 * experts / replicas, 8 / experts, 100 / experts);
+    const Graph alike = spread(whole, n, 1);
+    std::size_t inside = 0, outside = 0;
+    for (const OpId op : whole.ops()) {
+      const std::string name{whole.name(op)};
+      CAPTURE(name);
+      const OpId last = op_named(ranks, name + "@" + std::to_string(replicas));
+      if (is_of_experts(whole, op)) {
+        check_same(ranks, last, of_experts, op_named(of_experts, name), n == e);
+        ++inside;
+      } else {
+        check_same(ranks, last, alike, op_named(alike, std::string{ranks.name(last)}), true);
+        ++outside;
+      }
+    }
+    // A layer: 3 products, swish and mul, with their gradients, and 3 updates; the sum of two products' gradients.
+    CHECK(inside == 2 * (5 + 5 + 1 + 3));
+    CHECK(outside > 100);
+  }
+}
+
+TEST_CASE("a mixture has two all-to-alls in each pass, and its experts' gradients stay where they are") {
+  // 8 experts x 2 rows of 2 samples x 16 numbers: 2048 bytes on each of two ranks.
+  const Graph whole = mixture(4), two = spread(whole, 2, 2);
+  std::int64_t shared = 0, of_experts = 0;
+  for (const OpId op : whole.ops())
+    (std::string{whole.name(op)}.find("/experts") == std::string::npos ? shared : of_experts) +=
+        whole.parameter_bytes(op).count;
+  CHECK(of_experts == 2 * 8 * 3 * 16 * 24 * 4);
+  CHECK(collectives(two) == std::map<std::string, int>{{"all-to-all 2048 of 2", 2 * 4},
+                                                       {"all-reduce " + std::to_string(shared) + " of 2", 1}});
+  CHECK(inputs_of(two, "layers.0/experts@2") == std::vector<std::string>{"layers.0/dispatch.out/exchanged@2"});
+  CHECK(inputs_of(two, "layers.0/combine@2").front() == "layers.0/experts_3.out/exchanged@2");
+
+  // In pairs of four, each expert is on two ranks: 0 and 2, 1 and 3.
+  const Graph pairs = spread(whole, 4, 2);
+  CHECK(collectives(pairs) ==
+        std::map<std::string, int>{{"all-to-all 1024 of 2", 2 * 2 * 4},
+                                   {"all-reduce " + std::to_string(shared) + " of 4", 1},
+                                   {"all-reduce " + std::to_string(of_experts / 2) + " of 2", 2}});
+  CHECK(inputs_of(pairs, "layers.1/experts.weight/update@4") ==
+        std::vector<std::string>{"layers.1/experts.weight.grad/sum@4"});
+  for (const Graph* graph : {&two, &pairs}) {
+    std::int64_t held = 0;
+    for (const OpId op : graph->ops())
+      if (graph->name(op).ends_with("@2")) held += graph->parameter_bytes(op).count;
+    CHECK(held == shared + of_experts / 2);
+  }
+}
+
+TEST_CASE("as sends, each rank of an all-to-all keeps its part and sends one to each other") {
+  const Graph four = spread(mixture(4), 4, 4, Collective::ring);
+  // A sample's 16 rows of 64 bytes: 256 to each, itself included.
+  const OpId parts = op_named(four, "layers.0/dispatch.out/all-to-all/0/parts@3");
+  CHECK(four.outputs(parts).size() == 4);
+  for (const TensorId part : four.outputs(parts)) {
+    CHECK(four.bytes(part) == Bytes{256});
+    CHECK(four.consumers(part).size() == 1);
+  }
+  CHECK(inputs_of(four, "layers.0/dispatch.out/all-to-all/0/joined@2") ==
+        std::vector<std::string>{
+            "layers.0/dispatch.out/all-to-all/0/parts@1:1", "layers.0/dispatch.out/all-to-all/0/parts@2:1",
+            "layers.0/dispatch.out/all-to-all/0/parts@3:1", "layers.0/dispatch.out/all-to-all/0/parts@4:1"});
+}
+
+TEST_CASE("ZeRO shares the state of what all replicas hold; experts have none to share") {
+  const Graph whole = mixture(4);
+  for (const std::size_t zero : {1u, 2u, 3u}) {
+    CAPTURE(zero);
+    const Graph ranks = spread(whole, 4, 4, Collective::whole, zero);
+    std::int64_t state = 0, expected = 0;
+    for (const OpId op : ranks.ops())
+      if (ranks.name(op).ends_with("@1")) state += ranks.state_bytes(op).count;
+    for (const OpId op : whole.ops()) expected += whole.state_bytes(op).count;
+    CHECK(state == expected / 4);
+  }
+}
+
+TEST_CASE("one replica of a fold stands for the others' tokens and experts") {
+  const Graph folded =
+      data_parallel(mixture(4),
+                    {.replicas = 4, .collective = Collective::whole, .fold = 1, .classes = {4}, .experts = 2})
+          .graph;
+  const CollectiveTask* exchange =
+      folded.collective(op_named(folded, "layers.0/dispatch.out/all-to-all/0/collective@1"));
+  REQUIRE(exchange);
+  CHECK(*exchange == CollectiveTask{CollectiveKind::all_to_all, Bytes{1024}, 2, 1});
+  int pairs = 0;
+  for (const OpId op : folded.ops())
+    if (const CollectiveTask* task = folded.collective(op); task && task->ranks == 2 && task->stride == 2) ++pairs;
+  CHECK(pairs == 1);
+}
+
+TEST_CASE("experts are refused where they cannot be shared") {
+  const auto code = [](const Graph& graph, const Replicate& how) {
+    try {
+      data_parallel(graph, how);
+    } catch (const InputError& error) {
+      return error.findings().front().code + ": " + error.findings().front().message;
+    }
+    return std::string{"none"};
+  };
+  const Graph graph = mixture(4);
+  CHECK(code(graph, {.replicas = 4, .collective = Collective::ring, .experts = 3}) ==
+        "experts: 4 replicas are not groups of 3 that hold different experts");
+  CHECK(code(mixture(6), {.replicas = 3, .collective = Collective::ring, .experts = 3}) ==
+        "experts: 8 experts are not divided among 3 replicas");
+  CHECK(code(training_graph(make_network("lenet")), {.replicas = 2, .collective = Collective::ring, .experts = 2}) ==
+        "experts: the graph has no experts that replicas could share");
+  CHECK(code(graph, {.replicas = 2, .experts = 2}) ==
+        "experts: behind a parameter server no replica holds experts of its own");
+  CHECK(code(graph, {.replicas = 4, .collective = Collective::ring, .zero = 1, .experts = 2}) ==
+        "experts: ZeRO 1 among replicas that hold the same experts, 2 of each, is not modelled");
+}
+
+TEST_CASE("tensor parallelism divides the products of experts, and neither their router nor their tokens") {
+  const auto parallel = tensor_parallel(mixture(4), {2});
+  const auto signature = [&](const char* op) { return parallel.graph.signature(op_named(parallel.graph, op)); };
+  CHECK(signature("layers.0/experts^2") == "MatMul(float32[8,8,16],float32[8,16,12])->float32[8,8,12]");
+  CHECK(signature("layers.0/experts_3^2") == "MatMul(float32[8,8,12],float32[8,12,16])->float32[8,8,16]");
+  CHECK(signature("layers.0/experts_3/grad^2") ==
+        "MatMulGrad(float32[8,8,16],float32[8,12,16],float32[8,8,12])->float32[8,8,12],float32[8,12,16]");
+  CHECK(signature("layers.0/linear_5^1") == "Linear(float32[4,8,16],float32[16,8])->float32[4,8,8]");
+  CHECK(inputs_of(parallel.graph, "layers.0/combine^1").front() == "layers.0/experts_3.out/whole^1");
+}
