@@ -3,12 +3,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "trainyard/plan/parallel_plan.hpp"
 
 namespace trainyard {
+
+/// What the stages of these layers may compute again, from least to most: nothing alone where no memory is given.
+inline std::vector<StageRecompute> recompute_levels(const PlanCosts& costs, const std::vector<LayerCost>& layers) {
+  std::vector<StageRecompute> levels{StageRecompute::no};
+  if (!costs.memory) return levels;
+  if (std::ranges::any_of(layers, [](const LayerCost& layer) { return layer.scores > Bytes{0}; }))
+    levels.push_back(StageRecompute::attention);
+  levels.push_back(StageRecompute::blocks);
+  return levels;
+}
 
 /// The layers of a stage together, for one rank and one microbatch: LayerCost added up. `input` is that of the first
 /// layer, `output` that of the last, `working` what recomputation needs besides, of the largest layer.
@@ -47,12 +56,7 @@ class StageTable {
   StageTable(const PlanCosts& costs, std::size_t microbatch, TensorDegree tensor) : layers_(costs.layers) {
     std::vector<LayerCost> each;
     for (std::size_t i = 0; i < layers_; ++i) each.push_back(costs.layer(i, microbatch, tensor));
-    levels_ = {StageRecompute::no};
-    if (costs.memory) {
-      if (std::ranges::any_of(each, [](const LayerCost& layer) { return layer.scores > Bytes{0}; }))
-        levels_.push_back(StageRecompute::attention);
-      levels_.push_back(StageRecompute::blocks);
-    }
+    levels_ = recompute_levels(costs, each);
     stages_.resize(levels_.size() * layers_ * layers_);
     for (std::size_t level = 0; level < levels_.size(); ++level)
       for (std::size_t begin = 0; begin < layers_; ++begin) {
@@ -66,19 +70,11 @@ class StageTable {
   }
 
   std::size_t layers() const { return layers_; }
-  /// What stages may compute again, from least to most: nothing alone where no memory is given.
   const std::vector<StageRecompute>& levels() const { return levels_; }
   /// Layers `begin` to `end` - 1.
   const StageCost& of(std::size_t begin, std::size_t end, StageRecompute recompute = StageRecompute::no) const {
     const auto level = static_cast<std::size_t>(std::ranges::find(levels_, recompute) - levels_.begin());
     return stages_[(level * layers_ + begin) * layers_ + end - 1];
-  }
-  /// The least recomputation with which the stage is within the memory; none where it never is.
-  std::optional<StageRecompute> fitting(std::size_t begin, std::size_t end, std::size_t in_flight, std::size_t shards,
-                                        std::optional<Bytes> memory) const {
-    for (const StageRecompute level : levels_)
-      if (!memory || of(begin, end, level).memory(in_flight, shards) <= *memory) return level;
-    return std::nullopt;
   }
 
  private:

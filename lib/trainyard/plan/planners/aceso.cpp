@@ -37,9 +37,8 @@ class Alleviation {
     Config config = rated(std::move(plan));
     while (auto better = hop(config, config, 0)) config = *std::move(better);
     if (config.excess > Bytes{0} || (options_.allowed && !options_.allowed(config.plan))) return std::nullopt;
-    return PlannerAnswer{config.plan, static_cast<double>(config.step.count), trials_};
+    return PlannerAnswer{config.plan, static_cast<double>(config.step.count)};
   }
-  std::uint64_t trials() const { return trials_; }
 
  private:
   struct Config {
@@ -62,17 +61,15 @@ class Alleviation {
   Config rated(ParallelPlan plan) {
     ++trials_;
     const StageTable& stages = table(plan);
-    const std::vector<StageRange> ranges = ranges_of(costs_, plan);
-    const std::size_t row = ranges.size();
+    const std::vector<StageRange> ranges = ranges_of(costs_, plan.cuts);
     Config config;
     plan.recompute.clear();
     Bytes furthest{0};
     std::size_t fullest = 0;
     Nanoseconds sum{0};
-    for (std::size_t s = 0; s < row; ++s) {
+    for (std::size_t s = 0; s < ranges.size(); ++s) {
       const auto [begin, end] = ranges[s];
-      const std::size_t held = in_flight(costs_, plan, row, s);
-      const StageRecompute level = stages.fitting(begin, end, held, 1, costs_.memory).value_or(stages.levels().back());
+      const StageRecompute level = least_recompute(costs_, plan, stages, s, ranges[s]).value_or(stages.levels().back());
       const StageCost& stage = stages.of(begin, end, level);
       plan.recompute.push_back(level);
       Nanoseconds time = stage.time();
@@ -80,19 +77,19 @@ class Alleviation {
         const Crossing sent = crossing(costs_, plan, stages, s, begin);
         time += sent.forward + sent.backward;
       }
-      if (s + 1 < row) {
+      if (s + 1 < ranges.size()) {
         const Crossing sent = crossing(costs_, plan, stages, s + 1, end);
         time += sent.forward + sent.backward;
       }
       sum += time;
       config.times.push_back(time);
-      const Bytes beyond = costs_.memory ? std::max(Bytes{0}, stage.memory(held, 1) - *costs_.memory) : Bytes{0};
+      const Bytes beyond =
+          costs_.memory ? std::max(Bytes{0}, memory_of(costs_, plan, s, stage) - *costs_.memory) : Bytes{0};
       config.excess += beyond;
       if (beyond > furthest) std::tie(furthest, fullest) = std::pair{beyond, s};
     }
     const auto slowest = std::ranges::max_element(config.times);
-    const auto m = static_cast<std::int64_t>(costs_.batch / plan.data / plan.microbatch);
-    config.step = sum + (m - 1) * *slowest;
+    config.step = sum + (microbatches_of(costs_, plan) - 1) * *slowest;
     config.bottleneck = config.excess > Bytes{0} ? fullest : static_cast<std::size_t>(slowest - config.times.begin());
     config.plan = std::move(plan);
     return config;
@@ -108,7 +105,7 @@ class Alleviation {
       const std::size_t from = config.bottleneck;
       for (std::size_t cut = to; cut < from; ++cut) ++plan.cuts[cut];
       for (std::size_t cut = from; cut < to; ++cut) --plan.cuts[cut];
-      const auto ranges = ranges_of(costs_, plan);
+      const auto ranges = ranges_of(costs_, plan.cuts);
       if (to != from && ranges[from].begin < ranges[from].end) moves.push_back(std::move(plan));
     }
   }
@@ -156,7 +153,7 @@ class Alleviation {
     if (depth == kHops) return std::nullopt;
     std::vector<Config> next;
     for (ParallelPlan& plan : moves_of(config)) {
-      if (trials_ >= kTrials || (options_.stop && options_.stop())) return std::nullopt;
+      if (trials_ >= kTrials || (base.excess == Bytes{0} && options_.stop && options_.stop())) return std::nullopt;
       if (!visited_.insert(key(plan)).second || (options_.allowed && !options_.allowed(plan))) continue;
       Config each = rated(std::move(plan));
       if (each < base) return each;
@@ -173,7 +170,7 @@ class Alleviation {
   const std::vector<Mesh> meshes_;
   std::map<std::pair<std::size_t, std::size_t>, StageTable> tables_;
   std::set<Key> visited_;
-  std::uint64_t trials_ = 0;
+  std::size_t trials_ = 0;
 };
 
 }  // namespace
@@ -183,15 +180,11 @@ PlannerAnswer plan_aceso(const PlanCosts& costs, const PlannerOptions& options) 
   std::map<std::size_t, std::vector<Mesh>> rows;
   for (const Mesh& mesh : all) rows[mesh.row].push_back(mesh);
   std::optional<PlannerAnswer> best;
-  std::uint64_t evaluations = 0;
   for (const auto& row : rows) {
     if (best && options.stop && options.stop()) break;
-    Alleviation search{costs, row.second, options};
-    if (auto found = search.run()) keep_better(best, *std::move(found));
-    evaluations += search.trials();
+    if (auto found = Alleviation{costs, row.second, options}.run()) keep_better(best, *std::move(found));
   }
   if (!best) refuse_all(costs, "aceso", all, 0);
-  best->evaluations = evaluations;
   return *std::move(best);
 }
 

@@ -5,68 +5,55 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/planners/meshes.hpp"
 
 namespace trainyard {
 namespace {
 
+using AlpaCuts = ChosenCuts<Nanoseconds>;
+
 /// t_i of every stage that may be, of one mesh, microbatch and rematerialization.
 class AlpaStages {
  public:
-  AlpaStages(const PlanCosts& costs, const ParallelPlan& plan, std::size_t row, const StageTable& table,
-             StageRecompute recompute)
-      : layers_(costs.layers), row_(row), times_(row * layers_ * layers_, kLongestTime) {
-    microbatches_ = static_cast<std::int64_t>(costs.batch / plan.data / plan.microbatch);
-    const std::size_t shards = plan.zero > 0 ? plan.data : 1;
-    for (std::size_t s = 0; s < row_; ++s)
-      for (std::size_t begin = s; begin < layers_; ++begin)
-        for (std::size_t end = begin + 1; end <= layers_ - (row_ - s - 1); ++end) {
+  AlpaStages(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table, StageRecompute recompute)
+      : costs_(costs),
+        stages_(plan.stages()),
+        more_(microbatches_of(costs, plan) - 1),
+        times_(stages_ * costs.layers * costs.layers) {
+    for (std::size_t s = 0; s < stages_; ++s)
+      for (std::size_t begin = s; begin < costs.layers; ++begin)
+        for (std::size_t end = begin + 1; end <= costs.layers - (stages_ - s - 1); ++end) {
           const StageCost& stage = table.of(begin, end, recompute);
-          if (costs.memory && stage.memory(in_flight(costs, plan, row_, s), shards) > *costs.memory) continue;
+          if (!fits(costs, plan, s, stage)) continue;
           const Nanoseconds sum = plan.data > 1 ? costs.all_reduce(plan, s, stage.weights) : Nanoseconds{0};
-          at(s, begin, end) = stage.time() + Nanoseconds{sum.count / microbatches_};
+          times_[index(s, begin, end)] = stage.time() + Nanoseconds{sum.count / (more_ + 1)};
         }
   }
 
-  Nanoseconds time(std::size_t s, std::size_t begin, std::size_t end) const {
-    return times_[(s * layers_ + begin) * layers_ + end - 1];
-  }
-  Nanoseconds step(const ChosenCuts& chosen) const {
+  /// T.
+  Nanoseconds step(const AlpaCuts& chosen) const {
     Nanoseconds most{0};
-    for (std::size_t s = 0, begin = 0; s < row_; ++s) {
-      const std::size_t end = s < chosen.cuts.size() ? chosen.cuts[s] : layers_;
-      most = std::max(most, time(s, begin, end));
-      begin = end;
-    }
-    return chosen.value + (microbatches_ - 1) * most;
+    const std::vector<StageRange> ranges = ranges_of(costs_, chosen.cuts);
+    for (std::size_t s = 0; s < stages_; ++s) most = std::max(most, *times_[index(s, ranges[s].begin, ranges[s].end)]);
+    return chosen.value + more_ * most;
   }
 
   /// The cuts of the least T, where it is less than `best`.
-  std::optional<ChosenCuts> least(Nanoseconds best, std::uint64_t& evaluations) const {
-    const auto within = [&](Nanoseconds limit) {
-      ++evaluations;
-      return best_cuts(
-          layers_, row_,
-          [&](std::size_t s, std::size_t begin, std::size_t end) {
-            const Nanoseconds own = time(s, begin, end);
-            return own <= limit ? own : kLongestTime;
-          },
-          [](Nanoseconds sum, Nanoseconds own) { return sum + own; });
-    };
-    const auto any = within(kLongestTime);
-    if (!any) return std::nullopt;
-    const auto fastest = best_cuts(
-        layers_, row_, [&](std::size_t s, std::size_t begin, std::size_t end) { return time(s, begin, end); },
-        [](Nanoseconds most, Nanoseconds own) { return std::max(most, own); });
-    std::vector<Nanoseconds> limits = times_;
-    std::erase_if(limits, [&](Nanoseconds time) { return time < fastest->value || time == kLongestTime; });
+  std::optional<AlpaCuts> least(Nanoseconds best) const {
+    const auto add = [](Nanoseconds sum, Nanoseconds own) { return sum + own; };
+    const auto larger = [](Nanoseconds most, Nanoseconds own) { return std::max(most, own); };
+    const auto least_sum = cuts_within(kLongestTime, add);
+    if (!least_sum) return std::nullopt;
+    const Nanoseconds fastest = cuts_within(kLongestTime, larger)->value;
+    std::vector<Nanoseconds> limits;
+    for (const auto& time : times_)
+      if (time && *time >= fastest) limits.push_back(*time);
     std::ranges::sort(limits);
     limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
-    std::optional<ChosenCuts> found;
+    std::optional<AlpaCuts> found;
     for (const Nanoseconds limit : limits) {
-      if (any->value + (microbatches_ - 1) * limit >= best) break;
-      auto chosen = within(limit);
+      if (least_sum->value + more_ * limit >= best) break;
+      auto chosen = cuts_within(limit, add);
       const Nanoseconds whole = step(*chosen);
       if (whole >= best) continue;
       best = whole;
@@ -76,13 +63,25 @@ class AlpaStages {
   }
 
  private:
-  Nanoseconds& at(std::size_t s, std::size_t begin, std::size_t end) {
-    return times_[(s * layers_ + begin) * layers_ + end - 1];
+  std::size_t index(std::size_t s, std::size_t begin, std::size_t end) const {
+    return (s * costs_.layers + begin) * costs_.layers + end - 1;
+  }
+  /// With stages of no more than `limit`.
+  template <class Join>
+  std::optional<AlpaCuts> cuts_within(Nanoseconds limit, const Join& join) const {
+    return best_cuts(
+        costs_.layers, stages_,
+        [&](std::size_t s, std::size_t begin, std::size_t end) {
+          const std::optional<Nanoseconds> time = times_[index(s, begin, end)];
+          return time && *time <= limit ? time : std::nullopt;
+        },
+        join);
   }
 
-  std::size_t layers_, row_;
-  std::int64_t microbatches_ = 1;
-  std::vector<Nanoseconds> times_;
+  const PlanCosts& costs_;
+  std::size_t stages_;
+  std::int64_t more_;  // microbatches than one
+  std::vector<std::optional<Nanoseconds>> times_;
 };
 
 }  // namespace
@@ -91,35 +90,23 @@ PlannerAnswer plan_alpa(const PlanCosts& costs, const PlannerOptions& options) {
   const std::vector<Mesh> all = whole_meshes(costs, costs.tensor_degrees);
   std::optional<PlannerAnswer> best;
   Nanoseconds least = kLongestTime;
-  std::uint64_t evaluations = 0;
-  for (const TensorDegree tensor : costs.tensor_degrees)
-    for (const std::size_t microbatch : divisors(costs.batch)) {
-      std::optional<StageTable> table;
-      for (const Mesh& mesh : all) {
-        if (mesh.tensor != tensor || costs.batch / mesh.data % microbatch != 0) continue;
-        if (best && options.stop && options.stop()) break;
-        ParallelPlan plan = mesh.plan(microbatch, mesh.data > 1 ? 1 : 0);
-        if (options.allowed && !options.allowed(plan)) continue;
-        if (!table) table.emplace(costs, microbatch, tensor);
-        for (const StageRecompute recompute : table->levels()) {
-          if (recompute == StageRecompute::attention) continue;
-          // The largest is no less than the mean.
-          const Nanoseconds whole = table->of(0, costs.layers, recompute).time();
-          const auto microbatches = static_cast<std::int64_t>(costs.batch / mesh.data / microbatch);
-          if (whole + Nanoseconds{(microbatches - 1) * whole.count / static_cast<std::int64_t>(mesh.row)} >= least)
-            continue;
-          const AlpaStages stages{costs, plan, mesh.row, *table, recompute};
-          const auto chosen = stages.least(least, evaluations);
-          if (!chosen) continue;
-          least = stages.step(*chosen);
-          plan.cuts = chosen->cuts;
-          plan.recompute.assign(mesh.row, recompute);
-          best = {plan, static_cast<double>(least.count)};
-        }
-      }
+  each_plan(costs, options, all, 1, 1, best, [&](ParallelPlan plan, const StageTable& table) {
+    for (const StageRecompute recompute : table.levels()) {
+      if (recompute == StageRecompute::attention) continue;
+      // The largest is no less than the mean.
+      const Nanoseconds whole = table.of(0, costs.layers, recompute).time();
+      const auto stages = static_cast<std::int64_t>(plan.stages());
+      if (whole + Nanoseconds{(microbatches_of(costs, plan) - 1) * whole.count / stages} >= least) continue;
+      const AlpaStages candidates{costs, plan, table, recompute};
+      const auto chosen = candidates.least(least);
+      if (!chosen) continue;
+      least = candidates.step(*chosen);
+      plan.cuts = chosen->cuts;
+      plan.recompute.assign(plan.stages(), recompute);
+      best = {plan, static_cast<double>(least.count)};
     }
+  });
   if (!best) refuse_all(costs, "alpa", all, 1);
-  best->evaluations = evaluations;
   return *std::move(best);
 }
 

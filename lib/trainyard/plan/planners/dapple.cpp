@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/planners/meshes.hpp"
 
 namespace trainyard {
@@ -14,31 +13,30 @@ namespace {
 /// Cuts of one mesh, microbatch and recomputation.
 class DappleCuts {
  public:
-  DappleCuts(const PlanCosts& costs, const ParallelPlan& plan, std::size_t row, const StageTable& table,
-             StageRecompute recompute)
-      : costs_(costs), plan_(plan), row_(row), table_(table), recompute_(recompute) {}
+  DappleCuts(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table, StageRecompute recompute)
+      : costs_(costs), plan_(plan), table_(table), recompute_(recompute) {}
 
-  std::optional<ChosenCuts> run(std::uint64_t& evaluations) const {
+  std::optional<ChosenCuts<Nanoseconds>> run() const {
     struct Prefix {
       std::vector<std::size_t> cuts;
       std::vector<DappleStage> stages;
       Nanoseconds latency = kLongestTime;
     };
-    const std::size_t n = costs_.layers, m = costs_.batch / plan_.data / plan_.microbatch;
+    const std::size_t n = costs_.layers, row = plan_.stages();
+    const auto m = static_cast<std::size_t>(microbatches_of(costs_, plan_));
     std::vector<Prefix> best(n + 1);
     best[0].latency = Nanoseconds{0};
-    for (std::size_t s = 0; s < row_; ++s) {
+    for (std::size_t s = 0; s < row; ++s) {
       std::vector<Prefix> next(n + 1);
-      const std::size_t last = n - (row_ - s - 1);
+      const std::size_t last = n - (row - s - 1);
       for (std::size_t begin = s; begin < n; ++begin) {
         if (best[begin].latency == kLongestTime) continue;
-        for (std::size_t end = s + 1 == row_ ? n : begin + 1; end <= last; ++end) {
-          if (!fits(s, begin, end)) continue;
+        for (std::size_t end = s + 1 == row ? n : begin + 1; end <= last; ++end) {
+          if (!fits(costs_, plan_, s, table_.of(begin, end, recompute_))) continue;
           std::vector<DappleStage> stages = best[begin].stages;
           add(stages, s, begin, end, 1);
           const std::size_t planned = stages.size();
-          if (end < n) add(stages, s + 1, end, n, row_ - s - 1);
-          ++evaluations;
+          if (end < n) add(stages, s + 1, end, n, row - s - 1);
           const Nanoseconds latency = dapple_latency(stages, m);
           if (latency >= next[end].latency) continue;
           stages.resize(planned);
@@ -49,14 +47,10 @@ class DappleCuts {
       best = std::move(next);
     }
     if (best[n].latency == kLongestTime) return std::nullopt;
-    return ChosenCuts{best[n].cuts, best[n].latency};
+    return ChosenCuts<Nanoseconds>{best[n].cuts, best[n].latency};
   }
 
  private:
-  bool fits(std::size_t s, std::size_t begin, std::size_t end) const {
-    return !costs_.memory ||
-           table_.of(begin, end, recompute_).memory(in_flight(costs_, plan_, row_, s), 1) <= *costs_.memory;
-  }
   /// A stage on so many times the devices of one, with the cut before it.
   void add(std::vector<DappleStage>& stages, std::size_t s, std::size_t begin, std::size_t end,
            std::size_t times) const {
@@ -72,7 +66,6 @@ class DappleCuts {
 
   const PlanCosts& costs_;
   const ParallelPlan& plan_;
-  const std::size_t row_;
   const StageTable& table_;
   const StageRecompute recompute_;
 };
@@ -109,28 +102,18 @@ Nanoseconds dapple_latency(const std::vector<DappleStage>& stages, std::size_t m
 PlannerAnswer plan_dapple(const PlanCosts& costs, const PlannerOptions& options) {
   const std::vector<Mesh> all = whole_meshes(costs, {{1}});
   std::optional<PlannerAnswer> best;
-  std::uint64_t evaluations = 0;
-  for (const std::size_t microbatch : divisors(costs.batch)) {
-    std::optional<StageTable> table;
-    for (const Mesh& mesh : all) {
-      if (costs.batch / mesh.data % microbatch != 0) continue;
-      if (best && options.stop && options.stop()) break;
-      ParallelPlan plan = mesh.plan(microbatch);
-      if (options.allowed && !options.allowed(plan)) continue;
-      if (!table) table.emplace(costs, microbatch, mesh.tensor);
-      for (const StageRecompute recompute : table->levels()) {
-        if (recompute == StageRecompute::attention) continue;
-        const auto chosen = DappleCuts{costs, plan, mesh.row, *table, recompute}.run(evaluations);
-        if (!chosen) continue;
-        plan.cuts = chosen->cuts;
-        plan.recompute.assign(mesh.row, recompute);
-        keep_better(best, {plan, static_cast<double>(chosen->value.count)});
-        break;
-      }
+  each_plan(costs, options, all, 0, 0, best, [&](ParallelPlan plan, const StageTable& table) {
+    for (const StageRecompute recompute : table.levels()) {
+      if (recompute == StageRecompute::attention) continue;
+      const auto chosen = DappleCuts{costs, plan, table, recompute}.run();
+      if (!chosen) continue;
+      plan.cuts = chosen->cuts;
+      plan.recompute.assign(plan.stages(), recompute);
+      keep_better(best, {plan, static_cast<double>(chosen->value.count)});
+      break;
     }
-  }
+  });
   if (!best) refuse_all(costs, "dapple", all, 0);
-  best->evaluations = evaluations;
   return *std::move(best);
 }
 

@@ -29,7 +29,7 @@ std::size_t chunks_for(const PlanCosts& costs, const Mesh& mesh, std::size_t mic
 
 /// The slowest device's forward and backward pass of a microbatch.
 Nanoseconds slowest_passes(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table) {
-  const std::vector<StageRange> ranges = ranges_of(costs, plan);
+  const std::vector<StageRange> ranges = ranges_of(costs, plan.cuts);
   std::vector<Nanoseconds> devices(plan.devices_in_row(), Nanoseconds{0});
   for (std::size_t s = 0; s < ranges.size(); ++s)
     devices[s % devices.size()] += table.of(ranges[s].begin, ranges[s].end, plan.recompute[s]).time();
@@ -37,13 +37,12 @@ Nanoseconds slowest_passes(const PlanCosts& costs, const ParallelPlan& plan, con
 }
 
 /// With the microbatch of the least time by its formula, of those that fit; none where none does.
-std::optional<PlannerAnswer> best_microbatch(const PlanCosts& costs, const Mesh& mesh, const PlannerOptions& options,
-                                             std::uint64_t& evaluations) {
+std::optional<PlannerAnswer> best_microbatch(const PlanCosts& costs, const Mesh& mesh, const PlannerOptions& options) {
   std::optional<PlannerAnswer> best;
   for (const std::size_t microbatch : {1u, 2u, 4u, 8u}) {
     if (costs.batch / mesh.data % microbatch != 0) continue;
     const std::size_t m = costs.batch / mesh.data / microbatch;
-    ParallelPlan plan = mesh.plan(microbatch, mesh.data > 1 ? 1 : 0);
+    ParallelPlan plan = mesh.plan(microbatch, 1);
     plan.chunks = chunks_for(costs, mesh, m);
     if (plan.chunks > 1) plan.schedule = PipelineSchedule::interleaved;
     plan.cuts = equal_cuts(costs, mesh.row * plan.chunks);
@@ -51,7 +50,6 @@ std::optional<PlannerAnswer> best_microbatch(const PlanCosts& costs, const Mesh&
     const StageTable table{costs, microbatch, mesh.tensor};
     for (const StageRecompute level : table.levels()) {
       plan.recompute.assign(plan.stages(), level);
-      ++evaluations;
       if (run_plan(costs, plan).excess(costs.memory) > Bytes{0}) continue;
       const double bubble = static_cast<double>(mesh.row - 1) / static_cast<double>(plan.chunks);
       keep_better(best, {plan, (static_cast<double>(m) + bubble) *
@@ -71,13 +69,8 @@ PlannerAnswer plan_megatron(const PlanCosts& costs, const PlannerOptions& option
   for (const Mesh& mesh : all) most = std::max(most, mesh.tensor.ranks);
   std::erase_if(all, [&](const Mesh& mesh) { return mesh.row > 1 && mesh.tensor.ranks < most; });
   std::ranges::stable_sort(all, {}, [](const Mesh& mesh) { return mesh.tensor.ranks * mesh.row; });
-  std::uint64_t evaluations = 0;
-  for (const Mesh& mesh : all) {
-    if (auto best = best_microbatch(costs, mesh, options, evaluations)) {
-      best->evaluations = evaluations;
-      return *std::move(best);
-    }
-  }
+  for (const Mesh& mesh : all)
+    if (auto best = best_microbatch(costs, mesh, options)) return *std::move(best);
   refuse_all(costs, "megatron", all, 1);
 }
 

@@ -7,7 +7,6 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/units.hpp"
-#include "trainyard/plan/divisors.hpp"
 
 namespace trainyard {
 namespace {
@@ -66,15 +65,41 @@ std::vector<std::size_t> equal_cuts(const PlanCosts& costs, std::size_t stages) 
   return cuts;
 }
 
-std::vector<StageRange> ranges_of(const PlanCosts& costs, const ParallelPlan& plan) {
+std::vector<StageRange> ranges_of(const PlanCosts& costs, const std::vector<std::size_t>& cuts) {
   std::vector<StageRange> ranges;
-  for (std::size_t s = 0; s < plan.stages(); ++s)
-    ranges.push_back({s > 0 ? plan.cuts[s - 1] : 0, s < plan.cuts.size() ? plan.cuts[s] : costs.layers});
+  for (std::size_t s = 0; s <= cuts.size(); ++s)
+    ranges.push_back({s > 0 ? cuts[s - 1] : 0, s < cuts.size() ? cuts[s] : costs.layers});
   return ranges;
 }
 
-std::size_t in_flight(const PlanCosts& costs, const ParallelPlan& plan, std::size_t row, std::size_t stage) {
-  return std::min(costs.batch / plan.data / plan.microbatch, row - stage);
+std::int64_t microbatches_of(const PlanCosts& costs, const ParallelPlan& plan) {
+  return static_cast<std::int64_t>(costs.batch / plan.data / plan.microbatch);
+}
+
+Bytes memory_of(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost) {
+  const std::size_t in_flight = std::min(costs.batch / plan.data / plan.microbatch, plan.stages() - stage);
+  return cost.memory(in_flight, plan.zero > 0 ? plan.data : 1);
+}
+
+bool fits(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost) {
+  return !costs.memory || memory_of(costs, plan, stage, cost) <= *costs.memory;
+}
+
+std::optional<StageRecompute> least_recompute(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table,
+                                              std::size_t stage, StageRange layers) {
+  for (const StageRecompute level : table.levels())
+    if (fits(costs, plan, stage, table.of(layers.begin, layers.end, level))) return level;
+  return std::nullopt;
+}
+
+bool recompute_least(const PlanCosts& costs, ParallelPlan& plan, const StageTable& table) {
+  plan.recompute.clear();
+  for (const StageRange layers : ranges_of(costs, plan.cuts)) {
+    const auto level = least_recompute(costs, plan, table, plan.recompute.size(), layers);
+    if (!level) return false;
+    plan.recompute.push_back(*level);
+  }
+  return true;
 }
 
 Crossing crossing(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table, std::size_t stage,
@@ -93,15 +118,15 @@ void refuse_all(const PlanCosts& costs, const char* planner, const std::vector<M
   std::optional<StageTable> table;
   for (const Mesh& mesh : meshes) {
     if (mesh.tensor != degree) table.emplace(costs, 1, degree = mesh.tensor);
-    ParallelPlan plan = mesh.plan(1, mesh.data > 1 ? zero : 0);
+    ParallelPlan plan = mesh.plan(1, zero);
     plan.cuts = equal_cuts(costs, mesh.row);
     plan.recompute.assign(mesh.row, table->levels().back());
     Bytes excess{0};
-    const std::vector<StageRange> ranges = ranges_of(costs, plan);
-    for (std::size_t s = 0; costs.memory && s < ranges.size(); ++s)
-      excess += std::max(Bytes{0}, table->of(ranges[s].begin, ranges[s].end, plan.recompute[s])
-                                           .memory(in_flight(costs, plan, mesh.row, s), plan.zero > 0 ? plan.data : 1) -
-                                       *costs.memory);
+    const std::vector<StageRange> ranges = ranges_of(costs, plan.cuts);
+    for (std::size_t s = 0; costs.memory && s < ranges.size(); ++s) {
+      const StageCost& stage = table->of(ranges[s].begin, ranges[s].end, plan.recompute[s]);
+      excess += std::max(Bytes{0}, memory_of(costs, plan, s, stage) - *costs.memory);
+    }
     if (!nearest || excess < nearest->first) nearest.emplace(excess, std::move(plan));
   }
   if (nearest && nearest->first > Bytes{0})

@@ -18,32 +18,33 @@ struct PiperCandidate {
   double least;  // no cuts have less time per sample
 };
 
-std::optional<ChosenCuts> piper_cuts(const PlanCosts& costs, const ParallelPlan& plan, std::size_t row,
-                                     const StageTable& table) {
-  const auto m = static_cast<std::int64_t>(costs.batch / plan.data / plan.microbatch);
+std::optional<ChosenCuts<Nanoseconds>> piper_cuts(const PlanCosts& costs, const ParallelPlan& plan,
+                                                  const StageTable& table) {
   std::vector<Nanoseconds> sent;  // over the cut before each layer, by the stage after it
-  for (std::size_t s = 1; s < row; ++s)
+  for (std::size_t s = 1; s < plan.stages(); ++s)
     for (std::size_t at = 0; at < costs.layers; ++at) {
       const Crossing both = at > 0 ? crossing(costs, plan, table, s, at) : Crossing{};
       sent.push_back(both.forward + both.backward);
     }
-  const auto load = [&](std::size_t s, std::size_t begin, std::size_t end) {
-    const auto level = table.fitting(begin, end, in_flight(costs, plan, row, s), 1, costs.memory);
-    if (!level) return kLongestTime;
+  const auto load = [&](std::size_t s, std::size_t begin, std::size_t end) -> std::optional<Nanoseconds> {
+    const auto level = least_recompute(costs, plan, table, s, {begin, end});
+    if (!level) return std::nullopt;
     const StageCost& stage = table.of(begin, end, *level);
     Nanoseconds time = stage.time();
     if (s > 0) time += sent[(s - 1) * costs.layers + begin];
-    if (s + 1 < row) time += sent[s * costs.layers + end];
-    if (plan.data > 1) time += Nanoseconds{2 * costs.all_reduce(plan, s, stage.weights).count / m};
+    if (s + 1 < plan.stages()) time += sent[s * costs.layers + end];
+    if (plan.data > 1)
+      time += Nanoseconds{2 * costs.all_reduce(plan, s, stage.weights).count / microbatches_of(costs, plan)};
     return time;
   };
-  return best_cuts(costs.layers, row, load, [](Nanoseconds a, Nanoseconds b) { return std::max(a, b); });
+  return best_cuts(costs.layers, plan.stages(), load, [](Nanoseconds a, Nanoseconds b) { return std::max(a, b); });
 }
 
 }  // namespace
 
 PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options) {
-  const std::vector<Mesh> all = meshes(costs, costs.tensor_degrees);
+  std::vector<Mesh> all = meshes(costs, costs.tensor_degrees);
+  std::erase_if(all, [&](const Mesh& mesh) { return mesh.row * mesh.data > costs.batch; });
   std::map<std::pair<std::size_t, TensorDegree>, Nanoseconds> whole;  // of a microbatch through all layers
   std::vector<PiperCandidate> candidates;
   for (const Mesh& mesh : all)
@@ -62,7 +63,6 @@ PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options) 
     }
   std::ranges::stable_sort(candidates, {}, &PiperCandidate::least);
   std::optional<PlannerAnswer> best;
-  std::uint64_t evaluations = 0;
   std::map<std::pair<std::size_t, TensorDegree>, StageTable> tables;
   for (const PiperCandidate& candidate : candidates) {
     const Mesh& mesh = candidate.mesh;
@@ -70,19 +70,14 @@ PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options) 
     ParallelPlan plan = mesh.plan(candidate.microbatch);
     const StageTable& table =
         tables.try_emplace({candidate.microbatch, mesh.tensor}, costs, candidate.microbatch, mesh.tensor).first->second;
-    ++evaluations;
-    const auto chosen = piper_cuts(costs, plan, mesh.row, table);
+    const auto chosen = piper_cuts(costs, plan, table);
     if (!chosen) continue;
     plan.cuts = chosen->cuts;
-    const std::vector<StageRange> ranges = ranges_of(costs, plan);
-    for (std::size_t s = 0; s < ranges.size(); ++s)
-      plan.recompute.push_back(
-          *table.fitting(ranges[s].begin, ranges[s].end, in_flight(costs, plan, mesh.row, s), 1, costs.memory));
+    recompute_least(costs, plan, table);
     keep_better(
         best, {plan, static_cast<double>(chosen->value.count) / static_cast<double>(mesh.data * candidate.microbatch)});
   }
   if (!best) refuse_all(costs, "piper", all, 0);
-  best->evaluations = evaluations;
   return *std::move(best);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -20,7 +19,6 @@ struct PlannerOptions {
 struct PlannerAnswer {
   ParallelPlan plan;
   double objective = 0;
-  std::uint64_t evaluations = 0;  // plans, or cuts of one of them, whose objective was computed
 };
 
 /// A published planner, on the chain of layers and the costs that PlanCosts are: its own objective, the choices that it
