@@ -26,7 +26,7 @@ const std::vector<Suite> kSuites{
     {"measured", "published training steps: predicted beside measured, and the error of each source", run_measured},
     {"pesto", "Pesto (Middleware 2021): step times on two V100 beside the expert and m-SCT", run_pesto},
     {"placeto", "Placeto (NeurIPS 2019): its experiments; step times on K80 where no study is named", run_placeto},
-    {"planners", "inputs that DAPPLE and Piper published: their answers beside the plans found here", run_planners},
+    {"planners", "what DAPPLE, Piper and Alpa published for planners, beside the plans found here", run_planners},
     {"talos", "Talos: several networks at once", run_talos},
     {"tarnawski", "Tarnawski et al. (NeurIPS 2020): time per sample of a full pipeline", run_tarnawski},
 };

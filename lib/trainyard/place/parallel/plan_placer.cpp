@@ -227,7 +227,7 @@ Schedule place_by_planner(const Problem& problem, const Planner& planner, const 
   const PlannerOptions asked{
       .allowed = [&](const ParallelPlan& plan) { return detail_of(problem, plan, batch, options.detail).has_value(); },
       .stop = options.stop};
-  std::optional<PlannedSchedule> first;
+  std::optional<PlannedSchedule> found;
   const auto memory = costs.memory;
   for (std::int64_t tenths = 10; tenths >= kLeastTenths; --tenths) {
     if (memory) costs.memory = Bytes{memory->count / 10 * tenths};
@@ -236,17 +236,17 @@ Schedule place_by_planner(const Problem& problem, const Planner& planner, const 
       PlannedSchedule made = planned(problem, layers, chain, answer.plan, devices, batch, options);
       made.schedule.notes.push_back(fmt::format("{}, by its own objective {}", describe(answer.plan),
                                                 format_time(nanoseconds_from_seconds(answer.objective / 1e9))));
-      if (!first || made.outcome.excess == Bytes{0}) first = std::move(made);
-    } catch (const InputError& error) {
-      if (!first) throw;
+      if (!found || made.outcome.excess == Bytes{0}) found = std::move(made);
+    } catch (const InputError&) {  // nothing fits in so little, or what does is too large
+      if (!found) throw;
       break;
     } catch (const OutOfTime&) {
-      if (!first) throw;
+      if (!found) throw;
       break;
     }
-    if (first->outcome.excess == Bytes{0} || !memory) break;
+    if (found->outcome.excess == Bytes{0} || !memory) break;
   }
-  return std::move(first->schedule);
+  return std::move(found->schedule);
 }
 
 std::int64_t assumed_batch(const Problem& problem) {

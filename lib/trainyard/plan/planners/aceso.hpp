@@ -18,7 +18,8 @@ namespace trainyard {
 ///
 /// and recomputation is chosen anew each time, the least that fits. The first move that is better is taken; where none
 /// is, moves follow on moves, up to 7 (multi-hop), no plan twice, within 1,000 plans for each number of stages. Degrees
-/// are equal on all stages here, so that ranks and replicas change on all at once.
+/// are equal on all stages here, so that ranks and replicas change on all at once; that it restarts from the best it
+/// has passed by, and tunes ops one by one, is left out.
 ///
 /// G. Liu, Y. Miao, Z. Lin, X. Shi, S. Maleki, F. Yang, Y. Bao, S. Wang: Aceso: Efficient parallel DNN training through
 /// iterative bottleneck alleviation. EuroSys 2024, sections 3 and 4.

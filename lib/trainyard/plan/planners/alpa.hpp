@@ -15,8 +15,8 @@ namespace trainyard {
 /// (reduce-scatter preferred). Transfers between stages and the update are not in T.
 ///
 /// Alpa's submeshes of other shapes for each stage are equal here, and the layouts that its integer program chooses
-/// within a stage are tensor degrees, with the sequence shared or not; microbatches, which its user gives, are
-/// searched.
+/// within a stage are tensor degrees, with the sequence shared or not; layers are not clustered before; microbatches,
+/// which its user gives, are searched.
 ///
 /// L. Zheng et al.: Alpa: Automating inter- and intra-operator parallelism for distributed deep learning. OSDI 2022,
 /// section 5 and algorithm 1.

@@ -20,9 +20,9 @@ Nanoseconds dapple_latency(const std::vector<DappleStage>& stages, std::size_t m
 
 /// DAPPLE's plans, on all devices: data and pipeline parallelism, and all blocks computed again where it does not fit
 /// without. Cuts by its dynamic programming: of s stages that end at a layer those are kept whose L is least with
-/// the layers after it as one more stage on the devices that are left, so that the cuts need not be those of the least
-/// L of all. Replicas of each stage, and where they stand, are equal here; the microbatch, which its user gives, is
-/// searched.
+/// the layers after it as one more stage on the devices that are left (the sum of its gradients that of one stage), so
+/// that the cuts need not be those of the least L of all. Replicas of each stage, and where they stand, are equal here;
+/// the microbatch, which its user gives, is searched.
 ///
 /// S. Fan et al.: DAPPLE: A pipelined data parallel approach for training large models. PPoPP 2021, section 4.
 PlannerAnswer plan_dapple(const PlanCosts& costs, const PlannerOptions& options = {});

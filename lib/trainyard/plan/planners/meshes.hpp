@@ -46,37 +46,37 @@ std::vector<std::size_t> equal_cuts(const PlanCosts& costs, std::size_t stages);
 std::size_t equal_layers(const PlanCosts& costs);
 
 /// Cuts of a chain into stages, and what their costs join to.
-template <class Value>
+template <class Quantity>
 struct ChosenCuts {
   std::vector<std::size_t> cuts;
-  Value value;
+  Quantity value;
 };
 /// Those of the least join of cost(stage, begin, end), an optional value, none where that cannot be a stage: join(those
 /// before, cost) ascends in both. The first of equals, by dynamic programming, O(stages layers^2); none where no cuts
 /// can be.
 template <class Cost, class Join>
 auto best_cuts(std::size_t layers, std::size_t stages, const Cost& cost, const Join& join) {
-  using Value = typename std::invoke_result_t<Cost, std::size_t, std::size_t, std::size_t>::value_type;
-  std::vector<std::vector<std::optional<Value>>> best(stages + 1, std::vector<std::optional<Value>>(layers + 1));
+  using Quantity = typename std::invoke_result_t<Cost, std::size_t, std::size_t, std::size_t>::value_type;
+  std::vector<std::vector<std::optional<Quantity>>> best(stages + 1, std::vector<std::optional<Quantity>>(layers + 1));
   std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(layers + 1, 0));
-  best[0][0] = Value{};
+  best[0][0] = Quantity{};
   for (std::size_t s = 0; s < stages; ++s) {
     const std::size_t last = layers - (stages - s - 1);
     for (std::size_t begin = s; begin < last; ++begin) {
       if (!best[s][begin]) continue;
       for (std::size_t end = s + 1 == stages ? layers : begin + 1; end <= last; ++end) {
-        const std::optional<Value> own = cost(s, begin, end);
+        const std::optional<Quantity> own = cost(s, begin, end);
         if (!own) continue;
-        const Value whole = join(*best[s][begin], *own);
+        const Quantity whole = join(*best[s][begin], *own);
         if (best[s + 1][end] && whole >= *best[s + 1][end]) continue;
         best[s + 1][end] = whole;
         from[s + 1][end] = begin;
       }
     }
   }
-  std::optional<ChosenCuts<Value>> chosen;
+  std::optional<ChosenCuts<Quantity>> chosen;
   if (!best[stages][layers]) return chosen;
-  chosen.emplace(ChosenCuts<Value>{std::vector<std::size_t>(stages - 1), *best[stages][layers]});
+  chosen.emplace(ChosenCuts<Quantity>{std::vector<std::size_t>(stages - 1), *best[stages][layers]});
   for (std::size_t s = stages, end = layers; s > 1; --s) chosen->cuts[s - 2] = end = from[s][end];
   return chosen;
 }
