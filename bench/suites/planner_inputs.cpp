@@ -1,9 +1,12 @@
 #include "planner_inputs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -184,6 +187,127 @@ PiperInput read_piper_input(const std::filesystem::path& path) {
                       "give one of its files",
                       path.string(),
                       {}});
+  }
+}
+
+namespace {
+
+constexpr double kMebi = 1 << 20;
+
+/// The rows of comma-separated text behind its first line: numbers by the column of their names, rows by the first
+/// field.
+std::map<std::string, std::vector<double>> rows_of(const std::map<std::string, std::string>& files,
+                                                   const std::string& name) {
+  const auto file = files.find("profiler/profiled-time-eurosys/" + name);
+  if (file == files.end())
+    throw InputError({.code = "no-profile", .message = "the archive has no '" + name + "'", .help = "give Aceso's"});
+  std::map<std::string, std::vector<double>> rows;
+  std::istringstream lines{file->second};
+  std::string line, field;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    std::istringstream fields{line};
+    std::getline(fields, field, ',');
+    std::vector<double>& row = rows[field];
+    while (std::getline(fields, field, ',')) row.push_back(std::stod(field));
+  }
+  return rows;
+}
+
+Bytes mebibytes(double value) { return Bytes{std::llround(value * kMebi)}; }
+
+/// An op's columns.
+enum : std::size_t {
+  kForward,
+  kBackward,
+  kInput,
+  kOutput,
+  kWeights,
+  kActivations,
+  kForwardReserved,
+  kBackwardReserved
+};
+
+void add_op(LayerCost& layer, const std::vector<double>& op) {
+  layer.forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
+  layer.input_gradient += nanoseconds_from_seconds(op.at(kBackward) / 1e6);
+  layer.saved += mebibytes(op.at(kActivations));
+  layer.weights += mebibytes(op.at(kWeights));
+  layer.state += mebibytes(6 * op.at(kWeights));
+}
+
+PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile, const std::string& size,
+                              std::size_t devices, std::size_t microbatch) {
+  static const std::map<std::string, std::size_t> kLayers{
+      {"350M", 24}, {"1_3B", 24}, {"2_6B", 32}, {"6_7B", 32}, {"13B", 40}};
+  const std::size_t layers = kLayers.at(size);
+  PlanCosts costs{.layers = layers + 2, .batch = 1024, .devices = devices};
+  costs.tensor_degrees.clear();
+  std::map<std::size_t, std::array<LayerCost, 3>> kinds;  // by ranks: embedding, layer, head
+  double reserved = 0;
+  for (std::size_t ranks = 1; ranks <= std::min(devices, kHostDevices); ranks *= 2) {
+    costs.tensor_degrees.push_back({ranks});
+    const auto ops = [&](int split) {
+      return rows_of(profile, "gpt_" + size + "_mbs" + std::to_string(microbatch) + "_tp" + std::to_string(ranks) +
+                                  "_algo" + std::to_string(split) + ".csv");
+    };
+    const auto columns = ops(0), rows = ops(1);
+    std::array<LayerCost, 3> kind{};
+    auto& [embedding, layer, head] = kind;
+    const double sent = columns.at("enc-1st-layernorm").at(kInput);
+    for (const auto& [name, by_columns] : columns) {
+      const auto& op = name == "enc-attention-dense" || name == "enc-MLP-GEMM-2" ? rows.at(name) : by_columns;
+      add_op(name == "encoder-embedding" ? embedding : name.starts_with("enc-") ? layer : head, op);
+      reserved = std::max({reserved, op.at(kForwardReserved), op.at(kBackwardReserved)});
+      if (name != "enc-attention-score" && name != "enc-attention-softmax" && name != "enc-attention-dropout") continue;
+      layer.scores += mebibytes(op.at(kActivations));
+      layer.scores_forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
+    }
+    for (LayerCost& each : kind) each.input = each.output = mebibytes(sent);
+    if (ranks > 1) {
+      const auto sums = rows_of(profile, "prim_gpt_" + size + "_all_reduce_" + std::to_string(ranks) + "gpus.csv");
+      const Nanoseconds sum = nanoseconds_from_seconds(sums.at(std::to_string(std::llround(sent))).front() / 1e3);
+      embedding.forward += sum;
+      layer.forward += 2 * sum;
+      layer.input_gradient += 2 * sum;
+      head.input_gradient += sum;
+    }
+    kinds[ranks] = kind;
+  }
+  costs.memory = mebibytes(28'000 - reserved);
+  costs.layer = [=](std::size_t i, std::size_t, TensorDegree tensor) {
+    return kinds.at(tensor.ranks)[i == 0 ? 0 : i <= layers ? 1 : 2];
+  };
+  // GB/s at 1, 2, 4, ... MB, of which Aceso takes the one before that of the size.
+  const auto speeds_of = [&](const char* name) {
+    const auto rows = rows_of(profile, name);
+    std::vector<double> speeds = rows.begin()->second;
+    speeds.insert(speeds.begin(), std::stod(rows.begin()->first));
+    return speeds;
+  };
+  const auto within = speeds_of("p2p_intra_node.csv"), between = speeds_of("p2p_inter_node.csv");
+  costs.transfer = [=](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
+    const std::size_t stage = plan.data * plan.tensor;
+    const auto& speeds = from * stage / kHostDevices == to * stage / kHostDevices ? within : between;
+    const double megabytes = std::max(1.0, static_cast<double>(bytes.count) / kMebi);
+    const auto at = static_cast<std::size_t>(std::max(0.0, std::floor(std::log2(megabytes)) - 1));
+    return nanoseconds_from_seconds(megabytes / speeds[std::min(at, speeds.size() - 1)] / 1e3);
+  };
+  costs.all_reduce = [](const ParallelPlan&, std::size_t, Bytes) { return Nanoseconds{0}; };
+  costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+  return costs;
+}
+
+}  // namespace
+
+PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const std::string& size, std::size_t devices,
+                      std::size_t microbatch) {
+  try {
+    return checked_aceso_costs(profile, size, devices, microbatch);
+  } catch (const std::logic_error& error) {  // no number, or an op, a column or a size of a sum that is not there
+    throw InputError({.code = "bad-profile",
+                      .message = "no profile of Aceso's for GPT '" + size + "': " + error.what(),
+                      .help = "give its archive, profiled.tar.gz"});
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,5 +37,17 @@ struct PiperInput {
   Nanoseconds least;  // of a sample on one device: the least t p, summed over the nodes
 };
 PiperInput read_piper_input(const std::filesystem::path& path);
+
+/// A GPT of Aceso's profile (`profiler/profiled-time-eurosys/`, the archive's members by name) in its cost model, for
+/// microbatches of so many samples alone: embedding, layers and head on V100 with 32 GB in hosts of 8.
+///
+///     a layer             its ops one by one; on ranks the first product of a block by columns, the second by rows,
+///     and
+///                         two all-reduces of a layer's output forward and two backward, of the profile's tables
+///     memory              28,000 MB (its search's limit) less what the ops reserve; 16 bytes a parameter
+///     transfer            the profile's bandwidths within a host and between hosts
+///     gradients, update   no time, as in its model
+PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const std::string& size, std::size_t devices,
+                      std::size_t microbatch);
 
 }  // namespace trainyard::bench

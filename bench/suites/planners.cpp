@@ -1,5 +1,5 @@
 // What planners published: DAPPLE's layer profiles beside the plans of its paper, Piper's inputs beside what no plan
-// goes below, and Alpa's plans of GPTs.
+// goes below, Aceso's profile beside its steps, and Alpa's plans of GPTs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "planner_inputs.hpp"
 #include "suite.hpp"
+#include "tar_members.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/units.hpp"
@@ -22,6 +23,7 @@
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/plan_search.hpp"
 #include "trainyard/plan/planners/meshes.hpp"
+#include "trainyard/plan/planners/planner.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -74,16 +76,32 @@ std::optional<Nanoseconds> published_step(const PlanCosts& costs, ParallelPlan p
 
 std::string cell(std::optional<Nanoseconds> step) { return step ? format_time(*step) : "-"; }
 
-/// The steps of all planners' plans; "-" where none fits.
-void add_planners(std::vector<std::string>& row, const PlanCosts& costs, const PlannerOptions& options) {
-  for (const Planner& planner : planners()) {
-    std::optional<Nanoseconds> step;
+/// The least step so far of `plan`, then of all planners; none where nothing of theirs fits.
+using Steps = std::vector<std::optional<Nanoseconds>>;
+
+void keep_least(std::optional<Nanoseconds>& least, Nanoseconds step) { least = std::min(least.value_or(step), step); }
+
+/// The seconds of the search.
+double add_steps(Steps& steps, const PlanCosts& costs, const PlanSearchOptions& options) {
+  steps.resize(1 + planners().size());
+  const auto start = std::chrono::steady_clock::now();
+  const PlanSearchResult found = search_plans(costs, options);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (found.best.front().run.excess(costs.memory) == Bytes{0}) keep_least(steps[0], found.best.front().run.step);
+  for (std::size_t i = 0; i < planners().size(); ++i) {
     try {
-      step = run_plan(costs, planner.plan(costs, options).plan).step;
+      keep_least(steps[i + 1], run_plan(costs, planners()[i].plan(costs, {.allowed = options.allowed}).plan).step);
     } catch (const InputError&) {
     }
-    row.push_back(cell(step));
   }
+  return seconds;
+}
+
+void add_row(Table& table, std::vector<std::string> row, const Steps& steps, double seconds) {
+  row.push_back(cell(steps.front()));
+  row.push_back(seconds_text(seconds));
+  for (std::size_t i = 1; i < steps.size(); ++i) row.push_back(cell(steps[i]));
+  table.add_row(std::move(row));
 }
 
 Table table_of(std::vector<Table::Column> columns) {
@@ -100,13 +118,9 @@ std::string dapple_table(const SuiteOptions& options) {
     const PlanCosts costs = dapple_costs(profile, of.profiled, of.batch);
     ParallelPlan published{.data = of.second.empty() ? std::size_t{16} : std::size_t{8}};
     if (!of.second.empty()) published.cuts = {place_of(profile, of.second)};
-    const auto start = std::chrono::steady_clock::now();
-    const PlanSearchResult found = search_plans(costs);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::vector<std::string> row{of.profile, fmt::format("{}", of.batch), cell(published_step(costs, published)),
-                                 cell(found.best.front().run.step), seconds_text(seconds)};
-    add_planners(row, costs, {});
-    table.add_row(std::move(row));
+    Steps steps;
+    const double seconds = add_steps(steps, costs, {});
+    add_row(table, {of.profile, fmt::format("{}", of.batch), cell(published_step(costs, published))}, steps, seconds);
     if (options.smallest) break;
   }
   return table.text();
@@ -120,13 +134,47 @@ std::string piper_table(const SuiteOptions& options) {
     const auto one_sample = [](const ParallelPlan& plan) { return plan.microbatch == 1; };
     const auto bound = Nanoseconds{input.least.count * static_cast<std::int64_t>(costs.batch) /
                                    static_cast<std::int64_t>(costs.devices)};
-    const auto start = std::chrono::steady_clock::now();
-    const PlanSearchResult found = search_plans(costs, {.allowed = one_sample});
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::vector<std::string> row{name, fmt::format("{}", costs.devices), cell(bound), cell(found.best.front().run.step),
-                                 seconds_text(seconds)};
-    add_planners(row, costs, {.allowed = one_sample});
-    table.add_row(std::move(row));
+    Steps steps;
+    const double seconds = add_steps(steps, costs, {.allowed = one_sample});
+    add_row(table, {name, fmt::format("{}", costs.devices), cell(bound)}, steps, seconds);
+    if (options.smallest) break;
+  }
+  return table.text();
+}
+
+/// In Aceso's cost model, microbatches of 1, 2, 4 and 8 samples: beside its step as predicted and as measured
+/// (microsoft/SuperScaler fa80ad0, results/ref) `plan` with what Aceso has, 1F1B without ZeRO, and with all.
+std::string aceso_table(const SuiteOptions& options) {
+  struct Row {
+    std::string size;
+    std::size_t devices;
+    double predicted, measured;  // seconds
+  };
+  const auto profile = tar_members(options.data / "formats/aceso/profiled.tar.gz", "-eurosys/");
+  Table table = table_of({{"GPT"},
+                          {"V100", Align::right},
+                          {"Aceso's", Align::right},
+                          {"measured", Align::right},
+                          {"plan, 1F1B, no ZeRO", Align::right}});
+  for (const Row& of : {Row{"350M", 1, 200.71, 190.58}, Row{"1_3B", 4, 101.18, 100.28}, Row{"2_6B", 8, 87.36, 84.6},
+                        Row{"6_7B", 16, 87.32, 85.82}, Row{"13B", 32, 84.61, 86.57}}) {
+    std::optional<Nanoseconds> restricted;
+    Steps steps;
+    double seconds = 0;
+    for (const std::size_t microbatch : {1u, 2u, 4u, 8u}) {
+      const PlanCosts costs = aceso_costs(profile, of.size, of.devices, microbatch);
+      PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b}, .most_zero = 0};
+      search.allowed = [=](const ParallelPlan& plan) { return plan.microbatch == microbatch; };
+      const PlanStep run = search_plans(costs, search).best.front().run;
+      if (run.excess(costs.memory) == Bytes{0}) keep_least(restricted, run.step);
+      search.schedules.push_back(PipelineSchedule::interleaved);
+      search.most_zero = 1;
+      seconds += add_steps(steps, costs, search);
+    }
+    add_row(table,
+            {of.size, fmt::format("{}", of.devices), fmt::format("{} s", of.predicted),
+             fmt::format("{} s", of.measured), cell(restricted)},
+            steps, seconds);
     if (options.smallest) break;
   }
   return table.text();
@@ -166,15 +214,11 @@ std::string alpa_table(const SuiteOptions& options) {
     const Layers layers = find_layers(problem.graph());
     const std::vector<DeviceId> devices = worthy_devices(problem);
     ChainOfBlocks chain{problem, layers, devices, 1024};
-    const auto start = std::chrono::steady_clock::now();
     const PlanCosts costs = chain.costs();
-    const PlanSearchResult found =
-        search_plans(costs, {.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved}});
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::vector<std::string> row{of.name, fmt::format("{}", devices.size()), alpa_step(costs, of),
-                                 cell(found.best.front().run.step), seconds_text(seconds)};
-    add_planners(row, costs, {});
-    table.add_row(std::move(row));
+    Steps steps;
+    const double seconds =
+        add_steps(steps, costs, {.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved}});
+    add_row(table, {of.name, fmt::format("{}", devices.size()), alpa_step(costs, of)}, steps, seconds);
     if (options.smallest) break;
   }
   return table.text();
@@ -186,7 +230,8 @@ int run_planners(const SuiteOptions& options, std::ostream& out) {
   if (!options.data.empty())
     out << "DAPPLE's profiles on 16 V100 in two hosts: steps by events, the published plan with its best microbatch\n\n"
         << dapple_table(options) << "\nPiper's inputs: steps of the whole batch, microbatches of one sample\n\n"
-        << piper_table(options) << "\n";
+        << piper_table(options) << "\nAceso's profile, in its cost model: steps by events, 1,024 samples\n\n"
+        << aceso_table(options) << "\n";
   out << "Alpa's plans of GPTs whose stages have meshes of one shape: steps by events, as estimated\n\n"
       << alpa_table(options);
   return 0;
