@@ -8,8 +8,9 @@ namespace trainyard::detail {
 
 Nanoseconds run_engine(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations, bool record,
                        Workspace& workspace) {
-  const bool urgent = schedule.policy == Policy::strict && schedule.urgent_links;
-  const bool events = schedule.rule || urgent || problem.problem.needs_events();
+  // With collectives, links by priority are for the event loop.
+  const bool urgent = schedule.links_by_priority() && (problem.collectives || schedule.policy == Policy::strict);
+  const bool events = schedule.rule || urgent || problem.problem.cluster().has_fair_channels();
   const auto engine = events ? run_event_engine : schedule.by_priority() ? run_priorities : run_commits;
   return engine(problem, schedule, durations, record, workspace);
 }

@@ -12,7 +12,7 @@ Nanoseconds run_commits(const DenseProblem& problem, const Schedule& schedule, c
                         bool record, Workspace& workspace) {
   using Links = DenseProblem::Links;
   assert(!schedule.by_priority());
-  assert(!problem.problem.needs_events());
+  assert(!problem.problem.cluster().has_fair_channels());
   // Ops of zero duration are finished beside the queue, which only the general form does.
   Links links = problem.zero_durations ? Links::queued : problem.links;
   GivenDurations given{durations, true};
@@ -28,7 +28,7 @@ Nanoseconds run_commits(const DenseProblem& problem, const Schedule& schedule, c
       }
     }
   if (record) workspace.record.prepare(problem);
-  const std::size_t tasks = 2 * std::size_t{problem.ops};
+  const std::size_t tasks = (problem.collectives ? 3 : 2) * std::size_t{problem.ops};
   return workspace.queues.with_fastest(problem.devices, tasks, horizon, [&](auto& queue) {
     // Where transfers enter the queue, tasks follow each other about twice as fast.
     const bool both = links == Links::queued;

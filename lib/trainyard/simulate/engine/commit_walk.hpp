@@ -23,7 +23,8 @@ namespace {
 
 /// One run of run_commits(). Everything is inlined into the loops.
 ///
-/// Tasks of the queue: an op by its id; the waiting transfers of an op, all as one, by the number of ops and its id.
+/// Tasks of the queue, with N ops: op i is task i, its waiting transfers, all as one, are N + i, a collective is 2 N + i:
+/// the order of the ids that break ties.
 template <class Queue, DenseProblem::Links kLinks, bool kStrict, bool kRecord>
 class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord>, kLinks, kRecord> {
   using Base = ClosedLinks<CommitWalk, kLinks, kRecord>;
@@ -42,7 +43,8 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
         by_id_(durations.by_op != nullptr && problem.renumbered),
         closed_links_(durations.closed_links),
         all_wait_(problem.all_wait),
-        zeros_(problem.zero_durations || !durations.closed_links) {}
+        zeros_(problem.zero_durations || !durations.closed_links),
+        collectives_(problem.collectives) {}
 
   Nanoseconds run() {
     start();
@@ -80,7 +82,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     Nanoseconds at;
     while (queue_.take(task, at)) {
       if (kLinks == Links::queued && task >= problem_.ops) {
-        send_waiting(problem_.position(OpId{task - problem_.ops}), at);
+        run_on_links(task - problem_.ops, at);
       } else {
         const Position op = problem_.position(OpId{task});
         run_op(op, ops_[op].device, at);
@@ -114,11 +116,18 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
       std::uint32_t task = 0;
       Nanoseconds at;
       if (kLinks != Links::queued || !queue_.take(task, at)) break;
-      send_waiting(problem_.position(OpId{task - problem_.ops}), at);
+      run_on_links(task - problem_.ops, at);
       drain();
     }
   }
+  [[gnu::always_inline]] void run_on_links(std::uint32_t task, Nanoseconds at) {
+    if (task < problem_.ops)
+      send_waiting(problem_.position(OpId{task}), at);
+    else
+      run_collective(problem_.position(OpId{task - problem_.ops}), at);
+  }
 
+  bool is_collective(Position op) const { return problem_.problem.graph().collective(problem_.op_id(op)) != nullptr; }
   [[gnu::always_inline]] Nanoseconds duration(Position op, DeviceId device) const {
     if (columns_ == 0) return duration_[by_id_ ? problem_.op_at[op].index() : op.index()];  // given per op
     return duration_[op.index() * columns_ + problem_.column[device]];
@@ -129,6 +138,11 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
 
   [[gnu::always_inline]] void ready(Position op, Nanoseconds at) {
     if (kLinks == Links::queued && zeros_ && takes_no_time(op)) {
+      if (collectives_ && is_collective(op)) {
+        if (workspace_.collectives.of(problem_.op_id(op), schedule_.placement).time > Nanoseconds{0})
+          return queue_.insert(2 * problem_.ops + static_cast<std::uint32_t>(problem_.op_id(op).index()), at);
+        record_collective(op, at, at, at);
+      }
       record_op(op, at, at);
       last_ = std::max(last_, at);
       work_.instant.push_back(op);
@@ -296,6 +310,16 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     return start;
   }
 
+  /// Its op, which no device runs, starts and ends with it.
+  void run_collective(Position op, Nanoseconds ready) {
+    const CollectiveRun& run = workspace_.collectives.found(problem_.op_id(op));
+    const Nanoseconds start = hold(run.channels, ready, run.time), end = start + run.time;
+    last_ = std::max(last_, end);
+    record_op(op, end, end);
+    record_collective(op, ready, start, end);
+    finish(op, ops_[op].device, end);
+  }
+
   // --- the record ---
 
   [[gnu::always_inline]] void record_op(Position op, Nanoseconds start, Nanoseconds end) {
@@ -304,6 +328,9 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
   [[gnu::always_inline]] void record_transfer(Slot slot, TensorPosition, DeviceId to, Nanoseconds ready,
                                               Nanoseconds start, Nanoseconds end) {
     if constexpr (kRecord) workspace_.record.transfers[slot] = {ready, start, end, to};
+  }
+  void record_collective(Position op, Nanoseconds ready, Nanoseconds start, Nanoseconds end) {
+    if constexpr (kRecord) workspace_.record.collectives.push_back({problem_.op_id(op), ready, start, end});
   }
   [[gnu::always_inline]] void record_count(TensorPosition tensor, std::uint32_t transfers) {
     if constexpr (kRecord) workspace_.record.transfer_count[problem_.tensor_id(tensor)] = transfers;
@@ -325,6 +352,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
   const bool closed_links_;
   const bool all_wait_;
   const bool zeros_;  // some op may take no time
+  const bool collectives_;
   OpId* started_ = nullptr;
   Nanoseconds last_;
 };

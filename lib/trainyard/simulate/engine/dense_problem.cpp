@@ -34,7 +34,8 @@ DenseProblem::DenseProblem(Problem p)
       devices(static_cast<std::uint32_t>(problem.device_count())),
       channels(static_cast<std::uint32_t>(problem.cluster().channel_count())),
       columns(problem.column_count()),
-      horizon(problem.horizon()) {
+      horizon(problem.horizon()),
+      collectives(problem.graph().has_collectives()) {
   const Graph& ids = problem.graph();
   const Cluster& cluster = problem.cluster();
   for (const DeviceId device : problem.devices()) {
@@ -61,7 +62,7 @@ DenseProblem::DenseProblem(Problem p)
   }
   if (ops > 0)
     mean_gap = std::max(Nanoseconds{1}, Nanoseconds{static_cast<std::int64_t>(work / ops) / std::min(devices, ops)});
-  zero_durations = std::ranges::find(problem.durations(), Nanoseconds{0}) != problem.durations().end();
+  zero_durations = collectives || std::ranges::find(problem.durations(), Nanoseconds{0}) != problem.durations().end();
 
   if (topological) {
     graph = {ids.first_outputs().data(), ids.consumer_rows().starts().data(), ids.consumer_rows().values().data()};
@@ -183,7 +184,7 @@ void DenseProblem::find_links() {
     }
   });
 
-  const bool zero_sends = sends_at_once();
+  const bool shared = sends_at_once() || collectives;  // channels, with tasks other than ops of the device send
   pairs_.assign(devices * routes_of_source_, {});
   routes_.assign(devices * routes_of_source_, {});
   pair_flags_.assign(devices * routes_of_source_, 0);
@@ -201,7 +202,7 @@ void DenseProblem::find_links() {
       const ChannelId id = route.channels.front();
       const Use& use = uses[id];
       pairs_[at].channel = id;
-      closed = !zero_sends && !use.several_from && !use.held_with_others && !cluster.channel(id).broadcast;
+      closed = !shared && !use.several_from && !use.held_with_others && !cluster.channel(id).broadcast;
       all_pairs = all_pairs && !use.several_to;
       if (route.links.size() == 1 && route.channels.size() == 1 && cluster.channel(id).broadcast)
         pair_flags_[at] |= kBroadcast;

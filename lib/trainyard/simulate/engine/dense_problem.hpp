@@ -114,8 +114,9 @@ struct DenseProblem {
   Nanoseconds horizon;
   /// The mean time between two ops that become ready, were all devices busy.
   Nanoseconds mean_gap{1};
-  /// Some op takes no time somewhere.
+  /// Some op takes no time somewhere, as collectives do beside their links.
   bool zero_durations = false;
+  bool collectives = false;
 
   /// Order of transfers on a channel under fifo.
   enum class Links : std::uint8_t {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "trainyard/simulate/engine/collectives_in_place.hpp"
 #include "trainyard/simulate/engine/dense_problem.hpp"
 #include "trainyard/simulate/engine/priority_lines.hpp"
 #include "trainyard/simulate/engine/ready_queue.hpp"
@@ -26,12 +27,14 @@ struct StrictTurns {
 /// Memory that a run writes, each engine its own part: sized once for a problem, so that a run allocates nothing. One
 /// per thread.
 struct Workspace {
-  explicit Workspace(const DenseProblem& problem) : walk(problem), turns(problem.devices), receivers(problem.devices) {}
+  explicit Workspace(const DenseProblem& problem)
+      : walk(problem), turns(problem.devices), receivers(problem.devices), collectives(problem.problem) {}
 
   WalkState walk;
   ReadyQueues queues;               // fifo, strict
   StrictTurns turns;                // strict
   std::vector<DeviceId> receivers;  // fifo, strict: room for the devices that want the tensor at hand
+  CollectivesInPlace collectives;   // fifo, strict
   PriorityLines lines;              // priority
   Record record;                    // all, of runs that are recorded
 };
