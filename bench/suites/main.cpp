@@ -26,6 +26,7 @@ const std::vector<Suite> kSuites{
     {"measured", "published training steps: predicted beside measured, and the error of each source", run_measured},
     {"pesto", "Pesto (Middleware 2021): step times on two V100 beside the expert and m-SCT", run_pesto},
     {"placeto", "Placeto (NeurIPS 2019): its experiments; step times on K80 where no study is named", run_placeto},
+    {"planners", "what DAPPLE, Piper, Aceso and Alpa published, beside the plans found here", run_planners},
     {"talos", "Talos: several networks at once", run_talos},
     {"tarnawski", "Tarnawski et al. (NeurIPS 2020): time per sample of a full pipeline", run_tarnawski},
 };
@@ -39,6 +40,7 @@ int usage(std::ostream& out, int code) {
          "  --data FOLDER  of tarnawski: throughput-inputs of github.com/msr-fiddle/dnn-partitioning;\n"
          "                 of kernels: published/kernels.json and formats/neusight/ops/*.csv.gz;\n"
          "                 of collectives: formats/vtrain, aceso and galvatron, and published/collectives.json;\n"
+         "                 of planners: formats/dapple, piper and aceso;\n"
          "                 of measured: published runs (data/measured/README.md), else those that are there\n\n"
          "  measured [--page FILE.html] [--rows]\n"
          "    --page draws predicted against measured steps; --rows prints each of them\n\n"

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
-#include <string_view>
 
+#include "tar_members.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/input_text.hpp"
 
@@ -73,27 +73,9 @@ void add_vtrain(std::vector<PublishedTable>& tables, const std::filesystem::path
     }
 }
 
-/// The members of a tar archive whose names hold `part`, by name (the headers' names and octal sizes).
-std::map<std::string, std::string> members_of(const std::filesystem::path& path, std::string_view part) {
-  const std::string archive = read_input(path);
-  std::map<std::string, std::string> members;
-  for (std::size_t at = 0; at + 512 <= archive.size() && archive[at] != '\0';) {
-    const std::string name = archive.substr(at, 100).c_str();
-    std::size_t size = 0;
-    for (const char digit : archive.substr(at + 124, 11)) {
-      if (digit < '0' || digit > '7') refuse(path, "no tar archive");
-      size = size * 8 + static_cast<std::size_t>(digit - '0');
-    }
-    if (at + 512 + size > archive.size()) refuse(path, "the archive is cut short");
-    if (name.find(part) != std::string::npos) members[name] = archive.substr(at + 512, size);
-    at += 512 + (size + 511) / 512 * 512;
-  }
-  return members;
-}
-
 void add_aceso(std::vector<PublishedTable>& tables, const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return;
-  const auto members = members_of(path, "-eurosys/prim_gpt_");
+  const auto members = tar_members(path, "-eurosys/prim_gpt_");
   for (const char* word : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
     for (const std::size_t n : {2u, 4u, 8u}) {
       Times times;

@@ -17,7 +17,8 @@ namespace trainyard::bench {
 /// What all suites are told.
 struct SuiteOptions {
   bool smallest = false;       // the smallest row alone
-  std::filesystem::path data;  // tarnawski: workloads; collectives, kernels: measurements; measured: published runs
+  std::filesystem::path data;  // tarnawski: workloads; collectives, kernels: measurements; measured: published runs;
+                               // planners: inputs
   std::vector<std::string> rest = {};  // of placeto: a study and its options; of measured: its options
 };
 
@@ -54,6 +55,7 @@ int run_kernels(const SuiteOptions& options, std::ostream& out);
 int run_measured(const SuiteOptions& options, std::ostream& out);
 int run_pesto(const SuiteOptions& options, std::ostream& out);
 int run_placeto(const SuiteOptions& options, std::ostream& out);
+int run_planners(const SuiteOptions& options, std::ostream& out);
 int run_talos(const SuiteOptions& options, std::ostream& out);
 int run_tarnawski(const SuiteOptions& options, std::ostream& out);
 

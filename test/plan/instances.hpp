@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
+#include "trainyard/core/random.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
 
 namespace trainyard::test {
@@ -76,6 +79,31 @@ inline PlanCosts chain_costs(const nlohmann::json& chain) {
     return Nanoseconds{nearest(weights.count * per_mb, 1'000'000 * static_cast<std::int64_t>(shards))};
   };
   return costs;
+}
+
+/// For chain_costs: layers, devices and bytes of memory; 8 samples.
+inline nlohmann::json random_chain(Random& random, std::size_t layers, std::size_t devices, std::int64_t memory) {
+  const auto between = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
+  };
+  nlohmann::json chain{{"devices", devices},
+                       {"batch", 8},
+                       {"link", {{"latency_ns", 5000}, {"bytes_per_ns", between(20, 200)}}},
+                       {"state_per_weight_byte", 2},
+                       {"update_ns_per_mb", 2000},
+                       {"memory_bytes", memory},
+                       {"layers", nlohmann::json::array()}};
+  for (std::size_t i = 0; i < layers; ++i)
+    chain["layers"].push_back({{"forward_ns", between(50'000, 300'000)},
+                               {"input_gradient_ns", between(50'000, 300'000)},
+                               {"weight_gradient_ns", between(50'000, 300'000)},
+                               {"weight_bytes", between(100'000, 600'000)},
+                               {"fixed_ns", 5000},
+                               {"input_bytes", between(100'000, 400'000)},
+                               {"output_bytes", between(100'000, 400'000)},
+                               {"saved_bytes", between(500'000, 3'000'000)},
+                               {"all_reduces", between(0, 2)}});
+  return chain;
 }
 
 }  // namespace trainyard::test

@@ -14,7 +14,8 @@ std::span<const Placer> placers();
 const Placer& find_placer(std::string_view name);
 
 /// The placers that `auto` starts from: all that neither search (Placer::searches) nor train (Placer::trains), but for
-/// later_list_placers() and celeritas_placers(), which added nothing measurable (bench/README.md).
+/// later_list_placers() and celeritas_placers(), which added nothing measurable (bench/README.md), and
+/// planner_placers(), whose plans are among those that `plan` searches.
 std::span<const Placer> auto_members();
 /// `auto`, with placers of one's own behind its members of the catalogue: never worse than any of them.
 Placer auto_with(std::vector<Placer> mine);
@@ -35,6 +36,7 @@ std::vector<Placer> talos_placers();
 std::vector<Placer> exact_placers();
 std::vector<Placer> learned_placers();
 /// Not what `auto` starts from.
+std::vector<Placer> planner_placers();
 std::vector<Placer> later_list_placers();
 std::vector<Placer> celeritas_placers();
 std::vector<Placer> meta_placers();

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/plan/stage_cost.hpp"
 
 namespace trainyard {
 namespace {
@@ -58,25 +59,6 @@ class PlanEvents {
   }
 
  private:
-  struct Stage {
-    Nanoseconds forward, input_gradient, weight_gradient, accumulation;
-    Bytes input, output, held, working, weights, state;
-
-    void add(const LayerCost& cost, StageRecompute recompute) {
-      forward += cost.forward;
-      input_gradient += cost.input_gradient;
-      weight_gradient += cost.weight_gradient;
-      accumulation += cost.accumulation;
-      output = cost.output;
-      weights += cost.weights;
-      state += cost.state;
-      held += held_of(cost, recompute);
-      input_gradient += again_of(cost, recompute);
-      if (recompute == StageRecompute::attention) working = std::max(working, cost.scores);
-      if (recompute >= StageRecompute::blocks) working = std::max(working, cost.saved);
-    }
-  };
-
   std::size_t stage(std::size_t device, std::size_t chunk) const { return stage_of(plan_.schedule, device, chunk, p_); }
   std::size_t device(std::size_t stage) const {
     return is_folded(plan_.schedule) && stage >= p_ ? 2 * p_ - 1 - stage : stage % p_;
@@ -109,7 +91,7 @@ class PlanEvents {
         while (run_.starts[i].size() < tasks_[i].size()) {
           const PipelineTask& task = tasks_[i][run_.starts[i].size()];
           const std::size_t s = stage(i, task.chunk), at = s * m + task.microbatch;
-          const Stage& own = stages_[s];
+          const StageCost& own = stages_[s];
           Nanoseconds ready = kNotYet;
           if (task.pass == Pass::forward)
             ready = input[at];
@@ -158,7 +140,7 @@ class PlanEvents {
   void count_memory(std::size_t device, Bytes weights) {
     Bytes state{0}, working{0}, now{0}, most{0};
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
-      const Stage& each = stages_[stage(device, c)];
+      const StageCost& each = stages_[stage(device, c)];
       state += each.state;
       working = std::max(working, each.working);
     }
@@ -182,7 +164,7 @@ class PlanEvents {
   const PlanCosts& costs_;
   const ParallelPlan& plan_;
   const std::size_t p_, microbatches_;
-  std::vector<Stage> stages_;
+  std::vector<StageCost> stages_;
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
   PlanStep run_;

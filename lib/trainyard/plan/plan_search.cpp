@@ -10,6 +10,8 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/stage_cost.hpp"
 
 namespace trainyard {
 namespace {
@@ -46,17 +48,6 @@ struct Candidate {
   ParallelPlan plan;
   Nanoseconds bound;
 };
-
-std::vector<std::size_t> divisors(std::size_t whole) {
-  std::vector<std::size_t> list;
-  for (std::size_t n = 1; n <= whole / n; ++n) {
-    if (whole % n != 0) continue;
-    list.push_back(n);
-    if (n != whole / n) list.push_back(whole / n);
-  }
-  std::ranges::sort(list);
-  return list;
-}
 
 std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> memory) {
   return {run.excess(memory), run.step};
@@ -152,11 +143,7 @@ class PlanSearch {
 
   /// What a stage may compute again.
   std::vector<StageRecompute> levels(const ParallelPlan& plan) const {
-    if (!costs_.memory) return {StageRecompute::no};
-    const auto& layers = tables_.known(plan.microbatch, plan.tensor_degree());
-    if (std::ranges::none_of(layers, [](const LayerCost& layer) { return layer.scores > Bytes{0}; }))
-      return {StageRecompute::no, StageRecompute::blocks};
-    return {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks};
+    return recompute_levels(costs_, tables_.known(plan.microbatch, plan.tensor_degree()));
   }
 
   /// Cuts into as many stages, times the choices of recomputation; in double, which does not overflow.
@@ -215,7 +202,7 @@ class PlanSearch {
     plan.recompute.assign(stages, StageRecompute::no);
     const std::vector<StageRecompute> choice = levels(plan);
     const RatedPlan equal = rated(plan, evaluations);
-    const auto shards = static_cast<std::int64_t>(plan.zero > 0 ? plan.data : 1);
+    const std::size_t shards = plan.zero > 0 ? plan.data : 1;
     const auto v = static_cast<std::int64_t>(plan.chunks);
     struct Cost {
       Bytes excess;
@@ -233,36 +220,18 @@ class PlanSearch {
     best[0][0] = {};
     for (std::size_t s = 0; s < stages; ++s) {
       const std::size_t device = is_folded(plan.schedule) && s >= p ? 2 * p - 1 - s : s % p;
-      const auto held = static_cast<std::int64_t>((equal.run.held[device] + plan.chunks - 1) / plan.chunks);
+      const std::size_t held = (equal.run.held[device] + plan.chunks - 1) / plan.chunks;
       for (std::size_t begin = s; begin + (stages - s) <= n; ++begin) {
         if (best[s][begin].time == kLongestTime) continue;
-        Nanoseconds once{0};
-        Bytes fixed{0}, state{0};
-        struct Level {
-          Nanoseconds again{0};
-          Bytes held{0}, working{0};
-        };
-        std::array<Level, 3> sums{};
+        std::array<StageCost, 3> sums{};
         for (std::size_t end = begin + 1; end + (stages - s - 1) <= n; ++end) {
-          const LayerCost& layer = layers[end - 1];
-          once += layer.forward + layer.input_gradient + layer.weight_gradient;
-          fixed += 2 * layer.weights;
-          state += layer.state;
-          for (std::size_t i = 0; i < choice.size(); ++i) {
-            sums[i].again += again_of(layer, choice[i]);
-            sums[i].held += held_of(layer, choice[i]);
-            const Bytes working = choice[i] == StageRecompute::no          ? Bytes{0}
-                                  : choice[i] == StageRecompute::attention ? layer.scores
-                                                                           : layer.saved;
-            sums[i].working = std::max(sums[i].working, working);
-          }
-          const Bytes resident = fixed + Bytes{state.count / shards};
           const auto beyond = [&](Bytes bytes) {
             return costs_.memory ? std::max(Bytes{0}, bytes - Bytes{costs_.memory->count / v}) : Bytes{0};
           };
           Cost cost{Bytes{kLongestTime.count}, kLongestTime};
           for (std::size_t i = 0; i < choice.size(); ++i) {
-            const Cost each{beyond(resident + held * sums[i].held + sums[i].working), once + sums[i].again, choice[i]};
+            sums[i].add(layers[end - 1], choice[i]);
+            const Cost each{beyond(sums[i].memory(held, shards)), sums[i].time() - sums[i].accumulation, choice[i]};
             if (std::tie(each.excess, each.time) < std::tie(cost.excess, cost.time)) cost = each;
           }
           const Cost whole = worse(best[s][begin], cost);

@@ -33,8 +33,9 @@ class LayerProfileReader {
       const std::size_t end = std::min(text_.find('\n', begin), text_.size());
       std::string_view line = text_.substr(begin, end - begin);
       if (line.ends_with('\r')) line.remove_suffix(1);
-      if (line.starts_with('\t'))
-        edges_.push_back(line);
+      const std::string_view after_spaces = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+      if (after_spaces.starts_with('\t'))
+        edges_.push_back(after_spaces);
       else if (line.find_first_not_of(" \t") != std::string_view::npos)
         read_layer(line);
       begin = end + 1;

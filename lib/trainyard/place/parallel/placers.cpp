@@ -1,3 +1,10 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/parallel/pipeline.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
@@ -86,6 +93,13 @@ constexpr Choice kStages{"stages",
                          Stages::time,
                          "how they are cut: time (the slowest as fast as can be), pipedream (its partitioner)"};
 
+void check_rewrites(const Parameters& given, std::string_view placer) {
+  if (given.options().rewrites) return;
+  throw NoPlacementError({.code = "no-rewrites",
+                          .message = fmt::format("{} divides the batch, and the graph may not be changed here", placer),
+                          .help = "pipeline keeps the graph, and so do the list schedulers"});
+}
+
 }  // namespace
 
 std::vector<Placer> detail::parallel_placers() {
@@ -144,10 +158,7 @@ std::vector<Placer> detail::parallel_placers() {
        .teams = true,
        .replicates = true},
       [](const Problem& problem, const Parameters& given) {
-        if (!given.options().rewrites)
-          throw NoPlacementError({.code = "no-rewrites",
-                                  .message = "plan divides the batch, and the graph may not be changed here",
-                                  .help = "pipeline keeps the graph, and so do the list schedulers"});
+        check_rewrites(given, "plan");
         return place_plan(problem, {.batch = given.options().batch,
                                     .candidates = given.options().budget.quick ? 1 : given[kCandidates],
                                     .detail = given[kPlanDetail],
@@ -155,6 +166,25 @@ std::vector<Placer> detail::parallel_placers() {
                                     .team = given.options().team,
                                     .stop = given.stop()});
       }));
+  return list;
+}
+
+std::vector<Placer> detail::planner_placers() {
+  std::vector<Placer> list;
+  for (const Planner& planner : planners())
+    list.push_back(make_placer({.name = planner.name,
+                                .summary = planner.summary,
+                                .source = planner.source,
+                                .parameters = {kPlanDetail},
+                                .replicates = true},
+                               [&planner](const Problem& problem, const Parameters& given) {
+                                 check_rewrites(given, planner.name);
+                                 return place_by_planner(problem, planner,
+                                                         {.batch = given.options().batch,
+                                                          .detail = given[kPlanDetail],
+                                                          .threads = given.options().threads,
+                                                          .stop = given.stop()});
+                               }));
   return list;
 }
 

@@ -13,6 +13,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/limits.hpp"
+#include "trainyard/core/units.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/kit/team.hpp"
@@ -26,6 +27,8 @@ namespace {
 
 /// Plans that are simulated at most until one fits.
 constexpr std::size_t kTried = 24;
+/// Of the memory, what planners plan with at least where their plans do not fit as simulated.
+constexpr std::int64_t kLeastTenths = 5;
 /// Samples for each device where the batch is not known.
 constexpr std::size_t kSamples = 16;
 
@@ -212,6 +215,38 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
   ChainOfBlocks chain{problem, layers, devices, batch};
   check_plan(chain.own_costs(), plan);
   return planned(problem, layers, chain, plan, devices, batch, options, false).schedule;
+}
+
+Schedule place_by_planner(const Problem& problem, const Planner& planner, const PlanPlacerOptions& options) {
+  check_training(problem.graph());
+  const std::vector<DeviceId> devices = worthy_devices(problem);
+  const std::size_t batch = batch_of(options, devices.size());
+  const Layers layers = find_layers(problem.graph());
+  ChainOfBlocks chain{problem, layers, devices, batch};
+  PlanCosts costs = chain.costs();
+  const PlannerOptions asked{
+      .allowed = [&](const ParallelPlan& plan) { return detail_of(problem, plan, batch, options.detail).has_value(); },
+      .stop = options.stop};
+  std::optional<PlannedSchedule> found;
+  const auto memory = costs.memory;
+  for (std::int64_t tenths = 10; tenths >= kLeastTenths; --tenths) {
+    if (memory) costs.memory = Bytes{memory->count / 10 * tenths};
+    try {
+      const PlannerAnswer answer = planner.plan(costs, asked);
+      PlannedSchedule made = planned(problem, layers, chain, answer.plan, devices, batch, options);
+      made.schedule.notes.push_back(fmt::format("{}, by its own objective {}", describe(answer.plan),
+                                                format_time(nanoseconds_from_seconds(answer.objective / 1e9))));
+      if (!found || made.outcome.excess == Bytes{0}) found = std::move(made);
+    } catch (const InputError&) {  // nothing fits in so little, or what does is too large
+      if (!found) throw;
+      break;
+    } catch (const OutOfTime&) {
+      if (!found) throw;
+      break;
+    }
+    if (found->outcome.excess == Bytes{0} || !memory) break;
+  }
+  return std::move(found->schedule);
 }
 
 std::int64_t assumed_batch(const Problem& problem) {

@@ -9,6 +9,7 @@
 
 #include "trainyard/place/parameters.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
+#include "trainyard/plan/planners/planner.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
@@ -55,6 +56,11 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options = {
 /// A plan of one's own as a schedule of the problem. Throws InputError as check_plan() does ("plan": ranks that
 /// share no parameters, for one), "no-training", "too-large"; OutOfTime.
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options = {});
+
+/// The answer of a published planner as a schedule of the problem, with its own objective among the notes: the first
+/// that fits as simulated, planned with all of the memory, or 90, 80, ... 50 % of it. Throws as place_by_plan(), and
+/// "plan" where none of its plans fits.
+Schedule place_by_planner(const Problem& problem, const Planner& planner, const PlanPlacerOptions& options = {});
 
 /// The samples of a step that plans are made for where nothing says how many there are: 16 for each device.
 std::int64_t assumed_batch(const Problem& problem);

@@ -1,0 +1,314 @@
+#include "planner_inputs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/input_text.hpp"
+
+namespace trainyard::bench {
+namespace {
+
+using nlohmann::json;
+using Edges = std::vector<std::pair<std::size_t, std::size_t>>;
+
+constexpr std::size_t kHostDevices = 8;
+constexpr BytesPerSecond kNvlink{130e9}, kNetwork{25e9 / 8};
+
+/// The first topological order: of the nodes that are ready, the lowest.
+std::vector<std::size_t> chain_order(std::size_t nodes, const Edges& edges) {
+  std::vector<std::size_t> waits(nodes, 0), order;
+  for (const auto& edge : edges) ++waits[edge.second];
+  std::vector<bool> done(nodes, false);
+  while (order.size() < nodes) {
+    std::size_t next = 0;
+    while (next < nodes && (done[next] || waits[next] > 0)) ++next;
+    if (next == nodes)
+      throw InputError({.code = "cycle",
+                        .message = "the layers read one another in a circle",
+                        .help = "give a graph without cycles"});
+    done[next] = true;
+    order.push_back(next);
+    for (const auto& edge : edges)
+      if (edge.first == next) --waits[edge.second];
+  }
+  return order;
+}
+
+/// Bytes over the cut before each layer of the order, and after the last: of each tensor once.
+std::vector<Bytes> crossings(const std::vector<std::size_t>& order, const Edges& edges,
+                             const std::vector<Bytes>& tensors) {
+  std::vector<std::size_t> place(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  std::vector<std::size_t> last = place;  // reader of each
+  for (const auto& [from, to] : edges) last[from] = std::max(last[from], place[to]);
+  std::vector<Bytes> bytes(order.size() + 1);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (std::size_t cut = place[i] + 1; cut <= last[i]; ++cut) bytes[cut] += tensors[i];
+  return bytes;
+}
+
+Bytes share(Bytes bytes, std::size_t part, std::size_t whole) {
+  return Bytes{bytes.count * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(whole)};
+}
+Nanoseconds share(Nanoseconds time, std::size_t part, std::size_t whole) {
+  return Nanoseconds{time.count * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(whole)};
+}
+
+/// What one of n devices in a ring sends.
+Bytes ring_bytes(Bytes bytes, std::size_t n) { return share(2 * bytes, n - 1, n); }
+
+/// Replicas of a stage stand side by side, one stage behind the other.
+std::size_t host_of(const ParallelPlan& plan, std::size_t stage, std::size_t replica) {
+  return (stage * plan.data + replica) / kHostDevices;
+}
+
+}  // namespace
+
+PlanCosts dapple_costs(const LayerProfile& profile, std::size_t profiled, std::size_t batch) {
+  std::vector<Bytes> tensors;
+  for (const ProfiledLayer& layer : profile.layers) tensors.push_back(layer.activations);
+  const std::vector<std::size_t> order = chain_order(profile.layers.size(), profile.edges);
+  const std::vector<Bytes> bytes = crossings(order, profile.edges, tensors);
+  PlanCosts costs{
+      .layers = order.size(), .batch = batch, .devices = 2 * kHostDevices, .memory = Bytes{std::int64_t{16} << 30}};
+  costs.layer = [=, layers = profile.layers](std::size_t i, std::size_t samples, TensorDegree) {
+    const ProfiledLayer& layer = layers[order[i]];
+    return LayerCost{.forward = share(layer.forward, samples, profiled),
+                     .input_gradient = share(layer.backward, samples, profiled),
+                     .weight_gradient = Nanoseconds{0},
+                     .input = share(bytes[i], samples, profiled),
+                     .output = share(bytes[i + 1], samples, profiled),
+                     .saved = share(layer.activations, samples, profiled),
+                     .weights = layer.parameters,
+                     .state = 2 * layer.parameters};
+  };
+  costs.transfer = [](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes sent) {
+    std::int64_t between = 0;
+    for (std::size_t replica = 0; replica < plan.data; ++replica)
+      between += host_of(plan, from, replica) != host_of(plan, to, replica);
+    return between > 0 ? time_for(between * sent, kNetwork) : time_for(sent, kNvlink);
+  };
+  costs.all_reduce = [](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const std::size_t hosts = host_of(plan, device, plan.data - 1) - host_of(plan, device, 0) + 1;
+    return time_for(ring_bytes(weights, (plan.data + hosts - 1) / hosts), kNvlink) +
+           time_for(ring_bytes(weights, hosts), kNetwork);
+  };
+  costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+  return costs;
+}
+
+std::size_t place_of(const LayerProfile& profile, const std::string& layer) {
+  const std::vector<std::size_t> order = chain_order(profile.layers.size(), profile.edges);
+  const auto at = std::ranges::find_if(
+      order, [&](std::size_t i) { return profile.layers[i].name == layer || profile.layers[i].type == layer; });
+  if (at == order.end())
+    throw InputError({.code = "no-layer",
+                      .message = "profile '" + profile.name + "' has no layer '" + layer + "'",
+                      .help = "give DAPPLE's own profile"});
+  return static_cast<std::size_t>(at - order.begin());
+}
+
+PiperInput read_piper_input(const std::filesystem::path& path) {
+  struct Node {
+    Nanoseconds time, again;
+    Bytes held, weights;
+  };
+  try {
+    const json file = json::parse(read_input(path));
+    const auto bytes_of = [](const json& number) { return Bytes{std::llround(number.get<double>())}; };
+    std::vector<std::size_t> ids;
+    std::vector<std::vector<Node>> nodes;  // by tensor degree
+    PiperInput input{.costs = {.batch = file.at("mbsInBatch"), .devices = file.at("maxDevices")}, .least = {}};
+    PlanCosts& costs = input.costs;
+    costs.memory = bytes_of(file.at("maxMemoryPerDevice"));
+    costs.tensor_degrees.clear();
+    for (const auto& each : file.at("nodes").front().at("TMPCs").items())
+      costs.tensor_degrees.push_back({std::stoul(each.key())});
+    for (const json& each : file.at("nodes")) {
+      ids.push_back(each.at("id"));
+      std::vector<Node>& degrees = nodes.emplace_back();
+      Nanoseconds least = kLongestTime;
+      for (const TensorDegree& degree : costs.tensor_degrees) {
+        const json& ways = each.at("TMPCs").at(std::to_string(degree.ranks));
+        const auto time = [&](std::size_t way) {
+          return nanoseconds_from_seconds(ways.at(way).at("timePerSample").get<double>());
+        };
+        degrees.push_back({time(0), time(1) - time(0), bytes_of(ways.at(0).at("memoryUsageA")),
+                           bytes_of(ways.at(0).at("parameterSize"))});
+        least = std::min(least, static_cast<std::int64_t>(degree.ranks) * time(0));
+      }
+      input.least += least;
+    }
+    const auto index = [&](const json& id) {
+      return static_cast<std::size_t>(std::ranges::find(ids, id.get<std::size_t>()) - ids.begin());
+    };
+    Edges edges;
+    std::vector<Bytes> tensors(nodes.size());
+    for (const json& edge : file.at("edges")) {
+      edges.emplace_back(index(edge.at("sourceId")), index(edge.at("destId")));
+      Bytes& tensor = tensors.at(edges.back().first);
+      tensor = std::max(tensor, bytes_of(edge.at("communicationCost")));
+    }
+    costs.layers = nodes.size();
+    const std::vector<std::size_t> order = chain_order(nodes.size(), edges);
+    costs.layer = [=, bytes = crossings(order, edges, tensors), degrees = costs.tensor_degrees](
+                      std::size_t i, std::size_t samples, TensorDegree tensor) {
+      const Node& node =
+          nodes[order[i]][static_cast<std::size_t>(std::ranges::find(degrees, tensor) - degrees.begin())];
+      const auto times = static_cast<std::int64_t>(samples);
+      return LayerCost{.forward = times * node.again,
+                       .input_gradient = times * (node.time - node.again),
+                       .weight_gradient = Nanoseconds{0},
+                       .input = times * bytes[i],
+                       .output = times * bytes[i + 1],
+                       .saved = times * node.held,
+                       .weights = node.weights,
+                       .state = Bytes{0}};
+    };
+    const BytesPerSecond bandwidth{file.at("bandwidth").get<double>()};
+    costs.transfer = [=](const ParallelPlan&, std::size_t, std::size_t, Bytes sent) {
+      return time_for(sent, bandwidth);
+    };
+    costs.all_reduce = [=](const ParallelPlan& plan, std::size_t, Bytes weights) {
+      return time_for(ring_bytes(weights, plan.data), bandwidth);
+    };
+    costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+    return input;
+  } catch (const json::exception& error) {
+    throw InputError({"bad-piper-input",
+                      std::string{"no input of Piper's: "} + error.what(),
+                      "give one of its files",
+                      path.string(),
+                      {}});
+  }
+}
+
+namespace {
+
+constexpr double kMebi = 1 << 20;
+
+/// The rows of comma-separated text behind its first line: numbers by the column of their names, rows by the first
+/// field.
+std::map<std::string, std::vector<double>> rows_of(const std::map<std::string, std::string>& files,
+                                                   const std::string& name) {
+  const auto file = files.find("profiler/profiled-time-eurosys/" + name);
+  if (file == files.end())
+    throw InputError({.code = "no-profile", .message = "the archive has no '" + name + "'", .help = "give Aceso's"});
+  std::map<std::string, std::vector<double>> rows;
+  std::istringstream lines{file->second};
+  std::string line, field;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    std::istringstream fields{line};
+    std::getline(fields, field, ',');
+    std::vector<double>& row = rows[field];
+    while (std::getline(fields, field, ',')) row.push_back(std::stod(field));
+  }
+  return rows;
+}
+
+Bytes mebibytes(double value) { return Bytes{std::llround(value * kMebi)}; }
+
+/// An op's columns.
+enum : std::size_t {
+  kForward,
+  kBackward,
+  kInput,
+  kOutput,
+  kWeights,
+  kActivations,
+  kForwardReserved,
+  kBackwardReserved
+};
+
+void add_op(LayerCost& layer, const std::vector<double>& op) {
+  layer.forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
+  layer.input_gradient += nanoseconds_from_seconds(op.at(kBackward) / 1e6);
+  layer.saved += mebibytes(op.at(kActivations));
+  layer.weights += mebibytes(op.at(kWeights));
+  layer.state += mebibytes(6 * op.at(kWeights));
+}
+
+PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile, const std::string& size,
+                              std::size_t devices, std::size_t microbatch) {
+  static const std::map<std::string, std::size_t> kLayers{
+      {"350M", 24}, {"1_3B", 24}, {"2_6B", 32}, {"6_7B", 32}, {"13B", 40}};
+  const std::size_t layers = kLayers.at(size);
+  PlanCosts costs{.layers = layers + 2, .batch = 1024, .devices = devices};
+  costs.tensor_degrees.clear();
+  std::map<std::size_t, std::array<LayerCost, 3>> kinds;  // by ranks: embedding, layer, head
+  double reserved = 0;
+  for (std::size_t ranks = 1; ranks <= std::min(devices, kHostDevices); ranks *= 2) {
+    costs.tensor_degrees.push_back({ranks});
+    const auto ops = [&](int split) {
+      return rows_of(profile, "gpt_" + size + "_mbs" + std::to_string(microbatch) + "_tp" + std::to_string(ranks) +
+                                  "_algo" + std::to_string(split) + ".csv");
+    };
+    const auto columns = ops(0), rows = ops(1);
+    std::array<LayerCost, 3> kind{};
+    auto& [embedding, layer, head] = kind;
+    const double sent = columns.at("enc-1st-layernorm").at(kInput);
+    for (const auto& [name, by_columns] : columns) {
+      const auto& op = name == "enc-attention-dense" || name == "enc-MLP-GEMM-2" ? rows.at(name) : by_columns;
+      add_op(name == "encoder-embedding" ? embedding : name.starts_with("enc-") ? layer : head, op);
+      reserved = std::max({reserved, op.at(kForwardReserved), op.at(kBackwardReserved)});
+      if (name != "enc-attention-score" && name != "enc-attention-softmax" && name != "enc-attention-dropout") continue;
+      layer.scores += mebibytes(op.at(kActivations));
+      layer.scores_forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
+    }
+    for (LayerCost& each : kind) each.input = each.output = mebibytes(sent);
+    if (ranks > 1) {
+      const auto sums = rows_of(profile, "prim_gpt_" + size + "_all_reduce_" + std::to_string(ranks) + "gpus.csv");
+      const Nanoseconds sum = nanoseconds_from_seconds(sums.at(std::to_string(std::llround(sent))).front() / 1e3);
+      embedding.forward += sum;
+      layer.forward += 2 * sum;
+      layer.input_gradient += 2 * sum;
+      head.input_gradient += sum;
+    }
+    kinds[ranks] = kind;
+  }
+  costs.memory = mebibytes(28'000 - reserved);
+  costs.layer = [=](std::size_t i, std::size_t, TensorDegree tensor) {
+    return kinds.at(tensor.ranks)[i == 0 ? 0 : i <= layers ? 1 : 2];
+  };
+  // GB/s at 1, 2, 4, ... MB, of which Aceso takes the one before that of the size.
+  const auto speeds_of = [&](const char* name) {
+    const auto rows = rows_of(profile, name);
+    std::vector<double> speeds = rows.begin()->second;
+    speeds.insert(speeds.begin(), std::stod(rows.begin()->first));
+    return speeds;
+  };
+  const auto within = speeds_of("p2p_intra_node.csv"), between = speeds_of("p2p_inter_node.csv");
+  costs.transfer = [=](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
+    const std::size_t stage = plan.data * plan.tensor;
+    const auto& speeds = from * stage / kHostDevices == to * stage / kHostDevices ? within : between;
+    const double megabytes = std::max(1.0, static_cast<double>(bytes.count) / kMebi);
+    const auto at = static_cast<std::size_t>(std::max(0.0, std::floor(std::log2(megabytes)) - 1));
+    return nanoseconds_from_seconds(megabytes / speeds[std::min(at, speeds.size() - 1)] / 1e3);
+  };
+  costs.all_reduce = [](const ParallelPlan&, std::size_t, Bytes) { return Nanoseconds{0}; };
+  costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+  return costs;
+}
+
+}  // namespace
+
+PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const std::string& size, std::size_t devices,
+                      std::size_t microbatch) {
+  try {
+    return checked_aceso_costs(profile, size, devices, microbatch);
+  } catch (const std::logic_error& error) {  // no number, or an op, a column or a size of a sum that is not there
+    throw InputError({.code = "bad-profile",
+                      .message = "no profile of Aceso's for GPT '" + size + "': " + error.what(),
+                      .help = "give its archive, profiled.tar.gz"});
+  }
+}
+
+}  // namespace trainyard::bench

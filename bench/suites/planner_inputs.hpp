@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainyard/place/pipedream/layer_profile.hpp"
+#include "trainyard/plan/parallel_plan.hpp"
+
+namespace trainyard::bench {
+
+/// A profile's layers as the chain that plans cut, on 16 V100 with 16 GB in two hosts of 8: NVLink at 130 GB/s within
+/// a host, one network card of 25 Gbit/s each. Layers stand in the first topological order of the file's; times and
+/// sizes are in proportion to the samples.
+///
+///     sent over a cut     what layers before it hand to layers after it, each tensor once; of the replicas those whose
+///                         neighbour is on the other host share its card
+///     sum of gradients    rings within the hosts, then between them
+///     memory              weights, gradients and Adam's two moments, and what layers hand on
+///
+/// `profiled`: the samples of the profile. The update takes no time here.
+PlanCosts dapple_costs(const LayerProfile& profile, std::size_t profiled, std::size_t batch);
+
+/// Where the layer of this name or type stands in that chain. Throws InputError ("no-layer").
+std::size_t place_of(const LayerProfile& profile, const std::string& layer);
+
+/// A file of Piper's: its nodes as a chain, one sample a microbatch. Of a node at t ranks, without and with
+/// recomputation ("vanilla", "activation recomp"), time p and p', held A and A', parameters w:
+///
+///     forward p' - p, backward 2 p - p'; saved A; weights w; no optimizer state
+///
+/// A tensor crosses a cut once (Piper counts it for each of its readers).
+struct PiperInput {
+  PlanCosts costs;
+  Nanoseconds least;  // of a sample on one device: the least t p, summed over the nodes
+};
+PiperInput read_piper_input(const std::filesystem::path& path);
+
+/// A GPT of Aceso's profile (`profiler/profiled-time-eurosys/`, the archive's members by name) in its cost model, for
+/// microbatches of so many samples alone: embedding, layers and head on V100 with 32 GB in hosts of 8.
+///
+///     a layer             its ops one by one; on ranks the first product of a block by columns, the second by rows,
+///     and
+///                         two all-reduces of a layer's output forward and two backward, of the profile's tables
+///     memory              28,000 MB (its search's limit) less what the ops reserve; 16 bytes a parameter
+///     transfer            the profile's bandwidths within a host and between hosts
+///     gradients, update   no time, as in its model
+PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const std::string& size, std::size_t devices,
+                      std::size_t microbatch);
+
+}  // namespace trainyard::bench

@@ -1,0 +1,240 @@
+// What planners published: DAPPLE's layer profiles beside the plans of its paper, Piper's inputs beside what no plan
+// goes below, Aceso's profile beside its steps, and Alpa's plans of GPTs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner_inputs.hpp"
+#include "suite.hpp"
+#include "tar_members.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/units.hpp"
+#include "trainyard/io/foreign/pipedream_profile.hpp"
+#include "trainyard/model/precision.hpp"
+#include "trainyard/place/kit/layer_devices.hpp"
+#include "trainyard/place/kit/layers.hpp"
+#include "trainyard/place/parallel/plan_costs.hpp"
+#include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/plan_search.hpp"
+#include "trainyard/plan/planners/meshes.hpp"
+#include "trainyard/plan/planners/planner.hpp"
+#include "trainyard/report/table.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+namespace trainyard::bench {
+namespace {
+
+using Align = Table::Align;
+
+/// A plan of DAPPLE's paper (Table 5, configuration A): 16 replicas, or two stages of 8, the second from this layer on.
+struct DappleRow {
+  std::string profile;
+  std::size_t profiled, batch;
+  std::string second;
+};
+const std::vector<DappleRow> kDapple{
+    {"vgg-19-pbs-32", 32, 2048, ""},        {"gnmt-16-pbs-64", 64, 1024, "node51"},
+    {"bert-48-pbs-2", 2, 64, "layer_23"},   {"xlnet-36-pbs-1", 1, 128, "Layer_18"},
+    {"amoeba-36-pbs-1", 1, 128, "cell_24"},
+};
+const std::vector<std::string> kPiper{"bert32a100", "gnmt", "resnet"};
+/// A plan of Alpa's for a GPT of the zoo on V100 with 16 GB in hosts of 8, one network card of 25 Gbit/s each
+/// (p3.16xlarge; alpa-projects/alpa b8078a9, benchmark/alpa/suite_auto_gpt.py): those whose stages have meshes of one
+/// shape. 1,024 samples; rematerialization of all blocks; sharded gradients.
+struct AlpaRow {
+  std::string name, cluster, network;
+  std::size_t data, tensor, stages, microbatch;  // samples of a replica
+};
+const std::vector<AlpaRow> kAlpa{
+    {"350M", "1xV100", "layers=24,hidden=1024,heads=16", 1, 1, 1, 2},
+    {"760M", "2xV100", "layers=24,hidden=1536,heads=16", 1, 1, 2, 8},
+    {"1.3B", "4xV100", "layers=24,hidden=2048,heads=32", 2, 1, 2, 4},
+    {"6.7B", "2x8xV100", "layers=32,hidden=4096,heads=32", 2, 4, 2, 8},
+    {"15B", "4x8xV100", "layers=48,hidden=5120,heads=40", 2, 4, 4, 4},
+    {"39B", "8x8xV100", "layers=48,hidden=8192,heads=64", 1, 4, 16, 1},
+};
+
+/// With the microbatch and the recomputation (of all stages, or of none) of its shortest step, of those that fit.
+std::optional<Nanoseconds> published_step(const PlanCosts& costs, ParallelPlan plan) {
+  std::optional<Nanoseconds> best;
+  for (const std::size_t microbatch : divisors(costs.batch / plan.data))
+    for (const StageRecompute recompute : {StageRecompute::no, StageRecompute::blocks}) {
+      plan.microbatch = microbatch;
+      plan.recompute.assign(plan.stages(), recompute);
+      const PlanStep run = run_plan(costs, plan);
+      if (run.excess(costs.memory) == Bytes{0}) best = std::min(best.value_or(run.step), run.step);
+    }
+  return best;
+}
+
+std::string cell(std::optional<Nanoseconds> step) { return step ? format_time(*step) : "-"; }
+
+/// The least step so far of `plan`, then of all planners; none where nothing of theirs fits.
+using Steps = std::vector<std::optional<Nanoseconds>>;
+
+void keep_least(std::optional<Nanoseconds>& least, Nanoseconds step) { least = std::min(least.value_or(step), step); }
+
+/// The seconds of the search.
+double add_steps(Steps& steps, const PlanCosts& costs, const PlanSearchOptions& options) {
+  steps.resize(1 + planners().size());
+  const auto start = std::chrono::steady_clock::now();
+  const PlanSearchResult found = search_plans(costs, options);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (found.best.front().run.excess(costs.memory) == Bytes{0}) keep_least(steps[0], found.best.front().run.step);
+  for (std::size_t i = 0; i < planners().size(); ++i) {
+    try {
+      keep_least(steps[i + 1], run_plan(costs, planners()[i].plan(costs, {.allowed = options.allowed}).plan).step);
+    } catch (const InputError&) {
+    }
+  }
+  return seconds;
+}
+
+void add_row(Table& table, std::vector<std::string> row, const Steps& steps, double seconds) {
+  row.push_back(cell(steps.front()));
+  row.push_back(seconds_text(seconds));
+  for (std::size_t i = 1; i < steps.size(); ++i) row.push_back(cell(steps[i]));
+  table.add_row(std::move(row));
+}
+
+Table table_of(std::vector<Table::Column> columns) {
+  columns.push_back({"plan", Align::right});
+  columns.push_back({"search", Align::right});
+  for (const Planner& planner : planners()) columns.push_back({planner.name, Align::right});
+  return Table{std::move(columns)};
+}
+
+std::string dapple_table(const SuiteOptions& options) {
+  Table table = table_of({{"profile"}, {"batch", Align::right}, {"published", Align::right}});
+  for (const DappleRow& of : kDapple) {
+    const LayerProfile profile = read_pipedream_profile(options.data / "formats/dapple" / (of.profile + ".txt.gz"));
+    const PlanCosts costs = dapple_costs(profile, of.profiled, of.batch);
+    ParallelPlan published{.data = of.second.empty() ? std::size_t{16} : std::size_t{8}};
+    if (!of.second.empty()) published.cuts = {place_of(profile, of.second)};
+    Steps steps;
+    const double seconds = add_steps(steps, costs, {});
+    add_row(table, {of.profile, fmt::format("{}", of.batch), cell(published_step(costs, published))}, steps, seconds);
+    if (options.smallest) break;
+  }
+  return table.text();
+}
+
+std::string piper_table(const SuiteOptions& options) {
+  Table table = table_of({{"input"}, {"devices", Align::right}, {"no plan below", Align::right}});
+  for (const std::string& name : kPiper) {
+    const PiperInput input = read_piper_input(options.data / "formats/piper" / (name + ".json.gz"));
+    const PlanCosts& costs = input.costs;
+    const auto one_sample = [](const ParallelPlan& plan) { return plan.microbatch == 1; };
+    const auto bound = Nanoseconds{input.least.count * static_cast<std::int64_t>(costs.batch) /
+                                   static_cast<std::int64_t>(costs.devices)};
+    Steps steps;
+    const double seconds = add_steps(steps, costs, {.allowed = one_sample});
+    add_row(table, {name, fmt::format("{}", costs.devices), cell(bound)}, steps, seconds);
+    if (options.smallest) break;
+  }
+  return table.text();
+}
+
+/// In Aceso's cost model, microbatches of 1, 2, 4 and 8 samples: beside its step as predicted and as measured
+/// (microsoft/SuperScaler fa80ad0, results/ref) `plan` with what Aceso has, 1F1B without ZeRO, and with all.
+std::string aceso_table(const SuiteOptions& options) {
+  struct Row {
+    std::string size;
+    std::size_t devices;
+    double predicted, measured;  // seconds
+  };
+  const auto profile = tar_members(options.data / "formats/aceso/profiled.tar.gz", "-eurosys/");
+  Table table = table_of({{"GPT"},
+                          {"V100", Align::right},
+                          {"Aceso's", Align::right},
+                          {"measured", Align::right},
+                          {"plan, 1F1B, no ZeRO", Align::right}});
+  for (const Row& of : {Row{"350M", 1, 200.71, 190.58}, Row{"1_3B", 4, 101.18, 100.28}, Row{"2_6B", 8, 87.36, 84.6},
+                        Row{"6_7B", 16, 87.32, 85.82}, Row{"13B", 32, 84.61, 86.57}}) {
+    std::optional<Nanoseconds> restricted;
+    Steps steps;
+    double seconds = 0;
+    for (const std::size_t microbatch : {1u, 2u, 4u, 8u}) {
+      const PlanCosts costs = aceso_costs(profile, of.size, of.devices, microbatch);
+      PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b}, .most_zero = 0};
+      search.allowed = [=](const ParallelPlan& plan) { return plan.microbatch == microbatch; };
+      const PlanStep run = search_plans(costs, search).best.front().run;
+      if (run.excess(costs.memory) == Bytes{0}) keep_least(restricted, run.step);
+      search.schedules.push_back(PipelineSchedule::interleaved);
+      search.most_zero = 1;
+      seconds += add_steps(steps, costs, search);
+    }
+    add_row(table,
+            {of.size, fmt::format("{}", of.devices), fmt::format("{} s", of.predicted),
+             fmt::format("{} s", of.measured), cell(restricted)},
+            steps, seconds);
+    if (options.smallest) break;
+  }
+  return table.text();
+}
+
+Problem alpa_problem(const AlpaRow& of) {
+  const Model model = make_network("gpt3_xl:batch=1024,seq=1024,positions=1024,vocabulary=51200," + of.network);
+  ClusterSpec spec = preset_cluster(of.cluster);
+  if (spec.fabric && spec.fabric->hosts > 1) {
+    spec.fabric->nics_per_host = 1;
+    spec.fabric->nic_bandwidth = BytesPerSecond{25e9 / 8};
+  }
+  return {
+      training_graph(with_precision(model, DataType::float16), {.optimizer = Optimizer::adam, .loss_scaling = true}),
+      make_cluster(std::move(spec))};
+}
+
+/// "60.2 s", "60.2 s (over)" beyond the memory; with the ranks sharing the sequence or not, whichever is shorter.
+std::string alpa_step(const PlanCosts& costs, const AlpaRow& of) {
+  std::optional<std::pair<Bytes, Nanoseconds>> best;
+  for (const TensorDegree degree : costs.tensor_degrees) {
+    if (degree.ranks != of.tensor) continue;
+    ParallelPlan plan = Mesh{of.data, degree, of.stages}.plan(of.microbatch, 1);
+    plan.cuts = equal_cuts(costs, of.stages);
+    plan.recompute.assign(of.stages, StageRecompute::blocks);
+    const PlanStep run = run_plan(costs, plan);
+    const std::pair outcome{run.excess(costs.memory), run.step};
+    best = std::min(best.value_or(outcome), outcome);
+  }
+  return cell(best ? std::optional{best->second} : std::nullopt) + (best && best->first > Bytes{0} ? " (over)" : "");
+}
+
+std::string alpa_table(const SuiteOptions& options) {
+  Table table = table_of({{"GPT"}, {"V100", Align::right}, {"published", Align::right}});
+  for (const AlpaRow& of : kAlpa) {
+    const Problem problem = alpa_problem(of);
+    const Layers layers = find_layers(problem.graph());
+    const std::vector<DeviceId> devices = worthy_devices(problem);
+    ChainOfBlocks chain{problem, layers, devices, 1024};
+    const PlanCosts costs = chain.costs();
+    Steps steps;
+    const double seconds =
+        add_steps(steps, costs, {.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved}});
+    add_row(table, {of.name, fmt::format("{}", devices.size()), alpa_step(costs, of)}, steps, seconds);
+    if (options.smallest) break;
+  }
+  return table.text();
+}
+
+}  // namespace
+
+int run_planners(const SuiteOptions& options, std::ostream& out) {
+  if (!options.data.empty())
+    out << "DAPPLE's profiles on 16 V100 in two hosts: steps by events, the published plan with its best microbatch\n\n"
+        << dapple_table(options) << "\nPiper's inputs: steps of the whole batch, microbatches of one sample\n\n"
+        << piper_table(options) << "\nAceso's profile, in its cost model: steps by events, 1,024 samples\n\n"
+        << aceso_table(options) << "\n";
+  out << "Alpa's plans of GPTs whose stages have meshes of one shape: steps by events, as estimated\n\n"
+      << alpa_table(options);
+  return 0;
+}
+
+}  // namespace trainyard::bench

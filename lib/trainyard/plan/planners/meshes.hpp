@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/planners/planner.hpp"
+#include "trainyard/plan/stage_cost.hpp"
+
+namespace trainyard {
+
+/// Degrees of a plan: d replicas of t ranks of p stages.
+struct Mesh {
+  std::size_t data;
+  TensorDegree tensor;
+  std::size_t row;
+
+  std::size_t devices() const { return data * tensor.ranks * row; }
+  /// Its cuts are to be set. One replica shares nothing.
+  ParallelPlan plan(std::size_t microbatch, std::size_t zero = 0) const {
+    return {.data = data,
+            .tensor = tensor.ranks,
+            .sequence = tensor.sequence,
+            .cuts = std::vector<std::size_t>(row - 1),
+            .microbatch = microbatch,
+            .zero = data > 1 ? zero : 0};
+  }
+};
+
+/// Tensor degrees without sequence parallelism.
+std::vector<TensorDegree> ranks_alone(const PlanCosts& costs);
+
+/// All meshes of these tensor degrees, by tensor degree, then row; d divides the batch.
+std::vector<Mesh> meshes(const PlanCosts& costs, const std::vector<TensorDegree>& degrees);
+/// Those of them that use as many devices as any.
+std::vector<Mesh> whole_meshes(const PlanCosts& costs, const std::vector<TensorDegree>& degrees);
+
+/// Cuts into stages of as many layers each: the longest run of equal layers is divided, where it can be, and what
+/// stands before it or behind it, such as an embedding, goes with the first or the last stage.
+std::vector<std::size_t> equal_cuts(const PlanCosts& costs, std::size_t stages);
+/// Layers of that run.
+std::size_t equal_layers(const PlanCosts& costs);
+
+/// Cuts of a chain into stages, and what their costs join to.
+template <class Quantity>
+struct ChosenCuts {
+  std::vector<std::size_t> cuts;
+  Quantity value;
+};
+/// Those of the least join of cost(stage, begin, end), an optional value, none where that cannot be a stage: join(those
+/// before, cost) ascends in both. The first of equals, by dynamic programming, O(stages layers^2); none where no cuts
+/// can be.
+template <class Cost, class Join>
+auto best_cuts(std::size_t layers, std::size_t stages, const Cost& cost, const Join& join) {
+  using Quantity = typename std::invoke_result_t<Cost, std::size_t, std::size_t, std::size_t>::value_type;
+  std::vector<std::vector<std::optional<Quantity>>> best(stages + 1, std::vector<std::optional<Quantity>>(layers + 1));
+  std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(layers + 1, 0));
+  best[0][0] = Quantity{};
+  for (std::size_t s = 0; s < stages; ++s) {
+    const std::size_t last = layers - (stages - s - 1);
+    for (std::size_t begin = s; begin < last; ++begin) {
+      if (!best[s][begin]) continue;
+      for (std::size_t end = s + 1 == stages ? layers : begin + 1; end <= last; ++end) {
+        const std::optional<Quantity> own = cost(s, begin, end);
+        if (!own) continue;
+        const Quantity whole = join(*best[s][begin], *own);
+        if (best[s + 1][end] && whole >= *best[s + 1][end]) continue;
+        best[s + 1][end] = whole;
+        from[s + 1][end] = begin;
+      }
+    }
+  }
+  std::optional<ChosenCuts<Quantity>> chosen;
+  if (!best[stages][layers]) return chosen;
+  chosen.emplace(ChosenCuts<Quantity>{std::vector<std::size_t>(stages - 1), *best[stages][layers]});
+  for (std::size_t s = stages, end = layers; s > 1; --s) chosen->cuts[s - 2] = end = from[s][end];
+  return chosen;
+}
+
+/// Layers `begin` to `end` - 1.
+struct StageRange {
+  std::size_t begin, end;
+};
+/// The stages that cuts make.
+std::vector<StageRange> ranges_of(const PlanCosts& costs, const std::vector<std::size_t>& cuts);
+
+/// Microbatches of a replica.
+std::int64_t microbatches_of(const PlanCosts& costs, const ParallelPlan& plan);
+/// What a device of 1F1B holds that has this as its stage.
+Bytes memory_of(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost);
+bool fits(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost);
+/// The least recomputation with which these layers fit as a stage; none where they never do.
+std::optional<StageRecompute> least_recompute(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table,
+                                              std::size_t stage, StageRange layers);
+/// Has every stage of the plan recompute the least with which it fits: false where one never does.
+bool recompute_least(const PlanCosts& costs, ParallelPlan& plan, const StageTable& table);
+
+/// Sent over the cut before layer `at` for a microbatch: forward from stage s - 1 to s, and back.
+struct Crossing {
+  Nanoseconds forward, backward;
+};
+Crossing crossing(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table, std::size_t stage,
+                  std::size_t at);
+
+/// The better of two answers: the least objective, the first of equals.
+void keep_better(std::optional<PlannerAnswer>& best, PlannerAnswer answer);
+
+/// Calls visit(plan, table) for these meshes in each microbatch, with ZeRO stages from `least_zero` to `most_zero`
+/// where there are replicas, unless the caller of the planner refuses them; until that asks to stop, once there is a
+/// best.
+template <class Visit>
+void each_plan(const PlanCosts& costs, const PlannerOptions& options, const std::vector<Mesh>& meshes,
+               std::size_t least_zero, std::size_t most_zero, const std::optional<PlannerAnswer>& best,
+               const Visit& visit) {
+  for (const TensorDegree tensor : costs.tensor_degrees)
+    for (const std::size_t microbatch : divisors(costs.batch)) {
+      std::optional<StageTable> table;
+      for (const Mesh& mesh : meshes) {
+        if (mesh.tensor != tensor || costs.batch / mesh.data % microbatch != 0) continue;
+        if (best && options.stop && options.stop()) return;
+        for (std::size_t zero = mesh.data > 1 ? least_zero : 0; zero <= (mesh.data > 1 ? most_zero : 0); ++zero) {
+          ParallelPlan plan = mesh.plan(microbatch, zero);
+          if (options.allowed && !options.allowed(plan)) continue;
+          if (!table) table.emplace(costs, microbatch, tensor);
+          visit(std::move(plan), *table);
+        }
+      }
+    }
+}
+
+/// That nothing of the planner's fits: names the plan that is the nearest, of all meshes in equal cuts with all
+/// recomputation that it may have.
+[[noreturn]] void refuse_all(const PlanCosts& costs, const char* planner, const std::vector<Mesh>& meshes,
+                             std::size_t zero);
+
+}  // namespace trainyard

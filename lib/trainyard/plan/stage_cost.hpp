@@ -1,0 +1,86 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/plan/parallel_plan.hpp"
+
+namespace trainyard {
+
+/// What the stages of these layers may compute again, from least to most: nothing alone where no memory is given.
+inline std::vector<StageRecompute> recompute_levels(const PlanCosts& costs, const std::vector<LayerCost>& layers) {
+  std::vector<StageRecompute> levels{StageRecompute::no};
+  if (!costs.memory) return levels;
+  if (std::ranges::any_of(layers, [](const LayerCost& layer) { return layer.scores > Bytes{0}; }))
+    levels.push_back(StageRecompute::attention);
+  levels.push_back(StageRecompute::blocks);
+  return levels;
+}
+
+/// The layers of a stage together, for one rank and one microbatch: LayerCost added up. `input` is that of the first
+/// layer, `output` that of the last, `working` what recomputation needs besides, of the largest layer.
+struct StageCost {
+  Nanoseconds forward, input_gradient, weight_gradient, accumulation;
+  Bytes input, output, held, working, weights, state;
+
+  void add(const LayerCost& cost, StageRecompute recompute) {
+    forward += cost.forward;
+    input_gradient += cost.input_gradient + again_of(cost, recompute);
+    weight_gradient += cost.weight_gradient;
+    accumulation += cost.accumulation;
+    output = cost.output;
+    weights += cost.weights;
+    state += cost.state;
+    held += held_of(cost, recompute);
+    if (recompute == StageRecompute::attention) working = std::max(working, cost.scores);
+    if (recompute >= StageRecompute::blocks) working = std::max(working, cost.saved);
+  }
+
+  /// Of any microbatch but the first, which adds its gradients to none.
+  Nanoseconds backward() const { return input_gradient + weight_gradient + accumulation; }
+  Nanoseconds time() const { return forward + backward(); }
+  /// What a device holds that has this stage alone, as PlanStep counts it: with so many microbatches in flight, the
+  /// optimizer's state shared among `shards`.
+  Bytes memory(std::size_t in_flight, std::size_t shards) const {
+    const auto parts = static_cast<std::int64_t>(shards);
+    return 2 * weights + Bytes{(2 * state.count + parts) / (2 * parts)} + static_cast<std::int64_t>(in_flight) * held +
+           working;
+  }
+};
+
+/// StageCost of every run of layers, for one size of microbatch and one tensor degree. O(layers^2) space.
+class StageTable {
+ public:
+  StageTable(const PlanCosts& costs, std::size_t microbatch, TensorDegree tensor) : layers_(costs.layers) {
+    std::vector<LayerCost> each;
+    for (std::size_t i = 0; i < layers_; ++i) each.push_back(costs.layer(i, microbatch, tensor));
+    levels_ = recompute_levels(costs, each);
+    stages_.resize(levels_.size() * layers_ * layers_);
+    for (std::size_t level = 0; level < levels_.size(); ++level)
+      for (std::size_t begin = 0; begin < layers_; ++begin) {
+        StageCost sum{};
+        sum.input = each[begin].input;
+        for (std::size_t i = begin; i < layers_; ++i) {
+          sum.add(each[i], levels_[level]);
+          stages_[(level * layers_ + begin) * layers_ + i] = sum;
+        }
+      }
+  }
+
+  std::size_t layers() const { return layers_; }
+  const std::vector<StageRecompute>& levels() const { return levels_; }
+  /// Layers `begin` to `end` - 1.
+  const StageCost& of(std::size_t begin, std::size_t end, StageRecompute recompute = StageRecompute::no) const {
+    const auto level = static_cast<std::size_t>(std::ranges::find(levels_, recompute) - levels_.begin());
+    return stages_[(level * layers_ + begin) * layers_ + end - 1];
+  }
+
+ private:
+  std::size_t layers_;
+  std::vector<StageRecompute> levels_;
+  std::vector<StageCost> stages_;
+};
+
+}  // namespace trainyard

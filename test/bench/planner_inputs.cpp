@@ -1,0 +1,133 @@
+#include "../../bench/suites/planner_inputs.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "support/support.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/io/foreign/pipedream_profile.hpp"
+#include "trainyard/plan/plan_search.hpp"
+#include "trainyard/plan/planners/piper.hpp"
+
+using namespace trainyard;
+using namespace trainyard::bench;
+using test::reference_data;
+
+namespace {
+
+/// a is read by b and d, b by c, c by d; the file names d before c. 1 ms and 2 ms each for 2 samples.
+const std::string kProfile =
+    "node1 -- a -- forward_compute_time=1, backward_compute_time=2, activation_size=100, parameter_size=1000\n"
+    "node2 -- b -- forward_compute_time=1, backward_compute_time=2, activation_size=20, parameter_size=1000\n"
+    "node4 -- d -- forward_compute_time=1, backward_compute_time=2, activation_size=8, parameter_size=1000\n"
+    "node3 -- c -- forward_compute_time=1, backward_compute_time=2, activation_size=4, parameter_size=1000\n"
+    "\tnode1 -- node2\n\tnode1 -- node4\n\tnode2 -- node3\n\tnode3 -- node4\n";
+
+}  // namespace
+
+TEST_CASE("a profile becomes a chain in topological order, whose cuts each tensor crosses once") {
+  const LayerProfile profile = parse_pipedream_profile(kProfile, "four.txt");
+  const PlanCosts costs = dapple_costs(profile, 2, 16);
+  CHECK(place_of(profile, "c") == 2);
+  CHECK(place_of(profile, "node4") == 3);
+  CHECK_THROWS_WITH_AS(place_of(profile, "e"), doctest::Contains("no layer 'e'"), InputError);
+  // For four samples, twice the profile's: a's 100 bytes go as far as d, b's 20 to c, c's 4 to d.
+  const auto layer = [&](std::size_t i) { return costs.layer(i, 4, {}); };
+  CHECK(layer(0).forward == Nanoseconds{2'000'000});
+  CHECK(layer(0).input_gradient == Nanoseconds{4'000'000});
+  CHECK(layer(1).input == Bytes{200});
+  CHECK(layer(1).output == Bytes{240});
+  CHECK(layer(2).output == Bytes{208});
+  CHECK(layer(3).output == Bytes{0});
+  CHECK(layer(3).weights == Bytes{1000});
+}
+
+TEST_CASE("two stages of eight are a host each, and their replicas share its network card") {
+  const PlanCosts costs = dapple_costs(parse_pipedream_profile(kProfile, "four.txt"), 2, 16);
+  // 8 x 3,125 bytes at 3.125 GB/s; 7/8 of 2 x 130,000 bytes at 130 GB/s.
+  const ParallelPlan stages{.data = 8, .cuts = {2}};
+  CHECK(costs.transfer(stages, 0, 1, Bytes{3125}) == Nanoseconds{8000});
+  CHECK(costs.all_reduce(stages, 1, Bytes{130'000}) == Nanoseconds{1750});
+  // Of 16 replicas the hosts add theirs besides: 2 x 1/2 of 130,000 bytes at 3.125 GB/s.
+  CHECK(costs.all_reduce({.data = 16}, 0, Bytes{130'000}) == Nanoseconds{1750 + 41'600});
+  // Two stages on one host.
+  CHECK(costs.transfer({.data = 4, .cuts = {2}}, 0, 1, Bytes{130'000}) == Nanoseconds{1000});
+}
+
+TEST_CASE("no plan of DAPPLE's paper is shorter on its own profiles than the one found") {
+  const auto folder = reference_data("formats/dapple");
+  if (!folder) return test::report_skipped("no profiles of DAPPLE's here");
+  const LayerProfile profile = read_pipedream_profile(*folder / "xlnet-36-pbs-1.txt.gz");
+  const PlanCosts costs = dapple_costs(profile, 1, 128);
+  const PlanSearchResult found = search_plans(costs);
+  CHECK(found.best.front().run.excess(costs.memory) == Bytes{0});
+  ParallelPlan published{.data = 8, .cuts = {place_of(profile, "Layer_18")}};
+  for (const std::size_t microbatch : {1u, 2u, 4u}) {
+    published.microbatch = microbatch;
+    CHECK(found.best.front().run.step <= run_plan(costs, published).step);
+  }
+}
+
+TEST_CASE("Piper's BERT on ten devices: ten replicas, which no plan of its own beats but by their sums of gradients") {
+  const auto folder = reference_data("formats/piper");
+  if (!folder) return test::report_skipped("no inputs of Piper's here");
+  const PiperInput input = read_piper_input(*folder / "bert32a100.json.gz");
+  const PlannerAnswer answer =
+      plan_piper(input.costs, {.allowed = [](const ParallelPlan& plan) { return plan.microbatch == 1; }});
+  CHECK(answer.plan.data == 10);
+  const double least = static_cast<double>(input.least.count) / 10;
+  CHECK(answer.objective >= least);
+  CHECK(answer.objective < 1.005 * least);
+}
+
+TEST_CASE("a file that is no input of Piper's is refused by name") {
+  const test::TemporaryFolder folder;
+  test::write_text(folder.path() / "input.json", R"({"nodes": []})");
+  CHECK_THROWS_WITH_AS(read_piper_input(folder.path() / "input.json"), doctest::Contains("no input of Piper's"),
+                       InputError);
+}
+
+TEST_CASE("Aceso's profile, op by op: its layers, their sums over ranks, what they reserve, and transfers by table") {
+  const std::string head = "op_name,forward,backward,input,output,weights,activations,fwd_reserved,bwd_reserved\n";
+  // us, MB; the second product is twice as fast by rows.
+  const auto ops = [&](const char* product) {
+    return head + "encoder-embedding,1,2,0,8,208,12,0,100\nenc-1st-layernorm,10,20,8,8,0,8,0,50\n" +
+           "enc-attention-softmax,30,40,8,8,0,256,0,500\nenc-MLP-GEMM-2," + product +
+           ",8,8,32,8,0,0\ngpt-post-process,5,6,8,0,200,400,0,0\n";
+  };
+  std::map<std::string, std::string> profile;
+  for (const char* ranks : {"1", "2"})
+    for (const auto& [split, product] : {std::pair{"0", "200,400"}, std::pair{"1", "100,200"}})
+      profile[std::string{"profiler/profiled-time-eurosys/gpt_350M_mbs1_tp"} + ranks + "_algo" + split + ".csv"] =
+          ops(product);
+  profile["profiler/profiled-time-eurosys/prim_gpt_350M_all_reduce_2gpus.csv"] = "size,time\n4,0.1\n8,0.2\n";
+  profile["profiler/profiled-time-eurosys/p2p_intra_node.csv"] = "1,2,4\n1, 2, 4\n";
+  profile["profiler/profiled-time-eurosys/p2p_inter_node.csv"] = "1,2,4\n0.5, 0.5, 0.5\n";
+  const PlanCosts costs = aceso_costs(profile, "350M", 2, 1);
+  CHECK(costs.layers == 26);
+  CHECK(costs.memory == Bytes{std::int64_t{27'500} << 20});
+  const LayerCost layer = costs.layer(1, 1, {});
+  CHECK(layer.forward == Nanoseconds{140'000});
+  CHECK(layer.input_gradient == Nanoseconds{260'000});
+  CHECK(layer.saved == Bytes{std::int64_t{272} << 20});
+  CHECK(layer.scores == Bytes{std::int64_t{256} << 20});
+  CHECK(layer.scores_forward == Nanoseconds{30'000});
+  CHECK(layer.state == Bytes{std::int64_t{192} << 20});
+  // Two sums of 8 MB each way; of the embedding one forward, of the head one backward.
+  CHECK(costs.layer(24, 1, {2}).forward == Nanoseconds{540'000});
+  CHECK(costs.layer(24, 1, {2}).input_gradient == Nanoseconds{660'000});
+  CHECK(costs.layer(0, 1, {2}).forward == Nanoseconds{201'000});
+  CHECK(costs.layer(25, 1, {2}).input_gradient == Nanoseconds{206'000});
+  // 8 MB at the 4 GB/s of 4 MB; between hosts at 0.5.
+  CHECK(costs.transfer({.cuts = {1}}, 0, 1, layer.output) == Nanoseconds{2'000'000});
+  CHECK(costs.transfer({.data = 8, .cuts = {1}}, 0, 1, layer.output) == Nanoseconds{16'000'000});
+  profile["profiler/profiled-time-eurosys/gpt_350M_mbs1_tp1_algo1.csv"] = head;
+  CHECK_THROWS_WITH_AS(aceso_costs(profile, "350M", 1, 1), doctest::Contains("no profile of Aceso's for GPT '350M'"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(aceso_costs(profile, "350M", 1, 2), doctest::Contains("has no 'gpt_350M_mbs2_tp1_algo0.csv'"),
+                       InputError);
+}

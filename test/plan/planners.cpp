@@ -1,0 +1,285 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/instances.hpp"
+#include "support/support.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/plan_search.hpp"
+#include "trainyard/plan/planners/aceso.hpp"
+#include "trainyard/plan/planners/alpa.hpp"
+#include "trainyard/plan/planners/dapple.hpp"
+#include "trainyard/plan/planners/galvatron.hpp"
+#include "trainyard/plan/planners/megatron.hpp"
+#include "trainyard/plan/planners/piper.hpp"
+#include "trainyard/plan/planners/planner.hpp"
+
+using namespace trainyard;
+using namespace trainyard::test;
+
+namespace {
+
+/// Every 1F1B plan of the chain on all its devices, or on any number of them: cuts, recomputation, ZeRO 0 and 1.
+template <class Visit>
+void each_plan(const PlanCosts& costs, bool all_devices, const Visit& visit) {
+  for (const TensorDegree tensor : costs.tensor_degrees)
+    for (const std::size_t data : divisors(costs.batch))
+      for (const std::size_t microbatch : divisors(costs.batch / data))
+        for (unsigned cut = 0; cut < 1u << (costs.layers - 1); ++cut) {
+          ParallelPlan plan{.data = data, .tensor = tensor.ranks, .microbatch = microbatch};
+          for (std::size_t layer = 1; layer < costs.layers; ++layer)
+            if (cut >> (layer - 1) & 1) plan.cuts.push_back(layer);
+          if (plan.devices() > costs.devices || (all_devices && plan.devices() < costs.devices)) continue;
+          for (unsigned again = 0; again < 1u << plan.stages(); ++again) {
+            plan.recompute.clear();
+            for (std::size_t s = 0; s < plan.stages(); ++s)
+              plan.recompute.push_back(again >> s & 1 ? StageRecompute::blocks : StageRecompute::no);
+            for (plan.zero = 0; plan.zero <= (data > 1 ? 1 : 0); ++plan.zero)
+              if (run_plan(costs, plan).excess(costs.memory) == Bytes{0}) visit(plan);
+          }
+        }
+}
+
+/// Sums over a stage, in nanoseconds: passes, what goes over the cut before it and after it, gradients.
+struct Passes {
+  std::int64_t forward = 0, backward = 0, before[2] = {0, 0}, after[2] = {0, 0}, reduce = 0;
+  std::int64_t time() const { return forward + backward; }
+  std::int64_t sent() const { return before[0] + before[1] + after[0] + after[1]; }
+};
+std::vector<Passes> passes_of(const PlanCosts& costs, const ParallelPlan& plan) {
+  std::vector<Passes> stages(plan.stages());
+  std::vector<Bytes> weights(plan.stages());
+  for (std::size_t layer = 0, s = 0; layer < costs.layers; ++layer) {
+    const LayerCost cost = costs.layer(layer, plan.microbatch, plan.tensor_degree());
+    if (s < plan.cuts.size() && plan.cuts[s] == layer) {
+      const Bytes output = costs.layer(layer - 1, plan.microbatch, plan.tensor_degree()).output;
+      stages[s].after[0] = stages[s + 1].before[0] = costs.transfer(plan, s, s + 1, output).count;
+      stages[s].after[1] = stages[s + 1].before[1] = costs.transfer(plan, s + 1, s, cost.input).count;
+      ++s;
+    }
+    stages[s].forward += cost.forward.count;
+    stages[s].backward += (cost.input_gradient + cost.weight_gradient).count;
+    if (plan.recompute[s] == StageRecompute::blocks) stages[s].backward += cost.forward.count;
+    weights[s] += cost.weights;
+    if (plan.data > 1) stages[s].reduce = costs.all_reduce(plan, s, weights[s]).count;
+  }
+  return stages;
+}
+std::int64_t microbatches(const PlanCosts& costs, const ParallelPlan& plan) {
+  return static_cast<std::int64_t>(costs.batch / plan.data / plan.microbatch);
+}
+
+double alpa_step(const PlanCosts& costs, const ParallelPlan& plan) {
+  const std::int64_t m = microbatches(costs, plan);
+  std::int64_t sum = 0, most = 0;
+  for (const Passes& stage : passes_of(costs, plan)) {
+    sum += stage.time() + stage.reduce / m;
+    most = std::max(most, stage.time() + stage.reduce / m);
+  }
+  return static_cast<double>(sum + (m - 1) * most);
+}
+
+double piper_load(const PlanCosts& costs, const ParallelPlan& plan) {
+  std::int64_t most = 0;
+  for (const Passes& stage : passes_of(costs, plan))
+    most = std::max(most, stage.time() + stage.sent() + 2 * stage.reduce / microbatches(costs, plan));
+  return static_cast<double>(most) / static_cast<double>(plan.data * plan.microbatch);
+}
+
+double galvatron_time(const PlanCosts& costs, const ParallelPlan& plan) {
+  std::int64_t sum = 0, most = 0, beyond = 0;
+  for (const Passes& stage : passes_of(costs, plan)) {
+    const std::int64_t sent = stage.before[1] + stage.after[0];
+    sum += stage.time() + sent;
+    most = std::max(most, stage.time() + sent);
+    beyond = std::max(beyond, stage.forward + sent + std::max(stage.backward, stage.reduce) - sum);
+  }
+  return static_cast<double>(sum + (microbatches(costs, plan) - 1) * most + beyond);
+}
+
+double aceso_step(const PlanCosts& costs, const ParallelPlan& plan) {
+  std::int64_t sum = 0, most = 0;
+  for (const Passes& stage : passes_of(costs, plan)) {
+    sum += stage.time() + stage.sent();
+    most = std::max(most, stage.time() + stage.sent());
+  }
+  return static_cast<double>(sum + (microbatches(costs, plan) - 1) * most);
+}
+
+double latency(const PlanCosts& costs, const ParallelPlan& plan) {
+  std::vector<DappleStage> stages;
+  for (const Passes& each : passes_of(costs, plan)) {
+    if (!stages.empty()) stages.push_back({Nanoseconds{each.before[0]}, Nanoseconds{each.before[1]}, Nanoseconds{0}});
+    stages.push_back({Nanoseconds{each.forward}, Nanoseconds{each.backward}, Nanoseconds{each.reduce}});
+  }
+  return static_cast<double>(dapple_latency(stages, static_cast<std::size_t>(microbatches(costs, plan))).count);
+}
+
+bool alike(const ParallelPlan& plan) {
+  return std::ranges::count(plan.recompute, plan.recompute.front()) == static_cast<std::ptrdiff_t>(plan.stages());
+}
+
+std::string refusal(const PlanCosts& costs, const Planner& planner) {
+  try {
+    planner.plan(costs, {});
+  } catch (const InputError& error) {
+    return error.findings().front().message;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("Alpa's and Piper's plans are the best of all by their own objectives, on twenty chains") {
+  Random random{11};
+  for (int round = 0; round < 20; ++round) {
+    CAPTURE(round);
+    const PlanCosts costs =
+        chain_costs(random_chain(random, 3 + random.below(3), 4, random.between(4, 20) * 1'000'000));
+    std::optional<double> alpa, piper;
+    each_plan(costs, true, [&](const ParallelPlan& plan) {
+      if (alike(plan) && (plan.zero == 1 || plan.data == 1))
+        alpa = std::min(alpa.value_or(1e18), alpa_step(costs, plan));
+    });
+    each_plan(costs, false, [&](const ParallelPlan& plan) {
+      if (plan.zero == 0 && plan.stages() * plan.data <= costs.batch / plan.microbatch)
+        piper = std::min(piper.value_or(1e18), piper_load(costs, plan));
+    });
+    REQUIRE(alpa);
+    REQUIRE(piper);
+    const PlannerAnswer by_alpa = plan_alpa(costs), by_piper = plan_piper(costs);
+    CHECK(by_alpa.objective == *alpa);
+    CHECK(alpa_step(costs, by_alpa.plan) == *alpa);
+    CHECK(by_piper.objective == doctest::Approx(*piper).epsilon(1e-12));
+    CHECK(piper_load(costs, by_piper.plan) == doctest::Approx(*piper).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("Galvatron's, Aceso's and DAPPLE's plans are worth what their formulas say, and seldom far from the best") {
+  Random random{12};
+  double galvatron = 0, aceso = 0, dapple = 0;
+  constexpr int kRounds = 20;
+  for (int round = 0; round < kRounds; ++round) {
+    CAPTURE(round);
+    const PlanCosts costs = chain_costs(random_chain(random, 3 + random.below(3), 4, 20'000'000));
+    double best_galvatron = 1e18, best_aceso = 1e18, best_dapple = 1e18;
+    each_plan(costs, true, [&](const ParallelPlan& plan) {
+      best_galvatron = std::min(best_galvatron, galvatron_time(costs, plan));
+      if (plan.zero == 0) best_aceso = std::min(best_aceso, aceso_step(costs, plan));
+      if (plan.zero == 0 && plan.tensor == 1 && alike(plan)) best_dapple = std::min(best_dapple, latency(costs, plan));
+    });
+    const PlannerAnswer by_galvatron = plan_galvatron(costs), by_aceso = plan_aceso(costs),
+                        by_dapple = plan_dapple(costs);
+    CHECK(galvatron_time(costs, by_galvatron.plan) == by_galvatron.objective);
+    CHECK(aceso_step(costs, by_aceso.plan) == by_aceso.objective);
+    CHECK(latency(costs, by_dapple.plan) == by_dapple.objective);
+    CHECK(by_galvatron.objective >= best_galvatron);
+    CHECK(by_aceso.objective >= best_aceso);
+    CHECK(by_dapple.objective >= best_dapple);
+    galvatron += by_galvatron.objective / best_galvatron;
+    aceso += by_aceso.objective / best_aceso;
+    dapple += by_dapple.objective / best_dapple;
+  }
+  // Three partitions, moves, and a dynamic program whose states are not all there is: means over the best of all plans.
+  CHECK(galvatron / kRounds < 1.02);
+  CHECK(aceso / kRounds < 1.02);
+  CHECK(dapple / kRounds < 1.02);
+}
+
+TEST_CASE("DAPPLE's latency by hand: the pivot has no bubble, and sums of gradients may end after it") {
+  const auto stage = [](std::int64_t forward, std::int64_t backward, std::int64_t reduce) {
+    return DappleStage{Nanoseconds{forward}, Nanoseconds{backward}, Nanoseconds{reduce}};
+  };
+  // One stage: 4 (1 + 2) + 5.
+  CHECK(dapple_latency({stage(1, 2, 5)}, 4) == Nanoseconds{17});
+  // The first stage, 3 x 12 > 3 x 3 + 0: 4 + 3 x 12 + 8 + 10; the last, which has no more to do after it: 3 - (8 + 2).
+  CHECK(dapple_latency({stage(4, 8, 10), stage(0, 0, 0), stage(1, 2, 3)}, 4) == Nanoseconds{58});
+  // The last: 1 + 1 + 4 + 3 x 12, then 8, or 8 + 1 + 2 + 6 of the first.
+  CHECK(dapple_latency({stage(1, 2, 6), stage(1, 1, 0), stage(4, 8, 0)}, 4) == Nanoseconds{42 + 17});
+}
+
+TEST_CASE("Megatron takes ranks before stages, and no more of either than the model takes to fit") {
+  Random random{5};
+  nlohmann::json chain = random_chain(random, 8, 8, 0);
+  for (auto& layer : chain["layers"]) layer = chain["layers"][0];
+  // Weights of 100 and state of 200 a layer, 8 of them: 8 x (2 x 100 + 200) = 3,200 on one device, a replica's share of
+  // the state with ZeRO 1 is 1/8. What is held is next to nothing.
+  for (auto& layer : chain["layers"]) {
+    layer["weight_bytes"] = 100;
+    layer["saved_bytes"] = layer["input_bytes"] = layer["output_bytes"] = 1;
+  }
+  const auto plan_for = [&](std::int64_t memory) {
+    chain["memory_bytes"] = memory;
+    PlanCosts costs = chain_costs(chain);
+    costs.batch = 64;
+    return plan_megatron(costs).plan;
+  };
+  // 1,600 of weights and gradients, 200 of state.
+  const ParallelPlan replicas = plan_for(1900);
+  CHECK(replicas.data == 8);
+  CHECK(replicas.zero == 1);
+  // On four ranks 400 and 200 in two replicas; on two, 800 and 200 in four.
+  CHECK(plan_for(1100).tensor == 2);
+  CHECK(plan_for(700).tensor == 4);
+  // Half of the layers on each of two stages: 200, and 200 of the state that one replica has.
+  const ParallelPlan both = plan_for(450);
+  CHECK(both.tensor == 4);
+  CHECK(both.devices_in_row() == 2);
+  CHECK(both.data == 1);
+  // 64 microbatches of one sample, or fewer, go round two devices: four chunks of one layer each.
+  CHECK(both.schedule == PipelineSchedule::interleaved);
+  CHECK(both.chunks == 4);
+  CHECK(both.cuts == std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7});
+}
+
+TEST_CASE("planners' plans fit in memory, repeat, and take no less than the best plan of the twenty chains") {
+  const auto file = reference_data("answers/plans/tiny_plans.json");
+  if (!file) return report_skipped("no reference answers here");
+  std::map<std::string, int> optimal;
+  for (const auto& chain : nlohmann::json::parse(read_text(*file))) {
+    CAPTURE(chain.at("name").get<std::string>());
+    const PlanCosts costs = chain_costs(chain);
+    for (const Planner& planner : planners()) {
+      CAPTURE(planner.name);
+      std::optional<PlannerAnswer> found;
+      try {
+        found = planner.plan(costs, {});
+      } catch (const InputError& error) {
+        CHECK(std::string{error.what()}.find("no plan of") != std::string::npos);
+        continue;
+      }
+      const PlanStep run = run_plan(costs, found->plan);
+      CHECK(run.excess(costs.memory) == Bytes{0});
+      if (found->plan.schedule == PipelineSchedule::one_f_one_b)
+        CHECK(run.step.count >= chain.at("answer").at("step_ns").get<std::int64_t>());
+      optimal[planner.name] += run.step.count == chain.at("answer").at("step_ns");
+      CHECK(planner.plan(costs, {}).plan == found->plan);
+    }
+  }
+  // Each has its best plans, and none knows them all.
+  for (const auto& each : optimal) CHECK((each.second > 0 && each.second < 20));
+}
+
+TEST_CASE("a planner none of whose plans fits says so, and names the nearest") {
+  Random random{5};
+  PlanCosts costs = chain_costs(random_chain(random, 4, 4, 30'000'000));
+  costs.memory = Bytes{1000};
+  for (const Planner& planner : planners()) {
+    CAPTURE(planner.name);
+    const std::string message = refusal(costs, planner);
+    CHECK(message.starts_with("no plan of " + std::string{planner.name} + " fits: the nearest, "));
+    CHECK(message.ends_with("MB beyond the memories"));
+  }
+  // Which nothing that is asked of the caller lets be.
+  costs.memory.reset();
+  for (const Planner& planner : planners())
+    CHECK_THROWS_WITH_AS(planner.plan(costs, {.allowed = [](const ParallelPlan&) { return false; }}),
+                         doctest::Contains("can be"), InputError);
+}
