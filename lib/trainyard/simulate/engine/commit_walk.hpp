@@ -23,8 +23,8 @@ namespace {
 
 /// One run of run_commits(). Everything is inlined into the loops.
 ///
-/// Tasks of the queue, with N ops: op i is task i, its waiting transfers, all as one, are N + i, a collective is 2 N + i:
-/// the order of the ids that break ties.
+/// Tasks of the queue, with N ops: op i is task i, its waiting transfers, all as one, are N + i, a collective is 2 N +
+/// i: the order of the ids that break ties.
 template <class Queue, DenseProblem::Links kLinks, bool kStrict, bool kRecord>
 class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord>, kLinks, kRecord> {
   using Base = ClosedLinks<CommitWalk, kLinks, kRecord>;
@@ -68,6 +68,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
       workspace_.record.started.resize(problem_.ops);
       started_ = workspace_.record.started.data();
     }
+    if (collectives_) workspace_.collectives.place(schedule_.placement);
     const IdArray<OpId, const DeviceId> placement{schedule_.placement.data()};
     for (const Position at : problem_.positions())
       ops_[at] = {Nanoseconds{0}, problem_.pending[at], placement[problem_.op_id(at)]};
@@ -139,7 +140,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
   [[gnu::always_inline]] void ready(Position op, Nanoseconds at) {
     if (kLinks == Links::queued && zeros_ && takes_no_time(op)) {
       if (collectives_ && is_collective(op)) {
-        if (workspace_.collectives.of(problem_.op_id(op), schedule_.placement).time > Nanoseconds{0})
+        if (workspace_.collectives.of(problem_.op_id(op)).time > Nanoseconds{0})
           return queue_.insert(2 * problem_.ops + static_cast<std::uint32_t>(problem_.op_id(op).index()), at);
         record_collective(op, at, at, at);
       }
@@ -312,7 +313,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
 
   /// Its op, which no device runs, starts and ends with it.
   void run_collective(Position op, Nanoseconds ready) {
-    const CollectiveRun& run = workspace_.collectives.found(problem_.op_id(op));
+    const CollectiveRun& run = workspace_.collectives.of(problem_.op_id(op));
     const Nanoseconds start = hold(run.channels, ready, run.time), end = start + run.time;
     last_ = std::max(last_, end);
     record_op(op, end, end);
