@@ -27,8 +27,12 @@ struct Catalogue {
     std::ranges::copy_if(placers, std::back_inserter(members),
                          [](const Placer& placer) { return !placer.searches && !placer.trains; });
     std::vector<Placer> rows = pesto_placers(members);
-    for (auto* family : {later_list_placers, celeritas_placers, meta_placers, planner_placers})
-      std::ranges::move(family(), std::back_inserter(rows));
+    for (auto* family : {later_list_placers, celeritas_placers}) {
+      std::vector<Placer> later = family();
+      std::ranges::copy(later, std::back_inserter(members));
+      std::ranges::move(later, std::back_inserter(rows));
+    }
+    for (auto* family : {meta_placers, planner_placers}) std::ranges::move(family(), std::back_inserter(rows));
     placers.insert(placers.begin() + static_cast<std::ptrdiff_t>(pesto), rows.begin(), rows.end());
     add(auto_placers(members));
   }

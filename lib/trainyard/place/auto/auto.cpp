@@ -23,6 +23,7 @@
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/judge/orders.hpp"
 #include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/kit/schedule_archive.hpp"
 #include "trainyard/place/kit/team.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
@@ -30,8 +31,8 @@
 namespace trainyard {
 namespace {
 
-/// Branch and bound is asked up to so many ops and devices.
-constexpr std::size_t kProvable = 64, kProvableDevices = 16;
+/// Branch and bound is asked up to so many devices.
+constexpr std::size_t kProvableDevices = 16;
 constexpr std::size_t kRounds = 24, kSplits = 24;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.
@@ -254,24 +255,27 @@ class AutoPlacer {
     return grounds_.emplace_back(scheduled_problem(base(), schedule));
   }
 
-  /// The best schedule, then the best of those that differ from all before; each as strict if that is no worse, since
-  /// there orders can be searched too. The last island keeps fifo, which gives a moved op its place in the order by
-  /// itself.
+  /// The best schedule; the shortest, where it is beyond a memory that the best keeps to; then the best of those that
+  /// differ from all before. Each as strict if that is no worse, since there orders can be searched too; but the last
+  /// has an order that gives a moved op its place by itself.
   void start_islands() {
     std::vector<std::pair<const SearchGround*, Schedule>> starts;
-    std::vector<const Ordered*> chosen;
-    const auto hopeful = static_cast<double>(found_.front().outcome.makespan.count) * (1 + kHopeful);
+    std::vector<const Ordered*> chosen{&found_.front()};
+    const auto makespan = [](const Ordered& each) { return each.outcome.makespan; };
+    const auto shortest = std::ranges::min_element(found_, {}, makespan);
+    if (makespan(*shortest) < makespan(found_.front())) chosen.push_back(&*shortest);
+    const std::size_t count = std::max(chosen.size() + 1, useful_islands());
+    const auto hopeful = static_cast<double>(makespan(found_.front()).count) * (1 + kHopeful);
     for (const Ordered& candidate : found_) {
-      if (chosen.size() + 1 >= island_count_) break;
+      if (chosen.size() + 1 >= count) break;
       const bool splits = !candidate.schedule.rewrites.empty();
-      if (splits && static_cast<double>(candidate.outcome.makespan.count) > hopeful) continue;
+      if (splits && static_cast<double>(makespan(candidate).count) > hopeful) continue;
       if (std::ranges::all_of(chosen, [&](const Ordered* other) { return differ(candidate, *other); }))
         chosen.push_back(&candidate);
     }
     for (const Ordered* each : chosen) starts.emplace_back(&ground_of(each->schedule), strict_of(each->schedule));
-    while (starts.size() + 1 < island_count_) starts.push_back(starts.front());
-    starts.emplace_back(starts.front().first, Schedule{.placement = found_.front().schedule.placement,
-                                                       .rewrites = found_.front().schedule.rewrites});
+    while (starts.size() + 1 < count) starts.push_back(starts.front());
+    starts.emplace_back(starts.front().first, ordered_by_itself());
     islands_.resize(starts.size());
     for (const auto& start : starts) standings_.push_back({start.first});
     deal_islands();
@@ -279,6 +283,38 @@ class AutoPlacer {
       if (owns(i))
         islands_[i] = std::make_unique<Island>(*starts[i].first, starts[i].second, Random::stream(options_.seed, i));
     });
+  }
+
+  /// As many as can each look at all moves of one op to another device, but two at least: an island with less is better
+  /// given to the others.
+  std::size_t useful_islands() {
+    const Problem& problem = ground_of(found_.front().schedule).problem;
+    const std::uint64_t moves = problem.op_count() * std::max<std::size_t>(problem.device_count() - 1, 1);
+    return static_cast<std::size_t>(
+        std::clamp<std::uint64_t>(effort_.left(evaluations_) / moves, 2, std::max<std::size_t>(island_count_, 2)));
+  }
+
+  /// Of the graph of the best schedule: its placement under fifo, or the placement found that is best under priorities
+  /// by upward rank, whichever is better.
+  Schedule ordered_by_itself() {
+    const Problem& problem = ground_of(found_.front().schedule).problem;
+    Evaluator evaluator{problem};
+    Schedule best{.placement = found_.front().schedule.placement};
+    Outcome least = evaluator.outcome(best);
+    ++evaluations_;
+    Schedule ranked{.placement = {}, .policy = Policy::priority};
+    ranked.priority = rank_priorities(problem);
+    for (const Ordered& each : found_) {
+      if (each.schedule.rewrites != found_.front().schedule.rewrites) continue;
+      ranked.placement = each.schedule.placement;
+      const Outcome outcome = evaluator.outcome(ranked);
+      ++evaluations_;
+      if (outcome >= least) continue;
+      least = outcome;
+      best = ranked;
+    }
+    best.rewrites = found_.front().schedule.rewrites;
+    return best;
   }
 
   void read_standings() {

@@ -29,7 +29,7 @@ namespace trainyard {
 /// what it can off the full devices.
 class LocalSearch {
  public:
-  /// The schedule's policy is fifo or strict, and it stays so.
+  /// A schedule of any policy, which stays the same.
   LocalSearch(const Problem& problem, const std::vector<Clusters>& levels, bool memory_binds, Schedule start,
               Random random);
 

@@ -22,26 +22,31 @@ namespace trainyard {
 /// Up to this many ops auto also asks members that may take long (Placer::exhaustive).
 inline constexpr std::size_t kExhaustible = 20;
 
-/// Left out of a quick search (Budget::quick) on more than 2,000 pairs of an op and a device.
-inline constexpr std::array<std::string_view, 4> kSlow{"fastt", "exact", "m-sct", "os-dpos"};
-inline constexpr std::size_t kQuickPairs = 2'000;
+/// Up to this many ops auto asks branch and bound.
+inline constexpr std::size_t kProvable = 64;
 
-/// Whether the member is asked: one that may take long on small graphs only, but for the loads' own search.
-inline bool is_asked(const Placer& member, const Problem& problem, Objective objective, bool quick = false) {
-  if (quick && problem.op_count() * problem.device_count() > kQuickPairs &&
-      std::ranges::find(kSlow, member.name) != kSlow.end())
-    return false;
-  return !member.exhaustive || problem.op_count() <= kExhaustible ||
-         (objective == Objective::max_load && member.name == "load-search");
-}
+/// Left out of a quick search (Budget::quick) on more than 2,000 pairs of an op and a device.
+inline constexpr std::array<std::string_view, 4> kSlow{"fastt", "m-sct", "os-dpos", "lookahead-heft"};
+inline constexpr std::size_t kQuickPairs = 2'000;
 
 /// Asked before all others, since time may be short: the first is the fastest of all, and one of these is the best
 /// member on nearly every network.
 inline constexpr std::array<std::string_view, 6> kAskedFirst{"single", "data-parallel", "heft",
                                                              "etf",    "fastt",         "pipeline"};
 
-/// Asked after all others: takes long on large graphs, where it rarely finds anything.
+/// Asked after all others, up to kProvable ops: beyond, its nodes, which no budget of evaluations counts, take longer
+/// than all other members together, and find next to nothing.
 inline constexpr std::string_view kAskedLast = "exact";
+
+/// Whether the member is asked: one that may take long on small graphs only, but for the loads' own search.
+inline bool is_asked(const Placer& member, const Problem& problem, Objective objective, bool quick = false) {
+  if (quick && problem.op_count() * problem.device_count() > kQuickPairs &&
+      std::ranges::find(kSlow, member.name) != kSlow.end())
+    return false;
+  if (member.name == kAskedLast && problem.op_count() > kProvable) return false;
+  return !member.exhaustive || problem.op_count() <= kExhaustible ||
+         (objective == Objective::max_load && member.name == "load-search");
+}
 
 /// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order. A
 /// member that has no answer is left out, and so are, once late() is true, those that were not asked (and one that is

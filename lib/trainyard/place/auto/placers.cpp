@@ -8,7 +8,7 @@ namespace trainyard {
 namespace {
 
 constexpr Number<std::uint64_t> kIslandCount{"islands", 2, 1024, kIslands,
-                                             "searches side by side, each with its share of the evaluations"};
+                                             "searches side by side at most, each with its share of the evaluations"};
 
 }  // namespace
 

@@ -132,4 +132,11 @@ std::vector<OpId> by_priority_when_free(const Problem& problem, const IdMap<OpId
   });
 }
 
+IdMap<OpId, double> rank_priorities(const Problem& problem) {
+  IdMap<OpId, double> priority(problem.op_count(), 0);
+  auto urgency = static_cast<double>(problem.op_count());
+  for (const OpId op : by_descending_rank(problem, upward_ranks(problem, MeanCosts{problem}))) priority[op] = urgency--;
+  return priority;
+}
+
 }  // namespace trainyard

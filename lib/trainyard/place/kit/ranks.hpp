@@ -56,6 +56,9 @@ IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& 
 /// all that it depends on.
 std::vector<OpId> by_descending_rank(const Problem& problem, const IdMap<OpId, ScaledTime>& ranks);
 
+/// For policy `priority`: the order of by_descending_rank by upward rank over mean costs, HEFT's.
+IdMap<OpId, double> rank_priorities(const Problem& problem);
+
 /// All ops by descending priority, ties by ascending id, and where each op is in that list: what a heap of ops is best
 /// ordered by.
 struct PriorityOrder {

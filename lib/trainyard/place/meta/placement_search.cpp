@@ -21,15 +21,6 @@ namespace {
 /// What best_order() simulates at most.
 constexpr std::uint64_t kOrders = 5;
 
-/// Priorities by upward rank.
-std::vector<double> rank_priorities(const Problem& problem) {
-  std::vector<double> priority(problem.op_count());
-  auto urgency = static_cast<double>(problem.op_count());
-  for (const OpId op : by_descending_rank(problem, upward_ranks(problem, MeanCosts{problem})))
-    priority[op.index()] = urgency--;
-  return priority;
-}
-
 }  // namespace
 
 PlacementSearch::PlacementSearch(const Problem& problem, const PlacementSearchOptions& options, const PlaceOptions& run)
@@ -53,7 +44,7 @@ PlacementSearch::PlacementSearch(const Problem& problem, const PlacementSearchOp
   if (options.order != Order::rank) orders.push_back({});
   if (options.order != Order::fifo) {
     orders.push_back({.placement = {}, .policy = Policy::priority});
-    orders.back().priority = IdMap<OpId, double>{rank_priorities(problem)};
+    orders.back().priority = rank_priorities(problem);
   }
   const auto consider = [&](const Schedule& schedule, Schedule& best, Outcome& least) {
     const Outcome outcome = evaluator.outcome(schedule);
