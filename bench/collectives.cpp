@@ -1,0 +1,109 @@
+// What a collective costs the simulator, beside a transfer.
+//
+//     collectives [ROUNDS]        of ops; 20,000
+//
+// On N H100 of one host, in each round an op a device; each then waits for the op before it on its device alone, for
+// a tensor from the next device as well (N transfers a round), or for an all-reduce of all (one a round). The costs
+// of transfers and of collectives are what they add to the time of the first: medians of 15 runs in turn, in processor
+// time, of the engines that simulate() chooses under fifo, and of the event loop.
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "measure.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/simulate/engine/dense_problem.hpp"
+#include "trainyard/simulate/engine/event_engine.hpp"
+#include "trainyard/simulate/engine/workspace.hpp"
+#include "trainyard/simulate/simulation.hpp"
+
+using namespace trainyard;
+using namespace trainyard::bench;
+
+namespace {
+
+enum class Waits { alone, transfers, collectives };
+
+struct Rounds {
+  Problem problem;
+  Schedule schedule;
+};
+
+Rounds make_rounds(std::size_t rounds, std::size_t devices, Waits waits) {
+  constexpr Bytes kBytes{1024};
+  const auto named = [](const char* what, std::size_t i, std::size_t device) {
+    return what + std::to_string(i) + "." + std::to_string(device);
+  };
+  GraphBuilder builder{"rounds"};
+  std::vector<DeviceId> placement;
+  for (std::size_t i = 0; i < rounds; ++i) {
+    const auto sum = [](std::size_t round) { return "sum" + std::to_string(round); };
+    OpSpec collective{.name = sum(i), .collective = CollectiveTask{CollectiveKind::all_reduce, kBytes}};
+    for (std::size_t d = 0; d < devices; ++d) {
+      OpSpec op{
+          .name = named("op", i, d), .times = {{"gpu", Nanoseconds{1000}}}, .outputs = {{named("t", i, d), kBytes}}};
+      if (i > 0 && waits == Waits::collectives) op.after.push_back(sum(i - 1));
+      if (i > 0 && waits != Waits::collectives) op.inputs.push_back(named("t", i - 1, d));
+      if (i > 0 && waits == Waits::transfers) op.inputs.push_back(named("t", i - 1, (d + 1) % devices));
+      collective.after.push_back(op.name);
+      builder.add(std::move(op));
+      placement.push_back(DeviceId{d});
+    }
+    if (waits != Waits::collectives) continue;
+    builder.add(std::move(collective));
+    placement.push_back(DeviceId{0});
+  }
+  ClusterSpec spec = preset_cluster(std::to_string(devices) + "xH100");
+  for (Device& device : spec.devices) device.device_class = "gpu";
+  Rounds made{Problem{std::move(builder).build(), make_cluster(spec)}, {}};
+  made.schedule.placement = Placement{std::move(placement)};
+  return made;
+}
+
+/// `run(rounds)`: what simulates them.
+void report(const char* engine, std::size_t rounds, std::size_t devices,
+            const std::function<std::function<void()>(const Rounds&)>& run) {
+  std::vector<Rounds> all;
+  for (const Waits waits : {Waits::alone, Waits::transfers, Waits::collectives})
+    all.push_back(make_rounds(rounds, devices, waits));
+  std::vector<std::function<void()>> runs;
+  for (const Rounds& made : all) runs.push_back(run(made));
+  std::vector<double> transfer, collective, ratio;
+  for (int i = 0; i < 16; ++i) {
+    std::vector<double> seconds;
+    for (const auto& simulated : runs) seconds.push_back(thread_time_of(simulated));
+    if (i == 0) continue;  // allocates
+    const auto each = 1e9 / static_cast<double>(rounds);
+    transfer.push_back((seconds[1] - seconds[0]) * each / static_cast<double>(devices));
+    collective.push_back((seconds[2] - seconds[0]) * each);
+    ratio.push_back(collective.back() / transfer.back());
+  }
+  std::printf("%-10s %3zu ranks: a transfer %4.0f ns, a collective %5.0f ns, %4.1f times that\n", engine, devices,
+              median(transfer), median(collective), median(ratio));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::size_t rounds = count > 1 ? std::strtoul(arguments[1], nullptr, 10) : 20'000;
+  for (const std::size_t devices : {2U, 4U, 8U}) {
+    report("fifo", rounds, devices, [](const Rounds& made) {
+      return [simulation = std::make_shared<Simulation>(made.problem), &made] {
+        keep(simulation->makespan(made.schedule));
+      };
+    });
+    report("event loop", rounds, devices, [](const Rounds& made) {
+      const auto dense = std::make_shared<const detail::DenseProblem>(made.problem);
+      return [dense, workspace = std::make_shared<detail::Workspace>(*dense), &made] {
+        keep(detail::run_event_engine(*dense, made.schedule, nullptr, false, *workspace));
+      };
+    });
+  }
+}
