@@ -14,6 +14,34 @@ inline std::string lower_case(std::string_view text) {
   return result;
 }
 
+/// The text with &, <, >, " and ' as character references: safe between tags and in quoted attributes.
+inline std::string html_text(std::string_view text) {
+  std::string escaped;
+  escaped.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
 /// Whether the byte continues a character of UTF-8: it is not its first.
 constexpr bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainyard/core/text.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/comparison.hpp"
 #include "trainyard/report/page_parts.hpp"

@@ -10,39 +10,13 @@
 #include <string_view>
 #include <utility>
 
+#include "trainyard/core/text.hpp"
 #include "trainyard/report/page_parts.hpp"
 #include "trainyard/report/run_text.hpp"
 #include "trainyard/report/table.hpp"
 
 namespace trainyard {
 namespace detail {
-
-std::string html_text(std::string_view text) {
-  std::string escaped;
-  escaped.reserve(text.size());
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
 
 std::string run_name(const Run& run) { return run.placer.empty() ? "schedule" : run.placer; }
 

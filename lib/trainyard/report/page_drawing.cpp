@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "trainyard/core/text.hpp"
 #include "trainyard/report/page_parts.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
 

@@ -14,9 +14,6 @@ namespace trainyard::detail {
 extern const std::string_view kPageHtml, kPageStyle, kPageScript;
 extern const std::string_view kPageScriptHash;  // "sha256-...", for the page's content security policy
 
-/// The text with &, <, >, " and ' as character references: safe between tags and in quoted attributes.
-std::string html_text(std::string_view text);
-
 /// "1.93 ms"; as the script writes it: "µs" where the terminal's text has "us".
 std::string time_text(Nanoseconds time);
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trainyard/core/text.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/page_parts.hpp"
 #include "trainyard/report/run_text.hpp"

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "trainyard/report/page_parts.hpp"  // html_text
-
 namespace trainyard::detail {
 
 /// JSON in a script element, where no text may look like its end.

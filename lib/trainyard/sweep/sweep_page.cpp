@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "trainyard/core/text.hpp"
 #include "trainyard/sweep/page_sources.hpp"
 #include "trainyard/sweep/page_template.hpp"
 

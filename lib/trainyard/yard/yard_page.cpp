@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "trainyard/core/text.hpp"
 #include "trainyard/sweep/page_template.hpp"
 #include "trainyard/yard/page_sources.hpp"
 #include "trainyard/yard/yard_table.hpp"
