@@ -4,10 +4,12 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=${1:-/usr/bin/python3} # Debian's, whose packages the build needs
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+built=build-wheel # beside `build`: ccache finds what that has compiled
+rm -rf $built
+trap 'rm -rf "$folder" $built' EXIT
 
 "$python" -m venv --system-site-packages "$folder/venv"
-"$folder/venv/bin/pip" wheel --quiet --no-build-isolation --no-deps --wheel-dir "$folder" .
+"$folder/venv/bin/pip" wheel --quiet --no-build-isolation --no-deps --config-settings builddir=$built --wheel-dir "$folder" .
 # Nothing but the module: no headers, no static library, no program.
 "$python" - "$folder"/trainyard-*.whl <<'CHECK'
 import sys, zipfile
