@@ -54,6 +54,9 @@ TEST_CASE("the tutorial's commands print what it shows, those that measure but f
     REQUIRE(command.starts_with("trainyard "));
     const auto run = run_command("cd '" + folder.path().string() + "' && " + program + command.substr(9));
     INFO(run.error);
+    // Other work that takes the cores all the time leaves nothing to calibrate by.
+    if (run.exit_code != 0 && run.error.find("no good sample") != std::string::npos)
+      return report_skipped("other work takes the cores");
     const bool runs = command.starts_with("trainyard validate");  // fails and inconclusive runs are answers too
     CHECK((run.exit_code == 0 || (runs && (run.exit_code == 1 || run.exit_code == 5))));
     const bool measures =
@@ -73,6 +76,7 @@ TEST_CASE("the tutorial's commands print what it shows, those that measure but f
         continue;
       }
       const std::string shown = seen(line);
+      if (measures && shown.starts_with("a step on")) continue;  // none may count on a busy machine
       // What was measured, which steps were dropped, and why, are this run's; a busy machine has a line more to say.
       const auto same = [&](const std::string& own) {
         return own == shown || (runs && own.substr(0, 10) == shown.substr(0, 10));
