@@ -89,24 +89,44 @@ std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<Device
   return {devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(plan.devices())};
 }
 
-PlannedSchedule planned(const Problem& problem, const Layers& layers, const ChainOfBlocks& chain,
-                        const ParallelPlan& plan, const std::vector<DeviceId>& devices, std::size_t batch,
-                        const PlanPlacerOptions& options, bool simulated = true) {
-  StagePlan stages = stage_plan(plan, chain, batch);
-  const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
-  const PlanDetail detail = detail_of(problem, plan, batch, options.detail).value_or(last);
-  stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
-  // Whether groups that exchange tokens all do the same is not known: fold_classes() looks at single replicas.
-  stages.fold = detail == PlanDetail::folded && plan.data * plan.tensor > 1 && plan.experts == 1;
-  PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop, simulated);
-  made.schedule.parallel = plan;
-  if (stages.fold && options.detail == PlanDetail::fitting)
-    made.schedule.notes.push_back(
-        fmt::format("too large to be simulated whole: of {} replicas of {} tensor ranks, those that do the same as "
-                    "another are left out",
-                    plan.data, plan.tensor));
-  return made;
-}
+/// A training graph in blocks, on the devices that plans of it use.
+struct PlanGround {
+  const Problem& problem;
+  const PlanPlacerOptions& options;
+  std::vector<DeviceId> devices;
+  std::size_t batch;
+  Layers layers;
+  ChainOfBlocks chain{problem, layers, devices, batch};
+
+  PlanGround(const Problem& on, const PlanPlacerOptions& asked)
+      : problem((check_training(on.graph()), on)),
+        options(asked),
+        devices(worthy_devices(on)),
+        batch(batch_of(asked, devices.size())),
+        layers(find_layers(on.graph())) {}
+  PlanGround(const PlanGround&) = delete;  // the chain refers to the layers
+  PlanGround& operator=(const PlanGround&) = delete;
+
+  std::optional<PlanDetail> detail_of(const ParallelPlan& plan) const {
+    return trainyard::detail_of(problem, plan, batch, options.detail);
+  }
+  PlannedSchedule planned(const ParallelPlan& plan, bool simulated = true) const {
+    StagePlan stages = stage_plan(plan, chain, batch);
+    const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
+    const PlanDetail detail = detail_of(plan).value_or(last);
+    stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
+    // Whether groups that exchange tokens all do the same is not known: fold_classes() looks at single replicas.
+    stages.fold = detail == PlanDetail::folded && plan.data * plan.tensor > 1 && plan.experts == 1;
+    PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop, simulated);
+    made.schedule.parallel = plan;
+    if (stages.fold && options.detail == PlanDetail::fitting)
+      made.schedule.notes.push_back(
+          fmt::format("too large to be simulated whole: of {} replicas of {} tensor ranks, those that do the same as "
+                      "another are left out",
+                      plan.data, plan.tensor));
+    return made;
+  }
+};
 
 /// The result of simulating a plan.
 struct Trial {
@@ -174,11 +194,7 @@ std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanP
 
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   const Graph& graph = problem.graph();
-  check_training(graph);
-  const std::vector<DeviceId> devices = worthy_devices(problem);
-  const std::size_t batch = batch_of(options, devices.size());
-  const Layers layers = find_layers(graph);
-  ChainOfBlocks chain{problem, layers, devices, batch};
+  PlanGround ground{problem, options};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
                            .kept = kTried,
                            .threads = options.threads,
@@ -187,53 +203,40 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
     for (const auto each : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v,
                             PipelineSchedule::v_half, PipelineSchedule::v_min})
       search.schedules.push_back(each);
-  search.allowed = [&](const ParallelPlan& plan) {
-    return detail_of(problem, plan, batch, options.detail).has_value();
-  };
-  const PlanSearchResult found = search_plans(chain.costs(), search);
+  search.allowed = [&](const ParallelPlan& plan) { return ground.detail_of(plan).has_value(); };
+  const PlanSearchResult found = search_plans(ground.chain.costs(), search);
 
   std::optional<Finding> refusal;
-  const auto simulated = [&](const ParallelPlan& plan) {
-    return planned(problem, layers, chain, plan, devices, batch, options);
-  };
+  const auto simulated = [&](const ParallelPlan& plan) { return ground.planned(plan); };
   std::optional<Schedule> best = best_of(found.best, options, simulated, refusal);
   if (!best && refusal) throw InputError(*refusal);
   if (!best)
     throw InputError({.code = "too-large",
                       .message = fmt::format("graph '{}' is too large to be simulated as any plan over {} devices",
-                                             graph.name(), devices.size()),
+                                             graph.name(), ground.devices.size()),
                       .help = "give fewer devices, or a coarser graph"});
   best->plan_bound = found.bound;
   return *std::move(best);
 }
 
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options) {
-  check_training(problem.graph());
-  const std::vector<DeviceId> devices = worthy_devices(problem);
-  const std::size_t batch = batch_of(options, devices.size());
-  const Layers layers = find_layers(problem.graph());
-  ChainOfBlocks chain{problem, layers, devices, batch};
-  check_plan(chain.own_costs(), plan);
-  return planned(problem, layers, chain, plan, devices, batch, options, false).schedule;
+  PlanGround ground{problem, options};
+  check_plan(ground.chain.own_costs(), plan);
+  return ground.planned(plan, false).schedule;
 }
 
 Schedule place_by_planner(const Problem& problem, const Planner& planner, const PlanPlacerOptions& options) {
-  check_training(problem.graph());
-  const std::vector<DeviceId> devices = worthy_devices(problem);
-  const std::size_t batch = batch_of(options, devices.size());
-  const Layers layers = find_layers(problem.graph());
-  ChainOfBlocks chain{problem, layers, devices, batch};
-  PlanCosts costs = chain.costs();
-  const PlannerOptions asked{
-      .allowed = [&](const ParallelPlan& plan) { return detail_of(problem, plan, batch, options.detail).has_value(); },
-      .stop = options.stop};
+  PlanGround ground{problem, options};
+  PlanCosts costs = ground.chain.costs();
+  const PlannerOptions asked{.allowed = [&](const ParallelPlan& plan) { return ground.detail_of(plan).has_value(); },
+                             .stop = options.stop};
   std::optional<PlannedSchedule> found;
   const auto memory = costs.memory;
   for (std::int64_t tenths = 10; tenths >= kLeastTenths; --tenths) {
     if (memory) costs.memory = Bytes{memory->count / 10 * tenths};
     try {
       const PlannerAnswer answer = planner.plan(costs, asked);
-      PlannedSchedule made = planned(problem, layers, chain, answer.plan, devices, batch, options);
+      PlannedSchedule made = ground.planned(answer.plan);
       made.schedule.notes.push_back(fmt::format("{}, by its own objective {}", describe(answer.plan),
                                                 format_time(nanoseconds_from_seconds(answer.objective / 1e9))));
       if (!found || made.outcome.excess == Bytes{0}) found = std::move(made);
