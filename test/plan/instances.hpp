@@ -72,8 +72,8 @@ inline PlanCosts chain_costs(const nlohmann::json& chain) {
   costs.transfer = [=](const ParallelPlan&, std::size_t, std::size_t, Bytes bytes) {
     return Nanoseconds{latency + nearest(bytes.count, speed)};
   };
-  costs.all_reduce = [=](const ParallelPlan& plan, std::size_t, Bytes weights) {
-    return Nanoseconds{ring(static_cast<std::int64_t>(plan.data), weights.count)};
+  costs.all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    return Nanoseconds{ring(static_cast<std::int64_t>(plan.degrees_of(device).data), weights.count)};
   };
   costs.update = [per_mb = chain.at("update_ns_per_mb").get<std::int64_t>()](Bytes weights, std::size_t shards) {
     return Nanoseconds{nearest(weights.count * per_mb, 1'000'000 * static_cast<std::int64_t>(shards))};

@@ -127,6 +127,53 @@ TEST_CASE("no plan of random chains, of any schedule, takes less than the bound 
   }
 }
 
+TEST_CASE("two replicas of the first of two layers before one device of the second, by hand") {
+  // As above, but for 3 devices: two microbatches of 2 samples, of which each replica takes one.
+  const PlanCosts costs = chain_costs(nlohmann::json::parse(R"({
+    "devices": 3, "batch": 4, "link": {"latency_ns": 10, "bytes_per_ns": 1}, "state_per_weight_byte": 2,
+    "update_ns_per_mb": 0, "memory_bytes": 100000, "layers": [
+    {"forward_ns": 100, "input_gradient_ns": 100, "weight_gradient_ns": 100, "weight_bytes": 40, "fixed_ns": 0,
+     "input_bytes": 5, "output_bytes": 5, "saved_bytes": 20, "all_reduces": 1},
+    {"forward_ns": 100, "input_gradient_ns": 100, "weight_gradient_ns": 100, "weight_bytes": 40, "fixed_ns": 0,
+     "input_bytes": 5, "output_bytes": 5, "saved_bytes": 20, "all_reduces": 1}]})"));
+  const ParallelPlan plan{.degrees = {{.data = 2}, {.data = 1}}, .cuts = {1}, .microbatch = 2};
+  CHECK(plan.devices() == 3);
+  CHECK(describe(plan) == "data x tensor 2x1 1x1, 2 stages (1f1b), microbatches of 2");
+  const PlanStep run = run_plan(costs, plan);
+  // Of 2 samples, 10 bytes cross the cut, in 20: F 0 to 100 and 100 to 200, and behind it F 120 to 320, B to 720,
+  // F to 920, B to 1320; B of the first stage 740 to 940 and 1340 to 1540.
+  CHECK(run.starts[0] == std::vector{Nanoseconds{0}, Nanoseconds{100}, Nanoseconds{740}, Nanoseconds{1340}});
+  CHECK(run.starts[1] == std::vector{Nanoseconds{120}, Nanoseconds{320}, Nanoseconds{720}, Nanoseconds{920}});
+  // A ring of 40 bytes over 2: 2 (10 + 20).
+  CHECK(run.step == Nanoseconds{1540 + 60});
+  // Weights and gradients 2 x 40, state 80; two microbatches of one sample, one of two.
+  CHECK(run.peaks == std::vector{Bytes{200}, Bytes{200}});
+  // Replicas that share state hold half of it.
+  ParallelPlan sharing = plan;
+  sharing.zero = 1;
+  CHECK(run_plan(costs, sharing).peaks == std::vector{Bytes{160}, Bytes{200}});
+  // Two ranks of the second layer: half the time, and 20 bytes twice over two ranks, 2 (10 + 10) forward and backward.
+  const ParallelPlan ranks{.degrees = {{}, {.tensor = {2}}}, .cuts = {1}, .microbatch = 4};
+  CHECK(run_plan(costs, ranks).step == Nanoseconds{400 + 30 + 200 + 40 + 200 + 40 + 200 + 30 + 800});
+}
+
+TEST_CASE("degrees of stages that cannot be are refused with what can") {
+  Random random{5};
+  const PlanCosts costs = chain_costs(random_chain(random, 4, 4, 30'000'000));
+  CHECK(refusal(costs, {.degrees = {{.data = 2}, {}}, .cuts = {2}, .microbatch = 1}) ==
+        "a microbatch of 1 samples is not divisible among the 2 replicas of stage 0: data 1 would divide it");
+  CHECK(refusal(costs, {.degrees = {{.data = 4}, {}}, .cuts = {2}, .microbatch = 4}) ==
+        "the stages have 5 devices together, and there are 4: fewer ranks, replicas or stages, or a larger cluster");
+  CHECK(refusal(costs, {.degrees = {{}}, .cuts = {2}}) ==
+        "degrees are told of 1 devices in a row, and there are 2: tell them of each stage, or of none");
+  CHECK(refusal(costs, {.data = 2, .degrees = {{}, {}}, .cuts = {2}})
+            .starts_with("a plan whose stages have degrees of their own has none that all share"));
+  CHECK(refusal(costs, {.degrees = {{.tensor = {3}}, {}}, .cuts = {2}}) ==
+        "layers are not divisible among 3 ranks: tensor 1, 2, 4 can be");
+  CHECK(refusal(costs, {.degrees = {{}, {}}, .cuts = {2}, .microbatch = 3}) ==
+        "8 samples are not microbatches of 3: microbatches of 2 would do");
+}
+
 TEST_CASE("forty layers on sixteen devices: within the bound, no worse than equal stages, and within memory") {
   Random random{3};
   const PlanCosts costs = chain_costs(random_chain(random, 40, 16, 40'000'000));

@@ -29,6 +29,58 @@ std::size_t nearest_divisor(std::size_t whole, std::size_t wanted) {
   return best;
 }
 
+/// Those of a plan whose stages have the same.
+void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
+  if (plan.devices() > costs.devices)
+    refuse(fmt::format("data {} x tensor {} x {} devices in a row are {}, and there are {}", plan.data, plan.tensor,
+                       plan.devices_in_row(), plan.devices(), costs.devices),
+           plan.devices() / plan.data > costs.devices
+               ? "fewer tensor ranks or stages, or a larger cluster"
+               : fmt::format("data {} would fit", costs.devices / (plan.devices() / plan.data)));
+  if (plan.experts == 0 || plan.data % plan.experts != 0)
+    refuse(fmt::format("{} replicas are not groups of {} that hold different experts", plan.data, plan.experts),
+           fmt::format("experts {} would divide them",
+                       nearest_divisor(plan.data, std::max<std::size_t>(1, plan.experts))));
+  if (costs.batch % plan.data != 0)
+    refuse(fmt::format("{} samples are not divisible among {} replicas", costs.batch, plan.data),
+           fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));
+}
+
+void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
+  if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.experts != 1)
+    refuse("a plan whose stages have degrees of their own has none that all share",
+           "give \"data\", \"tensor\" and \"sequence\" of the stages alone, and no \"experts\"");
+  if (plan.degrees.size() != plan.devices_in_row())
+    refuse(fmt::format("degrees are told of {} devices in a row, and there are {}", plan.degrees.size(),
+                       plan.devices_in_row()),
+           "tell them of each stage, or of none");
+  for (std::size_t i = 0; i < plan.degrees.size(); ++i) {
+    const auto& [data, tensor] = plan.degrees[i];
+    if (data == 0 || tensor.ranks == 0)
+      refuse("degrees of a plan, its microbatches and chunks are at least 1", "give 1 for what is not divided");
+    if (plan.microbatch % data != 0)
+      refuse(fmt::format("a microbatch of {} samples is not divisible among the {} replicas of stage {}",
+                         plan.microbatch, data, i),
+             fmt::format("data {} would divide it", nearest_divisor(plan.microbatch, data)));
+  }
+  if (plan.devices() > costs.devices)
+    refuse(fmt::format("the stages have {} devices together, and there are {}", plan.devices(), costs.devices),
+           "fewer ranks, replicas or stages, or a larger cluster");
+}
+
+void check_ranks(const PlanCosts& costs, TensorDegree tensor) {
+  if (tensor.sequence && tensor.ranks == 1)
+    refuse("sequence parallelism is among tensor ranks, and there is one", "give more ranks, or leave it out");
+  std::set<std::size_t> ranks;
+  for (const TensorDegree& degree : costs.tensor_degrees) ranks.insert(degree.ranks);
+  if (!ranks.contains(tensor.ranks))
+    refuse(fmt::format("layers are not divisible among {} ranks", tensor.ranks),
+           fmt::format("tensor {} can be", fmt::join(ranks, ", ")));
+  if (std::ranges::find(costs.tensor_degrees, tensor) == costs.tensor_degrees.end())
+    refuse(fmt::format("there is no sequence to be divided among {} ranks", tensor.ranks),
+           "leave out sequence parallelism");
+}
+
 class PlanEvents {
  public:
   PlanEvents(const PlanCosts& costs, const ParallelPlan& plan)
@@ -38,12 +90,16 @@ class PlanEvents {
         microbatches_(costs.batch / (plan.data * plan.microbatch)),
         stages_(plan.stages()) {
     for (std::size_t s = 0, layer = 0; s < stages_.size(); ++s) {
-      const std::size_t end = s < plan.cuts.size() ? plan.cuts[s] : costs.layers;
+      const std::size_t end = s < plan.cuts.size() ? plan.cuts[s] : costs.layers, own = device(s);
       for (const std::size_t first = layer; layer < end; ++layer) {
-        const LayerCost cost = costs.layer(layer, plan.microbatch, plan.tensor_degree());
+        const LayerCost cost = costs.layer(layer, plan.samples_of(own), plan.degrees_of(own).tensor);
         if (layer == first) stages_[s].input = cost.input;
         stages_[s].add(cost, plan.recompute.empty() ? StageRecompute::no : plan.recompute[s]);
       }
+    }
+    for (std::size_t s = 0; s + 1 < stages_.size(); ++s) {
+      forward_.push_back(transfer(s, s + 1, stages_[s].output));
+      backward_.push_back(transfer(s + 1, s, stages_[s + 1].input));
     }
   }
 
@@ -64,12 +120,20 @@ class PlanEvents {
     return is_folded(plan_.schedule) && stage >= p_ ? 2 * p_ - 1 - stage : stage % p_;
   }
 
+  /// Of `bytes` that each replica of stage `from` has.
+  Nanoseconds transfer(std::size_t from, std::size_t to, Bytes bytes) const {
+    const std::size_t a = device(from), b = device(to);
+    if (a == b) return Nanoseconds{0};
+    const auto have = static_cast<std::int64_t>(plan_.degrees_of(a).data),
+               take = static_cast<std::int64_t>(plan_.degrees_of(b).data);
+    return costs_.transfer(plan_, a, b, take < have ? Bytes{bytes.count * have / take} : bytes);
+  }
   /// When what stage `from` makes for the microbatch is there: it ended at `end` on its device, and `to` is next.
-  Nanoseconds arrival(std::size_t from, std::size_t to, Nanoseconds end, Bytes bytes) {
+  Nanoseconds arrival(std::size_t from, std::size_t to, Nanoseconds end) {
     const std::size_t a = device(from), b = device(to);
     if (a == b) return end;
     Nanoseconds& link = links_[a * p_ + b];
-    return link = std::max(link, end) + costs_.transfer(plan_, a, b, bytes);
+    return link = std::max(link, end) + (from < to ? forward_[from] : backward_[to]);
   }
 
   void run_tasks() {
@@ -106,13 +170,13 @@ class PlanEvents {
           const Nanoseconds weights = own.weight_gradient + (task.microbatch > 0 ? own.accumulation : Nanoseconds{0});
           if (task.pass == Pass::forward) {
             now_[i] = forward[at] = start + own.forward;
-            if (s < last) input[at + m] = arrival(s, s + 1, now_[i], own.output);
+            if (s < last) input[at + m] = arrival(s, s + 1, now_[i]);
           } else if (task.pass == Pass::weight_gradient) {
             now_[i] = start + weights;
           } else {
             const bool both = task.pass == Pass::backward;
             now_[i] = backward[at] = start + own.input_gradient + (both ? weights : Nanoseconds{0});
-            if (s > 0) gradient[at - m] = arrival(s, s - 1, now_[i], own.input);
+            if (s > 0) gradient[at - m] = arrival(s, s - 1, now_[i]);
           }
         }
       if (left == before)
@@ -127,12 +191,13 @@ class PlanEvents {
     Bytes weights{0};
     for (std::size_t c = 0; c < plan_.chunks; ++c) weights += stages_[stage(device, c)].weights;
     Nanoseconds end = now_[device];
-    if (plan_.data > 1) {
+    const std::size_t replicas = plan_.degrees_of(device).data;
+    if (replicas > 1) {
       const bool overlap = costs_.overlap && plan_.stages() == 1;
       const Nanoseconds begin = overlap ? run_.starts[device].back() : end;
       end = std::max(end, begin + costs_.all_reduce(plan_, device, weights));
     }
-    end += costs_.update(weights, plan_.zero > 0 ? plan_.data : 1);
+    end += costs_.update(weights, plan_.zero > 0 ? replicas : 1);
     run_.step = std::max(run_.step, end);
     return weights;
   }
@@ -157,7 +222,7 @@ class PlanEvents {
         --held;
       }
     }
-    const auto shards = static_cast<std::int64_t>(plan_.zero > 0 ? plan_.data : 1);
+    const auto shards = static_cast<std::int64_t>(plan_.zero > 0 ? plan_.degrees_of(device).data : 1);
     run_.peaks[device] = 2 * weights + Bytes{(2 * state.count + shards) / (2 * shards)} + most + working;
   }
 
@@ -165,6 +230,7 @@ class PlanEvents {
   const ParallelPlan& plan_;
   const std::size_t p_, microbatches_;
   std::vector<StageCost> stages_;
+  std::vector<Nanoseconds> forward_, backward_;  // over the cut behind each stage
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
   PlanStep run_;
@@ -185,6 +251,12 @@ Nanoseconds again_of(const LayerCost& cost, StageRecompute recompute) {
 
 std::string describe(const ParallelPlan& plan) {
   std::vector<std::string> parts;
+  if (!plan.degrees.empty()) {
+    std::vector<std::string> each;
+    for (const auto& [data, tensor] : plan.degrees)
+      each.push_back(fmt::format("{}x{}{}", data, tensor.ranks, tensor.sequence ? "s" : ""));
+    parts.push_back(fmt::format("data x tensor {}", fmt::join(each, " ")));
+  }
   if (plan.data > 1) parts.push_back(fmt::format("data {}", plan.data));
   if (plan.tensor > 1)
     parts.push_back(fmt::format("tensor {}{}", plan.tensor, plan.sequence ? " with sequence parallelism" : ""));
@@ -226,32 +298,15 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
   if (!plan.recompute.empty() && plan.recompute.size() != plan.stages())
     refuse(fmt::format("recomputation is told of {} stages, and there are {}", plan.recompute.size(), plan.stages()),
            "tell it of each stage, or of none");
-  if (plan.devices() > costs.devices)
-    refuse(fmt::format("data {} x tensor {} x {} devices in a row are {}, and there are {}", plan.data, plan.tensor,
-                       plan.devices_in_row(), plan.devices(), costs.devices),
-           plan.devices() / plan.data > costs.devices
-               ? "fewer tensor ranks or stages, or a larger cluster"
-               : fmt::format("data {} would fit", costs.devices / (plan.devices() / plan.data)));
-  if (plan.experts == 0 || plan.data % plan.experts != 0)
-    refuse(fmt::format("{} replicas are not groups of {} that hold different experts", plan.data, plan.experts),
-           fmt::format("experts {} would divide them",
-                       nearest_divisor(plan.data, std::max<std::size_t>(1, plan.experts))));
-  if (costs.batch % plan.data != 0)
-    refuse(fmt::format("{} samples are not divisible among {} replicas", costs.batch, plan.data),
-           fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));
+  if (plan.degrees.empty())
+    check_equal_degrees(costs, plan);
+  else
+    check_stage_degrees(costs, plan);
   if (costs.batch / plan.data % plan.microbatch != 0)
-    refuse(fmt::format("{} samples of a replica are not microbatches of {}", costs.batch / plan.data, plan.microbatch),
+    refuse(fmt::format("{} samples{} are not microbatches of {}", costs.batch / plan.data,
+                       plan.degrees.empty() ? " of a replica" : "", plan.microbatch),
            fmt::format("microbatches of {} would do", nearest_divisor(costs.batch / plan.data, plan.microbatch)));
-  if (plan.sequence && plan.tensor == 1)
-    refuse("sequence parallelism is among tensor ranks, and there is one", "give more ranks, or leave it out");
-  std::set<std::size_t> ranks;
-  for (const TensorDegree& degree : costs.tensor_degrees) ranks.insert(degree.ranks);
-  if (!ranks.contains(plan.tensor))
-    refuse(fmt::format("layers are not divisible among {} ranks", plan.tensor),
-           fmt::format("tensor {} can be", fmt::join(ranks, ", ")));
-  if (std::ranges::find(costs.tensor_degrees, plan.tensor_degree()) == costs.tensor_degrees.end())
-    refuse(fmt::format("there is no sequence to be divided among {} ranks", plan.tensor),
-           "leave out sequence parallelism");
+  for (std::size_t i = 0; i < plan.devices_in_row(); ++i) check_ranks(costs, plan.degrees_of(i).tensor);
   check_microbatches(plan.schedule, plan.devices_in_row(), costs.batch / plan.data / plan.microbatch);
 }
 

@@ -26,15 +26,26 @@ struct TensorDegree {
   friend auto operator<=>(const TensorDegree&, const TensorDegree&) = default;
 };
 
+/// Replicas and ranks of the stages of one device in the row.
+struct StageDegrees {
+  std::size_t data = 1;
+  TensorDegree tensor = {};
+
+  std::size_t devices() const { return data * tensor.ranks; }
+  friend auto operator<=>(const StageDegrees&, const StageDegrees&) = default;
+};
+
 /// How a chain of layers is trained on many devices. With d replicas of t ranks of p stages in a row, d t p devices
 /// take part: each replica computes its share of the batch in microbatches, each rank of a stage its part of every
-/// layer.
+/// layer. Where stages differ (`degrees`), the replicas of each divide every microbatch among themselves, and devices
+/// are those of all stages together.
 struct ParallelPlan {
   std::size_t data = 1, tensor = 1;            // d, t
   bool sequence = false;                       // ranks share the sequence too, between the products of the layers
+  std::vector<StageDegrees> degrees = {};      // by device in the row, where they differ; then d and t are 1
   std::vector<std::size_t> cuts = {};          // layers at which a new stage begins, ascending
   std::size_t chunks = 1;                      // stages a device: chunks_of(schedule)
-  std::size_t microbatch = 1;                  // samples
+  std::size_t microbatch = 1;                  // samples: of a replica, or with `degrees` of all those of a stage
   std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
@@ -44,7 +55,20 @@ struct ParallelPlan {
 
   std::size_t stages() const { return cuts.size() + 1; }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
-  std::size_t devices() const { return data * tensor * devices_in_row(); }
+  std::size_t devices() const { return first_device(devices_in_row()); }
+  /// Of device i in the row.
+  StageDegrees degrees_of(std::size_t i) const {
+    return degrees.empty() ? StageDegrees{data, tensor_degree()} : degrees[i];
+  }
+  /// Samples of a microbatch that a replica computes there.
+  std::size_t samples_of(std::size_t i) const { return degrees.empty() ? microbatch : microbatch / degrees[i].data; }
+  /// The devices of those before it: the first of its own.
+  std::size_t first_device(std::size_t i) const {
+    if (degrees.empty()) return i * data * tensor;
+    std::size_t before = 0;
+    for (std::size_t j = 0; j < i; ++j) before += degrees[j].devices();
+    return before;
+  }
   /// Stages that compute this again.
   std::size_t recomputing(StageRecompute what) const {
     return static_cast<std::size_t>(std::ranges::count(recompute, what));
@@ -55,7 +79,7 @@ struct ParallelPlan {
 };
 
 /// "data 4, tensor 2 with sequence parallelism, 8 stages (1f1b), microbatches of 2, ZeRO 1, recomputing 3 of 8 stages",
-/// "... attention of 3 of 8".
+/// "... attention of 3 of 8"; "data x tensor 4x1, 2x2, ..." where stages differ.
 std::string describe(const ParallelPlan& plan);
 
 /// Time of one of t ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it
@@ -87,10 +111,11 @@ struct PlanCosts {
   bool overlap = false;  // with one stage, gradients are added from the start of the last backward task on
   /// One layer for a microbatch of so many samples, on one of the ranks.
   std::function<LayerCost(std::size_t layer, std::size_t samples, TensorDegree tensor)> layer = {};
-  /// From one device of the pipeline to another, 0 to p - 1.
+  /// From one device of the pipeline to another, 0 to p - 1: what a replica of the one that has fewer of them takes or
+  /// makes of a microbatch.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes)> transfer = {};
-  /// The sum of the gradients of d replicas, on device i of the pipeline; where they share state (ZeRO), with the
-  /// weights that they send each other after the update.
+  /// The sum of the gradients of the replicas (degrees_of), on device i of the pipeline; where they share state (ZeRO),
+  /// with the weights that they send each other after the update.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> all_reduce = {};
   /// The optimizer on these weights, of which each replica does 1/shards.
   std::function<Nanoseconds(Bytes weights, std::size_t shards)> update = {};
@@ -104,8 +129,7 @@ struct PlanCosts {
 ///     a task's time               the sum over the layers of its stage; B of a stage that recomputes has F's besides,
 ///                                 or that of the scores; W has accumulation's, but for the first microbatch
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
-///     carries
-///                                 one at a time, first come first served
+///                                 carries one at a time, first come first served
 ///     after its last task         a device adds its gradients to those of the other replicas (PlanCosts::overlap: from
 ///                                 the start of that task on), then updates
 ///

@@ -23,8 +23,16 @@ void archive_fields(Archive& archive, Recompute& recompute) {
   archive(recompute.ops);
 }
 template <class Archive>
+void archive_fields(Archive& archive, TensorDegree& tensor) {
+  archive(tensor.ranks, tensor.sequence);
+}
+template <class Archive>
+void archive_fields(Archive& archive, StageDegrees& degrees) {
+  archive(degrees.data, degrees.tensor);
+}
+template <class Archive>
 void archive_fields(Archive& archive, ParallelPlan& plan) {
-  archive(plan.data, plan.tensor, plan.sequence, plan.cuts, plan.chunks, plan.microbatch, plan.recompute, plan.schedule,
+  archive(plan.data, plan.tensor, plan.sequence, plan.degrees, plan.cuts, plan.chunks, plan.microbatch, plan.recompute, plan.schedule,
           plan.zero, plan.experts);
 }
 template <class Archive>

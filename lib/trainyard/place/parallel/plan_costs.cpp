@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "trainyard/graph/builder.hpp"
@@ -198,62 +198,59 @@ PlanCosts ChainOfBlocks::own_costs() {
   return costs;
 }
 
+std::pair<BytesPerSecond, Nanoseconds> ChainOfBlocks::slowest_route(const Mesh& from, const Mesh& to) const {
+  const std::size_t pairs = std::max(from.replicas, to.replicas);
+  std::pair<BytesPerSecond, Nanoseconds> worst{BytesPerSecond{0}, Nanoseconds{0}};
+  for (std::size_t r = 0; r < pairs; ++r) {
+    const DeviceId a = devices_[from.first + r * from.replicas / pairs * from.ranks],
+                   b = devices_[to.first + r * to.replicas / pairs * to.ranks];
+    const auto& route = problem_.cluster().route(a, b);
+    if (r == 0 || route.bandwidth < worst.first) worst.first = route.bandwidth;
+    worst.second = std::max(worst.second, problem_.transfer_latency(a, b));
+  }
+  return worst;
+}
+
+ChainOfBlocks::SumTime ChainOfBlocks::sum_time(const Mesh& mesh) const {
+  std::vector<DeviceId> replicas;
+  for (std::size_t r = 0; r < mesh.replicas; ++r) replicas.push_back(devices_[mesh.first + r * mesh.ranks]);
+  const auto time = [&](Bytes bytes) {
+    return static_cast<double>(collective_run(problem_, {CollectiveKind::all_reduce, bytes}, replicas).time.count);
+  };
+  constexpr Bytes kMany{1 << 30};
+  const double none = time(Bytes{0});
+  return {none, (time(kMany) - none) / static_cast<double>(kMany.count), host_count(problem_.cluster(), replicas)};
+}
+
 PlanCosts ChainOfBlocks::costs() {
   PlanCosts costs = own_costs();
-  const auto slowest = [this](const ParallelPlan& plan, std::size_t from, std::size_t to) {
-    const Cluster& cluster = problem_.cluster();
-    std::pair<BytesPerSecond, Nanoseconds> worst{BytesPerSecond{0}, Nanoseconds{0}};
-    for (std::size_t r = 0; r < plan.data; ++r) {
-      const std::size_t a = (from * plan.data + r) * plan.tensor, b = (to * plan.data + r) * plan.tensor;
-      const auto& route = cluster.route(devices_[a], devices_[b]);
-      if (r == 0 || route.bandwidth < worst.first) worst.first = route.bandwidth;
-      worst.second = std::max(worst.second, problem_.transfer_latency(devices_[a], devices_[b]));
-    }
-    return worst;
+  // Worked out when first asked for, by any thread.
+  struct Known {
+    std::mutex mutex;
+    std::map<std::pair<Mesh, Mesh>, std::pair<BytesPerSecond, Nanoseconds>> links;
+    std::map<Mesh, SumTime> sums;
   };
-  // A sum of gradients takes longer by as much for each byte, where the costs have no table: its time without any, and
-  // of kMany.
-  struct SumTime {
-    double none, per_byte;
-    std::size_t hosts;
+  auto known = std::make_shared<Known>();
+  const auto mesh = [](const ParallelPlan& plan, std::size_t i) {
+    const StageDegrees degrees = plan.degrees_of(i);
+    return Mesh{plan.first_device(i), degrees.data, degrees.tensor.ranks};
   };
-  const auto sum_time = [this](const ParallelPlan& plan, std::size_t device) {
-    std::vector<DeviceId> replicas;
-    for (std::size_t r = 0; r < plan.data; ++r) replicas.push_back(devices_[(device * plan.data + r) * plan.tensor]);
-    const auto time = [&](Bytes bytes) {
-      return static_cast<double>(collective_run(problem_, {CollectiveKind::all_reduce, bytes}, replicas).time.count);
-    };
-    constexpr Bytes kMany{1 << 30};
-    const double none = time(Bytes{0});
-    return SumTime{none, (time(kMany) - none) / static_cast<double>(kMany.count),
-                   host_count(problem_.cluster(), replicas)};
+  costs.transfer = [this, known, mesh](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
+    const Mesh a = mesh(plan, from), b = mesh(plan, to);
+    const std::lock_guard lock{known->mutex};
+    const auto [at, added] = known->links.try_emplace({a, b});
+    if (added) at->second = slowest_route(a, b);
+    return at->second.second + time_for(bytes, at->second.first);
   };
-  auto sums = std::make_shared<std::map<std::tuple<std::size_t, std::size_t, std::size_t>, SumTime>>();
-  using Key = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>;
-  auto known = std::make_shared<std::map<Key, std::pair<BytesPerSecond, Nanoseconds>>>();
-  for (const auto& [t, sequence] : costs.tensor_degrees)
-    for (std::size_t d = 1; d * t <= devices_.size(); ++d) {
-      if (batch_ % d != 0 || sequence) continue;  // as without
-      const std::size_t row = devices_.size() / (d * t);
-      const ParallelPlan degrees{.data = d, .tensor = t};
-      for (std::size_t i = 0; i < row; ++i) {
-        for (const std::size_t to : {i + 1, i - 1, std::size_t{0}})
-          if (to < row && to != i) known->try_emplace({d, t, i, to}, slowest(degrees, i, to));
-        if (i > 0) known->try_emplace({d, t, 0, i}, slowest(degrees, 0, i));  // rounds of an interleaved pipeline
-        if (d > 1) sums->try_emplace({d, t, i}, sum_time(degrees, i));
-      }
-    }
-  const auto link = [known](const ParallelPlan& plan, std::size_t from, std::size_t to) {
-    return known->at({plan.data, plan.tensor, from, to});
-  };
-  costs.transfer = [link](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
-    const auto [bandwidth, latency] = link(plan, from, to);
-    return latency + time_for(bytes, bandwidth);
-  };
-  costs.all_reduce = [this, sums](const ParallelPlan& plan, std::size_t device, Bytes weights) {
-    if (plan.data == 1) return Nanoseconds{0};
-    const SumTime& sum = sums->at({plan.data, plan.tensor, device});
-    const auto measured = problem_.costs().collective_time(CollectiveKind::all_reduce, weights, plan.data, sum.hosts);
+  costs.all_reduce = [this, known, mesh](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const Mesh own = mesh(plan, device);
+    if (own.replicas == 1) return Nanoseconds{0};
+    const std::lock_guard lock{known->mutex};
+    const auto [at, added] = known->sums.try_emplace(own);
+    if (added) at->second = sum_time(own);
+    const SumTime& sum = at->second;
+    const auto measured =
+        problem_.costs().collective_time(CollectiveKind::all_reduce, weights, own.replicas, sum.hosts);
     return measured.value_or(
         Nanoseconds{static_cast<std::int64_t>(sum.none + sum.per_byte * static_cast<double>(weights.count))});
   };

@@ -45,6 +45,21 @@ class ChainOfBlocks {
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
 
  private:
+  /// Devices of a stage: `ranks` of each replica, from `first` on.
+  struct Mesh {
+    std::size_t first, replicas, ranks;
+    auto operator<=>(const Mesh&) const = default;
+  };
+  /// Between the first ranks of replicas that have samples in common: the least bandwidth, the longest latency.
+  std::pair<BytesPerSecond, Nanoseconds> slowest_route(const Mesh& from, const Mesh& to) const;
+  /// The sum of gradients where the costs have no table: its time without bytes, and by how much longer each takes, of
+  /// many.
+  struct SumTime {
+    double none, per_byte;
+    std::size_t hosts;
+  };
+  SumTime sum_time(const Mesh& mesh) const;
+
   const std::vector<LayerCost>& blocks(std::size_t samples, TensorDegree tensor);
   std::vector<LayerCost> costs_of(std::size_t samples, TensorDegree tensor) const;
   /// Powers of two within a host, by which parameters are shared; where there is one, the sequence too.
