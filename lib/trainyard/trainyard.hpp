@@ -102,6 +102,7 @@
 #include "trainyard/rewrite/models.hpp"
 #include "trainyard/rewrite/recompute.hpp"
 #include "trainyard/rewrite/split_op.hpp"
+#include "trainyard/rewrite/stage_meshes.hpp"
 #include "trainyard/simulate/batch.hpp"
 #include "trainyard/simulate/completion.hpp"
 #include "trainyard/simulate/critical_path.hpp"

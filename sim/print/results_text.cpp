@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <numeric>
 #include <utility>
 
 #include "print/results.hpp"
@@ -218,6 +220,11 @@ std::vector<std::string> share_warnings(const Schedule& schedule, const std::opt
   for (const Rewrite& rewrite : schedule.rewrites) {
     if (const auto* replicate = std::get_if<Replicate>(&rewrite))
       parts *= static_cast<std::int64_t>(replicate->replicas);
+    if (const auto* meshes = std::get_if<StageMeshes>(&rewrite)) {
+      std::int64_t stages = 1;  // divide alike
+      for (const StageMesh& mesh : meshes->stages) stages = std::lcm(stages, static_cast<std::int64_t>(mesh.replicas));
+      parts *= stages;
+    }
     if (const auto* microbatch = std::get_if<Microbatch>(&rewrite))
       parts *= static_cast<std::int64_t>(microbatch->parts);
   }

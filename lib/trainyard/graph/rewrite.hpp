@@ -81,8 +81,27 @@ struct TensorParallel {
   friend bool operator==(const TensorParallel&, const TensorParallel&) = default;
 };
 
+/// A stage of StageMeshes: ops of the graph by name, in as many replicas of as many tensor ranks.
+struct StageMesh {
+  std::vector<std::string> ops;
+  std::size_t replicas = 1, ranks = 1;
+  bool sequence = false;  // as of TensorParallel
+
+  friend bool operator==(const StageMesh&, const StageMesh&) = default;
+};
+
+/// Stages with degrees of their own (rewrite/stage_meshes.hpp): each op is in one.
+struct StageMeshes {
+  std::vector<StageMesh> stages;
+  Collective collective = Collective::ring;  // of ranks and of replicas: or whole
+  std::size_t zero = 0;                      // as of Replicate
+  Bytes bucket = Replicate::kBucket;
+
+  friend bool operator==(const StageMeshes&, const StageMeshes&) = default;
+};
+
 /// A change of a graph, as a schedule records it: plain data. apply_rewrites (rewrite/apply_rewrites.hpp) makes it.
-using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute, TensorParallel>;
+using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute, TensorParallel, StageMeshes>;
 
 /// Of folded replicas and ranks: how many devices `made` ones stand for, themselves included.
 struct Folded {

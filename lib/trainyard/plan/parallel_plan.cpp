@@ -116,9 +116,7 @@ class PlanEvents {
 
  private:
   std::size_t stage(std::size_t device, std::size_t chunk) const { return stage_of(plan_.schedule, device, chunk, p_); }
-  std::size_t device(std::size_t stage) const {
-    return is_folded(plan_.schedule) && stage >= p_ ? 2 * p_ - 1 - stage : stage % p_;
-  }
+  std::size_t device(std::size_t stage) const { return device_of(plan_.schedule, stage, p_); }
 
   /// Of `bytes` that each replica of stage `from` has.
   Nanoseconds transfer(std::size_t from, std::size_t to, Bytes bytes) const {

@@ -187,6 +187,10 @@ std::size_t chunks_of(PipelineSchedule schedule, std::size_t asked) {
   return is_folded(schedule) ? 2 : 1;
 }
 
+std::size_t device_of(PipelineSchedule schedule, std::size_t stage, std::size_t devices) {
+  return is_folded(schedule) && stage >= devices ? 2 * devices - 1 - stage : stage % devices;
+}
+
 std::size_t stage_of(PipelineSchedule schedule, std::size_t device, std::size_t chunk, std::size_t devices) {
   return is_folded(schedule) && chunk == 1 ? 2 * devices - 1 - device : chunk * devices + device;
 }

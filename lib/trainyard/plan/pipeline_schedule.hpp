@@ -42,6 +42,8 @@ bool is_folded(PipelineSchedule schedule);
 std::size_t chunks_of(PipelineSchedule schedule, std::size_t asked = 2);
 /// The stage that is this chunk of this device, of p devices.
 std::size_t stage_of(PipelineSchedule schedule, std::size_t device, std::size_t chunk, std::size_t devices);
+/// The device of this stage.
+std::size_t device_of(PipelineSchedule schedule, std::size_t stage, std::size_t devices);
 /// Whether there are tasks that make gradients of weights alone.
 bool splits_backward(PipelineSchedule schedule);
 

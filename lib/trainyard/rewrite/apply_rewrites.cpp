@@ -19,6 +19,7 @@
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/recompute.hpp"
 #include "trainyard/rewrite/split_op.hpp"
+#include "trainyard/rewrite/stage_meshes.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard {
@@ -239,14 +240,37 @@ void check_copies(std::size_t copies, const char* copy, std::size_t number) {
   if (copies < 1) refuse(number, "unsplittable", fmt::format("a graph has at least one {}", copy), "give 1 or more");
 }
 
-Graph with_replicas(const Graph& graph, const Replicate& replicate, std::size_t number) {
-  check_copies(replicate.replicas, "replica", number);
+/// What `make` gives; what it throws is found at the rewrite of this number.
+template <class Make>
+Graph made_at(std::size_t number, const Make& make) {
   try {
-    return data_parallel(graph, replicate).graph;
+    return make();
   } catch (const InputError& error) {
     const Finding& first = error.findings().front();
     refuse(number, first.code, first.message, first.help);
   }
+}
+
+Graph with_replicas(const Graph& graph, const Replicate& replicate, std::size_t number) {
+  check_copies(replicate.replicas, "replica", number);
+  return made_at(number, [&] { return data_parallel(graph, replicate).graph; });
+}
+
+void check_collective_of_ranks(Collective collective, std::size_t number) {
+  if (collective != Collective::ring && collective != Collective::whole)
+    refuse(number, "collective",
+           fmt::format("tensor ranks add and gather by a ring or whole, not by {}", name_of(collective)),
+           "take ring or whole");
+}
+
+Graph with_meshes(const Graph& graph, const StageMeshes& meshes, std::size_t number, MadeSoFar& made) {
+  check_collective_of_ranks(meshes.collective, number);
+  return made_at(number, [&] {
+    return stage_meshes(
+               graph, meshes,
+               [&](const Graph& stage, const Rewrite& rewrite) { made.add(size_after(stage, rewrite), number); })
+        .graph;
+  });
 }
 
 }  // namespace
@@ -265,7 +289,8 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
       continue;
     }
     current = pending.made(number);
-    if (!split) made.add(size_after(current, rewrite), number);
+    const auto* meshes = std::get_if<StageMeshes>(&rewrite);
+    if (!split && !meshes) made.add(size_after(current, rewrite), number);
     if (const auto* replicate = std::get_if<Replicate>(&rewrite)) {
       current = with_replicas(current, *replicate, number);
     } else if (const auto* batch = std::get_if<Microbatch>(&rewrite)) {
@@ -273,14 +298,13 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
       current = split_batch(current, batch->parts).graph;
     } else if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) {
       check_copies(parallel->ranks, "rank", number);
-      if (parallel->collective != Collective::ring && parallel->collective != Collective::whole)
-        refuse(number, "collective",
-               fmt::format("tensor ranks add and gather by a ring or whole, not by {}", name_of(parallel->collective)),
-               "take ring or whole");
+      check_collective_of_ranks(parallel->collective, number);
       if (parallel->fold > 0 && parallel->collective != Collective::whole)
         refuse(number, "collective", "one tensor rank stands for all with whole collectives, not with a ring",
                "take whole, or no fold");
       current = tensor_parallel(current, *parallel).graph;
+    } else if (meshes) {
+      current = with_meshes(current, *meshes, number, made);
     } else if (std::holds_alternative<Recompute>(rewrite)) {
       const auto segments = take_segments(current, rewrites, number);
       current = recompute(current, segments).graph;

@@ -130,9 +130,11 @@ class Replication {
 
 }  // namespace
 
-DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch) {
+DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch,
+                                std::size_t first_bucket) {
   assert(replicate.replicas >= 1);
-  if (replicate.collective != Collective::parameter_server) return detail::replicate(graph, replicate, divide_batch);
+  if (replicate.collective != Collective::parameter_server)
+    return detail::replicate(graph, replicate, divide_batch, first_bucket);
   if (replicate.zero > 0)
     throw InputError({.code = "zero",
                       .message = "ZeRO shards what replicas hold, and behind a parameter server they hold nothing",

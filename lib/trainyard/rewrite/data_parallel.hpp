@@ -27,6 +27,7 @@ namespace trainyard {
 struct DataParallelGraph {
   Graph graph;
   std::size_t replicas = 1;
+  std::size_t buckets = 0;  // of gradients that replicas add
   /// The replica of each op, from 0; `replicas` for ops that all share.
   IdMap<OpId, std::size_t> replica{};
   /// The op that each is a copy of; of what holds weights, adds gradients or sends either: an op whose weights these
@@ -34,9 +35,10 @@ struct DataParallelGraph {
   IdMap<OpId, OpId> original{};
 };
 /// With any collective but the parameter server every replica has weights of its own (rewrite/replicated.hpp). Without
-/// `divide_batch` each replica computes the whole batch of the graph. Throws InputError as check_collective() does, and
-/// "zero": a stage above 3, or without the ring; "experts": not divided by those that share them; "unknown-op": a stage
-/// that begins with no op of the graph.
-DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch = true);
+/// `divide_batch` each replica computes the whole batch of the graph; buckets are numbered from `first_bucket`. Throws
+/// InputError as check_collective() does, and "zero": a stage above 3, or without the ring; "experts": not divided by
+/// those that share them; "unknown-op": a stage that begins with no op of the graph.
+DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch = true,
+                                std::size_t first_bucket = 0);
 
 }  // namespace trainyard

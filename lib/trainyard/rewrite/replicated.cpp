@@ -45,7 +45,7 @@ std::string signature_of_experts(std::string_view text, std::size_t parts) {
 
 class Replicas {
  public:
-  Replicas(const Graph& graph, const Replicate& options, bool divide_batch)
+  Replicas(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket)
       : graph_(graph),
         options_(options),
         n_(options.replicas),
@@ -54,6 +54,7 @@ class Replicas {
         // One replica shards nothing.
         zero_(options.replicas > 1 ? options.zero : 0),
         spread_(options.experts),
+        first_bucket_(first_bucket),
         use_(graph),
         experts_(graph),
         unit_(graph.op_count(), kNone),
@@ -80,6 +81,7 @@ class Replicas {
       if (zero_ == 3) fetch_weights(b);
     }
     result_.replicas = n_;
+    result_.buckets = buckets_.size();
     result_.graph = std::move(builder_).build();
     return std::move(result_);
   }
@@ -117,7 +119,7 @@ class Replicas {
     return std::string{at == std::string_view::npos ? std::string_view{} : name.substr(0, at + kModelMark.size())};
   }
   std::string name_in(std::size_t bucket, std::string_view what) const {
-    return fmt::format("{}{}/{}", buckets_[bucket].model, what, bucket);
+    return fmt::format("{}{}/{}", buckets_[bucket].model, what, first_bucket_ + bucket);
   }
   std::string fetch_name(Phase phase, std::size_t bucket) const {
     return name_in(bucket, fmt::format("fetch/{}", name_of(phase)));
@@ -564,7 +566,7 @@ class Replicas {
 
   const Graph& graph_;
   const Replicate& options_;
-  const std::size_t n_, made_, parts_, zero_, spread_;
+  const std::size_t n_, made_, parts_, zero_, spread_, first_bucket_;
   const ParameterUse use_;
   const ExpertUse experts_;
   IdMap<OpId, std::size_t> unit_;             // kNone: it touches no parameters
@@ -602,7 +604,7 @@ void check_experts(const Graph& graph, const Replicate& options) {
 
 }  // namespace
 
-DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch) {
+DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket) {
   check_collective(options.collective, options.replicas, options.per_node);
   if (options.fold > 0 && options.collective != Collective::whole)
     throw InputError({.code = "collective",
@@ -625,7 +627,7 @@ DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool d
          .message = fmt::format("ZeRO adds gradients by a ring or whole, not by {}", name_of(options.collective)),
          .help = "take the ring, whole collectives, or stage 0"});
   check_experts(graph, options);
-  return Replicas{graph, options, divide_batch}.run();
+  return Replicas{graph, options, divide_batch, first_bucket}.run();
 }
 
 }  // namespace trainyard::detail

@@ -31,13 +31,13 @@ namespace trainyard::detail {
 ///
 /// A copy of a colocation group with parameters is one group "GROUP@2", and the ops of a bucket are in that of its
 /// first parameters; what adds and sends them is named "all-reduce/BUCKET/...", "reduce-scatter/", "all-gather/",
-/// "fetch/". Parameters without an update are held by every replica in any stage; state is divided whole, running
-/// statistics too.
+/// "fetch/"; buckets are numbered from `first_bucket`. Parameters without an update are held by every replica in any
+/// stage; state is divided whole, running statistics too.
 ///
 /// D. Lepikhin et al.: GShard: scaling giant models with conditional computation and automatic sharding. ICLR 2021,
 /// section 3. S. Rajbhandari, J. Rasley, O. Ruwase, Y. He: ZeRO: memory optimizations toward training trillion
 /// parameter models. SC 2020. S. Li et al.: PyTorch distributed: experiences on accelerating data parallel training.
 /// VLDB 2020.
-DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch);
+DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket);
 
 }  // namespace trainyard::detail

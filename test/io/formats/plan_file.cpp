@@ -53,6 +53,29 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   CHECK(plan_over(least, blocks) == ParallelPlan{.data = 8});
 }
 
+TEST_CASE("stages with degrees of their own come back from the file, chunks of a device with the same") {
+  const std::vector<std::string> blocks{"embedding", "h0", "h1", "h2", "head"};
+  const ParallelPlan plan{
+      .degrees = {{.data = 4}, {.data = 2, .tensor = {2, true}}},
+      .cuts = {1, 3, 4},
+      .chunks = 2,
+      .microbatch = 8,
+      .recompute = {StageRecompute::no, StageRecompute::blocks, StageRecompute::no, StageRecompute::no},
+      .schedule = PipelineSchedule::zb_v};
+  const PlanFile file = plan_file(plan, blocks, 64);
+  CHECK(plan_over(parse_plan(written(file), "plan.json"), blocks) == plan);
+  CHECK(has(written(file), R"({"from": "h0", "data": 2, "tensor": 2, "sequence": true, "recompute": true})"));
+  const auto of = [](const char* stages, const char* rest) {
+    return refusal(std::string{R"({"format": "trainyard-plan/1", "microbatch": 2, "stages": )"} + stages + rest + "}");
+  };
+  CHECK(has(of(R"([{"data": 2}, {"from": "h0"}])", R"(, "data": 2)"),
+            "degrees stand both in the plan and in its stages"));
+  CHECK(has(of(R"([{"data": 2}, {"from": "h0"}])", R"(, "schedule": "zb-v")"),
+            "stages 0 and 1 are on one device in the row, with different degrees"));
+  CHECK(has(of(R"([{"data": 0}, {"from": "h0"}])", ""), "\"data\" is at least 1"));
+  CHECK(of(R"([{"data": 2}, {"from": "h0"}])", "").empty());
+}
+
 TEST_CASE("a plan file's faults are told with their places, and a stage of no block with the nearest name") {
   const std::string text = refusal(
       R"({"format": "trainyard-plan/1", "data": 0, "microbatch": 1, "schedule": "1f2b", "stages": [{}, {"frmo": "h1"}]})");

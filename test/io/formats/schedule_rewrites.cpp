@@ -101,6 +101,26 @@ TEST_CASE("replicas that hold different experts come back from a schedule's file
   CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
 }
 
+TEST_CASE("stages with degrees of their own come back from a schedule's file") {
+  const Problem problem = lenet();
+  StageMeshes meshes{.stages = {{.replicas = 2}, {.ranks = 2, .sequence = true}},
+                     .collective = Collective::whole,
+                     .zero = 1,
+                     .bucket = Bytes{7}};
+  for (const OpId op : problem.ops())
+    meshes.stages[problem.graph().layer(op).starts_with("fc") ? 1 : 0].ops.emplace_back(problem.graph().name(op));
+  const Problem whole = apply_rewrites(problem, {meshes});
+  const Schedule schedule{.placement = Placement(whole.op_count(), DeviceId{0}), .rewrites = {meshes}};
+  const std::string text = written(schedule, problem);
+  CHECK(text.find(R"("replicas": 2},)") != std::string::npos);
+  CHECK(text.find(R"("ranks": 2, "sequence": true}], "collective": "whole", "zero": 1, "bucket_bytes": 7})") !=
+        std::string::npos);
+  CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
+  CHECK(code_of(R"({"meshes": [{"ops": ["conv1/conv"]}]})") == "stages");
+  CHECK(code_of(R"({"meshes": [{"ops": ["conv"]}]})") == "unknown-op");
+  CHECK(code_of(R"({"meshes": [{"ops": ["conv1/conv"], "replicas": 0}]})") == "split-parts");
+}
+
 TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"replicas": 2, "collective": "rings"})") == "unknown-collective");
   CHECK(code_of(R"({"op": "conv9", "dimension": "batch", "parts": 2})") == "unknown-op");

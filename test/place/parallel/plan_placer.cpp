@@ -163,6 +163,51 @@ TEST_CASE("tensor ranks are neighbours, replicas' gradients are added rank by ra
   CHECK(static_cast<double>(step(problem, schedule).count) == doctest::Approx(estimate).epsilon(0.1));
 }
 
+TEST_CASE("degrees that are equal on all stages make the step of the plan that says them once") {
+  const Problem problem{training_graph(make_network("gpt2:layers=4,batch=16,seq=256")),
+                        make_cluster(preset_cluster("8xA100"))};
+  using enum StageRecompute;
+  for (const ParallelPlan& plan :
+       {ParallelPlan{.data = 4, .cuts = {3}, .microbatch = 1},
+        ParallelPlan{.data = 2, .tensor = 2, .cuts = {3}, .microbatch = 2, .zero = 1},
+        ParallelPlan{.data = 2, .cuts = {1, 2, 4}, .microbatch = 2, .recompute = {blocks, no, attention, no}},
+        ParallelPlan{.data = 2, .cuts = {1, 2, 4}, .chunks = 2, .schedule = PipelineSchedule::zb_v}}) {
+    CAPTURE(describe(plan));
+    ParallelPlan by_stage = plan;
+    by_stage.degrees.assign(plan.devices_in_row(), plan.degrees_of(0));
+    by_stage.microbatch *= plan.data;
+    by_stage.data = by_stage.tensor = 1;
+    const Schedule once = place_by_plan(problem, plan, {.batch = 16}),
+                   each = place_by_plan(problem, by_stage, {.batch = 16});
+    CHECK(step(problem, each) == step(problem, once));
+    CHECK(scheduled_problem(problem, each).op_count() == scheduled_problem(problem, once).op_count());
+  }
+}
+
+TEST_CASE("stages with degrees of their own are on as many devices each, and the estimate is near") {
+  const Problem problem{training_graph(make_network("gpt2:layers=4,batch=16,seq=256")),
+                        make_cluster(preset_cluster("8xA100"))};
+  for (const ParallelPlan& plan :
+       {ParallelPlan{.degrees = {{.data = 2}, {.data = 1, .tensor = {2}}}, .cuts = {3}, .microbatch = 4},
+        ParallelPlan{
+            .degrees = {{.data = 4}, {.data = 2, .tensor = {2, true}}}, .cuts = {3}, .microbatch = 4, .zero = 1},
+        ParallelPlan{.degrees = {{}, {.data = 4}, {.tensor = {2}}}, .cuts = {1, 5}, .microbatch = 4}}) {
+    CAPTURE(describe(plan));
+    const Schedule schedule = place_by_plan(problem, plan, {.batch = 16});
+    const Problem whole = scheduled_problem(problem, schedule);
+    for (const OpId op : whole.ops()) {
+      const std::string_view name = whole.graph().name(op);
+      if (name.starts_with("h.3"))  // in the last stage
+        CHECK(schedule.placement[op].index() >= plan.first_device(plan.stages() - 1));
+      CHECK(schedule.placement[op].index() < plan.devices());
+    }
+    const Layers layers = find_layers(problem.graph());
+    ChainOfBlocks chain{problem, layers, {problem.devices().begin(), problem.devices().end()}, 16};
+    const auto estimate = static_cast<double>(run_plan(chain.costs(), plan).step.count);
+    CHECK(static_cast<double>(step(problem, schedule).count) == doctest::Approx(estimate).epsilon(0.1));
+  }
+}
+
 TEST_CASE("replicas that hold different experts exchange tokens in every microbatch, and hold less") {
   const Problem problem = training_problem(
       "mixtral_8x7b:batch=8,seq=64,layers=2,hidden=64,heads=4,kv_heads=2,inner=128,experts=4,vocabulary=256");

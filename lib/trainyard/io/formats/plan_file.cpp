@@ -50,9 +50,32 @@ StageRecompute read_recompute(const JsonValue& value, FindingList& findings) {
 
 bool recomputes(const ParallelPlan& plan) { return plan.recomputing(StageRecompute::no) < plan.recompute.size(); }
 
-void read_stages(const JsonValue& list, PlanFile& file, FindingList& findings) {
+std::size_t read_degree(ObjectReader& reader, const char* key, std::size_t least, std::size_t otherwise,
+                        FindingList& findings) {
+  const auto value = reader.get(key);
+  if (!value) return otherwise;
+  std::int64_t number = 0;
+  if (!read_count(*value, number, key, "degree", findings)) return otherwise;
+  if (number < static_cast<std::int64_t>(least))
+    findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at least {}", key, least));
+  if (number > kMostDegree)
+    findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at most {}", key, kMostDegree));
+  return std::clamp(static_cast<std::size_t>(number), least, static_cast<std::size_t>(kMostDegree));
+}
+
+/// Degrees of the stages, in their order; none where no stage says any.
+using StageList = std::vector<StageDegrees>;
+
+StageList read_stages(const JsonValue& list, PlanFile& file, FindingList& findings) {
+  StageList degrees;
+  bool any = false;
   for (const JsonValue member : list.children()) {
     ObjectReader reader{member, "a stage", findings};
+    for (const char* key : {"data", "tensor", "sequence"}) any = any || reader.get(key);
+    StageDegrees& own = degrees.emplace_back();
+    own.data = read_degree(reader, "data", 1, 1, findings);
+    own.tensor.ranks = read_degree(reader, "tensor", 1, 1, findings);
+    if (const auto sequence = reader.get("sequence")) read(*sequence, own.tensor.sequence, findings);
     const auto recompute = reader.get("recompute");
     file.plan.recompute.push_back(recompute ? read_recompute(*recompute, findings) : StageRecompute::no);
     if (file.plan.recompute.size() > 1) {
@@ -63,6 +86,24 @@ void read_stages(const JsonValue& list, PlanFile& file, FindingList& findings) {
     reader.check_unknown_keys();
   }
   if (!recomputes(file.plan)) file.plan.recompute.clear();
+  return any ? degrees : StageList{};
+}
+
+/// Of stages to those of the devices in the row, each of which has several.
+void take_degrees(const StageList& stages, const JsonValue& list, ParallelPlan& plan, FindingList& findings) {
+  const std::size_t row = stages.size() / plan.chunks;
+  plan.degrees.assign(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(row));
+  if (plan.data != 1 || plan.tensor != 1 || plan.sequence)
+    findings.add(list.begin_offset(), "degree", "degrees stand both in the plan and in its stages",
+                 "give \"data\", \"tensor\" and \"sequence\" of the plan, or of each stage");
+  for (std::size_t s = row; s < stages.size(); ++s) {
+    const std::size_t i = device_of(plan.schedule, s, row);
+    if (stages[s] == stages[i]) continue;
+    findings.add(list.begin_offset(), "degree",
+                 fmt::format("stages {} and {} are on one device in the row, with different degrees", i, s),
+                 "give both the same");
+    return;
+  }
 }
 
 }  // namespace
@@ -78,15 +119,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     ObjectReader reader{*root, "a plan", findings};
     reader.get("format");
     const auto count = [&](const char* key, std::size_t least, std::size_t otherwise) {
-      const auto value = reader.get(key);
-      if (!value) return otherwise;
-      std::int64_t number = 0;
-      if (!read_count(*value, number, key, "degree", findings)) return otherwise;
-      if (number < static_cast<std::int64_t>(least))
-        findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at least {}", key, least));
-      if (number > kMostDegree)
-        findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at most {}", key, kMostDegree));
-      return std::clamp(static_cast<std::size_t>(number), least, static_cast<std::size_t>(kMostDegree));
+      return read_degree(reader, key, least, otherwise, findings);
     };
     if (reader.get("batch")) file.batch = static_cast<std::int64_t>(count("batch", 1, 1));
     file.plan.data = count("data", 1, 1);
@@ -98,7 +131,8 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     file.plan.experts = count("experts", 1, 1);
     if (const auto schedule = reader.get("schedule", JsonKind::string))
       file.plan.schedule = read_task_order(*schedule, findings);
-    if (const auto stages = reader.get("stages", JsonKind::array)) read_stages(*stages, file, findings);
+    const auto list = reader.get("stages", JsonKind::array);
+    const StageList degrees = list ? read_stages(*list, file, findings) : StageList{};
     file.plan.chunks = count("chunks", 1, chunks_of(file.plan.schedule));
     const std::size_t stages = file.begins.size() + 1;
     if (file.plan.chunks != chunks_of(file.plan.schedule, file.plan.chunks) || stages % file.plan.chunks != 0)
@@ -106,6 +140,8 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
                    fmt::format("{} takes {} stages a device, and there are {}", name_of(file.plan.schedule),
                                chunks_of(file.plan.schedule, file.plan.chunks), stages),
                    "give a multiple of these in \"stages\", and as many \"chunks\"");
+    else if (!degrees.empty())
+      take_degrees(degrees, *list, file.plan, findings);
     reader.check_unknown_keys();
   }
   findings.raise_if_any();
@@ -116,18 +152,25 @@ void write_plan(const PlanFile& file, std::ostream& out) {
   const ParallelPlan& plan = file.plan;
   std::string text = fmt::format("{{\"format\": \"{}\"", kPlanFormat);
   if (file.batch) text += fmt::format(", \"batch\": {}", *file.batch);
-  text += fmt::format(", \"data\": {}, \"tensor\": {}, \"microbatch\": {}, \"zero\": {}, \"schedule\": \"{}\"",
-                      plan.data, plan.tensor, plan.microbatch, plan.zero, name_of(plan.schedule));
+  if (plan.degrees.empty()) text += fmt::format(", \"data\": {}, \"tensor\": {}", plan.data, plan.tensor);
+  text += fmt::format(", \"microbatch\": {}, \"zero\": {}, \"schedule\": \"{}\"", plan.microbatch, plan.zero,
+                      name_of(plan.schedule));
   if (plan.sequence) text += ", \"sequence\": true";
   if (plan.experts > 1) text += fmt::format(", \"experts\": {}", plan.experts);
   if (plan.chunks > 1) text += fmt::format(", \"chunks\": {}", plan.chunks);
   text += ",\n \"stages\": [";
   for (std::size_t s = 0; s <= file.begins.size(); ++s) {
-    text += s > 0 ? ",\n  {\"from\": " + json_string(file.begins[s - 1]) : "\n  {";
+    std::vector<std::string> members;
+    if (s > 0) members.push_back("\"from\": " + json_string(file.begins[s - 1]));
+    if (!plan.degrees.empty()) {
+      const auto& [data, tensor] = plan.degrees[device_of(plan.schedule, s, plan.degrees.size())];
+      members.push_back(fmt::format("\"data\": {}, \"tensor\": {}", data, tensor.ranks));
+      if (tensor.sequence) members.emplace_back("\"sequence\": true");
+    }
     if (!plan.recompute.empty() && plan.recompute[s] != StageRecompute::no)
-      text += fmt::format("{}\"recompute\": {}", s > 0 ? ", " : "",
-                          plan.recompute[s] == StageRecompute::attention ? "\"attention\"" : "true");
-    text += '}';
+      members.emplace_back(plan.recompute[s] == StageRecompute::attention ? "\"recompute\": \"attention\""
+                                                                          : "\"recompute\": true");
+    text += fmt::format("{}\n  {{{}}}", s > 0 ? "," : "", fmt::join(members, ", "));
   }
   out << text << "]}\n";
 }

@@ -190,13 +190,37 @@ SplitOp read_split(ObjectReader& reader, FindingList& findings) {
   return split;
 }
 
+std::size_t read_copies(const JsonValue& value, const char* one, const char* many, FindingList& findings) {
+  std::int64_t number = 0;
+  read_count(value, number, many, "split-parts", findings);
+  if (number < 1) findings.add(value.begin_offset(), "split-parts", fmt::format("a graph has at least one {}", one));
+  return static_cast<std::size_t>(std::max<std::int64_t>(number, 1));
+}
+
+StageMeshes read_meshes(ObjectReader& reader, const JsonValue& list, FindingList& findings) {
+  StageMeshes meshes;
+  read_algorithm(reader, meshes.collective, findings);
+  if (const auto zero = reader.get("zero")) meshes.zero = read_copies(*zero, "stage", "zero", findings);
+  if (const auto bytes = reader.get("bucket_bytes"))
+    meshes.bucket = Bytes{static_cast<std::int64_t>(read_copies(*bytes, "byte", "bucket_bytes", findings))};
+  for (const JsonValue member : list.children()) {
+    ObjectReader stage{member, "a stage", findings};
+    StageMesh mesh;
+    if (const auto ops = stage.required("ops")) read(*ops, mesh.ops, findings);
+    if (const auto replicas = stage.get("replicas"))
+      mesh.replicas = read_copies(*replicas, "replica", "replicas", findings);
+    if (const auto ranks = stage.get("ranks")) mesh.ranks = read_copies(*ranks, "rank", "ranks", findings);
+    if (const auto sequence = stage.get("sequence")) read(*sequence, mesh.sequence, findings);
+    stage.check_unknown_keys();
+    meshes.stages.push_back(std::move(mesh));
+  }
+  return meshes;
+}
+
 std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings) {
   std::vector<Rewrite> rewrites;
   const auto copies = [&](const JsonValue& value, const char* one, const char* many) {
-    std::int64_t number = 0;
-    read_count(value, number, many, "split-parts", findings);
-    if (number < 1) findings.add(value.begin_offset(), "split-parts", fmt::format("a graph has at least one {}", one));
-    return static_cast<std::size_t>(std::max<std::int64_t>(number, 1));
+    return read_copies(value, one, many, findings);
   };
   for (const JsonValue member : list.children()) {
     ObjectReader reader{member, "a rewrite", findings};
@@ -213,6 +237,8 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
       if (const auto sequence = reader.get("sequence")) read(*sequence, parallel.sequence, findings);
       if (const auto fold = reader.get("fold")) parallel.fold = copies(*fold, "device", "fold");
       rewrites.emplace_back(parallel);
+    } else if (const auto stages = reader.get("meshes", JsonKind::array)) {
+      rewrites.emplace_back(read_meshes(reader, *stages, findings));
     } else if (const auto ops = reader.get("recompute")) {
       Recompute again;
       read(*ops, again.ops, findings);
@@ -279,6 +305,23 @@ void append_rewrite(std::string& out, const TensorParallel& parallel) {
     out += fmt::format(", \"collective\": \"{}\"", name_of(parallel.collective));
   if (parallel.sequence) out += ", \"sequence\": true";
   if (parallel.fold != 0) out += fmt::format(", \"fold\": {}", parallel.fold);
+  out += '}';
+}
+
+void append_rewrite(std::string& out, const StageMeshes& meshes) {
+  out += "{\"meshes\": [";
+  for (const StageMesh& mesh : meshes.stages) {
+    out += &mesh == meshes.stages.data() ? "{\"ops\": " : ",\n   {\"ops\": ";
+    append_names(out, mesh.ops);
+    if (mesh.replicas != 1) out += fmt::format(", \"replicas\": {}", mesh.replicas);
+    if (mesh.ranks != 1) out += fmt::format(", \"ranks\": {}", mesh.ranks);
+    if (mesh.sequence) out += ", \"sequence\": true";
+    out += '}';
+  }
+  out += ']';
+  if (meshes.collective != Collective::ring) out += fmt::format(", \"collective\": \"{}\"", name_of(meshes.collective));
+  if (meshes.zero != 0) out += fmt::format(", \"zero\": {}", meshes.zero);
+  if (meshes.bucket != Replicate::kBucket) out += fmt::format(", \"bucket_bytes\": {}", meshes.bucket.count);
   out += '}';
 }
 

@@ -94,6 +94,7 @@ ForeignPlan parse_deepspeed(std::string_view text, const std::string& name, cons
 }
 
 SaidPlan deepspeed_of(const ParallelPlan& plan, const PlanGround& ground) {
+  detail::refuse_stage_degrees(plan, "DeepSpeed");
   SaidPlan said;
   const std::size_t batch = static_cast<std::size_t>(ground.batch.value_or(1));
   said.text = fmt::format(

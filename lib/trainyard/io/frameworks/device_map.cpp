@@ -151,6 +151,11 @@ void add_lost(const Rewrite& rewrite, std::vector<std::string>& lost) {
                                              "device for each",
                                              parallel->ranks),
                       .help = "ranks are said by plans: export --to megatron"});
+  if (std::holds_alternative<StageMeshes>(rewrite))
+    throw InputError({.code = "device-map",
+                      .message = "the schedule's stages are on several devices each, and a device map has one device "
+                                 "for each layer",
+                      .help = "save the plan: place --plan-out plan.json"});
   if (const auto* batch = std::get_if<Microbatch>(&rewrite))
     lost.push_back(fmt::format("microbatches: a device map runs the batch at once, not in {} parts", batch->parts));
   if (const auto* split = std::get_if<SplitOp>(&rewrite))

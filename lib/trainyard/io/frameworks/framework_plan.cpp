@@ -63,6 +63,14 @@ ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& p
 
 namespace detail {
 
+void refuse_stage_degrees(const ParallelPlan& plan, const char* program) {
+  if (!plan.degrees.empty())
+    throw InputError({.code = "degrees",
+                      .message = fmt::format("the plan's stages have degrees of their own ({}), and {} has one for all",
+                                             describe(plan), program),
+                      .help = "give a plan with \"data\" and \"tensor\" of its own, and none of its stages"});
+}
+
 std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const PlanGround& ground) {
   if (said && ground.batch && *said != *ground.batch)
     throw InputError(

@@ -43,6 +43,9 @@ ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& p
 
 namespace detail {
 
+/// Throws InputError ("degrees") where stages have degrees of their own, which the program of this name does not have.
+void refuse_stage_degrees(const ParallelPlan& plan, const char* program);
+
 /// Samples of a step: of the file, which may not contradict the model. Throws InputError ("plan-batch").
 std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const PlanGround& ground);
 

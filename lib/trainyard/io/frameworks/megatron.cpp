@@ -256,6 +256,7 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
 }
 
 SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
+  detail::refuse_stage_degrees(plan, "Megatron");
   SaidPlan said;
   const std::size_t row = plan.devices_in_row(), processes = plan.devices();
   constexpr std::size_t kPerNode = 8;

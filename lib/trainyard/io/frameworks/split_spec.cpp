@@ -116,6 +116,7 @@ ForeignPlan plan_of(const SplitSpec& spec, const TaskTable& table, const PlanGro
 }
 
 SaidPlan split_spec_of(const ParallelPlan& plan, const PlanGround& ground, const std::string& table) {
+  detail::refuse_stage_degrees(plan, "torch.distributed.pipelining");
   SaidPlan said;
   SplitSpec spec{.splits = {}, .schedule = table, .replicas = plan.data, .batch = ground.batch};
   for (const std::size_t cut : plan.cuts) spec.splits.push_back({ground.blocks[cut]});

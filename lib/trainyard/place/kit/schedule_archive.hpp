@@ -19,6 +19,14 @@ void archive_fields(Archive& archive, Replicate& replicate) {
           replicate.stages, replicate.fold, replicate.classes, replicate.experts);
 }
 template <class Archive>
+void archive_fields(Archive& archive, StageMesh& mesh) {
+  archive(mesh.ops, mesh.replicas, mesh.ranks, mesh.sequence);
+}
+template <class Archive>
+void archive_fields(Archive& archive, StageMeshes& meshes) {
+  archive(meshes.stages, meshes.collective, meshes.zero, meshes.bucket);
+}
+template <class Archive>
 void archive_fields(Archive& archive, Recompute& recompute) {
   archive(recompute.ops);
 }
@@ -32,8 +40,8 @@ void archive_fields(Archive& archive, StageDegrees& degrees) {
 }
 template <class Archive>
 void archive_fields(Archive& archive, ParallelPlan& plan) {
-  archive(plan.data, plan.tensor, plan.sequence, plan.degrees, plan.cuts, plan.chunks, plan.microbatch, plan.recompute, plan.schedule,
-          plan.zero, plan.experts);
+  archive(plan.data, plan.tensor, plan.sequence, plan.degrees, plan.cuts, plan.chunks, plan.microbatch, plan.recompute,
+          plan.schedule, plan.zero, plan.experts);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Plan& plan) {

@@ -62,6 +62,7 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
                    .sequence = plan.sequence,
                    .zero = plan.zero,
                    .stages = chain.stages(plan.cuts)};
+  stages.degrees = plan.degrees;
   stages.recompute = plan.recompute;
   stages.experts = plan.experts;
   return stages;
@@ -76,6 +77,7 @@ std::optional<PlanDetail> detail_of(const Problem& problem, const ParallelPlan& 
   for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole, PlanDetail::folded}) {
     if (asked != PlanDetail::fitting && asked != detail) continue;
     if (asked == PlanDetail::fitting && detail == PlanDetail::rings && has_hosts(problem.cluster())) continue;
+    if (detail == PlanDetail::folded && !plan.degrees.empty()) continue;  // its replicas differ by stage
     const Collective collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
     if (planned_ops(problem.graph(), plan, batch / plan.data / plan.microbatch, collective,
                     detail == PlanDetail::folded) <= static_cast<double>(limits::kRewrittenOps))
@@ -143,9 +145,9 @@ std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanP
                                 std::optional<Finding>& refusal) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
-    return std::tuple{plan.data, plan.tensor_degree(), plan.stages(), plan.schedule};
+    return std::tuple{plan.data, plan.tensor_degree(), plan.degrees, plan.stages(), plan.schedule};
   };
-  std::set<std::tuple<std::size_t, TensorDegree, std::size_t, PipelineSchedule>> fitting;
+  std::set<decltype(kind(0))> fitting;
   std::map<std::size_t, Schedule> made;  // by this rank
   const auto try_plan = [&](std::size_t i) -> Trial {
     try {

@@ -20,6 +20,7 @@
 #include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/recompute.hpp"
+#include "trainyard/rewrite/stage_meshes.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard {
@@ -38,6 +39,15 @@ std::int64_t buckets_of_stage(std::size_t replicas, std::size_t stages, Collecti
       kRingOps / (static_cast<double>(stages) * collective_ops(replicas, collective)), 1.0, kBucketsOfStage));
 }
 
+/// The graph on the ranks of all replicas, with where each op comes from.
+struct RankedGraph {
+  Graph graph;
+  IdMap<OpId, OpId> original;           // in the graph as it was given
+  IdMap<OpId, std::size_t> replica;     // from 0
+  IdMap<OpId, std::size_t> rank;        // of a replica's tensor ranks, from 0
+  IdMap<OpId, std::size_t> stage = {};  // where stages have degrees of their own
+};
+
 /// The rewritten graph, with where each op comes from.
 struct PlannedGraph {
   std::vector<Rewrite> rewrites;
@@ -46,6 +56,7 @@ struct PlannedGraph {
   IdMap<OpId, std::size_t> replica;     // from 0
   IdMap<OpId, std::size_t> rank;        // of a replica's tensor ranks, from 0
   IdMap<OpId, std::size_t> microbatch;  // from 0
+  IdMap<OpId, std::size_t> row;         // device in the row
 };
 
 class Planning {
@@ -57,7 +68,7 @@ class Planning {
         layers_(layers),
         plan_(plan),
         devices_(devices),
-        row_(devices.size() / (plan.replicas * plan.tensor)),
+        row_(plan.degrees.empty() ? devices.size() / (plan.replicas * plan.tensor) : plan.degrees.size()),
         checkpoint_{stop} {}
 
   PlannedSchedule run(bool simulated) {
@@ -101,11 +112,13 @@ class Planning {
   }
 
  private:
-  /// Pairs of stages between which tensors pass, each colocation group on the stage of its first op.
+  /// A colocation group is on the stage of its first op.
+  std::size_t stage_of(OpId op) const {
+    return plan_.stages[layers_.of[problem_.group_ops(problem_.group(op)).front()]];
+  }
+  /// Pairs of devices in the row between which tensors pass.
   std::set<std::pair<std::size_t, std::size_t>> crossings() const {
-    const auto stage = [&](OpId op) {
-      return device_of(plan_.stages[layers_.of[problem_.group_ops(problem_.group(op)).front()]]);
-    };
+    const auto stage = [&](OpId op) { return device_of(stage_of(op)); };
     std::set<std::pair<std::size_t, std::size_t>> pairs;
     for (const TensorId tensor : graph_.tensors())
       for (const OpId reader : graph_.consumers(tensor)) {
@@ -117,11 +130,26 @@ class Planning {
     return pairs;
   }
 
-  std::size_t device_of(std::size_t stage) const {
-    return is_folded(plan_.schedule) && stage >= row_ ? 2 * row_ - 1 - stage : stage % row_;
+  std::size_t device_of(std::size_t stage) const { return trainyard::device_of(plan_.schedule, stage, row_); }
+  /// The first device of one in the row, and the ranks of its replicas.
+  std::pair<std::size_t, std::size_t> mesh_of(std::size_t row) const {
+    if (plan_.degrees.empty()) return {row * plan_.replicas * plan_.tensor, plan_.tensor};
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < row; ++i) first += plan_.degrees[i].devices();
+    return {first, plan_.degrees[row].tensor.ranks};
   }
   /// Chunk 1 of a folded pipeline is the second half, else chunks are rounds.
   std::size_t chunk_of(std::size_t stage) const { return stage / row_; }
+
+  /// Of gradients of a stage.
+  Bytes bucket(std::size_t replicas, std::size_t ranks) const {
+    Bytes parameters{0};
+    for (const OpId op : graph_.ops()) parameters += graph_.parameter_bytes(op);
+    const std::size_t stages = row_ * plan_.chunks * ranks;
+    const std::int64_t buckets =
+        static_cast<std::int64_t>(stages) * buckets_of_stage(plan_.fold ? 1 : replicas, stages, plan_.collective);
+    return std::max(Replicate::kBucket, Bytes{parameters.count / buckets});
+  }
 
   Replicate replicate() const {
     std::vector<std::string> begins(row_ * plan_.chunks);
@@ -131,56 +159,81 @@ class Planning {
           begin = plan_.tensor == 1 ? std::string{graph_.name(op)} : rank_name(graph_.name(op), 0);
     std::erase(begins, std::string{});
     if (!begins.empty()) begins.erase(begins.begin());
-    Bytes parameters{0};
-    for (const OpId op : graph_.ops()) parameters += graph_.parameter_bytes(op);
-    const std::size_t stages = row_ * plan_.chunks * plan_.tensor;
-    const std::int64_t buckets =
-        static_cast<std::int64_t>(stages) * buckets_of_stage(plan_.fold ? 1 : plan_.replicas, stages, plan_.collective);
     return {.replicas = plan_.replicas,
             .collective = plan_.collective,
             .zero = plan_.zero,
-            .bucket = std::max(Replicate::kBucket, Bytes{parameters.count / buckets}),
+            .bucket = bucket(plan_.replicas, plan_.tensor),
             .stages = std::move(begins),
             .fold = plan_.fold ? plan_.tensor : 0,
             .classes = classes_.sizes,
             .experts = plan_.experts};
   }
 
-  PlannedGraph rewritten() {
-    PlannedGraph planned;
+  StageMeshes meshes() const {
+    StageMeshes meshes{
+        .stages = std::vector<StageMesh>(row_ * plan_.chunks), .collective = plan_.collective, .zero = plan_.zero};
+    std::size_t replicas = 1, ranks = 1;
+    for (std::size_t s = 0; s < meshes.stages.size(); ++s) {
+      const auto& [data, tensor] = plan_.degrees[device_of(s)];
+      meshes.stages[s].replicas = data;
+      meshes.stages[s].ranks = tensor.ranks;
+      meshes.stages[s].sequence = tensor.sequence;
+      replicas = std::max(replicas, data);
+      ranks = std::max(ranks, tensor.ranks);
+    }
+    meshes.bucket = bucket(replicas, ranks);
+    for (const OpId op : graph_.ops()) meshes.stages[stage_of(op)].ops.emplace_back(graph_.name(op));
+    return meshes;
+  }
+
+  RankedGraph on_meshes(std::vector<Rewrite>& rewrites) {
+    rewrites.emplace_back(meshes());
+    StageMeshGraph made = stage_meshes(graph_, std::get<StageMeshes>(rewrites.back()), check_size);
+    checkpoint_();
+    return {std::move(made.graph), std::move(made.original), std::move(made.replica), std::move(made.rank),
+            std::move(made.stage)};
+  }
+
+  RankedGraph on_ranks(std::vector<Rewrite>& rewrites) {
     const TensorParallel parallel{plan_.tensor, plan_.collective, plan_.fold ? 1U : 0U, plan_.sequence};
     if (plan_.tensor > 1) {
-      planned.rewrites.emplace_back(parallel);
-      check_size(graph_, planned.rewrites.back());
+      rewrites.emplace_back(parallel);
+      check_size(graph_, rewrites.back());
     }
-    const TensorParallelGraph ranks = tensor_parallel(graph_, parallel);
+    TensorParallelGraph ranks = tensor_parallel(graph_, parallel);
     checkpoint_();
-    DataParallelGraph copies{.graph = ranks.graph};
-    if (plan_.replicas > 1) {
-      planned.rewrites.emplace_back(replicate());
-      check_size(ranks.graph, planned.rewrites.back());
-      copies = data_parallel(ranks.graph, std::get<Replicate>(planned.rewrites.back()));
-      checkpoint_();
+    if (plan_.replicas == 1) {
+      IdMap<OpId, std::size_t> first(ranks.graph.op_count(), 0);
+      return {std::move(ranks.graph), std::move(ranks.original), std::move(first), std::move(ranks.rank)};
     }
-    const auto of_ranks = [&](OpId op) { return plan_.replicas > 1 ? copies.original[op] : op; };
-    const auto first = [&](OpId op) { return ranks.original[of_ranks(op)]; };
-    const auto replica = [&](OpId op) -> std::size_t {
-      if (plan_.replicas == 1) return 0;
-      return plan_.fold ? classes_.representatives[copies.replica[op]] : copies.replica[op];
-    };
+    rewrites.emplace_back(replicate());
+    check_size(ranks.graph, rewrites.back());
+    DataParallelGraph copies = data_parallel(ranks.graph, std::get<Replicate>(rewrites.back()));
+    checkpoint_();
+    RankedGraph made{.graph = std::move(copies.graph)};
+    for (const OpId op : made.graph.ops()) {
+      made.original.push_back(ranks.original[copies.original[op]]);
+      made.replica.push_back(plan_.fold ? classes_.representatives[copies.replica[op]] : copies.replica[op]);
+      made.rank.push_back(ranks.rank[copies.original[op]]);
+    }
+    return made;
+  }
 
+  PlannedGraph rewritten() {
+    PlannedGraph planned;
+    const RankedGraph copies = plan_.degrees.empty() ? on_ranks(planned.rewrites) : on_meshes(planned.rewrites);
     std::map<std::tuple<std::size_t, std::size_t, std::string>, std::size_t> number;
     std::vector<std::vector<OpId>> again;  // by segment, the ops that run again
     const IdMap<OpId, bool> scores = attention_scores(graph_);
     for (const OpId op : copies.graph.ops()) {
       if (plan_.recompute.empty() || copies.graph.phase(op) != Phase::forward || copies.graph.type(op) == "Input")
         continue;  // data is kept
-      const LayerId layer = layers_.of[first(op)];
+      const LayerId layer = layers_.of[copies.original[op]];
       const StageRecompute what = plan_.recompute[plan_.stages[layer]];
-      if (what == StageRecompute::no || (what == StageRecompute::attention && !scores[first(op)])) continue;
+      if (what == StageRecompute::no || (what == StageRecompute::attention && !scores[copies.original[op]])) continue;
       std::string block{what != StageRecompute::stages ? block_of(layers_.names[layer.index()]) : std::string_view{}};
       const auto at =
-          number.try_emplace({replica(op), plan_.stages[layer], std::move(block)}, again.size()).first->second;
+          number.try_emplace({copies.replica[op], plan_.stages[layer], std::move(block)}, again.size()).first->second;
       if (at == again.size()) again.emplace_back();
       again[at].push_back(op);
     }
@@ -198,10 +251,12 @@ class Planning {
     MicrobatchGraph batched = split_batch(recomputing.graph, plan_.microbatches);
     for (const OpId op : batched.graph.ops()) {
       const OpId copy = recomputing.original[batched.original[op]];
-      planned.original.push_back(first(copy));
-      planned.replica.push_back(replica(copy));
-      planned.rank.push_back(ranks.rank[of_ranks(copy)]);
+      const OpId original = copies.original[copy];
+      planned.original.push_back(original);
+      planned.replica.push_back(copies.replica[copy]);
+      planned.rank.push_back(copies.rank[copy]);
       planned.microbatch.push_back(batched.microbatch[op]);
+      planned.row.push_back(device_of(copies.stage.empty() ? plan_.stages[layers_.of[original]] : copies.stage[copy]));
     }
     planned.graph = std::move(batched.graph);
     return planned;
@@ -224,7 +279,9 @@ class Planning {
     }
     for (const OpId op : whole.ops()) {
       const std::size_t stage = plan_.stages[layers_.of[planned.original[op]]], row = device_of(stage);
-      work.home[op] = devices_[(row * plan_.replicas + planned.replica[op]) * plan_.tensor + planned.rank[op]];
+      const auto [first, ranks] = mesh_of(row);
+      // An op of another mesh's degrees, because its group is there, is not at home.
+      work.home[op] = devices_[planned.row[op] == row ? first + planned.replica[op] * ranks + planned.rank[op] : first];
       work.task[op] = whole.graph().phase(op) == Phase::update
                           ? work.tasks
                           : turn[row].at({pass_of(whole.graph(), op, planned.original[op]), chunk_of(stage),
@@ -276,14 +333,21 @@ class Planning {
 
 double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t microbatches, Collective collective,
                    bool fold) {
-  const std::size_t tensor = fold ? 1 : plan.tensor, data = fold ? 1 : plan.data;
-  // A quarter of the ops make what ranks have to add, as in transformers.
-  const double ranks = plan.tensor == 1 ? 1 : static_cast<double>(tensor) + collective_ops(tensor, collective) / 4;
-  const double copies = 1.6 * static_cast<double>(data * microbatches) * ranks * static_cast<double>(graph.op_count());
-  if (plan.data == 1) return copies;
-  const std::size_t stages = plan.stages() * tensor;
-  return copies + static_cast<double>(stages) * static_cast<double>(buckets_of_stage(data, stages, collective)) *
-                      collective_ops(data, collective);
+  double all = 0;
+  const std::size_t row = plan.devices_in_row();
+  for (std::size_t i = 0; i < (plan.degrees.empty() ? 1 : row); ++i) {
+    const auto [data, degree] = plan.degrees_of(i);
+    const std::size_t made = fold ? 1 : data, ranks = fold ? 1 : degree.ranks;
+    const double share = plan.degrees.empty() ? 1 : 1 / static_cast<double>(row);  // of the graph, and of its stages
+    // A quarter of the ops make what ranks have to add, as in transformers.
+    const double each = degree.ranks == 1 ? 1 : static_cast<double>(ranks) + collective_ops(ranks, collective) / 4;
+    all += 1.6 * static_cast<double>(made * microbatches) * each * share * static_cast<double>(graph.op_count());
+    if (data == 1) continue;
+    const std::size_t stages = plan.stages() * ranks;
+    all += share * static_cast<double>(stages) * static_cast<double>(buckets_of_stage(made, stages, collective)) *
+           collective_ops(made, collective);
+  }
+  return all;
 }
 
 PlannedSchedule schedule_of(const Problem& problem, const Layers& layers, const StagePlan& plan,

@@ -23,6 +23,7 @@ struct StagePlan {
   std::size_t replicas = 1;                    // each with its share of the batch
   std::size_t tensor = 1;                      // ranks that share the features of each layer of a replica
   bool sequence = false;                       // and its sequence, between products
+  std::vector<StageDegrees> degrees = {};      // by device in the row, where they differ; then the three above are 1
   std::size_t zero = 0;                        // ZeRO stage among them, 0 to 2
   IdMap<LayerId, std::size_t> stages = {};     // of each layer, numbered along the pipeline
   std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
@@ -33,13 +34,13 @@ struct StagePlan {
 
 /// The plan as a schedule of the problem, and its simulated outcome. With d replicas of t ranks of p stages in a row,
 /// rank k of replica r on stage i is devices[(i d + r) t + k]: ranks are neighbours, since they send the most, then
-/// replicas of a stage.
+/// replicas of a stage. Where degrees differ, so are they within each stage, and stages stand one behind the other.
 ///
 /// Rewrites are TensorParallel, one Replicate (in buckets of one stage each, 32 to a stage at most, fewer of rings of
-/// many replicas), Recompute for each block or stage, and Microbatch. A backward op is where its layer is, a colocation
-/// group where its first op is. The devices run their tasks (pipeline_tasks) strictly in turn, and updates and the sums
-/// of gradients last; a pipeline of one stage runs them by priority instead, so that gradients are added while the last
-/// backward pass runs.
+/// many replicas) or in place of both StageMeshes, Recompute for each block or stage, and Microbatch. A backward op is
+/// where its layer is, a colocation group where its first op is. The devices run their tasks (pipeline_tasks) strictly
+/// in turn, and updates and the sums of gradients last; a pipeline of one stage runs them by priority instead, so that
+/// gradients are added while the last backward pass runs.
 ///
 /// Throws InputError ("microbatches") as check_microbatches(), "too-large" as apply_rewrites(); OutOfTime.
 struct PlannedSchedule {
