@@ -19,7 +19,7 @@ constexpr std::size_t kMostSearched = 64;
 constexpr double kAllRun = 4096;
 /// Else so many ways to go on are kept of a number of stages, a layer and devices; of whole plans so many are run, and
 /// of these so many improved.
-constexpr std::size_t kWays = 4, kRun = 16, kMended = 2;
+constexpr std::size_t kWays = 12, kRun = 48, kMended = 4;
 constexpr std::size_t kClassesAtOnce = 4;  // between two looks at the best
 
 /// Degrees that a stage may have, and its layers' costs with these.
