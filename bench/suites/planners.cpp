@@ -94,9 +94,10 @@ double add_steps(Steps& steps, const PlanCosts& costs, PlanSearchOptions options
   const PlanSearchResult found = search_plans(costs, options);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (found.best.front().run.excess(costs.memory) == Bytes{0}) keep_least(steps[0], found.best.front().run.step);
+  const PlannerOptions asked{.allowed = options.allowed, .stage_degrees = true};
   for (std::size_t i = 0; i < planners().size(); ++i) {
     try {
-      keep_least(steps[i + 1], run_plan(costs, planners()[i].plan(costs, {.allowed = options.allowed}).plan).step);
+      keep_least(steps[i + 1], run_plan(costs, planners()[i].plan(costs, asked).plan).step);
     } catch (const InputError&) {
     }
   }

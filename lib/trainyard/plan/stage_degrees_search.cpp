@@ -1,14 +1,13 @@
 #include "trainyard/plan/stage_degrees_search.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
-#include <map>
 #include <utility>
 
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/stage_choices.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 
 namespace trainyard {
@@ -22,12 +21,6 @@ constexpr double kAllRun = 4096;
 constexpr std::size_t kWays = 12, kRun = 48, kMended = 4;
 constexpr std::size_t kClassesAtOnce = 4;  // between two looks at the best
 
-/// Degrees that a stage may have, and its layers' costs with these.
-struct Choice {
-  StageDegrees degrees;
-  const StageTable* stages;
-};
-
 bool all_alike(const std::vector<StageDegrees>& degrees) {
   return std::ranges::all_of(degrees, [&](const StageDegrees& each) { return each == degrees.front(); });
 }
@@ -35,7 +28,7 @@ bool all_alike(const std::vector<StageDegrees>& degrees) {
 /// The plans of one microbatch and ZeRO stage.
 class DegreesClass {
  public:
-  DegreesClass(const PlanCosts& costs, const PlanSearchOptions& options, std::vector<Choice> choices,
+  DegreesClass(const PlanCosts& costs, const PlanSearchOptions& options, std::vector<StageChoice> choices,
                std::size_t microbatch, std::size_t zero)
       : costs_(costs),
         options_(options),
@@ -58,7 +51,7 @@ class DegreesClass {
       for (std::size_t left = 1; left <= most; ++left) {
         const double so_many = ways[end * (most + 1) + left];
         if (so_many == 0) continue;
-        for (const Choice& choice : choices_) {
+        for (const StageChoice& choice : choices_) {
           if (choice.degrees.devices() > left) continue;
           for (std::size_t begin = 0; begin < end; ++begin)
             ways[begin * (most + 1) + left - choice.degrees.devices()] += so_many;
@@ -103,14 +96,9 @@ class DegreesClass {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   std::size_t shards(const StageDegrees& degrees) const { return zero_ > 0 ? degrees.data : 1; }
-  std::optional<StageRecompute> least_recompute(const Choice& choice, std::size_t begin, std::size_t end,
-                                                std::size_t behind) const {
-    const auto in_flight = std::min<std::size_t>(static_cast<std::size_t>(m_), behind + 1);
-    for (const StageRecompute level : choice.stages->levels())
-      if (!costs_.memory ||
-          choice.stages->of(begin, end, level).memory(in_flight, shards(choice.degrees)) <= *costs_.memory)
-        return level;
-    return std::nullopt;
+  std::optional<StageRecompute> recompute(const StageChoice& choice, std::size_t begin, std::size_t end,
+                                          std::size_t behind) const {
+    return least_recompute(costs_, choice, begin, end, std::min(static_cast<std::size_t>(m_), behind + 1), zero_);
   }
   /// Of all microbatches: gradients are added but for the first.
   Nanoseconds work(const StageCost& stage) const { return m_ * stage.time() - stage.accumulation; }
@@ -124,7 +112,7 @@ class DegreesClass {
     for (std::size_t i = 0; i < n; ++i) {
       double least_work = -1;
       Nanoseconds least = kLongestTime, least_path = kLongestTime;
-      for (const Choice& choice : choices_)
+      for (const StageChoice& choice : choices_)
         for (const StageRecompute level : choice.stages->levels()) {
           const StageCost& layer = choice.stages->of(i, i + 1, level);
           if (costs_.memory && layer.memory(1, shards(choice.degrees)) > *costs_.memory) continue;
@@ -175,7 +163,7 @@ class DegreesClass {
       around.cuts.push_back(2);
     }
     for (std::size_t c = 0; c < choices_.size(); ++c) {
-      const Choice& choice = choices_[c];
+      const StageChoice& choice = choices_[c];
       if (choice.degrees.devices() > way.left) continue;
       const std::size_t left = way.left - choice.degrees.devices();
       around.degrees[0].data = left;
@@ -183,15 +171,12 @@ class DegreesClass {
       Nanoseconds forward{0}, backward{0};
       if (behind > 0) {
         const StageDegrees& after = choices_[way.choice].degrees;
-        const auto sent = [&](Bytes bytes, std::size_t have, std::size_t take) {
-          return take < have ? Bytes{bytes.count * static_cast<std::int64_t>(have) / static_cast<std::int64_t>(take)}
-                             : bytes;
-        };
         forward = costs_.transfer(
-            around, 1, 2, sent(choice.stages->of(way.begin - 1, way.begin).output, choice.degrees.data, after.data));
-        backward = costs_.transfer(
-            around, 2, 1,
-            sent(choices_[way.choice].stages->of(way.begin, way.begin + 1).input, after.data, choice.degrees.data));
+            around, 1, 2,
+            sent_bytes(choice.stages->of(way.begin - 1, way.begin).output, choice.degrees.data, after.data));
+        backward = costs_.transfer(around, 2, 1,
+                                   sent_bytes(choices_[way.choice].stages->of(way.begin, way.begin + 1).input,
+                                              after.data, choice.degrees.data));
       }
       const Nanoseconds slower = std::max(forward, backward);
       if (m_ * slower >= limit_) continue;
@@ -203,7 +188,7 @@ class DegreesClass {
         const bool alike = way.alike && (behind == 0 || way.choice == c),
                    shared = way.shared || choice.degrees.data > 1;
         if (begin == 0 && (alike || (zero_ > 0 && !shared))) continue;
-        const auto level = least_recompute(choice, begin, way.begin, behind);
+        const auto level = recompute(choice, begin, way.begin, behind);
         if (!level) continue;
         const StageCost& stage = choice.stages->of(begin, way.begin, *level);
         if (work(stage) >= limit_) continue;
@@ -259,8 +244,8 @@ class DegreesClass {
     std::ranges::stable_sort(plans, {}, [](const RatedPlan& each) { return each.run.step; });
   }
 
-  const Choice& choice_of(const StageDegrees& degrees) const {
-    return *std::ranges::find(choices_, degrees, &Choice::degrees);
+  const StageChoice& choice_of(const StageDegrees& degrees) const {
+    return *std::ranges::find(choices_, degrees, &StageChoice::degrees);
   }
 
   /// Single moves, the first that is better, until none is.
@@ -273,8 +258,8 @@ class DegreesClass {
         for (std::size_t s = 0; s < plan.stages(); ++s) {
           const std::size_t begin = s > 0 ? plan.cuts[s - 1] : 0,
                             end = s < plan.cuts.size() ? plan.cuts[s] : costs_.layers;
-          const Choice& choice = choice_of(plan.degrees[s]);
-          const auto level = least_recompute(choice, begin, end, plan.stages() - 1 - s);
+          const StageChoice& choice = choice_of(plan.degrees[s]);
+          const auto level = recompute(choice, begin, end, plan.stages() - 1 - s);
           if (!level || work(choice.stages->of(begin, end, *level)) >= best.run.step) return;
           plan.recompute.push_back(*level);
         }
@@ -299,13 +284,13 @@ class DegreesClass {
         offer(std::move(moved));
       }
     for (std::size_t i = 0; i < base.stages(); ++i) {
-      for (const Choice& choice : choices_) {
+      for (const StageChoice& choice : choices_) {
         ParallelPlan moved = base;
         if (std::exchange(moved.degrees[i], choice.degrees) == choice.degrees) continue;
         offer(moved);
         // Its devices from another, or to it.
         for (std::size_t j = 0; j < base.stages(); ++j)
-          for (const Choice& other : choices_) {
+          for (const StageChoice& other : choices_) {
             if (j == i || other.degrees == base.degrees[j] || choice.degrees.devices() <= base.degrees[i].devices() ||
                 choice.degrees.devices() + other.degrees.devices() !=
                     base.degrees[i].devices() + base.degrees[j].devices())
@@ -326,7 +311,7 @@ class DegreesClass {
 
   const PlanCosts& costs_;
   const PlanSearchOptions& options_;
-  const std::vector<Choice> choices_;
+  const std::vector<StageChoice> choices_;
   const std::size_t microbatch_, zero_;
   const std::int64_t m_;
   Nanoseconds bound_ = kLongestTime, limit_ = kLongestTime;
@@ -343,21 +328,15 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
                                        std::optional<Nanoseconds> least) {
   StageDegreesFound result{.best = {}, .bound = kLongestTime, .evaluations = 0, .exact = true};
   const PlanCosts known = tables.known_costs();
-  std::map<std::pair<std::size_t, TensorDegree>, StageTable> stages;
+  PlanCosts asking = costs;
+  asking.layer = [&tables](std::size_t layer, std::size_t samples, TensorDegree tensor) {
+    return tables.of(samples, tensor)[layer];
+  };
+  StageChoices stages{asking};
   std::vector<DegreesClass> classes;
   for (const std::size_t microbatch : divisors(costs.batch)) {
-    std::vector<Choice> choices;
-    for (const TensorDegree tensor : costs.tensor_degrees)
-      for (const std::size_t data : divisors(microbatch)) {
-        const StageDegrees degrees{data, tensor};
-        if (degrees.devices() >= costs.devices || (degrees.devices() > 8 && !std::has_single_bit(degrees.devices())))
-          continue;
-        tables.of(microbatch / data, tensor);
-        choices.push_back(
-            {degrees,
-             &stages.try_emplace({microbatch / data, tensor}, known, microbatch / data, tensor).first->second});
-      }
-    const bool shared = std::ranges::any_of(choices, [](const Choice& each) { return each.degrees.data > 1; });
+    const std::vector<StageChoice> choices = stages.of(microbatch);
+    const bool shared = std::ranges::any_of(choices, [](const StageChoice& each) { return each.degrees.data > 1; });
     for (std::size_t zero = 0; !choices.empty() && zero <= (shared ? options.most_zero : 0); ++zero) {
       classes.emplace_back(known, options, choices, microbatch, zero);
       if (classes.back().bound() == kLongestTime) classes.pop_back();
