@@ -66,7 +66,7 @@ Bytes ring_bytes(Bytes bytes, std::size_t n) { return share(2 * bytes, n - 1, n)
 
 /// Replicas of a stage stand side by side, one stage behind the other.
 std::size_t host_of(const ParallelPlan& plan, std::size_t stage, std::size_t replica) {
-  return (stage * plan.data + replica) / kHostDevices;
+  return (plan.first_device(stage) + replica) / kHostDevices;
 }
 
 }  // namespace
@@ -90,14 +90,17 @@ PlanCosts dapple_costs(const LayerProfile& profile, std::size_t profiled, std::s
                      .state = 2 * layer.parameters};
   };
   costs.transfer = [](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes sent) {
-    std::int64_t between = 0;
-    for (std::size_t replica = 0; replica < plan.data; ++replica)
-      between += host_of(plan, from, replica) != host_of(plan, to, replica);
-    return between > 0 ? time_for(between * sent, kNetwork) : time_for(sent, kNvlink);
+    const std::size_t have = plan.degrees_of(from).data, take = plan.degrees_of(to).data, pairs = std::max(have, take);
+    std::size_t between = 0;
+    for (std::size_t pair = 0; pair < pairs; ++pair)
+      between += host_of(plan, from, pair * have / pairs) != host_of(plan, to, pair * take / pairs);
+    return between > 0 ? time_for(share(sent, between * std::min(have, take), pairs), kNetwork)
+                       : time_for(sent, kNvlink);
   };
   costs.all_reduce = [](const ParallelPlan& plan, std::size_t device, Bytes weights) {
-    const std::size_t hosts = host_of(plan, device, plan.data - 1) - host_of(plan, device, 0) + 1;
-    return time_for(ring_bytes(weights, (plan.data + hosts - 1) / hosts), kNvlink) +
+    const std::size_t replicas = plan.degrees_of(device).data,
+                      hosts = host_of(plan, device, replicas - 1) - host_of(plan, device, 0) + 1;
+    return time_for(ring_bytes(weights, (replicas + hosts - 1) / hosts), kNvlink) +
            time_for(ring_bytes(weights, hosts), kNetwork);
   };
   costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
@@ -176,8 +179,8 @@ PiperInput read_piper_input(const std::filesystem::path& path) {
     costs.transfer = [=](const ParallelPlan&, std::size_t, std::size_t, Bytes sent) {
       return time_for(sent, bandwidth);
     };
-    costs.all_reduce = [=](const ParallelPlan& plan, std::size_t, Bytes weights) {
-      return time_for(ring_bytes(weights, plan.data), bandwidth);
+    costs.all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+      return time_for(ring_bytes(weights, plan.degrees_of(device).data), bandwidth);
     };
     costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
     return input;
@@ -243,12 +246,14 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
   const std::size_t layers = kLayers.at(size);
   PlanCosts costs{.layers = layers + 2, .batch = 1024, .devices = devices};
   costs.tensor_degrees.clear();
-  std::map<std::size_t, std::array<LayerCost, 3>> kinds;  // by ranks: embedding, layer, head
-  double reserved = 0;
-  for (std::size_t ranks = 1; ranks <= std::min(devices, kHostDevices); ranks *= 2) {
+  for (std::size_t ranks = 1; ranks <= std::min(devices, kHostDevices); ranks *= 2)
     costs.tensor_degrees.push_back({ranks});
+  // By samples and ranks: embedding, layer, head.
+  std::map<std::pair<std::size_t, std::size_t>, std::array<LayerCost, 3>> kinds;
+  double reserved = 0;
+  const auto add = [&](std::size_t samples, std::size_t ranks) {
     const auto ops = [&](int split) {
-      return rows_of(profile, "gpt_" + size + "_mbs" + std::to_string(microbatch) + "_tp" + std::to_string(ranks) +
+      return rows_of(profile, "gpt_" + size + "_mbs" + std::to_string(samples) + "_tp" + std::to_string(ranks) +
                                   "_algo" + std::to_string(split) + ".csv");
     };
     const auto columns = ops(0), rows = ops(1);
@@ -272,11 +277,15 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
       layer.input_gradient += 2 * sum;
       head.input_gradient += sum;
     }
-    kinds[ranks] = kind;
-  }
+    kinds[{samples, ranks}] = kind;
+  };
+  for (std::size_t samples = microbatch; samples > 0; samples /= 2)
+    for (const TensorDegree& degree : costs.tensor_degrees) add(samples, degree.ranks);
   costs.memory = mebibytes(28'000 - reserved);
-  costs.layer = [=](std::size_t i, std::size_t, TensorDegree tensor) {
-    return kinds.at(tensor.ranks)[i == 0 ? 0 : i <= layers ? 1 : 2];
+  costs.layer = [=, none = LayerCost{.weights = *costs.memory}](std::size_t i, std::size_t samples,
+                                                                TensorDegree tensor) {
+    const auto at = kinds.find({samples, tensor.ranks});
+    return at == kinds.end() ? none : at->second[i == 0 ? 0 : i <= layers ? 1 : 2];
   };
   // GB/s at 1, 2, 4, ... MB, of which Aceso takes the one before that of the size.
   const auto speeds_of = [&](const char* name) {
@@ -287,8 +296,8 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
   };
   const auto within = speeds_of("p2p_intra_node.csv"), between = speeds_of("p2p_inter_node.csv");
   costs.transfer = [=](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
-    const std::size_t stage = plan.data * plan.tensor;
-    const auto& speeds = from * stage / kHostDevices == to * stage / kHostDevices ? within : between;
+    const bool one_host = plan.first_device(from) / kHostDevices == plan.first_device(to) / kHostDevices;
+    const auto& speeds = one_host ? within : between;
     const double megabytes = std::max(1.0, static_cast<double>(bytes.count) / kMebi);
     const auto at = static_cast<std::size_t>(std::max(0.0, std::floor(std::log2(megabytes)) - 1));
     return nanoseconds_from_seconds(megabytes / speeds[std::min(at, speeds.size() - 1)] / 1e3);

@@ -39,7 +39,8 @@ struct PiperInput {
 PiperInput read_piper_input(const std::filesystem::path& path);
 
 /// A GPT of Aceso's profile (`profiler/profiled-time-eurosys/`, the archive's members by name) in its cost model, for
-/// microbatches of so many samples alone: embedding, layers and head on V100 with 32 GB in hosts of 8.
+/// microbatches of so many samples a replica, a power of two, or that halved again and again (others do not fit):
+/// embedding, layers and head on V100 with 32 GB in hosts of 8.
 ///
 ///     a layer             its ops one by one; on ranks the first product of a block by columns, the second by rows,
 ///     and

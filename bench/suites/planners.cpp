@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,16 +47,20 @@ const std::vector<DappleRow> kDapple{
 };
 const std::vector<std::string> kPiper{"bert32a100", "gnmt", "resnet"};
 /// A plan of Alpa's for a GPT of the zoo on V100 with 16 GB in hosts of 8, one network card of 25 Gbit/s each
-/// (p3.16xlarge; alpa-projects/alpa b8078a9, benchmark/alpa/suite_auto_gpt.py): those whose stages have meshes of one
-/// shape. 1,024 samples; rematerialization of all blocks; sharded gradients.
+/// (p3.16xlarge; alpa-projects/alpa b8078a9, benchmark/alpa/suite_auto_gpt.py). 1,024 samples; rematerialization of all
+/// blocks; sharded gradients.
 struct AlpaRow {
   std::string name, cluster, network;
-  std::size_t data, tensor, stages, microbatch;  // samples of a replica
+  std::size_t data, tensor, stages, microbatch;  // samples of a replica; of a stage where these differ:
+  /// By stage, whose layers are in proportion: replicas of the first, replicas or ranks of the others, as its integer
+  /// program chose.
+  std::vector<std::size_t> devices = {};
 };
 const std::vector<AlpaRow> kAlpa{
     {"350M", "1xV100", "layers=24,hidden=1024,heads=16", 1, 1, 1, 2},
     {"760M", "2xV100", "layers=24,hidden=1536,heads=16", 1, 1, 2, 8},
     {"1.3B", "4xV100", "layers=24,hidden=2048,heads=32", 2, 1, 2, 4},
+    {"2.6B", "8xV100", "layers=32,hidden=2560,heads=32", 1, 1, 3, 8, {2, 2, 4}},
     {"6.7B", "2x8xV100", "layers=32,hidden=4096,heads=32", 2, 4, 2, 8},
     {"15B", "4x8xV100", "layers=48,hidden=5120,heads=40", 2, 4, 4, 4},
     {"39B", "8x8xV100", "layers=48,hidden=8192,heads=64", 1, 4, 16, 1},
@@ -82,15 +87,17 @@ using Steps = std::vector<std::optional<Nanoseconds>>;
 void keep_least(std::optional<Nanoseconds>& least, Nanoseconds step) { least = std::min(least.value_or(step), step); }
 
 /// The seconds of the search.
-double add_steps(Steps& steps, const PlanCosts& costs, const PlanSearchOptions& options) {
+double add_steps(Steps& steps, const PlanCosts& costs, PlanSearchOptions options) {
   steps.resize(1 + planners().size());
+  options.stage_degrees = true;
   const auto start = std::chrono::steady_clock::now();
   const PlanSearchResult found = search_plans(costs, options);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (found.best.front().run.excess(costs.memory) == Bytes{0}) keep_least(steps[0], found.best.front().run.step);
+  const PlannerOptions asked{.allowed = options.allowed, .stage_degrees = true};
   for (std::size_t i = 0; i < planners().size(); ++i) {
     try {
-      keep_least(steps[i + 1], run_plan(costs, planners()[i].plan(costs, {.allowed = options.allowed}).plan).step);
+      keep_least(steps[i + 1], run_plan(costs, planners()[i].plan(costs, asked).plan).step);
     } catch (const InputError&) {
     }
   }
@@ -131,7 +138,12 @@ std::string piper_table(const SuiteOptions& options) {
   for (const std::string& name : kPiper) {
     const PiperInput input = read_piper_input(options.data / "formats/piper" / (name + ".json.gz"));
     const PlanCosts& costs = input.costs;
-    const auto one_sample = [](const ParallelPlan& plan) { return plan.microbatch == 1; };
+    // Where stages differ, of the replicas of the stage that has the most.
+    const auto one_sample = [](const ParallelPlan& plan) {
+      std::size_t most = 1;
+      for (const StageDegrees& each : plan.degrees) most = std::max(most, each.data);
+      return plan.microbatch <= most;
+    };
     const auto bound = Nanoseconds{input.least.count * static_cast<std::int64_t>(costs.batch) /
                                    static_cast<std::int64_t>(costs.devices)};
     Steps steps;
@@ -163,8 +175,8 @@ std::string aceso_table(const SuiteOptions& options) {
     double seconds = 0;
     for (const std::size_t microbatch : {1u, 2u, 4u, 8u}) {
       const PlanCosts costs = aceso_costs(profile, of.size, of.devices, microbatch);
-      PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b}, .most_zero = 0};
-      search.allowed = [=](const ParallelPlan& plan) { return plan.microbatch == microbatch; };
+      PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b}, .most_zero = 0, .stage_degrees = true};
+      search.allowed = [=](const ParallelPlan& plan) { return !plan.degrees.empty() || plan.microbatch == microbatch; };
       const PlanStep run = search_plans(costs, search).best.front().run;
       if (run.excess(costs.memory) == Bytes{0}) keep_least(restricted, run.step);
       search.schedules.push_back(PipelineSchedule::interleaved);
@@ -192,13 +204,39 @@ Problem alpa_problem(const AlpaRow& of) {
       make_cluster(std::move(spec))};
 }
 
-/// "60.2 s", "60.2 s (over)" beyond the memory; with the ranks sharing the sequence or not, whichever is shorter.
+/// Those that a row may mean: ranks may share the sequence or not, and stages of several devices be replicas or ranks.
+std::vector<ParallelPlan> plans_of(const PlanCosts& costs, const AlpaRow& of) {
+  std::vector<ParallelPlan> plans;
+  if (of.devices.empty()) {
+    for (const TensorDegree degree : costs.tensor_degrees)
+      if (degree.ranks == of.tensor) plans.push_back(Mesh{of.data, degree, of.stages}.plan(of.microbatch, 1));
+    for (ParallelPlan& plan : plans) plan.cuts = equal_cuts(costs, of.stages);
+    return plans;
+  }
+  const std::size_t unit = *std::ranges::min_element(of.devices);
+  const auto all = std::accumulate(of.devices.begin(), of.devices.end(), std::size_t{0});
+  const std::vector<std::size_t> parts = equal_cuts(costs, all / unit);
+  plans.push_back({.microbatch = of.microbatch, .zero = 1});
+  for (std::size_t s = 0, before = 0; s < of.devices.size(); ++s) {
+    if (s > 0)
+      for (ParallelPlan& plan : plans) plan.cuts.push_back(parts[before / unit - 1]);
+    before += of.devices[s];
+    std::vector<ParallelPlan> longer;
+    for (const ParallelPlan& plan : plans)
+      for (const TensorDegree degree : costs.tensor_degrees) {
+        if (degree.ranks != 1 && (s == 0 || degree.ranks != of.devices[s])) continue;
+        longer.push_back(plan);
+        longer.back().degrees.push_back({of.devices[s] / degree.ranks, degree});
+      }
+    plans = std::move(longer);
+  }
+  return plans;
+}
+
+/// "60.2 s", "60.2 s (over)" beyond the memory; the best of what the row may mean.
 std::string alpa_step(const PlanCosts& costs, const AlpaRow& of) {
   std::optional<std::pair<Bytes, Nanoseconds>> best;
-  for (const TensorDegree degree : costs.tensor_degrees) {
-    if (degree.ranks != of.tensor) continue;
-    ParallelPlan plan = Mesh{of.data, degree, of.stages}.plan(of.microbatch, 1);
-    plan.cuts = equal_cuts(costs, of.stages);
+  for (ParallelPlan plan : plans_of(costs, of)) {
     plan.recompute.assign(of.stages, StageRecompute::blocks);
     const PlanStep run = run_plan(costs, plan);
     const std::pair outcome{run.excess(costs.memory), run.step};
@@ -232,8 +270,7 @@ int run_planners(const SuiteOptions& options, std::ostream& out) {
         << dapple_table(options) << "\nPiper's inputs: steps of the whole batch, microbatches of one sample\n\n"
         << piper_table(options) << "\nAceso's profile, in its cost model: steps by events, 1,024 samples\n\n"
         << aceso_table(options) << "\n";
-  out << "Alpa's plans of GPTs whose stages have meshes of one shape: steps by events, as estimated\n\n"
-      << alpa_table(options);
+  out << "Alpa's plans of GPTs: steps by events, as estimated\n\n" << alpa_table(options);
   return 0;
 }
 

@@ -54,6 +54,13 @@ TEST_CASE("two stages of eight are a host each, and their replicas share its net
   CHECK(costs.all_reduce(stages, 1, Bytes{130'000}) == Nanoseconds{1750});
   // Of 16 replicas the hosts add theirs besides: 2 x 1/2 of 130,000 bytes at 3.125 GB/s.
   CHECK(costs.all_reduce({.data = 16}, 0, Bytes{130'000}) == Nanoseconds{1750 + 41'600});
+  // 4 replicas, and behind them 8 on devices 4 to 11: two take half each of what one of the four makes, and those of
+  // the last two are on the other host, 4 x 3,125 / 2 bytes over its card.
+  const ParallelPlan degrees{.degrees = {{.data = 4}, {.data = 8}}, .cuts = {2}, .microbatch = 8};
+  CHECK(costs.transfer(degrees, 0, 1, Bytes{3125}) == Nanoseconds{2000});
+  CHECK(costs.transfer(degrees, 1, 0, Bytes{3125}) == Nanoseconds{2000});
+  // A ring of 4 on each host, and one of 2 between them.
+  CHECK(costs.all_reduce(degrees, 1, Bytes{130'000}) == Nanoseconds{1500 + 41'600});
   // Two stages on one host.
   CHECK(costs.transfer({.data = 4, .cuts = {2}}, 0, 1, Bytes{130'000}) == Nanoseconds{1000});
 }
@@ -125,6 +132,13 @@ TEST_CASE("Aceso's profile, op by op: its layers, their sums over ranks, what th
   // 8 MB at the 4 GB/s of 4 MB; between hosts at 0.5.
   CHECK(costs.transfer({.cuts = {1}}, 0, 1, layer.output) == Nanoseconds{2'000'000});
   CHECK(costs.transfer({.data = 8, .cuts = {1}}, 0, 1, layer.output) == Nanoseconds{16'000'000});
+  // Two replicas of two ranks and four of one on the first host; behind them is the second.
+  const ParallelPlan degrees{
+      .degrees = {{.data = 2, .tensor = {2}}, {.data = 4}, {.data = 4}}, .cuts = {1, 2}, .microbatch = 4};
+  CHECK(costs.transfer(degrees, 0, 1, layer.output) == Nanoseconds{2'000'000});
+  CHECK(costs.transfer(degrees, 2, 1, layer.output) == Nanoseconds{16'000'000});
+  // What was not profiled does not fit.
+  CHECK(costs.layer(1, 3, {}).weights >= *costs.memory);
   profile["profiler/profiled-time-eurosys/gpt_350M_mbs1_tp1_algo1.csv"] = head;
   CHECK_THROWS_WITH_AS(aceso_costs(profile, "350M", 1, 1), doctest::Contains("no profile of Aceso's for GPT '350M'"),
                        InputError);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "trainyard/core/random.hpp"
+#include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
 
 namespace trainyard::test {
@@ -36,6 +38,38 @@ inline ParallelPlan pipeline_plan(PipelineSchedule schedule, std::size_t p, std:
   ParallelPlan plan{.chunks = v, .schedule = schedule};
   for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s);
   return plan;
+}
+
+/// Every 1F1B plan whose stages have degrees of their own, not all the same: microbatches, cuts, degrees,
+/// recomputation, ZeRO 0 and 1.
+template <class Visit>
+void each_plan_of_stage_degrees(const PlanCosts& costs, const Visit& visit) {
+  const auto degrees = [&](auto&& self, ParallelPlan& plan) -> void {
+    if (plan.degrees.size() < plan.stages()) {
+      for (const TensorDegree tensor : costs.tensor_degrees)
+        for (const std::size_t data : divisors(plan.microbatch)) {
+          plan.degrees.push_back({data, tensor});
+          if (plan.first_device(plan.degrees.size()) <= costs.devices) self(self, plan);
+          plan.degrees.pop_back();
+        }
+      return;
+    }
+    if (std::ranges::count(plan.degrees, plan.degrees.front()) == static_cast<std::ptrdiff_t>(plan.stages())) return;
+    for (plan.zero = 0; plan.zero <= 1; ++plan.zero)
+      for (unsigned again = 0; again < 1u << plan.stages(); ++again) {
+        plan.recompute.clear();
+        for (std::size_t s = 0; s < plan.stages(); ++s)
+          plan.recompute.push_back(again >> s & 1 ? StageRecompute::blocks : StageRecompute::no);
+        visit(plan);
+      }
+  };
+  for (const std::size_t microbatch : divisors(costs.batch))
+    for (unsigned cut = 0; cut < 1u << (costs.layers - 1); ++cut) {
+      ParallelPlan plan{.microbatch = microbatch};
+      for (std::size_t layer = 1; layer < costs.layers; ++layer)
+        if (cut >> (layer - 1) & 1) plan.cuts.push_back(layer);
+      degrees(degrees, plan);
+    }
 }
 
 inline std::int64_t nearest(std::int64_t a, std::int64_t b) { return (2 * a + b) / (2 * b); }

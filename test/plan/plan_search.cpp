@@ -157,6 +157,34 @@ TEST_CASE("two replicas of the first of two layers before one device of the seco
   CHECK(run_plan(costs, ranks).step == Nanoseconds{400 + 30 + 200 + 40 + 200 + 40 + 200 + 30 + 800});
 }
 
+TEST_CASE("of thirty random chains the best of all plans, of equal stages or not, is found and proven") {
+  Random random{19};
+  int unequal = 0;
+  for (int round = 0; round < 30; ++round) {
+    CAPTURE(round);
+    const std::size_t layers = 3 + random.below(2), devices = 3 + random.below(2);
+    PlanCosts costs = chain_costs(random_chain(random, layers, devices, random.between(4, 20) * 1'000'000));
+    PlanSearchOptions options{.schedules = {PipelineSchedule::one_f_one_b}};
+    Nanoseconds best = search_plans(costs, options).best.front().run.step;
+    const Nanoseconds equal = best;
+    each_plan_of_stage_degrees(costs, [&](const ParallelPlan& plan) {
+      const PlanStep run = run_plan(costs, plan);
+      if (run.excess(costs.memory) == Bytes{0}) best = std::min(best, run.step);
+    });
+    options.stage_degrees = true;
+    const PlanSearchResult found = search_plans(costs, options);
+    CHECK(found.best.front().run.step == best);
+    CHECK(found.bound == best);
+    CHECK(found.exact);
+    unequal += best < equal;
+    options.threads = 3;
+    const PlanSearchResult again = search_plans(costs, options);
+    CHECK(again.best.front().plan == found.best.front().plan);
+    CHECK(again.evaluations == found.evaluations);
+  }
+  CHECK(unequal > 5);
+}
+
 TEST_CASE("degrees of stages that cannot be are refused with what can") {
   Random random{5};
   const PlanCosts costs = chain_costs(random_chain(random, 4, 4, 30'000'000));

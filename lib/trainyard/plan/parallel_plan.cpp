@@ -122,9 +122,7 @@ class PlanEvents {
   Nanoseconds transfer(std::size_t from, std::size_t to, Bytes bytes) const {
     const std::size_t a = device(from), b = device(to);
     if (a == b) return Nanoseconds{0};
-    const auto have = static_cast<std::int64_t>(plan_.degrees_of(a).data),
-               take = static_cast<std::int64_t>(plan_.degrees_of(b).data);
-    return costs_.transfer(plan_, a, b, take < have ? Bytes{bytes.count * have / take} : bytes);
+    return costs_.transfer(plan_, a, b, sent_bytes(bytes, plan_.degrees_of(a).data, plan_.degrees_of(b).data));
   }
   /// When what stage `from` makes for the microbatch is there: it ended at `end` on its device, and `to` is next.
   Nanoseconds arrival(std::size_t from, std::size_t to, Nanoseconds end) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -11,7 +10,9 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/layer_tables.hpp"
 #include "trainyard/plan/stage_cost.hpp"
+#include "trainyard/plan/stage_degrees_search.hpp"
 
 namespace trainyard {
 namespace {
@@ -21,27 +22,6 @@ constexpr double kEnumerated = 4096;
 /// Best plans whose neighbourhoods are searched.
 constexpr std::size_t kImproved = 16;
 constexpr std::size_t kAtOnce = 64;  // plans that are run between two looks at the best
-
-/// Every layer's cost for a microbatch and a tensor degree, asked for once.
-class LayerTables {
- public:
-  explicit LayerTables(const PlanCosts& costs) : costs_(costs) {}
-
-  const std::vector<LayerCost>& of(std::size_t samples, TensorDegree tensor) {
-    auto [at, added] = tables_.try_emplace({samples, tensor});
-    if (added)
-      for (std::size_t layer = 0; layer < costs_.layers; ++layer)
-        at->second.push_back(costs_.layer(layer, samples, tensor));
-    return at->second;
-  }
-  const std::vector<LayerCost>& known(std::size_t samples, TensorDegree tensor) const {
-    return tables_.at({samples, tensor});
-  }
-
- private:
-  const PlanCosts& costs_;
-  std::map<std::pair<std::size_t, TensorDegree>, std::vector<LayerCost>> tables_;
-};
 
 /// Degrees, microbatch, ZeRO stage and schedule; `plan` has equal cuts.
 struct Candidate {
@@ -56,15 +36,10 @@ std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> 
 class PlanSearch {
  public:
   PlanSearch(const PlanCosts& costs, const PlanSearchOptions& options)
-      : asked_(costs), options_(options), tables_(costs), costs_(costs) {
-    costs_.layer = [this](std::size_t layer, std::size_t samples, TensorDegree tensor) {
-      return tables_.known(samples, tensor)[layer];
-    };
-  }
+      : asked_(costs), options_(options), tables_(costs), costs_(tables_.known_costs()) {}
 
   PlanSearchResult run() {
     enumerate();
-    std::vector<RatedPlan> found;  // of each candidate the best
     bool exact = true;
     Nanoseconds bound{0};
     std::size_t next = 0;
@@ -89,18 +64,27 @@ class PlanSearch {
     bound = next < candidates_.size() ? candidates_[next].bound : kLongestTime;
     improve();
     // What was enumerated is known; of the rest the bounds are.
-    if (least_) bound = std::min(bound, *least_);
     if (!exact)
       for (std::size_t i = 0; i < next; ++i)
         if (choices(candidates_[i].plan) > kEnumerated) {
           bound = std::min(bound, candidates_[i].bound);
           break;
         }
+    exact = exact && (next == candidates_.size() || (least_ && candidates_[next].bound >= *least_));
+    if (options_.stage_degrees &&
+        std::ranges::find(options_.schedules, PipelineSchedule::one_f_one_b) != options_.schedules.end()) {
+      StageDegreesFound found_besides = search_stage_degrees(asked_, options_, tables_, least_);
+      for (RatedPlan& each : found_besides.best) keep(std::move(each));
+      result_.evaluations += found_besides.evaluations;
+      bound = std::min(bound, found_besides.bound);
+      exact = exact && found_besides.exact;
+    }
+    if (least_) bound = std::min(bound, *least_);
     std::ranges::stable_sort(best_, {}, [&](const RatedPlan& each) { return outcome(each.run, costs_.memory); });
     if (best_.size() > options_.kept) best_.resize(std::max<std::size_t>(1, options_.kept));
     result_.best = std::move(best_);
     result_.bound = bound;
-    result_.exact = exact && least_ && (next == candidates_.size() || candidates_[next].bound >= *least_);
+    result_.exact = exact && least_;
     return std::move(result_);
   }
 

@@ -12,9 +12,11 @@ namespace trainyard {
 struct PlanSearchOptions {
   std::vector<PipelineSchedule> schedules = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b};
   std::size_t most_zero = 1;
-  std::size_t most_chunks = 2;                            // of interleaved
-  std::size_t kept = 1;                                   // how many of the best plans are returned
-  std::function<bool(const ParallelPlan&)> allowed = {};  // asked of degrees, microbatch and schedule; the cuts are any
+  std::size_t most_chunks = 2;  // of interleaved
+  bool stage_degrees = false;   // plans of 1F1B whose stages differ besides
+  std::size_t kept = 1;         // how many of the best plans are returned
+  /// Asked of degrees, microbatch and schedule; the cuts are any, but for those of stages that differ.
+  std::function<bool(const ParallelPlan&)> allowed = {};
   unsigned threads = 0;  // 0: as many as the machine runs at once; the result is the same
   std::function<bool()> stop = {};
 };
@@ -39,7 +41,8 @@ struct PlanSearchResult {
 /// theirs is no better than what was found. Of each the cuts: all of them with each choice of recomputation, where
 /// these are few thousand; else those whose slowest stage is fastest with recomputation where memory asks for it, by
 /// dynamic programming, and of the best such plans those that single moves of a cut or of a stage's recomputation lead
-/// to. Every plan is judged by run_plan().
+/// to. Every plan is judged by run_plan(). Where stages may have degrees of their own, search_stage_degrees() looks for
+/// shorter plans besides.
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options = {});
 
 /// No plan with these degrees, microbatch, ZeRO stage and number of devices in a row (of which `like` is one, whatever

@@ -19,6 +19,12 @@ inline std::vector<StageRecompute> recompute_levels(const PlanCosts& costs, cons
   return levels;
 }
 
+/// What a replica of a stage that has `have` of them sends to one that has `take`, or that takes, whichever has fewer:
+/// each of the first has so many bytes.
+inline Bytes sent_bytes(Bytes bytes, std::size_t have, std::size_t take) {
+  return take < have ? Bytes{bytes.count * static_cast<std::int64_t>(have) / static_cast<std::int64_t>(take)} : bytes;
+}
+
 /// The layers of a stage together, for one rank and one microbatch: LayerCost added up. `input` is that of the first
 /// layer, `output` that of the last, `working` what recomputation needs besides, of the largest layer.
 struct StageCost {

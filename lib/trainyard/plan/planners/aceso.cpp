@@ -1,6 +1,7 @@
 #include "trainyard/plan/planners/aceso.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -22,22 +23,23 @@ class Alleviation {
  public:
   Alleviation(const PlanCosts& costs, const std::vector<Mesh>& meshes, const PlannerOptions& options)
       : costs_(costs), options_(options), meshes_(meshes) {}
+  /// Each stage with degrees of its own.
+  Alleviation(const PlanCosts& costs, const PlannerOptions& options) : costs_(costs), options_(options), meshes_() {}
 
   /// Of those that fit the best; nothing where none does.
   std::optional<PlannerAnswer> run() {
     const Mesh& start = *std::ranges::min_element(meshes_, {}, [](const Mesh& mesh) { return mesh.tensor.ranks; });
     ParallelPlan plan = start.plan(1);
     plan.cuts = equal_cuts(costs_, start.row);
-    if (options_.allowed)  // microbatches of more samples where so many cannot be
-      for (const std::size_t microbatch : divisors(costs_.batch / plan.data)) {
-        plan.microbatch = microbatch;
-        if (options_.allowed(plan)) break;
-      }
-    visited_.insert(key(plan));
-    Config config = rated(std::move(plan));
-    while (auto better = hop(config, config, 0)) config = *std::move(better);
-    if (config.excess > Bytes{0} || (options_.allowed && !options_.allowed(config.plan))) return std::nullopt;
-    return PlannerAnswer{config.plan, static_cast<double>(config.step.count)};
+    return improved(std::move(plan), divisors(costs_.batch / plan.data));
+  }
+  /// From as many replicas each as are a power of two, and twice of the last stages while there are devices left.
+  std::optional<PlannerAnswer> run(std::size_t row) {
+    const std::size_t each = std::bit_floor(costs_.devices / row), twice = (costs_.devices - each * row) / each;
+    ParallelPlan plan;
+    plan.cuts = equal_cuts(costs_, row);
+    for (std::size_t s = 0; s < row; ++s) plan.degrees.push_back({.data = s + twice < row ? each : 2 * each});
+    return improved(plan, microbatches(plan));
   }
 
  private:
@@ -50,17 +52,53 @@ class Alleviation {
 
     bool operator<(const Config& other) const { return std::tie(excess, step) < std::tie(other.excess, other.step); }
   };
-  using Key = std::tuple<std::size_t, std::size_t, std::size_t, std::vector<std::size_t>>;
-  static Key key(const ParallelPlan& plan) { return {plan.data, plan.tensor, plan.microbatch, plan.cuts}; }
+  using Key = std::tuple<std::size_t, std::size_t, std::size_t, std::vector<std::size_t>, std::vector<StageDegrees>>;
+  static Key key(const ParallelPlan& plan) {
+    return {plan.data, plan.tensor, plan.microbatch, plan.cuts, plan.degrees};
+  }
+  /// Stages that all have the same degrees are those of a plan of these.
+  static ParallelPlan told(ParallelPlan plan) {
+    if (plan.degrees.empty() ||
+        std::ranges::count(plan.degrees, plan.degrees.front()) < static_cast<std::ptrdiff_t>(plan.degrees.size()))
+      return plan;
+    plan.data = plan.degrees.front().data;
+    plan.tensor = plan.degrees.front().tensor.ranks;
+    plan.microbatch /= plan.data;
+    plan.degrees.clear();
+    return plan;
+  }
+  bool allowed(const ParallelPlan& plan) const { return !options_.allowed || options_.allowed(told(plan)); }
+  /// Samples that all replicas can divide among themselves.
+  std::vector<std::size_t> microbatches(const ParallelPlan& plan) const {
+    std::vector<std::size_t> sizes = divisors(costs_.batch / plan.data);
+    std::erase_if(sizes, [&](std::size_t size) {
+      return std::ranges::any_of(plan.degrees, [&](const StageDegrees& each) { return size % each.data != 0; });
+    });
+    return sizes;
+  }
 
-  const StageTable& table(const ParallelPlan& plan) {
-    return tables_.try_emplace({plan.microbatch, plan.tensor}, costs_, plan.microbatch, plan.tensor_degree())
-        .first->second;
+  std::optional<PlannerAnswer> improved(ParallelPlan plan, const std::vector<std::size_t>& sizes) {
+    if (sizes.empty()) return std::nullopt;
+    plan.microbatch = sizes.front();
+    for (const std::size_t microbatch : sizes) {  // of more samples where so many cannot be
+      if (!options_.allowed || allowed(plan)) break;
+      plan.microbatch = microbatch;
+    }
+    visited_.insert(key(plan));
+    Config config = rated(std::move(plan));
+    while (auto better = hop(config, config, 0)) config = *std::move(better);
+    if (config.excess > Bytes{0} || !allowed(config.plan)) return std::nullopt;
+    return PlannerAnswer{told(config.plan), static_cast<double>(config.step.count)};
+  }
+
+  const StageTable& table(const ParallelPlan& plan, std::size_t stage) {
+    const std::size_t samples = plan.samples_of(stage);
+    const TensorDegree tensor = plan.degrees_of(stage).tensor;
+    return tables_.try_emplace({samples, tensor.ranks}, costs_, samples, tensor).first->second;
   }
 
   Config rated(ParallelPlan plan) {
     ++trials_;
-    const StageTable& stages = table(plan);
     const std::vector<StageRange> ranges = ranges_of(costs_, plan.cuts);
     Config config;
     plan.recompute.clear();
@@ -69,16 +107,17 @@ class Alleviation {
     Nanoseconds sum{0};
     for (std::size_t s = 0; s < ranges.size(); ++s) {
       const auto [begin, end] = ranges[s];
+      const StageTable& stages = table(plan, s);
       const StageRecompute level = least_recompute(costs_, plan, stages, s, ranges[s]).value_or(stages.levels().back());
       const StageCost& stage = stages.of(begin, end, level);
       plan.recompute.push_back(level);
       Nanoseconds time = stage.time();
       if (s > 0) {
-        const Crossing sent = crossing(costs_, plan, stages, s, begin);
+        const Crossing sent = crossing(costs_, plan, table(plan, s - 1), stages, s, begin);
         time += sent.forward + sent.backward;
       }
       if (s + 1 < ranges.size()) {
-        const Crossing sent = crossing(costs_, plan, stages, s + 1, end);
+        const Crossing sent = crossing(costs_, plan, stages, table(plan, s + 1), s + 1, end);
         time += sent.forward + sent.backward;
       }
       sum += time;
@@ -95,12 +134,16 @@ class Alleviation {
     return config;
   }
 
-  /// A layer of the bottleneck to each other stage, over those between, the idlest first.
+  /// All stages, the idlest first.
+  static std::vector<std::size_t> idlest(const Config& config) {
+    std::vector<std::size_t> stages(config.times.size());
+    std::iota(stages.begin(), stages.end(), std::size_t{0});
+    std::ranges::stable_sort(stages, {}, [&](std::size_t s) { return config.times[s]; });
+    return stages;
+  }
+  /// A layer of the bottleneck to each other stage, over those between.
   void move_layers(const Config& config, std::vector<ParallelPlan>& moves) const {
-    std::vector<std::size_t> others(config.times.size());
-    std::iota(others.begin(), others.end(), std::size_t{0});
-    std::ranges::stable_sort(others, {}, [&](std::size_t s) { return config.times[s]; });
-    for (const std::size_t to : others) {
+    for (const std::size_t to : idlest(config)) {
       ParallelPlan plan = config.plan;
       const std::size_t from = config.bottleneck;
       for (std::size_t cut = to; cut < from; ++cut) ++plan.cuts[cut];
@@ -109,8 +152,46 @@ class Alleviation {
       if (to != from && ranges[from].begin < ranges[from].end) moves.push_back(std::move(plan));
     }
   }
+  bool has_ranks(std::size_t ranks) const { return std::ranges::count(costs_.tensor_degrees, TensorDegree{ranks}) > 0; }
+  /// Twice or half the ranks of the bottleneck, on as many devices.
+  void change_own_ranks(const Config& config, bool more, std::vector<ParallelPlan>& moves) const {
+    ParallelPlan plan = config.plan;
+    auto& [data, tensor] = plan.degrees[config.bottleneck];
+    if ((more ? data : tensor.ranks) % 2 != 0) return;
+    data = more ? data / 2 : 2 * data;
+    tensor.ranks = more ? 2 * tensor.ranks : tensor.ranks / 2;
+    if (has_ranks(tensor.ranks) && plan.microbatch % data == 0) moves.push_back(std::move(plan));
+  }
+  /// Twice the bottleneck's ranks or replicas, on devices that are free or half of those of other stages, the idlest
+  /// first and from each of them on.
+  void add_devices(const Config& config, bool ranks, std::vector<ParallelPlan>& moves) const {
+    ParallelPlan plan = config.plan;
+    auto& [data, tensor] = plan.degrees[config.bottleneck];
+    const std::size_t wanted = data * tensor.ranks;
+    (ranks ? tensor.ranks : data) *= 2;
+    if (!has_ranks(tensor.ranks) || plan.microbatch % data != 0) return;
+    const std::vector<std::size_t> others = idlest(config);
+    for (std::size_t first = 0; first < others.size(); ++first) {
+      ParallelPlan changed = plan;
+      std::size_t free = costs_.devices - config.plan.devices();
+      for (std::size_t i = first; i < others.size() && free < wanted; ++i) {
+        auto& [replicas, parts] = changed.degrees[others[i]];
+        const std::size_t half = replicas * parts.ranks / 2;
+        if (others[i] == config.bottleneck || half == 0 || free + half > wanted) continue;
+        if (replicas % 2 == 0)
+          replicas /= 2;
+        else if (parts.ranks % 2 == 0 && has_ranks(parts.ranks / 2))
+          parts.ranks /= 2;
+        else
+          continue;
+        free += half;
+      }
+      if (free >= wanted) moves.push_back(std::move(changed));
+    }
+  }
   /// The mesh with the next ranks up or down.
   void change_ranks(const Config& config, bool more, std::vector<ParallelPlan>& moves) const {
+    if (!config.plan.degrees.empty()) return change_own_ranks(config, more, moves);
     const Mesh* next = nullptr;
     for (const Mesh& mesh : meshes_) {
       const std::size_t ranks = mesh.tensor.ranks, now = config.plan.tensor;
@@ -126,7 +207,7 @@ class Alleviation {
     moves.push_back(std::move(plan));
   }
   void change_microbatch(const Config& config, bool larger, std::vector<ParallelPlan>& moves) const {
-    const std::vector<std::size_t> sizes = divisors(costs_.batch / config.plan.data);
+    const std::vector<std::size_t> sizes = microbatches(config.plan);
     const auto at = std::ranges::find(sizes, config.plan.microbatch);
     if (larger ? at + 1 == sizes.end() : at == sizes.begin()) return;
     ParallelPlan plan = config.plan;
@@ -136,13 +217,17 @@ class Alleviation {
 
   std::vector<ParallelPlan> moves_of(const Config& config) const {
     std::vector<ParallelPlan> moves;
+    const bool by_stage = !config.plan.degrees.empty();
     move_layers(config, moves);
     if (config.excess > Bytes{0}) {
       change_ranks(config, true, moves);
+      if (by_stage) add_devices(config, true, moves);
       change_microbatch(config, false, moves);
     } else {
       change_ranks(config, false, moves);
       change_ranks(config, true, moves);
+      if (by_stage) add_devices(config, false, moves);
+      if (by_stage) add_devices(config, true, moves);
       change_microbatch(config, true, moves);
     }
     return moves;
@@ -154,7 +239,7 @@ class Alleviation {
     std::vector<Config> next;
     for (ParallelPlan& plan : moves_of(config)) {
       if (trials_ >= kTrials || (base.excess == Bytes{0} && options_.stop && options_.stop())) return std::nullopt;
-      if (!visited_.insert(key(plan)).second || (options_.allowed && !options_.allowed(plan))) continue;
+      if (!visited_.insert(key(plan)).second || !allowed(plan)) continue;
       Config each = rated(std::move(plan));
       if (each < base) return each;
       next.push_back(std::move(each));
@@ -183,6 +268,10 @@ PlannerAnswer plan_aceso(const PlanCosts& costs, const PlannerOptions& options) 
   for (const auto& row : rows) {
     if (best && options.stop && options.stop()) break;
     if (auto found = Alleviation{costs, row.second, options}.run()) keep_better(best, *std::move(found));
+  }
+  for (std::size_t row = 2; options.stage_degrees && row <= std::min(costs.layers, costs.devices); ++row) {
+    if (best && options.stop && options.stop()) break;
+    if (auto found = Alleviation{costs, options}.run(row)) keep_better(best, *std::move(found));
   }
   if (!best) refuse_all(costs, "aceso", all, 0);
   return *std::move(best);

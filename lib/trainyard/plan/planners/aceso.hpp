@@ -18,7 +18,10 @@ namespace trainyard {
 ///
 /// and recomputation is chosen anew each time, the least that fits. The first move that is better is taken; where none
 /// is, moves follow on moves, up to 7 (multi-hop), no plan twice, within 1,000 plans for each number of stages. Degrees
-/// are equal on all stages here, so that ranks and replicas change on all at once; that it restarts from the best it
+/// are equal on all stages, so that ranks and replicas change on all at once; with PlannerOptions::stage_degrees it
+/// searches besides with those of each stage, from as many devices each as are a power of two (twice of the last stages
+/// while there are devices left): the bottleneck's ranks or replicas alone change, and before microbatches do it takes
+/// as many devices as it has, free ones or half of those of others, the idlest first. That it restarts from the best it
 /// has passed by, and tunes ops one by one, is left out.
 ///
 /// G. Liu, Y. Miao, Z. Lin, X. Shi, S. Maleki, F. Yang, Y. Bao, S. Wang: Aceso: Efficient parallel DNN training through

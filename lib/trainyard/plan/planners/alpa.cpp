@@ -1,11 +1,13 @@
 #include "trainyard/plan/planners/alpa.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "trainyard/plan/planners/meshes.hpp"
+#include "trainyard/plan/stage_choices.hpp"
 
 namespace trainyard {
 namespace {
@@ -84,6 +86,123 @@ class AlpaStages {
   std::vector<std::optional<Nanoseconds>> times_;
 };
 
+/// Stages of submeshes of their own, for one microbatch and rematerialization.
+class AlpaSubmeshes {
+ public:
+  AlpaSubmeshes(const PlanCosts& costs, std::vector<StageChoice> choices, std::size_t microbatch,
+                StageRecompute recompute)
+      : costs_(costs),
+        choices_(std::move(choices)),
+        microbatch_(microbatch),
+        recompute_(recompute),
+        microbatches_(static_cast<std::int64_t>(costs.batch / microbatch)),
+        rest_(costs.layers + 1, 0.0) {
+    for (std::size_t i = 0; i < costs.layers; ++i) {
+      double least = std::numeric_limits<double>::infinity();
+      for (const StageChoice& choice : choices_)
+        least = std::min(least, static_cast<double>(choice.stages->of(i, i + 1, recompute).time().count) *
+                                    static_cast<double>(choice.degrees.devices()));
+      rest_[i + 1] = rest_[i] + least;
+    }
+  }
+
+  /// The plans of less than this T, from the least T on: none of them have more of both sum and t_max than another.
+  std::vector<PlannerAnswer> less_than(Nanoseconds limit) {
+    if (choices_.empty() || static_cast<double>(microbatches_) * rest_.back() / static_cast<double>(costs_.devices) >=
+                                static_cast<double>(limit.count))
+      return {};
+    std::vector<std::vector<Stages>> next(costs_.layers * (costs_.devices + 1));
+    extend({.begin = costs_.layers, .left = costs_.devices, .after = kNone, .alike = true}, kNone, 0, limit, next);
+    std::vector<std::size_t> whole;
+    for (std::size_t behind = 1, from = 0;; ++behind) {
+      collect(next, whole);
+      const std::size_t to = known_.size();
+      if (from == to) break;
+      for (; from < to; ++from)
+        if (known_[from].begin > 0) extend(known_[from], from, behind, limit, next);
+    }
+    std::ranges::stable_sort(whole, {}, [&](std::size_t at) { return step(known_[at]); });
+    std::vector<PlannerAnswer> answers;
+    for (const std::size_t at : whole) answers.push_back({plan_of(at), static_cast<double>(step(known_[at]).count)});
+    return answers;
+  }
+
+ private:
+  /// From one on.
+  struct Stages {
+    std::size_t begin, left, after, choice;  // the first layer, devices before, the stages but the first
+    Nanoseconds sum, most;
+    bool alike;
+  };
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  Nanoseconds step(const Stages& stages) const { return stages.sum + (microbatches_ - 1) * stages.most; }
+
+  void collect(std::vector<std::vector<Stages>>& next, std::vector<std::size_t>& whole) {
+    for (std::vector<Stages>& front : next) {
+      for (const Stages& each : front) {
+        if (each.begin == 0) whole.push_back(known_.size());
+        known_.push_back(each);
+      }
+      front.clear();
+    }
+  }
+
+  void extend(const Stages& stages, std::size_t at, std::size_t behind, Nanoseconds limit,
+              std::vector<std::vector<Stages>>& next) const {
+    ParallelPlan around{.degrees = {{.data = 0}, {}}, .cuts = {1}, .microbatch = microbatch_, .zero = 1};
+    const auto in_flight = std::min(static_cast<std::size_t>(microbatches_), behind + 1);
+    for (std::size_t c = 0; c < choices_.size(); ++c) {
+      const auto& [degrees, table] = choices_[c];
+      if (degrees.devices() > stages.left) continue;
+      const std::size_t left = stages.left - degrees.devices();
+      around.degrees = {{.data = left}, degrees};
+      const bool alike = stages.alike && (behind == 0 || stages.choice == c);
+      for (std::size_t begin = stages.begin; begin-- > 0;) {
+        const StageCost& stage = table->of(begin, stages.begin, recompute_);
+        if (microbatches_ * stage.time() >= limit) break;
+        if ((begin == 0) != (left == 0) || (begin == 0 && alike) ||
+            (costs_.memory && stage.memory(in_flight, degrees.data) > *costs_.memory))
+          continue;
+        Nanoseconds time = stage.time();
+        if (degrees.data > 1) time += Nanoseconds{costs_.all_reduce(around, 1, stage.weights).count / microbatches_};
+        const Stages longer{begin, left, at, c, stages.sum + time, std::max(stages.most, time), alike};
+        // No layer takes less than its time on all devices that are left.
+        const double rest = left > 0 ? rest_[begin] / static_cast<double>(left) : 0;
+        const auto most = std::max(static_cast<double>(longer.most.count), rest);
+        if (static_cast<double>(longer.sum.count) + rest + static_cast<double>(microbatches_ - 1) * most >=
+            static_cast<double>(limit.count))
+          continue;
+        std::vector<Stages>& front = next[begin * (costs_.devices + 1) + left];
+        if (std::ranges::any_of(front,
+                                [&](const Stages& each) { return each.sum <= longer.sum && each.most <= longer.most; }))
+          continue;
+        std::erase_if(front, [&](const Stages& each) { return longer.sum <= each.sum && longer.most <= each.most; });
+        front.push_back(longer);
+      }
+    }
+  }
+
+  ParallelPlan plan_of(std::size_t at) const {
+    ParallelPlan plan{.microbatch = microbatch_, .zero = 1};
+    for (; at != kNone; at = known_[at].after) {
+      if (known_[at].begin > 0) plan.cuts.push_back(known_[at].begin);
+      plan.degrees.push_back(choices_[known_[at].choice].degrees);
+      plan.recompute.push_back(recompute_);
+    }
+    if (std::ranges::all_of(plan.degrees, [](const StageDegrees& each) { return each.data == 1; })) plan.zero = 0;
+    return plan;
+  }
+
+  const PlanCosts& costs_;
+  const std::vector<StageChoice> choices_;
+  const std::size_t microbatch_;
+  const StageRecompute recompute_;
+  const std::int64_t microbatches_;
+  std::vector<double> rest_;  // of the layers before each, at least, devices times time
+  std::vector<Stages> known_;
+};
+
 }  // namespace
 
 PlannerAnswer plan_alpa(const PlanCosts& costs, const PlannerOptions& options) {
@@ -106,6 +225,22 @@ PlannerAnswer plan_alpa(const PlanCosts& costs, const PlannerOptions& options) {
       best = {plan, static_cast<double>(least.count)};
     }
   });
+  if (options.stage_degrees) {
+    StageChoices stages{costs};
+    for (const std::size_t microbatch : divisors(costs.batch)) {
+      const std::vector<StageChoice> choices = stages.of(microbatch);
+      for (const StageRecompute recompute : {StageRecompute::no, StageRecompute::blocks}) {
+        if (best && options.stop && options.stop()) break;
+        if (recompute == StageRecompute::blocks && !costs.memory) continue;
+        for (PlannerAnswer& each : AlpaSubmeshes{costs, choices, microbatch, recompute}.less_than(least)) {
+          if (options.allowed && !options.allowed(each.plan)) continue;
+          least = Nanoseconds{static_cast<std::int64_t>(each.objective)};
+          best = std::move(each);
+          break;
+        }
+      }
+    }
+  }
   if (!best) refuse_all(costs, "alpa", all, 1);
   return *std::move(best);
 }

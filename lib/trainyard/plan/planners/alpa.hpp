@@ -14,9 +14,11 @@ namespace trainyard {
 /// there are stages from it on. Rematerialization is of all blocks or of none; replicas share the optimizer's state
 /// (reduce-scatter preferred). Transfers between stages and the update are not in T.
 ///
-/// Alpa's submeshes of other shapes for each stage are equal here, and the layouts that its integer program chooses
-/// within a stage are tensor degrees, with the sequence shared or not; layers are not clustered before; microbatches,
-/// which its user gives, are searched.
+/// Submeshes are equal, or with PlannerOptions::stage_degrees each stage has its own, of StageChoices' numbers of
+/// devices: of each number of stages, their first layer and devices left before them, the stages that have either the
+/// least sum or the least t_max of all are kept, which has the least T among its results (its algorithm fixes t_max and
+/// repeats). The layouts that its integer program chooses within a stage are tensor degrees, with the sequence shared
+/// or not; layers are not clustered before; microbatches, which its user gives, are searched.
 ///
 /// L. Zheng et al.: Alpa: Automating inter- and intra-operator parallelism for distributed deep learning. OSDI 2022,
 /// section 5 and algorithm 1.

@@ -78,7 +78,7 @@ std::int64_t microbatches_of(const PlanCosts& costs, const ParallelPlan& plan) {
 
 Bytes memory_of(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost) {
   const std::size_t in_flight = std::min(costs.batch / plan.data / plan.microbatch, plan.stages() - stage);
-  return cost.memory(in_flight, plan.zero > 0 ? plan.data : 1);
+  return cost.memory(in_flight, plan.zero > 0 ? plan.degrees_of(stage).data : 1);
 }
 
 bool fits(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost) {
@@ -102,10 +102,12 @@ bool recompute_least(const PlanCosts& costs, ParallelPlan& plan, const StageTabl
   return true;
 }
 
-Crossing crossing(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table, std::size_t stage,
-                  std::size_t at) {
-  return {costs.transfer(plan, stage - 1, stage, table.of(at - 1, at).output),
-          costs.transfer(plan, stage, stage - 1, table.of(at, at + 1).input)};
+Crossing crossing(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& before, const StageTable& after,
+                  std::size_t stage, std::size_t at) {
+  const std::size_t have = plan.degrees_of(stage - 1).data, take = plan.degrees_of(stage).data;
+  const Nanoseconds forward =
+      costs.transfer(plan, stage - 1, stage, sent_bytes(before.of(at - 1, at).output, have, take));
+  return {forward, costs.transfer(plan, stage, stage - 1, sent_bytes(after.of(at, at + 1).input, take, have))};
 }
 
 void keep_better(std::optional<PlannerAnswer>& best, PlannerAnswer answer) {

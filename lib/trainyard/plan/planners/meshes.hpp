@@ -103,8 +103,12 @@ bool recompute_least(const PlanCosts& costs, ParallelPlan& plan, const StageTabl
 struct Crossing {
   Nanoseconds forward, backward;
 };
-Crossing crossing(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table, std::size_t stage,
-                  std::size_t at);
+Crossing crossing(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& before, const StageTable& after,
+                  std::size_t stage, std::size_t at);
+inline Crossing crossing(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table, std::size_t stage,
+                         std::size_t at) {
+  return crossing(costs, plan, table, table, stage, at);
+}
 
 /// The better of two answers: the least objective, the first of equals.
 void keep_better(std::optional<PlannerAnswer>& best, PlannerAnswer answer);

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "trainyard/plan/parallel_plan.hpp"
+
+namespace trainyard {
+
+/// Every layer's cost for a microbatch and a tensor degree, asked for once: by one thread, then known to all.
+class LayerTables {
+ public:
+  explicit LayerTables(const PlanCosts& costs) : costs_(costs) {}
+
+  const std::vector<LayerCost>& of(std::size_t samples, TensorDegree tensor) {
+    auto [at, added] = tables_.try_emplace({samples, tensor});
+    if (added)
+      for (std::size_t layer = 0; layer < costs_.layers; ++layer)
+        at->second.push_back(costs_.layer(layer, samples, tensor));
+    return at->second;
+  }
+  const std::vector<LayerCost>& known(std::size_t samples, TensorDegree tensor) const {
+    return tables_.at({samples, tensor});
+  }
+  /// The costs with layers from these tables, which must outlive them.
+  PlanCosts known_costs() const {
+    PlanCosts costs = costs_;
+    costs.layer = [this](std::size_t layer, std::size_t samples, TensorDegree tensor) {
+      return known(samples, tensor)[layer];
+    };
+    return costs;
+  }
+
+ private:
+  const PlanCosts& costs_;
+  std::map<std::pair<std::size_t, TensorDegree>, std::vector<LayerCost>> tables_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/parallel_plan.hpp"
+#include "trainyard/plan/stage_cost.hpp"
+
+namespace trainyard {
+
+/// Degrees that a stage of its own may have, and what layers cost at these.
+struct StageChoice {
+  StageDegrees degrees;
+  const StageTable* stages;
+};
+
+/// The choices of each microbatch of all replicas of a stage. Each table is made once, when first asked for.
+class StageChoices {
+ public:
+  /// Keeps a reference.
+  explicit StageChoices(const PlanCosts& costs) : costs_(costs) {}
+
+  /// By tensor degree, then replicas; of up to eight devices, or a power of two of them, fewer than there are.
+  std::vector<StageChoice> of(std::size_t microbatch) {
+    std::vector<StageChoice> choices;
+    for (const TensorDegree tensor : costs_.tensor_degrees)
+      for (const std::size_t data : divisors(microbatch)) {
+        const StageDegrees degrees{data, tensor};
+        const std::size_t devices = degrees.devices();
+        if (devices >= costs_.devices || (devices > 8 && !std::has_single_bit(devices))) continue;
+        const std::size_t samples = microbatch / data;
+        choices.push_back({degrees, &tables_.try_emplace({samples, tensor}, costs_, samples, tensor).first->second});
+      }
+    return choices;
+  }
+
+ private:
+  const PlanCosts& costs_;
+  std::map<std::pair<std::size_t, TensorDegree>, StageTable> tables_;
+};
+
+/// The least recomputation with which these layers fit in a stage that holds so many microbatches; none where they
+/// never do.
+inline std::optional<StageRecompute> least_recompute(const PlanCosts& costs, const StageChoice& choice,
+                                                     std::size_t begin, std::size_t end, std::size_t in_flight,
+                                                     std::size_t zero) {
+  for (const StageRecompute level : choice.stages->levels())
+    if (!costs.memory ||
+        choice.stages->of(begin, end, level).memory(in_flight, zero > 0 ? choice.degrees.data : 1) <= *costs.memory)
+      return level;
+  return std::nullopt;
+}
+
+}  // namespace trainyard
