@@ -50,11 +50,13 @@ class PiperStages {
         choices_(std::move(choices)),
         microbatch_(microbatch),
         microbatches_(costs.batch / microbatch),
+        rest_(least_work(costs, choices_, StageRecompute::no)),
         next_(costs.layers * (costs.devices + 1) * choices_.size()) {}
 
   /// The plans of a largest load less than this, by it.
   std::vector<PlannerAnswer> less_than(double limit) {
     limit_ = limit * static_cast<double>(microbatch_);
+    if (rest_.back() / static_cast<double>(costs_.devices) >= limit_) return {};
     extend({.begin = costs_.layers, .left = costs_.devices}, kNone, 0);
     std::vector<std::size_t> whole;
     for (std::size_t behind = 1, from = 0; behind <= microbatches_; ++behind) {
@@ -109,6 +111,8 @@ class PiperStages {
       const Nanoseconds most = std::max(stages.most, behind > 0 ? stages.own + sent : Nanoseconds{0});
       if (static_cast<double>(most.count) >= limit_) continue;
       for (std::size_t begin = left > 0 ? end : std::min<std::size_t>(end, 1); begin-- > 0;) {
+        // Some stage before has the mean of what is left.
+        if (left > 0 && rest_[begin] / static_cast<double>(left) >= limit_) continue;
         const auto level = least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1), 0);
         if (!level) break;
         const StageCost& stage = table->of(begin, end, *level);
@@ -140,6 +144,7 @@ class PiperStages {
   const PlanCosts& costs_;
   const std::vector<StageChoice> choices_;
   const std::size_t microbatch_, microbatches_;
+  const std::vector<double> rest_;
   double limit_ = 0;
   std::vector<std::vector<Stages>> next_;  // by first layer, devices left and choice
   std::vector<Stages> known_;
