@@ -56,7 +56,7 @@ void each_plan_of_stage_degrees(const PlanCosts& costs, const Visit& visit) {
     }
     if (std::ranges::count(plan.degrees, plan.degrees.front()) == static_cast<std::ptrdiff_t>(plan.stages())) return;
     for (plan.zero = 0; plan.zero <= 1; ++plan.zero)
-      for (unsigned again = 0; again < 1u << plan.stages(); ++again) {
+      for (unsigned again = 0; again < (costs.memory ? 1u << plan.stages() : 1u); ++again) {
         plan.recompute.clear();
         for (std::size_t s = 0; s < plan.stages(); ++s)
           plan.recompute.push_back(again >> s & 1 ? StageRecompute::blocks : StageRecompute::no);

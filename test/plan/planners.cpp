@@ -168,27 +168,36 @@ TEST_CASE("Alpa's and Piper's plans are the best of all by their own objectives,
   }
 }
 
-TEST_CASE("with degrees of its stages too, Alpa's plan is the best of all by its objective, on twenty chains") {
+TEST_CASE(
+    "with degrees of stages too, Alpa's and Piper's plans are the best of all by their objectives, on twenty chains") {
   Random random{13};
-  int unequal = 0;
+  int unequal = 0, by_piper = 0;
   for (int round = 0; round < 20; ++round) {
     CAPTURE(round);
     const std::size_t layers = 3 + random.below(2), devices = 3 + random.below(2);
     const PlanCosts costs = chain_costs(random_chain(random, layers, devices, random.between(8, 20) * 1'000'000));
     const PlannerAnswer equal = plan_alpa(costs), found = plan_alpa(costs, {.stage_degrees = true});
-    double best = equal.objective;
+    const PlannerAnswer piper_equal = plan_piper(costs), piper = plan_piper(costs, {.stage_degrees = true});
+    double best = equal.objective, best_piper = piper_equal.objective;
     each_plan_of_stage_degrees(costs, [&](const ParallelPlan& plan) {
+      if (run_plan(costs, plan).excess(costs.memory) > Bytes{0}) return;
+      if (plan.zero == 0 && plan.stages() <= costs.batch / plan.microbatch)
+        best_piper = std::min(best_piper, piper_load(costs, plan));
       const bool shared = std::ranges::any_of(plan.degrees, [](const StageDegrees& each) { return each.data > 1; });
-      if (plan.devices() == devices && alike(plan) && plan.zero == (shared ? 1 : 0) &&
-          run_plan(costs, plan).excess(costs.memory) == Bytes{0})
+      if (plan.devices() == devices && alike(plan) && plan.zero == (shared ? 1 : 0))
         best = std::min(best, alpa_step(costs, plan));
     });
     CHECK(found.objective == best);
     CHECK(alpa_step(costs, found.plan) == best);
     CHECK(run_plan(costs, found.plan).excess(costs.memory) == Bytes{0});
+    CHECK(piper.objective == doctest::Approx(best_piper).epsilon(1e-12));
+    CHECK(piper_load(costs, piper.plan) == doctest::Approx(best_piper).epsilon(1e-12));
+    CHECK(run_plan(costs, piper.plan).excess(costs.memory) == Bytes{0});
+    by_piper += best_piper < piper_equal.objective;
     unequal += best < equal.objective;
   }
   CHECK(unequal > 5);
+  CHECK(by_piper > 0);
 }
 
 TEST_CASE("Galvatron's, Aceso's and DAPPLE's plans are worth what their formulas say, and seldom far from the best") {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -54,6 +56,21 @@ inline std::optional<StageRecompute> least_recompute(const PlanCosts& costs, con
         choice.stages->of(begin, end, level).memory(in_flight, zero > 0 ? choice.degrees.data : 1) <= *costs.memory)
       return level;
   return std::nullopt;
+}
+
+/// Devices times time of a microbatch through the layers before each, nanoseconds, whatever their stages: each layer by
+/// the choice with the least.
+inline std::vector<double> least_work(const PlanCosts& costs, const std::vector<StageChoice>& choices,
+                                      StageRecompute recompute) {
+  std::vector<double> work{0};
+  for (std::size_t i = 0; i < costs.layers; ++i) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const StageChoice& choice : choices)
+      least = std::min(least, static_cast<double>(choice.stages->of(i, i + 1, recompute).time().count) *
+                                  static_cast<double>(choice.degrees.devices()));
+    work.push_back(work.back() + least);
+  }
+  return work;
 }
 
 }  // namespace trainyard

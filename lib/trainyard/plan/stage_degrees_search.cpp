@@ -40,36 +40,18 @@ class DegreesClass {
   }
 
   Nanoseconds bound() const { return bound_; }
-
-  /// Layers times cuts and degrees; in double, which does not overflow.
-  double plans() const {
-    const std::size_t n = costs_.layers, most = costs_.devices;
-    std::vector<double> ways((n + 1) * (most + 1), 0.0);
-    ways[n * (most + 1) + most] = 1;
-    double all = 0;
-    for (std::size_t end = n; end > 0; --end)
-      for (std::size_t left = 1; left <= most; ++left) {
-        const double so_many = ways[end * (most + 1) + left];
-        if (so_many == 0) continue;
-        for (const StageChoice& choice : choices_) {
-          if (choice.degrees.devices() > left) continue;
-          for (std::size_t begin = 0; begin < end; ++begin)
-            ways[begin * (most + 1) + left - choice.degrees.devices()] += so_many;
-        }
-      }
-    for (std::size_t left = 0; left <= most; ++left) all += ways[left];
-    return all;
-  }
+  /// Once run: that every plan which takes less than the limit was looked at.
+  bool exact() const { return exact_; }
 
   /// The best of those that take less than `limit`.
   std::vector<RatedPlan> run(std::optional<Nanoseconds> limit, std::uint64_t& evaluations) {
     limit_ = limit.value_or(kLongestTime);
-    all_ = plans() <= kAllRun;
+    all_ = exact_ = plans() <= kAllRun;
     chain_stages();
     std::vector<RatedPlan> found;
     std::ranges::stable_sort(whole_, {}, [&](std::size_t at) { return ways_[at].estimate; });
     for (const std::size_t at : whole_) {
-      if ((!all_ && found.size() == kRun) || (options_.stop && options_.stop())) break;
+      if ((!all_ && found.size() == kRun) || stopped()) break;
       ParallelPlan plan = plan_of(at);
       if (options_.allowed && !options_.allowed(plan)) continue;
       found.push_back(rated(std::move(plan), evaluations));
@@ -94,6 +76,32 @@ class DegreesClass {
     bool alike, shared;  // all have the same degrees; one has replicas
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  /// Ways to choose cuts and degrees; in double, which does not overflow.
+  double plans() const {
+    const std::size_t n = costs_.layers, most = costs_.devices;
+    std::vector<double> ways((n + 1) * (most + 1), 0.0);
+    ways[n * (most + 1) + most] = 1;
+    double all = 0;
+    for (std::size_t end = n; end > 0; --end)
+      for (std::size_t left = 1; left <= most; ++left) {
+        const double so_many = ways[end * (most + 1) + left];
+        if (so_many == 0) continue;
+        for (const StageChoice& choice : choices_) {
+          if (choice.degrees.devices() > left) continue;
+          for (std::size_t begin = 0; begin < end; ++begin)
+            ways[begin * (most + 1) + left - choice.degrees.devices()] += so_many;
+        }
+      }
+    for (std::size_t left = 0; left <= most; ++left) all += ways[left];
+    return all;
+  }
+
+  bool stopped() {
+    const bool stop = options_.stop && options_.stop();
+    exact_ = exact_ && !stop;
+    return stop;
+  }
 
   std::size_t shards(const StageDegrees& degrees) const { return zero_ > 0 ? degrees.data : 1; }
   std::optional<StageRecompute> recompute(const StageChoice& choice, std::size_t begin, std::size_t end,
@@ -148,7 +156,7 @@ class DegreesClass {
         }
         ways.clear();
       }
-      if (from == ways_.size() || (options_.stop && options_.stop())) return;
+      if (from == ways_.size() || stopped()) return;
       for (std::size_t at = from, to = ways_.size(); at < to; ++at)
         if (ways_[at].begin > 0) extend(Way{ways_[at]}, at, behind, next);
     }
@@ -315,7 +323,7 @@ class DegreesClass {
   const std::size_t microbatch_, zero_;
   const std::int64_t m_;
   Nanoseconds bound_ = kLongestTime, limit_ = kLongestTime;
-  bool all_ = false;
+  bool all_ = false, exact_ = false;
   std::vector<double> rest_work_;       // of the layers before each, at least, devices times time
   std::vector<Nanoseconds> rest_path_;  // and of one microbatch
   std::vector<Way> ways_;
@@ -359,7 +367,7 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
     for (std::size_t i = 0; i < found.size(); ++i) {
       result.evaluations += evaluations[i];
       const DegreesClass& own = classes[order[next + i]];
-      if ((!limit || own.bound() < *limit) && own.plans() > kAllRun) {
+      if ((!limit || own.bound() < *limit) && !own.exact()) {
         result.exact = false;
         result.bound = std::min(result.bound, own.bound());
       }

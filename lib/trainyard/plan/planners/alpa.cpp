@@ -1,7 +1,6 @@
 #include "trainyard/plan/planners/alpa.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -96,15 +95,7 @@ class AlpaSubmeshes {
         microbatch_(microbatch),
         recompute_(recompute),
         microbatches_(static_cast<std::int64_t>(costs.batch / microbatch)),
-        rest_(costs.layers + 1, 0.0) {
-    for (std::size_t i = 0; i < costs.layers; ++i) {
-      double least = std::numeric_limits<double>::infinity();
-      for (const StageChoice& choice : choices_)
-        least = std::min(least, static_cast<double>(choice.stages->of(i, i + 1, recompute).time().count) *
-                                    static_cast<double>(choice.degrees.devices()));
-      rest_[i + 1] = rest_[i] + least;
-    }
-  }
+        rest_(least_work(costs, choices_, recompute)) {}
 
   /// The plans of less than this T, from the least T on: none of them have more of both sum and t_max than another.
   std::vector<PlannerAnswer> less_than(Nanoseconds limit) {
@@ -199,7 +190,7 @@ class AlpaSubmeshes {
   const std::size_t microbatch_;
   const StageRecompute recompute_;
   const std::int64_t microbatches_;
-  std::vector<double> rest_;  // of the layers before each, at least, devices times time
+  const std::vector<double> rest_;
   std::vector<Stages> known_;
 };
 

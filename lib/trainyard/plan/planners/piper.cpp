@@ -1,6 +1,7 @@
 #include "trainyard/plan/planners/piper.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/planners/meshes.hpp"
+#include "trainyard/plan/stage_choices.hpp"
 
 namespace trainyard {
 namespace {
@@ -39,6 +41,114 @@ std::optional<ChosenCuts<Nanoseconds>> piper_cuts(const PlanCosts& costs, const 
   };
   return best_cuts(costs.layers, plan.stages(), load, [](Nanoseconds a, Nanoseconds b) { return std::max(a, b); });
 }
+
+/// Stages of degrees of their own, for one microbatch of all replicas: 1/m of a stage's gradients go over twice.
+class PiperStages {
+ public:
+  PiperStages(const PlanCosts& costs, std::vector<StageChoice> choices, std::size_t microbatch)
+      : costs_(costs),
+        choices_(std::move(choices)),
+        microbatch_(microbatch),
+        microbatches_(costs.batch / microbatch),
+        rest_(least_work(costs, choices_, StageRecompute::no)),
+        next_(costs.layers * (costs.devices + 1) * choices_.size()) {}
+
+  /// The plans of a largest load less than this, by it.
+  std::vector<PlannerAnswer> less_than(double limit) {
+    limit_ = limit * static_cast<double>(microbatch_);
+    if (rest_.back() / static_cast<double>(costs_.devices) >= limit_) return {};
+    extend({.begin = costs_.layers, .left = costs_.devices}, kNone, 0);
+    std::vector<std::size_t> whole;
+    for (std::size_t behind = 1, from = 0; behind <= microbatches_; ++behind) {
+      for (std::vector<Stages>& front : next_) {
+        for (const Stages& each : front) {
+          if (each.begin == 0) whole.push_back(known_.size());
+          known_.push_back(each);
+        }
+        front.clear();
+      }
+      const std::size_t to = known_.size();
+      if (from == to) break;
+      for (; behind < microbatches_ && from < to; ++from)
+        if (known_[from].begin > 0) extend(known_[from], from, behind);
+    }
+    const auto load = [&](std::size_t at) { return std::max(known_[at].own, known_[at].most); };
+    std::ranges::stable_sort(whole, {}, load);
+    std::vector<PlannerAnswer> answers;
+    for (const std::size_t at : whole) {
+      ParallelPlan plan = plan_of(at);
+      if (std::ranges::count(plan.degrees, plan.degrees.front()) < static_cast<std::ptrdiff_t>(plan.stages()))
+        answers.push_back({std::move(plan), static_cast<double>(load(at).count) / static_cast<double>(microbatch_)});
+    }
+    return answers;
+  }
+
+ private:
+  /// From one on: its load but for what goes over the cut before it, and the largest of those after it.
+  struct Stages {
+    std::size_t begin, left, after, choice;  // the first layer, devices before, the stages but the first
+    StageRecompute recompute;
+    Nanoseconds own, most;
+  };
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  void extend(const Stages stages, std::size_t at, std::size_t behind) {
+    ParallelPlan around{.degrees = {{}, {}}, .cuts = {1}, .microbatch = microbatch_};
+    const std::size_t end = stages.begin;
+    if (behind > 0) around.cuts.push_back(2);
+    for (std::size_t c = 0; c < choices_.size(); ++c) {
+      const auto& [degrees, table] = choices_[c];
+      if (degrees.devices() > stages.left) continue;
+      const std::size_t left = stages.left - degrees.devices();
+      around.degrees = {{.data = left}, degrees};
+      Nanoseconds sent{0};
+      if (behind > 0) {
+        const StageChoice& after = choices_[stages.choice];
+        around.degrees.push_back(after.degrees);
+        const Crossing both = crossing(costs_, around, *table, *after.stages, 2, end);
+        sent = both.forward + both.backward;
+      }
+      const Nanoseconds most = std::max(stages.most, behind > 0 ? stages.own + sent : Nanoseconds{0});
+      if (static_cast<double>(most.count) >= limit_) continue;
+      for (std::size_t begin = left > 0 ? end : std::min<std::size_t>(end, 1); begin-- > 0;) {
+        // Some stage before has the mean of what is left.
+        if (left > 0 && rest_[begin] / static_cast<double>(left) >= limit_) continue;
+        const auto level = least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1), 0);
+        if (!level) break;
+        const StageCost& stage = table->of(begin, end, *level);
+        Nanoseconds own = stage.time() + sent;
+        if (degrees.data > 1)
+          own += Nanoseconds{2 * costs_.all_reduce(around, 1, stage.weights).count /
+                             static_cast<std::int64_t>(microbatches_)};
+        if (static_cast<double>(own.count) >= limit_) break;
+        std::vector<Stages>& front = next_[(begin * (costs_.devices + 1) + left) * choices_.size() + c];
+        const auto no_worse = [](const Stages& a, const Stages& b) { return a.own <= b.own && a.most <= b.most; };
+        const Stages longer{begin, left, at, c, *level, own, most};
+        if (std::ranges::any_of(front, [&](const Stages& each) { return no_worse(each, longer); })) continue;
+        std::erase_if(front, [&](const Stages& each) { return no_worse(longer, each); });
+        front.push_back(longer);
+      }
+    }
+  }
+
+  ParallelPlan plan_of(std::size_t at) const {
+    ParallelPlan plan{.microbatch = microbatch_};
+    for (; at != kNone; at = known_[at].after) {
+      if (known_[at].begin > 0) plan.cuts.push_back(known_[at].begin);
+      plan.degrees.push_back(choices_[known_[at].choice].degrees);
+      plan.recompute.push_back(known_[at].recompute);
+    }
+    return plan;
+  }
+
+  const PlanCosts& costs_;
+  const std::vector<StageChoice> choices_;
+  const std::size_t microbatch_, microbatches_;
+  const std::vector<double> rest_;
+  double limit_ = 0;
+  std::vector<std::vector<Stages>> next_;  // by first layer, devices left and choice
+  std::vector<Stages> known_;
+};
 
 }  // namespace
 
@@ -76,6 +186,17 @@ PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options) 
     recompute_least(costs, plan, table);
     keep_better(
         best, {plan, static_cast<double>(chosen->value.count) / static_cast<double>(mesh.data * candidate.microbatch)});
+  }
+  if (options.stage_degrees) {
+    StageChoices stages{costs};
+    for (const std::size_t microbatch : divisors(costs.batch)) {
+      if (best && options.stop && options.stop()) break;
+      const double limit = best ? best->objective : std::numeric_limits<double>::infinity();
+      std::vector<PlannerAnswer> answers = PiperStages{costs, stages.of(microbatch), microbatch}.less_than(limit);
+      const auto can_be = std::ranges::find_if(
+          answers, [&](const PlannerAnswer& each) { return !options.allowed || options.allowed(each.plan); });
+      if (can_be != answers.end()) keep_better(best, std::move(*can_be));
+    }
   }
   if (!best) refuse_all(costs, "piper", all, 0);
   return *std::move(best);

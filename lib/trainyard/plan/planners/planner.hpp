@@ -12,7 +12,7 @@ namespace trainyard {
 struct PlannerOptions {
   std::function<bool(const ParallelPlan&)> allowed = {};  // asked of degrees, microbatch and schedule; the cuts are any
   std::function<bool()> stop = {};                        // end with what there is
-  /// Plans whose stages have degrees of their own besides, where the planner has such (alpa, aceso).
+  /// Plans whose stages have degrees of their own besides, where the planner has such (alpa, aceso, piper).
   bool stage_degrees = false;
 };
 
