@@ -19,6 +19,7 @@ constexpr double kAllRun = 4096;
 /// Else so many ways to go on are kept of a number of stages, a layer and devices; of whole plans so many are run, and
 /// of these so many improved.
 constexpr std::size_t kWays = 12, kRun = 48, kMended = 4;
+constexpr int kPrices = 40;                // of memory that a bound tries, in quarters of powers of two about the mean
 constexpr std::size_t kClassesAtOnce = 4;  // between two looks at the best
 
 bool all_alike(const std::vector<StageDegrees>& degrees) {
@@ -77,6 +78,35 @@ class DegreesClass {
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
+  /// Has bound() know that stages fill and drain, each on its own devices. O(layers^2 devices degrees).
+  void tighten_bound() {
+    const std::size_t n = costs_.layers, most = costs_.devices;
+    constexpr double kNever = 1e300;
+    std::vector<double> least((n + 1) * (most + 1), kNever);  // of the stages from a layer on, by devices left
+    least[n * (most + 1) + most] = 0;
+    for (std::size_t end = n; end > 0; --end)
+      for (std::size_t left = 1; left <= most; ++left) {
+        const double from = least[end * (most + 1) + left];
+        if (from == kNever) continue;
+        for (const StageChoice& choice : choices_) {
+          const std::size_t devices = choice.degrees.devices();
+          if (devices > left) continue;
+          for (std::size_t begin = end; begin-- > 0;) {
+            const auto level = least_recompute(costs_, choice, begin, end, 1, zero_);
+            if (!level) break;
+            const StageCost& stage = choice.stages->of(begin, end, *level);
+            double& to = least[begin * (most + 1) + left - devices];
+            to = std::min(to, from + static_cast<double>(devices) * static_cast<double>(work(stage).count) +
+                                  static_cast<double>(most - left) *
+                                      static_cast<double>((stage.time() - stage.accumulation).count));
+          }
+        }
+      }
+    const double whole = *std::min_element(least.begin(), least.begin() + static_cast<std::ptrdiff_t>(most + 1));
+    const auto mean = static_cast<std::int64_t>(whole / static_cast<double>(most) * (1 - 1e-12));
+    bound_ = std::max(bound_, whole == kNever ? kLongestTime : Nanoseconds{mean - 2});
+  }
+
   /// Ways to choose cuts and degrees; in double, which does not overflow.
   double plans() const {
     const std::size_t n = costs_.layers, most = costs_.devices;
@@ -117,6 +147,7 @@ class DegreesClass {
     rest_path_.assign(n + 1, Nanoseconds{0});
     double path = 0;
     Nanoseconds longest{0};
+    std::vector<std::vector<WorkAndMemory>> layers(n);
     for (std::size_t i = 0; i < n; ++i) {
       double least_work = -1;
       Nanoseconds least = kLongestTime, least_path = kLongestTime;
@@ -126,6 +157,7 @@ class DegreesClass {
           if (costs_.memory && layer.memory(1, shards(choice.degrees)) > *costs_.memory) continue;
           const double all = static_cast<double>(work(layer).count) * static_cast<double>(choice.degrees.devices());
           least_work = least_work < 0 ? all : std::min(least_work, all);
+          layers[i].push_back({all, memory_of(layer, choice.degrees)});
           least = std::min(least, work(layer));
           least_path = std::min(least_path, layer.time() - layer.accumulation);
         }
@@ -135,10 +167,39 @@ class DegreesClass {
       longest = std::max(longest, least);
       path += static_cast<double>(least_path.count);
     }
-    const double mean = rest_work_[n] / static_cast<double>(costs_.devices);
+    const double mean = std::max(rest_work_[n], work_within_memory(layers)) / static_cast<double>(costs_.devices);
     const auto p = static_cast<double>(std::min(n, costs_.devices));
     const double in_line = path / (1 - std::pow(1 - 1 / static_cast<double>(m_), p));
     bound_ = std::max(longest, Nanoseconds{static_cast<std::int64_t>(std::max(mean, in_line) * (1 - 1e-12)) - 2});
+  }
+
+  /// Of a layer on all its devices: nanoseconds of the step, and bytes with one microbatch in flight.
+  struct WorkAndMemory {
+    double work, memory;
+  };
+  double memory_of(const StageCost& layer, const StageDegrees& degrees) const {
+    const double state = static_cast<double>(layer.state.count) / static_cast<double>(shards(degrees));
+    return static_cast<double>(degrees.devices()) *
+           (static_cast<double>((2 * layer.weights + layer.held).count) + state);
+  }
+  /// No choice of one of each layer whose memory is within that of all devices has less work: the best of some prices
+  /// of memory.
+  double work_within_memory(const std::vector<std::vector<WorkAndMemory>>& layers) const {
+    if (!costs_.memory) return 0;
+    // A device rounds its share of the state.
+    const double all = static_cast<double>(costs_.devices) * (static_cast<double>(costs_.memory->count) + 1);
+    double best = 0;
+    for (int power = -kPrices; power <= kPrices; ++power) {
+      const double price = rest_work_.back() / all * std::exp2(static_cast<double>(power) / 4);
+      double sum = -price * all;
+      for (const std::vector<WorkAndMemory>& layer : layers) {
+        double least = layer.front().work + price * layer.front().memory;
+        for (const WorkAndMemory& each : layer) least = std::min(least, each.work + price * each.memory);
+        sum += least;
+      }
+      best = std::max(best, sum);
+    }
+    return best;
   }
 
   /// Stage by stage, from the last one on.
@@ -362,6 +423,7 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
     const std::optional<Nanoseconds> limit = least;
     parallel_for(thread_count(options.threads), end - next, [&](std::size_t i) {
       DegreesClass& each = classes[order[next + i]];
+      if (!limit || each.bound() < *limit) each.tighten_bound();
       if (!limit || each.bound() < *limit) found[i] = each.run(limit, evaluations[i]);
     });
     for (std::size_t i = 0; i < found.size(); ++i) {

@@ -198,6 +198,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   const Graph& graph = problem.graph();
   PlanGround ground{problem, options};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
+                           .stage_degrees = true,
                            .kept = kTried,
                            .threads = options.threads,
                            .stop = options.stop};
@@ -231,7 +232,8 @@ Schedule place_by_planner(const Problem& problem, const Planner& planner, const 
   PlanGround ground{problem, options};
   PlanCosts costs = ground.chain.costs();
   const PlannerOptions asked{.allowed = [&](const ParallelPlan& plan) { return ground.detail_of(plan).has_value(); },
-                             .stop = options.stop};
+                             .stop = options.stop,
+                             .stage_degrees = true};
   std::optional<PlannedSchedule> found;
   const auto memory = costs.memory;
   for (std::int64_t tenths = 10; tenths >= kLeastTenths; --tenths) {
