@@ -28,7 +28,7 @@ struct PlaceInLine {
   Nanoseconds ready;
   Task task;
 
-  friend auto operator<=>(const PlaceInLine&, const PlaceInLine&) = default;
+  [[gnu::always_inline]] friend auto operator<=>(const PlaceInLine&, const PlaceInLine&) = default;
 };
 using OpInLine = PlaceInLine<OpId>;
 using TransferInLine = PlaceInLine<Slot>;
@@ -36,7 +36,7 @@ using TransferInLine = PlaceInLine<Slot>;
 /// A time at which something may be able to start; the order within one instant is immaterial.
 struct Wake {
   Nanoseconds time;
-  std::uint32_t what;  // devices are counted first, then channels, then the slots of transfers that are ready
+  std::uint32_t what;  // devices are counted first, then channels, then the slots of what becomes ready
 };
 
 /// An op that becomes ready at a time.
@@ -58,7 +58,7 @@ class SliceHeap {
   }
   bool empty() const { return size_ == 0; }
   const Entry& first() const { return *begin_; }
-  void push(const Entry& entry) {
+  [[gnu::always_inline]] void push(const Entry& entry) {
     std::size_t at = size_++;
     while (at > 0) {
       const std::size_t parent = (at - 1) / 2;
@@ -68,7 +68,7 @@ class SliceHeap {
     }
     begin_[at] = entry;
   }
-  void pop() {
+  [[gnu::always_inline]] void pop() {
     const Entry entry = begin_[--size_];
     std::size_t at = 0;
     for (;;) {
@@ -96,7 +96,7 @@ class WakeHeap {
     size_ = 0;
     hole_ = false;
   }
-  void push(const Wake& wake) {
+  [[gnu::noinline]] void push(const Wake& wake) {
     if (hole_) {
       hole_ = false;
       sink(wake);
@@ -130,13 +130,15 @@ class WakeHeap {
   static constexpr Wake kNothing{Nanoseconds{std::numeric_limits<std::int64_t>::max()}, 0};
 
   void fill_hole() {
-    if (!hole_) return;
+    if (hole_) fill();
+  }
+  [[gnu::noinline]] void fill() {
     hole_ = false;
     const Wake last = wakes_[--size_];
     wakes_[size_] = kNothing;
     if (size_ > 0) sink(last);
   }
-  void sink(const Wake& wake) {
+  [[gnu::always_inline]] void sink(const Wake& wake) {
     Wake* const wakes = wakes_.data();
     std::size_t at = 0;
     for (;;) {
@@ -190,8 +192,32 @@ struct PriorityLines {
     bool touched = false;      // it is in `touched`
   };
   IdMap<ChannelId, Channel> channels;
-  std::vector<ChannelId> touched;  // to look at before time goes on
+  std::vector<ChannelId> touched;       // to look at before time goes on
+  std::vector<TransferInLine> arrived;  // ready now, but not yet in line; urgencies to be filled in
   WakeHeap wakes;
+
+  void clear(std::size_t ops, std::size_t device_count, std::size_t channel_count) {
+    devices.assign(device_count, {});
+    ready_slots.resize(ops);
+    future_slots.resize(ops);
+    urgency.resize(ops);
+    nodes.clear();
+    free_nodes.clear();
+    channels.assign(channel_count, {{}, kNever});
+    touched.clear();
+    arrived.clear();
+    wakes.clear();
+  }
+  /// Gives each device as much room as it has ops.
+  void place_devices() {
+    std::size_t first = 0;
+    for (Device& device : devices) {
+      device.ready.place(ready_slots.data() + first);
+      device.future.place(future_slots.data() + first);
+      device.wake = kNever;
+      first += device.ops;
+    }
+  }
 
   static constexpr Nanoseconds kNever{std::numeric_limits<std::int64_t>::max()};
 
