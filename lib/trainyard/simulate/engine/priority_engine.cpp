@@ -39,19 +39,22 @@ class PriorityWalk {
     drain();
     for (;;) {
       if constexpr (kStrict) turns_.run(problem_, *this);
-      if (!(lines_.touched.empty() && lines_.arrived.empty()) && lines_.wakes.first_time() > now_) {
+      if (!(lines_.arrived.empty() && lines_.to_look_at.empty()) && lines_.wakes.first_time() > now_) {
         look_at_links();
         continue;
       }
       Wake wake{};
       if (!lines_.wakes.take(wake)) break;
       now_ = wake.time;
-      if (wake.what < problem_.devices)
+      if (wake.what < problem_.devices) {
         wake_device(DeviceId{wake.what});
-      else if (wake.what < problem_.devices + problem_.channels)
-        touch(ChannelId{wake.what - problem_.devices});
+        continue;
+      }
+      const std::size_t what = wake.what - problem_.devices;
+      if (const Slot slot{what / 2}; what % 2 == 0)
+        lines_.arrived.push_back({0, now_, slot});
       else
-        lines_.arrived.push_back({0, now_, Slot{wake.what - problem_.devices - problem_.channels}});
+        lines_.to_look_at.push_back(slot);
     }
     return kStrict && !turns_.over() ? kDeadlock : last_;
   }
@@ -59,7 +62,7 @@ class PriorityWalk {
  private:
   void start(const Schedule& schedule) {
     if (collectives_) in_place_.place(schedule.placement);
-    lines_.clear(problem_.ops, problem_.devices, problem_.channels);
+    lines_.clear(problem_);
     work_.clear();
     for (const Position at : problem_.positions()) {
       const OpId op = problem_.op_id(at);
@@ -252,7 +255,7 @@ class PriorityWalk {
     if (all_busy) return enter(channels, {urgency(slot), ready, slot});
     if (closed_)
       for (const ChannelId channel : channels) ++lines_.channels[channel].coming;
-    wake_at(ready, problem_.devices + problem_.channels + slot.index());
+    wake_at(ready, problem_.devices + 2 * slot.index());
   }
 
   std::uint64_t urgency(Slot slot) const {
@@ -272,34 +275,33 @@ class PriorityWalk {
 
   template <class Channels>
   void enter(const Channels& channels, const TransferInLine& waiting) {
+    std::uint32_t behind = 0;
     for (const ChannelId channel : channels) {
+      const Slot before = lines_.nobody(channel) ? Slot::none() : lines_.first(channel).task;
       lines_.enter(channel, waiting);
-      if (channel_free_[channel] > now_)
-        wake_when_free(channel);
-      else
-        touch(channel);
+      if (lines_.first(channel).task != waiting.task)
+        ++behind;
+      else if (!before.is_none())
+        ++lines_.behind[before];
     }
+    lines_.behind[waiting.task] = behind;
+    if (behind == 0) look_later(waiting.task, channels);
   }
-  void wake_when_free(ChannelId channel) {
-    Nanoseconds& wake = lines_.channels[channel].wake;
-    if (wake == channel_free_[channel]) return;
-    wake = channel_free_[channel];
-    wake_at(wake, problem_.devices + channel.index());
-  }
-  void touch(ChannelId channel) {
-    if (lines_.channels[channel].touched) return;
-    lines_.channels[channel].touched = true;
-    lines_.touched.push_back(channel);
+  /// It is first in all lines, and may start when all channels are free, if it still is.
+  template <class Channels>
+  void look_later(Slot slot, const Channels& channels) {
+    Nanoseconds free = now_;
+    for (const ChannelId channel : channels) free = std::max(free, channel_free_[channel]);
+    if (free > now_)
+      wake_at(free, problem_.devices + 2 * slot.index() + 1);
+    else
+      lines_.to_look_at.push_back(slot);
   }
 
   void look_at_links() {
     let_in();
-    for (std::size_t i = 0; i < lines_.touched.size(); ++i) {
-      const ChannelId channel = lines_.touched[i];
-      lines_.channels[channel].touched = false;
-      look_at(channel);
-    }
-    lines_.touched.clear();
+    for (std::size_t i = 0; i < lines_.to_look_at.size(); ++i) look_at(lines_.to_look_at[i]);
+    lines_.to_look_at.clear();
     drain();
   }
   /// Who became ready now: who finds all channels free and nobody in line, the most urgent first, starts at once.
@@ -322,16 +324,20 @@ class PriorityWalk {
       });
     arrived.clear();
   }
-  void look_at(ChannelId channel) {
-    if (lines_.nobody(channel) || channel_free_[channel] > now_) return;
-    const TransferInLine first = lines_.first(channel);
-    with_channels(first.task, [&](const auto& channels) {
-      for (const ChannelId other : channels)
-        if (channel_free_[other] > now_ || lines_.first(other).task != first.task) return;
-      for (const ChannelId other : channels) lines_.leave(other);
+  void look_at(Slot slot) {
+    if (lines_.behind[slot] != 0) return;  // others came first, or it started
+    with_channels(slot, [&](const auto& channels) {
+      for (const ChannelId channel : channels)
+        if (channel_free_[channel] > now_) return;
+      lines_.behind[slot] = PriorityLines::kGone;
+      const TransferInLine first = lines_.first(*channels.begin());
+      for (const ChannelId channel : channels) lines_.leave(channel);
       hold(first, channels);
-      for (const ChannelId other : channels)
-        if (!lines_.nobody(other)) wake_when_free(other);
+      for (const ChannelId channel : channels) {
+        if (lines_.nobody(channel)) continue;
+        const Slot next = lines_.first(channel).task;
+        if (--lines_.behind[next] == 0) with_channels(next, [&](const auto& all) { look_later(next, all); });
+      }
     });
   }
   /// Starts now.

@@ -22,8 +22,8 @@ namespace trainyard::detail {
 ///
 /// Transfers and collectives that find all their channels free and nobody in line when they become ready start at
 /// once, the most urgent first. Others wait in the line of every channel, and one starts where it is first on all of
-/// them and all are free. A channel is looked at when it becomes free while someone waits, and when a task joins its
-/// line; all channels of one instant before time goes on. A transfer that is alone on a free channel that nobody else
+/// them and all are free. It is looked at once it is first on all, when the last of them becomes free; all of one
+/// instant before time goes on. A transfer that is alone on a free channel that nobody else
 /// feeds is committed with its producer. Tasks of zero duration are committed where their ready time becomes known.
 ///
 /// Arguments and result are those of run_commits(); links must be by priority, with a priority per op.

@@ -36,7 +36,7 @@ using TransferInLine = PlaceInLine<Slot>;
 /// A time at which something may be able to start; the order within one instant is immaterial.
 struct Wake {
   Nanoseconds time;
-  std::uint32_t what;  // devices are counted first, then channels, then the slots of what becomes ready
+  std::uint32_t what;  // devices are counted first, then slots, twice each: it becomes ready; it may be able to start
 };
 
 /// An op that becomes ready at a time.
@@ -187,25 +187,25 @@ struct PriorityLines {
   std::vector<NodeId> free_nodes;
   struct Channel {
     NodeId first_in_line;      // the root; none: nobody waits
-    Nanoseconds wake;          // when it is to be looked at; kNever: not at all
     std::uint32_t coming = 0;  // transfers that will stand in line when they are ready
-    bool touched = false;      // it is in `touched`
   };
   IdMap<ChannelId, Channel> channels;
-  std::vector<ChannelId> touched;       // to look at before time goes on
+  IdMap<Slot, std::uint32_t> behind;    // of those in line: in how many lines it is not the first
   std::vector<TransferInLine> arrived;  // ready now, but not yet in line; urgencies to be filled in
+  std::vector<Slot> to_look_at;         // before time goes on: may be first on free channels
   WakeHeap wakes;
 
-  void clear(std::size_t ops, std::size_t device_count, std::size_t channel_count) {
-    devices.assign(device_count, {});
-    ready_slots.resize(ops);
-    future_slots.resize(ops);
-    urgency.resize(ops);
+  void clear(const DenseProblem& problem) {
+    devices.assign(problem.devices, {});
+    ready_slots.resize(problem.ops);
+    future_slots.resize(problem.ops);
+    urgency.resize(problem.ops);
     nodes.clear();
     free_nodes.clear();
-    channels.assign(channel_count, {{}, kNever});
-    touched.clear();
+    channels.assign(problem.channels, {});
+    behind.resize(problem.edges + (problem.collectives ? problem.ops : 0));
     arrived.clear();
+    to_look_at.clear();
     wakes.clear();
   }
   /// Gives each device as much room as it has ops.
@@ -219,6 +219,7 @@ struct PriorityLines {
     }
   }
 
+  static constexpr std::uint32_t kGone = ~std::uint32_t{0};  // `behind` of who has started
   static constexpr Nanoseconds kNever{std::numeric_limits<std::int64_t>::max()};
 
   NodeId merge(NodeId a, NodeId b) {
