@@ -23,7 +23,7 @@ namespace trainyard::test {
 namespace {
 
 TEST_CASE("the engine and the plain rules agree on thousands of random problems with collectives") {
-  std::size_t parts = 0, waited = 0, flows = 0, urgent = 0;
+  std::size_t parts = 0, waited = 0, flows = 0, urgent = 0, by_priority = 0;
   for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(1117, seed);
@@ -33,6 +33,7 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems 
     Schedule schedule = random_schedule(random, problem);
     schedule.urgent_links = schedule.policy == Policy::strict && !schedule.priority.empty();
     urgent += schedule.urgent_links;
+    by_priority += schedule.by_priority();
     Timeline timeline = simulate(problem, schedule);
     const Timeline expected = naive_simulate(problem, schedule);
     for (DeviceUse& use : timeline.devices) use.out_of_memory.reset();  // the plain rules do not diagnose
@@ -55,6 +56,7 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems 
   CHECK(waited > 500);
   CHECK(flows > 500);
   CHECK(urgent > 2'000);
+  CHECK(by_priority > 2'000);
 }
 
 /// Rank r, on device r, makes an array of S bytes at time r, and has its part of the collective's result.
@@ -184,6 +186,10 @@ TEST_CASE("the engine and the plain rules agree on collectives over fabrics") {
         schedule.placement[OpId{i}] = schedule.placement[OpId{ranks.count + 1 + i}] = other;
       }
     REQUIRE(simulate(problem, schedule) == naive_simulate(problem, schedule));
+    schedule.policy = Policy::priority;
+    for (std::size_t i = 0; i < problem.op_count(); ++i)
+      schedule.priority.push_back(static_cast<double>(random.below(3)));
+    REQUIRE(simulate(problem, schedule) == naive_simulate(problem, schedule));
     several +=
         collective_rings(cluster, collective_devices(problem.graph(), OpId{ranks.count}, schedule.placement)).size() >
         1;
@@ -278,6 +284,53 @@ TEST_CASE("costs may say how long a collective takes") {
   CHECK(time(Costs{WithCollectives{}}.at(Speeds{.link = 2})) == Nanoseconds{8 * 4 / 2});
 }
 
+TEST_CASE("the most urgent of those that become ready at once goes first, an earlier one is not overtaken") {
+  // On two devices, all-reduces of 4 bytes, 2 x (1 + 2) ns: `first` is ready at 1, the others at 3; they end at 7, and
+  // then, by priority, at 13 and 19.
+  GraphBuilder builder{"three"};
+  const auto times = [](std::int64_t time) { return std::vector<GivenTime>{{"gpu", Nanoseconds{time}}}; };
+  const char* const names[] = {"first", "low", "high"};
+  const std::int64_t made_in[] = {1, 2, 0};
+  Schedule schedule{.policy = Policy::strict, .urgent_links = true};
+  schedule.order.assign(2, {});
+  const auto add = [&](OpSpec op, std::size_t device, double priority) {
+    builder.add(std::move(op));
+    schedule.order[DeviceId{device}].push_back(OpId{schedule.placement.size()});
+    schedule.placement.push_back(DeviceId{device});
+    schedule.priority.push_back(priority);
+  };
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::string name = names[i];
+    OpSpec sum{.name = name, .collective = CollectiveTask{CollectiveKind::all_reduce, Bytes{4}}};
+    for (std::size_t d = 0; d < 2; ++d) {
+      sum.after.push_back("make_" + name + std::to_string(d));
+      OpSpec make{
+          .name = sum.after.back(), .times = times(made_in[i]), .outputs = {{"t" + sum.after.back(), Bytes{4}}}};
+      if (i == 2) make.after = {"make_low" + std::to_string(d)};
+      add(std::move(make), d, 0);
+    }
+    add(std::move(sum), 0, 0);
+    for (std::size_t d = 0; d < 2; ++d)
+      add({.name = "have_" + name + std::to_string(d),
+           .times = times(0),
+           .inputs = {"tmake_" + name + std::to_string(d)},
+           .outputs = {{"r_" + name + std::to_string(d), Bytes{4}}},
+           .after = {name}},
+          d, i == 2 ? 1 : 0);
+  }
+  const Problem problem{std::move(builder).build(), make_cluster(mesh(2))};
+  const auto end = [&](const char* name) {
+    return simulate(problem, schedule).ops[*problem.graph().find_op(name)].end.count;
+  };
+  check_schedule(problem, schedule);
+  CHECK(end("first") == 7);
+  CHECK(end("high") == 13);
+  CHECK(end("low") == 19);
+  schedule.urgent_links = false;
+  CHECK(end("low") == 13);
+  CHECK(end("high") == 19);
+}
+
 TEST_CASE("a change of the schedule gives what a simulation of it gives") {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
@@ -293,6 +346,7 @@ TEST_CASE("a change of the schedule gives what a simulation of it gives") {
         REQUIRE(result.complete());
         run.accept();
         REQUIRE(result.makespan == simulated_makespan(problem, run.schedule()));
+        if (random.below(4) == 0) run = DeltaSimulation{run};  // a copy outlives the first
       }
   }
 }

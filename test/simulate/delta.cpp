@@ -239,5 +239,25 @@ TEST_CASE("random changes on fair links, where each is a full simulation, give w
   CHECK(counts.deadlocks > 50);
 }
 
+TEST_CASE("random changes with collectives, in strict order and with links by priority, give what simulate() gives") {
+  Counts counts;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(33, seed);
+    RandomProblemOptions options;
+    options.most_ops = 40;
+    options.collectives = seed % 3 == 0 ? 0 : 4;
+    const Problem problem = random_problem(random, options);
+    Schedule schedule = random_schedule(random, problem);
+    if (seed % 2 == 0) schedule.policy = Policy::strict;
+    schedule.urgent_links = schedule.policy == Policy::strict && !schedule.priority.empty() && seed % 4 == 0;
+    walk_at_random(random, problem, schedule, 40, counts);
+  }
+  CHECK(counts.tried == 12'000);
+  CHECK(counts.accepted > 1'500);
+  CHECK(counts.above > 300);
+  CHECK(counts.deadlocks > 200);
+}
+
 }  // namespace
 }  // namespace trainyard::test

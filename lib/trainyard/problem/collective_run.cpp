@@ -134,9 +134,10 @@ void take_box(CollectiveRun& run, const Problem& problem, const BoxLines& box, B
 std::size_t host_count(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   const auto& fabric = cluster.spec().fabric;
   if (!fabric) return 1;
-  std::set<std::size_t> hosts;
-  for (const DeviceId device : devices) hosts.insert(device.index() / fabric->devices_per_host);
-  return hosts.size();
+  std::vector<std::size_t> hosts;
+  for (const DeviceId device : devices) hosts.push_back(device.index() / fabric->devices_per_host);
+  std::ranges::sort(hosts);
+  return static_cast<std::size_t>(std::unique(hosts.begin(), hosts.end()) - hosts.begin());
 }
 
 std::vector<std::vector<DeviceId>> collective_rings(const Cluster& cluster, const std::vector<DeviceId>& devices) {

@@ -50,7 +50,7 @@ class Problem {
   IdRange<OpId> ops() const { return data_->graph.ops(); }
   IdRange<DeviceId> devices() const { return data_->cluster.devices(); }
 
-  /// Fair channels or collectives: only the event loop simulates it (simulate/model/event_loop.hpp).
+  /// Fair channels or collectives: every change is simulated as a whole (simulate/delta.hpp, edited_simulation.hpp).
   bool needs_events() const { return data_->cluster.has_fair_channels() || data_->graph.has_collectives(); }
 
   /// Time of the op on the device, of a collective none; kNever where it cannot run there.

@@ -7,9 +7,9 @@
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
 #include "trainyard/simulate/account/timeline.hpp"
+#include "trainyard/simulate/engine/choose_engine.hpp"
 #include "trainyard/simulate/engine/commit_engine.hpp"
 #include "trainyard/simulate/engine/event_engine.hpp"
-#include "trainyard/simulate/engine/priority_engine.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
 
@@ -40,8 +40,19 @@ Schedule with_policy(Schedule schedule, Policy policy) {
   return schedule;
 }
 
+/// Under fifo, priority, strict, and strict with links by priority where it has priorities.
+std::vector<Schedule> with_each_policy(const Schedule& schedule) {
+  std::vector<Schedule> all;
+  for (const Policy policy : {Policy::fifo, Policy::strict, Policy::priority})
+    all.push_back(with_policy(schedule, policy));
+  if (schedule.priority.empty()) return all;
+  all.push_back(with_policy(schedule, Policy::strict));
+  all.back().urgent_links = true;
+  return all;
+}
+
 TEST_CASE("the commit-ordered engines and the event engine give identical timelines") {
-  std::size_t forms[3] = {}, renumbered = 0;
+  std::size_t forms[3] = {}, renumbered = 0, collectives = 0;
   for (std::uint64_t seed = 0; seed < 6'000; ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(11, seed);
@@ -51,22 +62,22 @@ TEST_CASE("the commit-ordered engines and the event engine give identical timeli
     options.closed_links = seed % 2 == 0;
     options.zero_times = seed % 4 < 2 ? 0.0 : 0.2;
     options.memory = false;
+    if (seed % 5 == 0) options.collectives = options.most_ops / 5;
     const DenseProblem problem{random_problem(random, options)};
     ++forms[static_cast<std::size_t>(problem.links)];
     renumbered += problem.renumbered;
+    collectives += problem.collectives;
     Workspace commits{problem}, events{problem};
     for (int again = 0; again < 2; ++again) {  // a workspace keeps nothing from one run to the next
       const Schedule any = random_schedule(random, problem.problem);
-      for (const Policy policy : {Policy::fifo, Policy::strict, Policy::priority}) {
-        const Schedule schedule = with_policy(any, policy);
-        const Run expected = run(detail::run_event_engine, problem, schedule, events);
-        REQUIRE(run(schedule.by_priority() ? detail::run_priorities : detail::run_commits, problem, schedule,
-                    commits) == expected);
-      }
+      for (const Schedule& schedule : with_each_policy(any))
+        REQUIRE(run(detail::run_engine, problem, schedule, commits) ==
+                run(detail::run_event_engine, problem, schedule, events));
     }
   }
   for (const std::size_t form : forms) CHECK(form > 500);
   CHECK(renumbered > 1'000);
+  CHECK(collectives > 900);
 }
 
 TEST_CASE("given op times take the place of the problem's in both engines, zero or not") {
@@ -76,13 +87,15 @@ TEST_CASE("given op times take the place of the problem's in both engines, zero 
     RandomProblemOptions options;
     options.closed_links = seed % 2 == 0;
     options.zero_times = seed % 4 < 2 ? 0.0 : 0.2;
+    options.collectives = seed % 3 == 0 ? 3 : 0;
     const DenseProblem problem{random_problem(random, options)};
     Workspace commits{problem}, events{problem};
     IdMap<OpId, Nanoseconds> durations;
-    for (std::size_t i = 0; i < problem.ops; ++i) durations.push_back(Nanoseconds{random.between(0, 9)});
-    const Schedule schedule = random_schedule(random, problem.problem);
-    REQUIRE(run(schedule.by_priority() ? detail::run_priorities : detail::run_commits, problem, schedule, commits,
-                durations.data()) == run(detail::run_event_engine, problem, schedule, events, durations.data()));
+    for (const OpId op : problem.problem.ops())
+      durations.push_back(Nanoseconds{problem.problem.graph().collective(op) ? 0 : random.between(0, 9)});
+    for (const Schedule& schedule : with_each_policy(random_schedule(random, problem.problem)))
+      REQUIRE(run(detail::run_engine, problem, schedule, commits, durations.data()) ==
+              run(detail::run_event_engine, problem, schedule, events, durations.data()));
   }
 }
 

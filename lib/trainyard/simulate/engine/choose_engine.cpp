@@ -8,10 +8,8 @@ namespace trainyard::detail {
 
 Nanoseconds run_engine(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations, bool record,
                        Workspace& workspace) {
-  // With collectives, links by priority are for the event loop.
-  const bool urgent = schedule.links_by_priority() && (problem.collectives || schedule.policy == Policy::strict);
-  const bool events = schedule.rule || urgent || problem.problem.cluster().has_fair_channels();
-  const auto engine = events ? run_event_engine : schedule.by_priority() ? run_priorities : run_commits;
+  const bool events = schedule.rule || problem.problem.cluster().has_fair_channels();
+  const auto engine = events ? run_event_engine : schedule.links_by_priority() ? run_priorities : run_commits;
   return engine(problem, schedule, durations, record, workspace);
 }
 

@@ -7,7 +7,7 @@
 namespace trainyard::detail {
 
 /// Runs a schedule that has passed check_schedule with the fastest engine for its policy and the cluster. Arguments and
-/// result are those of run_commits(), and kDeadlock where strict orders contradict the graph.
+/// result are those of run_commits().
 Nanoseconds run_engine(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations, bool record,
                        Workspace& workspace);
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/problem/collective_run.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -9,12 +7,14 @@
 namespace trainyard::detail {
 
 /// Runs of a problem's collectives for one placement after the other. A collective is looked up anew only where one of
-/// the ops before or after it has moved. Refers to the problem: keep it alive.
+/// the ops before or after it has moved. Refers to the problem: keep it alive. A copy knows nothing yet.
 class CollectivesInPlace {
  public:
-  explicit CollectivesInPlace(const Problem& problem) : graph_(problem.graph()), runs_(problem) {
+  explicit CollectivesInPlace(const Problem& problem) : problem_(problem), runs_(problem) {
     if (graph_.has_collectives()) known_.assign(graph_.op_count(), nullptr);
   }
+  CollectivesInPlace(const CollectivesInPlace& other) : CollectivesInPlace(other.problem_) {}
+  CollectivesInPlace& operator=(const CollectivesInPlace&) = delete;
 
   /// From now on.
   void place(const Placement& placement) {
@@ -33,7 +33,8 @@ class CollectivesInPlace {
   }
 
  private:
-  const Graph& graph_;
+  const Problem& problem_;
+  const Graph& graph_ = problem_.graph();
   CollectiveRuns runs_;
   Placement placement_;
   IdMap<OpId, const CollectiveRun*> known_;  // null: not yet

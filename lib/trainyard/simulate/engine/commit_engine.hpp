@@ -32,9 +32,9 @@ namespace trainyard::detail {
 /// N ops and T transfers in the queue instead of 2 N + 2 T events, and no device or link queues: three to four times
 /// the cost of a topological sweep where an event loop takes seven to thirty.
 ///
-/// `durations`: by op id, in place of the problem's; null: the problem's. Returns the makespan; fills in
-/// workspace.record where `record`. The schedule must have passed check_schedule, with policy fifo or strict; the
-/// cluster must have no fair channels.
+/// `durations`: by op id, in place of the problem's; null: the problem's. Returns the makespan, or kDeadlock where
+/// strict orders contradict the graph; fills in workspace.record where `record`. The schedule must otherwise have
+/// passed check_schedule, with policy fifo or strict and links fifo; the cluster must have no fair channels.
 Nanoseconds run_commits(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
                         bool record, Workspace& workspace);
 

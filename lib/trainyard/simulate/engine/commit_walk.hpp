@@ -30,6 +30,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
   using Base = ClosedLinks<CommitWalk, kLinks, kRecord>;
   using Links = DenseProblem::Links;
   friend Base;
+  friend StrictTurns;
 
  public:
   CommitWalk(const DenseProblem& problem, const Schedule& schedule, const GivenDurations& durations,
@@ -48,10 +49,12 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
 
   Nanoseconds run() {
     start();
-    if constexpr (kStrict)
+    if constexpr (kStrict) {
       run_strict();
-    else
+      if (!turns_.over()) return kDeadlock;
+    } else {
       run_fifo();
+    }
     if constexpr (kRecord) {
       Record& record = workspace_.record;
       record.started.resize(static_cast<std::size_t>(started_ - record.started.data()));
@@ -94,26 +97,14 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
 
   void run_strict() {
     if constexpr (kLinks == Links::queued) queue_.clear();
-    auto& to_run = turns_.to_run;
-    to_run.clear();
-    for (std::size_t i = problem_.devices; i-- > 0;) {
-      const DeviceId device{i};
-      const auto& order = schedule_.order[device];
-      turns_.devices[device] = {order.data(), order.data() + order.size(), true};
-      skip_instant(device);
-      to_run.push_back(device);
-    }
+    turns_.start(problem_, schedule_, *this);
     if constexpr (kLinks == Links::queued) {
       for (const Position source : problem_.sources)
         if (takes_no_time(source)) ready(source, Nanoseconds{0});
       drain();
     }
     for (;;) {
-      while (!to_run.empty()) {
-        const DeviceId device = to_run.back();
-        to_run.pop_back();
-        run_in_order(device);
-      }
+      turns_.run(problem_, *this);
       std::uint32_t task = 0;
       Nanoseconds at;
       if (kLinks != Links::queued || !queue_.take(task, at)) break;
@@ -150,11 +141,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     } else if constexpr (!kStrict) {
       queue_.insert(static_cast<std::uint32_t>(problem_.op_id(op).index()), at);
     } else {
-      const DeviceId device = ops_[op].device;
-      StrictTurns::Turn& turn = turns_.devices[device];
-      if (turn.listed || *turn.next != problem_.op_id(op)) return;
-      turn.listed = true;
-      turns_.to_run.push_back(device);
+      turns_.ready(problem_.op_id(op), ops_[op].device);
     }
   }
 
@@ -190,25 +177,12 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     finish(op, device, end);
   }
 
-  void skip_instant(DeviceId device) {
-    if constexpr (kLinks == Links::queued) {
-      StrictTurns::Turn& turn = turns_.devices[device];
-      while (turn.next != turn.end && takes_no_time(problem_.position(*turn.next))) ++turn.next;
-    }
-  }
-  void run_in_order(DeviceId device) {
-    StrictTurns::Turn& turn = turns_.devices[device];
-    while (turn.next != turn.end) {
-      const Position op = problem_.position(*turn.next);
-      if (ops_[op].pending != 0) break;
-      ++turn.next;
-      skip_instant(device);
-      run_op(op, device, ops_[op].ready);
-      drain();
-    }
-    turn.listed = false;
-    // While the device ran, ops that became ready for it were left to the loop above.
-    if (turn.next == turn.end) turn.next = turn.end = &kNoOp;
+  // For StrictTurns.
+  [[gnu::always_inline]] bool takes_turn(Position op) const { return kLinks != Links::queued || !takes_no_time(op); }
+  [[gnu::always_inline]] bool has_all(Position op) const { return ops_[op].pending == 0; }
+  [[gnu::always_inline]] void take_turn(Position op, DeviceId device) {
+    run_op(op, device, ops_[op].ready);
+    drain();
   }
 
   [[gnu::always_inline]] void finish(Position op, DeviceId device, Nanoseconds end) {
@@ -340,8 +314,6 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     if constexpr (!kRecord) return Slot::none();
     return problem_.slot(tensor, workspace_.record.transfer_count[problem_.tensor_id(tensor)]++);
   }
-
-  static constexpr OpId kNoOp = OpId::none();
 
   Workspace& workspace_;
   StrictTurns& turns_ = workspace_.turns;

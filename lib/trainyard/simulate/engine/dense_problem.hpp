@@ -100,7 +100,7 @@ struct DenseProblem {
     std::uint32_t rate = 0;
     ChannelId channel;
   };
-  const Pair& pair(DeviceId from, DeviceId to) const { return pairs_[route_at(from, to)]; }
+  [[gnu::always_inline]] const Pair& pair(DeviceId from, DeviceId to) const { return pairs_[route_at(from, to)]; }
   Nanoseconds transfer_time(TensorPosition tensor, const Pair& pair) const {
     return pair.latency + byte_time[tensor_id(tensor).index() * rates + pair.rate];
   }

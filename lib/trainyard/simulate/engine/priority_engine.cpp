@@ -11,17 +11,25 @@ namespace {
 
 constexpr Nanoseconds kNever = PriorityLines::kNever;
 
-template <bool kRecord>
+/// Tasks that wait for links: transfers by their slots; a collective by the number of edges and its op: the order of
+/// the ids that break ties.
+template <bool kStrict, bool kRecord>
 class PriorityWalk {
+  friend StrictTurns;
+
  public:
   PriorityWalk(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
                Workspace& workspace)
       : problem_(problem),
         work_(workspace.walk),
         lines_(workspace.lines),
+        turns_(workspace.turns),
+        in_place_(workspace.collectives),
         record_(workspace.record),
         given_(durations),
         zeros_(problem.zero_durations || durations != nullptr),
+        collectives_(problem.collectives),
+        closed_(durations == nullptr && !problem.collectives),
         pairs_(problem.links == DenseProblem::Links::pairs && durations == nullptr) {
     start(schedule);
   }
@@ -30,34 +38,31 @@ class PriorityWalk {
     for (const Position source : problem_.sources) ready(source, Nanoseconds{0});
     drain();
     for (;;) {
-      if (!lines_.touched.empty() && lines_.wakes.first_time() > now_) {
-        look_at_channels();
+      if constexpr (kStrict) turns_.run(problem_, *this);
+      if (!(lines_.arrived.empty() && lines_.to_look_at.empty()) && lines_.wakes.first_time() > now_) {
+        look_at_links();
         continue;
       }
       Wake wake{};
       if (!lines_.wakes.take(wake)) break;
       now_ = wake.time;
-      if (wake.what < problem_.devices)
+      if (wake.what < problem_.devices) {
         wake_device(DeviceId{wake.what});
-      else if (wake.what < problem_.devices + problem_.channels)
-        touch(ChannelId{wake.what - problem_.devices});
+        continue;
+      }
+      const std::size_t what = wake.what - problem_.devices;
+      if (const Slot slot{what / 2}; what % 2 == 0)
+        lines_.arrived.push_back({0, now_, slot});
       else
-        line_up(Slot{wake.what - problem_.devices - problem_.channels});
+        lines_.to_look_at.push_back(slot);
     }
-    return last_;
+    return kStrict && !turns_.over() ? kDeadlock : last_;
   }
 
  private:
   void start(const Schedule& schedule) {
-    lines_.devices.assign(problem_.devices, {});
-    lines_.ready_slots.resize(problem_.ops);
-    lines_.future_slots.resize(problem_.ops);
-    lines_.urgency.resize(problem_.ops);
-    lines_.nodes.clear();
-    lines_.free_nodes.clear();
-    lines_.channels.assign(problem_.channels, {{}, kNever});
-    lines_.touched.clear();
-    lines_.wakes.clear();
+    if (collectives_) in_place_.place(schedule.placement);
+    lines_.clear(problem_);
     work_.clear();
     for (const Position at : problem_.positions()) {
       const OpId op = problem_.op_id(at);
@@ -66,13 +71,10 @@ class PriorityWalk {
       lines_.urgency[at] = urgency_key(schedule.priority[op]);
       ++lines_.devices[device].ops;
     }
-    std::size_t first = 0;
-    for (PriorityLines::Device& device : lines_.devices) {
-      device.ready.place(lines_.ready_slots.data() + first);
-      device.future.place(lines_.future_slots.data() + first);
-      device.wake = kNever;
-      first += device.ops;
-    }
+    if constexpr (kStrict)
+      turns_.start(problem_, schedule, *this);
+    else
+      lines_.place_devices();
   }
 
   Nanoseconds duration(Position op, DeviceId device) const {
@@ -84,27 +86,20 @@ class PriorityWalk {
 
   // --- ops ---
 
-  void ready(Position op, Nanoseconds at) {
+  [[gnu::noinline]] void ready(Position op, Nanoseconds at) {
     const DeviceId device = ops_[op].device;
     if (zeros_ && duration(op, device) == Nanoseconds{0}) {
+      if (collectives_ && is_collective(op)) return gather(op, at);
       record_op(op, at, at);
       last_ = std::max(last_, at);
       work_.instant.push_back(op);
-      return;
-    }
-    PriorityLines::Device& line = lines_.devices[device];
-    const Nanoseconds free = device_free_[device];
-    if (at <= free)
-      line.ready.push({lines_.urgency[op], at, problem_.op_id(op)});
-    else
-      line.future.push({at, op});
-    const Nanoseconds wake = std::max(at, free);
-    if (wake < line.wake) {
-      line.wake = wake;
-      wake_at(wake, device.index());
+    } else if constexpr (kStrict) {
+      turns_.ready(problem_.op_id(op), device);
+    } else {
+      line_up(op, device, at);
     }
   }
-  void satisfy(Position op, Nanoseconds at) {
+  [[gnu::always_inline]] void satisfy(Position op, Nanoseconds at) {
     WalkState::Op& state = ops_[op];
     state.ready = std::max(state.ready, at);
     if (--state.pending == 0) ready(op, state.ready);
@@ -117,6 +112,19 @@ class PriorityWalk {
     }
   }
 
+  void line_up(Position op, DeviceId device, Nanoseconds at) {
+    PriorityLines::Device& line = lines_.devices[device];
+    const Nanoseconds free = device_free_[device];
+    if (at <= free)
+      line.ready.push({lines_.urgency[op], at, problem_.op_id(op)});
+    else
+      line.future.push({at, op});
+    const Nanoseconds wake = std::max(at, free);
+    if (wake < line.wake) {
+      line.wake = wake;
+      wake_at(wake, device.index());
+    }
+  }
   void wake_device(DeviceId device) {
     PriorityLines::Device& line = lines_.devices[device];
     if (line.wake != now_) return;  // it was to be looked at earlier, and was
@@ -127,19 +135,28 @@ class PriorityWalk {
     }
     const Position op = problem_.position(line.ready.first().task);
     line.ready.pop();
-    const Nanoseconds end = now_ + duration(op, device);
-    device_free_[device] = end + problem_.device_gap[device];
-    last_ = std::max(last_, end);
-    record_op(op, now_, end);
-    if constexpr (kRecord) record_.started.push_back(problem_.op_id(op));
     line.wake = Nanoseconds{0};  // whatever becomes ready for it now is seen to below
-    finish(op, device, end);
-    drain();
+    run_op(op, device, now_);
     line.wake = !line.ready.empty()    ? device_free_[device]
                 : !line.future.empty() ? std::max(device_free_[device], line.future.first().time)
                                        : kNever;
     if (line.wake != kNever) wake_at(line.wake, device.index());
   }
+
+  void run_op(Position op, DeviceId device, Nanoseconds start) {
+    const Nanoseconds end = start + duration(op, device);
+    device_free_[device] = end + problem_.device_gap[device];
+    last_ = std::max(last_, end);
+    record_op(op, start, end);
+    if constexpr (kRecord) record_.started.push_back(problem_.op_id(op));
+    finish(op, device, end);
+    drain();
+  }
+
+  // For StrictTurns.
+  bool takes_turn(Position op) const { return !zeros_ || duration(op, ops_[op].device) != Nanoseconds{0}; }
+  bool has_all(Position op) const { return ops_[op].pending == 0; }
+  void take_turn(Position op, DeviceId device) { run_op(op, device, std::max(ops_[op].ready, device_free_[device])); }
 
   void finish(Position op, DeviceId device, Nanoseconds end) {
     const IdRange<TensorPosition> tensors = graph_.outputs(op);
@@ -219,71 +236,155 @@ class PriorityWalk {
     const DenseProblem::Pair pair = problem_.pair(from, to);
     const Nanoseconds time = problem_.transfer_time(tensor, pair);
     if (time == Nanoseconds{0} || pair.channel.is_none()) return carry(slot, to, edge, end, end, time);
-    if (one && given_ == nullptr && problem_.closed(from, to) && is_free(pair.channel, end)) {
+    const bool closed = closed_ && problem_.closed(from, to);
+    if (one && closed && is_free(pair.channel, end)) {
       channel_free_[pair.channel] = end + time + problem_.channel_gap[pair.channel];
       return carry(slot, to, edge, end, end, time);
     }
     const DenseProblem::RouteChannels route = problem_.route(from, to);
     work_.sending[slot] = {time, edge, to, route};
+    wait(slot, problem_.channels_of(route), end);
+  }
+
+  /// For channels, at least one, from its ready time on.
+  template <class Channels>
+  void wait(Slot slot, const Channels& channels, Nanoseconds ready) {
     // Nobody starts on a channel before it is free: who becomes ready until then may as well stand in line now.
     bool all_busy = true;
-    for (const ChannelId channel : problem_.channels_of(route)) all_busy = all_busy && channel_free_[channel] >= end;
-    if (all_busy) return enter(slot, end);
-    for (const ChannelId channel : problem_.channels_of(route)) ++lines_.channels[channel].coming;
-    wake_at(end, problem_.devices + problem_.channels + slot.index());
+    for (const ChannelId channel : channels) all_busy = all_busy && channel_free_[channel] >= ready;
+    if (all_busy) return enter(channels, {urgency(slot), ready, slot});
+    if (closed_)
+      for (const ChannelId channel : channels) ++lines_.channels[channel].coming;
+    wake_at(ready, problem_.devices + 2 * slot.index());
   }
 
-  void enter(Slot slot, Nanoseconds at) {
-    const WalkState::Sending& sending = work_.sending[slot];
-    std::uint64_t urgency = ~std::uint64_t{0};
-    for (Edge edge = sending.first_edge; !edge.is_none(); edge = work_.next_edge[edge])
-      urgency = std::min(urgency, lines_.urgency[graph_.consumer(edge)]);
-    for (const ChannelId channel : problem_.channels_of(sending.route)) {
-      lines_.enter(channel, {urgency, at, slot});
-      if (channel_free_[channel] > now_)
-        wake_when_free(channel);
-      else
-        touch(channel);
+  std::uint64_t urgency(Slot slot) const {
+    std::uint64_t most = ~std::uint64_t{0};
+    if (!is_collective(slot)) {
+      for (Edge edge = work_.sending[slot].first_edge; !edge.is_none(); edge = work_.next_edge[edge])
+        most = std::min(most, lines_.urgency[graph_.consumer(edge)]);
+      return most;
     }
-  }
-  void wake_when_free(ChannelId channel) {
-    Nanoseconds& wake = lines_.channels[channel].wake;
-    if (wake == channel_free_[channel]) return;
-    wake = channel_free_[channel];
-    wake_at(wake, problem_.devices + channel.index());
-  }
-  void line_up(Slot slot) {
-    for (const ChannelId channel : problem_.channels_of(work_.sending[slot].route)) --lines_.channels[channel].coming;
-    enter(slot, now_);
-  }
-  void touch(ChannelId channel) {
-    if (lines_.channels[channel].touched) return;
-    lines_.channels[channel].touched = true;
-    lines_.touched.push_back(channel);
+    bool members = false;
+    graph_.each_before(collective(slot), [&](Position member) {
+      most = std::min(most, lines_.urgency[member]);
+      members = true;
+    });
+    return members ? most : urgency_key(0);
   }
 
-  void look_at_channels() {
-    for (std::size_t i = 0; i < lines_.touched.size(); ++i) {
-      const ChannelId channel = lines_.touched[i];
-      lines_.channels[channel].touched = false;
-      look_at(channel);
+  template <class Channels>
+  void enter(const Channels& channels, const TransferInLine& waiting) {
+    std::uint32_t behind = 0;
+    for (const ChannelId channel : channels) {
+      const Slot before = lines_.nobody(channel) ? Slot::none() : lines_.first(channel).task;
+      lines_.enter(channel, waiting);
+      if (lines_.first(channel).task != waiting.task)
+        ++behind;
+      else if (!before.is_none())
+        ++lines_.behind[before];
     }
-    lines_.touched.clear();
+    lines_.behind[waiting.task] = behind;
+    if (behind == 0) look_later(waiting.task, channels);
+  }
+  /// It is first in all lines, and may start when all channels are free, if it still is.
+  template <class Channels>
+  void look_later(Slot slot, const Channels& channels) {
+    Nanoseconds free = now_;
+    for (const ChannelId channel : channels) free = std::max(free, channel_free_[channel]);
+    if (free > now_)
+      wake_at(free, problem_.devices + 2 * slot.index() + 1);
+    else
+      lines_.to_look_at.push_back(slot);
+  }
+
+  void look_at_links() {
+    let_in();
+    for (std::size_t i = 0; i < lines_.to_look_at.size(); ++i) look_at(lines_.to_look_at[i]);
+    lines_.to_look_at.clear();
     drain();
   }
-  void look_at(ChannelId channel) {
-    if (lines_.nobody(channel) || channel_free_[channel] > now_) return;
-    const TransferInLine first = lines_.first(channel);
-    const WalkState::Sending sending = work_.sending[first.task];
-    const auto channels = problem_.channels_of(sending.route);
-    for (const ChannelId other : channels)
-      if (channel_free_[other] > now_ || lines_.first(other).task != first.task) return;
-    for (const ChannelId other : channels) {
-      lines_.leave(other);
-      channel_free_[other] = now_ + sending.time + problem_.channel_gap[other];
-      if (!lines_.nobody(other)) wake_when_free(other);
+  /// Who became ready now: who finds all channels free and nobody in line, the most urgent first, starts at once.
+  void let_in() {
+    auto& arrived = lines_.arrived;
+    if (arrived.size() > 1) {
+      for (TransferInLine& each : arrived) each.urgency = urgency(each.task);
+      std::ranges::sort(arrived);
     }
-    carry(first.task, sending.to, sending.first_edge, first.ready, now_, sending.time);
+    for (TransferInLine& each : arrived)
+      with_channels(each.task, [&](const auto& channels) {
+        bool may_start = true;
+        for (const ChannelId channel : channels) {
+          if (closed_) --lines_.channels[channel].coming;
+          may_start = may_start && channel_free_[channel] <= now_ && lines_.nobody(channel);
+        }
+        if (may_start) return hold(each, channels);
+        if (arrived.size() == 1) each.urgency = urgency(each.task);
+        enter(channels, each);
+      });
+    arrived.clear();
+  }
+  void look_at(Slot slot) {
+    if (lines_.behind[slot] != 0) return;  // others came first, or it started
+    with_channels(slot, [&](const auto& channels) {
+      for (const ChannelId channel : channels)
+        if (channel_free_[channel] > now_) return;
+      lines_.behind[slot] = PriorityLines::kGone;
+      const TransferInLine first = lines_.first(*channels.begin());
+      for (const ChannelId channel : channels) lines_.leave(channel);
+      hold(first, channels);
+      for (const ChannelId channel : channels) {
+        if (lines_.nobody(channel)) continue;
+        const Slot next = lines_.first(channel).task;
+        if (--lines_.behind[next] == 0) with_channels(next, [&](const auto& all) { look_later(next, all); });
+      }
+    });
+  }
+  /// Starts now.
+  template <class Channels>
+  void hold(const TransferInLine& task, const Channels& channels) {
+    if (is_collective(task.task)) {
+      const Position op = collective(task.task);
+      hold(channels, run_of(op).time);
+      return end_collective(op, task.ready, now_);
+    }
+    const WalkState::Sending sending = work_.sending[task.task];
+    hold(channels, sending.time);
+    carry(task.task, sending.to, sending.first_edge, task.ready, now_, sending.time);
+  }
+  template <class Channels>
+  void hold(const Channels& channels, Nanoseconds time) {
+    for (const ChannelId channel : channels) channel_free_[channel] = now_ + time + problem_.channel_gap[channel];
+  }
+  template <class Visit>
+  void with_channels(Slot slot, const Visit& visit) {
+    if (is_collective(slot))
+      visit(run_of(collective(slot)).channels);
+    else
+      visit(problem_.channels_of(work_.sending[slot].route));
+  }
+
+  // --- collectives ---
+
+  bool is_collective(Position op) const { return problem_.problem.graph().collective(problem_.op_id(op)) != nullptr; }
+  bool is_collective(Slot slot) const { return slot.index() >= problem_.edges; }
+  Position collective(Slot slot) const { return problem_.position(OpId{slot.index() - problem_.edges}); }
+  const CollectiveRun& run_of(Position op) { return in_place_.of(problem_.op_id(op)); }
+
+  /// Its members' arrays are all there.
+  [[gnu::noinline]] void gather(Position op, Nanoseconds at) {
+    const CollectiveRun& run = run_of(op);
+    if (run.time == Nanoseconds{0} || run.channels.empty()) return end_collective(op, at, at);
+    wait(Slot{problem_.edges + problem_.op_id(op).index()}, run.channels, at);
+  }
+  /// Its op, which no device runs, starts and ends with it.
+  void end_collective(Position op, Nanoseconds ready, Nanoseconds start) {
+    const Nanoseconds end = start + run_of(op).time;
+    if constexpr (kRecord) record_.collectives.push_back({problem_.op_id(op), ready, start, end});
+    record_op(op, end, end);
+    last_ = std::max(last_, end);
+    ops_[op].ready = end;
+    work_.instant.push_back(op);
   }
 
   void carry(Slot slot, DeviceId to, Edge edge, Nanoseconds ready, Nanoseconds start, Nanoseconds time) {
@@ -301,13 +402,17 @@ class PriorityWalk {
   const DenseGraph graph_{problem_.graph};
   WalkState& work_;
   PriorityLines& lines_;
+  StrictTurns& turns_;
+  CollectivesInPlace& in_place_;
   Record& record_;
   const IdArray<Position, WalkState::Op> ops_{work_.ops.data()};
   const IdArray<DeviceId, Nanoseconds> device_free_{work_.device_free.data()};
   const IdArray<ChannelId, Nanoseconds> channel_free_{work_.channel_free.data()};
   const Nanoseconds* const given_;
   const bool zeros_;  // some op may take no time
-  const bool pairs_;  // DenseProblem::Links::pairs may be relied on
+  const bool collectives_;
+  const bool closed_;  // DenseProblem::closed may be relied on
+  const bool pairs_;   // DenseProblem::Links::pairs may be relied on
   Nanoseconds now_, last_;
 };
 
@@ -315,13 +420,20 @@ class PriorityWalk {
 
 Nanoseconds run_priorities(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
                            bool record, Workspace& workspace) {
-  assert(schedule.by_priority());
-  assert(!problem.problem.needs_events());
+  assert(schedule.links_by_priority());
+  assert(!problem.problem.cluster().has_fair_channels());
   workspace.walk.prepare_sending(problem);
-  if (!record) return PriorityWalk<false>{problem, schedule, durations, workspace}.run();
-  workspace.record.prepare(problem);
-  workspace.record.in_order = true;
-  return PriorityWalk<true>{problem, schedule, durations, workspace}.run();
+  if (durations != nullptr) workspace.walk.instant.reserve(problem.ops);
+  if (record) {
+    workspace.record.prepare(problem);
+    workspace.record.in_order = true;
+  }
+  return with_flag(schedule.policy == Policy::strict, [&](auto strict) {
+    return with_flag(record, [&](auto recorded) {
+      return PriorityWalk<decltype(strict)::value, decltype(recorded)::value>{problem, schedule, durations, workspace}
+          .run();
+    });
+  });
 }
 
 }  // namespace trainyard::detail

@@ -6,9 +6,10 @@
 
 namespace trainyard::detail {
 
-/// The rules of simulate() for `priority`: tasks are committed in order of their starts.
+/// The rules of simulate() for links by priority: devices under `priority` or `strict`. Tasks are committed in order of
+/// their starts.
 ///
-/// A device that is free at time f starts next at
+/// priority. A device that is free at time f starts next at
 ///
 ///     t = max(f, the least ready time among its ops that are known),
 ///
@@ -16,12 +17,16 @@ namespace trainyard::detail {
 /// yet depends on an uncommitted task that starts at t or later and takes time, so it becomes ready after t. A device
 /// is visited once per op, at its start.
 ///
-/// Transfers wait in the line of every channel of their route, and one starts where it is first on all of them and all
-/// are free. A channel is looked at when it becomes free while someone waits, and when a transfer becomes ready; all
-/// channels of one instant before time goes on. A transfer that is alone on a free channel that nobody else feeds is
-/// committed with its producer. Tasks of zero duration are committed where their ready time becomes known.
+/// strict. An op whose inputs are known and whose turn it is starts at max(ready, free), committed at once, ahead of
+/// the time that the links have come to: the ready times of its transfers are known early, never late.
 ///
-/// Arguments and result are those of run_commits(); the policy must be priority, with a priority per op.
+/// Transfers and collectives that find all their channels free and nobody in line when they become ready start at
+/// once, the most urgent first. Others wait in the line of every channel, and one starts where it is first on all of
+/// them and all are free. It is looked at once it is first on all, when the last of them becomes free; all of one
+/// instant before time goes on. A transfer that is alone on a free channel that nobody else
+/// feeds is committed with its producer. Tasks of zero duration are committed where their ready time becomes known.
+///
+/// Arguments and result are those of run_commits(); links must be by priority, with a priority per op.
 Nanoseconds run_priorities(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
                            bool record, Workspace& workspace);
 

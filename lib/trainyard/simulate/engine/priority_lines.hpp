@@ -28,7 +28,7 @@ struct PlaceInLine {
   Nanoseconds ready;
   Task task;
 
-  friend auto operator<=>(const PlaceInLine&, const PlaceInLine&) = default;
+  [[gnu::always_inline]] friend auto operator<=>(const PlaceInLine&, const PlaceInLine&) = default;
 };
 using OpInLine = PlaceInLine<OpId>;
 using TransferInLine = PlaceInLine<Slot>;
@@ -36,7 +36,7 @@ using TransferInLine = PlaceInLine<Slot>;
 /// A time at which something may be able to start; the order within one instant is immaterial.
 struct Wake {
   Nanoseconds time;
-  std::uint32_t what;  // devices are counted first, then channels, then the slots of transfers that are ready
+  std::uint32_t what;  // devices are counted first, then slots, twice each: it becomes ready; it may be able to start
 };
 
 /// An op that becomes ready at a time.
@@ -58,7 +58,7 @@ class SliceHeap {
   }
   bool empty() const { return size_ == 0; }
   const Entry& first() const { return *begin_; }
-  void push(const Entry& entry) {
+  [[gnu::always_inline]] void push(const Entry& entry) {
     std::size_t at = size_++;
     while (at > 0) {
       const std::size_t parent = (at - 1) / 2;
@@ -68,7 +68,7 @@ class SliceHeap {
     }
     begin_[at] = entry;
   }
-  void pop() {
+  [[gnu::always_inline]] void pop() {
     const Entry entry = begin_[--size_];
     std::size_t at = 0;
     for (;;) {
@@ -96,7 +96,7 @@ class WakeHeap {
     size_ = 0;
     hole_ = false;
   }
-  void push(const Wake& wake) {
+  [[gnu::noinline]] void push(const Wake& wake) {
     if (hole_) {
       hole_ = false;
       sink(wake);
@@ -130,13 +130,15 @@ class WakeHeap {
   static constexpr Wake kNothing{Nanoseconds{std::numeric_limits<std::int64_t>::max()}, 0};
 
   void fill_hole() {
-    if (!hole_) return;
+    if (hole_) fill();
+  }
+  [[gnu::noinline]] void fill() {
     hole_ = false;
     const Wake last = wakes_[--size_];
     wakes_[size_] = kNothing;
     if (size_ > 0) sink(last);
   }
-  void sink(const Wake& wake) {
+  [[gnu::always_inline]] void sink(const Wake& wake) {
     Wake* const wakes = wakes_.data();
     std::size_t at = 0;
     for (;;) {
@@ -185,14 +187,39 @@ struct PriorityLines {
   std::vector<NodeId> free_nodes;
   struct Channel {
     NodeId first_in_line;      // the root; none: nobody waits
-    Nanoseconds wake;          // when it is to be looked at; kNever: not at all
     std::uint32_t coming = 0;  // transfers that will stand in line when they are ready
-    bool touched = false;      // it is in `touched`
   };
   IdMap<ChannelId, Channel> channels;
-  std::vector<ChannelId> touched;  // to look at before time goes on
+  IdMap<Slot, std::uint32_t> behind;    // of those in line: in how many lines it is not the first
+  std::vector<TransferInLine> arrived;  // ready now, but not yet in line; urgencies to be filled in
+  std::vector<Slot> to_look_at;         // before time goes on: may be first on free channels
   WakeHeap wakes;
 
+  void clear(const DenseProblem& problem) {
+    devices.assign(problem.devices, {});
+    ready_slots.resize(problem.ops);
+    future_slots.resize(problem.ops);
+    urgency.resize(problem.ops);
+    nodes.clear();
+    free_nodes.clear();
+    channels.assign(problem.channels, {});
+    behind.resize(problem.edges + (problem.collectives ? problem.ops : 0));
+    arrived.clear();
+    to_look_at.clear();
+    wakes.clear();
+  }
+  /// Gives each device as much room as it has ops.
+  void place_devices() {
+    std::size_t first = 0;
+    for (Device& device : devices) {
+      device.ready.place(ready_slots.data() + first);
+      device.future.place(future_slots.data() + first);
+      device.wake = kNever;
+      first += device.ops;
+    }
+  }
+
+  static constexpr std::uint32_t kGone = ~std::uint32_t{0};  // `behind` of who has started
   static constexpr Nanoseconds kNever{std::numeric_limits<std::int64_t>::max()};
 
   NodeId merge(NodeId a, NodeId b) {
