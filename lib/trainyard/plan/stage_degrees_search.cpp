@@ -44,6 +44,35 @@ class DegreesClass {
   /// Once run: that every plan which takes less than the limit was looked at.
   bool exact() const { return exact_; }
 
+  /// Has bound() know that stages fill and drain, each on its own devices. O(layers^2 devices degrees).
+  void tighten_bound() {
+    const std::size_t n = costs_.layers, most = costs_.devices;
+    constexpr double kNever = 1e300;
+    std::vector<double> least((n + 1) * (most + 1), kNever);  // of the stages from a layer on, by devices left
+    least[n * (most + 1) + most] = 0;
+    for (std::size_t end = n; end > 0; --end)
+      for (std::size_t left = 1; left <= most; ++left) {
+        const double from = least[end * (most + 1) + left];
+        if (from == kNever) continue;
+        for (const StageChoice& choice : choices_) {
+          const std::size_t devices = choice.degrees.devices();
+          if (devices > left) continue;
+          for (std::size_t begin = end; begin-- > 0;) {
+            const auto level = least_recompute(costs_, choice, begin, end, 1, zero_);
+            if (!level) break;
+            const StageCost& stage = choice.stages->of(begin, end, *level);
+            double& to = least[begin * (most + 1) + left - devices];
+            to = std::min(to, from + static_cast<double>(devices) * static_cast<double>(work(stage).count) +
+                                  static_cast<double>(most - left) *
+                                      static_cast<double>((stage.time() - stage.accumulation).count));
+          }
+        }
+      }
+    const double whole = *std::min_element(least.begin(), least.begin() + static_cast<std::ptrdiff_t>(most + 1));
+    const auto mean = static_cast<std::int64_t>(whole / static_cast<double>(most) * (1 - 1e-12));
+    bound_ = std::max(bound_, whole == kNever ? kLongestTime : Nanoseconds{mean - 2});
+  }
+
   /// The best of those that take less than `limit`.
   std::vector<RatedPlan> run(std::optional<Nanoseconds> limit, std::uint64_t& evaluations) {
     limit_ = limit.value_or(kLongestTime);
@@ -77,35 +106,6 @@ class DegreesClass {
     bool alike, shared;  // all have the same degrees; one has replicas
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-
-  /// Has bound() know that stages fill and drain, each on its own devices. O(layers^2 devices degrees).
-  void tighten_bound() {
-    const std::size_t n = costs_.layers, most = costs_.devices;
-    constexpr double kNever = 1e300;
-    std::vector<double> least((n + 1) * (most + 1), kNever);  // of the stages from a layer on, by devices left
-    least[n * (most + 1) + most] = 0;
-    for (std::size_t end = n; end > 0; --end)
-      for (std::size_t left = 1; left <= most; ++left) {
-        const double from = least[end * (most + 1) + left];
-        if (from == kNever) continue;
-        for (const StageChoice& choice : choices_) {
-          const std::size_t devices = choice.degrees.devices();
-          if (devices > left) continue;
-          for (std::size_t begin = end; begin-- > 0;) {
-            const auto level = least_recompute(costs_, choice, begin, end, 1, zero_);
-            if (!level) break;
-            const StageCost& stage = choice.stages->of(begin, end, *level);
-            double& to = least[begin * (most + 1) + left - devices];
-            to = std::min(to, from + static_cast<double>(devices) * static_cast<double>(work(stage).count) +
-                                  static_cast<double>(most - left) *
-                                      static_cast<double>((stage.time() - stage.accumulation).count));
-          }
-        }
-      }
-    const double whole = *std::min_element(least.begin(), least.begin() + static_cast<std::ptrdiff_t>(most + 1));
-    const auto mean = static_cast<std::int64_t>(whole / static_cast<double>(most) * (1 - 1e-12));
-    bound_ = std::max(bound_, whole == kNever ? kLongestTime : Nanoseconds{mean - 2});
-  }
 
   /// Ways to choose cuts and degrees; in double, which does not overflow.
   double plans() const {
