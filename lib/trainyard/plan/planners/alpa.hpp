@@ -15,10 +15,10 @@ namespace trainyard {
 /// (reduce-scatter preferred). Transfers between stages and the update are not in T.
 ///
 /// Submeshes are equal, or with PlannerOptions::stage_degrees each stage has its own, of StageChoices' numbers of
-/// devices: of each number of stages, their first layer and devices left before them, the stages that have either the
-/// least sum or the least t_max of all are kept, which has the least T among its results (its algorithm fixes t_max and
-/// repeats). The layouts that its integer program chooses within a stage are tensor degrees, with the sequence shared
-/// or not; layers are not clustered before; microbatches, which its user gives, are searched.
+/// devices: of each number of stages, their first layer and the devices left before them, those are kept of which no
+/// other has a smaller sum and a smaller t_max, so that the least T is among them (its algorithm repeats the search for
+/// each t_max instead). The layouts that its integer program chooses within a stage are tensor degrees, with the
+/// sequence shared or not; layers are not clustered before; microbatches, which its user gives, are searched.
 ///
 /// L. Zheng et al.: Alpa: Automating inter- and intra-operator parallelism for distributed deep learning. OSDI 2022,
 /// section 5 and algorithm 1.
