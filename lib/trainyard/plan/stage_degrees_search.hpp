@@ -24,14 +24,13 @@ struct StageDegreesFound {
 /// With w_i(g) = m times the passes of layer i at degrees g, which has devices(g), the least recomputation with which
 /// it fits alone included, and a_i(g) those passes once, on N devices and in no more than p stages:
 ///
-///     sum_i min_g devices(g) w_i(g) / N                  the mean device works that long; or, b_i(g) being the bytes of
-///                                                        layer i on a device with one microbatch in flight, M its
-///                                                        memory, and whatever the price x of a byte,
+///     sum_i min_g devices(g) w_i(g) / N                  the mean device works that long
 ///     (sum_i min_g devices(g) (w_i(g) + x b_i(g)) - x N M) / N
 ///     max_i min_g w_i(g)                                 so does the one that has layer i
 ///     sum_i min_g a_i(g) / (1 - (1 - 1/m)^p)             stages one behind the other, as of plan_bound()
 ///
-/// and, before one is searched, the least over all stages, of n_s devices, times c_s and work w_s, of
+/// the second for any price x of a byte, b_i(g) being those of layer i on a device with one microbatch in flight, M its
+/// memory; and, before one is searched, the least over all stages, of n_s devices, times c_s and work w_s, of
 ///
 ///     sum_s (n_s w_s + (n_s+1 + ... + n_p) c_s) / N      what stage q does and c_s of those before it is no more than
 ///                                                        the step: these inequalities, each n_q / N times
