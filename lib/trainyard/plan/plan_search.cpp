@@ -301,11 +301,24 @@ class PlanSearch {
 
 }  // namespace
 
+namespace {
+
+/// What p stages wait for those before them, at least, one layer of each and all added up.
+double least_fill(std::vector<double> layers, std::size_t p) {
+  std::ranges::sort(layers);
+  double sum = 0;
+  for (std::size_t s = 0; s + 1 < p; ++s) sum += static_cast<double>(p - 1 - s) * layers[s];
+  return sum;
+}
+
+}  // namespace
+
 Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
   const auto shards = static_cast<double>(like.zero > 0 ? like.data : 1);
   double gradients = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0};
+  std::vector<double> forward, both;  // of a microbatch, by layer; both passes, without what can be done behind them
   struct Gain {
     double time, bytes;
   };
@@ -313,6 +326,9 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   for (std::size_t i = 0; i < costs.layers; ++i) {
     const LayerCost layer = costs.layer(i, like.microbatch, like.tensor_degree());
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
+    forward.push_back(static_cast<double>(layer.forward.count));
+    both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));
+    if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
     gradients += static_cast<double>(layer.weight_gradient.count);
     weights += layer.weights;
     resident += 2 * static_cast<double>(layer.weights.count);
@@ -346,11 +362,14 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   }
   end += costs.update(weights, like.zero > 0 ? like.data : 1);
   const auto parts = static_cast<double>(m), row = static_cast<double>(p);
-  const double mean = (parts * (whole + gradients) + static_cast<double>(end.count)) / row;
+  const double passes = splits_backward(like.schedule) ? whole : whole + gradients;
+  const double mean =
+      std::max(parts * (whole + gradients) + static_cast<double>(end.count) + least_fill(std::move(forward), p),
+               parts * passes + least_fill(std::move(both), p)) /
+      row;
   double longest = std::max(mean, whole);
   if (like.chunks == 1 && m > 1) {
-    const double in_line = splits_backward(like.schedule) ? whole : whole + gradients;
-    longest = std::max(longest, in_line / (1 - std::pow(1 - 1 / parts, row)));
+    longest = std::max(longest, passes / (1 - std::pow(1 - 1 / parts, row)));
   }
   // Rounded: a step of each all-reduce, the update, on each device.
   const double slack = 2 + row * (2 * static_cast<double>(like.data) + 1);

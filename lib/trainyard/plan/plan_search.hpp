@@ -42,18 +42,22 @@ struct PlanSearchResult {
 /// these are few thousand; else those whose slowest stage is fastest with recomputation where memory asks for it, by
 /// dynamic programming, and of the best such plans those that single moves of a cut or of a stage's recomputation lead
 /// to. Every plan is judged by run_plan(). Where stages may have degrees of their own, search_stage_degrees() looks for
-/// shorter plans besides.
+/// shorter plans besides, on up to 64 devices: on more, `bound` is of plans with equal degrees.
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options = {});
 
 /// No plan with these degrees, microbatch, ZeRO stage and number of devices in a row (of which `like` is one, whatever
 /// its cuts and recomputation) that fits in memory takes less. With m microbatches, p devices in a row, and A the time
 /// of one microbatch through all layers, forward and backward:
 ///
-///     (m A + gradients of replicas + update) / p                          the mean device works that long
+///     (m A + gradients of replicas + update + fill of forward) / p        the mean device works and waits that long
+///     (m A + fill of both passes) / p                                     at first, and before the end
 ///     A / (1 - (1 - 1/m)^p)                                               stages one behind the other
 ///     A                                                                   the first microbatch's own path
 ///
-/// the second for one stage a device: whatever the cuts, m c_q + sum over r < q of c_r is no more than the step for
+/// A device's stage waits for a microbatch to pass the stages before it, forward first, and then back: p - 1, p - 2,
+/// ... 1 times the layers of the shortest passes, from the shortest on, as each stage has one at least (fill; the
+/// second where weights' gradients are tasks of their own with A and passes less these, for they can come last). The
+/// third for one stage a device: whatever the cuts, m c_q + sum over r < q of c_r is no more than the step for
 /// every stage q, c_q its part of A, and these p inequalities add up to it; where weights' gradients are tasks of their
 /// own, with A less these. What of one microbatch exceeds p devices' memories is computed again: added to A in the
 /// order of time per byte, as a fraction. Kept within what rounding can be off.

@@ -396,6 +396,10 @@ class DegreesClass {
 StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchOptions& options, LayerTables& tables,
                                        std::optional<Nanoseconds> least) {
   StageDegreesFound result{.best = {}, .bound = kLongestTime, .evaluations = 0, .exact = true};
+  if (costs.devices > kMostSearched) {
+    result.exact = false;
+    return result;
+  }
   const PlanCosts known = tables.known_costs();
   PlanCosts asking = costs;
   asking.layer = [&tables](std::size_t layer, std::size_t samples, TensorDegree tensor) {
@@ -416,7 +420,7 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return classes[i].bound(); });
   std::size_t next = 0;
   const auto shorter = [&](std::size_t i) { return !least || classes[order[i]].bound() < *least; };
-  while (costs.devices <= kMostSearched && next < order.size() && shorter(next) && !(options.stop && options.stop())) {
+  while (next < order.size() && shorter(next) && !(options.stop && options.stop())) {
     const std::size_t end = std::min(next + kClassesAtOnce, order.size());
     std::vector<std::vector<RatedPlan>> found(end - next);
     std::vector<std::uint64_t> evaluations(end - next, 0);

@@ -12,7 +12,7 @@ namespace trainyard {
 
 struct StageDegreesFound {
   std::vector<RatedPlan> best;  // all within memory, of different degrees or microbatch
-  Nanoseconds bound;            // no plan of the dimensions searched within memory takes less
+  Nanoseconds bound;            // no plan of the dimensions searched within memory takes less; kLongestTime: none
   std::uint64_t evaluations = 0;
   bool exact = false;  // every plan that could be shorter than the best and `least` was looked at
 };
@@ -44,8 +44,8 @@ struct StageDegreesFound {
 ///
 /// with the work of the layers that are left on the devices that are left. The best complete ones are run (run_plan),
 /// and improved by single moves of a cut, of a stage's degrees, and of degrees or devices between two stages. Devices
-/// of a stage number up to eight, or a power of two; on more than 64 devices nothing is searched, and the bound is
-/// still true.
+/// of a stage number up to eight, or a power of two; on more than 64 devices nothing is searched, and there is no
+/// bound.
 StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchOptions& options, LayerTables& tables,
                                        std::optional<Nanoseconds> least);
 
