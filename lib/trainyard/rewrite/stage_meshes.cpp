@@ -56,10 +56,36 @@ IdMap<OpId, std::size_t> stages_of(const Graph& graph, const StageMeshes& meshes
   return stage;
 }
 
-class Stages {
+/// Throws InputError ("stages") where stages would have to add up gradients of the same parameters.
+void check_gradients(const Graph& graph, const IdMap<OpId, std::size_t>& stage) {
+  for (const TensorId tensor : graph.tensors()) {
+    const OpId maker = graph.producer(tensor);
+    if (graph.phase(maker) == Phase::update || !is_parameter_gradient(graph, tensor)) continue;
+    for (const OpId reader : graph.consumers(tensor))
+      if (stage[reader] != stage[maker])
+        refuse_stages(fmt::format("tensor '{}', a gradient of parameters, goes from stage {} to stage {}",
+                                  graph.name(tensor), stage[maker], stage[reader]),
+                      "have what makes it, the parameters and their update in one stage");
+  }
+}
+
+using Before = std::function<void(const Graph&, const Rewrite&)>;
+
+/// Parts of a graph that are rewritten one by one, each into replicas or into ranks, and joined again.
+struct Pieces {
+  IdMap<OpId, std::size_t> of;    // the piece of each op
+  std::vector<StageMesh> meshes;  // of each, without the names of its ops
+};
+
+class RewrittenPieces {
  public:
-  Stages(const Graph& graph, const StageMeshes& meshes, const std::function<void(const Graph&, const Rewrite&)>& before)
-      : graph_(graph), meshes_(meshes), before_(before), stage_(stages_of(graph, meshes)), made_(meshes.stages.size()) {
+  RewrittenPieces(const Graph& graph, const Pieces& pieces, const StageMeshes& options, const Before& before)
+      : graph_(graph),
+        options_(options),
+        before_(before),
+        stage_(pieces.of),
+        meshes_(pieces.meshes),
+        made_(pieces.meshes.size()) {
     for (const TensorId tensor : graph.tensors())
       for (const OpId reader : graph.consumers(tensor))
         if (stage_[reader] != stage_[graph.producer(tensor)]) add_reader(tensor, reader);
@@ -90,7 +116,7 @@ class Stages {
     std::map<std::string, std::string> maker;  // op that stands for the maker of one: that
   };
 
-  const StageMesh& mesh(std::size_t s) const { return meshes_.stages[s]; }
+  const StageMesh& mesh(std::size_t s) const { return meshes_[s]; }
   /// Of stage `from`, the replica that has the first samples of one of `to`.
   std::size_t like(std::size_t from, std::size_t to, std::size_t replica) const {
     return replica * mesh(from).replicas / mesh(to).replicas;
@@ -105,16 +131,11 @@ class Stages {
 
   /// Keeps one reader of each other stage; those that do more than make gradients of parameters come first.
   void add_reader(TensorId tensor, OpId reader) {
-    const std::size_t from = stage_[graph_.producer(tensor)], to = stage_[reader];
-    if (graph_.phase(graph_.producer(tensor)) != Phase::update && is_parameter_gradient(graph_, tensor))
-      refuse_stages(fmt::format("tensor '{}', a gradient of parameters, goes from stage {} to stage {}",
-                                graph_.name(tensor), from, to),
-                    "have what makes it, the parameters and their update in one stage");
     const auto alone = [&](OpId op) {
       const auto outputs = graph_.outputs(op);
       return std::all_of(outputs.begin(), outputs.end(), [&](TensorId t) { return is_parameter_gradient(graph_, t); });
     };
-    const auto [at, added] = readers_[tensor].try_emplace(to, reader);
+    const auto [at, added] = readers_[tensor].try_emplace(stage_[reader], reader);
     if (!added && alone(at->second) && !alone(reader)) at->second = reader;
   }
 
@@ -165,11 +186,13 @@ class Stages {
   std::size_t rewrite(std::size_t s, const Graph& piece, const IdMap<OpId, OpId>& own, std::size_t first_bucket) {
     Made& made = made_[s];
     const TensorParallel parallel{
-        .ranks = mesh(s).ranks, .collective = meshes_.collective, .sequence = mesh(s).sequence && mesh(s).ranks > 1};
+        .ranks = mesh(s).ranks, .collective = options_.collective, .sequence = mesh(s).sequence && mesh(s).ranks > 1};
     if (before_ && parallel.ranks > 1) before_(piece, parallel);
     TensorParallelGraph ranks = tensor_parallel(piece, parallel);
-    const Replicate replicate{
-        .replicas = mesh(s).replicas, .collective = meshes_.collective, .zero = meshes_.zero, .bucket = meshes_.bucket};
+    const Replicate replicate{.replicas = mesh(s).replicas,
+                              .collective = options_.collective,
+                              .zero = options_.zero,
+                              .bucket = options_.bucket};
     DataParallelGraph copies;
     if (replicate.replicas > 1) {
       if (before_) before_(ranks.graph, replicate);
@@ -296,9 +319,10 @@ class Stages {
   }
 
   const Graph& graph_;
-  const StageMeshes& meshes_;
-  const std::function<void(const Graph&, const Rewrite&)>& before_;
-  const IdMap<OpId, std::size_t> stage_;
+  const StageMeshes& options_;
+  const Before& before_;
+  const IdMap<OpId, std::size_t>& stage_;
+  const std::vector<StageMesh>& meshes_;
   std::map<TensorId, std::map<std::size_t, OpId>> readers_;  // of other stages
   std::vector<Made> made_;
   StageMeshGraph result_;
@@ -307,9 +331,29 @@ class Stages {
 
 }  // namespace
 
-StageMeshGraph stage_meshes(const Graph& graph, const StageMeshes& meshes,
-                            const std::function<void(const Graph&, const Rewrite&)>& before) {
-  return Stages{graph, meshes, before}.run();
+StageMeshGraph stage_meshes(const Graph& graph, const StageMeshes& meshes, const Before& before) {
+  const IdMap<OpId, std::size_t> stage = stages_of(graph, meshes);
+  check_gradients(graph, stage);
+  // Ranks first, of all stages that have as many together, so that they hand on what each of them has.
+  Pieces degrees;
+  std::map<std::pair<std::size_t, bool>, std::size_t> number;
+  for (const OpId op : graph.ops()) {
+    const StageMesh& mesh = meshes.stages[stage[op]];
+    const bool sequence = mesh.sequence && mesh.ranks > 1;
+    const auto [at, added] = number.try_emplace({mesh.ranks, sequence}, degrees.meshes.size());
+    if (added) degrees.meshes.push_back({.ranks = mesh.ranks, .sequence = sequence});
+    degrees.of.push_back(at->second);
+  }
+  const StageMeshGraph ranks = RewrittenPieces{graph, degrees, meshes, before}.run();
+  Pieces stages;
+  for (const OpId op : ranks.graph.ops()) stages.of.push_back(stage[ranks.original[op]]);
+  for (const StageMesh& mesh : meshes.stages) stages.meshes.push_back({.replicas = mesh.replicas});
+  StageMeshGraph made = RewrittenPieces{ranks.graph, stages, meshes, before}.run();
+  for (const OpId op : made.graph.ops()) {
+    made.rank[op] = ranks.rank[made.original[op]];
+    made.original[op] = ranks.original[made.original[op]];
+  }
+  return made;
 }
 
 }  // namespace trainyard

@@ -14,11 +14,12 @@ namespace trainyard {
 /// of them: "conv^2@3" of rank 1 and replica 2, without a mark where there is one. Gradients are added among the
 /// replicas of a stage.
 ///
-/// A tensor that stage b reads of stage a is whole on the ranks of a, and rank k of b reads that of rank k modulo a's.
-/// With A replicas before the cut and B behind it, of which n is the least common multiple,
+/// Stages of as many ranks, and of others, are first made ranks of together: a tensor from one to the other is whole on
+/// each rank, and rank k reads that of rank k modulo the other's number. Then each stage's replicas. With A replicas
+/// before a cut and B behind it, of which n is the least common multiple,
 ///
-///     on a    the tensor of each replica is seen as n/A equal parts              "TENSOR@1/to-1/parts@1"
-///     on b    n/B of them are seen as one, those of the samples of its replica   "TENSOR@2/from-0"
+///     before  the tensor of each replica is seen as n/A equal parts              "TENSOR@1/to-1/parts@1"
+///     behind  n/B of them are seen as one, those of the samples of its replica   "TENSOR@2/from-0"
 ///
 /// neither of which takes time; where A and B are equal, replicas read their like. What is not divided among replicas
 /// (an update's, or 8 bytes) is read of the first replica that has samples in common. `after` an op of another stage
