@@ -311,6 +311,18 @@ double least_fill(std::vector<double> layers, std::size_t p) {
   return sum;
 }
 
+/// Of the p j + 1 longest layers one device has j + 1: the shortest of them, for the best j.
+double least_of_fullest(std::vector<double> layers, std::size_t p) {
+  std::ranges::sort(layers, std::ranges::greater{});
+  double most = 0;
+  for (std::size_t last = 0; last < layers.size(); last += p) {
+    double sum = 0;
+    for (std::size_t i = 0; i <= last / p; ++i) sum += layers[last - i];
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
 }  // namespace
 
 Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
@@ -318,7 +330,8 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   const auto shards = static_cast<double>(like.zero > 0 ? like.data : 1);
   double gradients = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0};
-  std::vector<double> forward, both;  // of a microbatch, by layer; both passes, without what can be done behind them
+  // Of a microbatch, by layer: both passes without what can be done behind them, and with it.
+  std::vector<double> forward, both, all;
   struct Gain {
     double time, bytes;
   };
@@ -328,6 +341,7 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
     forward.push_back(static_cast<double>(layer.forward.count));
     both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));
+    all.push_back(both.back() + static_cast<double>(layer.weight_gradient.count));
     if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
     gradients += static_cast<double>(layer.weight_gradient.count);
     weights += layer.weights;
@@ -367,7 +381,7 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
       std::max(parts * (whole + gradients) + static_cast<double>(end.count) + least_fill(std::move(forward), p),
                parts * passes + least_fill(std::move(both), p)) /
       row;
-  double longest = std::max(mean, whole);
+  double longest = std::max({mean, whole, parts * least_of_fullest(std::move(all), p)});
   if (like.chunks == 1 && m > 1) {
     longest = std::max(longest, passes / (1 - std::pow(1 - 1 / parts, row)));
   }

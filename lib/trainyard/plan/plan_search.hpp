@@ -53,6 +53,7 @@ PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& o
 ///     (m A + fill of both passes) / p                                     at first, and before the end
 ///     A / (1 - (1 - 1/m)^p)                                               stages one behind the other
 ///     A                                                                   the first microbatch's own path
+///     m times the j + 1 shortest of the p j + 1 longest layers            one device has so many of them, for any j
 ///
 /// A device's stage waits for a microbatch to pass the stages before it, forward first, and then back: p - 1, p - 2,
 /// ... 1 times the layers of the shortest passes, from the shortest on, as each stage has one at least (fill; the
