@@ -20,6 +20,7 @@ constexpr double kAllRun = 4096;
 /// of these so many improved.
 constexpr std::size_t kWays = 12, kRun = 48, kMended = 4;
 constexpr int kPrices = 40;                // of memory that a bound tries, in quarters of powers of two about the mean
+constexpr int kQuarters = 4;               // parts in which a bound weighs two inequalities
 constexpr std::size_t kClassesAtOnce = 4;  // between two looks at the best
 
 bool all_alike(const std::vector<StageDegrees>& degrees) {
@@ -44,33 +45,10 @@ class DegreesClass {
   /// Once run: that every plan which takes less than the limit was looked at.
   bool exact() const { return exact_; }
 
-  /// Has bound() know that stages fill and drain, each on its own devices. O(layers^2 devices degrees).
-  void tighten_bound() {
-    const std::size_t n = costs_.layers, most = costs_.devices;
-    constexpr double kNever = 1e300;
-    std::vector<double> least((n + 1) * (most + 1), kNever);  // of the stages from a layer on, by devices left
-    least[n * (most + 1) + most] = 0;
-    for (std::size_t end = n; end > 0; --end)
-      for (std::size_t left = 1; left <= most; ++left) {
-        const double from = least[end * (most + 1) + left];
-        if (from == kNever) continue;
-        for (const StageChoice& choice : choices_) {
-          const std::size_t devices = choice.degrees.devices();
-          if (devices > left) continue;
-          for (std::size_t begin = end; begin-- > 0;) {
-            const auto level = least_recompute(costs_, choice, begin, end, 1, zero_);
-            if (!level) break;
-            const StageCost& stage = choice.stages->of(begin, end, *level);
-            double& to = least[begin * (most + 1) + left - devices];
-            to = std::min(to, from + static_cast<double>(devices) * static_cast<double>(work(stage).count) +
-                                  static_cast<double>(most - left) *
-                                      static_cast<double>((stage.time() - stage.accumulation).count));
-          }
-        }
-      }
-    const double whole = *std::min_element(least.begin(), least.begin() + static_cast<std::ptrdiff_t>(most + 1));
-    const auto mean = static_cast<std::int64_t>(whole / static_cast<double>(most) * (1 - 1e-12));
-    bound_ = std::max(bound_, whole == kNever ? kLongestTime : Nanoseconds{mean - 2});
+  /// Has bound() know that stages fill and drain, each on its own devices; until it is no less than `limit`.
+  void tighten_bound(Nanoseconds limit) {
+    for (int quarters = kQuarters; quarters >= 0 && bound_ < limit; --quarters)
+      bound_ = std::max(bound_, least_of_stages(static_cast<double>(quarters) / kQuarters));
   }
 
   /// The best of those that take less than `limit`.
@@ -200,6 +178,38 @@ class DegreesClass {
       best = std::max(best, sum);
     }
     return best;
+  }
+
+  /// No stages take less than this part of the mean device's inequality and the rest of the last stage's. O(layers^2
+  /// devices degrees).
+  Nanoseconds least_of_stages(double part) const {
+    const std::size_t n = costs_.layers, most = costs_.devices;
+    constexpr double kNever = 1e300;
+    std::vector<double> least((n + 1) * (most + 1), kNever);  // of the stages from a layer on, by devices left
+    least[n * (most + 1) + most] = 0;
+    for (std::size_t end = n; end > 0; --end)
+      for (std::size_t left = 1; left <= most; ++left) {
+        const double from = least[end * (most + 1) + left];
+        if (from == kNever) continue;
+        for (const StageChoice& choice : choices_) {
+          const std::size_t devices = choice.degrees.devices();
+          if (devices > left) continue;
+          const double own =
+                           part * static_cast<double>(devices) / static_cast<double>(most) + (end == n ? 1 - part : 0),
+                       waited_for = part * static_cast<double>(most - left) / static_cast<double>(most) +
+                                    (end == n ? 0 : 1 - part);
+          for (std::size_t begin = end; begin-- > 0;) {
+            const auto level = least_recompute(costs_, choice, begin, end, 1, zero_);
+            if (!level) break;
+            const StageCost& stage = choice.stages->of(begin, end, *level);
+            double& to = least[begin * (most + 1) + left - devices];
+            to = std::min(to, from + own * static_cast<double>(work(stage).count) +
+                                  waited_for * static_cast<double>((stage.time() - stage.accumulation).count));
+          }
+        }
+      }
+    const double whole = *std::min_element(least.begin(), least.begin() + static_cast<std::ptrdiff_t>(most + 1));
+    return whole == kNever ? kLongestTime : Nanoseconds{static_cast<std::int64_t>(whole * (1 - 1e-12)) - 2};
   }
 
   /// Stage by stage, from the last one on.
@@ -427,7 +437,7 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
     const std::optional<Nanoseconds> limit = least;
     parallel_for(thread_count(options.threads), end - next, [&](std::size_t i) {
       DegreesClass& each = classes[order[next + i]];
-      if (!limit || each.bound() < *limit) each.tighten_bound();
+      if (!limit || each.bound() < *limit) each.tighten_bound(limit.value_or(kLongestTime));
       if (!limit || each.bound() < *limit) found[i] = each.run(limit, evaluations[i]);
     });
     for (std::size_t i = 0; i < found.size(); ++i) {

@@ -32,8 +32,10 @@ struct StageDegreesFound {
 /// the second for any price x of a byte, b_i(g) being those of layer i on a device with one microbatch in flight, M its
 /// memory; and, before one is searched, the least over all stages, of n_s devices, times c_s and work w_s, of
 ///
-///     sum_s (n_s w_s + (n_s+1 + ... + n_p) c_s) / N      what stage q does and c_s of those before it is no more than
-///                                                        the step: these inequalities, each n_q / N times
+///     x sum_s (n_s w_s + (n_s+1 + ... + n_p) c_s) / N + (1 - x) (w_p + sum_s<p c_s)      0 <= x <= 1, in quarters
+///
+/// for what stage q does and c_s of those before it is no more than the step: these inequalities, each n_q / N times,
+/// and that of the last stage.
 ///
 /// Of each the stages are chosen from the last one on: for a number of stages, their first layer and the devices left
 /// before them, the few best stages found (all, where all plans are few thousand) are each extended by a stage of every
