@@ -25,17 +25,22 @@ std::string refusal(const PlanCosts& costs, const ParallelPlan& plan) {
   return "";
 }
 
+/// Two equal layers of 100 + 100 + 100 a sample, 4 samples, links of 10 ns and 1 byte a ns, weights of 40 bytes.
+PlanCosts two_layers(std::size_t devices) {
+  nlohmann::json chain = nlohmann::json::parse(R"({
+    "batch": 4, "link": {"latency_ns": 10, "bytes_per_ns": 1}, "state_per_weight_byte": 2,
+    "update_ns_per_mb": 0, "memory_bytes": 100000, "layers": [
+    {"forward_ns": 100, "input_gradient_ns": 100, "weight_gradient_ns": 100, "weight_bytes": 40, "fixed_ns": 0,
+     "input_bytes": 5, "output_bytes": 5, "saved_bytes": 20, "all_reduces": 1}]})");
+  chain["devices"] = devices;
+  chain["layers"].push_back(chain["layers"].front());
+  return chain_costs(chain);
+}
+
 }  // namespace
 
 TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks by hand") {
-  // Two equal layers of 100 + 100 + 100 a sample, 4 samples, links of 10 ns and 1 byte a ns, weights of 40 bytes.
-  const PlanCosts costs = chain_costs(nlohmann::json::parse(R"({
-    "devices": 2, "batch": 4, "link": {"latency_ns": 10, "bytes_per_ns": 1}, "state_per_weight_byte": 2,
-    "update_ns_per_mb": 0, "memory_bytes": 100000, "layers": [
-    {"forward_ns": 100, "input_gradient_ns": 100, "weight_gradient_ns": 100, "weight_bytes": 40, "fixed_ns": 0,
-     "input_bytes": 5, "output_bytes": 5, "saved_bytes": 20, "all_reduces": 1},
-    {"forward_ns": 100, "input_gradient_ns": 100, "weight_gradient_ns": 100, "weight_bytes": 40, "fixed_ns": 0,
-     "input_bytes": 5, "output_bytes": 5, "saved_bytes": 20, "all_reduces": 1}]})"));
+  const PlanCosts costs = two_layers(2);
   // 2 samples of 600 each on every device, then a ring of 80 bytes over 2: 2 (10 + 40).
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 100});
   // Beside the last backward task of 800 the ring takes no time of its own.
@@ -128,14 +133,8 @@ TEST_CASE("no plan of random chains, of any schedule, takes less than the bound 
 }
 
 TEST_CASE("two replicas of the first of two layers before one device of the second, by hand") {
-  // As above, but for 3 devices: two microbatches of 2 samples, of which each replica takes one.
-  const PlanCosts costs = chain_costs(nlohmann::json::parse(R"({
-    "devices": 3, "batch": 4, "link": {"latency_ns": 10, "bytes_per_ns": 1}, "state_per_weight_byte": 2,
-    "update_ns_per_mb": 0, "memory_bytes": 100000, "layers": [
-    {"forward_ns": 100, "input_gradient_ns": 100, "weight_gradient_ns": 100, "weight_bytes": 40, "fixed_ns": 0,
-     "input_bytes": 5, "output_bytes": 5, "saved_bytes": 20, "all_reduces": 1},
-    {"forward_ns": 100, "input_gradient_ns": 100, "weight_gradient_ns": 100, "weight_bytes": 40, "fixed_ns": 0,
-     "input_bytes": 5, "output_bytes": 5, "saved_bytes": 20, "all_reduces": 1}]})"));
+  // Two microbatches of 2 samples, of which each replica takes one.
+  const PlanCosts costs = two_layers(3);
   const ParallelPlan plan{.degrees = {{.data = 2}, {.data = 1}}, .cuts = {1}, .microbatch = 2};
   CHECK(plan.devices() == 3);
   CHECK(describe(plan) == "data x tensor 2x1 1x1, 2 stages (1f1b), microbatches of 2");

@@ -203,7 +203,7 @@ class PlanSearch {
     std::vector<std::vector<StageRecompute>> again(stages + 1, std::vector<StageRecompute>(n + 1, StageRecompute::no));
     best[0][0] = {};
     for (std::size_t s = 0; s < stages; ++s) {
-      const std::size_t device = is_folded(plan.schedule) && s >= p ? 2 * p - 1 - s : s % p;
+      const std::size_t device = device_of(plan.schedule, s, p);
       const std::size_t held = (equal.run.held[device] + plan.chunks - 1) / plan.chunks;
       for (std::size_t begin = s; begin + (stages - s) <= n; ++begin) {
         if (best[s][begin].time == kLongestTime) continue;

@@ -211,6 +211,41 @@ TEST_CASE("stages with degrees of their own are on as many devices each, and the
   }
 }
 
+TEST_CASE("where a gradient goes from one block to another, stages have degrees in common") {
+  // Layer b reads the weights of a besides, in no group with it: their gradient is added where a is.
+  const std::vector<GivenTime> time{{"gpu", Nanoseconds{1'000'000}}};
+  GraphBuilder builder{"tied"};
+  builder.add({.name = "a", .layer = "a", .parameter_bytes = Bytes{40}, .times = time, .outputs = {{"x", Bytes{96}}}});
+  builder.add({.name = "b", .layer = "b", .times = time, .inputs = {"x"}, .outputs = {{"y", Bytes{96}}}});
+  builder.add({.name = "b/grad",
+               .phase = Phase::backward,
+               .layer = "b",
+               .times = time,
+               .inputs = {"y"},
+               .outputs = {{"dx", Bytes{96}}, {"da2", Bytes{40}}}});
+  builder.add({.name = "a/grad",
+               .phase = Phase::backward,
+               .layer = "a",
+               .times = time,
+               .inputs = {"dx"},
+               .outputs = {{"da1", Bytes{40}}}});
+  builder.add({.name = "a/sum",
+               .type = "AddGrad",
+               .phase = Phase::backward,
+               .layer = "a",
+               .times = time,
+               .inputs = {"da1", "da2"},
+               .outputs = {{"da", Bytes{40}}}});
+  builder.add({.name = "a/update", .phase = Phase::update, .layer = "a", .times = time, .inputs = {"da"}});
+  const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("4xV100"))};
+  const ParallelPlan plan{.degrees = {{.data = 2}, {}}, .cuts = {1}, .microbatch = 4};
+  CHECK_THROWS_WITH_AS(place_by_plan(problem, plan, {.batch = 16}),
+                       doctest::Contains("'da2', a gradient of parameters, goes from stage 1 to stage 0"), InputError);
+  const Schedule found = place_plan(problem, {.batch = 16});
+  REQUIRE(found.parallel);
+  CHECK(found.parallel->degrees.empty());
+}
+
 TEST_CASE("replicas that hold different experts exchange tokens in every microbatch, and hold less") {
   const Problem problem = training_problem(
       "mixtral_8x7b:batch=8,seq=64,layers=2,hidden=64,heads=4,kv_heads=2,inner=128,experts=4,vocabulary=256");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -20,6 +21,7 @@
 #include "trainyard/place/parallel/plan_costs.hpp"
 #include "trainyard/place/parallel/plan_schedule.hpp"
 #include "trainyard/plan/plan_search.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard {
@@ -109,6 +111,22 @@ struct PlanGround {
   PlanGround(const PlanGround&) = delete;  // the chain refers to the layers
   PlanGround& operator=(const PlanGround&) = delete;
 
+  /// Stages of replicas of their own cannot add up what other stages make: every gradient of parameters is to be read
+  /// in the block that makes it.
+  bool may_differ_by_stage() const {
+    std::vector<std::size_t> cuts(chain.names().size() - 1);
+    std::iota(cuts.begin(), cuts.end(), std::size_t{1});
+    const IdMap<LayerId, std::size_t> blocks = chain.stages(cuts);
+    const auto block = [&](OpId op) { return blocks[layers.of[problem.group_ops(problem.group(op)).front()]]; };
+    const Graph& graph = problem.graph();
+    for (const TensorId tensor : graph.tensors()) {
+      const OpId maker = graph.producer(tensor);
+      if (graph.phase(maker) == Phase::update || !is_parameter_gradient(graph, tensor)) continue;
+      for (const OpId reader : graph.consumers(tensor))
+        if (block(reader) != block(maker)) return false;
+    }
+    return true;
+  }
   std::optional<PlanDetail> detail_of(const ParallelPlan& plan) const {
     return trainyard::detail_of(problem, plan, batch, options.detail);
   }
@@ -198,7 +216,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   const Graph& graph = problem.graph();
   PlanGround ground{problem, options};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
-                           .stage_degrees = true,
+                           .stage_degrees = ground.may_differ_by_stage(),
                            .kept = kTried,
                            .threads = options.threads,
                            .stop = options.stop};
@@ -233,7 +251,7 @@ Schedule place_by_planner(const Problem& problem, const Planner& planner, const 
   PlanCosts costs = ground.chain.costs();
   const PlannerOptions asked{.allowed = [&](const ParallelPlan& plan) { return ground.detail_of(plan).has_value(); },
                              .stop = options.stop,
-                             .stage_degrees = true};
+                             .stage_degrees = ground.may_differ_by_stage()};
   std::optional<PlannedSchedule> found;
   const auto memory = costs.memory;
   for (std::int64_t tenths = 10; tenths >= kLeastTenths; --tenths) {
