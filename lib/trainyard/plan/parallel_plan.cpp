@@ -32,24 +32,27 @@ std::size_t nearest_divisor(std::size_t whole, std::size_t wanted) {
 /// Those of a plan whose stages have the same.
 void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.devices() > costs.devices)
-    refuse(fmt::format("data {} x tensor {} x {} devices in a row are {}, and there are {}", plan.data, plan.tensor,
+    refuse(fmt::format("data {} x{} tensor {} x {} devices in a row are {}, and there are {}", plan.data,
+                       plan.context > 1 ? fmt::format(" context {} x", plan.context) : "", plan.tensor,
                        plan.devices_in_row(), plan.devices(), costs.devices),
            plan.devices() / plan.data > costs.devices
-               ? "fewer tensor ranks or stages, or a larger cluster"
+               ? "fewer ranks or stages, or a larger cluster"
                : fmt::format("data {} would fit", costs.devices / (plan.devices() / plan.data)));
   if (plan.experts == 0 || plan.data % plan.experts != 0)
     refuse(fmt::format("{} replicas are not groups of {} that hold different experts", plan.data, plan.experts),
            fmt::format("experts {} would divide them",
                        nearest_divisor(plan.data, std::max<std::size_t>(1, plan.experts))));
+  if (plan.experts > 1 && plan.context > 1)
+    refuse("replicas that share a sequence and hold different experts are not modelled", "take 1 of either");
   if (costs.batch % plan.data != 0)
-    refuse(fmt::format("{} samples are not divisible among {} replicas", costs.batch, plan.data),
+    refuse(fmt::format("{} samples are not divisible in {} shares", costs.batch, plan.data),
            fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));
 }
 
 void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
-  if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.experts != 1)
+  if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.experts != 1 || plan.context != 1)
     refuse("a plan whose stages have degrees of their own has none that all share",
-           "give \"data\", \"tensor\" and \"sequence\" of the stages alone, and no \"experts\"");
+           "give \"data\", \"tensor\" and \"sequence\" of the stages alone, and no \"experts\" or \"context\"");
   if (plan.degrees.size() != plan.devices_in_row())
     refuse(fmt::format("degrees are told of {} devices in a row, and there are {}", plan.degrees.size(),
                        plan.devices_in_row()),
@@ -68,15 +71,23 @@ void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
            "fewer ranks, replicas or stages, or a larger cluster");
 }
 
-void check_ranks(const PlanCosts& costs, TensorDegree tensor) {
+void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
   if (tensor.sequence && tensor.ranks == 1)
     refuse("sequence parallelism is among tensor ranks, and there is one", "give more ranks, or leave it out");
-  std::set<std::size_t> ranks;
-  for (const TensorDegree& degree : costs.tensor_degrees) ranks.insert(degree.ranks);
+  std::set<std::size_t> ranks, contexts;
+  for (const LayerDegree& degree : costs.layer_degrees) {
+    ranks.insert(degree.ranks);
+    if (degree.exchange == tensor.exchange) contexts.insert(degree.context);
+  }
+  if (tensor.context > 1 && !contexts.contains(tensor.context))
+    refuse(fmt::format("the sequence is not divisible among {} ranks that exchange rows by {}", tensor.context,
+                       name_of(tensor.exchange)),
+           contexts.size() < 2 ? "take context 1: it is of networks whose attention is one op (llama3_8b:fused=1)"
+                               : fmt::format("context {} can be", fmt::join(contexts, ", ")));
   if (!ranks.contains(tensor.ranks))
     refuse(fmt::format("layers are not divisible among {} ranks", tensor.ranks),
            fmt::format("tensor {} can be", fmt::join(ranks, ", ")));
-  if (std::ranges::find(costs.tensor_degrees, tensor) == costs.tensor_degrees.end())
+  if (std::ranges::find(costs.layer_degrees, tensor) == costs.layer_degrees.end())
     refuse(fmt::format("there is no sequence to be divided among {} ranks", tensor.ranks),
            "leave out sequence parallelism");
 }
@@ -254,6 +265,7 @@ std::string describe(const ParallelPlan& plan) {
     parts.push_back(fmt::format("data x tensor {}", fmt::join(each, " ")));
   }
   if (plan.data > 1) parts.push_back(fmt::format("data {}", plan.data));
+  if (plan.context > 1) parts.push_back(fmt::format("context {} ({})", plan.context, name_of(plan.exchange)));
   if (plan.tensor > 1)
     parts.push_back(fmt::format("tensor {}{}", plan.tensor, plan.sequence ? " with sequence parallelism" : ""));
   if (plan.experts > 1) parts.push_back(fmt::format("experts {}", plan.experts));
@@ -275,7 +287,7 @@ Bytes PlanStep::excess(std::optional<Bytes> memory) const {
 }
 
 void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
-  if (plan.data == 0 || plan.tensor == 0 || plan.microbatch == 0 || plan.chunks == 0)
+  if (plan.data == 0 || plan.tensor == 0 || plan.context == 0 || plan.microbatch == 0 || plan.chunks == 0)
     refuse("degrees of a plan, its microbatches and chunks are at least 1", "give 1 for what is not divided");
   if (plan.stages() > costs.layers)
     refuse(fmt::format("{} stages are more than {} layers", plan.stages(), costs.layers),
@@ -300,7 +312,7 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
     check_stage_degrees(costs, plan);
   if (costs.batch / plan.data % plan.microbatch != 0)
     refuse(fmt::format("{} samples{} are not microbatches of {}", costs.batch / plan.data,
-                       plan.degrees.empty() ? " of a replica" : "", plan.microbatch),
+                       plan.degrees.empty() ? " of a share of the batch" : "", plan.microbatch),
            fmt::format("microbatches of {} would do", nearest_divisor(costs.batch / plan.data, plan.microbatch)));
   for (std::size_t i = 0; i < plan.devices_in_row(); ++i) check_ranks(costs, plan.degrees_of(i).tensor);
   check_microbatches(plan.schedule, plan.devices_in_row(), costs.batch / plan.data / plan.microbatch);

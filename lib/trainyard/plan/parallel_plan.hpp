@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "trainyard/core/context_exchange.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/plan/pipeline_schedule.hpp"
 
@@ -18,34 +19,39 @@ namespace trainyard {
 /// choose.
 enum class StageRecompute : std::uint8_t { no, attention, blocks, stages };
 
-/// How many ranks, and whether they share the sequence too.
-struct TensorDegree {
-  std::size_t ranks = 1;
-  bool sequence = false;
+/// Among how many devices a replica's layers are divided.
+struct LayerDegree {
+  std::size_t ranks = 1;    // tensor ranks, by features
+  bool sequence = false;    // and between products by the sequence
+  std::size_t context = 1;  // by the sequence throughout, with as many copies of the weights
+  ContextExchange exchange = ContextExchange::all_gather;
 
-  friend auto operator<=>(const TensorDegree&, const TensorDegree&) = default;
+  friend auto operator<=>(const LayerDegree&, const LayerDegree&) = default;
 };
 
 /// Replicas and ranks of the stages of one device in the row.
 struct StageDegrees {
   std::size_t data = 1;
-  TensorDegree tensor = {};
+  LayerDegree tensor = {};
 
   std::size_t devices() const { return data * tensor.ranks; }
   friend auto operator<=>(const StageDegrees&, const StageDegrees&) = default;
 };
 
-/// How a chain of layers is trained on many devices. With d replicas of t ranks of p stages in a row, d t p devices
-/// take part: each replica computes its share of the batch in microbatches, each rank of a stage its part of every
-/// layer. Where stages differ (`degrees`), the replicas of each divide every microbatch among themselves, and devices
-/// are those of all stages together.
+/// How a chain of layers is trained on many devices. With c ranks that share the sequence in each of d shares of the
+/// batch, t tensor ranks and p stages in a row, d c t p devices take part, and the weights are there d c times: in
+/// replicas, each of which computes its part of its share's microbatches, each rank of a stage its part of every layer.
+/// Where stages differ (`degrees`), the replicas of each divide every microbatch among themselves, and devices are
+/// those of all stages together.
 struct ParallelPlan {
-  std::size_t data = 1, tensor = 1;            // d, t
+  std::size_t data = 1, tensor = 1;  // d, t
+  std::size_t context = 1;           // c
+  ContextExchange exchange = ContextExchange::all_gather;
   bool sequence = false;                       // ranks share the sequence too, between the products of the layers
   std::vector<StageDegrees> degrees = {};      // by device in the row, where they differ; then d and t are 1
   std::vector<std::size_t> cuts = {};          // layers at which a new stage begins, ascending
   std::size_t chunks = 1;                      // stages a device: chunks_of(schedule)
-  std::size_t microbatch = 1;                  // samples: of a replica, or with `degrees` of all those of a stage
+  std::size_t microbatch = 1;                  // samples: of a share of the batch, or with `degrees` of a stage
   std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
@@ -55,16 +61,17 @@ struct ParallelPlan {
 
   std::size_t stages() const { return cuts.size() + 1; }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
+  std::size_t replicas() const { return data * context; }
   std::size_t devices() const { return first_device(devices_in_row()); }
   /// Of device i in the row.
   StageDegrees degrees_of(std::size_t i) const {
-    return degrees.empty() ? StageDegrees{data, tensor_degree()} : degrees[i];
+    return degrees.empty() ? StageDegrees{replicas(), layer_degree()} : degrees[i];
   }
   /// Samples of a microbatch that a replica computes there.
   std::size_t samples_of(std::size_t i) const { return degrees.empty() ? microbatch : microbatch / degrees[i].data; }
   /// The devices of those before it: the first of its own.
   std::size_t first_device(std::size_t i) const {
-    if (degrees.empty()) return i * data * tensor;
+    if (degrees.empty()) return i * replicas() * tensor;
     std::size_t before = 0;
     for (std::size_t j = 0; j < i; ++j) before += degrees[j].devices();
     return before;
@@ -73,7 +80,7 @@ struct ParallelPlan {
   std::size_t recomputing(StageRecompute what) const {
     return static_cast<std::size_t>(std::ranges::count(recompute, what));
   }
-  TensorDegree tensor_degree() const { return {tensor, sequence}; }
+  LayerDegree layer_degree() const { return {tensor, sequence, context, exchange}; }
 
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
@@ -82,7 +89,7 @@ struct ParallelPlan {
 /// "... attention of 3 of 8"; "data x tensor 4x1, 2x2, ..." where stages differ.
 std::string describe(const ParallelPlan& plan);
 
-/// Time of one of t ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it
+/// Time of one of t c ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it
 /// holds of the layer: sent to and received from its neighbours, and kept for the backward pass, for the microbatch;
 /// weights (gradients take as much) and optimizer state for good.
 struct LayerCost {
@@ -107,10 +114,10 @@ struct PlanCosts {
   std::size_t batch = 1;    // samples of a step
   std::size_t devices = 1;  // at hand; a plan need not use all
   std::optional<Bytes> memory = {};
-  std::vector<TensorDegree> tensor_degrees = {{1}};
+  std::vector<LayerDegree> layer_degrees = {{1}};
   bool overlap = false;  // with one stage, gradients are added from the start of the last backward task on
   /// One layer for a microbatch of so many samples, on one of the ranks.
-  std::function<LayerCost(std::size_t layer, std::size_t samples, TensorDegree tensor)> layer = {};
+  std::function<LayerCost(std::size_t layer, std::size_t samples, LayerDegree tensor)> layer = {};
   /// From one device of the pipeline to another, 0 to p - 1: what a replica of the one that has fewer of them takes or
   /// makes of a microbatch.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes)> transfer = {};

@@ -90,16 +90,16 @@ class PlanSearch {
 
  private:
   void enumerate() {
-    for (const TensorDegree tensor : costs_.tensor_degrees)
+    for (const LayerDegree tensor : costs_.layer_degrees)
       for (const std::size_t data : divisors(costs_.batch)) {
         const auto microbatches = divisors(costs_.batch / data);
-        for (std::size_t p = 1; p <= costs_.layers && p * data * tensor.ranks <= costs_.devices; ++p)
+        for (std::size_t p = 1; p <= costs_.layers && p * data * tensor.context * tensor.ranks <= costs_.devices; ++p)
           for (const std::size_t microbatch : microbatches) add(data, tensor, p, microbatch);
       }
     std::ranges::stable_sort(candidates_, {}, &Candidate::bound);
   }
 
-  void add(std::size_t data, TensorDegree tensor, std::size_t p, std::size_t microbatch) {
+  void add(std::size_t data, LayerDegree tensor, std::size_t p, std::size_t microbatch) {
     const std::size_t m = costs_.batch / data / microbatch;
     for (const PipelineSchedule schedule : options_.schedules) {
       if (p == 1 && schedule != PipelineSchedule::one_f_one_b) continue;
@@ -107,9 +107,11 @@ class PlanSearch {
       if ((interleaved && m % p != 0) || (schedule == PipelineSchedule::dualpipe_v && m < 2 * p)) continue;
       for (std::size_t v = chunks_of(schedule); v <= (interleaved ? options_.most_chunks : chunks_of(schedule)); ++v) {
         if (p * v > costs_.layers) break;
-        for (std::size_t zero = 0; zero <= (data > 1 ? options_.most_zero : 0); ++zero) {
+        for (std::size_t zero = 0; zero <= (data * tensor.context > 1 ? options_.most_zero : 0); ++zero) {
           ParallelPlan plan{.data = data,
                             .tensor = tensor.ranks,
+                            .context = tensor.context,
+                            .exchange = tensor.exchange,
                             .sequence = tensor.sequence,
                             .chunks = v,
                             .microbatch = microbatch,
@@ -127,7 +129,7 @@ class PlanSearch {
 
   /// What a stage may compute again.
   std::vector<StageRecompute> levels(const ParallelPlan& plan) const {
-    return recompute_levels(costs_, tables_.known(plan.microbatch, plan.tensor_degree()));
+    return recompute_levels(costs_, tables_.known(plan.microbatch, plan.layer_degree()));
   }
 
   /// Cuts into as many stages, times the choices of recomputation; in double, which does not overflow.
@@ -181,12 +183,12 @@ class PlanSearch {
   /// How the slowest stage is fastest, each stage with recomputation where it does not fit without; where it does not
   /// fit with either, bytes beyond the memory come before time.
   RatedPlan balanced(ParallelPlan plan, std::uint64_t& evaluations) const {
-    const auto& layers = tables_.known(plan.microbatch, plan.tensor_degree());
+    const auto& layers = tables_.known(plan.microbatch, plan.layer_degree());
     const std::size_t stages = plan.stages(), n = layers.size(), p = plan.devices_in_row();
     plan.recompute.assign(stages, StageRecompute::no);
     const std::vector<StageRecompute> choice = levels(plan);
     const RatedPlan equal = rated(plan, evaluations);
-    const std::size_t shards = plan.zero > 0 ? plan.data : 1;
+    const std::size_t shards = plan.zero > 0 ? plan.replicas() : 1;
     const auto v = static_cast<std::int64_t>(plan.chunks);
     struct Cost {
       Bytes excess;
@@ -327,7 +329,7 @@ double least_of_fullest(std::vector<double> layers, std::size_t p) {
 
 Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
-  const auto shards = static_cast<double>(like.zero > 0 ? like.data : 1);
+  const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
   double gradients = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0};
   // Of a microbatch, by layer: both passes without what can be done behind them, and with it.
@@ -337,7 +339,7 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   };
   std::vector<Gain> gains;
   for (std::size_t i = 0; i < costs.layers; ++i) {
-    const LayerCost layer = costs.layer(i, like.microbatch, like.tensor_degree());
+    const LayerCost layer = costs.layer(i, like.microbatch, like.layer_degree());
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
     forward.push_back(static_cast<double>(layer.forward.count));
     both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));
@@ -370,11 +372,11 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
     if (beyond > 0) return kLongestTime;
   }
   Nanoseconds end{0};
-  if (like.data > 1 && !(costs.overlap && like.stages() == 1)) {
+  if (like.replicas() > 1 && !(costs.overlap && like.stages() == 1)) {
     end = costs.all_reduce(like, 0, weights);
     for (std::size_t i = 1; i < p; ++i) end = std::min(end, costs.all_reduce(like, i, weights));
   }
-  end += costs.update(weights, like.zero > 0 ? like.data : 1);
+  end += costs.update(weights, like.zero > 0 ? like.replicas() : 1);
   const auto parts = static_cast<double>(m), row = static_cast<double>(p);
   const double passes = splits_backward(like.schedule) ? whole : whole + gradients;
   const double mean =
@@ -386,7 +388,7 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
     longest = std::max(longest, passes / (1 - std::pow(1 - 1 / parts, row)));
   }
   // Rounded: a step of each all-reduce, the update, on each device.
-  const double slack = 2 + row * (2 * static_cast<double>(like.data) + 1);
+  const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);
   return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-12) - slack))};
 }
 

@@ -30,8 +30,8 @@ class StageChoices {
   /// By tensor degree, then replicas; of up to eight devices, or a power of two of them, fewer than there are.
   std::vector<StageChoice> of(std::size_t microbatch) {
     std::vector<StageChoice> choices;
-    for (const TensorDegree tensor : costs_.tensor_degrees)
-      for (const std::size_t data : divisors(microbatch)) {
+    for (const LayerDegree tensor : costs_.layer_degrees)
+      for (const std::size_t data : divisors(tensor.context == 1 ? microbatch : 0)) {
         const StageDegrees degrees{data, tensor};
         const std::size_t devices = degrees.devices();
         if (devices >= costs_.devices || (devices > 8 && !std::has_single_bit(devices))) continue;
@@ -43,7 +43,7 @@ class StageChoices {
 
  private:
   const PlanCosts& costs_;
-  std::map<std::pair<std::size_t, TensorDegree>, StageTable> tables_;
+  std::map<std::pair<std::size_t, LayerDegree>, StageTable> tables_;
 };
 
 /// The least recomputation with which these layers fit in a stage that holds so many microbatches; none where they

@@ -59,7 +59,7 @@ struct StageCost {
 /// StageCost of every run of layers, for one size of microbatch and one tensor degree. O(layers^2) space.
 class StageTable {
  public:
-  StageTable(const PlanCosts& costs, std::size_t microbatch, TensorDegree tensor) : layers_(costs.layers) {
+  StageTable(const PlanCosts& costs, std::size_t microbatch, LayerDegree tensor) : layers_(costs.layers) {
     std::vector<LayerCost> each;
     for (std::size_t i = 0; i < layers_; ++i) each.push_back(costs.layer(i, microbatch, tensor));
     levels_ = recompute_levels(costs, each);

@@ -412,7 +412,7 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
   }
   const PlanCosts known = tables.known_costs();
   PlanCosts asking = costs;
-  asking.layer = [&tables](std::size_t layer, std::size_t samples, TensorDegree tensor) {
+  asking.layer = [&tables](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     return tables.of(samples, tensor)[layer];
   };
   StageChoices stages{asking};

@@ -49,6 +49,11 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   CHECK(file.begins == std::vector<std::string>{"h0", "h2", "head"});
   CHECK(parse_plan(written(file), "plan.json") == file);
   CHECK(plan_over(parse_plan(written(file), "plan.json"), blocks) == plan);
+  const ParallelPlan sharing{.data = 2, .context = 4, .exchange = ContextExchange::all_to_all, .microbatch = 1};
+  CHECK(has(written(plan_file(sharing, blocks, 2)), R"("context": 4, "exchange": "all-to-all")"));
+  CHECK(plan_over(parse_plan(written(plan_file(sharing, blocks, 2)), "plan.json"), blocks) == sharing);
+  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "ring"})"),
+            "exchange nothing by \"ring\""));
   const PlanFile least = parse_plan(R"({"format": "trainyard-plan/1", "data": 8, "microbatch": 1})", "plan.json");
   CHECK(plan_over(least, blocks) == ParallelPlan{.data = 8});
 }

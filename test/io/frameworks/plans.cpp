@@ -165,6 +165,17 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
   const ForeignPlan experts = parse_any_plan("--expert-model-parallel-size 4" + rest, "train.sh", kGround);
   CHECK(experts.file.plan.experts == 4);
   CHECK(has(megatron_of(experts.file.plan, kGround).text, "--expert-model-parallel-size 4"));
+  const ForeignPlan context =
+      parse_any_plan("--context-parallel-size 4 --cp-comm-type a2a" + rest, "train.sh", kGround);
+  CHECK(context.file.plan.context == 4);
+  CHECK(context.file.plan.data == 2);
+  CHECK(context.file.plan.exchange == ContextExchange::all_to_all);
+  CHECK(context.notes.empty());
+  CHECK(has(megatron_of(context.file.plan, kGround).text, "--context-parallel-size 4 --cp-comm-type a2a"));
+  const ForeignPlan around = parse_any_plan("--context-parallel-size 2" + rest, "train.sh", kGround);
+  CHECK(around.file.plan.exchange == ContextExchange::all_gather);
+  REQUIRE(around.notes.size() == 1);
+  CHECK(has(around.notes[0], "--cp-comm-type p2p"));
   const ForeignPlan sequence =
       parse_any_plan("--sequence-parallel --tensor-model-parallel-size 2" + rest, "train.sh", kGround);
   CHECK(sequence.file.plan.sequence);
@@ -189,7 +200,6 @@ TEST_CASE("Megatron's arguments that contradict are refused at their place") {
             "3 stages are not divided among 2"));
   CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 3 --pipeline-model-parallel-layout Et*6||L"),
             "stage 1 of the layout has no layers"));
-  CHECK(has(refusal("--micro-batch-size 1 --context-parallel-size 2"), "plans have no such degree"));
   CHECK(has(refusal("--micro-batch-size 1 --global-batch-size 32"),
             "the plan is for 32 samples a step, and the model has 16"));
   CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 999999999999"), "for a count"));

@@ -93,7 +93,7 @@ StageList read_stages(const JsonValue& list, PlanFile& file, FindingList& findin
 void take_degrees(const StageList& stages, const JsonValue& list, ParallelPlan& plan, FindingList& findings) {
   const std::size_t row = stages.size() / plan.chunks;
   plan.degrees.assign(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(row));
-  if (plan.data != 1 || plan.tensor != 1 || plan.sequence)
+  if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.context != 1)
     findings.add(list.begin_offset(), "degree", "degrees stand both in the plan and in its stages",
                  "give \"data\", \"tensor\" and \"sequence\" of the plan, or of each stage");
   for (std::size_t s = row; s < stages.size(); ++s) {
@@ -124,6 +124,15 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     if (reader.get("batch")) file.batch = static_cast<std::int64_t>(count("batch", 1, 1));
     file.plan.data = count("data", 1, 1);
     file.plan.tensor = count("tensor", 1, 1);
+    file.plan.context = count("context", 1, 1);
+    if (const auto exchange = reader.get("exchange", JsonKind::string)) {
+      if (const auto found = find_context_exchange(exchange->text()))
+        file.plan.exchange = *found;
+      else
+        findings.add(exchange->begin_offset(), "exchange",
+                     fmt::format("ranks that share a sequence exchange nothing by \"{}\"", exchange->text()),
+                     "all-gather, all-to-all");
+    }
     if (const auto sequence = reader.get("sequence")) read(*sequence, file.plan.sequence, findings);
     file.plan.microbatch = count("microbatch", 1, 1);
     reader.required("microbatch");
@@ -155,6 +164,8 @@ void write_plan(const PlanFile& file, std::ostream& out) {
   if (plan.degrees.empty()) text += fmt::format(", \"data\": {}, \"tensor\": {}", plan.data, plan.tensor);
   text += fmt::format(", \"microbatch\": {}, \"zero\": {}, \"schedule\": \"{}\"", plan.microbatch, plan.zero,
                       name_of(plan.schedule));
+  if (plan.context > 1)
+    text += fmt::format(", \"context\": {}, \"exchange\": \"{}\"", plan.context, name_of(plan.exchange));
   if (plan.sequence) text += ", \"sequence\": true";
   if (plan.experts > 1) text += fmt::format(", \"experts\": {}", plan.experts);
   if (plan.chunks > 1) text += fmt::format(", \"chunks\": {}", plan.chunks);

@@ -10,6 +10,7 @@
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/problem/collective_run.hpp"
+#include "trainyard/rewrite/context_use.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
@@ -20,16 +21,20 @@ namespace {
 
 /// Tensor ranks at most, as in NVLink domains.
 constexpr std::size_t kMostRanks = 8;
+/// Ranks at most that share a sequence.
+constexpr std::size_t kMostContext = 64;
 
-TensorParallel parallel_of(TensorDegree degree) { return {.ranks = degree.ranks, .sequence = degree.sequence}; }
+TensorParallel parallel_of(LayerDegree degree) { return {.ranks = degree.ranks, .sequence = degree.sequence}; }
 
-/// The graph with 1/parts of the batch.
-Graph share_of_batch(const Graph& graph, std::size_t parts) {
+/// The graph with 1/parts of the batch, or of rows of a sequence that ranks share.
+Graph share_of_batch(const Graph& graph, std::size_t parts, LayerDegree degree) {
   const ParameterUse use{graph};
+  const detail::ContextUse context{graph, degree.context, degree.exchange};
   GraphBuilder builder{graph.name()};
   for (const OpId op : graph.ops()) {
     OpSpec spec = spec_of(graph, op);
     if (graph.phase(op) != Phase::update) take_share(spec, graph, op, use, 0, parts);
+    spec.bytes_accessed += Bytes{context.accessed_besides(graph, op).count / static_cast<std::int64_t>(parts)};
     builder.add(spec);
   }
   return std::move(builder).build();
@@ -102,9 +107,9 @@ IdMap<LayerId, std::size_t> ChainOfBlocks::stages(const std::vector<std::size_t>
   return stages;
 }
 
-std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree tensor) const {
-  const TensorParallelGraph ranks =
-      first_tensor_rank(share_of_batch(problem_.graph(), batch_ / samples), parallel_of(tensor));
+std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree degree) const {
+  const TensorParallelGraph ranks = first_tensor_rank(
+      share_of_batch(problem_.graph(), batch_ / samples * degree.context, degree), parallel_of(degree));
   const Problem share = problem_.with_graph(ranks.graph);
   const Graph& graph = share.graph();
   const DeviceId device = devices_.front();
@@ -113,11 +118,19 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree
   std::vector<LayerCost> blocks(count_);
   const IdMap<OpId, bool> scores = attention_scores(graph);
   const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
-  const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(tensor.ranks));
+  const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(degree.ranks));
   for (const RankCollective& each : ranks.collectives) {
     LayerCost& block = blocks[block_[layers_.of[each.made_by]]];
     (each.phase == Phase::forward ? block.forward : block.input_gradient) +=
         collective_run(problem_, {each.kind, each.bytes}, own).time;
+  }
+  std::vector<DeviceId> sharing;
+  for (std::size_t c = 0; c < degree.context; ++c) sharing.push_back(devices_[c * degree.ranks]);
+  for (const detail::ContextCollective& each :
+       detail::ContextUse{graph, degree.context, degree.exchange}.collectives(graph)) {
+    LayerCost& block = blocks[block_of_op(each.by)];
+    (graph.phase(each.by) == Phase::forward ? block.forward : block.input_gradient) +=
+        collective_run(problem_, {each.kind, each.bytes}, sharing).time;
   }
   for (const OpId op : graph.ops()) {
     LayerCost& block = blocks[block_of_op(op)];
@@ -168,21 +181,31 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree
   return blocks;
 }
 
-const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, TensorDegree tensor) {
+const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, LayerDegree tensor) {
   std::vector<LayerCost>& known = known_[{samples, tensor}];
   if (known.empty()) known = costs_of(samples, tensor);
   return known;
 }
 
-std::vector<TensorDegree> ChainOfBlocks::tensor_degrees() const {
+std::vector<LayerDegree> ChainOfBlocks::layer_degrees() const {
   const auto& fabric = problem_.cluster().spec().fabric;
   const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
-  std::vector<TensorDegree> degrees{{1}};
+  std::vector<LayerDegree> degrees{{1}};
   for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); t *= 2)
     for (const bool sequence : {false, true})
-      if (const TensorDegree degree{t, sequence}; sequence ? shares_sequence(problem_.graph(), parallel_of(degree))
-                                                           : shares_parameters(problem_.graph(), parallel_of(degree)))
+      if (const LayerDegree degree{t, sequence}; sequence ? shares_sequence(problem_.graph(), parallel_of(degree))
+                                                          : shares_parameters(problem_.graph(), parallel_of(degree)))
         degrees.push_back(degree);
+  for (const LayerDegree ranks : std::vector{degrees}) {
+    const LayerDegree sharing{ranks.ranks, true};
+    if (!ranks.sequence && std::ranges::find(degrees, sharing) != degrees.end()) continue;
+    for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::all_to_all})
+      for (std::size_t c = 2; c <= std::min(devices_.size() / ranks.ranks, kMostContext); c *= 2)
+        // Of the heads of a tensor rank.
+        if (detail::shares_context(problem_.graph(), exchange == ContextExchange::all_to_all ? c * ranks.ranks : c,
+                                   exchange))
+          degrees.push_back({ranks.ranks, ranks.sequence, c, exchange});
+  }
   return degrees;
 }
 
@@ -191,8 +214,8 @@ PlanCosts ChainOfBlocks::own_costs() {
   for (const DeviceId device : devices_)
     if (const auto memory = problem_.cluster().device(device).memory)
       costs.memory = std::min(costs.memory.value_or(*memory), *memory);
-  costs.tensor_degrees = tensor_degrees();
-  costs.layer = [this](std::size_t layer, std::size_t samples, TensorDegree tensor) {
+  costs.layer_degrees = layer_degrees();
+  costs.layer = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     return blocks(samples, tensor)[layer];
   };
   return costs;

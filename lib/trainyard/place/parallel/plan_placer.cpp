@@ -59,7 +59,9 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
   StagePlan stages{.schedule = plan.schedule,
                    .chunks = plan.chunks,
                    .microbatches = batch / plan.data / plan.microbatch,
-                   .replicas = plan.data,
+                   .replicas = plan.replicas(),
+                   .context = plan.context,
+                   .exchange = plan.exchange,
                    .tensor = plan.tensor,
                    .sequence = plan.sequence,
                    .zero = plan.zero,
@@ -136,14 +138,14 @@ struct PlanGround {
     const PlanDetail detail = detail_of(plan).value_or(last);
     stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
     // Whether groups that exchange tokens all do the same is not known: fold_classes() looks at single replicas.
-    stages.fold = detail == PlanDetail::folded && plan.data * plan.tensor > 1 && plan.experts == 1;
+    stages.fold = detail == PlanDetail::folded && plan.replicas() * plan.tensor > 1 && plan.experts == 1;
     PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop, simulated);
     made.schedule.parallel = plan;
     if (stages.fold && options.detail == PlanDetail::fitting)
       made.schedule.notes.push_back(
           fmt::format("too large to be simulated whole: of {} replicas of {} tensor ranks, those that do the same as "
                       "another are left out",
-                      plan.data, plan.tensor));
+                      plan.replicas(), plan.tensor));
     return made;
   }
 };
@@ -163,7 +165,7 @@ std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanP
                                 std::optional<Finding>& refusal) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
-    return std::tuple{plan.data, plan.tensor_degree(), plan.degrees, plan.stages(), plan.schedule};
+    return std::tuple{plan.data, plan.layer_degree(), plan.degrees, plan.stages(), plan.schedule};
   };
   std::set<decltype(kind(0))> fitting;
   std::map<std::size_t, Schedule> made;  // by this rank
@@ -249,6 +251,7 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
 Schedule place_by_planner(const Problem& problem, const Planner& planner, const PlanPlacerOptions& options) {
   PlanGround ground{problem, options};
   PlanCosts costs = ground.chain.costs();
+  std::erase_if(costs.layer_degrees, [](const LayerDegree& degree) { return degree.context > 1; });
   const PlannerOptions asked{.allowed = [&](const ParallelPlan& plan) { return ground.detail_of(plan).has_value(); },
                              .stop = options.stop,
                              .stage_degrees = ground.may_differ_by_stage()};

@@ -72,7 +72,8 @@ class Planning {
         checkpoint_{stop} {}
 
   PlannedSchedule run(bool simulated) {
-    if (plan_.fold) classes_ = fold_classes(problem_, {devices_, plan_.replicas, plan_.tensor}, crossings());
+    if (plan_.fold)
+      classes_ = fold_classes(problem_, {devices_, plan_.replicas, plan_.tensor, plan_.context}, crossings());
     const PlannedGraph planned = rewritten();
     checkpoint_();
     std::vector<Rewrite> rewrites = problem_.rewrites();
@@ -166,7 +167,9 @@ class Planning {
             .stages = std::move(begins),
             .fold = plan_.fold ? plan_.tensor : 0,
             .classes = classes_.sizes,
-            .experts = plan_.experts};
+            .experts = plan_.experts,
+            .context = plan_.context,
+            .exchange = plan_.exchange};
   }
 
   StageMeshes meshes() const {
@@ -341,7 +344,8 @@ double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t mic
     const double share = plan.degrees.empty() ? 1 : 1 / static_cast<double>(row);  // of the graph, and of its stages
     // A quarter of the ops make what ranks have to add, as in transformers.
     const double each = degree.ranks == 1 ? 1 : static_cast<double>(ranks) + collective_ops(ranks, collective) / 4;
-    all += 1.6 * static_cast<double>(made * microbatches) * each * share * static_cast<double>(graph.op_count());
+    all += (degree.context == 1 ? 1.6 : 2.4) * static_cast<double>(made * microbatches) * each * share *
+           static_cast<double>(graph.op_count());
     if (data == 1) continue;
     const std::size_t stages = plan.stages() * ranks;
     all += share * static_cast<double>(stages) * static_cast<double>(buckets_of_stage(made, stages, collective)) *

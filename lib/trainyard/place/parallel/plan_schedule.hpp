@@ -18,9 +18,11 @@ namespace trainyard {
 /// A pipeline of stages, in one replica or more, of the layers of one graph.
 struct StagePlan {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  std::size_t chunks = 1;                      // stages a device: chunks_of(schedule)
-  std::size_t microbatches = 1;                // of a replica
-  std::size_t replicas = 1;                    // each with its share of the batch
+  std::size_t chunks = 1;        // stages a device: chunks_of(schedule)
+  std::size_t microbatches = 1;  // of a replica
+  std::size_t replicas = 1;      // each with its share of the batch,
+  std::size_t context = 1;       // or as many in a row with parts of its sequence
+  ContextExchange exchange = ContextExchange::all_gather;
   std::size_t tensor = 1;                      // ranks that share the features of each layer of a replica
   bool sequence = false;                       // and its sequence, between products
   std::vector<StageDegrees> degrees = {};      // by device in the row, where they differ; then the three above are 1

@@ -153,9 +153,9 @@ class PiperStages {
 }  // namespace
 
 PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options) {
-  std::vector<Mesh> all = meshes(costs, costs.tensor_degrees);
+  std::vector<Mesh> all = meshes(costs, costs.layer_degrees);
   std::erase_if(all, [&](const Mesh& mesh) { return mesh.row * mesh.data > costs.batch; });
-  std::map<std::pair<std::size_t, TensorDegree>, Nanoseconds> whole;  // of a microbatch through all layers
+  std::map<std::pair<std::size_t, LayerDegree>, Nanoseconds> whole;  // of a microbatch through all layers
   std::vector<PiperCandidate> candidates;
   for (const Mesh& mesh : all)
     for (const std::size_t microbatch : divisors(costs.batch / mesh.data)) {
@@ -173,7 +173,7 @@ PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options) 
     }
   std::ranges::stable_sort(candidates, {}, &PiperCandidate::least);
   std::optional<PlannerAnswer> best;
-  std::map<std::pair<std::size_t, TensorDegree>, StageTable> tables;
+  std::map<std::pair<std::size_t, LayerDegree>, StageTable> tables;
   for (const PiperCandidate& candidate : candidates) {
     const Mesh& mesh = candidate.mesh;
     if (best && (candidate.least >= best->objective || (options.stop && options.stop()))) break;
