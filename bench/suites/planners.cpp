@@ -89,7 +89,7 @@ void keep_least(std::optional<Nanoseconds>& least, Nanoseconds step) { least = s
 /// The seconds of the search.
 double add_steps(Steps& steps, const PlanCosts& costs, PlanSearchOptions options) {
   steps.resize(1 + planners().size());
-  options.stage_degrees = true;
+  options.stage_degrees = options.by_layer = true;
   const auto start = std::chrono::steady_clock::now();
   const PlanSearchResult found = search_plans(costs, options);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -73,6 +73,15 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
       Bytes{80 + 80 + 2 * 12 + 8});
   CHECK(run_plan(attention, {.recompute = {StageRecompute::attention}}).step ==
         run_plan(costs, {}).step + Nanoseconds{4 * 2 * 5});
+  // Of the first of two layers on one device: 5 a microbatch in place of 20, 20 of the second; 100 again of each.
+  const ParallelPlan half{.recompute = {{StageRecompute::blocks, 1}}};
+  CHECK(run_plan(costs, half).peaks.front() == Bytes{2 * 80 + 2 * 80 + 5 + 20 + 20});
+  CHECK(run_plan(costs, half).step == run_plan(costs, {}).step + Nanoseconds{4 * 100});
+  const ParallelPlan several{.cuts = {1},
+                             .recompute = {{StageRecompute::attention, 1}, {StageRecompute::attention, 3}}};
+  CHECK(describe(several) ==
+        "2 stages (1f1b), microbatches of 1, recomputing attention of 1 to 3 layers of 2 of 2 stages");
+  CHECK(describe(half) == "microbatches of 1, recomputing 1 layer of 1 of 1 stages");
   // Replicas that share the state hold half of it.
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2, .zero = 1}).peaks.front() == Bytes{160 + 80 + 80});
 
@@ -207,6 +216,45 @@ TEST_CASE("where ranks may share the sequence the best of all plans is found and
     sharing += found.best.front().plan.context > 1;
   }
   CHECK(sharing > 3);
+}
+
+TEST_CASE("where stages may compute some layers again the best of all plans is found and proven") {
+  Random random{31};
+  int some = 0;
+  for (int round = 0; round < 60; ++round) {
+    CAPTURE(round);
+    const std::size_t layers = 3 + random.below(2), devices = 1 + random.below(2);
+    const PlanCosts costs = chain_costs(random_chain(random, layers, devices, random.between(12, 32) * 500'000));
+    std::optional<Nanoseconds> best, whole;
+    for (const std::size_t data : divisors(costs.batch))
+      for (const std::size_t microbatch : divisors(costs.batch / data))
+        for (const std::size_t cut : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}})
+          for (const std::size_t tensor : {1u, 2u})
+            for (const std::size_t zero : {0u, 1u})
+              for (std::size_t first = 0; first <= layers; ++first)
+                for (std::size_t second = 0; second <= layers; ++second) {
+                  ParallelPlan plan{.data = data, .tensor = tensor, .microbatch = microbatch, .zero = zero};
+                  if (cut >= layers || (cut == 0 && second > 0)) continue;
+                  if (cut > 0) plan.cuts = {cut};
+                  if (plan.devices() > devices || first > (cut > 0 ? cut : layers) || second > layers - cut) continue;
+                  plan.recompute = {{StageRecompute::blocks, first}};
+                  if (cut > 0) plan.recompute.push_back({StageRecompute::blocks, second});
+                  const PlanStep run = run_plan(costs, plan);
+                  if (run.excess(costs.memory) > Bytes{0}) continue;
+                  CHECK(plan_bound(costs, plan) <= run.step);
+                  best = std::min(best.value_or(run.step), run.step);
+                }
+    PlanSearchOptions options{.schedules = {PipelineSchedule::one_f_one_b}};
+    if (!best) continue;
+    const PlanSearchResult alone = search_plans(costs, options);
+    options.by_layer = true;
+    const PlanSearchResult found = search_plans(costs, options);
+    CHECK(found.best.front().run.step == *best);
+    CHECK(found.bound == *best);
+    CHECK(found.exact);
+    some += *best < alone.best.front().run.step || alone.best.front().run.excess(costs.memory) > Bytes{0};
+  }
+  CHECK(some > 3);
 }
 
 TEST_CASE("two replicas of the first of two layers before one device of the second, by hand") {

@@ -105,7 +105,7 @@ class PlanEvents {
       for (const std::size_t first = layer; layer < end; ++layer) {
         const LayerCost cost = costs.layer(layer, plan.samples_of(own), plan.degrees_of(own).tensor);
         if (layer == first) stages_[s].input = cost.input;
-        stages_[s].add(cost, plan.recompute.empty() ? StageRecompute::no : plan.recompute[s]);
+        stages_[s].add(cost, plan.recompute.empty() ? StageRecompute::no : plan.recompute[s].of(layer - first));
       }
     }
     for (std::size_t s = 0; s + 1 < stages_.size(); ++s) {
@@ -272,10 +272,25 @@ std::string describe(const ParallelPlan& plan) {
   if (plan.stages() > 1) parts.push_back(fmt::format("{} stages ({})", plan.stages(), name_of(plan.schedule)));
   parts.push_back(fmt::format("microbatches of {}", plan.microbatch));
   if (plan.zero > 0) parts.push_back(fmt::format("ZeRO {}", plan.zero));
-  const std::size_t again = plan.recomputing(StageRecompute::blocks),
-                    scores = plan.recomputing(StageRecompute::attention);
-  if (again > 0) parts.push_back(fmt::format("recomputing {} of {} stages", again, plan.stages()));
-  if (scores > 0) parts.push_back(fmt::format("recomputing attention of {} of {} stages", scores, plan.stages()));
+  for (const StageRecompute what : {StageRecompute::blocks, StageRecompute::attention}) {
+    const std::string attention = what == StageRecompute::attention ? "attention of " : "";
+    std::size_t whole = 0, some = 0, least = StageRecomputation::kAll, most = 0;
+    for (const StageRecomputation& each : plan.recompute) {
+      if (each.what != what) continue;
+      if (each.layers == StageRecomputation::kAll) {
+        ++whole;
+        continue;
+      }
+      ++some;
+      least = std::min(least, each.layers);
+      most = std::max(most, each.layers);
+    }
+    if (whole > 0) parts.push_back(fmt::format("recomputing {}{} of {} stages", attention, whole, plan.stages()));
+    if (some > 0)
+      parts.push_back(fmt::format("recomputing {}{}{} layer{} of {} of {} stages", attention, least,
+                                  most > least ? fmt::format(" to {}", most) : "", most > 1 ? "s" : "", some,
+                                  plan.stages()));
+  }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -14,10 +14,24 @@
 
 namespace trainyard {
 
-/// Recomputation of a stage before its backward pass: nothing; the scores of attention alone (attention_scores); each
-/// block of layers (block_of) from what comes into it; the whole stage from what comes into that, which plans do not
-/// choose.
+/// Recomputation before the backward pass: nothing; the scores of attention alone (attention_scores); each block of
+/// layers (block_of) from what comes into it; the whole stage from what comes into that, which plans do not choose.
 enum class StageRecompute : std::uint8_t { no, attention, blocks, stages };
+
+/// What a stage computes again of its first `layers`, or of all where it has no more.
+struct StageRecomputation {
+  static constexpr std::size_t kAll = static_cast<std::size_t>(-1);
+
+  StageRecomputation(StageRecompute again = StageRecompute::no, std::size_t first = kAll)
+      : what(first > 0 ? again : StageRecompute::no), layers(what == StageRecompute::no ? kAll : first) {}
+  /// Of the stage's layer i.
+  StageRecompute of(std::size_t i) const { return i < layers ? what : StageRecompute::no; }
+
+  friend bool operator==(const StageRecomputation&, const StageRecomputation&) = default;
+
+  StageRecompute what;
+  std::size_t layers;
+};
 
 /// Among how many devices a replica's layers are divided.
 struct LayerDegree {
@@ -47,12 +61,12 @@ struct ParallelPlan {
   std::size_t data = 1, tensor = 1;  // d, t
   std::size_t context = 1;           // c
   ContextExchange exchange = ContextExchange::all_gather;
-  bool sequence = false;                       // ranks share the sequence too, between the products of the layers
-  std::vector<StageDegrees> degrees = {};      // by device in the row, where they differ; then d and t are 1
-  std::vector<std::size_t> cuts = {};          // layers at which a new stage begins, ascending
-  std::size_t chunks = 1;                      // stages a device: chunks_of(schedule)
-  std::size_t microbatch = 1;                  // samples: of a share of the batch, or with `degrees` of a stage
-  std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
+  bool sequence = false;                           // ranks share the sequence too, between the products of the layers
+  std::vector<StageDegrees> degrees = {};          // by device in the row, where they differ; then d and t are 1
+  std::vector<std::size_t> cuts = {};              // layers at which a new stage begins, ascending
+  std::size_t chunks = 1;                          // stages a device: chunks_of(schedule)
+  std::size_t microbatch = 1;                      // samples: of a share of the batch, or with `degrees` of a stage
+  std::vector<StageRecomputation> recompute = {};  // by stage; empty: nothing
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
   /// Of the replicas, this many in a row hold different experts of each mixture, and exchange tokens. Only simulations
@@ -76,9 +90,9 @@ struct ParallelPlan {
     for (std::size_t j = 0; j < i; ++j) before += degrees[j].devices();
     return before;
   }
-  /// Stages that compute this again.
+  /// Stages that compute this again, of some or all layers.
   std::size_t recomputing(StageRecompute what) const {
-    return static_cast<std::size_t>(std::ranges::count(recompute, what));
+    return static_cast<std::size_t>(std::ranges::count(recompute, what, &StageRecomputation::what));
   }
   LayerDegree layer_degree() const { return {tensor, sequence, context, exchange}; }
 
@@ -86,7 +100,7 @@ struct ParallelPlan {
 };
 
 /// "data 4, tensor 2 with sequence parallelism, 8 stages (1f1b), microbatches of 2, ZeRO 1, recomputing 3 of 8 stages",
-/// "... attention of 3 of 8"; "data x tensor 4x1, 2x2, ..." where stages differ.
+/// "... attention of 3 of 8", "... 2 to 5 layers of 3 of 8"; "data x tensor 4x1, 2x2, ..." where stages differ.
 std::string describe(const ParallelPlan& plan);
 
 /// Time of one of t c ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it

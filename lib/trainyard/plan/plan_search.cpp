@@ -1,7 +1,6 @@
 #include "trainyard/plan/plan_search.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <tuple>
@@ -132,9 +131,23 @@ class PlanSearch {
     return recompute_levels(costs_, tables_.known(plan.microbatch, plan.layer_degree()));
   }
 
-  /// Cuts into as many stages, times the choices of recomputation; in double, which does not overflow.
+  /// What a stage of so many layers may compute again.
+  std::vector<StageRecomputation> choices_of_stage(const ParallelPlan& plan, std::size_t layers) const {
+    std::vector<StageRecomputation> choices;
+    for (const StageRecompute what : levels(plan)) {
+      for (std::size_t first = 1; options_.by_layer && what != StageRecompute::no && first < layers; ++first)
+        choices.emplace_back(what, first);
+      choices.emplace_back(what);
+    }
+    return choices;
+  }
+
+  /// Cuts into as many stages, times the choices of recomputation, at most; in double, which does not overflow.
   double choices(const ParallelPlan& plan) const {
-    double count = std::pow(static_cast<double>(levels(plan).size()), static_cast<double>(plan.stages()));
+    const std::size_t longest = costs_.layers + 1 - plan.stages();
+    const double each =
+        1 + static_cast<double>(levels(plan).size() - 1) * static_cast<double>(options_.by_layer ? longest : 1);
+    double count = std::pow(each, static_cast<double>(plan.stages()));
     for (std::size_t i = 0; i < plan.cuts.size(); ++i)
       count *= static_cast<double>(costs_.layers - 1 - i) / static_cast<double>(i + 1);
     return count;
@@ -156,16 +169,20 @@ class PlanSearch {
 
   RatedPlan best_of_all(ParallelPlan plan, std::uint64_t& evaluations) const {
     const std::size_t stages = plan.stages();
-    const std::vector<StageRecompute> choice = levels(plan);
-    std::size_t combinations = 1;
-    for (std::size_t s = 0; s < stages; ++s) combinations *= choice.size();
     for (std::size_t i = 0; i < plan.cuts.size(); ++i) plan.cuts[i] = i + 1;
     std::optional<RatedPlan> best;
     for (bool more = true; more;) {
+      std::vector<std::vector<StageRecomputation>> choice;
+      std::size_t combinations = 1;
+      for (std::size_t s = 0; s < stages; ++s) {
+        const std::size_t begin = s > 0 ? plan.cuts[s - 1] : 0, end = s + 1 < stages ? plan.cuts[s] : costs_.layers;
+        choice.push_back(choices_of_stage(plan, end - begin));
+        combinations *= choice.back().size();
+      }
       for (std::size_t again = 0; again < combinations; ++again) {
         plan.recompute.assign(stages, StageRecompute::no);
-        for (std::size_t s = 0, rest = again; s < stages; ++s, rest /= choice.size())
-          plan.recompute[s] = choice[rest % choice.size()];
+        for (std::size_t s = 0, rest = again; s < stages; rest /= choice[s++].size())
+          plan.recompute[s] = choice[s][rest % choice[s].size()];
         RatedPlan each = rated(plan, evaluations);
         if (!best || better(each, *best)) best = std::move(each);
       }
@@ -186,15 +203,14 @@ class PlanSearch {
     const auto& layers = tables_.known(plan.microbatch, plan.layer_degree());
     const std::size_t stages = plan.stages(), n = layers.size(), p = plan.devices_in_row();
     plan.recompute.assign(stages, StageRecompute::no);
-    const std::vector<StageRecompute> choice = levels(plan);
+    const StageTable table{costs_, plan.microbatch, plan.layer_degree()};
     const RatedPlan equal = rated(plan, evaluations);
     const std::size_t shards = plan.zero > 0 ? plan.replicas() : 1;
     const auto v = static_cast<std::int64_t>(plan.chunks);
     struct Cost {
       Bytes excess;
       Nanoseconds time;
-      StageRecompute recompute = StageRecompute::no;
-      auto operator<=>(const Cost&) const = default;
+      StageRecomputation recompute = {};
     };
     const auto worse = [](const Cost& a, const Cost& b) {
       return Cost{std::max(a.excess, b.excess), std::max(a.time, b.time)};
@@ -202,23 +218,30 @@ class PlanSearch {
     std::vector<std::vector<Cost>> best(stages + 1,
                                         std::vector<Cost>(n + 1, {Bytes{kLongestTime.count}, kLongestTime}));
     std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(n + 1, 0));
-    std::vector<std::vector<StageRecompute>> again(stages + 1, std::vector<StageRecompute>(n + 1, StageRecompute::no));
+    std::vector<std::vector<StageRecomputation>> again(stages + 1, std::vector<StageRecomputation>(n + 1));
     best[0][0] = {};
     for (std::size_t s = 0; s < stages; ++s) {
       const std::size_t device = device_of(plan.schedule, s, p);
       const std::size_t held = (equal.run.held[device] + plan.chunks - 1) / plan.chunks;
       for (std::size_t begin = s; begin + (stages - s) <= n; ++begin) {
         if (best[s][begin].time == kLongestTime) continue;
-        std::array<StageCost, 3> sums{};
+        std::vector<std::size_t> first(table.levels().size(), 1);  // layers to be computed again, for a stage to fit
         for (std::size_t end = begin + 1; end + (stages - s - 1) <= n; ++end) {
           const auto beyond = [&](Bytes bytes) {
             return costs_.memory ? std::max(Bytes{0}, bytes - Bytes{costs_.memory->count / v}) : Bytes{0};
           };
           Cost cost{Bytes{kLongestTime.count}, kLongestTime};
-          for (std::size_t i = 0; i < choice.size(); ++i) {
-            sums[i].add(layers[end - 1], choice[i]);
-            const Cost each{beyond(sums[i].memory(held, shards)), sums[i].time() - sums[i].accumulation, choice[i]};
-            if (std::tie(each.excess, each.time) < std::tie(cost.excess, cost.time)) cost = each;
+          for (std::size_t i = 0; i < table.levels().size(); ++i) {
+            const auto offer = [&](const StageRecomputation& recompute) {
+              const StageCost stage = table.of(begin, end, recompute);
+              const Cost each{beyond(stage.memory(held, shards)), stage.time() - stage.accumulation, recompute};
+              if (std::tie(each.excess, each.time) < std::tie(cost.excess, cost.time)) cost = each;
+              return each.excess;
+            };
+            const StageRecompute what = table.levels()[i];
+            if (options_.by_layer && what != StageRecompute::no)
+              while (first[i] < end - begin && offer({what, first[i]}) > Bytes{0}) ++first[i];
+            offer(what);
           }
           const Cost whole = worse(best[s][begin], cost);
           if (std::tie(whole.excess, whole.time) >= std::tie(best[s + 1][end].excess, best[s + 1][end].time)) continue;
@@ -281,12 +304,20 @@ class PlanSearch {
           offer(std::move(plan));
         }
       for (std::size_t s = 0; costs_.memory && s < best.plan.stages(); ++s) {
-        for (const StageRecompute what : levels(best.plan)) {
-          if (best.plan.recompute[s] == what) continue;
+        const std::size_t begin = s > 0 ? best.plan.cuts[s - 1] : 0,
+                          layers = (s < best.plan.cuts.size() ? best.plan.cuts[s] : costs_.layers) - begin;
+        const auto again = [&](const StageRecomputation& what) {
+          if (best.plan.recompute[s] == what) return;
           ParallelPlan plan = best.plan;
           plan.recompute[s] = what;
           offer(std::move(plan));
-        }
+        };
+        for (const StageRecompute what : levels(best.plan)) again(what);
+        const StageRecomputation now = best.plan.recompute[s];
+        if (!options_.by_layer || now.what == StageRecompute::no) continue;
+        const std::size_t most = std::min(now.layers, layers);
+        again({now.what, most - 1});
+        if (most + 1 < layers) again({now.what, most + 1});
       }
     }
   }

@@ -44,6 +44,20 @@ struct StageCost {
     if (recompute >= StageRecompute::blocks) working = std::max(working, cost.saved);
   }
 
+  /// With the layers behind these.
+  StageCost followed_by(const StageCost& rest) const {
+    return {forward + rest.forward,
+            input_gradient + rest.input_gradient,
+            weight_gradient + rest.weight_gradient,
+            accumulation + rest.accumulation,
+            input,
+            rest.output,
+            held + rest.held,
+            std::max(working, rest.working),
+            weights + rest.weights,
+            state + rest.state};
+  }
+
   /// Of any microbatch but the first, which adds its gradients to none.
   Nanoseconds backward() const { return input_gradient + weight_gradient + accumulation; }
   Nanoseconds time() const { return forward + backward(); }
@@ -81,6 +95,11 @@ class StageTable {
   const StageCost& of(std::size_t begin, std::size_t end, StageRecompute recompute = StageRecompute::no) const {
     const auto level = static_cast<std::size_t>(std::ranges::find(levels_, recompute) - levels_.begin());
     return stages_[(level * layers_ + begin) * layers_ + end - 1];
+  }
+  StageCost of(std::size_t begin, std::size_t end, const StageRecomputation& recompute) const {
+    if (recompute.layers >= end - begin) return of(begin, end, recompute.what);
+    const std::size_t rest = begin + recompute.layers;
+    return of(begin, rest, recompute.what).followed_by(of(rest, end));
   }
 
  private:

@@ -60,13 +60,15 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
 
 TEST_CASE("stages with degrees of their own come back from the file, chunks of a device with the same") {
   const std::vector<std::string> blocks{"embedding", "h0", "h1", "h2", "head"};
-  const ParallelPlan plan{
-      .degrees = {{.data = 4}, {.data = 2, .tensor = {2, true}}},
-      .cuts = {1, 3, 4},
-      .chunks = 2,
-      .microbatch = 8,
-      .recompute = {StageRecompute::no, StageRecompute::blocks, StageRecompute::no, StageRecompute::no},
-      .schedule = PipelineSchedule::zb_v};
+  const ParallelPlan plan{.degrees = {{.data = 4}, {.data = 2, .tensor = {2, true}}},
+                          .cuts = {1, 3, 4},
+                          .chunks = 2,
+                          .microbatch = 8,
+                          .recompute = {StageRecompute::no,
+                                        StageRecompute::blocks,
+                                        {StageRecompute::blocks, 1},
+                                        {StageRecompute::attention, 2}},
+                          .schedule = PipelineSchedule::zb_v};
   const PlanFile file = plan_file(plan, blocks, 64);
   CHECK(plan_over(parse_plan(written(file), "plan.json"), blocks) == plan);
   CHECK(has(written(file), R"({"from": "h0", "data": 2, "tensor": 2, "sequence": true, "recompute": true})"));

@@ -160,11 +160,24 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
   CHECK(data("torchrun --nnodes 2 --nproc-per-node 8 x.py --pipeline-model-parallel-size 2" + rest) == 8);
   const ForeignPlan selective = parse_any_plan("--recompute-granularity selective" + rest, "train.sh", kGround);
   CHECK(selective.notes.empty());
-  CHECK(selective.file.plan.recompute == std::vector{StageRecompute::attention});
+  CHECK(selective.file.plan.recompute == std::vector<StageRecomputation>{StageRecompute::attention});
   CHECK(has(megatron_of(selective.file.plan, kGround).text, "--recompute-granularity selective"));
   const ForeignPlan experts = parse_any_plan("--expert-model-parallel-size 4" + rest, "train.sh", kGround);
   CHECK(experts.file.plan.experts == 4);
   CHECK(has(megatron_of(experts.file.plan, kGround).text, "--expert-model-parallel-size 4"));
+  const ForeignPlan block = parse_any_plan(
+      "--pipeline-model-parallel-size 2 --recompute-granularity full --recompute-method block --recompute-num-layers "
+      "2" +
+          rest,
+      "train.sh", kGround);
+  CHECK(block.notes.empty());
+  CHECK(block.file.plan.recompute == std::vector<StageRecomputation>(2, {StageRecompute::blocks, 2}));
+  ParallelPlan said = block.file.plan;
+  said.cuts = {4};
+  CHECK(has(megatron_of(said, kGround).text,
+            "--recompute-granularity full --recompute-method block --recompute-num-layers 2"));
+  said.recompute[1] = StageRecompute::no;
+  CHECK(has(megatron_of(said, kGround).lost.front().c_str(), "recomputation of 1 of 2 stages"));
   const ForeignPlan context =
       parse_any_plan("--context-parallel-size 4 --cp-comm-type a2a" + rest, "train.sh", kGround);
   CHECK(context.file.plan.context == 4);

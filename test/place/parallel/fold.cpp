@@ -85,7 +85,8 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
           plan.context = d > 1 ? std::size_t{2} << random.below(d / 2) : 1;
           plan.exchange = random.chance(0.5) ? ContextExchange::all_gather : ContextExchange::all_to_all;
         }
-        if (again) plan.recompute.assign(p, seed % 3 == 0 ? StageRecompute::blocks : StageRecompute::attention);
+        if (again)
+          plan.recompute.assign(layers.size(), seed % 3 == 0 ? StageRecompute::blocks : StageRecompute::attention);
         const Timeline whole = run(problem, layers, plan, false);
         Timeline one;
         try {

@@ -310,12 +310,12 @@ TEST_CASE("ranks that share the sequence exchange rows in every microbatch, hold
 TEST_CASE("attention computed again takes less time than blocks, and leaves less than nothing computed again") {
   const Problem problem{training_graph(make_network("gpt2:batch=8,seq=512,layers=4")),
                         make_cluster(preset_cluster("2xA100"))};
-  const auto run = [&](std::vector<StageRecompute> recompute) {
+  const auto run = [&](std::vector<StageRecomputation> recompute) {
     const ParallelPlan plan{.cuts = {3}, .microbatch = 2, .recompute = std::move(recompute)};
     return simulate(problem, place_by_plan(problem, plan, {.batch = 8}));
   };
-  const Timeline no = run({}), attention = run(std::vector(2, StageRecompute::attention)),
-                 blocks = run(std::vector(2, StageRecompute::blocks));
+  const Timeline no = run({}), attention = run({2, StageRecompute::attention}),
+                 blocks = run({2, StageRecompute::blocks});
   CHECK(no.makespan < attention.makespan);
   CHECK(attention.makespan < blocks.makespan);
   const DeviceId first{0};

@@ -35,17 +35,36 @@ PipelineSchedule read_task_order(const JsonValue& value, FindingList& findings) 
   return PipelineSchedule::one_f_one_b;
 }
 
-/// true, false or "attention".
-StageRecompute read_recompute(const JsonValue& value, FindingList& findings) {
+/// true, false, "attention", how many blocks, or {"attention": how many}.
+StageRecomputation read_recompute(const JsonValue& value, FindingList& findings) {
   if (value.kind() == JsonKind::string) {
     if (value.text() == "attention") return StageRecompute::attention;
     findings.add(value.begin_offset(), "recompute", fmt::format("\"{}\" is nothing to be recomputed", value.text()),
-                 "true recomputes a stage's blocks, \"attention\" their scores alone");
+                 "true recomputes a stage's blocks, a number as many of them, \"attention\" their scores alone");
     return StageRecompute::no;
+  }
+  if (value.kind() == JsonKind::number) {
+    std::int64_t blocks = 0;
+    if (!read_count(value, blocks, "recompute", "recompute", findings)) return StageRecompute::no;
+    return {StageRecompute::blocks, static_cast<std::size_t>(blocks)};
+  }
+  if (value.kind() == JsonKind::object) {
+    ObjectReader reader{value, "what a stage recomputes", findings};
+    std::int64_t blocks = 0;
+    if (const auto attention = reader.required("attention"))
+      read_count(*attention, blocks, "attention", "recompute", findings);
+    reader.check_unknown_keys();
+    return {StageRecompute::attention, static_cast<std::size_t>(std::max<std::int64_t>(blocks, 0))};
   }
   bool again = false;
   read(value, again, findings);
   return again ? StageRecompute::blocks : StageRecompute::no;
+}
+
+std::string text_of(const StageRecomputation& recompute) {
+  const bool attention = recompute.what == StageRecompute::attention;
+  if (recompute.layers == StageRecomputation::kAll) return attention ? "\"attention\"" : "true";
+  return attention ? fmt::format("{{\"attention\": {}}}", recompute.layers) : fmt::to_string(recompute.layers);
 }
 
 bool recomputes(const ParallelPlan& plan) { return plan.recomputing(StageRecompute::no) < plan.recompute.size(); }
@@ -179,8 +198,7 @@ void write_plan(const PlanFile& file, std::ostream& out) {
       if (tensor.sequence) members.emplace_back("\"sequence\": true");
     }
     if (!plan.recompute.empty() && plan.recompute[s] != StageRecompute::no)
-      members.emplace_back(plan.recompute[s] == StageRecompute::attention ? "\"recompute\": \"attention\""
-                                                                          : "\"recompute\": true");
+      members.push_back("\"recompute\": " + text_of(plan.recompute[s]));
     text += fmt::format("{}\n  {{{}}}", s > 0 ? "," : "", fmt::join(members, ", "));
   }
   out << text << "]}\n";

@@ -184,7 +184,9 @@ MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t
 
 void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std::string>& notes) {
   const std::string granularity = given.word("recompute-granularity");
-  if (granularity == "full" && given.word("recompute-method") != "block") {
+  if (granularity == "full" && given.word("recompute-method") == "block") {
+    plan.recompute.assign(plan.stages(), {StageRecompute::blocks, given.count("recompute-num-layers").value_or(1)});
+  } else if (granularity == "full") {
     plan.recompute.assign(plan.stages(), StageRecompute::blocks);
     if (given.count("recompute-num-layers").value_or(1) > 1)
       notes.emplace_back("--recompute-num-layers: each layer is computed again from what comes into it, not several");
@@ -193,10 +195,8 @@ void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std:
     if (const std::string modules = given.word("recompute-modules"); !modules.empty() && modules != "core_attn")
       notes.push_back(fmt::format("--recompute-modules {}: a plan computes core attention again, not this", modules));
   } else if (!granularity.empty()) {
-    notes.push_back(
-        fmt::format("--recompute-granularity {}: a plan computes all layers of a stage again, or attention: "
-                    "left out",
-                    granularity == "full" ? "full --recompute-method block" : granularity));
+    notes.push_back(fmt::format(
+        "--recompute-granularity {}: a plan computes layers of a stage again, or attention: left out", granularity));
   }
 }
 
@@ -293,9 +293,15 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   }
   text += fmt::format(" \\\n  --micro-batch-size {} --global-batch-size {}", plan.microbatch, ground.batch.value_or(1));
   if (plan.zero > 0) text += " \\\n  --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather";
-  if (plan.recomputing(StageRecompute::blocks) == plan.stages())
+  const bool alike = std::ranges::all_of(
+      plan.recompute, [&](const StageRecomputation& each) { return each == plan.recompute.front(); });
+  const bool whole = alike && !plan.recompute.empty() && plan.recompute.front().layers == StageRecomputation::kAll;
+  if (whole && plan.recompute.front().what == StageRecompute::blocks)
     text += " \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
-  else if (plan.recomputing(StageRecompute::attention) == plan.stages())
+  else if (alike && !whole && plan.recomputing(StageRecompute::blocks) > 0)
+    text += fmt::format(" \\\n  --recompute-granularity full --recompute-method block --recompute-num-layers {}",
+                        plan.recompute.front().layers);
+  else if (whole && plan.recompute.front().what == StageRecompute::attention)
     text += " \\\n  --recompute-granularity selective";
   else
     add_lost_recompute(plan, said.lost);

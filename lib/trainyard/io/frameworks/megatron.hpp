@@ -20,7 +20,8 @@ namespace trainyard {
 ///     context        --context-parallel-size; --cp-comm-type a2a, else all-gathers
 ///     microbatch     --micro-batch-size; samples --global-batch-size
 ///     ZeRO 1         --use-distributed-optimizer
-///     recompute      --recompute-granularity full, in all stages
+///     recompute      --recompute-granularity full, of all stages, with --recompute-method block of their first
+///                    --recompute-num-layers layers; selective, of attention
 ///
 /// Throws InputError with line and column: "megatron" (a number that is none, what is missing or contradicts, another
 /// number of layers than the network's), "layout"; "megatron-network" where the network is no such chain.

@@ -36,6 +36,10 @@ void archive_fields(Archive& archive, LayerDegree& tensor) {
   archive(tensor.ranks, tensor.sequence, tensor.context, tensor.exchange);
 }
 template <class Archive>
+void archive_fields(Archive& archive, StageRecomputation& recompute) {
+  archive(recompute.what, recompute.layers);
+}
+template <class Archive>
 void archive_fields(Archive& archive, StageDegrees& degrees) {
   archive(degrees.data, degrees.tensor);
 }

@@ -107,6 +107,16 @@ IdMap<LayerId, std::size_t> ChainOfBlocks::stages(const std::vector<std::size_t>
   return stages;
 }
 
+IdMap<LayerId, StageRecompute> ChainOfBlocks::recomputed(const ParallelPlan& plan) const {
+  IdMap<LayerId, std::size_t> stage = stages(plan.cuts);
+  IdMap<LayerId, StageRecompute> what(layers_.size());
+  for (const LayerId layer : layers_.ops.ids()) {
+    const std::size_t s = stage[layer], begin = s > 0 ? plan.cuts[s - 1] : 0;
+    what[layer] = plan.recompute[s].of(block_[layer] - begin);
+  }
+  return what;
+}
+
 std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree degree) const {
   const TensorParallelGraph ranks = first_tensor_rank(
       share_of_batch(problem_.graph(), batch_ / samples * degree.context, degree), parallel_of(degree));

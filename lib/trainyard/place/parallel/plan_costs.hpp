@@ -43,6 +43,8 @@ class ChainOfBlocks {
   PlanCosts own_costs();
   /// The stage of each layer, where stages begin at these blocks.
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
+  /// What each layer computes again; the plan says it of all stages.
+  IdMap<LayerId, StageRecompute> recomputed(const ParallelPlan& plan) const;
 
  private:
   /// Devices of a stage: `ranks` of each replica, from `first` on.

@@ -67,7 +67,7 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
                    .zero = plan.zero,
                    .stages = chain.stages(plan.cuts)};
   stages.degrees = plan.degrees;
-  stages.recompute = plan.recompute;
+  if (!plan.recompute.empty()) stages.recompute = chain.recomputed(plan);
   stages.experts = plan.experts;
   return stages;
 }
@@ -219,6 +219,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   PlanGround ground{problem, options};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
                            .stage_degrees = ground.may_differ_by_stage(),
+                           .by_layer = true,
                            .kept = kTried,
                            .threads = options.threads,
                            .stop = options.stop};

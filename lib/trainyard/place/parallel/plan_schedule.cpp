@@ -232,7 +232,7 @@ class Planning {
       if (plan_.recompute.empty() || copies.graph.phase(op) != Phase::forward || copies.graph.type(op) == "Input")
         continue;  // data is kept
       const LayerId layer = layers_.of[copies.original[op]];
-      const StageRecompute what = plan_.recompute[plan_.stages[layer]];
+      const StageRecompute what = plan_.recompute[layer];
       if (what == StageRecompute::no || (what == StageRecompute::attention && !scores[copies.original[op]])) continue;
       std::string block{what != StageRecompute::stages ? block_of(layers_.names[layer.index()]) : std::string_view{}};
       const auto at =

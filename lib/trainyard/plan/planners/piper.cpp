@@ -113,7 +113,8 @@ class PiperStages {
       for (std::size_t begin = left > 0 ? end : std::min<std::size_t>(end, 1); begin-- > 0;) {
         // Some stage before has the mean of what is left.
         if (left > 0 && rest_[begin] / static_cast<double>(left) >= limit_) continue;
-        const auto level = least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1), 0);
+        const auto level =
+            least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1), 0, false);
         if (!level) break;
         const StageCost& stage = table->of(begin, end, *level);
         Nanoseconds own = stage.time() + sent;
@@ -123,7 +124,7 @@ class PiperStages {
         if (static_cast<double>(own.count) >= limit_) break;
         std::vector<Stages>& front = next_[(begin * (costs_.devices + 1) + left) * choices_.size() + c];
         const auto no_worse = [](const Stages& a, const Stages& b) { return a.own <= b.own && a.most <= b.most; };
-        const Stages longer{begin, left, at, c, *level, own, most};
+        const Stages longer{begin, left, at, c, level->what, own, most};
         if (std::ranges::any_of(front, [&](const Stages& each) { return no_worse(each, longer); })) continue;
         std::erase_if(front, [&](const Stages& each) { return no_worse(longer, each); });
         front.push_back(longer);
