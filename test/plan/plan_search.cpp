@@ -172,6 +172,48 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
             .starts_with("a plan whose stages have degrees of their own has none that all share"));
 }
 
+TEST_CASE("replicas that hold different experts add up the rest alone, and hold their own state") {
+  PlanCosts costs = two_layers(4);
+  costs.layer_degrees = {{1}, {.experts = 2}};
+  // Of a layer's 40 bytes 24 are of experts, of its state of 80 bytes 48; two replicas have half of these each, and
+  // exchange tokens in 7.
+  costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = layer(i, samples, degree);
+    if (degree.experts == 1) return cost;
+    cost.weights = Bytes{16 + 12};
+    cost.expert_weights = Bytes{12};
+    cost.state = Bytes{32 + 24};
+    cost.expert_state = Bytes{24};
+    cost.forward += Nanoseconds{7};
+    return cost;
+  };
+  costs.expert_all_reduce = [](const ParallelPlan& plan, std::size_t, Bytes weights) {
+    return Nanoseconds{1000 * static_cast<std::int64_t>(plan.data / plan.experts) + weights.count};
+  };
+  const ParallelPlan two{.data = 2, .microbatch = 2, .experts = 2};
+  CHECK(describe(two) == "data 2, experts 2, microbatches of 2");
+  // 2 samples of 2 x 300, exchanges, and a ring of 32 bytes over 2: 2 (10 + 16).
+  CHECK(run_plan(costs, two).step == Nanoseconds{1200 + 14 + 52});
+  // Weights and gradients 2 x 56, state 112, 2 samples of 40 bytes.
+  CHECK(run_plan(costs, two).peaks == std::vector{Bytes{112 + 112 + 80}});
+  // Shared is the state of the rest alone, 64 bytes.
+  ParallelPlan sharing = two;
+  sharing.zero = 1;
+  CHECK(run_plan(costs, sharing).peaks == std::vector{Bytes{112 + 32 + 48 + 80}});
+  // Four replicas: a ring of 32 over 4, 6 (10 + 8), and the sums of 24 bytes of experts between two.
+  const ParallelPlan four{.data = 4, .microbatch = 1, .experts = 2};
+  CHECK(run_plan(costs, four).step == Nanoseconds{600 + 14 + 108 + 2000 + 24});
+  for (const ParallelPlan& plan : {two, sharing, four}) CHECK(plan_bound(costs, plan) <= run_plan(costs, plan).step);
+  CHECK(refusal(costs, {.data = 4, .zero = 1, .experts = 2}) ==
+        "ZeRO 1 among replicas that hold the same experts, 2 of each, is not modelled: take stage 0, or experts 4");
+  CHECK(refusal(costs, {.data = 4, .experts = 4}) == "experts are not divisible among 4 replicas: experts 1, 2 can be");
+  costs.memory = Bytes{280};  // too little for a device that holds all experts of both layers
+  const PlanSearchResult found = search_plans(
+      costs, {.allowed = [](const ParallelPlan& plan) { return plan.stages() == 1 && plan.degrees.empty(); }});
+  CHECK(found.best.front().plan.experts == 2);
+  CHECK(found.best.front().run.excess(costs.memory) == Bytes{0});
+}
+
 TEST_CASE("where ranks may share the sequence the best of all plans is found and proven") {
   Random random{29};
   int sharing = 0;

@@ -42,6 +42,10 @@ void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
     refuse(fmt::format("{} replicas are not groups of {} that hold different experts", plan.data, plan.experts),
            fmt::format("experts {} would divide them",
                        nearest_divisor(plan.data, std::max<std::size_t>(1, plan.experts))));
+  if (plan.experts > 1 && plan.zero > 0 && plan.experts != plan.data)
+    refuse(fmt::format("ZeRO {} among replicas that hold the same experts, {} of each, is not modelled", plan.zero,
+                       plan.data / plan.experts),
+           fmt::format("take stage 0, or experts {}", plan.data));
   if (plan.experts > 1 && plan.context > 1)
     refuse("replicas that share a sequence and hold different experts are not modelled", "take 1 of either");
   if (costs.batch % plan.data != 0)
@@ -87,6 +91,12 @@ void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
   if (!ranks.contains(tensor.ranks))
     refuse(fmt::format("layers are not divisible among {} ranks", tensor.ranks),
            fmt::format("tensor {} can be", fmt::join(ranks, ", ")));
+  std::set<std::size_t> experts;
+  for (const LayerDegree& degree : costs.layer_degrees) experts.insert(degree.experts);
+  if (!experts.contains(tensor.experts))
+    refuse(fmt::format("experts are not divisible among {} replicas", tensor.experts),
+           experts.size() < 2 ? "take experts 1: the network has none"
+                              : fmt::format("experts {} can be", fmt::join(experts, ", ")));
   if (std::ranges::find(costs.layer_degrees, tensor) == costs.layer_degrees.end())
     refuse(fmt::format("there is no sequence to be divided among {} ranks", tensor.ranks),
            "leave out sequence parallelism");
@@ -195,25 +205,32 @@ class PlanEvents {
 
   /// Gradients of the replicas, and the update. Returns the device's weights.
   Bytes finish(std::size_t device) {
-    Bytes weights{0};
-    for (std::size_t c = 0; c < plan_.chunks; ++c) weights += stages_[stage(device, c)].weights;
+    Bytes weights{0}, of_experts{0};
+    for (std::size_t c = 0; c < plan_.chunks; ++c) {
+      weights += stages_[stage(device, c)].weights;
+      of_experts += stages_[stage(device, c)].expert_weights;
+    }
     Nanoseconds end = now_[device];
     const std::size_t replicas = plan_.degrees_of(device).data;
     if (replicas > 1) {
       const bool overlap = costs_.overlap && plan_.stages() == 1;
       const Nanoseconds begin = overlap ? run_.starts[device].back() : end;
-      end = std::max(end, begin + costs_.all_reduce(plan_, device, weights));
+      Nanoseconds sum = costs_.all_reduce(plan_, device, weights - of_experts);
+      if (of_experts > Bytes{0} && replicas > plan_.experts) sum += costs_.expert_all_reduce(plan_, device, of_experts);
+      end = std::max(end, begin + sum);
     }
-    end += costs_.update(weights, plan_.zero > 0 ? replicas : 1);
+    end += costs_.update(weights - of_experts, plan_.zero > 0 ? replicas : 1);
+    if (of_experts > Bytes{0}) end += costs_.update(of_experts, 1);
     run_.step = std::max(run_.step, end);
     return weights;
   }
 
   void count_memory(std::size_t device, Bytes weights) {
-    Bytes state{0}, working{0}, now{0}, most{0};
+    Bytes state{0}, expert_state{0}, working{0}, now{0}, most{0};
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
       const StageCost& each = stages_[stage(device, c)];
       state += each.state;
+      expert_state += each.expert_state;
       working = std::max(working, each.working);
     }
     std::size_t held = 0;
@@ -229,8 +246,8 @@ class PlanEvents {
         --held;
       }
     }
-    const auto shards = static_cast<std::int64_t>(plan_.zero > 0 ? plan_.degrees_of(device).data : 1);
-    run_.peaks[device] = 2 * weights + Bytes{(2 * state.count + shards) / (2 * shards)} + most + working;
+    const std::size_t shards = plan_.zero > 0 ? plan_.degrees_of(device).data : 1;
+    run_.peaks[device] = 2 * weights + shared_state(state, expert_state, shards) + most + working;
   }
 
   const PlanCosts& costs_;

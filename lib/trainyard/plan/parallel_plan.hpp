@@ -39,6 +39,7 @@ struct LayerDegree {
   bool sequence = false;    // and between products by the sequence
   std::size_t context = 1;  // by the sequence throughout, with as many copies of the weights
   ContextExchange exchange = ContextExchange::all_gather;
+  std::size_t experts = 1;  // replicas that hold different experts of each mixture
 
   friend auto operator<=>(const LayerDegree&, const LayerDegree&) = default;
 };
@@ -69,8 +70,7 @@ struct ParallelPlan {
   std::vector<StageRecomputation> recompute = {};  // by stage; empty: nothing
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
-  /// Of the replicas, this many in a row hold different experts of each mixture, and exchange tokens. Only simulations
-  /// of a plan know of it: run_plan() does not, and no search sets it.
+  /// Of the replicas, this many in a row hold different experts of each mixture, and exchange tokens.
   std::size_t experts = 1;
 
   std::size_t stages() const { return cuts.size() + 1; }
@@ -94,7 +94,7 @@ struct ParallelPlan {
   std::size_t recomputing(StageRecompute what) const {
     return static_cast<std::size_t>(std::ranges::count(recompute, what, &StageRecomputation::what));
   }
-  LayerDegree layer_degree() const { return {tensor, sequence, context, exchange}; }
+  LayerDegree layer_degree() const { return {tensor, sequence, context, exchange, experts}; }
 
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
@@ -110,9 +110,10 @@ struct LayerCost {
   Nanoseconds forward, input_gradient, weight_gradient;
   Bytes input, output, saved;
   Bytes weights, state;
-  Bytes scores = {};                // of what is kept, what recomputation of attention leaves out,
-  Nanoseconds scores_forward = {};  // and the time of the forward pass that it repeats
-  Nanoseconds accumulation = {};    // adds the gradients of weights to those of earlier microbatches
+  Bytes scores = {};                             // of what is kept, what recomputation of attention leaves out,
+  Nanoseconds scores_forward = {};               // and the time of the forward pass that it repeats
+  Nanoseconds accumulation = {};                 // adds the gradients of weights to those of earlier microbatches
+  Bytes expert_weights = {}, expert_state = {};  // of weights and state, those of experts that replicas divide
 
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
@@ -138,6 +139,8 @@ struct PlanCosts {
   /// The sum of the gradients of the replicas (degrees_of), on device i of the pipeline; where they share state (ZeRO),
   /// with the weights that they send each other after the update.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> all_reduce = {};
+  /// The same of weights of experts, among the replicas that hold the same ones.
+  std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> expert_all_reduce = {};
   /// The optimizer on these weights, of which each replica does 1/shards.
   std::function<Nanoseconds(Bytes weights, std::size_t shards)> update = {};
 };
@@ -154,9 +157,9 @@ struct PlanCosts {
 ///     after its last task         a device adds its gradients to those of the other replicas (PlanCosts::overlap: from
 ///                                 the start of that task on), then updates
 ///
-/// Memory of a device: twice its weights, state (or its share), and what its microbatches hold, at most: from the start
-/// of F to the end of W what each layer saves, or where the stage recomputes what comes into each layer, or all but
-/// scores; and the largest layer's working set of those that recompute.
+/// Memory of a device: twice its weights, state (or its share; of experts its own), and what its microbatches hold, at
+/// most: from the start of F to the end of W what each layer saves, or where the stage recomputes what comes into each
+/// layer, or all but scores; and the largest layer's working set of those that recompute.
 struct PlanStep {
   Nanoseconds step;                              // the latest end
   std::vector<std::vector<Nanoseconds>> starts;  // by device: of its tasks, in their order

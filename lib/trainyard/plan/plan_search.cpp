@@ -89,12 +89,20 @@ class PlanSearch {
 
  private:
   void enumerate() {
-    for (const LayerDegree tensor : costs_.layer_degrees)
+    for (const LayerDegree tensor : costs_.layer_degrees) {
+      // Of ranks that share a sequence, or experts, those that share more.
+      LayerDegree more = tensor;
+      more.sequence = true;
+      if (tensor.context * tensor.experts > 1 && !tensor.sequence &&
+          std::ranges::find(costs_.layer_degrees, more) != costs_.layer_degrees.end())
+        continue;
       for (const std::size_t data : divisors(costs_.batch)) {
+        if (data % tensor.experts != 0) continue;
         const auto microbatches = divisors(costs_.batch / data);
         for (std::size_t p = 1; p <= costs_.layers && p * data * tensor.context * tensor.ranks <= costs_.devices; ++p)
           for (const std::size_t microbatch : microbatches) add(data, tensor, p, microbatch);
       }
+    }
     std::ranges::stable_sort(candidates_, {}, &Candidate::bound);
   }
 
@@ -107,6 +115,7 @@ class PlanSearch {
       for (std::size_t v = chunks_of(schedule); v <= (interleaved ? options_.most_chunks : chunks_of(schedule)); ++v) {
         if (p * v > costs_.layers) break;
         for (std::size_t zero = 0; zero <= (data * tensor.context > 1 ? options_.most_zero : 0); ++zero) {
+          if (zero > 0 && tensor.experts > 1 && tensor.experts != data) break;
           ParallelPlan plan{.data = data,
                             .tensor = tensor.ranks,
                             .context = tensor.context,
@@ -115,7 +124,8 @@ class PlanSearch {
                             .chunks = v,
                             .microbatch = microbatch,
                             .schedule = schedule,
-                            .zero = zero};
+                            .zero = zero,
+                            .experts = tensor.experts};
           for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s * costs_.layers / (p * v));
           if (options_.allowed && !options_.allowed(plan)) continue;
           tables_.of(microbatch, tensor);
@@ -362,7 +372,7 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
   const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
   double gradients = 0, whole = 0, resident = 0, state = 0, saved = 0;
-  Bytes weights{0};
+  Bytes weights{0}, of_experts{0};
   // Of a microbatch, by layer: both passes without what can be done behind them, and with it.
   std::vector<double> forward, both, all;
   struct Gain {
@@ -378,8 +388,10 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
     if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
     gradients += static_cast<double>(layer.weight_gradient.count);
     weights += layer.weights;
+    of_experts += layer.expert_weights;
     resident += 2 * static_cast<double>(layer.weights.count);
-    state += static_cast<double>(layer.state.count);
+    state += static_cast<double>((layer.state - layer.expert_state).count);
+    resident += static_cast<double>(layer.expert_state.count);
     saved += static_cast<double>(layer.saved.count);
     // Scores alone, and then the rest: what is let go in part is let go at the better rate of the two.
     const Bytes scores = std::min(layer.scores, std::max(Bytes{0}, layer.saved - layer.input));
@@ -404,10 +416,16 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   }
   Nanoseconds end{0};
   if (like.replicas() > 1 && !(costs.overlap && like.stages() == 1)) {
-    end = costs.all_reduce(like, 0, weights);
-    for (std::size_t i = 1; i < p; ++i) end = std::min(end, costs.all_reduce(like, i, weights));
+    const auto sum = [&](std::size_t i) {
+      Nanoseconds time = costs.all_reduce(like, i, weights - of_experts);
+      if (of_experts > Bytes{0} && like.data > like.experts) time += costs.expert_all_reduce(like, i, of_experts);
+      return time;
+    };
+    end = sum(0);
+    for (std::size_t i = 1; i < p; ++i) end = std::min(end, sum(i));
   }
-  end += costs.update(weights, like.zero > 0 ? like.replicas() : 1);
+  end += costs.update(weights - of_experts, like.zero > 0 ? like.replicas() : 1);
+  if (of_experts > Bytes{0}) end += costs.update(of_experts, 1);
   const auto parts = static_cast<double>(m), row = static_cast<double>(p);
   const double passes = splits_backward(like.schedule) ? whole : whole + gradients;
   const double mean =

@@ -31,7 +31,7 @@ class StageChoices {
   std::vector<StageChoice> of(std::size_t microbatch) {
     std::vector<StageChoice> choices;
     for (const LayerDegree tensor : costs_.layer_degrees)
-      for (const std::size_t data : divisors(tensor.context == 1 ? microbatch : 0)) {
+      for (const std::size_t data : divisors(tensor.context * tensor.experts == 1 ? microbatch : 0)) {
         const StageDegrees degrees{data, tensor};
         const std::size_t devices = degrees.devices();
         if (devices >= costs_.devices || (devices > 8 && !std::has_single_bit(devices))) continue;

@@ -25,11 +25,17 @@ inline Bytes sent_bytes(Bytes bytes, std::size_t have, std::size_t take) {
   return take < have ? Bytes{bytes.count * static_cast<std::int64_t>(have) / static_cast<std::int64_t>(take)} : bytes;
 }
 
+/// The state that each of so many replicas holds: its part, rounded, and that of its experts.
+inline Bytes shared_state(Bytes state, Bytes of_experts, std::size_t shards) {
+  const auto parts = static_cast<std::int64_t>(shards);
+  return Bytes{(2 * (state - of_experts).count + parts) / (2 * parts)} + of_experts;
+}
+
 /// The layers of a stage together, for one rank and one microbatch: LayerCost added up. `input` is that of the first
 /// layer, `output` that of the last, `working` what recomputation needs besides, of the largest layer.
 struct StageCost {
   Nanoseconds forward, input_gradient, weight_gradient, accumulation;
-  Bytes input, output, held, working, weights, state;
+  Bytes input, output, held, working, weights, state, expert_weights, expert_state;
 
   void add(const LayerCost& cost, StageRecompute recompute) {
     forward += cost.forward;
@@ -39,6 +45,8 @@ struct StageCost {
     output = cost.output;
     weights += cost.weights;
     state += cost.state;
+    expert_weights += cost.expert_weights;
+    expert_state += cost.expert_state;
     held += held_of(cost, recompute);
     if (recompute == StageRecompute::attention) working = std::max(working, cost.scores);
     if (recompute >= StageRecompute::blocks) working = std::max(working, cost.saved);
@@ -55,7 +63,9 @@ struct StageCost {
             held + rest.held,
             std::max(working, rest.working),
             weights + rest.weights,
-            state + rest.state};
+            state + rest.state,
+            expert_weights + rest.expert_weights,
+            expert_state + rest.expert_state};
   }
 
   /// Of any microbatch but the first, which adds its gradients to none.
@@ -64,8 +74,7 @@ struct StageCost {
   /// What a device holds that has this stage alone, as PlanStep counts it: with so many microbatches in flight, the
   /// optimizer's state shared among `shards`.
   Bytes memory(std::size_t in_flight, std::size_t shards) const {
-    const auto parts = static_cast<std::int64_t>(shards);
-    return 2 * weights + Bytes{(2 * state.count + parts) / (2 * parts)} + static_cast<std::int64_t>(in_flight) * held +
+    return 2 * weights + shared_state(state, expert_state, shards) + static_cast<std::int64_t>(in_flight) * held +
            working;
   }
 };

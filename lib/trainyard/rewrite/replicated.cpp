@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <numeric>
 #include <string>
@@ -27,22 +26,6 @@ namespace trainyard::detail {
 namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-
-/// The signature of an op on 1/parts of its experts: all of its tensors are [experts, ...].
-std::string signature_of_experts(std::string_view text, std::size_t parts) {
-  std::string divided;
-  while (!text.empty()) {
-    const std::size_t open = std::min(text.find('['), text.size() - 1) + 1;
-    divided += text.substr(0, open);
-    text.remove_prefix(open);
-    std::size_t experts = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), experts);
-    if (error != std::errc{}) continue;
-    divided += fmt::to_string(experts / parts);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  }
-  return divided;
-}
 
 class Replicas {
  public:
@@ -262,34 +245,6 @@ class Replicas {
     return share_of(whole, replica % spread_, spread_);
   }
 
-  /// Of an op whose rows are already the replica's share: weights, state, gradients and updates of its own experts.
-  void take_experts(OpSpec& spec, OpId op, std::size_t replica) const {
-    const auto part = [&](Bytes whole) { return Bytes{share_of_experts(whole.count, replica)}; };
-    spec.parameter_bytes = part(spec.parameter_bytes);
-    spec.state_bytes = part(spec.state_bytes);
-    Bytes weights{0};
-    for (const OpId holder : use_.reads[op]) weights += graph_.parameter_bytes(holder);
-    std::size_t number = 0;
-    for (const TensorId tensor : graph_.outputs(op)) {
-      OutputSpec& output = spec.outputs[number++];
-      if (!use_.is_gradient[tensor]) continue;
-      weights += graph_.bytes(tensor);
-      output.bytes = part(output.bytes);
-    }
-    if (graph_.phase(op) == Phase::update || use_.adds_gradients[op]) {
-      weights = spec.bytes_accessed;
-      spec.flops.value /= static_cast<double>(spread_);
-      for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of_experts(given.time.count, replica)};
-      spec.signature = signature_of_experts(spec.signature, spread_);
-    } else {
-      const double rows = static_cast<double>(spread_) / static_cast<double>(parts_);
-      spec.signature = signature_of_experts(graph_.signature(op), spread_);
-      if (rows != 1) spec.signature = detail::part_signature(spec.signature, rows);
-    }
-    weights = std::min(weights, spec.bytes_accessed);
-    spec.bytes_accessed = spec.bytes_accessed - weights + part(weights);
-  }
-
   // --- collectives of neighbouring replicas ---
 
   /// Among `size` replicas, one after the other: each has `takes`, of as many bytes as its share of the tensor is, or
@@ -437,7 +392,7 @@ class Replicas {
     OpSpec spec = spec_of(graph_, op);
     const bool update = graph_.phase(op) == Phase::update;
     if (!update) take_share(spec, graph_, op, use_, replica % parts_, parts_);
-    if (has_share_of_experts(op)) take_experts(spec, op, replica);
+    if (has_share_of_experts(op)) take_experts(spec, graph_, op, use_, {replica % spread_, spread_}, parts_);
     if (context_.is_attention(op)) take_all_rows(spec, op, replica);
     std::vector<std::string> inputs;
     const auto read = [&](std::string tensor) {

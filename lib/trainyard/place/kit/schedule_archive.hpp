@@ -33,7 +33,7 @@ void archive_fields(Archive& archive, Recompute& recompute) {
 }
 template <class Archive>
 void archive_fields(Archive& archive, LayerDegree& tensor) {
-  archive(tensor.ranks, tensor.sequence, tensor.context, tensor.exchange);
+  archive(tensor.ranks, tensor.sequence, tensor.context, tensor.exchange, tensor.experts);
 }
 template <class Archive>
 void archive_fields(Archive& archive, StageRecomputation& recompute) {

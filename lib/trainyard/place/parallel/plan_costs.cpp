@@ -9,8 +9,10 @@
 
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
+#include "trainyard/plan/divisors.hpp"
 #include "trainyard/problem/collective_run.hpp"
 #include "trainyard/rewrite/context_use.hpp"
+#include "trainyard/rewrite/expert_use.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
@@ -26,14 +28,17 @@ constexpr std::size_t kMostContext = 64;
 
 TensorParallel parallel_of(LayerDegree degree) { return {.ranks = degree.ranks, .sequence = degree.sequence}; }
 
-/// The graph with 1/parts of the batch, or of rows of a sequence that ranks share.
+/// The graph with 1/parts of the batch, or of rows of a sequence that ranks share, and with a rank's experts.
 Graph share_of_batch(const Graph& graph, std::size_t parts, LayerDegree degree) {
   const ParameterUse use{graph};
   const detail::ContextUse context{graph, degree.context, degree.exchange};
+  const detail::ExpertUse experts{graph};
   GraphBuilder builder{graph.name()};
   for (const OpId op : graph.ops()) {
     OpSpec spec = spec_of(graph, op);
     if (graph.phase(op) != Phase::update) take_share(spec, graph, op, use, 0, parts);
+    if (degree.experts > 1 && experts.inside[op])
+      detail::take_experts(spec, graph, op, use, {0, degree.experts}, parts);
     spec.bytes_accessed += Bytes{context.accessed_besides(graph, op).count / static_cast<std::int64_t>(parts)};
     builder.add(spec);
   }
@@ -142,8 +147,25 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree 
     (graph.phase(each.by) == Phase::forward ? block.forward : block.input_gradient) +=
         collective_run(problem_, {each.kind, each.bytes}, sharing).time;
   }
+  const detail::ExpertUse experts{graph};
+  std::vector<DeviceId> exchanging;
+  for (std::size_t e = 0; e < degree.experts; ++e) exchanging.push_back(devices_[e * degree.ranks]);
+  for (const TensorId tensor : graph.tensors()) {
+    const OpId maker = graph.producer(tensor);
+    if (degree.experts == 1 || std::ranges::none_of(graph.consumers(tensor), [&](OpId reader) {
+          return experts.crosses(graph, tensor, reader);
+        }))
+      continue;
+    LayerCost& block = blocks[block_of_op(maker)];
+    (graph.phase(maker) == Phase::forward ? block.forward : block.input_gradient) +=
+        collective_run(problem_, {CollectiveKind::all_to_all, graph.bytes(tensor)}, exchanging).time;
+  }
   for (const OpId op : graph.ops()) {
     LayerCost& block = blocks[block_of_op(op)];
+    if (degree.experts > 1 && experts.inside[op]) {
+      block.expert_weights += graph.parameter_bytes(op);
+      block.expert_state += graph.state_bytes(op);
+    }
     block.weights += graph.parameter_bytes(op);
     block.state += graph.state_bytes(op);
     const Nanoseconds time = share.can_run(op, device) ? share.duration(op, device) : share.shortest(op);
@@ -206,9 +228,12 @@ std::vector<LayerDegree> ChainOfBlocks::layer_degrees() const {
       if (const LayerDegree degree{t, sequence}; sequence ? shares_sequence(problem_.graph(), parallel_of(degree))
                                                           : shares_parameters(problem_.graph(), parallel_of(degree)))
         degrees.push_back(degree);
+  const std::vector<std::size_t> experts = detail::ExpertUse{problem_.graph()}.counts;
   for (const LayerDegree ranks : std::vector{degrees}) {
-    const LayerDegree sharing{ranks.ranks, true};
-    if (!ranks.sequence && std::ranges::find(degrees, sharing) != degrees.end()) continue;
+    for (const std::size_t e : divisors(experts.empty() ? 1 : experts.front()))
+      if (e > 1 && e * ranks.ranks <= devices_.size() &&
+          std::ranges::all_of(experts, [&](std::size_t count) { return count % e == 0; }))
+        degrees.push_back({.ranks = ranks.ranks, .sequence = ranks.sequence, .experts = e});
     for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::all_to_all})
       for (std::size_t c = 2; c <= std::min(devices_.size() / ranks.ranks, kMostContext); c *= 2)
         // Of the heads of a tensor rank.
@@ -286,6 +311,15 @@ PlanCosts ChainOfBlocks::costs() {
         problem_.costs().collective_time(CollectiveKind::all_reduce, weights, own.replicas, sum.hosts);
     return measured.value_or(
         Nanoseconds{static_cast<std::int64_t>(sum.none + sum.per_byte * static_cast<double>(weights.count))});
+  };
+  costs.expert_all_reduce = [this, known, mesh](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const Mesh all = mesh(plan, device);  // those that hold the same experts are as many replicas apart
+    const Mesh own{all.first, all.replicas / plan.experts, all.ranks * plan.experts};
+    const std::lock_guard lock{known->mutex};
+    const auto [at, added] = known->sums.try_emplace(own);
+    if (added) at->second = sum_time(own);
+    return Nanoseconds{
+        static_cast<std::int64_t>(at->second.none + at->second.per_byte * static_cast<double>(weights.count))};
   };
   costs.update = [per_byte = update_per_byte_](Bytes weights, std::size_t shards) {
     return Nanoseconds{

@@ -64,8 +64,8 @@ class ChainOfBlocks {
 
   const std::vector<LayerCost>& blocks(std::size_t samples, LayerDegree tensor);
   std::vector<LayerCost> costs_of(std::size_t samples, LayerDegree degree) const;
-  /// Powers of two: tensor ranks within a host, by which parameters are shared; where there is one, the sequence too,
-  /// and by whichever of these shares more, up to kMostContext ranks that share it throughout.
+  /// Powers of two: tensor ranks within a host, by which parameters are shared; where there is one, the sequence too;
+  /// with each of these as many ranks that share it throughout, or any number of replicas that experts divide among.
   std::vector<LayerDegree> layer_degrees() const;
 
   const Problem& problem_;

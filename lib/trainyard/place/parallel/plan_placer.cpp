@@ -81,7 +81,8 @@ std::optional<PlanDetail> detail_of(const Problem& problem, const ParallelPlan& 
   for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole, PlanDetail::folded}) {
     if (asked != PlanDetail::fitting && asked != detail) continue;
     if (asked == PlanDetail::fitting && detail == PlanDetail::rings && has_hosts(problem.cluster())) continue;
-    if (detail == PlanDetail::folded && !plan.degrees.empty()) continue;  // its replicas differ by stage
+    // Its replicas differ by stage, or are in groups of which only single replicas are looked at.
+    if (detail == PlanDetail::folded && (!plan.degrees.empty() || plan.experts > 1)) continue;
     const Collective collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
     if (planned_ops(problem.graph(), plan, batch / plan.data / plan.microbatch, collective,
                     detail == PlanDetail::folded) <= static_cast<double>(limits::kRewrittenOps))
@@ -252,7 +253,8 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
 Schedule place_by_planner(const Problem& problem, const Planner& planner, const PlanPlacerOptions& options) {
   PlanGround ground{problem, options};
   PlanCosts costs = ground.chain.costs();
-  std::erase_if(costs.layer_degrees, [](const LayerDegree& degree) { return degree.context > 1; });
+  std::erase_if(costs.layer_degrees,
+                [](const LayerDegree& degree) { return degree.context > 1 || degree.experts > 1; });
   const PlannerOptions asked{.allowed = [&](const ParallelPlan& plan) { return ground.detail_of(plan).has_value(); },
                              .stop = options.stop,
                              .stage_degrees = ground.may_differ_by_stage()};
