@@ -61,15 +61,16 @@ class Fold {
   struct Held {
     ChannelId channel;
     std::uint32_t task;
-    std::uint32_t place;  // in the route of a crossing
+    Colour how;  // place in the route of a crossing, hops of a ring
   };
 
-  [[noreturn]] void refuse(const std::string& why) const {
+  [[noreturn]] void refuse(const std::string& why,
+                           const char* help = "give equal hosts and links, or fewer devices") const {
     throw InputError({.code = "too-large",
                       .message = fmt::format("the plan is too large to be simulated whole, and its {} replicas of {} "
                                              "ranks are not alike: {}",
                                              mesh_.replicas, mesh_.ranks, why),
-                      .help = "give equal hosts and links, or fewer devices"});
+                      .help = help});
   }
   const std::string& name(DeviceId device) const { return cluster_.device(device).name; }
 
@@ -114,15 +115,29 @@ class Fold {
   void add_rings(const std::vector<DeviceId>& devices) {
     for (const auto& ring : collective_rings(cluster_, devices))
       for (std::size_t i = 0; i < ring.size(); ++i) add_hop(ring[i], ring[(i + 1) % ring.size()]);
+    // Once each, with all hops over it.
+    const auto first = held_.begin() + tasks_.back().first_held;
+    std::sort(first, held_.end(), [](const Held& a, const Held& b) { return a.channel < b.channel; });
+    auto last = first;
+    for (auto at = first; at != held_.end(); ++at)
+      if (last != first && std::prev(last)->channel == at->channel)
+        std::prev(last)->how += at->how;
+      else
+        *last++ = *at;
+    held_.erase(last, held_.end());
   }
   void add_hop(DeviceId from, DeviceId to) {
     Task& task = tasks_.back();
-    task.colour = mixed(task.colour, cluster_.route_class(from, to));
-    std::uint32_t place = 0;
-    for (const ChannelId channel : cluster_.route(from, to).channels) {
-      held_.push_back({channel, static_cast<std::uint32_t>(tasks_.size() - 1), place});
-      if (task.kind == Kind::crossing) ++place;
-    }
+    const std::uint32_t route = cluster_.route_class(from, to);
+    task.colour = mixed(task.colour, route);
+    Colour place = 0;
+    for (const ChannelId channel : cluster_.route(from, to).channels)
+      held_.push_back({channel, static_cast<std::uint32_t>(tasks_.size() - 1),
+                       mixed(task.kind == Kind::crossing ? place++ : route)});
+  }
+
+  std::size_t end_of(std::size_t task) const {
+    return task + 1 < tasks_.size() ? tasks_[task + 1].first_held : held_.size();
   }
 
   void check_meetings() const {
@@ -133,14 +148,16 @@ class Fold {
     for (std::uint32_t t = 0; t < tasks_.size(); ++t) order[begins[tasks_[t].which]++] = t;
     IdMap<ChannelId, std::uint32_t> holder(cluster_.channel_count(), kNobody);
     for (const std::uint32_t t : order) {
-      const std::size_t end = t + 1 < tasks_.size() ? tasks_[t + 1].first_held : held_.size();
-      for (std::size_t h = tasks_[t].first_held; h < end; ++h) {
+      for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h) {
         const ChannelId channel = held_[h].channel;
         const std::uint32_t before = std::exchange(holder[channel], t);
         if (before == kNobody || before == t || tasks_[before].which != tasks_[t].which) continue;
+        if (cluster_.channel(channel).fair) continue;
         const Task &x = tasks_[before], &y = tasks_[t];
-        refuse(fmt::format("what '{}' and '{}' send meets on '{}'", name(mesh_.at(x.from, x.replica, x.rank)),
-                           name(mesh_.at(y.from, y.replica, y.rank)), cluster_.channel(channel).name));
+        refuse(fmt::format("what '{}' and '{}' send meets on '{}', and takes turns",
+                           name(mesh_.at(x.from, x.replica, x.rank)), name(mesh_.at(y.from, y.replica, y.rank)),
+                           cluster_.channel(channel).name),
+               "let transfers share links (--sharing fair), give equal hosts and links, or fewer devices");
       }
     }
   }
@@ -162,10 +179,10 @@ class Fold {
     for (std::size_t before = 0, now = colour_count(); now != before;) {
       before = now;
       for (const Held& held : held_) channels[held.channel] = colour_alone(held.channel);
-      for (const Held& held : held_) channels[held.channel] += mixed(tasks_[held.task].colour, held.place);
+      for (const Held& held : held_) channels[held.channel] += mixed(tasks_[held.task].colour, held.how);
       std::vector<Colour> refined;
       for (const Task& task : tasks_) refined.push_back(mixed(task.colour));
-      for (const Held& held : held_) refined[held.task] += mixed(channels[held.channel], held.place);
+      for (const Held& held : held_) refined[held.task] += mixed(channels[held.channel], held.how);
       for (std::size_t t = 0; t < tasks_.size(); ++t) tasks_[t].colour = refined[t];
       now = colour_count();
     }
@@ -199,26 +216,48 @@ class Fold {
     return classes;
   }
 
+  /// What the task is for the channel.
+  Colour colour_of(const Held& held) const {
+    return mixed(mixed(tasks_[held.task].colour, held.how), colour_alone(held.channel));
+  }
+
   bool is_simulated(const Task& task, const FoldClasses& classes) const {
     return task.rank == 0 &&
            (task.kind == Kind::replicas || std::ranges::binary_search(classes.representatives, task.replica));
   }
 
-  /// Fair channels of tasks that are simulated: by the colours there, and by those that are simulated too.
+  /// Images of one simulated task, as FoldImages has them, have one number.
+  std::pair<std::uint32_t, std::size_t> images_of(const Task& task, const FoldClasses& classes) const {
+    return {task.which, task.kind == Kind::replicas || classes.sizes.size() == 1 ? 0 : task.replica};
+  }
+
+  /// Channels of tasks that are simulated: by the colours there, and by those of images of simulated tasks there.
   void check_shared(const FoldClasses& classes) const {
     IdMap<ChannelId, Colour> all(cluster_.channel_count(), 0), simulated(cluster_.channel_count(), 0);
-    for (const Held& held : held_) {
-      const Task& task = tasks_[held.task];
-      const Colour colour = mixed(task.colour, colour_alone(held.channel));
-      all[held.channel] += colour;
-      if (is_simulated(task, classes)) simulated[held.channel] += colour;
+    for (const Held& held : held_) all[held.channel] += colour_of(held);
+    std::vector<std::uint32_t> order(tasks_.size());
+    std::iota(order.begin(), order.end(), std::uint32_t{0});
+    const auto simulated_first = [&](std::uint32_t t) {
+      return std::tuple{images_of(tasks_[t], classes), !is_simulated(tasks_[t], classes), t};
+    };
+    std::ranges::sort(order, {}, simulated_first);
+    IdMap<ChannelId, std::uint32_t> held_by(cluster_.channel_count(), kNobody);
+    std::uint32_t one = kNobody;  // that is simulated
+    for (const std::uint32_t t : order) {
+      const bool own = is_simulated(tasks_[t], classes);
+      if (own) one = t;
+      if (one == kNobody || images_of(tasks_[one], classes) != images_of(tasks_[t], classes)) continue;
+      for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h) {
+        const ChannelId channel = held_[h].channel;
+        if (own) held_by[channel] = t;
+        if (held_by[channel] == one) simulated[channel] += colour_of(held_[h]);
+      }
     }
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
       if (!is_simulated(tasks_[t], classes)) continue;
-      const std::size_t end = t + 1 < tasks_.size() ? tasks_[t + 1].first_held : held_.size();
       std::set<Colour> alike;
-      for (std::size_t h = tasks_[t].first_held; h < end; ++h) alike.insert(simulated[held_[h].channel]);
-      for (std::size_t h = tasks_[t].first_held; h < end; ++h)
+      for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h) alike.insert(simulated[held_[h].channel]);
+      for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h)
         if (const ChannelId channel = held_[h].channel; !alike.contains(all[channel]))
           refuse(fmt::format("'{}' is shared with what is left out", cluster_.channel(channel).name));
     }
