@@ -1,73 +1,56 @@
 #include "trainyard/problem/fold_images.hpp"
 
-#include <algorithm>
-#include <map>
+#include <numeric>
+#include <set>
 #include <variant>
 
-#include "trainyard/problem/collective_run.hpp"
-
 namespace trainyard {
-namespace {
 
-/// How often the images pass the channels of one of them.
-class Passes {
- public:
-  template <class Channels>
-  Passes(const Cluster& cluster, const Channels& own) : cluster_(cluster) {
-    for (const ChannelId channel : own) count_.try_emplace(channel, 0);
-  }
-  template <class Channels>
-  void add(const Channels& channels) {
-    for (const ChannelId channel : channels)
-      if (const auto at = count_.find(channel); at != count_.end()) ++at->second;
-  }
-  std::vector<ChannelId> channels() const {
-    std::vector<ChannelId> all;
-    for (const auto& [channel, count] : count_)
-      all.insert(all.end(), cluster_.channel(channel).fair ? count : 1, channel);
-    return all;
-  }
-
- private:
-  const Cluster& cluster_;
-  std::map<ChannelId, std::size_t> count_;
-};
-
-}  // namespace
-
-FoldImages::FoldImages(const Problem& problem) : problem_(&problem) {
-  if (!problem.cluster().has_fair_channels()) return;
+FoldImages::FoldImages(const Problem& problem, const Placement& placement)
+    : counts_(problem.device_count(), 0), class_of_(problem.device_count(), 0) {
+  std::vector<std::size_t> sizes{1};
+  members_ = {{0}};
   for (const Rewrite& rewrite : problem.rewrites()) {
     if (const auto* parallel = std::get_if<TensorParallel>(&rewrite); parallel && parallel->fold > 0)
       ranks_ = parallel->ranks;
-    if (const auto* replicate = std::get_if<Replicate>(&rewrite); replicate && replicate->fold > 0)
-      replicas_ = replicate->classes.size() == 1 ? replicate->replicas : 1;
+    const auto* replicate = std::get_if<Replicate>(&rewrite);
+    if (!replicate || replicate->fold == 0) continue;
+    sizes = replicate->classes;
+    members_.assign(sizes.size(), {});
+    std::vector<std::size_t> of = replicate->class_of;
+    if (sizes.size() == 1) of.assign(replicate->replicas, 0);
+    for (std::size_t r = 0; r < of.size(); ++r) members_[of[r]].push_back(r);
+    for (auto& members : members_) {
+      if (members.empty()) members.push_back(0);
+      for (std::size_t i = members.size(); i-- > 0;) members[i] -= members[0];
+    }
+  }
+  std::set<DeviceId> made;
+  for (const OpId op : problem.ops()) made.insert(placement[op]);
+  std::size_t number = 0;
+  for (const DeviceId device : made) {
+    class_of_[device] = number++ % sizes.size();
+    counts_[device] = ranks_ * sizes[class_of_[device]];
   }
 }
 
-std::vector<ChannelId> FoldImages::load(DeviceId from, DeviceId to) const {
-  const Cluster& cluster = problem_->cluster();
-  Passes passes{cluster, cluster.route(from, to).channels};
-  const std::size_t images = std::min(ranks_ * replicas_, cluster.device_count() - std::max(from, to).index());
-  for (std::size_t i = 0; i < images; ++i)
-    passes.add(cluster.route(DeviceId{from.index() + i}, DeviceId{to.index() + i}).channels);
-  return passes.channels();
+std::vector<std::size_t> FoldImages::shifts(DeviceId from) const {
+  std::vector<std::size_t> all;
+  for (const std::size_t member : members_[class_of_[from]])
+    for (std::size_t rank = 0; rank < ranks_; ++rank) all.push_back(member * ranks_ + rank);
+  return all;
 }
 
-std::vector<ChannelId> FoldImages::load(const CollectiveTask& task, const std::vector<DeviceId>& devices,
-                                        std::span<const ChannelId> channels) const {
-  const Cluster& cluster = problem_->cluster();
-  Passes passes{cluster, channels};
-  passes.add(channels);
-  const bool of_ranks = task.stride == 1 && ranks_ > 1;
-  const std::size_t step = of_ranks ? ranks_ : 1, count = of_ranks ? replicas_ : ranks_;
-  const std::size_t last = std::ranges::max(devices).index();
-  for (std::size_t i = 1; task.ranks > 1 && i < count && last + i * step < cluster.device_count(); ++i) {
-    std::vector<DeviceId> image;
-    for (const DeviceId device : devices) image.push_back(DeviceId{device.index() + i * step});
-    passes.add(collective_run(*problem_, task, image).channels);
+std::vector<std::size_t> FoldImages::shifts(const CollectiveTask& task, DeviceId first) const {
+  std::vector<std::size_t> all;
+  if (task.ranks == 1) return {0};
+  if (task.stride == 1 && ranks_ > 1) {
+    for (const std::size_t member : members_[class_of_[first]]) all.push_back(member * ranks_);
+  } else {
+    all.resize(ranks_);
+    std::iota(all.begin(), all.end(), std::size_t{0});
   }
-  return passes.channels();
+  return all;
 }
 
 }  // namespace trainyard

@@ -209,6 +209,7 @@ class Fold {
         classes.sizes.push_back(0);
       }
       ++classes.sizes[at->second];
+      classes.of.push_back(at->second);
     }
     if (classes.sizes.size() > kMostClasses)
       refuse(fmt::format("they fall into {} classes by devices and links, and at most {} are simulated",
@@ -216,50 +217,28 @@ class Fold {
     return classes;
   }
 
-  /// What the task is for the channel.
-  Colour colour_of(const Held& held) const {
-    return mixed(mixed(tasks_[held.task].colour, held.how), colour_alone(held.channel));
-  }
-
   bool is_simulated(const Task& task, const FoldClasses& classes) const {
     return task.rank == 0 &&
            (task.kind == Kind::replicas || std::ranges::binary_search(classes.representatives, task.replica));
   }
 
-  /// Images of one simulated task, as FoldImages has them, have one number.
-  std::pair<std::uint32_t, std::size_t> images_of(const Task& task, const FoldClasses& classes) const {
-    return {task.which, task.kind == Kind::replicas || classes.sizes.size() == 1 ? 0 : task.replica};
-  }
-
-  /// Channels of tasks that are simulated: by the colours there, and by those of images of simulated tasks there.
+  /// Serial channels of tasks that are simulated: by the colours there, and by those that are simulated too.
   void check_shared(const FoldClasses& classes) const {
     IdMap<ChannelId, Colour> all(cluster_.channel_count(), 0), simulated(cluster_.channel_count(), 0);
-    for (const Held& held : held_) all[held.channel] += colour_of(held);
-    std::vector<std::uint32_t> order(tasks_.size());
-    std::iota(order.begin(), order.end(), std::uint32_t{0});
-    const auto simulated_first = [&](std::uint32_t t) {
-      return std::tuple{images_of(tasks_[t], classes), !is_simulated(tasks_[t], classes), t};
-    };
-    std::ranges::sort(order, {}, simulated_first);
-    IdMap<ChannelId, std::uint32_t> held_by(cluster_.channel_count(), kNobody);
-    std::uint32_t one = kNobody;  // that is simulated
-    for (const std::uint32_t t : order) {
-      const bool own = is_simulated(tasks_[t], classes);
-      if (own) one = t;
-      if (one == kNobody || images_of(tasks_[one], classes) != images_of(tasks_[t], classes)) continue;
-      for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h) {
-        const ChannelId channel = held_[h].channel;
-        if (own) held_by[channel] = t;
-        if (held_by[channel] == one) simulated[channel] += colour_of(held_[h]);
-      }
+    for (const Held& held : held_) {
+      const Task& task = tasks_[held.task];
+      const Colour colour = mixed(task.colour, colour_alone(held.channel));
+      all[held.channel] += colour;
+      if (is_simulated(task, classes)) simulated[held.channel] += colour;
     }
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
       if (!is_simulated(tasks_[t], classes)) continue;
       std::set<Colour> alike;
       for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h) alike.insert(simulated[held_[h].channel]);
       for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h)
-        if (const ChannelId channel = held_[h].channel; !alike.contains(all[channel]))
-          refuse(fmt::format("'{}' is shared with what is left out", cluster_.channel(channel).name));
+        if (const Channel& channel = cluster_.channel(held_[h].channel);
+            !channel.fair && !alike.contains(all[held_[h].channel]))
+          refuse(fmt::format("'{}' is shared with what is left out", channel.name));
     }
   }
 

@@ -21,9 +21,9 @@ struct PlanMesh {
   }
 };
 
-/// Replicas that do the same: one of each class, ascending, and how many there are of it.
+/// Replicas that do the same: the first of each class, ascending, and how many there are of it; each replica's class.
 struct FoldClasses {
-  std::vector<std::size_t> representatives, sizes;
+  std::vector<std::size_t> representatives, sizes, of;
 };
 
 /// The classes of replicas of a plan of which one tensor rank, of one replica of each class, can stand for all.
@@ -43,16 +43,18 @@ struct FoldClasses {
 /// of buckets differ. (Colours are 64-bit hashes.)
 ///
 /// On fair channels tasks of one colour have one rate: progressive filling, which serves all channels with the least
-/// share at once, sees the colours alone. A task that is simulated passes its fair channels as often as it and its
-/// images do (problem/fold_images.hpp). For every channel that it holds, it must hold one that images of simulated
-/// tasks which hold it too pass as often, by colours, as all tasks pass the first. The second then has the share that
-/// the first has in the whole step; and none has less than its own there, as it lacks tasks, and those with a rate so
-/// far are no faster than its share. So rates are those of the whole step, to the unit.
+/// share at once, sees the colours alone. What is simulated passes them together with its images
+/// (simulate/model/fold_loads.hpp), so each that it holds itself has the share that it has in the whole step; and a
+/// rate is the share of one of these.
+///
+/// On serial ones what is left out is to be like what is simulated: every channel of a task that stands for others must
+/// be like one that it holds among the tasks that are simulated, with as many of each colour. What of different
+/// replicas would meet on a channel is not lost so.
 ///
 /// `crossings`: the pairs of stages between which tensors pass. Throws InputError ("too-large"), with the devices or
-/// the link: devices that are not in a row, tensor ranks that differ, two images that meet on a serial link, a link
-/// shared with what is left out, more than kMostClasses classes. O(replicas ranks crossings + hops of rings), times the
-/// rounds.
+/// the link: devices that are not in a row, tensor ranks that differ, two images that meet on a serial link, such a
+/// link shared with what is left out, more than kMostClasses classes. O(replicas ranks crossings + hops of rings),
+/// times the rounds.
 FoldClasses fold_classes(const Problem& problem, const PlanMesh& mesh,
                          const std::set<std::pair<std::size_t, std::size_t>>& crossings);
 inline constexpr std::size_t kMostClasses = 8;

@@ -1,8 +1,9 @@
 #include "trainyard/simulate/model/transfers.hpp"
 
 #include <algorithm>
+#include <utility>
 
-#include "trainyard/problem/fold_images.hpp"
+#include "trainyard/simulate/model/fold_loads.hpp"
 
 namespace trainyard::detail {
 namespace {
@@ -76,25 +77,9 @@ PlannedTransfers::PlannedTransfers(const Problem& problem, const Placement& plac
   }
   first_of_tensor.push_back(static_cast<std::uint32_t>(size()));
   if (graph.has_collectives()) add_collectives(problem, placement);
-  add_loads(problem, placement);
-}
-
-void PlannedTransfers::add_loads(const Problem& problem, const Placement& placement) {
-  const FoldImages images{problem};
-  if (!images.any()) return;
-  for (const TransferId id : ids()) {
-    if (const OpId op = collective(id); !op.is_none()) {
-      const CollectiveTask& task = *problem.graph().collective(op);
-      const std::vector<DeviceId> devices = collective_devices(problem.graph(), op, placement);
-      const auto [at, added] = collective_loads_.try_emplace({task.kind, devices});
-      if (added) at->second = images.load(task, devices, channels(id));
-      loads_.push_back(&at->second);
-    } else {
-      const auto [at, added] = transfer_loads_.try_emplace({from[id], to[id]});
-      if (added) at->second = images.load(from[id], to[id]);
-      loads_.push_back(&at->second);
-    }
-  }
+  FoldLoads loads = fold_loads(problem, placement, *this);
+  load_of_ = std::move(loads.of);
+  loads_ = std::move(loads.channels);
 }
 
 void PlannedTransfers::add_collectives(const Problem& problem, const Placement& placement) {

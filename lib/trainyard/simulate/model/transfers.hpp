@@ -2,15 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
-#include "trainyard/graph/collective_task.hpp"
 #include "trainyard/problem/collective_run.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -46,9 +43,9 @@ struct PlannedTransfers {
   std::span<const ChannelId> channels(TransferId id) const {
     return id.index() < tensor_transfers() ? row(channel, first_channel, id) : std::span{run(id).channels};
   }
-  /// These, with what it stands for in a fold (problem/fold_images.hpp); as they are where it stands for itself.
+  /// Fair channels that it passes together with what it stands for in a fold (fold_loads.hpp).
   std::span<const ChannelId> load(TransferId id) const {
-    return loads_.empty() ? channels(id) : std::span<const ChannelId>{*loads_[id]};
+    return load_of_.empty() ? channels(id) : std::span{loads_[load_of_[id]]};
   }
   /// Devices served beside `to`, ascending.
   std::span<const DeviceId> also_to(TransferId id) const { return row(other, first_other, id); }
@@ -67,7 +64,6 @@ struct PlannedTransfers {
  private:
   std::size_t tensor_transfers() const { return first_of_tensor.back(); }
   void add_collectives(const Problem& problem, const Placement& placement);
-  void add_loads(const Problem& problem, const Placement& placement);
 
   template <class Value>
   static std::span<const Value> row(const std::vector<Value>& values, const std::vector<std::uint32_t>& first,
@@ -77,9 +73,8 @@ struct PlannedTransfers {
 
   CollectiveRuns known_;
   std::vector<const CollectiveRun*> runs_;  // of collectives
-  IdMap<TransferId, const std::vector<ChannelId>*> loads_;
-  std::map<std::pair<DeviceId, DeviceId>, std::vector<ChannelId>> transfer_loads_;
-  std::map<std::pair<CollectiveKind, std::vector<DeviceId>>, std::vector<ChannelId>> collective_loads_;
+  IdMap<TransferId, std::uint32_t> load_of_;
+  std::vector<std::vector<ChannelId>> loads_;
 };
 
 }  // namespace trainyard::detail
