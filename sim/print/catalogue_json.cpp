@@ -78,6 +78,11 @@ std::string clusters_json(const std::vector<ClusterFacts>& clusters) {
                                {"spines", fabric.spine_count()},
                                {"oversubscription", fabric.oversubscription},
                                {"uplink_latency_ns", fabric.uplink_latency.count},
+                               {"hosts_per_pod", fabric.hosts_per_pod.value_or(fabric.hosts)},
+                               {"pods", fabric.pod_count()},
+                               {"cores", fabric.core_count()},
+                               {"core_oversubscription", fabric.core_oversubscription},
+                               {"core_latency_ns", fabric.core_latency.count},
                                {"torus", fabric.torus},
                                {"sharing", fabric.sharing == Sharing::fair ? "fair" : "serial"}};
     }

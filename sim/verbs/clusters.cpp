@@ -47,7 +47,12 @@ std::string fabric_text(const FabricSpec& fabric, const TextFormat& format) {
   }
   if (const std::size_t spines = fabric.spine_count(); spines > 0)
     table.add_row({"spine", count(spines), format_rate(fabric.nic_bandwidth), format_time(fabric.uplink_latency),
-                   fmt::format("a link to each leaf; oversubscription {}", fabric.oversubscription)});
+                   fmt::format("a link to each leaf{}; oversubscription {}",
+                               fabric.core_count() > 0 ? " of its pod" : "", fabric.oversubscription)});
+  if (const std::size_t cores = fabric.core_count(); cores > 0)
+    table.add_row({"core", count(cores), format_rate(fabric.nic_bandwidth), format_time(fabric.core_latency),
+                   fmt::format("a link to one spine of each of {} pods of {} hosts; oversubscription {}",
+                               fabric.pod_count(), *fabric.hosts_per_pod, fabric.core_oversubscription)});
   return "\n" + table.text() + (fabric.sharing == Sharing::fair ? "transfers share links alike\n" : "");
 }
 
@@ -129,7 +134,7 @@ ClusterFacts cluster_facts(const std::string& name) {
   for (const ClusterPreset& preset : cluster_presets())
     if (preset.name == name) return {preset.name, preset.summary, preset.source, preset_cluster(name)};
   for (const ClusterPreset& preset : cluster_presets())
-    if (preset.name.starts_with("superpod-") && name.ends_with("x" + preset.name))
+    if (preset.unit && name.ends_with("x" + preset.name))
       return {name, "each unit " + preset.summary, preset.source, load_cluster(name)};
   return {name, "", "", load_cluster(name)};
 }

@@ -3,12 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "support/written_out.hpp"
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
 
 using namespace trainyard;
 
@@ -91,6 +94,137 @@ TEST_CASE("with a spine for each card of a leaf, transfers to different cards sh
   std::vector<std::string> down;
   for (const std::size_t host : {4U, 5U, 6U, 7U}) down.push_back(passed(cluster, 0, 4 * host)[2]);
   CHECK(down == Names{"spine0>leaf2", "spine1>leaf2", "spine2>leaf2", "spine3>leaf2"});
+}
+
+namespace {
+
+/// Racks of two hosts with a card each, two of them to a pod, two pods; a spine for each card of a rack, and one core
+/// for the two racks of a pod.
+FabricSpec two_pods() {
+  FabricSpec spec = two_rails();
+  spec.hosts = 8;
+  spec.devices_per_host = 2;
+  spec.nics_per_host = 1;
+  spec.leaf = FabricSpec::Leaf::rack;
+  spec.oversubscription = 1;
+  spec.hosts_per_pod = 4;
+  spec.core_oversubscription = 2;
+  spec.core_latency = Nanoseconds{700};
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("between pods a transfer passes leaf, spine, core, spine and leaf, which its destination chooses") {
+  FabricSpec spec = two_pods();
+  CHECK(spec.leaf_count() == 4);
+  CHECK(spec.pod_count() == 2);
+  CHECK(spec.spine_count() == 4);  // 2 cards on a leaf, in 2 pods
+  CHECK(spec.core_count() == 2);   // 2 spines of a pod x (2 leaves of a pod / 2)
+  const Cluster cluster = make_cluster(test::cluster_of(spec));
+  // 16 ports, 8 cards, 4 leaves x 2 spines, 4 spines x 1 core.
+  CHECK(cluster.channel_count() == 2 * (16 + 8 + 8 + 4));
+
+  // Hosts 0 and 3 are of one pod. Host 3 is second on leaf 1.
+  CHECK(passed(cluster, 0, 6) == Names{"nic0>leaf0", "leaf0>spine1", "spine1>leaf1", "leaf1>nic3"});
+  // Host 7 is second on leaf 3, the second of pod 1, whose spines are 2 and 3. Core 1 is of the second spines.
+  CHECK(passed(cluster, 1, 14) ==
+        Names{"nic0>leaf0", "leaf0>spine1", "spine1>core1", "core1>spine3", "spine3>leaf3", "leaf3>nic7"});
+  CHECK(passed(cluster, 14, 1) ==
+        Names{"nic7>leaf3", "leaf3>spine2", "spine2>core0", "core0>spine0", "spine0>leaf0", "leaf0>nic0"});
+  const Route far = cluster.route(DeviceId{1}, DeviceId{14});
+  CHECK(far.latency == Nanoseconds{2 * (5'000 + 500 + 700)});
+  CHECK(far.bandwidth == BytesPerSecond{50e9});
+
+  // Of each device's 15 others: 1 in its host, 2 on its leaf, 4 in its pod, 8 in the other.
+  REQUIRE(cluster.route_classes().size() == 4);
+  CHECK(std::ranges::equal(cluster.route_class_sizes(), std::vector<std::size_t>{16, 32, 64, 128}));
+
+  // A core for each leaf: those of spine 1 are 2 and 3, of which the second leads to the second leaf.
+  spec.core_oversubscription = 1;
+  CHECK(passed(make_cluster(test::cluster_of(spec)), 1, 14)[2] == "spine1>core3");
+  // A pod for all hosts, or more: there are no cores.
+  spec.hosts_per_pod = 9;
+  CHECK(spec.core_count() == 0);
+  CHECK(passed(make_cluster(test::cluster_of(spec)), 1, 14) ==
+        Names{"nic0>leaf0", "leaf0>spine1", "spine1>leaf3", "leaf3>nic7"});
+}
+
+TEST_CASE("with a spine for each card and a core for each leaf, no shift of hosts by any number shares a link") {
+  FabricSpec spec = two_pods();
+  spec.hosts = 12;
+  spec.hosts_per_pod = 4;
+  spec.core_oversubscription = 1;
+  for (const FabricSpec::Leaf leaf : {FabricSpec::Leaf::rack, FabricSpec::Leaf::rail})
+    for (std::size_t shift = 1; shift < spec.hosts; ++shift) {
+      CAPTURE(shift);
+      spec.leaf = leaf;
+      spec.nics_per_host = spec.devices_per_host = 2;
+      const Cluster cluster = make_cluster(test::cluster_of(spec));
+      std::vector<ChannelId> all;
+      for (std::size_t device = 0; device < 24; ++device) {
+        const Route route = cluster.route(DeviceId{device}, DeviceId{(device + 2 * shift) % 24});
+        all.insert(all.end(), route.channels.begin(), route.channels.end());
+      }
+      std::ranges::sort(all);
+      CHECK(std::ranges::adjacent_find(all) == all.end());
+    }
+}
+
+TEST_CASE("routes of random fabrics lead from end to end, and an all-to-all loads the links of a level alike") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(41, seed);
+    FabricSpec spec = two_pods();
+    // Whole pods: each level divides evenly, but for the spines and cores of each.
+    const std::size_t leaves = 1 + random.below(3), pods = 1 + random.below(4);
+    spec.hosts_per_leaf = 1 + random.below(3);
+    spec.hosts_per_pod = leaves * spec.hosts_per_leaf;
+    spec.hosts = pods * *spec.hosts_per_pod;
+    spec.nics_per_host = 1 + random.below(3);
+    spec.devices_per_host = spec.nics_per_host * (1 + random.below(2));
+    spec.leaf = random.chance(0.5) ? FabricSpec::Leaf::rack : FabricSpec::Leaf::rail;
+    spec.oversubscription = 1 + 0.5 * static_cast<double>(random.below(4));
+    spec.core_oversubscription = 1 + 0.5 * static_cast<double>(random.below(5));
+    const Cluster cluster = make_cluster(test::cluster_of(spec));
+    std::vector<std::size_t> load(cluster.channel_count(), 0);
+    std::vector<std::size_t> pairs(cluster.route_classes().size(), 0);
+    for (const DeviceId from : cluster.devices())
+      for (const DeviceId to : cluster.devices()) {
+        if (from == to) continue;
+        const Route there = cluster.route(from, to), back = cluster.route(to, from);
+        REQUIRE(there.latency == back.latency);
+        REQUIRE(there.channels.size() == back.channels.size());
+        ++pairs[cluster.route_class(from, to)];
+        std::vector<std::string> at;
+        for (const ChannelId channel : there.channels) {
+          ++load[channel.index()];
+          if (!at.empty()) REQUIRE(at.back() == cluster.channel(channel).from);
+          at.push_back(cluster.channel(channel).to);
+        }
+        const bool shared = spec.nics_per_host < spec.devices_per_host && at.front().starts_with("leaf");
+        REQUIRE(at.back() ==
+                (shared ? "nic" + std::to_string(to.index() / spec.devices_per_card()) : cluster.device(to).name));
+      }
+    CHECK(std::ranges::equal(pairs, cluster.route_class_sizes()));
+    // A spine that has k of a leaf's m cards, in its pod of L leaves, has k L cards for its C cores, each in all
+    // transfers to its devices from other pods.
+    const std::size_t of_pod = spec.device_count() / pods, from_others = (spec.device_count() - of_pod);
+    const std::size_t a_card = spec.devices_per_card(), spines = spec.spine_count() / pods;
+    for (const ChannelId id : cluster.channels()) {
+      const Channel& channel = cluster.channel(id);
+      if (!channel.from.starts_with("core") || !channel.to.starts_with("spine")) continue;
+      const std::size_t cores = spec.core_count() / spines, spine = std::stoul(channel.to.substr(5)) % spines;
+      const bool rail = spec.leaf == FabricSpec::Leaf::rail;
+      const std::size_t cards = spec.hosts_per_leaf * (rail ? 1 : spec.nics_per_host);
+      const std::size_t all_leaves = leaves * (rail ? spec.nics_per_host : 1);
+      std::size_t own = 0;
+      for (std::size_t card = spine; card < cards; card += spines) own += all_leaves;
+      const std::size_t least = own / cores * from_others * a_card;
+      CHECK(load[id.index()] >= least);
+      CHECK(load[id.index()] <= least + (own % cores == 0 ? 0 : from_others * a_card));
+    }
+  }
 }
 
 TEST_CASE("a fabric is the same cluster as all of its links, switches and routes written out") {
@@ -234,4 +368,35 @@ TEST_CASE("what is wrong with a fabric is found") {
   CHECK(with([](ClusterSpec& s) { s.fabric->oversubscription = 0.5; }) ==
         Names{"fabric-size /fabric/oversubscription"});
   CHECK(with([](ClusterSpec& s) { s.switches = {"hub"}; }) == Names{"fabric /fabric"});
+}
+
+TEST_CASE("what is wrong with pods is found") {
+  const auto with = [&](auto change) {
+    ClusterSpec spec = test::cluster_of(two_pods());
+    change(*spec.fabric);
+    return codes(spec);
+  };
+  CHECK(with([](FabricSpec&) {}).empty());
+  CHECK(with([](FabricSpec& f) { f.hosts_per_pod = 0; }) == Names{"not-positive /fabric/hosts_per_pod"});
+  CHECK(with([](FabricSpec& f) { f.hosts_per_pod = 3; }) == Names{"fabric-size /fabric/hosts_per_pod"});
+  CHECK(with([](FabricSpec& f) { f.hosts_per_pod = 6; }).empty());  // the last pod has two hosts
+  CHECK(with([](FabricSpec& f) { f.hosts_per_pod = ~std::size_t{0}; }).empty());
+  CHECK(with([](FabricSpec& f) { f.core_oversubscription = 0.5; }) ==
+        Names{"fabric-size /fabric/core_oversubscription"});
+  CHECK(with([](FabricSpec& f) { f.core_latency = Nanoseconds{-1}; }) == Names{"negative-time /fabric/core_latency"});
+  CHECK(with([](FabricSpec& f) { f.hosts_per_pod.reset(); }) ==
+        Names{"fabric-size /fabric/core_oversubscription", "fabric-size /fabric/core_latency"});
+  // Cards of a device send at once: over cores of their own, and over 64 links at most.
+  const auto cards = [](std::size_t count) {
+    return [count](FabricSpec& f) {
+      f.leaf = FabricSpec::Leaf::rail;
+      f.nics_per_host = 2 * count;
+    };
+  };
+  CHECK(with(cards(10)).empty());
+  CHECK(with(cards(11)) == Names{"fabric-size /fabric/nics_per_host"});
+  CHECK(with([&](FabricSpec& f) {
+          cards(3)(f);
+          f.core_oversubscription = 6;  // 12 leaves of a pod / 6: 2 cores to a spine
+        }) == Names{"fabric-size /fabric/core_oversubscription"});
 }

@@ -160,6 +160,23 @@ TEST_CASE("a SuperPOD is scalable units whose rails have a leaf each, with as ma
     CHECK(spec.fabric->spine_count() == each.spines);
     CHECK(make_cluster(spec).device_count() == each.devices);
   }
+  // NVIDIA's switches of 64 ports for 16, 32 and 64 units: 128 leaves and 128 spines, 256, 512; each spine has 32 links
+  // down and up, to 64, 128 and 256 cores.
+  for (const std::size_t units : {16U, 32U, 64U}) {
+    const FabricSpec fabric = *preset_cluster(std::to_string(units) + "xsuperpod-h100").fabric;
+    CHECK(fabric.leaf_count() == 8 * units);
+    CHECK(fabric.spine_count() == 8 * units);
+    CHECK(fabric.core_count() * fabric.pod_count() == 4 * units * 64);  // links to cores
+  }
+  CHECK(preset_cluster("8xsuperpod-h100").fabric->core_count() == 0);
+  // 24,576 H100, 16 on a leaf; 448 of the 3,072 links of a pod's leaves to its spines go on: 6.9 to 1.
+  const FabricSpec meta = *preset_cluster("8xllama3-pod").fabric;
+  CHECK(meta.device_count() == 24'576);
+  CHECK(meta.leaf_count() == 8 * 192);
+  CHECK(meta.spine_count() == 8 * 16);
+  CHECK(meta.core_count() == 448);
+  CHECK(make_cluster(preset_cluster("8xllama3-pod")).route(DeviceId{0}, DeviceId{24'575}).channels.size() == 6);
+  CHECK(preset_cluster("llama3-pod").fabric->core_count() == 0);
   // 400 Gbit/s a card: two of them for each B300.
   const Cluster b300 = make_cluster(preset_cluster("superpod-b300"));
   CHECK(b300.route(DeviceId{0}, DeviceId{8}).bandwidth == BytesPerSecond{100e9});

@@ -55,6 +55,16 @@ TEST_CASE("rewrites follow each other: run again, in microbatches, in replicas")
   CHECK(code(Recompute{{"conv1/conv/grad"}}) == "recompute/splits/0");
   CHECK(code(Replicate{.replicas = 2, .zero = 2}) == "zero/splits/0");
   CHECK(code(Replicate{.replicas = std::size_t{1} << 40}) == "too-large/splits/0");
+  Replicate folded{.replicas = 3, .collective = Collective::whole, .fold = 1, .classes = {2, 1}};
+  for (const auto& classes : std::vector<std::vector<std::size_t>>{{}, {0, 1, 0}, {0, 0, 1}}) {
+    folded.class_of = classes;
+    CHECK(code(folded) == "");
+  }
+  for (const auto& classes :
+       std::vector<std::vector<std::size_t>>{{0, 1}, {1, 0, 0}, {0, 1, 1}, {0, 0, 2}, {0, 1, 0, 0}}) {
+    folded.class_of = classes;
+    CHECK(code(folded) == "fold/splits/0");
+  }
 }
 
 TEST_CASE("splits of ops that are not there or cannot be split say so") {

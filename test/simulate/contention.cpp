@@ -116,6 +116,42 @@ TEST_CASE("one all-reduce with a ring for each of eight cards is held back by th
   }
 }
 
+/// Two pods of such racks; 10 ns between them.
+FabricSpec pods_of(FabricSpec racks, double core_oversubscription) {
+  racks.hosts_per_pod = racks.hosts / 2;
+  racks.core_oversubscription = core_oversubscription;
+  racks.core_latency = Nanoseconds{1};
+  return racks;
+}
+
+TEST_CASE("n all-reduces between pods over u core links have u / n of a card's bandwidth each") {
+  // Hosts 0 to 11 with those of the other pod: each leads to a leaf of its own, and 12 / o cores.
+  for (const int over : {1, 2, 3, 4, 6, 12}) {
+    std::vector<Group> groups;
+    for (std::size_t host = 0; host < 12; ++host) groups.push_back(all_reduce({host, 12 + host}, 2'000));
+    CHECK(ends(cluster_of(pods_of(racks(24, 1, 1, 1), over)), groups) ==
+          std::vector<std::int64_t>(12, 2 * (10 + 1'000 * over)));
+  }
+  // Five rings take two cores in turn: three have the first, two the second. Serial links: one after the other.
+  std::vector<Group> groups;
+  for (std::size_t host = 0; host < 5; ++host) groups.push_back(all_reduce({host, 5 + host}, 6'000));
+  const std::int64_t three = 2 * (10 + 9'000), two = 2 * (10 + 6'000), one = 2 * (10 + 3'000);
+  FabricSpec fabric = pods_of(racks(10, 1, 1, 1), 2.5);
+  CHECK(ends(cluster_of(fabric), groups) == std::vector<std::int64_t>{three, two, three, two, three});
+  fabric.sharing = Sharing::serial;
+  CHECK(ends(cluster_of(fabric), groups) == std::vector<std::int64_t>{one, one, 2 * one, 2 * one, 3 * one});
+}
+
+TEST_CASE("one all-reduce over the hosts of two pods is held back by the uplinks and cores that its rings share") {
+  std::vector<std::size_t> all(32);
+  for (std::size_t i = 0; i < 32; ++i) all[i] = i;
+  for (const int over : {1, 2, 4, 8}) {
+    // Each ring passes between the pods once each way. 62 steps of 100 bytes, of o rings over an uplink or a core link.
+    CHECK(ends(cluster_of(pods_of(racks(4, 8, 1, over), 1)), {all_reduce(all, 25'600)}) ==
+          std::vector<std::int64_t>{62 * std::max(10 + 100, 100 * over)});
+  }
+}
+
 TEST_CASE("an all-to-all over an oversubscribed uplink takes the sum of what crosses it in each step") {
   // Of 4 devices, two on a leaf with one uplink: 1, 2 and 1 of them send to the other leaf in the three steps.
   const ClusterSpec spec = cluster_of(racks(4, 1, 2, 2));
@@ -223,6 +259,10 @@ TEST_CASE("collectives at once over any fabric end when max-min fair rates say, 
     if (random.below(2) == 0) fabric.leaf = FabricSpec::Leaf::rail;
     fabric.oversubscription = static_cast<double>(1 + random.below(3));
     fabric.port_latency = fabric.nic_latency = fabric.uplink_latency = Nanoseconds{0};
+    if (random.below(2) == 0) {
+      fabric.hosts_per_pod = fabric.hosts_per_leaf * (1 + random.below(2));
+      fabric.core_oversubscription = static_cast<double>(1 + random.below(3));
+    }
     const std::size_t devices = fabric.device_count(), of_host = fabric.devices_per_host;
     if (random.below(4) == 0) fabric.nics_per_host = 1;
     std::vector<Group> groups;

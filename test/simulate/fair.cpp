@@ -210,7 +210,7 @@ TEST_CASE("every flow is as fast as any other on a full channel of its route, or
         slowest[f] = BytesPerSecond{1e12};
         for (const ChannelId channel : routes[f]) slowest[f] = std::min(slowest[f], cluster.channel(channel).bandwidth);
         if (random.chance(0.2)) slowest[f] = BytesPerSecond{slowest[f].value / 8};
-        flows.begin(flow, Nanoseconds{1'000'000'000}, slowest[f], routes[f], now);
+        flows.begin(flow, Nanoseconds{1'000'000'000}, slowest[f], routes[f], routes[f], now);
       }
       flowing[f] ^= 1;
       flows.update(now);

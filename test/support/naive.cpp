@@ -444,14 +444,19 @@ class World {
         task.left = static_cast<Wide>((task.duration - task.latency).count) * rate_alone(task);
   }
 
-  /// Progressive filling over all flows, one share at a time.
+  /// Progressive filling over all flows, one share at a time, which all that offer it give at once.
   void give_rates() {
     for (Task& task : tasks_) task.rate = -1;
     while (true) {
-      std::optional<std::tuple<std::int64_t, int, std::size_t>> least;  // share, 0 channel or 1 flow, which
-      const auto offer = [&](std::int64_t share, int kind, std::size_t which) {
-        const std::tuple offered{share, kind, which};
-        if (!least || offered < *least) least = offered;
+      std::int64_t least = std::numeric_limits<std::int64_t>::max();
+      std::set<std::size_t> full, fastest;  // channels that offer it, and flows
+      const auto offer = [&](std::int64_t share, std::set<std::size_t>& of, std::size_t which) {
+        if (share < least) {
+          full.clear();
+          fastest.clear();
+        }
+        least = std::min(least, share);
+        if (share == least) of.insert(which);
       };
       for (const ChannelId channel : problem_.cluster().channels()) {
         std::int64_t unrated = 0, rest = units(problem_.cluster().channel(channel).bandwidth.value);
@@ -463,15 +468,16 @@ class World {
           else
             rest -= times * task.rate;
         }
-        if (unrated > 0) offer(rest / unrated, 0, channel.index());
+        if (unrated > 0) offer(rest / unrated, full, channel.index());
       }
       for (std::size_t i = 0; i < tasks_.size(); ++i)
-        if (tasks_[i].flows() && tasks_[i].rate < 0) offer(rate_alone(tasks_[i]), 1, i);
-      if (!least) return;
-      const auto [share, kind, which] = *least;
+        if (tasks_[i].flows() && tasks_[i].rate < 0) offer(rate_alone(tasks_[i]), fastest, i);
+      if (full.empty() && fastest.empty()) return;
       for (std::size_t i = 0; i < tasks_.size(); ++i)
-        if (tasks_[i].flows() && tasks_[i].rate < 0 && (kind == 1 ? i == which : tasks_[i].shared.contains(which)))
-          tasks_[i].rate = share;
+        if (tasks_[i].flows() && tasks_[i].rate < 0 &&
+            (fastest.contains(i) ||
+             std::ranges::any_of(tasks_[i].shared, [&](std::size_t channel) { return full.contains(channel); })))
+          tasks_[i].rate = least;
     }
   }
 

@@ -37,6 +37,24 @@ inline ClusterSpec written_out(const ClusterSpec& of) {
     const std::size_t group = host / fabric.hosts_per_leaf;
     return named("leaf", rail ? group * nics + nic(j) : group);
   };
+  // Pods, if there are several; spines and cores of one pod.
+  const std::size_t of_pod = fabric.hosts_per_pod.value_or(hosts), pods = (hosts + of_pod - 1) / of_pod;
+  const std::size_t leaves = pods > 1 ? of_pod / fabric.hosts_per_leaf * (rail ? nics : 1) : fabric.leaf_count();
+  const std::size_t spines = fabric.spine_count() / pods;
+  const auto spine_of = [&](std::size_t host, std::size_t j) {
+    const std::size_t within = host % fabric.hosts_per_leaf;
+    return (rail ? within : within * nics + nic(j)) % spines;
+  };
+  const auto core_of = [&](std::size_t host, std::size_t j) {
+    // All cards of a pod in turn that have that spine, the first of each leaf, the second, ...
+    const std::size_t spine = spine_of(host, j), within = host % fabric.hosts_per_leaf;
+    const std::size_t cores = fabric.core_count() / spines, turn = rail ? within : within * nics + nic(j);
+    const std::size_t group = host % of_pod / fabric.hosts_per_leaf, own_leaf = rail ? group * nics + nic(j) : group;
+    std::size_t core = 0;
+    for (std::size_t at = spine;; at += spines)
+      for (std::size_t i = 0; i < leaves; ++i, core = (core + 1) % cores)
+        if (at == turn && i == own_leaf) return named("core", spine * cores + core);
+  };
   const Sharing sharing = fabric.sharing;
   const auto join = [&](const std::string& from, const std::string& to, BytesPerSecond rate, Nanoseconds latency) {
     spec.links.push_back(
@@ -86,8 +104,13 @@ inline ClusterSpec written_out(const ClusterSpec& of) {
   for (std::size_t i = 0; i < fabric.leaf_count(); ++i) spec.switches.push_back(named("leaf", i));
   for (std::size_t s = 0; s < fabric.spine_count(); ++s) spec.switches.push_back(named("spine", s));
   for (std::size_t i = 0; i < fabric.leaf_count(); ++i)
-    for (std::size_t s = 0; s < fabric.spine_count(); ++s)
-      join(named("leaf", i), named("spine", s), fabric.nic_bandwidth, fabric.uplink_latency);
+    for (std::size_t s = 0; s < spines; ++s)
+      join(named("leaf", i), named("spine", i / leaves * spines + s), fabric.nic_bandwidth, fabric.uplink_latency);
+  for (std::size_t c = 0; c < fabric.core_count(); ++c) spec.switches.push_back(named("core", c));
+  for (std::size_t s = 0; s < fabric.spine_count(); ++s)
+    for (std::size_t c = 0; c < fabric.core_count() / spines; ++c)
+      join(named("spine", s), named("core", s % spines * (fabric.core_count() / spines) + c), fabric.nic_bandwidth,
+           fabric.core_latency);
   if (shared)
     for (std::size_t host = 0; host < hosts; ++host)
       for (std::size_t j = 0; j < here; ++j) {
@@ -113,10 +136,14 @@ inline ClusterSpec written_out(const ClusterSpec& of) {
             if (shared) pass(device(a, i), card(a, i));
             pass(card(a, i), leaf(a, i));
             if (leaf(a, i) != leaf(b, j)) {
-              const std::size_t within = b % fabric.hosts_per_leaf;
-              const std::string spine = named("spine", (rail ? within : within * nics + nic(j)) % fabric.spine_count());
-              pass(leaf(a, i), spine);
-              pass(leaf(b, j), spine);
+              const std::string up = named("spine", a / of_pod * spines + spine_of(b, j));
+              const std::string down = named("spine", b / of_pod * spines + spine_of(b, j));
+              pass(leaf(a, i), up);
+              if (up != down) {
+                pass(up, core_of(b, j));
+                pass(down, core_of(b, j));
+              }
+              pass(leaf(b, j), down);
             }
             pass(card(b, j), leaf(b, j));
             if (shared) pass(device(b, j), card(b, j));
@@ -177,6 +204,23 @@ inline std::vector<FabricSpec> small_fabrics() {
   add_torus(1, {4, 3}, 1);
   add_torus(1, {2, 2, 3}, 1);
   add_torus(2, {2, 3}, 3);
+  const auto pods = [&](std::size_t hosts_per_pod, double oversubscription) {
+    all.back().hosts_per_pod = hosts_per_pod;
+    all.back().core_oversubscription = oversubscription;
+    all.back().core_latency = Nanoseconds{3};
+  };
+  add(4, 1, 1, Leaf::rail, 1, 1);  // two leaves to a pod, of one host each
+  pods(2, 1);
+  add(6, 2, 2, Leaf::rail, 1, 1);
+  pods(2, 2);
+  add(8, 2, 2, Leaf::rack, 2, 2);
+  pods(4, 1);
+  add(4, 4, 2, Leaf::rack, 1, 1);
+  pods(2, 3);                      // fewer cores than leaves, rounded up
+  add(7, 2, 1, Leaf::rack, 2, 1);  // the last pod has three hosts, of which one has a leaf alone
+  pods(4, 1.5);
+  add(3, 2, 2, Leaf::rail, 1, 1);  // a leaf of each rail to a pod
+  pods(1, 2);
   const std::size_t serial = all.size();
   for (std::size_t i = 1; i < serial; ++i) {
     all.push_back(all[i]);
@@ -196,6 +240,9 @@ inline std::vector<FabricSpec> all_fabrics() {
         fabric.leaf = leaf;
         fabric.oversubscription = 1.5;
         fabric.sharing = sharing;
+        all.push_back(fabric);
+        fabric.hosts = 8;
+        fabric.hosts_per_pod = 4;
         all.push_back(fabric);
       }
   return all;

@@ -21,6 +21,25 @@ std::size_t nics_per_leaf(const FabricSpec& spec) {
 
 bool network(const FabricSpec& spec) { return spec.hosts > 1; }
 
+std::size_t leaves_per_group(const FabricSpec& spec) {
+  return spec.leaf == FabricSpec::Leaf::rail ? spec.nics_per_host : 1;
+}
+
+/// Of a whole pod.
+std::size_t leaves_per_pod(const FabricSpec& spec) {
+  return std::min(groups(spec), spec.hosts_per_pod.value_or(spec.hosts) / spec.hosts_per_leaf) * leaves_per_group(spec);
+}
+
+std::size_t rounded_up(double links) { return static_cast<std::size_t>(std::ceil(links)); }
+
+std::size_t spines_per_pod(const FabricSpec& spec) {
+  return spec.leaf_count() < 2 ? 0 : rounded_up(static_cast<double>(nics_per_leaf(spec)) / spec.oversubscription);
+}
+
+std::size_t cores_per_spine(const FabricSpec& spec) {
+  return spec.pod_count() < 2 ? 0 : rounded_up(static_cast<double>(leaves_per_pod(spec)) / spec.core_oversubscription);
+}
+
 /// The leaf of a host's card.
 std::size_t leaf_of(const FabricSpec& spec, std::size_t host, std::size_t nic) {
   const std::size_t group = host / spec.hosts_per_leaf;
@@ -45,13 +64,16 @@ std::size_t FabricSpec::port_links() const {
 
 std::size_t FabricSpec::leaf_count() const {
   if (!network(*this)) return 0;
-  return groups(*this) * (leaf == Leaf::rail ? nics_per_host : 1);
+  return groups(*this) * leaves_per_group(*this);
 }
 
-std::size_t FabricSpec::spine_count() const {
-  if (leaf_count() < 2) return 0;
-  return static_cast<std::size_t>(std::ceil(static_cast<double>(nics_per_leaf(*this)) / oversubscription));
+std::size_t FabricSpec::pod_count() const {
+  return network(*this) ? (hosts - 1) / hosts_per_pod.value_or(hosts) + 1 : 0;
 }
+
+std::size_t FabricSpec::spine_count() const { return pod_count() * spines_per_pod(*this); }
+
+std::size_t FabricSpec::core_count() const { return spines_per_pod(*this) * cores_per_spine(*this); }
 
 namespace detail {
 namespace {
@@ -111,12 +133,49 @@ void check_network(const FabricSpec& spec, const Report& report, const Positive&
            fmt::format("the oversubscription of the fabric is {}, and must be 1 or more", spec.oversubscription),
            "2 stands for half as many links to the spines as cards; 1 for as many", "oversubscription");
   else if (nics > devices && nics / devices <= FabricSpec::kMostCards && spec.leaf == FabricSpec::Leaf::rack &&
-           spec.hosts_per_leaf > 0 && spec.leaf_count() > 1 && spec.spine_count() < spec.cards_per_device())
+           spec.hosts_per_leaf > 0 && spec.leaf_count() > 1 && spines_per_pod(spec) < spec.cards_per_device())
     report("fabric-size",
            fmt::format("{} spines are fewer than the {} network cards of a device, which send at once",
-                       spec.spine_count(), spec.cards_per_device()),
+                       spines_per_pod(spec), spec.cards_per_device()),
            "give less oversubscription", "oversubscription");
   time(spec.uplink_latency, "uplink_latency");
+}
+
+template <class Report, class Positive, class Time>
+void check_pods(const FabricSpec& spec, const Report& report, const Positive& positive, const Time& time) {
+  time(spec.core_latency, "core_latency");
+  if (!(spec.core_oversubscription >= 1) || !std::isfinite(spec.core_oversubscription))
+    report(
+        "fabric-size",
+        fmt::format("the core_oversubscription of the fabric is {}, and must be 1 or more", spec.core_oversubscription),
+        "7 stands for a seventh as many links from a spine to the cores as to the leaves of its pod; 1 for as many",
+        "core_oversubscription");
+  if (!spec.hosts_per_pod) {
+    for (const auto& [given, field] : {std::pair{spec.core_oversubscription != 1, "core_oversubscription"},
+                                       std::pair{spec.core_latency != Nanoseconds{0}, "core_latency"}})
+      if (given)
+        report("fabric-size", fmt::format("the fabric has a {}, and no pods that cores could join", field),
+               "give hosts_per_pod too, or leave it out", field);
+    return;
+  }
+  const std::size_t hosts = *spec.hosts_per_pod, cards = spec.cards_per_device();
+  positive(hosts > 0, "hosts_per_pod");
+  if (hosts == 0 || hosts >= spec.hosts || spec.hosts_per_leaf == 0) return;
+  if (const std::size_t over = hosts % spec.hosts_per_leaf; over != 0)
+    report("fabric-size",
+           fmt::format("a pod of {} hosts ends within a leaf of {}, {} hosts after its first", hosts,
+                       spec.hosts_per_leaf, over),
+           "hosts_per_pod is a multiple of hosts_per_leaf", "hosts_per_pod");
+  else if (6 * cards > kMostHops)
+    report(
+        "fabric-size",
+        fmt::format("{} network cards a device over three levels of switches are more than {}", cards, kMostHops / 6),
+        "give fewer cards of their bandwidths together, or leave out hosts_per_pod", "nics_per_host");
+  else if (spec.core_oversubscription >= 1 && spec.leaf == FabricSpec::Leaf::rail && cores_per_spine(spec) < cards)
+    report("fabric-size",
+           fmt::format("{} cores of a spine are fewer than the {} network cards of a device, which send at once",
+                       cores_per_spine(spec), cards),
+           "give less core_oversubscription", "core_oversubscription");
 }
 
 }  // namespace
@@ -158,7 +217,10 @@ std::vector<Finding> check_fabric(const FabricSpec& spec, std::size_t devices) {
   check_torus(spec, report);
   if (spec.sharing == Sharing::none)
     report("fabric", "the links of a fabric are shared one way or another", "let them be serial or fair", "sharing");
-  if (network(spec)) check_network(spec, report, positive, time);
+  if (network(spec)) {
+    check_network(spec, report, positive, time);
+    if (findings.empty()) check_pods(spec, report, positive, time);
+  }
   const double port = spec.devices_per_host > 1 ? spec.port_bandwidth.value : spec.nic_bandwidth.value;
   const double nic = network(spec) ? spec.nic_bandwidth.value : port;
   if (spec.sharing == Sharing::fair && findings.empty() && std::max(port, nic) / std::min(port, nic) > kWidestFairRange)
@@ -171,7 +233,9 @@ FabricRoutes::FabricRoutes(const FabricSpec& spec)
     : spec_(spec),
       rail_(spec.leaf == FabricSpec::Leaf::rail),
       cards_(network(spec) ? spec.cards_per_device() : 1),
-      spines_(spec.spine_count()),
+      leaves_(network(spec) ? leaves_per_pod(spec) : 0),
+      spines_(spines_per_pod(spec)),
+      cores_(cores_per_spine(spec)),
       host_ways_(spec.torus.empty() ? 1 : longest_way_round(spec)),
       seats_(spec.device_count()) {
   std::size_t stride = 1, links = 0;
@@ -181,31 +245,35 @@ FabricRoutes::FabricRoutes(const FabricSpec& spec)
     links += size > 2 ? spec.devices_per_host : spec.devices_per_host / 2;
   }
   const std::size_t first_nic = spec.port_links(), first_uplink = first_nic + spec.hosts * spec.nics_per_host;
+  first_core_link_ = first_uplink + spec.leaf_count() * spines_;
   for (std::size_t device = 0; device < seats_.size(); ++device) {
     Seat& seat = seats_[device];
     const std::size_t host = device / spec.devices_per_host;
     seat.host = static_cast<std::uint32_t>(host);
     if (!network(spec)) continue;
     const std::size_t nic = device % spec.devices_per_host * spec.nics_per_host / spec.devices_per_host;
-    const std::size_t within = host % spec.hosts_per_leaf;
+    const std::size_t within = host % spec.hosts_per_leaf, leaf = leaf_of(spec, host, nic);
+    const std::size_t card = rail_ ? within : within * spec.nics_per_host + nic;  // of the leaf
     seat.nic = static_cast<std::uint32_t>(first_nic + host * spec.nics_per_host + nic);
     // Without spines there is one leaf, and all uplinks are the same number.
-    seat.uplinks = static_cast<std::uint32_t>(first_uplink + leaf_of(spec, host, nic) * spines_);
-    if (spines_ > 0)
-      seat.spine = static_cast<std::uint32_t>((rail_ ? within : within * spec.nics_per_host + nic) % spines_);
+    seat.uplinks = static_cast<std::uint32_t>(first_uplink + leaf * spines_);
+    if (spines_ > 0) seat.spine = static_cast<std::uint32_t>(card % spines_);
+    if (cores_ == 0) continue;
+    seat.pod = static_cast<std::uint32_t>(leaf / leaves_);
+    seat.core = static_cast<std::uint32_t>((leaf % leaves_ + card / spines_ * leaves_) % cores_);
   }
 }
 
 std::size_t FabricRoutes::most_channels() const {
   const std::size_t here = torus_.empty() ? 2 : host_ways_;
-  return network(spec_) ? std::max(here, (spines_ > 0 ? 4 : 2) * cards_) : here;
+  return network(spec_) ? std::max(here, (cores_ > 0 ? 6 : spines_ > 0 ? 4 : 2) * cards_) : here;
 }
 
 Nanoseconds FabricRoutes::latency(std::size_t way) const {
   const auto times = [](std::size_t count, Nanoseconds time) { return static_cast<std::int64_t>(count) * time; };
   if (way < host_ways_) return times(torus_.empty() ? 2 : way + 1, spec_.port_latency);
-  const Nanoseconds nics = times(2, spec_.nic_latency);
-  return way == host_ways_ ? nics : nics + times(2, spec_.uplink_latency);
+  const Nanoseconds leaf = times(2, spec_.nic_latency), spine = leaf + times(2, spec_.uplink_latency);
+  return way == host_ways_ ? leaf : way == host_ways_ + 1 ? spine : spine + times(2, spec_.core_latency);
 }
 
 BytesPerSecond FabricRoutes::bandwidth(std::size_t way) const {
@@ -220,12 +288,16 @@ std::vector<std::size_t> FabricRoutes::pair_counts() const {
   // A leaf has the same number of devices of every host on it.
   const std::size_t of_host_on_leaf = network(spec_) && rail_ ? spec_.devices_per_card() : of_host;
   std::size_t& on_leaf = counts[host_ways_];
+  const auto others = [&](std::size_t host, std::size_t together) {  // of so many hosts in a row
+    return std::min(spec_.hosts - host / together * together, together) - 1;
+  };
+  std::size_t between_pods = 0;
   for (std::size_t host = 0; network(spec_) && host < spec_.hosts; ++host) {
-    const std::size_t first = host / spec_.hosts_per_leaf * spec_.hosts_per_leaf;
-    const std::size_t hosts = std::min(spec_.hosts, first + spec_.hosts_per_leaf) - first;
-    on_leaf += of_host * (hosts - 1) * of_host_on_leaf;
+    on_leaf += of_host * others(host, spec_.hosts_per_leaf) * of_host_on_leaf;
+    if (cores_ > 0) between_pods += of_host * (spec_.hosts - 1 - others(host, *spec_.hosts_per_pod)) * of_host;
   }
-  counts[host_ways_ + 1] = seats_.size() * (seats_.size() - 1) - within - on_leaf;
+  counts[host_ways_ + 1] = seats_.size() * (seats_.size() - 1) - within - on_leaf - between_pods;
+  if (cores_ > 0) counts[host_ways_ + 2] = between_pods;
   return counts;
 }
 
@@ -248,8 +320,11 @@ std::vector<FabricRoutes::LinkEnds> FabricRoutes::links(const std::vector<std::s
     all.push_back({nics == of_host ? device_names[nic] : fmt::format("nic{}", nic),
                    fmt::format("leaf{}", leaf_of(spec_, nic / nics, nic % nics)), spec_.nic_bandwidth});
   for (std::size_t leaf = 0; spines_ > 0 && leaf < spec_.leaf_count(); ++leaf)
-    for (std::size_t spine = 0; spine < spines_; ++spine)
-      all.push_back({fmt::format("leaf{}", leaf), fmt::format("spine{}", spine), spec_.nic_bandwidth});
+    for (std::size_t spine = 0, first = cores_ > 0 ? leaf / leaves_ * spines_ : 0; spine < spines_; ++spine)
+      all.push_back({fmt::format("leaf{}", leaf), fmt::format("spine{}", first + spine), spec_.nic_bandwidth});
+  for (std::size_t spine = 0; cores_ > 0 && spine < spec_.spine_count(); ++spine)
+    for (std::size_t core = 0, first = spine % spines_ * cores_; core < cores_; ++core)
+      all.push_back({fmt::format("spine{}", spine), fmt::format("core{}", first + core), spec_.nic_bandwidth});
   return all;
 }
 

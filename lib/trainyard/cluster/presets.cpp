@@ -62,7 +62,7 @@ constexpr LinkKind kTwoNics400{BytesPerSecond{100e9}, Nanoseconds{5'000}};
 constexpr LinkKind kCoreLink{BytesPerSecond{10e9}, Nanoseconds{500}};
 
 // One cable and one switch more: an estimate.
-constexpr Nanoseconds kUplinkLatency{500};
+constexpr Nanoseconds kUplinkLatency{500}, kCoreLatency{500};
 // NVIDIA DGX SuperPOD reference architecture (H100): 32 hosts to a scalable unit, which has a leaf switch for each
 // rail.
 constexpr std::size_t kHostsPerLeaf = 32;
@@ -360,16 +360,26 @@ const std::string kNvSwitchH200Source =
 const std::string kNvSwitchB200Source =
     nvswitch_source("774.7 GB/s a GPU and direction, two GPUs of UpCloud (data sheet 900)");
 
-/// A scalable unit of a DGX SuperPOD, whose rails have a leaf switch each.
+/// A scalable unit of a DGX SuperPOD, whose rails have a leaf switch each; or a pod of racks.
 struct PodUnit {
   std::string_view name, kind;
   std::size_t hosts, devices;  // of a host
   const char* what;
   std::string source;
+  std::size_t units_without_cores = FabricSpec::kMostDevices;
+  std::size_t units_per_pod = 1;  // of more than these
+  double core_oversubscription = 1;
+  std::optional<std::size_t> hosts_per_rack = {};
 };
 
 const std::vector<PodUnit>& pod_units() {
-  static const std::string leaves = "; as many spines as cards on a leaf, and no third level of switches; ";
+  static const std::string spines = "; as many spines as cards on a leaf";
+  static const std::string leaves = spines + ", and no third level of switches; ";
+  // A switch of 64 ports is the spine of 8 units' 64 leaves, or joins the 32 of 4 units to as many cores.
+  static const std::string cores = spines +
+                                   ", which join 8 units; more are pods of 4 units, and as many cores to a spine as "
+                                   "leaves (of 16, 32, 64 units NVIDIA "
+                                   "has 128, 256, 512 spines and 64, 128, 256 cores of 64 ports); ";
   static const std::vector<PodUnit> units{
       {"superpod-a100", "A100-SXM4-80GB", 20, 8,
        "20 hosts of 8 A100 80 GB on NVSwitch; for each GPU a 200 Gbit/s network card on its rail's leaf",
@@ -380,12 +390,14 @@ const std::vector<PodUnit>& pod_units() {
        "32 hosts of 8 H100 80 GB on NVSwitch; for each GPU a 400 Gbit/s network card on its rail's leaf",
        "NVIDIA DGX SuperPOD with DGX H100, RA-11333-001: 32 DGX H100 a scalable unit, eight NDR InfiniBand rails, 8 "
        "leaf switches a unit" +
-           leaves + kNvSwitchH100Source},
+           cores + kNvSwitchH100Source,
+       8, 4},
       {"superpod-b200", "B200-SXM-180GB", 32, 8,
        "32 hosts of 8 B200 on NVSwitch; for each GPU a 400 Gbit/s network card on its rail's leaf",
        "NVIDIA DGX SuperPOD with DGX B200: 32 DGX B200 a scalable unit, eight NDR InfiniBand rails, 8 leaf switches a "
        "unit" +
-           leaves + kNvSwitchB200Source},
+           cores + kNvSwitchB200Source,
+       8, 4},
       {"superpod-b300", "B300-SXM-270GB", 64, 8,
        "64 hosts of 8 B300 on NVSwitch; for each GPU two 400 Gbit/s network cards, each on a leaf of its own",
        "NVIDIA DGX SuperPOD with DGX B300: 64 DGX B300 a scalable unit, two 400 Gbit/s Ethernet ports a GPU in two "
@@ -396,13 +408,26 @@ const std::vector<PodUnit>& pod_units() {
        "NVIDIA DGX SuperPOD with DGX GB200: 8 racks of 72 GPUs a scalable unit, NDR InfiniBand; a leaf for each GPU's "
        "place in its rack" +
            leaves + kNvSwitchB200Source},
+      {"llama3-pod", "H100-SXM5-80GB", 384, 8,
+       "192 racks of two hosts of 8 H100 80 GB on NVSwitch; for each GPU a 400 Gbit/s network card on its rack's leaf",
+       "Meta, The Llama 3 Herd of Models, 2024, 3.3.1: 24,576 H100 on RoCE, 16 in a rack with one switch, 192 racks in "
+       "a "
+       "pod without oversubscription, 8 pods with 1:7" +
+           spines + ", and a core to a spine for every seven racks of a pod; " + kNvSwitchH100Source,
+       1, 1, 7, 2},
   };
   return units;
 }
 
 ClusterSpec pod_of(std::string name, const PodUnit& unit, std::size_t count) {
   ClusterSpec spec = hosts_of(std::move(name), kind_of(unit.kind), count * unit.hosts, unit.devices);
-  spec.fabric->hosts_per_leaf = unit.hosts;
+  FabricSpec& fabric = *spec.fabric;
+  fabric.hosts_per_leaf = unit.hosts_per_rack.value_or(unit.hosts);
+  if (unit.hosts_per_rack) fabric.leaf = FabricSpec::Leaf::rack;
+  if (count <= unit.units_without_cores) return spec;
+  fabric.hosts_per_pod = unit.units_per_pod * unit.hosts;
+  fabric.core_oversubscription = unit.core_oversubscription;
+  fabric.core_latency = kCoreLatency;
   return spec;
 }
 
@@ -450,7 +475,7 @@ std::vector<BuiltIn> all_presets() {
        systems("2xhgx-h200", "H200-SXM5-141GB", 16)},
   };
   for (const PodUnit& unit : pod_units())
-    all.push_back({{std::string{unit.name}, unit.what, unit.source},
+    all.push_back({{std::string{unit.name}, unit.what, unit.source, true},
                    [&unit] { return pod_of(std::string{unit.name}, unit, 1); }});
   return all;
 }

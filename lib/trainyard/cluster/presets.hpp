@@ -15,6 +15,7 @@ struct ClusterPreset {
   std::string name;     // "dgx1-v100"
   std::string summary;  // one line
   std::string source;   // data sheets of topology, rates and latencies
+  bool unit = false;    // "4xNAME" is built in too (kPodPattern)
 };
 
 /// Also built in, for any N from 1 to 64 and any device kind or alias: "4xV100". How they are joined follows the kind:
@@ -40,9 +41,11 @@ inline constexpr std::string_view kFabricPattern = "HxGxKIND";
 inline constexpr std::string_view kFabricPatternSummary =
     "H hosts of G devices of one kind on a two-level network: 128x8xH100";
 
-/// For any N as many scalable units of a DGX SuperPOD as one rail-optimized fabric: "4xsuperpod-h100".
+/// For any N as many scalable units of a DGX SuperPOD as one rail-optimized fabric: "4xsuperpod-h100"; of H100 and B200
+/// more than 8 have a third level of switches. So have several pods of "llama3-pod": "8xllama3-pod".
 inline constexpr std::string_view kPodPattern = "NxSUPERPOD";
-inline constexpr std::string_view kPodPatternSummary = "N scalable units of one of the SuperPODs: 4xsuperpod-h100";
+inline constexpr std::string_view kPodPatternSummary =
+    "N scalable units of one of the SuperPODs, or pods of Meta's cluster: 4xsuperpod-h100, 8xllama3-pod";
 
 std::span<const ClusterPreset> cluster_presets();
 

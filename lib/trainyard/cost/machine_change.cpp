@@ -20,6 +20,7 @@ void change_fabric(FabricSpec& fabric, const MachineChange& change) {
     fabric.nic_bandwidth = fabric.nic_bandwidth * change.factor;
     fabric.nic_latency = at_speed(fabric.nic_latency, change.factor);
     fabric.uplink_latency = at_speed(fabric.uplink_latency, change.factor);
+    fabric.core_latency = at_speed(fabric.core_latency, change.factor);
   }
 }
 

@@ -48,6 +48,7 @@ struct Replicate {
   /// when that is exact.
   std::size_t fold = 0;
   std::vector<std::size_t> classes = {};
+  std::vector<std::size_t> class_of = {};  // each replica's, where there are several and it is known
 
   /// Expert parallelism: this many replicas, one after the other, hold different experts of each mixture, and exchange
   /// tokens; 1: each holds all. It divides the replicas and the experts.

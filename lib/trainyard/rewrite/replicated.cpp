@@ -696,6 +696,18 @@ DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool d
         {.code = "fold",
          .message = fmt::format("the classes of {} folded replicas do not add up to them", options.replicas),
          .help = "say of how many replicas each class is"});
+  if (!options.class_of.empty()) {
+    std::vector<std::size_t> sizes;
+    for (const std::size_t each : options.class_of) {
+      if (each == sizes.size()) sizes.push_back(0);
+      if (each < sizes.size()) ++sizes[each];
+    }
+    if (sizes != options.classes || options.class_of.size() != options.replicas)
+      throw InputError({.code = "fold",
+                        .message = fmt::format("the classes of {} folded replicas are not as many of each as there are",
+                                               options.replicas),
+                        .help = "number them by their first replicas, from 0, or leave class_of out"});
+  }
   if (options.zero > 3)
     throw InputError(
         {.code = "zero", .message = fmt::format("ZeRO has no stage {}", options.zero), .help = "stages are 0 to 3"});

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
-#include <variant>
 
 #include "trainyard/cost/cost_model.hpp"
+#include "trainyard/problem/fold_images.hpp"
 #include "trainyard/throughput/from_problem.hpp"
 
 namespace trainyard {
@@ -81,27 +80,6 @@ std::optional<double> expected_error(const Problem& problem, const Schedule& sch
   return known > 0 && known >= all / 2 ? std::optional{sum / known} : std::nullopt;
 }
 
-/// Of the devices on which ops are placed, replica r of stage i and rank 0 is base + (i replicas + r) ranks; those of a
-/// stage are of the classes of Replicate, in their order.
-IdMap<DeviceId, std::size_t> fold_images(const Problem& problem, const Placement& placement) {
-  std::size_t ranks = 1, replicas = 1;
-  std::vector<std::size_t> classes{1};
-  for (const Rewrite& rewrite : problem.rewrites()) {
-    if (const auto* parallel = std::get_if<TensorParallel>(&rewrite); parallel && parallel->fold > 0)
-      ranks = parallel->ranks;
-    if (const auto* replicate = std::get_if<Replicate>(&rewrite); replicate && replicate->fold > 0) {
-      replicas = replicate->replicas;
-      classes = replicate->classes;
-    }
-  }
-  std::set<DeviceId> made;
-  for (const OpId op : problem.ops()) made.insert(placement[op]);
-  IdMap<DeviceId, std::size_t> images(problem.device_count(), 0);
-  std::size_t number = 0;
-  for (const DeviceId device : made) images[device] = ranks * (replicas > 1 ? classes[number++ % classes.size()] : 1);
-  return images;
-}
-
 }  // namespace
 
 std::optional<double> published_error(std::string_view source, bool half) {
@@ -135,7 +113,7 @@ RunSummary summarize(const Problem& problem, const Schedule& schedule, const Tim
   if (const auto* model = problem.costs().target<CostModel>()) run.calibration = model->calibration;
 
   run.fold = folded(problem.rewrites());
-  if (run.fold.devices > 1) run.images = fold_images(problem, schedule.placement);
+  if (run.fold.devices > 1) run.images = FoldImages{problem, schedule.placement}.counts();
   run.busiest = run.tightest = DeviceId{0};
   Nanoseconds busy{};
   const Cluster& cluster = problem.cluster();

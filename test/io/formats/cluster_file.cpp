@@ -177,6 +177,13 @@ nic_bandwidth = "50 GB/s"
   CHECK(least.fabric->leaf_count() == 4);
   CHECK(parse_cluster(written(least), "") == least);
 
+  const ClusterSpec pods =
+      parse_cluster(fabric + "hosts_per_pod = 2\ncore_oversubscription = 7\ncore_latency = \"600 ns\"\n", "");
+  CHECK(pods.fabric->hosts_per_pod == 2);
+  CHECK(pods.fabric->core_oversubscription == 7);
+  CHECK(pods.fabric->core_latency == Nanoseconds{600});
+  CHECK(parse_cluster(written(pods), "") == pods);
+
   const ClusterSpec fair = parse_cluster(fabric + "sharing = \"fair\"\n", "");
   CHECK(fair.fabric->sharing == Sharing::fair);
   CHECK(parse_cluster(written(fair), "") == fair);
@@ -212,6 +219,13 @@ TEST_CASE("what is wrong with a fabric is found where it stands") {
         "fabric-size /fabric/oversubscription");
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nnics_per_host = 0\n" + rates) ==
         "not-positive /fabric/nics_per_host");
+  const std::string hosts = "[fabric]\nhosts = 4\ndevices_per_host = 2\nhosts_per_leaf = 2\n" + rates;
+  for (const std::string count : {"0", "-2"})
+    CHECK(finding(hosts + "hosts_per_pod = " + count + "\n") == "not-positive /fabric/hosts_per_pod");
+  CHECK(finding(hosts + "hosts_per_pod = 3\n") == "fabric-size /fabric/hosts_per_pod");
+  CHECK(finding(hosts + "hosts_per_pod = 2\ncore_oversubscription = 0.9\n") ==
+        "fabric-size /fabric/core_oversubscription");
+  CHECK(finding(hosts + "core_latency = \"1 us\"\n") == "fabric-size /fabric/core_latency");
   for (const std::string torus : {"[]", "4", "[4, \"4\"]", "[2.5]"})
     CHECK(finding("[fabric]\nhosts = 1\ndevices_per_host = 4\ntorus = " + torus + "\n" + rates) ==
           "type /fabric/torus");

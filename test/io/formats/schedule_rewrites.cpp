@@ -75,6 +75,9 @@ TEST_CASE("each kind of rewrite has its text in the file, with what differs from
        R"({"replicas": 4, "collective": "ring", "zero": 2, "bucket_bytes": 1})"},
       {Replicate{.replicas = 4, .collective = Collective::hierarchical, .per_node = 2},
        R"({"replicas": 4, "collective": "hierarchical", "per_node": 2})"},
+      {Replicate{
+           .replicas = 4, .collective = Collective::whole, .fold = 1, .classes = {3, 1}, .class_of = {0, 0, 1, 0}},
+       R"({"replicas": 4, "collective": "whole", "fold": 1, "classes": [3, 1], "class_of": [0, 0, 1, 0]})"},
       {Microbatch{8}, R"({"microbatches": 8})"},
       {TensorParallel{2}, R"({"tensor": 2})"},
       {Recompute{{"conv1/conv", "conv1/relu"}}, R"({"recompute": ["conv1/conv", "conv1/relu"]})"},

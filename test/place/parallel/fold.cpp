@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -51,6 +54,33 @@ Timeline run(const Problem& problem, const Layers& layers, StagePlan plan, bool 
   const Timeline timeline = simulate(problem, planned.schedule);
   CHECK(timeline.makespan == planned.outcome.makespan);  // of the graph that the rewrites make
   return timeline;
+}
+
+/// Folds the plan, and checks that it takes what the whole one does. The classes of replicas; 0 where it is refused.
+std::size_t classes_folded(const Problem& problem, const Layers& layers, StagePlan plan) {
+  const Timeline whole = run(problem, layers, plan, false);
+  const std::size_t used = plan.replicas * plan.tensor * (1 + plan.stages[LayerId{layers.size() - 1}]);
+  plan.fold = true;
+  std::optional<PlannedSchedule> planned;
+  try {
+    planned = schedule_of(problem, layers, plan, first_devices(used));
+  } catch (const InputError& error) {
+    REQUIRE(error.findings().front().code == "too-large");
+    return 0;
+  }
+  CHECK(planned->outcome.makespan == whole.makespan);
+  const RunSummary summary = summarize(scheduled_problem(problem, planned->schedule), planned->schedule,
+                                       simulate(problem, planned->schedule), LowerBound{"none", {}});
+  std::size_t devices = 0;
+  Nanoseconds busy{};
+  for (const DeviceId device : problem.devices()) {
+    devices += summary.images[device];
+    busy += whole.devices[device].busy;
+  }
+  CHECK(devices == used);
+  CHECK(summary.busy ==
+        doctest::Approx(seconds(busy) / seconds(whole.makespan) / static_cast<double>(problem.device_count())));
+  return summary.fold.made;
 }
 
 }  // namespace
@@ -139,28 +169,9 @@ TEST_CASE("random small plans, some on machines with a device or link of its own
       StagePlan plan = plan_of(layers, p, d, t, microbatches);
       plan.zero = zero;
       plan.sequence = sequence;
-      const Timeline whole = run(problem, layers, plan, false);
-      plan.fold = true;
-      try {
-        const PlannedSchedule planned = schedule_of(problem, layers, plan, first_devices(d * t * p));
-        CHECK(planned.outcome.makespan == whole.makespan);
-        const RunSummary summary = summarize(scheduled_problem(problem, planned.schedule), planned.schedule,
-                                             simulate(problem, planned.schedule), LowerBound{"none", {}});
-        std::size_t devices = 0;
-        Nanoseconds busy{};
-        for (const DeviceId device : problem.devices()) {
-          devices += summary.images[device];
-          busy += whole.devices[device].busy;
-        }
-        CHECK(devices == d * t * p);
-        CHECK(summary.busy ==
-              doctest::Approx(seconds(busy) / seconds(whole.makespan) / static_cast<double>(problem.device_count())));
-        ++folded;
-        several += summary.fold.made > 1;
-      } catch (const InputError& error) {
-        REQUIRE(error.findings().front().code == "too-large");
-        ++refused;
-      }
+      const std::size_t classes = classes_folded(problem, layers, plan);
+      ++(classes > 0 ? folded : refused);
+      several += classes > 1;
     }
   CAPTURE(folded);
   CAPTURE(several);
@@ -168,6 +179,64 @@ TEST_CASE("random small plans, some on machines with a device or link of its own
   CHECK(folded > 250);
   CHECK(several > 30);
   CHECK(refused > 10);
+}
+
+TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores fairly: refused, or folded as whole") {
+  const Graph graph = training_graph(make_network("gpt2:batch=32,seq=16,layers=2"));
+  const Layers layers = find_layers(graph);
+  std::size_t folded = 0, several = 0, refused = 0, meeting = 0, over_cores = 0;
+  for (const char* cluster : {"8x4xH100", "16x2xH100", "4x8xH100", "32x1xH100"})
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+      Random random = Random::stream(24, seed);
+      ClusterSpec spec = preset_cluster(cluster);
+      FabricSpec& fabric = *spec.fabric;
+      fabric.sharing = Sharing::fair;
+      fabric.leaf = random.chance(0.7) ? FabricSpec::Leaf::rack : FabricSpec::Leaf::rail;
+      fabric.hosts_per_leaf = std::size_t{1} << random.below(3);
+      fabric.oversubscription = static_cast<double>(1U << random.below(4));
+      if (random.chance(0.3)) fabric.nics_per_host = 1;
+      if (random.chance(0.5)) {
+        fabric.hosts_per_pod = fabric.hosts_per_leaf << random.below(2);
+        fabric.core_oversubscription = static_cast<double>(1U << random.below(3));
+        fabric.core_latency = Nanoseconds{500};
+      }
+      const std::size_t t = std::size_t{1} << random.below(4), d = std::size_t{1} << random.below(4),
+                        p = std::size_t{1} << random.below(3);
+      const std::size_t microbatches = 1 + random.below(2), zero = d > 1 ? random.below(3) : 0;
+      if (t * d < 2 || t * d * p > spec.devices.size()) continue;
+      if (random.chance(0.2))  // the devices of one replica have a byte less
+        for (std::size_t at = random.below(d) * t, i = 0; i < p * t; ++i)
+          --spec.devices[at + (i / t) * d * t + i % t].memory->count;
+      CAPTURE(cluster);
+      CAPTURE(seed);
+      const Problem problem{graph, make_cluster(spec)};
+      StagePlan plan = plan_of(layers, p, d, t, microbatches);
+      plan.zero = zero;
+      plan.sequence = t > 1 && random.chance(0.5);
+      const std::size_t classes = classes_folded(problem, layers, plan);
+      ++(classes > 0 ? folded : refused);
+      if (classes == 0) continue;
+      several += classes > 1;
+      over_cores += fabric.core_count() > 0 && t * d * p * 2 > spec.devices.size();
+      // On serial links it is refused, because what images send takes turns there.
+      fabric.sharing = Sharing::serial;
+      plan.fold = true;
+      try {
+        schedule_of(Problem{graph, make_cluster(spec)}, layers, plan, first_devices(t * d * p));
+      } catch (const InputError& error) {
+        meeting += error.findings().front().message.find("takes turns") != std::string::npos;
+      }
+    }
+  CAPTURE(folded);
+  CAPTURE(refused);
+  CAPTURE(several);
+  CAPTURE(meeting);
+  CAPTURE(over_cores);
+  CHECK(folded > 350);
+  CHECK(refused > 20);
+  CHECK(several > 20);
+  CHECK(meeting > 150);
+  CHECK(over_cores > 20);
 }
 
 TEST_CASE("what is not alike is not folded, and the reason names the devices or links") {
@@ -199,6 +268,8 @@ TEST_CASE("what is not alike is not folded, and the reason names the devices or 
   spec = preset_cluster("2x8xA100");
   spec.fabric->nics_per_host = 1;
   CHECK(reason(spec, 2, 1, 8).find("what 'gpu0' and 'gpu1' send meets on") != std::string::npos);
+  spec.fabric->sharing = Sharing::fair;
+  CHECK(reason(spec, 2, 1, 8) == "1");
 }
 
 TEST_CASE("a plan of one's own is simulated in the detail that is asked for") {

@@ -164,6 +164,9 @@ void read_fabric(TableReader& table, ClusterSpec& spec) {
   fabric.hosts_per_leaf = read_count(table, "hosts_per_leaf", fabric.hosts);
   fabric.oversubscription = table.number("oversubscription").value_or(1);
   fabric.uplink_latency = latency("uplink_latency");
+  if (table.get("hosts_per_pod")) fabric.hosts_per_pod = read_count(table, "hosts_per_pod");
+  fabric.core_oversubscription = table.number("core_oversubscription").value_or(1);
+  fabric.core_latency = latency("core_latency");
   fabric.sharing = table.word("sharing", {"serial", "fair"}) == 0 ? Sharing::serial : Sharing::fair;
   if (!spec.devices.empty()) return;
   const Device like = read_device_facts(table);
@@ -255,6 +258,10 @@ bool write_fabric(std::string& out, const ClusterSpec& spec) {
   count("hosts_per_leaf", fabric.hosts_per_leaf);
   if (fabric.oversubscription != 1) out += fmt::format("oversubscription = {}\n", fabric.oversubscription);
   time("uplink_latency", fabric.uplink_latency);
+  if (fabric.hosts_per_pod) count("hosts_per_pod", *fabric.hosts_per_pod);
+  if (fabric.core_oversubscription != 1)
+    out += fmt::format("core_oversubscription = {}\n", fabric.core_oversubscription);
+  time("core_latency", fabric.core_latency);
   if (fabric.sharing == Sharing::fair) out += "sharing = \"fair\"\n";
   const bool numbered = spec.devices == numbered_devices(spec.devices.front(), spec.devices.size());
   if (numbered) write_device_facts(out, spec.devices.front());

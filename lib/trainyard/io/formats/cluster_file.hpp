@@ -45,6 +45,9 @@ namespace trainyard {
 ///     hosts_per_leaf = 32         # all where it is left out
 ///     oversubscription = 2        # 1 where it is left out
 ///     uplink_latency = "500 ns"
+///     hosts_per_pod = 128         # all where it is left out: then there are no cores
+///     core_oversubscription = 7   # 1 where it is left out
+///     core_latency = "500 ns"
 ///     torus = [4, 4, 4]           # of a host's devices, in place of its switch; then without devices_per_host
 ///     sharing = "fair"            # serial, fair
 ///

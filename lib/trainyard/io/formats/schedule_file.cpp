@@ -171,12 +171,17 @@ void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& find
   }
   replicate.bucket = Bytes{count("bucket_bytes", 1, Replicate::kBucket.count)};
   replicate.fold = static_cast<std::size_t>(count("fold", 1, 0));
-  if (const auto classes = reader.get("classes", JsonKind::array))
-    for (const JsonValue size : classes->children()) {
+  const auto counts = [&](const char* key, const char* what, std::vector<std::size_t>& numbers) {
+    const auto array = reader.get(key, JsonKind::array);
+    if (!array) return;
+    for (const JsonValue value : array->children()) {
       std::int64_t number = 0;
-      read_count(size, number, "replicas", "split-parts", findings);
-      replicate.classes.push_back(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)));
+      read_count(value, number, what, "split-parts", findings);
+      numbers.push_back(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)));
     }
+  };
+  counts("classes", "replicas", replicate.classes);
+  counts("class_of", "the class", replicate.class_of);
   if (const auto stages = reader.get("stages")) read(*stages, replicate.stages, findings);
 }
 
@@ -299,6 +304,7 @@ void append_rewrite(std::string& out, const Replicate& replicate) {
   if (replicate.bucket != Replicate::kBucket) out += fmt::format(", \"bucket_bytes\": {}", replicate.bucket.count);
   if (replicate.fold != 0)
     out += fmt::format(", \"fold\": {}, \"classes\": [{}]", replicate.fold, fmt::join(replicate.classes, ", "));
+  if (!replicate.class_of.empty()) out += fmt::format(", \"class_of\": [{}]", fmt::join(replicate.class_of, ", "));
   if (!replicate.stages.empty()) {
     out += ", \"stages\": ";
     append_names(out, replicate.stages);

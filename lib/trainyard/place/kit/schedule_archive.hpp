@@ -16,7 +16,7 @@ void archive_fields(Archive& archive, SplitOp& split) {
 template <class Archive>
 void archive_fields(Archive& archive, Replicate& replicate) {
   archive(replicate.replicas, replicate.collective, replicate.per_node, replicate.zero, replicate.bucket,
-          replicate.stages, replicate.fold, replicate.classes, replicate.experts, replicate.context,
+          replicate.stages, replicate.fold, replicate.classes, replicate.class_of, replicate.experts, replicate.context,
           replicate.exchange);
 }
 template <class Archive>

@@ -61,15 +61,16 @@ class Fold {
   struct Held {
     ChannelId channel;
     std::uint32_t task;
-    std::uint32_t place;  // in the route of a crossing
+    Colour how;  // place in the route of a crossing, hops of a ring
   };
 
-  [[noreturn]] void refuse(const std::string& why) const {
+  [[noreturn]] void refuse(const std::string& why,
+                           const char* help = "give equal hosts and links, or fewer devices") const {
     throw InputError({.code = "too-large",
                       .message = fmt::format("the plan is too large to be simulated whole, and its {} replicas of {} "
                                              "ranks are not alike: {}",
                                              mesh_.replicas, mesh_.ranks, why),
-                      .help = "give equal hosts and links, or fewer devices"});
+                      .help = help});
   }
   const std::string& name(DeviceId device) const { return cluster_.device(device).name; }
 
@@ -121,15 +122,29 @@ class Fold {
   void add_rings(const std::vector<DeviceId>& devices) {
     for (const auto& ring : collective_rings(cluster_, devices))
       for (std::size_t i = 0; i < ring.size(); ++i) add_hop(ring[i], ring[(i + 1) % ring.size()]);
+    // Once each, with all hops over it.
+    const auto first = held_.begin() + tasks_.back().first_held;
+    std::sort(first, held_.end(), [](const Held& a, const Held& b) { return a.channel < b.channel; });
+    auto last = first;
+    for (auto at = first; at != held_.end(); ++at)
+      if (last != first && std::prev(last)->channel == at->channel)
+        std::prev(last)->how += at->how;
+      else
+        *last++ = *at;
+    held_.erase(last, held_.end());
   }
   void add_hop(DeviceId from, DeviceId to) {
     Task& task = tasks_.back();
-    task.colour = mixed(task.colour, cluster_.route_class(from, to));
-    std::uint32_t place = 0;
-    for (const ChannelId channel : cluster_.route(from, to).channels) {
-      held_.push_back({channel, static_cast<std::uint32_t>(tasks_.size() - 1), place});
-      if (task.kind == Kind::crossing) ++place;
-    }
+    const std::uint32_t route = cluster_.route_class(from, to);
+    task.colour = mixed(task.colour, route);
+    Colour place = 0;
+    for (const ChannelId channel : cluster_.route(from, to).channels)
+      held_.push_back({channel, static_cast<std::uint32_t>(tasks_.size() - 1),
+                       mixed(task.kind == Kind::crossing ? place++ : route)});
+  }
+
+  std::size_t end_of(std::size_t task) const {
+    return task + 1 < tasks_.size() ? tasks_[task + 1].first_held : held_.size();
   }
 
   void check_meetings() const {
@@ -140,14 +155,16 @@ class Fold {
     for (std::uint32_t t = 0; t < tasks_.size(); ++t) order[begins[tasks_[t].which]++] = t;
     IdMap<ChannelId, std::uint32_t> holder(cluster_.channel_count(), kNobody);
     for (const std::uint32_t t : order) {
-      const std::size_t end = t + 1 < tasks_.size() ? tasks_[t + 1].first_held : held_.size();
-      for (std::size_t h = tasks_[t].first_held; h < end; ++h) {
+      for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h) {
         const ChannelId channel = held_[h].channel;
         const std::uint32_t before = std::exchange(holder[channel], t);
         if (before == kNobody || before == t || tasks_[before].which != tasks_[t].which) continue;
+        if (cluster_.channel(channel).fair) continue;
         const Task &x = tasks_[before], &y = tasks_[t];
-        refuse(fmt::format("what '{}' and '{}' send meets on '{}'", name(mesh_.at(x.from, x.replica, x.rank)),
-                           name(mesh_.at(y.from, y.replica, y.rank)), cluster_.channel(channel).name));
+        refuse(fmt::format("what '{}' and '{}' send meets on '{}', and takes turns",
+                           name(mesh_.at(x.from, x.replica, x.rank)), name(mesh_.at(y.from, y.replica, y.rank)),
+                           cluster_.channel(channel).name),
+               "let transfers share links (--sharing fair), give equal hosts and links, or fewer devices");
       }
     }
   }
@@ -169,10 +186,10 @@ class Fold {
     for (std::size_t before = 0, now = colour_count(); now != before;) {
       before = now;
       for (const Held& held : held_) channels[held.channel] = colour_alone(held.channel);
-      for (const Held& held : held_) channels[held.channel] += mixed(tasks_[held.task].colour, held.place);
+      for (const Held& held : held_) channels[held.channel] += mixed(tasks_[held.task].colour, held.how);
       std::vector<Colour> refined;
       for (const Task& task : tasks_) refined.push_back(mixed(task.colour));
-      for (const Held& held : held_) refined[held.task] += mixed(channels[held.channel], held.place);
+      for (const Held& held : held_) refined[held.task] += mixed(channels[held.channel], held.how);
       for (std::size_t t = 0; t < tasks_.size(); ++t) tasks_[t].colour = refined[t];
       now = colour_count();
     }
@@ -201,6 +218,7 @@ class Fold {
         classes.sizes.push_back(0);
       }
       ++classes.sizes[at->second];
+      classes.of.push_back(at->second);
     }
     for (const std::size_t r : classes.representatives)
       if (r % mesh_.context != 0)
@@ -217,7 +235,7 @@ class Fold {
            (task.kind == Kind::replicas || std::ranges::binary_search(classes.representatives, task.replica));
   }
 
-  /// Fair channels of tasks that are simulated: by the colours there, and by those that are simulated too.
+  /// Serial channels of tasks that are simulated: by the colours there, and by those that are simulated too.
   void check_shared(const FoldClasses& classes) const {
     IdMap<ChannelId, Colour> all(cluster_.channel_count(), 0), simulated(cluster_.channel_count(), 0);
     for (const Held& held : held_) {
@@ -228,12 +246,12 @@ class Fold {
     }
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
       if (!is_simulated(tasks_[t], classes)) continue;
-      const std::size_t end = t + 1 < tasks_.size() ? tasks_[t + 1].first_held : held_.size();
       std::set<Colour> alike;
-      for (std::size_t h = tasks_[t].first_held; h < end; ++h) alike.insert(simulated[held_[h].channel]);
-      for (std::size_t h = tasks_[t].first_held; h < end; ++h)
-        if (const ChannelId channel = held_[h].channel; !alike.contains(all[channel]))
-          refuse(fmt::format("'{}' is shared with what is left out", cluster_.channel(channel).name));
+      for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h) alike.insert(simulated[held_[h].channel]);
+      for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h)
+        if (const Channel& channel = cluster_.channel(held_[h].channel);
+            !channel.fair && !alike.contains(all[held_[h].channel]))
+          refuse(fmt::format("'{}' is shared with what is left out", channel.name));
     }
   }
 

@@ -86,6 +86,13 @@ class Planning {
       const auto ops = whole.group_ops(group);
       DeviceId device = work.home[ops.front()];
       if (!whole.can_run(group, device)) {
+        if (plan_.fold)
+          throw InputError(
+              {.code = "too-large",
+               .message = fmt::format("the plan is too large to be simulated whole, and '{}' cannot run "
+                                      "op '{}' of its stage",
+                                      whole.cluster().device(device).name, graph_.name(planned.original[ops.front()])),
+               .help = "give devices that run all ops, or fewer"});
         std::vector<DeviceId> able;
         for (const DeviceId other : whole.devices())
           if (whole.can_run(group, other)) able.push_back(other);
@@ -167,6 +174,7 @@ class Planning {
             .stages = std::move(begins),
             .fold = plan_.fold ? plan_.tensor : 0,
             .classes = classes_.sizes,
+            .class_of = classes_.sizes.size() > 1 ? classes_.of : std::vector<std::size_t>{},
             .experts = plan_.experts,
             .context = plan_.context,
             .exchange = plan_.exchange};

@@ -276,7 +276,7 @@ class EventLoop {
   void begin_flow(TransferId transfer) {
     const DeviceId from = transfers_.from[transfer], to = transfers_.to[transfer];
     flows_->begin(transfer, transfers_.duration[transfer] - latency(transfer), cluster_.route(from, to).bandwidth,
-                  transfers_.channels(transfer), run_.now_.count);
+                  transfers_.channels(transfer), transfers_.load(transfer), run_.now_.count);
   }
   /// False: it is a flow, and this is no longer its end.
   bool ends_flow(TransferId transfer) {

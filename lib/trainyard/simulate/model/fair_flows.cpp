@@ -29,21 +29,23 @@ void FairFlows::touch(ChannelId channel) {
 }
 
 void FairFlows::begin(TransferId id, Nanoseconds alone, BytesPerSecond slowest, std::span<const ChannelId> channels,
-                      std::int64_t now) {
+                      std::span<const ChannelId> load, std::int64_t now) {
   Flow& flow = flows_[id];
   flow = {};
-  flow.channels = channels;
+  flow.channels = load;
   flow.limit = units(slowest);
   flow.since = now;
   std::int64_t passed = 0;
   for (std::size_t i = 0; i < channels.size(); ++i) {
     passed = i > 0 && channels[i] == channels[i - 1] ? passed + 1 : 1;
-    Line& line = channels_[channels[i]];
-    if (line.bandwidth == 0) continue;
-    flow.limit = std::min(flow.limit, line.bandwidth / passed);
-    line.flows.push_back(id);
-    touch(channels[i]);
+    const Line& line = channels_[channels[i]];
+    if (line.bandwidth > 0) flow.limit = std::min(flow.limit, line.bandwidth / passed);
   }
+  for (const ChannelId channel : load)
+    if (Line& line = channels_[channel]; line.bandwidth > 0) {
+      line.flows.push_back(id);
+      touch(channel);
+    }
   flow.left = static_cast<Wide>(alone.count) * flow.limit;
 }
 
@@ -119,30 +121,38 @@ void FairFlows::fill() {
   }
   std::ranges::make_heap(offers_, std::greater{});
   std::size_t unrated = component_flows_.size();
+  const auto rate = [&](TransferId id, std::int64_t offered) {
+    if (flows_[id].rated == filling_) return;
+    rate_flow(id, offered);
+    --unrated;
+  };
   while (unrated > 0) {
-    std::ranges::pop_heap(offers_, std::greater{});
-    const auto [offered, what] = offers_.back();
-    offers_.pop_back();
-    if (what >= channels_.size()) {
-      const TransferId id{what - channels_.size()};
-      if (flows_[id].rated == filling_) continue;
-      rate_flow(id, offered);
-      --unrated;
-      continue;
-    }
-    Line& line = channels_[ChannelId{what}];
-    if (line.unrated == 0) continue;
-    // A share only grows while others with less are rated: an outdated one is too small, and comes up again in time.
-    if (const std::int64_t current = share(line); current > offered) {
-      offers_.emplace_back(current, what);
-      std::ranges::push_heap(offers_, std::greater{});
-      continue;
-    }
-    for (const TransferId id : line.flows)
-      if (flows_[id].rated != filling_) {
-        rate_flow(id, offered);
-        --unrated;
+    const std::int64_t offered = offers_.front().first;
+    least_.clear();
+    while (!offers_.empty() && offers_.front().first == offered) {
+      std::ranges::pop_heap(offers_, std::greater{});
+      const std::size_t what = offers_.back().second;
+      offers_.pop_back();
+      if (what >= channels_.size()) {
+        least_.push_back(what);
+        continue;
       }
+      const Line& line = channels_[ChannelId{what}];
+      if (line.unrated == 0) continue;
+      // A share only grows while others with less are rated: an outdated one is too small, and comes up again in time.
+      if (const std::int64_t current = share(line); current > offered) {
+        offers_.emplace_back(current, what);
+        std::ranges::push_heap(offers_, std::greater{});
+      } else {
+        least_.push_back(what);
+      }
+    }
+    for (const std::size_t what : least_) {
+      if (what >= channels_.size())
+        rate(TransferId{what - channels_.size()}, offered);
+      else
+        for (const TransferId id : channels_[ChannelId{what}].flows) rate(id, offered);
+    }
   }
 }
 

@@ -1,6 +1,9 @@
 #include "trainyard/simulate/model/transfers.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "trainyard/simulate/model/fold_loads.hpp"
 
 namespace trainyard::detail {
 namespace {
@@ -74,6 +77,9 @@ PlannedTransfers::PlannedTransfers(const Problem& problem, const Placement& plac
   }
   first_of_tensor.push_back(static_cast<std::uint32_t>(size()));
   if (graph.has_collectives()) add_collectives(problem, placement);
+  FoldLoads loads = fold_loads(problem, placement, *this);
+  load_of_ = std::move(loads.of);
+  loads_ = std::move(loads.channels);
 }
 
 void PlannedTransfers::add_collectives(const Problem& problem, const Placement& placement) {

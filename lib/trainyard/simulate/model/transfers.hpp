@@ -43,6 +43,10 @@ struct PlannedTransfers {
   std::span<const ChannelId> channels(TransferId id) const {
     return id.index() < tensor_transfers() ? row(channel, first_channel, id) : std::span{run(id).channels};
   }
+  /// Fair channels that it passes together with what it stands for in a fold (fold_loads.hpp).
+  std::span<const ChannelId> load(TransferId id) const {
+    return load_of_.empty() ? channels(id) : std::span{loads_[load_of_[id]]};
+  }
   /// Devices served beside `to`, ascending.
   std::span<const DeviceId> also_to(TransferId id) const { return row(other, first_other, id); }
 
@@ -69,6 +73,8 @@ struct PlannedTransfers {
 
   CollectiveRuns known_;
   std::vector<const CollectiveRun*> runs_;  // of collectives
+  IdMap<TransferId, std::uint32_t> load_of_;
+  std::vector<std::vector<ChannelId>> loads_;
 };
 
 }  // namespace trainyard::detail
