@@ -16,6 +16,8 @@ FoldImages::FoldImages(const Problem& problem, const Placement& placement)
     const auto* replicate = std::get_if<Replicate>(&rewrite);
     if (!replicate || replicate->fold == 0) continue;
     sizes = replicate->classes;
+    experts_ = replicate->experts;
+    group_ = replicate->context * experts_;
     members_.assign(sizes.size(), {});
     std::vector<std::size_t> of = replicate->class_of;
     if (sizes.size() == 1) of.assign(replicate->replicas, 0);
@@ -46,8 +48,11 @@ std::vector<std::size_t> FoldImages::shifts(const CollectiveTask& task, DeviceId
   if (task.ranks == 1) return {0};
   if (task.stride == 1 && ranks_ > 1) {
     for (const std::size_t member : members_[class_of_[first]]) all.push_back(member * ranks_);
+  } else if (group_ > 1 && task.ranks == group_ && task.stride == ranks_) {
+    for (const std::size_t member : members_[class_of_[first]])
+      for (std::size_t rank = 0; rank < ranks_ && member % group_ == 0; ++rank) all.push_back(member * ranks_ + rank);
   } else {
-    all.resize(ranks_);
+    all.resize(experts_ > 1 && task.stride == ranks_ * experts_ ? ranks_ * experts_ : ranks_);
     std::iota(all.begin(), all.end(), std::size_t{0});
   }
   return all;

@@ -22,13 +22,15 @@ class FoldImages {
   const IdMap<DeviceId, std::size_t>& counts() const { return counts_; }
 
   /// How much further on the devices are of what tasks stand for, from 0: of a transfer from the device, those of all
-  /// ranks of its class of replicas; of a collective of one replica's ranks, of its class; of one of the replicas, of
-  /// all ranks. Classes whose members are not known have the first of them alone.
+  /// ranks of its class of replicas; of a collective of one replica's ranks, of its class; of a group of replicas that
+  /// share a sequence or divide experts, of all ranks of the groups of its class; of those that hold the same experts,
+  /// of all others and all ranks; of all replicas, of all ranks. Classes whose members are not known have the first of
+  /// them alone.
   std::vector<std::size_t> shifts(DeviceId from) const;
   std::vector<std::size_t> shifts(const CollectiveTask& task, DeviceId first) const;
 
  private:
-  std::size_t ranks_ = 1;
+  std::size_t ranks_ = 1, group_ = 1, experts_ = 1;
   IdMap<DeviceId, std::size_t> counts_;
   IdMap<DeviceId, std::size_t> class_of_;
   std::vector<std::vector<std::size_t>> members_;  // of a class, from its first replica on

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -87,9 +88,11 @@ std::size_t classes_folded(const Problem& problem, const Layers& layers, StagePl
 
 TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and their devices peak alike") {
   std::size_t folded = 0, refused = 0;
-  std::size_t sharing = 0;
+  std::size_t sharing = 0, dividing = 0;
   for (const char* network : {"gpt2:batch=16,seq=64,layers=4", "bert_base:batch=16,seq=64,layers=4",
-                              "llama3_8b:batch=16,seq=64,layers=4,hidden=256,heads=16,kv_heads=16,inner=512,fused=1"})
+                              "llama3_8b:batch=16,seq=64,layers=4,hidden=256,heads=16,kv_heads=16,inner=512,fused=1",
+                              "mixtral_8x7b:batch=16,seq=64,layers=4,hidden=256,heads=16,kv_heads=16,inner=512,"
+                              "experts=8,fused=1"})
     for (const char* cluster : {"8xA100", "4x4xA100", "2x8xH100", "8xV100", "fair 4x4xA100", "fair 2x8xH100"}) {
       const std::string_view name{cluster};
       const bool fair = name.starts_with("fair ");
@@ -111,9 +114,14 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
         StagePlan plan = plan_of(layers, p, d, t, microbatches);
         plan.zero = zero;
         plan.sequence = t > 1 && seed % 2 == 0;
+        const std::size_t group = d > 1 ? std::size_t{2} << random.below(d / 2) : 1;
         if (std::string_view{network}.starts_with("llama")) {
-          plan.context = d > 1 ? std::size_t{2} << random.below(d / 2) : 1;
+          plan.context = group;
           plan.exchange = random.chance(0.5) ? ContextExchange::all_gather : ContextExchange::all_to_all;
+        }
+        if (std::string_view{network}.starts_with("mixtral")) {
+          plan.experts = group;
+          if (group < d) plan.zero = 0;
         }
         if (again)
           plan.recompute.assign(layers.size(), seed % 3 == 0 ? StageRecompute::blocks : StageRecompute::attention);
@@ -128,6 +136,7 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
         }
         ++folded;
         sharing += plan.context > 1;
+        dividing += plan.experts > 1;
         CHECK(one.makespan == whole.makespan);
         for (const DeviceId device : problem.devices()) {
           if (one.devices[device].busy == Nanoseconds{0}) continue;
@@ -138,6 +147,7 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
     }
   CHECK(folded > 40);
   CHECK(sharing > 10);
+  CHECK(dividing > 10);
   CHECK(refused > 2);
 }
 
@@ -182,12 +192,20 @@ TEST_CASE("random small plans, some on machines with a device or link of its own
 }
 
 TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores fairly: refused, or folded as whole") {
-  const Graph graph = training_graph(make_network("gpt2:batch=32,seq=16,layers=2"));
-  const Layers layers = find_layers(graph);
-  std::size_t folded = 0, several = 0, refused = 0, meeting = 0, over_cores = 0;
+  const Graph graphs[] = {
+      training_graph(make_network("gpt2:batch=32,seq=16,layers=2")),
+      training_graph(make_network("llama3_8b:batch=32,seq=16,layers=2,hidden=64,heads=8,kv_heads=8,inner=64,"
+                                  "vocabulary=64,fused=1")),
+      training_graph(make_network("mixtral_8x7b:batch=32,seq=16,layers=2,hidden=64,heads=8,kv_heads=8,inner=64,"
+                                  "experts=8,vocabulary=64,fused=1"))};
+  const Layers layers_of[] = {find_layers(graphs[0]), find_layers(graphs[1]), find_layers(graphs[2])};
+  std::size_t folded = 0, several = 0, refused = 0, meeting = 0, over_cores = 0, groups[3] = {};
   for (const char* cluster : {"8x4xH100", "16x2xH100", "4x8xH100", "32x1xH100"})
     for (std::uint64_t seed = 0; seed < 150; ++seed) {
       Random random = Random::stream(24, seed);
+      const std::size_t network = seed % 3;
+      const Graph& graph = graphs[network];
+      const Layers& layers = layers_of[network];
       ClusterSpec spec = preset_cluster(cluster);
       FabricSpec& fabric = *spec.fabric;
       fabric.sharing = Sharing::fair;
@@ -213,10 +231,19 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
       StagePlan plan = plan_of(layers, p, d, t, microbatches);
       plan.zero = zero;
       plan.sequence = t > 1 && random.chance(0.5);
+      const std::size_t group = std::size_t{1} << random.below(static_cast<std::uint64_t>(std::bit_width(d)));
+      if (network == 1) {
+        plan.context = group;
+        plan.exchange =
+            group * t <= 8 && random.chance(0.5) ? ContextExchange::all_to_all : ContextExchange::all_gather;
+      }
+      if (network == 2) plan.experts = group;
+      if (network == 2 && group > 1 && group < d) plan.zero = 0;
       const std::size_t classes = classes_folded(problem, layers, plan);
       ++(classes > 0 ? folded : refused);
       if (classes == 0) continue;
       several += classes > 1;
+      groups[network] += group > 1;
       over_cores += fabric.core_count() > 0 && t * d * p * 2 > spec.devices.size();
       // On serial links it is refused, because what images send takes turns there.
       fabric.sharing = Sharing::serial;
@@ -237,6 +264,8 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
   CHECK(several > 20);
   CHECK(meeting > 150);
   CHECK(over_cores > 20);
+  CHECK(groups[1] > 20);
+  CHECK(groups[2] > 20);
 }
 
 TEST_CASE("what is not alike is not folded, and the reason names the devices or links") {

@@ -49,7 +49,7 @@ class Fold {
   }
 
  private:
-  enum class Kind : std::uint8_t { compute, crossing, ranks, context, replicas };
+  enum class Kind : std::uint8_t { compute, crossing, ranks, group, same_experts, replicas };
   struct Task {
     Kind kind;
     std::size_t from, to;  // stages
@@ -84,12 +84,22 @@ class Fold {
         for (std::size_t k = 0; k < mesh_.ranks; ++k) ranks.push_back(mesh_.at(i, r, k));
         add_rings(ranks);
       }
-      for (std::size_t r = 0; r < mesh_.replicas && mesh_.context > 1; r += mesh_.context)
+      for (std::size_t r = 0; r < mesh_.replicas && mesh_.group() > 1; r += mesh_.group())
         for (std::size_t k = 0; k < mesh_.ranks; ++k) {
-          add(Kind::context, i, i, r, k);
+          add(Kind::group, i, i, r, k);
           std::vector<DeviceId> group;
-          for (std::size_t c = 0; c < mesh_.context; ++c) group.push_back(mesh_.at(i, r + c, k));
-          add_rings(group);
+          for (std::size_t c = 0; c < mesh_.group(); ++c) group.push_back(mesh_.at(i, r + c, k));
+          if (mesh_.all_to_all)
+            add_pairs(group);
+          else
+            add_rings(group);
+        }
+      for (std::size_t e = 0; e < mesh_.experts && mesh_.experts > 1 && mesh_.replicas > mesh_.experts; ++e)
+        for (std::size_t k = 0; k < mesh_.ranks; ++k) {
+          add(Kind::same_experts, i, i, e, k);
+          std::vector<DeviceId> same;
+          for (std::size_t r = e; r < mesh_.replicas; r += mesh_.experts) same.push_back(mesh_.at(i, r, k));
+          add_rings(same);
         }
       for (std::size_t k = 0; k < mesh_.ranks && mesh_.replicas > 1; ++k) {
         add(Kind::replicas, i, i, 0, k);
@@ -122,7 +132,16 @@ class Fold {
   void add_rings(const std::vector<DeviceId>& devices) {
     for (const auto& ring : collective_rings(cluster_, devices))
       for (std::size_t i = 0; i < ring.size(); ++i) add_hop(ring[i], ring[(i + 1) % ring.size()]);
-    // Once each, with all hops over it.
+    merge_hops();
+  }
+  void add_pairs(const std::vector<DeviceId>& devices) {
+    for (const DeviceId from : devices)
+      for (const DeviceId to : devices)
+        if (from != to) add_hop(from, to);
+    merge_hops();
+  }
+  /// Holds each channel of the task once, with all hops over it.
+  void merge_hops() {
     const auto first = held_.begin() + tasks_.back().first_held;
     std::sort(first, held_.end(), [](const Held& a, const Held& b) { return a.channel < b.channel; });
     auto last = first;
@@ -200,13 +219,14 @@ class Fold {
     std::vector<Colour> of_replica(mesh_.replicas);
     for (const Task& task : tasks_) {
       // Ranks of a replica are alike, and so are the collectives of its replicas.
-      const auto [at, added] = first.try_emplace({task.kind, task.from, task.to, task.replica}, &task);
+      const bool all = task.kind == Kind::same_experts;
+      const auto [at, added] = first.try_emplace({task.kind, task.from, task.to, all ? 0 : task.replica}, &task);
       if (at->second->colour != task.colour)
         refuse(fmt::format("tensor ranks '{}' and '{}' differ in kind, memory, gap or links",
                            name(mesh_.at(task.from, task.replica, at->second->rank)),
                            name(mesh_.at(task.from, task.replica, task.rank))));
-      if (task.kind == Kind::replicas) continue;
-      for (std::size_t c = 0; c < (task.kind == Kind::context ? mesh_.context : 1); ++c)
+      if (task.kind == Kind::replicas || all) continue;
+      for (std::size_t c = 0; c < (task.kind == Kind::group ? mesh_.group() : 1); ++c)
         of_replica[task.replica + c] += mixed(task.colour);
     }
     FoldClasses classes;
@@ -221,9 +241,10 @@ class Fold {
       classes.of.push_back(at->second);
     }
     for (const std::size_t r : classes.representatives)
-      if (r % mesh_.context != 0)
-        refuse(fmt::format("'{}' and '{}' share a sequence and differ in kind, memory, gap or links",
-                           name(mesh_.at(0, r / mesh_.context * mesh_.context, 0)), name(mesh_.at(0, r, 0))));
+      if (r % mesh_.group() != 0)
+        refuse(fmt::format("'{}' and '{}' share a sequence or experts and differ in kind, memory, gap or links",
+                           name(mesh_.at(0, r / mesh_.group() * mesh_.group(), 0)), name(mesh_.at(0, r, 0))));
+    if (mesh_.experts > 1 && classes.sizes.size() > 1) refuse("replicas of several classes divide experts");
     if (classes.sizes.size() > kMostClasses)
       refuse(fmt::format("they fall into {} classes by devices and links, and at most {} are simulated",
                          classes.sizes.size(), kMostClasses));

@@ -81,8 +81,7 @@ std::optional<PlanDetail> detail_of(const Problem& problem, const ParallelPlan& 
   for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole, PlanDetail::folded}) {
     if (asked != PlanDetail::fitting && asked != detail) continue;
     if (asked == PlanDetail::fitting && detail == PlanDetail::rings && has_hosts(problem.cluster())) continue;
-    // Its replicas differ by stage, or are in groups of which only single replicas are looked at.
-    if (detail == PlanDetail::folded && (!plan.degrees.empty() || plan.experts > 1)) continue;
+    if (detail == PlanDetail::folded && !plan.degrees.empty()) continue;  // its replicas differ by stage
     const Collective collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
     if (planned_ops(problem.graph(), plan, batch / plan.data / plan.microbatch, collective,
                     detail == PlanDetail::folded) <= static_cast<double>(limits::kRewrittenOps))
@@ -138,8 +137,7 @@ struct PlanGround {
     const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
     const PlanDetail detail = detail_of(plan).value_or(last);
     stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
-    // Whether groups that exchange tokens all do the same is not known: fold_classes() looks at single replicas.
-    stages.fold = detail == PlanDetail::folded && plan.replicas() * plan.tensor > 1 && plan.experts == 1;
+    stages.fold = detail == PlanDetail::folded && plan.replicas() * plan.tensor > 1;
     PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop, simulated);
     made.schedule.parallel = plan;
     if (stages.fold && options.detail == PlanDetail::fitting)

@@ -72,8 +72,7 @@ class Planning {
         checkpoint_{stop} {}
 
   PlannedSchedule run(bool simulated) {
-    if (plan_.fold)
-      classes_ = fold_classes(problem_, {devices_, plan_.replicas, plan_.tensor, plan_.context}, crossings());
+    if (plan_.fold) classes_ = fold_classes(problem_, mesh(), crossings());
     const PlannedGraph planned = rewritten();
     checkpoint_();
     std::vector<Rewrite> rewrites = problem_.rewrites();
@@ -120,6 +119,10 @@ class Planning {
   }
 
  private:
+  PlanMesh mesh() const {
+    return {devices_,      plan_.replicas, plan_.tensor,
+            plan_.context, plan_.experts,  plan_.experts > 1 || plan_.exchange == ContextExchange::all_to_all};
+  }
   /// A colocation group is on the stage of its first op.
   std::size_t stage_of(OpId op) const {
     return plan_.stages[layers_.of[problem_.group_ops(problem_.group(op)).front()]];
