@@ -31,6 +31,10 @@ void archive_fields(Archive& archive, Recompute& recompute) {
   archive(recompute.ops);
 }
 template <class Archive>
+void archive_fields(Archive& archive, Offload& away) {
+  archive(away.tensor, away.away_before, away.back_after);
+}
+template <class Archive>
 void archive_fields(Archive& archive, TensorDegree& tensor) {
   archive(tensor.ranks, tensor.sequence);
 }

@@ -1,0 +1,19 @@
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/offload/offload_placer.hpp"
+#include "trainyard/place/parameters.hpp"
+
+namespace trainyard {
+
+std::vector<Placer> detail::offload_placers() {
+  std::vector<Placer> list;
+  list.push_back(make_placer(
+      {.name = "offload",
+       .summary = "activations in the host's memory until the backward pass needs them, where the network does not fit",
+       .source = "Rhu et al.: vDNN, MICRO 2016; Huang et al.: SwapAdvisor, ASPLOS 2020; Peng et al.: Capuchin, ASPLOS "
+                 "2020",
+       .searches = true},
+      [](const Problem& problem, const Parameters& given) { return place_offload(problem, given.options()); }));
+  return list;
+}
+
+}  // namespace trainyard
