@@ -78,6 +78,10 @@ TEST_CASE("each kind of rewrite has its text in the file, with what differs from
       {Microbatch{8}, R"({"microbatches": 8})"},
       {TensorParallel{2}, R"({"tensor": 2})"},
       {Recompute{{"conv1/conv", "conv1/relu"}}, R"({"recompute": ["conv1/conv", "conv1/relu"]})"},
+      {Offload{"conv1/relu.out", "", "conv2/relu/grad"},
+       R"({"offload": "conv1/relu.out", "back_after": "conv2/relu/grad"})"},
+      {Offload{"conv1/relu.out", "conv2/conv", "conv2/relu/grad"},
+       R"({"offload": "conv1/relu.out", "away_before": "conv2/conv", "back_after": "conv2/relu/grad"})"},
   };
   for (const Case& each : cases) {
     CAPTURE(each.text);
@@ -136,4 +140,10 @@ TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"microbatches": 2, "zero": 1})") == "unknown-key");
   CHECK(code_of(R"({"recompute": ["conv9"]})") == "unknown-op");
   CHECK(code_of(R"({"recompute": "conv1/conv"})") == "type");
+  CHECK(code_of(R"({"offload": "conv9", "back_after": "conv1/conv"})") == "unknown-tensor");
+  CHECK(code_of(R"({"offload": "conv1/relu.out"})") == "missing-key");
+  CHECK(code_of(R"({"offload": 3, "back_after": "conv1/conv"})") == "type");
+  CHECK(code_of(R"({"offload": "conv1/relu.out", "back_after": "conv9"})") == "unknown-op");
+  CHECK(code_of(R"({"offload": "conv1/relu.out", "back_after": "conv1/relu/grad"})") == "cycle");
+  CHECK(code_of(R"({"offload": "conv1/relu.out", "back_after": "conv2/conv", "ops": []})") == "unknown-key");
 }

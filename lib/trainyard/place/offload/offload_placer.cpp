@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,10 +17,12 @@
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/kit/layers.hpp"
 #include "trainyard/place/list/heft.hpp"
 #include "trainyard/place/offload/offload_plan.hpp"
 #include "trainyard/place/simple/expert.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/recompute.hpp"
 #include "trainyard/simulate/simulation.hpp"
 
 namespace trainyard {
@@ -85,15 +89,15 @@ struct Candidate {
 /// The choice of what leaves, for one placement.
 class OffloadSearch {
  public:
-  OffloadSearch(const Problem& problem, const Schedule& start, const IdMap<DeviceId, DeviceId>& hosts,
-                const Effort& effort, std::uint64_t& evaluations)
-      : problem_(problem),
-        placement_(start.placement),
-        timeline_(simulate_start(start)),
-        plan_(problem, placement_, timeline_),
+  OffloadSearch(Problem problem, const Schedule& start, const IdMap<DeviceId, DeviceId>& hosts, const Effort& effort,
+                std::uint64_t& evaluations)
+      : problem_(std::move(problem)),
         hosts_(hosts),
         effort_(effort),
         evaluations_(evaluations),
+        placement_(start.placement),
+        timeline_(Simulation{problem_}.timeline(start)),
+        plan_(problem_, placement_, timeline_),
         allowed_(plan_.tensors().size(), true) {}
 
   const OffloadPlan& plan() const { return plan_; }
@@ -129,25 +133,24 @@ class OffloadSearch {
         better |= take(other);
       }
     }
+    // Of a pair one may be no tensor.
+    constexpr std::size_t kDraws = 4;  // of each pair, on average, before it ends
+    const std::size_t none = allowed_.size();
     Random random{seed};
-    std::vector<std::size_t> in, out;
-    for (std::size_t failed = 0; failed < allowed_.size() && !effort_.over(evaluations_);) {
-      in.clear(), out.clear();
-      for (std::size_t t = 0; t < allowed_.size(); ++t) (used_[t] ? in : out).push_back(t);
-      if (in.empty() || out.empty()) return;
+    for (std::size_t failed = 0, most = 1; failed < most && !effort_.over(evaluations_);) {
+      std::vector<std::size_t> leave{none}, stay{none};
+      for (std::size_t t = 0; t < none; ++t) (used_[t] ? leave : stay).push_back(t);
+      most = kDraws * leave.size() * stay.size();
+      const std::size_t out = leave[static_cast<std::size_t>(random.below(leave.size()))];
+      const std::size_t in = stay[static_cast<std::size_t>(random.below(stay.size()))];
       std::vector<bool> other = used_;
-      other[in[static_cast<std::size_t>(random.below(in.size()))]] = false;
-      other[out[static_cast<std::size_t>(random.below(out.size()))]] = true;
-      failed = take(other) ? 0 : failed + 1;
+      if (out != none) other[out] = false;
+      if (in != none) other[in] = true;
+      failed = other != used_ && take(other) ? 0 : failed + 1;
     }
   }
 
  private:
-  Timeline simulate_start(const Schedule& start) {
-    ++evaluations_;
-    return Simulation{problem_}.timeline(start);
-  }
-
   /// As few of the first of the list as it takes.
   void try_first(const std::vector<std::size_t>& list) {
     const auto first = [&](std::size_t count) {
@@ -198,16 +201,70 @@ class OffloadSearch {
     return better;
   }
 
-  const Problem& problem_;
-  Placement placement_;
-  Timeline timeline_;
-  OffloadPlan plan_;
+  const Problem problem_;
   const IdMap<DeviceId, DeviceId>& hosts_;
   const Effort& effort_;
   std::uint64_t& evaluations_;
+  const Placement placement_;
+  const Timeline timeline_;
+  const OffloadPlan plan_;
   std::vector<bool> allowed_, used_;
   std::optional<Candidate> best_;
 };
+
+/// A problem and a run of it to start from.
+struct OffloadStart {
+  Problem problem;
+  Schedule schedule;
+};
+
+/// Forward ops to run again: those that do little but read and write, with others in a row that no one else reads
+/// from; or each block of layers.
+enum class RunAgain { cheap, blocks };
+std::vector<std::vector<OpId>> segments_of(const Graph& graph, RunAgain what) {
+  constexpr double kMostFlops = 4;  // of a byte
+  const Layers layers = find_layers(graph);
+  std::map<std::string_view, std::size_t> blocks;
+  IdMap<OpId, std::size_t> segment(graph.op_count(), graph.op_count());
+  std::vector<std::vector<OpId>> segments;
+  for (const OpId op : graph.topological_order()) {
+    if (graph.phase(op) != Phase::forward || graph.type(op) == "Input" || graph.collective(op)) continue;
+    std::size_t at = segments.size();
+    if (what == RunAgain::blocks) {
+      at = blocks.emplace(block_of(layers.names[layers.of[op].index()]), at).first->second;
+    } else {
+      if (graph.flops(op).value > kMostFlops * static_cast<double>(graph.bytes_accessed(op).count)) continue;
+      for (const TensorId tensor : graph.inputs(op)) {
+        const auto readers = graph.consumers(tensor);
+        const auto forward = std::ranges::count_if(readers, [&](OpId r) { return graph.phase(r) == Phase::forward; });
+        const std::size_t before = segment[graph.producer(tensor)];
+        if (forward == 1 && before < graph.op_count()) at = before;
+      }
+    }
+    if (at == segments.size()) segments.emplace_back();
+    segments[at].push_back(op);
+    segment[op] = at;
+  }
+  return segments;
+}
+
+/// The start with these ops run again where they ran; nothing where none is.
+std::optional<OffloadStart> recomputing(const Problem& problem, const Schedule& start, RunAgain what) {
+  const Graph& graph = problem.graph();
+  const auto segments = segments_of(graph, what);
+  RecomputingGraph again = recompute(graph, segments);
+  if (again.graph.op_count() == graph.op_count()) return std::nullopt;
+  std::vector<Rewrite> rewrites = problem.rewrites();
+  for (const std::vector<OpId>& segment : segments) {
+    Recompute named;
+    for (const OpId op : segment) named.ops.emplace_back(graph.name(op));
+    rewrites.emplace_back(std::move(named));
+  }
+  Schedule schedule{.placement = Placement(again.graph.op_count())};
+  for (const OpId op : again.graph.ops()) schedule.placement[op] = start.placement[again.original[op]];
+  schedule.rewrites = rewrites;
+  return OffloadStart{problem.with_graph(std::move(again.graph), std::move(rewrites)), std::move(schedule)};
+}
 
 [[noreturn]] void refuse_no_host(const Problem& problem) {
   throw NoPlacementError(
@@ -224,9 +281,8 @@ class OffloadSearch {
   if (!excess.empty()) {
     const auto& fewest = *std::ranges::min_element(excess, {}, &OffloadPlan::Excess::bytes);
     const Device& device = problem.cluster().device(fewest.device);
-    message = fmt::format("while '{}' runs {} needs {} more than its {}, with all away that can be",
-                          problem.graph().name(fewest.op), device.name, format_bytes(fewest.bytes),
-                          format_bytes(*device.memory));
+    message = fmt::format("while '{}' runs {} needs {} more than its {}, with all away that can be", fewest.op,
+                          device.name, format_bytes(fewest.bytes), format_bytes(*device.memory));
   }
   throw NoPlacementError({.code = "out-of-memory",
                           .message = "no placement fits by offloading: " + message,
@@ -235,12 +291,13 @@ class OffloadSearch {
 
 }  // namespace
 
-Schedule place_offload(const Problem& problem, const PlaceOptions& options) {
+Schedule place_offload(const Problem& problem, const OffloadOptions& offloading, const PlaceOptions& options) {
   Budget budget = options.budget;
   if (!budget.given()) budget.evaluations = kEvaluations;
   const Effort effort{budget, options.stop};
   std::vector<Schedule> starts;
   const auto add = [&](Schedule start) {
+    start.rewrites = problem.rewrites();
     if (std::ranges::find(starts, start.placement, &Schedule::placement) == starts.end())
       starts.push_back(std::move(start));
   };
@@ -249,27 +306,33 @@ Schedule place_offload(const Problem& problem, const PlaceOptions& options) {
   if (!effort.late()) add(heft(problem));
 
   std::uint64_t evaluations = 0;
-  Evaluator evaluator{problem};
   std::optional<Candidate> best;
-  const auto offer = [&](Candidate candidate) {
-    if (!best || candidate.outcome < best->outcome) best = std::move(candidate);
+  const auto offer = [&](const Candidate& candidate) {
+    if (!best || candidate.outcome < best->outcome) best = candidate;
   };
-  std::vector<Schedule> too_large;
-  for (Schedule& start : starts) {
-    const Outcome outcome = evaluator.outcome(start);
+  std::vector<OffloadStart> too_large;
+  const auto simulate_start = [&](OffloadStart start) {
+    const Outcome outcome = Evaluator{start.problem}.outcome(start.schedule);
     ++evaluations;
-    if (outcome.excess > Bytes{0}) too_large.push_back(start);
-    offer({std::move(start), outcome});
-  }
-  const IdMap<DeviceId, DeviceId> hosts = nearest_hosts(problem);
-  const bool any_host = std::ranges::any_of(hosts, [](DeviceId host) { return !host.is_none(); });
+    offer({start.schedule, outcome});
+    if (outcome.excess > Bytes{0}) too_large.push_back(std::move(start));
+  };
+  for (const Schedule& start : starts) simulate_start({problem, start});
+  const auto enough = [&] { return best->outcome.excess == Bytes{0} && effort.over(evaluations); };
+  const std::size_t as_they_are = options.rewrites && offloading.recompute ? too_large.size() : 0;
+  for (std::size_t i = 0; i < as_they_are && !enough(); ++i)
+    for (const RunAgain what : {RunAgain::cheap, RunAgain::blocks})
+      if (auto again = recomputing(problem, too_large[i].schedule, what)) simulate_start(std::move(*again));
+
   if (options.rewrites && !too_large.empty()) {
+    const IdMap<DeviceId, DeviceId> hosts = nearest_hosts(problem);
+    const bool any_host = std::ranges::any_of(hosts, [](DeviceId host) { return !host.is_none(); });
     if (!any_host && best->outcome.excess > Bytes{0}) refuse_no_host(problem);
     std::vector<OffloadPlan::Excess> excess;
     std::unique_ptr<OffloadSearch> leader;
-    for (const Schedule& start : too_large) {
-      if (!any_host || (best->outcome.excess == Bytes{0} && effort.over(evaluations))) break;
-      auto search = std::make_unique<OffloadSearch>(problem, start, hosts, effort, evaluations);
+    for (const OffloadStart& start : too_large) {
+      if (!any_host || enough()) break;
+      auto search = std::make_unique<OffloadSearch>(start.problem, start.schedule, hosts, effort, evaluations);
       search->choose();
       if (const auto over = search->plan().excess()) excess.push_back(*over);
       if (search->best() && (!leader || search->best()->outcome < leader->best()->outcome)) leader = std::move(search);

@@ -188,7 +188,8 @@ std::optional<OffloadPlan::Excess> OffloadPlan::excess() const {
     for (std::size_t i = 0; i < lane.ops.size(); ++i) {
       now += change[i];
       const Bytes over{lane.held[i] + now - capacity->count};
-      if (over > Bytes{0} && (!worst || over > worst->bytes)) worst = {device, lane.ops[i], over};
+      if (over > Bytes{0} && (!worst || over > worst->bytes))
+        worst = {device, std::string{problem_.graph().name(lane.ops[i])}, over};
     }
   }
   return worst;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -61,7 +62,7 @@ class OffloadPlan {
   /// running; nothing where it fits.
   struct Excess {
     DeviceId device;
-    OpId op;
+    std::string op;
     Bytes bytes;
   };
   std::optional<Excess> excess() const;
