@@ -18,8 +18,9 @@ namespace trainyard {
 /// So t goes to the host as soon as it is made, on the links between the two; its device holds it until its readers in
 /// the forward pass and that transfer have ended, which is no later than `away_before` starts. It comes back once
 /// `back_after` has ended, and is held from the start of that transfer on. The host holds b bytes from the start of the
-/// first transfer to the end of the second. An executor copies between buffers of its own and pinned ones,
-/// which are allocated once and for the step: b bytes of the host as here, but whole pages, and never given back.
+/// first transfer to the end of the second: one buffer that both transfers use, as frameworks have it in pinned memory,
+/// but that theirs are of whole pages and stay allocated from step to step. The executors here run the two ops as
+/// copies within the host's memory, of no time in the simulation, and hold both ends meanwhile.
 ///
 /// M. Rhu, N. Gimelshein, J. Clemons, A. Zulfiqar, S. Keckler: vDNN: virtualized deep neural networks for scalable,
 /// memory-efficient neural network design. MICRO 2016, section 3: there each layer waits until the layer before it is

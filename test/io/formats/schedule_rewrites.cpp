@@ -78,10 +78,6 @@ TEST_CASE("each kind of rewrite has its text in the file, with what differs from
       {Microbatch{8}, R"({"microbatches": 8})"},
       {TensorParallel{2}, R"({"tensor": 2})"},
       {Recompute{{"conv1/conv", "conv1/relu"}}, R"({"recompute": ["conv1/conv", "conv1/relu"]})"},
-      {Offload{"conv1/relu.out", "", "conv2/relu/grad"},
-       R"({"offload": "conv1/relu.out", "back_after": "conv2/relu/grad"})"},
-      {Offload{"conv1/relu.out", "conv2/conv", "conv2/relu/grad"},
-       R"({"offload": "conv1/relu.out", "away_before": "conv2/conv", "back_after": "conv2/relu/grad"})"},
   };
   for (const Case& each : cases) {
     CAPTURE(each.text);
@@ -90,6 +86,29 @@ TEST_CASE("each kind of rewrite has its text in the file, with what differs from
     const std::string text = written(schedule, problem);
     CHECK(text.find(std::string{",\n \"splits\": [\n  "} + each.text + "]") != std::string::npos);
     CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
+  }
+}
+
+TEST_CASE("tensors that wait on the host come back from a schedule's file, for a cluster that has a host") {
+  const Graph graph = training_graph(make_network("lenet:batch=64"));
+  const Problem problem{graph, make_cluster(preset_cluster("cpu-v100"))};
+  const std::vector<Rewrite> rewrites{Offload{"conv1/relu.out", "fc1/gemm", "fc2/gemm/grad"},
+                                      Offload{"conv1/max_pool.out", "", "fc3/gemm/grad"}};
+  const Problem whole = apply_rewrites(problem, rewrites);
+  Schedule schedule{.placement = Placement(whole.op_count(), DeviceId{0}), .rewrites = rewrites};
+  for (const OpId op : problem.ops()) schedule.placement[op] = DeviceId{1};
+  const std::string text = written(schedule, problem);
+  CHECK(text.find(R"({"offload": "conv1/relu.out", "away_before": "fc1/gemm", "back_after": "fc2/gemm/grad"},)") !=
+        std::string::npos);
+  CHECK(text.find(R"({"offload": "conv1/max_pool.out", "back_after": "fc3/gemm/grad"}])") != std::string::npos);
+  CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
+  CHECK(simulate(problem, parse_schedule(text, "schedule.json", problem)) == simulate(problem, schedule));
+  try {
+    parse_schedule(text, "schedule.json", lenet());
+    FAIL("there is no host");
+  } catch (const InputError& error) {
+    CHECK(error.findings().front().code == "no-device");
+    CHECK(error.findings().front().message.find("conv1/relu.out/away") != std::string::npos);
   }
 }
 

@@ -239,8 +239,9 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
       rewrites.emplace_back(parallel);
     } else if (const auto stages = reader.get("meshes", JsonKind::array)) {
       rewrites.emplace_back(read_meshes(reader, *stages, findings));
-    } else if (const auto tensor = reader.get("offload", JsonKind::string)) {
-      Offload away{.tensor = std::string{tensor->text()}};
+    } else if (const auto tensor = reader.get("offload")) {
+      Offload away;
+      if (expect(*tensor, JsonKind::string, findings)) away.tensor = tensor->text();
       if (const auto op = reader.get("away_before", JsonKind::string)) away.away_before = op->text();
       if (const auto op = reader.required("back_after", JsonKind::string)) away.back_after = op->text();
       rewrites.emplace_back(std::move(away));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,7 +29,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::uint64_t kEvaluations = 200;
+constexpr std::uint64_t kEvaluations = 400;
 
 bool is_host(const Problem& problem, DeviceId device) { return problem.cluster().device(device).device_class == "cpu"; }
 
@@ -248,10 +249,10 @@ std::vector<std::vector<OpId>> segments_of(const Graph& graph, RunAgain what) {
   return segments;
 }
 
-/// The start with these ops run again where they ran; nothing where none is.
-std::optional<OffloadStart> recomputing(const Problem& problem, const Schedule& start, RunAgain what) {
+/// The start with these segments run again where they ran; nothing where no op of them is.
+std::optional<OffloadStart> recomputing(const Problem& problem, const Schedule& start,
+                                        std::span<const std::vector<OpId>> segments) {
   const Graph& graph = problem.graph();
-  const auto segments = segments_of(graph, what);
   RecomputingGraph again = recompute(graph, segments);
   if (again.graph.op_count() == graph.op_count()) return std::nullopt;
   std::vector<Rewrite> rewrites = problem.rewrites();
@@ -320,9 +321,15 @@ Schedule place_offload(const Problem& problem, const OffloadOptions& offloading,
   for (const Schedule& start : starts) simulate_start({problem, start});
   const auto enough = [&] { return best->outcome.excess == Bytes{0} && effort.over(evaluations); };
   const std::size_t as_they_are = options.rewrites && offloading.recompute ? too_large.size() : 0;
-  for (std::size_t i = 0; i < as_they_are && !enough(); ++i)
-    for (const RunAgain what : {RunAgain::cheap, RunAgain::blocks})
-      if (auto again = recomputing(problem, too_large[i].schedule, what)) simulate_start(std::move(*again));
+  for (std::size_t i = 0; i < as_they_are; ++i)
+    for (const RunAgain what : {RunAgain::cheap, RunAgain::blocks}) {
+      const auto segments = segments_of(problem.graph(), what);
+      for (std::size_t quarters = 1; quarters <= 4 && !enough(); ++quarters) {
+        const std::size_t count = (segments.size() * quarters + 3) / 4;
+        if (auto again = recomputing(problem, too_large[i].schedule, std::span{segments}.last(count)))
+          simulate_start(std::move(*again));
+      }
+    }
 
   if (options.rewrites && !too_large.empty()) {
     const IdMap<DeviceId, DeviceId> hosts = nearest_hosts(problem);

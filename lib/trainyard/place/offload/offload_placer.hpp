@@ -15,10 +15,11 @@ struct OffloadOptions {
 /// Starts from the network on each kind of GPU alone, from place_expert() and from heft(). One that fits is taken as it
 /// is. The others are also tried with forward ops that run again (rewrite/recompute.hpp), as Capuchin and SuperNeurons
 /// mix the two: those that do little but read and write (at most 4 FLOPs a byte), or each block of layers from what
-/// comes into it. Of those that do not fit, the tensors that leave are chosen (OffloadPlan says when each must be away,
+/// comes into it; of the whole network, or of its last three, two or one quarters, which are idle for the shortest
+/// time. Of those that do not fit, the tensors that leave are chosen (OffloadPlan says when each must be away,
 /// and may come back): as few as it takes of a list by when they are made, by how long they are idle beyond the two
 /// transfers (Capuchin's free time), and by size. From the best of all these the search keeps single tensors back, then
-/// adds and exchanges such as are drawn by the seed, while the simulated step is the shorter for it, at most 200
+/// adds and exchanges such as are drawn by the seed, while the simulated step is the shorter for it, at most 400
 /// evaluations where no budget is given. The least Outcome wins. A GPU's host is the device of class cpu with the
 /// shortest way there and back. Ops keep the order in which they ran in the start.
 ///
