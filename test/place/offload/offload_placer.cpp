@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "support/naive.hpp"
+#include "support/support.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/random.hpp"
@@ -28,18 +31,21 @@ struct ChainLayer {
   std::int64_t forward, backward, bytes;
 };
 
-/// f1, f2, ... and ..., b2, b1, where bi reads what fi made.
-Graph layer_chain(const std::vector<ChainLayer>& layers) {
+/// f1, f2, ... and ..., b2, b1, where bi reads what fi made, on its device.
+Graph layer_chain(const std::vector<ChainLayer>& layers, Bytes parameters = Bytes{0}) {
   GraphBuilder builder{"chain"};
   const auto name = [](char letter, std::size_t i) { return letter + std::to_string(i + 1); };
   for (std::size_t i = 0; i < layers.size(); ++i)
     builder.add({.name = name('f', i),
+                 .colocate = name('l', i),
+                 .parameter_bytes = parameters,
                  .times = {{"gpu", Nanoseconds{layers[i].forward}}},
                  .inputs = i > 0 ? std::vector{name('a', i - 1)} : std::vector<std::string>{},
                  .outputs = {{name('a', i), Bytes{layers[i].bytes}}}});
   for (std::size_t i = layers.size(); i-- > 0;) {
     OpSpec op{.name = name('b', i),
               .phase = Phase::backward,
+              .colocate = name('l', i),
               .times = {{"gpu", Nanoseconds{layers[i].backward}}},
               .inputs = {name('a', i)},
               .outputs = {{name('g', i), Bytes{1}}}};
@@ -148,8 +154,8 @@ TEST_CASE("what cannot fit says by how much, and what there is no host for that 
 TEST_CASE("on small chains hardly any choice of tensors, waits and returns is better than the one that is found") {
   Random random{8};
   int rounds = 0, equal = 0;
-  while (rounds < 60) {
-    std::vector<ChainLayer> layers(static_cast<std::size_t>(random.between(3, 5)));
+  while (rounds < (test::is_sanitized() ? 6 : 30)) {
+    std::vector<ChainLayer> layers(static_cast<std::size_t>(rounds % 6 == 0 ? 5 : random.between(3, 4)));
     for (ChainLayer& layer : layers) layer = {random.between(1, 40), random.between(1, 80), 10 * random.between(1, 8)};
     const Problem whole{layer_chain(layers), beside_host(Bytes{1'000'000})};
     const Schedule alone{.placement = Placement(whole.op_count(), DeviceId{1})};
@@ -170,7 +176,7 @@ TEST_CASE("on small chains hardly any choice of tensors, waits and returns is be
     equal += found.makespan == best.makespan ? 1 : 0;
     CHECK(found.makespan.count * 100 <= best.makespan.count * 110);
   }
-  CHECK(equal >= 57);  // it was 58, and 6 % longer at most
+  CHECK(10 * equal >= 9 * rounds);
 }
 
 TEST_CASE("networks that fit on no GPU as they are fit with a host beside it") {
@@ -189,12 +195,45 @@ TEST_CASE("networks that fit on no GPU as they are fit with a host beside it") {
   }
 }
 
-TEST_CASE("GPUs that share a network offload each over a link of its own") {
-  const std::vector<ChainLayer> layers{{10, 20, 100}, {10, 20, 60}, {10, 20, 60},
-                                       {10, 20, 100}, {10, 20, 60}, {10, 20, 60}};
-  const Problem problem{layer_chain(layers), beside_host(Bytes{200}, 2)};
+TEST_CASE("GPUs that a network needs for its parameters offload each over a link of its own") {
+  // Parameters are of 100 B a layer: 600 on one GPU of 480, 300 on each of two, which leaves 180 for activations.
+  const std::vector<ChainLayer> layers(6, {10, 20, 60});
+  const Problem problem{layer_chain(layers, Bytes{100}), beside_host(Bytes{480}, 2)};
   const Schedule schedule = place_offload(problem, kOffload, {});
   const Problem placed = scheduled_problem(problem, schedule);
   CHECK_NOTHROW(check_schedule(placed, schedule));
-  CHECK(simulate(placed, schedule).fits());
+  const Timeline timeline = simulate(placed, schedule);
+  CHECK(timeline.fits());
+  CHECK(timeline == test::naive_simulate(placed, schedule));
+  std::set<DeviceId> leave;
+  for (const Rewrite& rewrite : schedule.rewrites)
+    for (const TensorId tensor : problem.graph().tensors())
+      if (problem.graph().name(tensor) == std::get<Offload>(rewrite).tensor)
+        leave.insert(schedule.placement[problem.graph().producer(tensor)]);
+  CHECK(leave == std::set<DeviceId>{DeviceId{1}, DeviceId{2}});
+}
+
+TEST_CASE("networks fit in shares of the memory that they take, and the slow simulator says so too") {
+  for (const char* name : {"lenet:batch=64", "squeezenet1_1:batch=2,image=64"}) {
+    const Graph graph = training_graph(make_network(name));
+    ClusterSpec cluster = preset_cluster("cpu-v100");
+    const Problem whole{graph, make_cluster(cluster)};
+    const Schedule alone{.placement = Placement(whole.op_count(), DeviceId{1})};
+    const Timeline most = simulate(whole, alone);
+    for (const std::int64_t percent : {95, 80, 65}) {
+      CAPTURE(name);
+      CAPTURE(percent);
+      cluster.devices[1].memory = Bytes{most.devices[DeviceId{1}].peak.count * percent / 100};
+      const Problem problem{graph, make_cluster(cluster)};
+      for (const bool again : {false, true}) {
+        const Schedule schedule = place_offload(problem, {.recompute = again}, {.budget = {.evaluations = 60}});
+        const Problem placed = scheduled_problem(problem, schedule);
+        CHECK_NOTHROW(check_schedule(placed, schedule));
+        const Timeline timeline = simulate(placed, schedule);
+        CHECK(timeline.fits());
+        CHECK(timeline.makespan >= best_lower_bound(placed).value);
+        CHECK(timeline == test::naive_simulate(placed, schedule));
+      }
+    }
+  }
 }
