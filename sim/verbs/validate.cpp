@@ -22,7 +22,7 @@
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/report/page.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
-#include "trainyard/rewrite/offload.hpp"
+#include "trainyard/rewrite/rewritten_recipe.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
 
@@ -134,13 +134,13 @@ std::string result_text(const Problem& problem, const Schedule& schedule, const 
   return text;
 }
 
-/// The problem and the recipe that a schedule is of whose only rewrites are tensors that wait on the host; executors
-/// refuse others.
-void offload(LoadedProblem& loaded, const Schedule& schedule) {
-  const auto waits = [](const Rewrite& rewrite) { return std::holds_alternative<Offload>(rewrite); };
-  if (!std::ranges::all_of(schedule.rewrites, waits) || !loaded.problem.rewrites().empty()) return;
+/// The problem and the recipe that the schedule is of, where its rewrites are such as can be executed.
+void rewrite(LoadedProblem& loaded, const Schedule& schedule) {
+  if (schedule.rewrites.empty() || !loaded.problem.rewrites().empty() || !loaded.recipe) return;
   const Problem placed = scheduled_problem(loaded.problem, schedule);
-  if (loaded.recipe) loaded.recipe = trainyard::offload(*loaded.recipe, loaded.problem.graph(), placed.graph());
+  auto recipe = rewritten_recipe(*loaded.recipe, loaded.problem.graph(), schedule.rewrites, placed.graph());
+  if (!recipe) return;
+  loaded.recipe = std::move(recipe);
   loaded.problem = placed;
 }
 
@@ -207,7 +207,7 @@ struct ValidateVerb {
     } else {
       schedules.emplace_back("schedule", parse_schedule_or_map(text_, input_name(file), problem));
     }
-    offload(loaded, schedules.front().second);
+    rewrite(loaded, schedules.front().second);
     if (ranked > 1) {
       auto more = schedules_to_rank(problem, ranked - 1, schedules.front().first);
       schedules.insert(schedules.end(), more.begin(), more.end());

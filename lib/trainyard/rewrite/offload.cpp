@@ -122,26 +122,4 @@ class Offloading {
 
 Graph offload(const Graph& graph, std::span<const Offload> tensors) { return Offloading{graph, tensors}.run(); }
 
-TrainingRecipe offload(const TrainingRecipe& recipe, const Graph& graph, const Graph& offloaded) {
-  TrainingRecipe result = recipe;
-  for (const OpId op : graph.ops()) {
-    const auto before = graph.inputs(op), now = offloaded.inputs(op);
-    const auto turn = [&](TensorId& tensor) {
-      const auto at = std::ranges::find(before, tensor);
-      if (at != before.end()) tensor = now[static_cast<std::size_t>(at - before.begin())];
-    };
-    OpRecipe& how = result.ops[op];
-    for (auto* operands : {&how.reads, &how.gradients, &how.outputs})
-      for (Operand& operand : *operands) turn(operand.tensor);
-    for (TensorId& extra : how.extras) turn(extra);
-  }
-  for (std::size_t i = graph.op_count(); i < offloaded.op_count(); ++i) {
-    OpRecipe relay;
-    relay.kind = OpRecipe::Kind::relay;
-    relay.reads = {{.tensor = offloaded.inputs(OpId{i})[0]}};
-    result.ops.push_back(std::move(relay));
-  }
-  return result;
-}
-
 }  // namespace trainyard

@@ -4,7 +4,6 @@
 
 #include "trainyard/graph/graph.hpp"
 #include "trainyard/graph/rewrite.hpp"
-#include "trainyard/training/recipe.hpp"
 
 namespace trainyard {
 
@@ -31,9 +30,6 @@ namespace trainyard {
 /// ("offload"); an op that it does not have ("unknown-op"), a collective as one of the two ("offload"), an
 /// `away_before` that the tensor depends on, or a `back_after` that depends on the tensor's return ("cycle").
 Graph offload(const Graph& graph, std::span<const Offload> tensors);
-
-/// The computations of the ops of `offloaded`, which offload() made of `graph`, whose recipe is given.
-TrainingRecipe offload(const TrainingRecipe& recipe, const Graph& graph, const Graph& offloaded);
 
 /// Suffixes of the two ops and of what they make.
 inline constexpr const char* kAway = "/away";

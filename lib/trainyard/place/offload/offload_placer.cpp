@@ -319,7 +319,9 @@ Schedule place_offload(const Problem& problem, const OffloadOptions& offloading,
     if (outcome.excess > Bytes{0}) too_large.push_back(std::move(start));
   };
   for (const Schedule& start : starts) simulate_start({problem, start});
-  const auto enough = [&] { return best->outcome.excess == Bytes{0} && effort.over(evaluations); };
+  const auto enough = [&] {
+    return effort.late() || (best->outcome.excess == Bytes{0} && effort.over(evaluations));
+  };
   const std::size_t as_they_are = options.rewrites && offloading.recompute ? too_large.size() : 0;
   for (std::size_t i = 0; i < as_they_are; ++i)
     for (const RunAgain what : {RunAgain::cheap, RunAgain::blocks}) {
@@ -348,6 +350,7 @@ Schedule place_offload(const Problem& problem, const OffloadOptions& offloading,
       leader->improve(options.seed);
       offer(*leader->best());
     }
+    if (best->outcome.excess > Bytes{0} && effort.late()) throw OutOfTime{};
     if (best->outcome.excess > Bytes{0}) refuse_out_of_memory(problem, excess, best->outcome.excess);
   }
   best->schedule.search = Search{.evaluations = evaluations};

@@ -1,5 +1,3 @@
-#include "trainyard/rewrite/offload.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "profiler/run/cuda/fake_cuda.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/rewritten_recipe.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/layers.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -88,35 +87,57 @@ Schedule beside_host(const Problem& problem, DeviceId device, DeviceId host, std
 
 }  // namespace
 
-TEST_CASE("a step whose tensors wait on the host computes the bits that it computes without") {
+TEST_CASE("a step whose tensors wait on the host or are computed again computes the bits that it computes without") {
   for (const Model& network :
        {make_network("lenet:batch=2"), kept_extras(),
         make_network("transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4")}) {
     CAPTURE(network.name);
     const TrainingStep step = training_step(network, {.optimizer = Optimizer::momentum});
-    const std::vector<Rewrite> rewrites = all_tensors(step.graph);
-    REQUIRE(rewrites.size() >= 5);
     const Problem cores{step.graph, make_cluster(preset_cluster("2xcpu-core"))};
-    const Problem two = apply_rewrites(cores, rewrites);
-    const TrainingRecipe recipe = offload(step.recipe, step.graph, two.graph());
+    const Problem plain{step.graph, make_cluster(preset_cluster("cpu-v100"))};
     const auto cpu = make_cpu_backend();
     const RelayedSteps expected = relayed_steps(*cpu, cores, step.recipe, serial_schedule(cores, DeviceId{0}));
-    for (const Policy policy : {Policy::fifo, Policy::strict})
-      CHECK(relayed_steps(*cpu, two, recipe,
-                          beside_host(two, DeviceId{0}, DeviceId{1}, step.graph.op_count(), policy)) == expected);
-
-    // A GPU, whose bits are not those of the CPU.
-    const Problem plain{step.graph, make_cluster(preset_cluster("cpu-v100"))};
-    const Problem beside = apply_rewrites(plain, rewrites);
-    FakeCuda fake{{.devices = 1}};
-    {
-      const auto cuda = cuda::make_cuda_backend({.libraries = &fake});
-      const RelayedSteps alone = relayed_steps(*cuda, plain, step.recipe, serial_schedule(plain, DeviceId{1}));
-      CHECK(alone.losses[2] == doctest::Approx(expected.losses[2]).epsilon(1e-4));
+    for (const bool again : {false, true}) {
+      CAPTURE(again);
+      std::vector<Rewrite> rewrites;
+      if (again) {  // the first half of the forward pass
+        Recompute half;
+        for (const OpId op : step.graph.topological_order())
+          if (step.graph.phase(op) == Phase::forward && step.graph.type(op) != "Input")
+            half.ops.emplace_back(step.graph.name(op));
+        half.ops.resize(half.ops.size() / 2);
+        rewrites.emplace_back(std::move(half));
+      }
+      const Graph recomputed = apply_rewrites(step.graph, std::span<const Rewrite>{rewrites});
+      CHECK((recomputed.op_count() > step.graph.op_count()) == again);
+      const std::vector<Rewrite> waiting = all_tensors(recomputed);
+      REQUIRE_FALSE(waiting.empty());
+      rewrites.insert(rewrites.end(), waiting.begin(), waiting.end());
+      const Problem two = apply_rewrites(cores, rewrites);
+      const TrainingRecipe recipe = *rewritten_recipe(step.recipe, step.graph, rewrites, two.graph());
       for (const Policy policy : {Policy::fifo, Policy::strict})
-        CHECK(relayed_steps(*cuda, beside, recipe,
-                            beside_host(beside, DeviceId{1}, DeviceId{0}, step.graph.op_count(), policy)) == alone);
+        CHECK(relayed_steps(*cpu, two, recipe,
+                            beside_host(two, DeviceId{0}, DeviceId{1}, recomputed.op_count(), policy)) == expected);
+
+      // A GPU, whose bits are not those of the CPU.
+      const Problem beside = apply_rewrites(plain, rewrites);
+      FakeCuda fake{{.devices = 1}};
+      {
+        const auto cuda = cuda::make_cuda_backend({.libraries = &fake});
+        const RelayedSteps alone = relayed_steps(*cuda, plain, step.recipe, serial_schedule(plain, DeviceId{1}));
+        CHECK(alone.losses[2] == doctest::Approx(expected.losses[2]).epsilon(1e-4));
+        for (const Policy policy : {Policy::fifo, Policy::strict})
+          CHECK(relayed_steps(*cuda, beside, recipe,
+                              beside_host(beside, DeviceId{1}, DeviceId{0}, recomputed.op_count(), policy)) == alone);
+      }
+      CHECK(fake.alive() == 0);
     }
-    CHECK(fake.alive() == 0);
   }
+}
+
+TEST_CASE("what replicas or parts of ops compute is not said by a recipe of the whole") {
+  const TrainingStep step = training_step(make_network("lenet:batch=2"), {});
+  const std::vector<Rewrite> rewrites{Microbatch{2}};
+  const Graph parts = apply_rewrites(step.graph, std::span<const Rewrite>{rewrites});
+  CHECK_FALSE(rewritten_recipe(step.recipe, step.graph, rewrites, parts));
 }
