@@ -22,8 +22,8 @@ namespace trainyard {
 /// copies within the host's memory, of no time in the simulation, and hold both ends meanwhile.
 ///
 /// M. Rhu, N. Gimelshein, J. Clemons, A. Zulfiqar, S. Keckler: vDNN: virtualized deep neural networks for scalable,
-/// memory-efficient neural network design. MICRO 2016, section 3: there each layer waits until the layer before it is
-/// away (`away_before` the next op), and fetches one layer ahead.
+/// memory-efficient neural network design. MICRO 2016: there a layer waits until what the layer before it offloads is
+/// away (`away_before` the next op), and each layer's backward pass fetches for the one before it.
 ///
 /// Ops and tensors of `graph` keep their ids. Throws InputError: a tensor that the graph does not have
 /// ("unknown-tensor"), that is not of the forward pass, is kept, is not read after the forward pass, or is named twice

@@ -249,6 +249,31 @@ std::vector<std::vector<OpId>> segments_of(const Graph& graph, RunAgain what) {
   return segments;
 }
 
+/// What may run again, together: the last quarters of the cheap segments; of the blocks; of the blocks, and what is
+/// cheap before them.
+std::vector<std::vector<std::vector<OpId>>> choices_of_segments(const Graph& graph) {
+  const auto cheap = segments_of(graph, RunAgain::cheap), blocks = segments_of(graph, RunAgain::blocks);
+  const auto last = [](const std::vector<std::vector<OpId>>& segments, std::size_t quarters) {
+    const std::size_t left = segments.size() - (segments.size() * quarters + 3) / 4;
+    return std::vector<std::vector<OpId>>{segments.begin() + static_cast<std::ptrdiff_t>(left), segments.end()};
+  };
+  std::vector<std::vector<std::vector<OpId>>> choices;
+  for (std::size_t quarters = 1; quarters <= 4; ++quarters) choices.push_back(last(cheap, quarters));
+  for (std::size_t quarters = 1; quarters <= 4; ++quarters) choices.push_back(last(blocks, quarters));
+  for (std::size_t quarters = 1; quarters <= 3; ++quarters) {
+    auto both = last(blocks, quarters);
+    IdMap<OpId, bool> in_blocks(graph.op_count(), false);
+    for (const auto& block : both)
+      for (const OpId op : block) in_blocks[op] = true;
+    for (std::vector<OpId> segment : cheap) {
+      std::erase_if(segment, [&](OpId op) { return in_blocks[op]; });
+      if (!segment.empty()) both.push_back(std::move(segment));
+    }
+    choices.push_back(std::move(both));
+  }
+  return choices;
+}
+
 /// The start with these segments run again where they ran; nothing where no op of them is.
 std::optional<OffloadStart> recomputing(const Problem& problem, const Schedule& start,
                                         std::span<const std::vector<OpId>> segments) {
@@ -319,18 +344,12 @@ Schedule place_offload(const Problem& problem, const OffloadOptions& offloading,
     if (outcome.excess > Bytes{0}) too_large.push_back(std::move(start));
   };
   for (const Schedule& start : starts) simulate_start({problem, start});
-  const auto enough = [&] {
-    return effort.late() || (best->outcome.excess == Bytes{0} && effort.over(evaluations));
-  };
+  const auto enough = [&] { return effort.late() || (best->outcome.excess == Bytes{0} && effort.over(evaluations)); };
   const std::size_t as_they_are = options.rewrites && offloading.recompute ? too_large.size() : 0;
   for (std::size_t i = 0; i < as_they_are; ++i)
-    for (const RunAgain what : {RunAgain::cheap, RunAgain::blocks}) {
-      const auto segments = segments_of(problem.graph(), what);
-      for (std::size_t quarters = 1; quarters <= 4 && !enough(); ++quarters) {
-        const std::size_t count = (segments.size() * quarters + 3) / 4;
-        if (auto again = recomputing(problem, too_large[i].schedule, std::span{segments}.last(count)))
-          simulate_start(std::move(*again));
-      }
+    for (const auto& segments : choices_of_segments(problem.graph())) {
+      if (enough()) break;
+      if (auto again = recomputing(problem, too_large[i].schedule, segments)) simulate_start(std::move(*again));
     }
 
   if (options.rewrites && !too_large.empty()) {
