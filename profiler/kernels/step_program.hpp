@@ -59,6 +59,7 @@ std::uint64_t parameter_checksum(const Model& model, const Numbers& numbers) {
 ///     gather(to, from, shape, view)      to[i] = from[view(i)] over the elements i of `shape`
 ///     scatter(to, from, shape, view, add)  to[view(i)] = (or +=) from[i]
 ///     input(ValueId, to), update(ValueId, gradient), loss(array), run(kernel, arrays)
+///     relay(to, from)                    copies the bytes of a tensor to another
 template <class Array, class Kernel>
 class StepProgram {
  public:
@@ -88,6 +89,10 @@ class StepProgram {
           values_[part.tensor] = &value;
           shapes_[part.tensor] = &shape_after(model_, part.views, value.shape);
         }
+      if (how.kind == OpRecipe::Kind::relay) {  // it comes after what makes the tensor
+        values_[relayed(op)] = values_[graph.inputs(op)[0]];
+        shapes_[relayed(op)] = shapes_[graph.inputs(op)[0]];
+      }
     }
   }
 
@@ -124,6 +129,7 @@ class StepProgram {
   void run(OpId op, Device& device) {
     const OpRecipe& how = recipe_.ops[op];
     if (has_kernel(how)) return run_node(ops_[op], how, device);
+    if (how.kind == OpRecipe::Kind::relay) return device.relay(relayed(op), graph_.inputs(op)[0]);
     if (how.kind == OpRecipe::Kind::update) return device.update(how.value, read(how.reads[0], device));
     const OpRecipe::Result& result = how.results[0];
     const Array to = target(how, result, device);
@@ -143,6 +149,8 @@ class StepProgram {
     OpArraysOf<Array> arrays;
     Kernel kernel = nullptr;
   };
+
+  TensorId relayed(OpId op) const { return *graph_.outputs(op).begin(); }
 
   static bool has_kernel(const OpRecipe& how) {
     return how.kind == OpRecipe::Kind::forward || how.kind == OpRecipe::Kind::backward;

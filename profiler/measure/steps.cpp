@@ -8,7 +8,7 @@
 namespace trainyard {
 
 Schedule serial_schedule(const Problem& problem, DeviceId device) {
-  Schedule schedule;
+  Schedule schedule{.placement = {}, .rewrites = problem.rewrites()};
   schedule.placement = Placement(problem.op_count(), device);
   schedule.policy = Policy::strict;
   schedule.order = IdMap<DeviceId, std::vector<OpId>>(problem.device_count());

@@ -27,7 +27,8 @@ using detail::json_string;
 using kernels::InitialValues;
 using kernels::Strided;
 
-constexpr std::array<std::string_view, 7> kKinds{"input", "forward", "backward", "add", "scatter", "scatter", "update"};
+constexpr std::array<std::string_view, 8> kKinds{"input",   "forward", "backward", "add",
+                                                 "scatter", "scatter", "update",   "relay"};
 constexpr std::array<std::string_view, 5> kRoles{"activation", "input", "parameter", "buffer", "constant"};
 
 /// Members of one JSON object, appended one by one.

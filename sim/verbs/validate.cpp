@@ -21,6 +21,8 @@
 #include "trainyard/io/frameworks/device_map.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/report/page.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/rewritten_recipe.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
 
@@ -132,6 +134,16 @@ std::string result_text(const Problem& problem, const Schedule& schedule, const 
   return text;
 }
 
+/// The problem and the recipe that the schedule is of, where its rewrites are such as can be executed.
+void rewrite(LoadedProblem& loaded, const Schedule& schedule) {
+  if (schedule.rewrites.empty() || !loaded.problem.rewrites().empty() || !loaded.recipe) return;
+  const Problem placed = scheduled_problem(loaded.problem, schedule);
+  auto recipe = rewritten_recipe(*loaded.recipe, loaded.problem.graph(), schedule.rewrites, placed.graph());
+  if (!recipe) return;
+  loaded.recipe = std::move(recipe);
+  loaded.problem = placed;
+}
+
 /// As many steps as every run has, all measured: they were warm when they were recorded.
 ValidateOptions each_step_once(const RecordedRuns& recorded) {
   std::size_t least = std::numeric_limits<std::int32_t>::max();
@@ -182,7 +194,7 @@ struct ValidateVerb {
     const bool plays = backend.kind == BackendOptions::Kind::recorded;
     auto runner = plays ? nullptr : backend.make();
     refuse_unexecuted(inputs.training);
-    const LoadedProblem loaded = make_problem(inputs, console);
+    LoadedProblem loaded = make_problem(inputs, console);
     const Problem& problem = loaded.problem;
     const RecordedRuns recorded = plays ? read_runs(backend.runs, problem) : RecordedRuns{};
     if (plays) runner = make_recorded_backend(recorded);
@@ -195,6 +207,7 @@ struct ValidateVerb {
     } else {
       schedules.emplace_back("schedule", parse_schedule_or_map(text_, input_name(file), problem));
     }
+    rewrite(loaded, schedules.front().second);
     if (ranked > 1) {
       auto more = schedules_to_rank(problem, ranked - 1, schedules.front().first);
       schedules.insert(schedules.end(), more.begin(), more.end());

@@ -49,6 +49,8 @@ TEST_CASE("built-in clusters have as many devices as their machines have") {
   CHECK(devices("dgx1-v100") == 8);
   CHECK(devices("2xV100-nvlink-pcie") == 2);
   CHECK(devices("cpu-2x2080ti") == 3);
+  CHECK(devices("cpu-v100") == 2);
+  CHECK(devices("cpu-h100") == 2);
   CHECK(devices("dgx-a100") == 8);
   CHECK(devices("hgx-h100") == 8);
   CHECK(devices("hgx-h200") == 8);
@@ -120,6 +122,9 @@ TEST_CASE("an A100's port is as fast as its memory's version, and a card copies 
   CHECK(cards.route(DeviceId{0}, DeviceId{1}).bandwidth == BytesPerSecond{12.3e9});
   CHECK(cards.route(DeviceId{1}, DeviceId{0}).bandwidth == BytesPerSecond{13.2e9});
   CHECK(cards.route(DeviceId{1}, DeviceId{2}).bandwidth == BytesPerSecond{12.3e9});
+  const Cluster v100 = make_cluster(preset_cluster("cpu-v100"));
+  CHECK(v100.route(DeviceId{0}, DeviceId{1}).bandwidth == BytesPerSecond{11e9});
+  CHECK(v100.route(DeviceId{1}, DeviceId{0}).bandwidth == BytesPerSecond{12.4e9});
 }
 
 TEST_CASE("two hosts are joined by their network cards only") {

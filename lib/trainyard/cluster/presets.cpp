@@ -43,7 +43,7 @@ constexpr LinkKind kNvSwitchB200{BytesPerSecond{774.7e9}, kNvSwitchLatency};   /
 // 56 single GPUs and servers on PCIe 3.0 x16 (or 4.0 x8) 12.3 and 13.2, of 33 on 4.0 x16 26.7 and 26.4, of 12 on 5.0
 // x16 55.6 and 55.8.
 constexpr Nanoseconds kPciePortLatency{4'000};
-constexpr BytesPerSecond kPcie3ToGpu{12.3e9}, kPcie3FromGpu{13.2e9};
+constexpr BytesPerSecond kPcie3ToGpu{12.3e9}, kPcie3FromGpu{13.2e9}, kPcie3FromV100{12.4e9}, kPcie5FromGpu{55.8e9};
 constexpr LinkKind kPcie3PortV100{BytesPerSecond{11e9}, kPciePortLatency};
 constexpr LinkKind kPcie3Port{kPcie3ToGpu, kPciePortLatency};
 constexpr LinkKind kPcie4Port{BytesPerSecond{26.4e9}, kPciePortLatency};
@@ -326,14 +326,15 @@ ClusterSpec pair_on_nvlink_and_pcie() {
   return std::move(parts).take();
 }
 
-ClusterSpec host_with_two_cards() {
-  Assembly parts{"cpu-2x2080ti"};
+/// The CPU is the root: what passes between the cards passes through its memory.
+ClusterSpec host_with_cards(std::string name, std::string_view kind, std::size_t cards, LinkKind port,
+                            BytesPerSecond from_gpu) {
+  Assembly parts{std::move(name)};
   parts.add_device(kind_of("cpu-socket"), "cpu0");
-  parts.add_devices(kind_of("RTX2080Ti"), 2, "gpu");
-  // The CPU is the root: what passes between the cards passes through its memory.
-  for (std::size_t i = 1; i < 3; ++i) {
-    parts.join("pcie", parts.device(i), parts.device(0), kPcie3Port);
-    parts.measured(parts.device(i), parts.device(0), {kPcie3FromGpu, kPciePortLatency});
+  parts.add_devices(kind_of(kind), cards, "gpu");
+  for (std::size_t i = 1; i <= cards; ++i) {
+    parts.join("pcie", parts.device(i), parts.device(0), port);
+    parts.measured(parts.device(i), parts.device(0), {from_gpu, port.latency});
   }
   return std::move(parts).take();
 }
@@ -460,7 +461,13 @@ std::vector<BuiltIn> all_presets() {
        pair_on_nvlink_and_pcie},
       {{"cpu-2x2080ti", "one CPU socket with two RTX 2080 Ti on PCIe 3.0; the CPU runs ops too",
         "GeForce cards reach each other through the host; " + kPcie3Source},
-       host_with_two_cards},
+       [] { return host_with_cards("cpu-2x2080ti", "RTX2080Ti", 2, kPcie3Port, kPcie3FromGpu); }},
+      {{"cpu-v100", "one CPU socket with a V100 16 GB on PCIe 3.0; the CPU runs ops too",
+        kMeasured + "PCIe 3.0 x16 of p3.16xlarge at 11.0 GB/s to a GPU and 12.4 from it; latency an estimate"},
+       [] { return host_with_cards("cpu-v100", "V100", 1, kPcie3PortV100, kPcie3FromV100); }},
+      {{"cpu-h100", "one CPU socket with an H100 80 GB on PCIe 5.0; the CPU runs ops too",
+        kMeasured + "PCIe 5.0 x16 at 55.6 GB/s to a GPU and 55.8 from it, median of 12 GPUs; latency an estimate"},
+       [] { return host_with_cards("cpu-h100", "H100", 1, kPcie5Port, kPcie5FromGpu); }},
       {{"dgx-a100", "8 A100 40 GB on NVSwitch", kNvSwitchA100Source}, systems("dgx-a100", "A100-SXM4-40GB", 8)},
       {{"hgx-h100", "8 H100 80 GB on NVSwitch", kNvSwitchH100Source}, systems("hgx-h100", "H100-SXM5-80GB", 8)},
       {{"hgx-h200", "8 H200 141 GB on NVSwitch", kNvSwitchH200Source}, systems("hgx-h200", "H200-SXM5-141GB", 8)},

@@ -107,8 +107,17 @@ struct StageMeshes {
   friend bool operator==(const StageMeshes&, const StageMeshes&) = default;
 };
 
+/// A tensor of the forward pass that waits for the backward pass in the host's memory (rewrite/offload.hpp).
+struct Offload {
+  std::string tensor;
+  std::string away_before = {};  // the op that starts no sooner than it is there; empty: none waits
+  std::string back_after = {};   // the op after which it comes back
+
+  friend bool operator==(const Offload&, const Offload&) = default;
+};
+
 /// A change of a graph, as a schedule records it: plain data. apply_rewrites (rewrite/apply_rewrites.hpp) makes it.
-using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute, TensorParallel, StageMeshes>;
+using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute, TensorParallel, StageMeshes, Offload>;
 
 /// Of folded replicas and ranks: how many devices `made` ones stand for, themselves included.
 struct Folded {

@@ -40,6 +40,7 @@ std::vector<Placer> planner_placers();
 std::vector<Placer> later_list_placers();
 std::vector<Placer> celeritas_placers();
 std::vector<Placer> meta_placers();
+std::vector<Placer> offload_placers();
 /// These ask others, which they are given.
 std::vector<Placer> pesto_placers(std::vector<Placer> members);
 std::vector<Placer> auto_placers(std::vector<Placer> members);

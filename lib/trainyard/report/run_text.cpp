@@ -41,7 +41,7 @@ std::string peak_text(const Problem& problem, const RunSummary& run) {
 
 std::string graph_text(const Schedule& schedule) {
   constexpr std::array<std::string_view, std::variant_size_v<Rewrite>> kKinds{
-      "split", "replicated", "microbatched", "recomputed", "tensor-parallel", "staged"};
+      "split", "replicated", "microbatched", "recomputed", "tensor-parallel", "staged", "offloaded"};
   std::string text;
   for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
     if (std::ranges::find(schedule.rewrites, kind, &Rewrite::index) != schedule.rewrites.end())

@@ -16,6 +16,7 @@
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
+#include "trainyard/rewrite/offload.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/recompute.hpp"
 #include "trainyard/rewrite/split_op.hpp"
@@ -236,6 +237,14 @@ std::vector<std::vector<OpId>> take_segments(const Graph& graph, std::span<const
   }
 }
 
+/// The tensors of the Offload from number `first` on, which is moved to the last of them.
+std::vector<Offload> take_offloads(std::span<const Rewrite> rewrites, std::size_t& number) {
+  std::vector<Offload> tensors{std::get<Offload>(rewrites[number])};
+  while (number + 1 < rewrites.size() && std::holds_alternative<Offload>(rewrites[number + 1]))
+    tensors.push_back(std::get<Offload>(rewrites[++number]));
+  return tensors;
+}
+
 void check_copies(std::size_t copies, const char* copy, std::size_t number) {
   if (copies < 1) refuse(number, "unsplittable", fmt::format("a graph has at least one {}", copy), "give 1 or more");
 }
@@ -308,6 +317,9 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
     } else if (std::holds_alternative<Recompute>(rewrite)) {
       const auto segments = take_segments(current, rewrites, number);
       current = recompute(current, segments).graph;
+    } else if (std::holds_alternative<Offload>(rewrite)) {
+      const auto tensors = take_offloads(rewrites, number);
+      current = made_at(number, [&] { return offload(current, tensors); });
     }
     pending = PendingSplits{current, made};
     if (split) pending.add(*split, number);  // a part of an op that was split before

@@ -15,9 +15,9 @@ namespace trainyard {
 void check_size(const Graph& graph, const Rewrite& rewrite);
 
 /// The graph after these rewrites, one after the other; ops are named as they are by then. Consecutive Recompute are
-/// the segments of one recomputation. Throws InputError with the pointer "/splits/N" (the key of schedule files):
-/// "unknown-op" (with the nearest name), "unsplittable", "recompute" (an op outside the forward pass, or named twice),
-/// "too-large", and what data_parallel() throws.
+/// the segments of one recomputation, and consecutive Offload one set of tensors. Throws InputError with the pointer
+/// "/splits/N" (the key of schedule files): "unknown-op" (with the nearest name), "unsplittable", "recompute" (an op
+/// outside the forward pass, or named twice), "too-large", and what data_parallel() and offload() throw.
 Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites);
 
 /// The problem of the rewritten graph, which remembers the rewrites after its own. Without any it is the problem

@@ -46,7 +46,7 @@ class Recomputation {
  private:
   template <class Text>
   static std::string copy_of(const Text& name) {
-    return std::string{name} + "/again";
+    return std::string{name} + kAgain;
   }
 
   /// Whether a copy in another segment reads the tensor as it is, which so stays for the backward pass.

@@ -22,6 +22,8 @@ struct RecomputingGraph {
   Graph graph;
   IdMap<OpId, OpId> original{};
 };
+/// Suffix of a copy and of what it makes.
+inline constexpr const char* kAgain = "/again";
 /// Segments are disjoint, their ops of phase forward.
 RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments);
 

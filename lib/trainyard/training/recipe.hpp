@@ -45,6 +45,7 @@ struct OpRecipe {
     slice_gradient,  // of `value`: each read goes where its slice, a view of one step, was taken; the rest is 0
     view_gradient,   // of input 0 of `node`, a Split or an Expand: reads are the gradients of its outputs, by position
     update,          // of the parameter `value` by the gradient that is the only read
+    relay,           // what the op makes is what it reads, byte for byte (rewrite/rewritten_recipe.hpp)
   };
   /// Destination of an array that the op makes: one tensor, or several that are parts of it.
   struct Result {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "profiler/kernels/cpu/broadcast.hpp"
@@ -52,6 +53,7 @@ class Program::Device {
     });
   }
   void input(ValueId id, const Array& to) const { std::copy_n(program_.inputs_[id].data(), to.size(), to.data); }
+  void relay(TensorId to, TensorId from) const { std::memcpy(extra(to), extra(from), program_.bytes_[from]); }
   void update(ValueId id, const Array& gradient) const { program_.update(id, gradient); }
   void run(Kernel kernel, OpArrays& arrays) const { kernel(arrays); }
   void loss(const Array& loss) const { program_.loss_ = static_cast<double>(loss.data[0]); }
@@ -79,6 +81,8 @@ Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t
     for (const TensorId extra : how.extras)
       if (element < 4) bytes_[extra] *= static_cast<std::size_t>(4 / std::max<std::int64_t>(1, element));
   }
+  for (const OpId op : graph.ops())
+    if (recipe.ops[op].kind == OpRecipe::Kind::relay) bytes_[*graph.outputs(op).begin()] = bytes_[graph.inputs(op)[0]];
   const std::size_t values = model_.values.size();
   held_.assign(values, {});
   inputs_.assign(values, {});

@@ -35,7 +35,7 @@ class CpuBackend : public Backend {
              .message = "the cpu backend cannot run ops on '" + device.name + "', a " + device.device_class,
              .help = "give a cluster of cpus, as in --cluster 2xcpu-core"});
     }
-    if (!schedule.rewrites.empty())
+    if (schedule.rewrites != problem.rewrites())
       findings.push_back(
           {.code = "splits",
            .message = "the schedule rewrites the graph (\"splits\"), which the cpu backend runs as it is",

@@ -92,6 +92,29 @@ TEST_CASE("each kind of rewrite has its text in the file, with what differs from
   }
 }
 
+TEST_CASE("tensors that wait on the host come back from a schedule's file, for a cluster that has a host") {
+  const Graph graph = training_graph(make_network("lenet:batch=64"));
+  const Problem problem{graph, make_cluster(preset_cluster("cpu-v100"))};
+  const std::vector<Rewrite> rewrites{Offload{"conv1/relu.out", "fc1/gemm", "fc2/gemm/grad"},
+                                      Offload{"conv1/max_pool.out", "", "fc3/gemm/grad"}};
+  const Problem whole = apply_rewrites(problem, rewrites);
+  Schedule schedule{.placement = Placement(whole.op_count(), DeviceId{0}), .rewrites = rewrites};
+  for (const OpId op : problem.ops()) schedule.placement[op] = DeviceId{1};
+  const std::string text = written(schedule, problem);
+  CHECK(text.find(R"({"offload": "conv1/relu.out", "away_before": "fc1/gemm", "back_after": "fc2/gemm/grad"},)") !=
+        std::string::npos);
+  CHECK(text.find(R"({"offload": "conv1/max_pool.out", "back_after": "fc3/gemm/grad"}])") != std::string::npos);
+  CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
+  CHECK(simulate(problem, parse_schedule(text, "schedule.json", problem)) == simulate(problem, schedule));
+  try {
+    parse_schedule(text, "schedule.json", lenet());
+    FAIL("there is no host");
+  } catch (const InputError& error) {
+    CHECK(error.findings().front().code == "no-device");
+    CHECK(error.findings().front().message.find("conv1/relu.out/away") != std::string::npos);
+  }
+}
+
 TEST_CASE("replicas that hold different experts come back from a schedule's file") {
   const Problem problem{training_graph(make_network("mixtral_8x7b:batch=4,seq=8,layers=1,hidden=16,heads=2,kv_heads=1,"
                                                     "inner=24,experts=4,vocabulary=32")),
@@ -155,4 +178,10 @@ TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"microbatches": 2, "zero": 1})") == "unknown-key");
   CHECK(code_of(R"({"recompute": ["conv9"]})") == "unknown-op");
   CHECK(code_of(R"({"recompute": "conv1/conv"})") == "type");
+  CHECK(code_of(R"({"offload": "conv9", "back_after": "conv1/conv"})") == "unknown-tensor");
+  CHECK(code_of(R"({"offload": "conv1/relu.out"})") == "missing-key");
+  CHECK(code_of(R"({"offload": 3, "back_after": "conv1/conv"})") == "type");
+  CHECK(code_of(R"({"offload": "conv1/relu.out", "back_after": "conv9"})") == "unknown-op");
+  CHECK(code_of(R"({"offload": "conv1/relu.out", "back_after": "conv1/relu/grad"})") == "cycle");
+  CHECK(code_of(R"({"offload": "conv1/relu.out", "back_after": "conv2/conv", "ops": []})") == "unknown-key");
 }

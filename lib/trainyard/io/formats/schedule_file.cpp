@@ -253,6 +253,12 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
       rewrites.emplace_back(parallel);
     } else if (const auto stages = reader.get("meshes", JsonKind::array)) {
       rewrites.emplace_back(read_meshes(reader, *stages, findings));
+    } else if (const auto tensor = reader.get("offload")) {
+      Offload away;
+      if (expect(*tensor, JsonKind::string, findings)) away.tensor = tensor->text();
+      if (const auto op = reader.get("away_before", JsonKind::string)) away.away_before = op->text();
+      if (const auto op = reader.required("back_after", JsonKind::string)) away.back_after = op->text();
+      rewrites.emplace_back(std::move(away));
     } else if (const auto ops = reader.get("recompute")) {
       Recompute again;
       read(*ops, again.ops, findings);
@@ -346,6 +352,12 @@ void append_rewrite(std::string& out, const Recompute& again) {
   out += "{\"recompute\": ";
   append_names(out, again.ops);
   out += '}';
+}
+
+void append_rewrite(std::string& out, const Offload& away) {
+  out += fmt::format("{{\"offload\": {}", json_string(away.tensor));
+  if (!away.away_before.empty()) out += fmt::format(", \"away_before\": {}", json_string(away.away_before));
+  out += fmt::format(", \"back_after\": {}}}", json_string(away.back_after));
 }
 
 void append_rewrites(std::string& out, const std::vector<Rewrite>& rewrites) {

@@ -265,6 +265,8 @@ SaidDeviceMap device_map_of(const Problem& problem, const Schedule& schedule) {
   for (const Rewrite& rewrite : schedule.rewrites) add_lost(rewrite, said.lost);
   if (std::ranges::any_of(schedule.rewrites, [](const Rewrite& r) { return std::holds_alternative<Recompute>(r); }))
     said.lost.emplace_back("what is computed again");
+  if (std::ranges::any_of(schedule.rewrites, [](const Rewrite& r) { return std::holds_alternative<Offload>(r); }))
+    said.lost.emplace_back("what waits in the host's memory");
   const Layers layers = find_layers(problem.graph());
   if (std::ranges::all_of(problem.ops(), [&](OpId op) { return problem.graph().layer(op).empty(); }))
     said.lost.emplace_back("modules: the graph names no layers, so the keys are its ops");
