@@ -78,7 +78,7 @@ PlanCosts dapple_costs(const LayerProfile& profile, std::size_t profiled, std::s
   const std::vector<Bytes> bytes = crossings(order, profile.edges, tensors);
   PlanCosts costs{
       .layers = order.size(), .batch = batch, .devices = 2 * kHostDevices, .memory = Bytes{std::int64_t{16} << 30}};
-  costs.layer = [=, layers = profile.layers](std::size_t i, std::size_t samples, TensorDegree) {
+  costs.layer = [=, layers = profile.layers](std::size_t i, std::size_t samples, LayerDegree) {
     const ProfiledLayer& layer = layers[order[i]];
     return LayerCost{.forward = share(layer.forward, samples, profiled),
                      .input_gradient = share(layer.backward, samples, profiled),
@@ -131,14 +131,14 @@ PiperInput read_piper_input(const std::filesystem::path& path) {
     PiperInput input{.costs = {.batch = file.at("mbsInBatch"), .devices = file.at("maxDevices")}, .least = {}};
     PlanCosts& costs = input.costs;
     costs.memory = bytes_of(file.at("maxMemoryPerDevice"));
-    costs.tensor_degrees.clear();
+    costs.layer_degrees.clear();
     for (const auto& each : file.at("nodes").front().at("TMPCs").items())
-      costs.tensor_degrees.push_back({std::stoul(each.key())});
+      costs.layer_degrees.push_back({std::stoul(each.key())});
     for (const json& each : file.at("nodes")) {
       ids.push_back(each.at("id"));
       std::vector<Node>& degrees = nodes.emplace_back();
       Nanoseconds least = kLongestTime;
-      for (const TensorDegree& degree : costs.tensor_degrees) {
+      for (const LayerDegree& degree : costs.layer_degrees) {
         const json& ways = each.at("TMPCs").at(std::to_string(degree.ranks));
         const auto time = [&](std::size_t way) {
           return nanoseconds_from_seconds(ways.at(way).at("timePerSample").get<double>());
@@ -161,8 +161,8 @@ PiperInput read_piper_input(const std::filesystem::path& path) {
     }
     costs.layers = nodes.size();
     const std::vector<std::size_t> order = chain_order(nodes.size(), edges);
-    costs.layer = [=, bytes = crossings(order, edges, tensors), degrees = costs.tensor_degrees](
-                      std::size_t i, std::size_t samples, TensorDegree tensor) {
+    costs.layer = [=, bytes = crossings(order, edges, tensors), degrees = costs.layer_degrees](
+                      std::size_t i, std::size_t samples, LayerDegree tensor) {
       const Node& node =
           nodes[order[i]][static_cast<std::size_t>(std::ranges::find(degrees, tensor) - degrees.begin())];
       const auto times = static_cast<std::int64_t>(samples);
@@ -245,9 +245,9 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
       {"350M", 24}, {"1_3B", 24}, {"2_6B", 32}, {"6_7B", 32}, {"13B", 40}};
   const std::size_t layers = kLayers.at(size);
   PlanCosts costs{.layers = layers + 2, .batch = 1024, .devices = devices};
-  costs.tensor_degrees.clear();
+  costs.layer_degrees.clear();
   for (std::size_t ranks = 1; ranks <= std::min(devices, kHostDevices); ranks *= 2)
-    costs.tensor_degrees.push_back({ranks});
+    costs.layer_degrees.push_back({ranks});
   // By samples and ranks: embedding, layer, head.
   std::map<std::pair<std::size_t, std::size_t>, std::array<LayerCost, 3>> kinds;
   double reserved = 0;
@@ -280,10 +280,10 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
     kinds[{samples, ranks}] = kind;
   };
   for (std::size_t samples = microbatch; samples > 0; samples /= 2)
-    for (const TensorDegree& degree : costs.tensor_degrees) add(samples, degree.ranks);
+    for (const LayerDegree& degree : costs.layer_degrees) add(samples, degree.ranks);
   costs.memory = mebibytes(28'000 - reserved);
   costs.layer = [=, none = LayerCost{.weights = *costs.memory}](std::size_t i, std::size_t samples,
-                                                                TensorDegree tensor) {
+                                                                LayerDegree tensor) {
     const auto at = kinds.find({samples, tensor.ranks});
     return at == kinds.end() ? none : at->second[i == 0 ? 0 : i <= layers ? 1 : 2];
   };

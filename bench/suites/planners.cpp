@@ -89,7 +89,7 @@ void keep_least(std::optional<Nanoseconds>& least, Nanoseconds step) { least = s
 /// The seconds of the search.
 double add_steps(Steps& steps, const PlanCosts& costs, PlanSearchOptions options) {
   steps.resize(1 + planners().size());
-  options.stage_degrees = true;
+  options.stage_degrees = options.by_layer = true;
   const auto start = std::chrono::steady_clock::now();
   const PlanSearchResult found = search_plans(costs, options);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -208,7 +208,7 @@ Problem alpa_problem(const AlpaRow& of) {
 std::vector<ParallelPlan> plans_of(const PlanCosts& costs, const AlpaRow& of) {
   std::vector<ParallelPlan> plans;
   if (of.devices.empty()) {
-    for (const TensorDegree degree : costs.tensor_degrees)
+    for (const LayerDegree degree : costs.layer_degrees)
       if (degree.ranks == of.tensor) plans.push_back(Mesh{of.data, degree, of.stages}.plan(of.microbatch, 1));
     for (ParallelPlan& plan : plans) plan.cuts = equal_cuts(costs, of.stages);
     return plans;
@@ -223,7 +223,7 @@ std::vector<ParallelPlan> plans_of(const PlanCosts& costs, const AlpaRow& of) {
     before += of.devices[s];
     std::vector<ParallelPlan> longer;
     for (const ParallelPlan& plan : plans)
-      for (const TensorDegree degree : costs.tensor_degrees) {
+      for (const LayerDegree degree : costs.layer_degrees) {
         if (degree.ranks != 1 && (s == 0 || degree.ranks != of.devices[s])) continue;
         longer.push_back(plan);
         longer.back().degrees.push_back({of.devices[s] / degree.ranks, degree});

@@ -219,7 +219,7 @@ std::vector<std::string> share_warnings(const Schedule& schedule, const std::opt
   std::int64_t parts = 1;
   for (const Rewrite& rewrite : schedule.rewrites) {
     if (const auto* replicate = std::get_if<Replicate>(&rewrite))
-      parts *= static_cast<std::int64_t>(replicate->replicas);
+      parts *= static_cast<std::int64_t>(replicate->replicas / replicate->context);
     if (const auto* meshes = std::get_if<StageMeshes>(&rewrite)) {
       std::int64_t stages = 1;  // divide alike
       for (const StageMesh& mesh : meshes->stages) stages = std::lcm(stages, static_cast<std::int64_t>(mesh.replicas));

@@ -48,7 +48,7 @@ TEST_CASE("the examples on the page of formats are read as they stand") {
   CHECK(schedule.policy == Policy::priority);
   const PlanFile plan = parse_plan(json[2], "the page's plan");
   CHECK(plan.begins == std::vector<std::string>{"h6"});
-  CHECK(plan.plan.recompute == std::vector<StageRecompute>{StageRecompute::no, StageRecompute::blocks});
+  CHECK(plan.plan.recompute == std::vector<StageRecomputation>{StageRecompute::no, StageRecompute::blocks});
 
   GraphBuilder builder{"toy"};
   builder.add({.name = "a", .times = {{"gpu", Nanoseconds{1000}}}, .outputs = {{"a.out", Bytes{200}}}});

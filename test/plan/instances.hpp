@@ -21,7 +21,7 @@ struct StageTimes {
 /// One layer a stage, of no bytes, for m microbatches of one sample; `transfer` between any two devices.
 inline PlanCosts pipeline_costs(std::vector<StageTimes> stages, std::size_t m, std::int64_t transfer = 0) {
   PlanCosts costs{.layers = stages.size(), .batch = m, .devices = stages.size()};
-  costs.layer = [stages = std::move(stages)](std::size_t layer, std::size_t, TensorDegree) {
+  costs.layer = [stages = std::move(stages)](std::size_t layer, std::size_t, LayerDegree) {
     const StageTimes& times = stages[layer];
     return LayerCost{.forward = Nanoseconds{times.forward},
                      .input_gradient = Nanoseconds{times.input_gradient},
@@ -46,7 +46,7 @@ template <class Visit>
 void each_plan_of_stage_degrees(const PlanCosts& costs, const Visit& visit) {
   const auto degrees = [&](auto&& self, ParallelPlan& plan) -> void {
     if (plan.degrees.size() < plan.stages()) {
-      for (const TensorDegree tensor : costs.tensor_degrees)
+      for (const LayerDegree tensor : costs.layer_degrees)
         for (const std::size_t data : divisors(plan.microbatch)) {
           plan.degrees.push_back({data, tensor});
           if (plan.first_device(plan.degrees.size()) <= costs.devices) self(self, plan);
@@ -75,7 +75,8 @@ void each_plan_of_stage_degrees(const PlanCosts& costs, const Visit& visit) {
 inline std::int64_t nearest(std::int64_t a, std::int64_t b) { return (2 * a + b) / (2 * b); }
 
 /// A chain of layers on equal devices, any two of them joined by a link each way: a latency and bytes a nanosecond.
-/// Gradients are added by a ring; an op on t ranks takes 1/t of its time and adds its outputs `all_reduces` times.
+/// Gradients are added by a ring; an op on t ranks takes 1/t of its time and adds its outputs `all_reduces` times. Of c
+/// ranks that share the sequence each has 1/c of a layer's work and tensors, and sends others its part of the input.
 inline PlanCosts chain_costs(const nlohmann::json& chain) {
   const std::int64_t latency = chain.at("link").at("latency_ns"), speed = chain.at("link").at("bytes_per_ns");
   const auto ring = [=](std::int64_t n, std::int64_t bytes) {
@@ -85,21 +86,22 @@ inline PlanCosts chain_costs(const nlohmann::json& chain) {
                   .batch = chain.at("batch"),
                   .devices = chain.at("devices"),
                   .memory = Bytes{chain.at("memory_bytes").get<std::int64_t>()},
-                  .tensor_degrees = {{1}, {2}, {4}}};
+                  .layer_degrees = {{1}, {2}, {4}}};
   const std::int64_t state = chain.at("state_per_weight_byte");
-  costs.layer = [layers = chain.at("layers"), state, ring](std::size_t layer, std::size_t samples,
-                                                           TensorDegree tensor) {
+  costs.layer = [layers = chain.at("layers"), state, ring](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     const auto& each = layers[layer];
-    const auto u = static_cast<std::int64_t>(samples), t = static_cast<std::int64_t>(tensor.ranks);
+    const auto u = static_cast<std::int64_t>(samples), t = static_cast<std::int64_t>(tensor.ranks),
+               c = static_cast<std::int64_t>(tensor.context);
     const auto of = [&](const char* key) { return each.at(key).get<std::int64_t>(); };
-    const std::int64_t fixed = of("fixed_ns"), sums = of("all_reduces") * ring(t, u * of("output_bytes"));
+    const std::int64_t fixed = of("fixed_ns"), sums = of("all_reduces") * ring(t, nearest(u * of("output_bytes"), c)) +
+                                                      ring(c, nearest(u * of("input_bytes"), 2));
     const std::int64_t weights = nearest(of("weight_bytes"), t);
-    return LayerCost{.forward = Nanoseconds{fixed + nearest(u * of("forward_ns"), t) + sums},
-                     .input_gradient = Nanoseconds{fixed + nearest(u * of("input_gradient_ns"), t) + sums},
-                     .weight_gradient = Nanoseconds{fixed + nearest(u * of("weight_gradient_ns"), t)},
-                     .input = Bytes{u * of("input_bytes")},
-                     .output = Bytes{u * of("output_bytes")},
-                     .saved = Bytes{u * nearest(of("saved_bytes"), t)},
+    return LayerCost{.forward = Nanoseconds{fixed + nearest(u * of("forward_ns"), t * c) + sums},
+                     .input_gradient = Nanoseconds{fixed + nearest(u * of("input_gradient_ns"), t * c) + sums},
+                     .weight_gradient = Nanoseconds{fixed + nearest(u * of("weight_gradient_ns"), t * c)},
+                     .input = Bytes{nearest(u * of("input_bytes"), c)},
+                     .output = Bytes{nearest(u * of("output_bytes"), c)},
+                     .saved = Bytes{nearest(u * nearest(of("saved_bytes"), t), c)},
                      .weights = Bytes{weights},
                      .state = Bytes{state * weights}};
   };

@@ -3,13 +3,16 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/instances.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/plan/divisors.hpp"
 
 using namespace trainyard;
 using namespace trainyard::test;
@@ -59,7 +62,7 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
         Bytes{80 + 80 + 10 + 20});
   // Of attention alone: 8 of the 20 are let go, and there while it runs again, which takes 5 a layer and microbatch.
   PlanCosts attention = costs;
-  attention.layer = [layer = costs.layer](std::size_t i, std::size_t samples, TensorDegree tensor) {
+  attention.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree tensor) {
     LayerCost cost = layer(i, samples, tensor);
     cost.scores = Bytes{8};
     cost.scores_forward = Nanoseconds{5};
@@ -70,6 +73,15 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
       Bytes{80 + 80 + 2 * 12 + 8});
   CHECK(run_plan(attention, {.recompute = {StageRecompute::attention}}).step ==
         run_plan(costs, {}).step + Nanoseconds{4 * 2 * 5});
+  // Of the first of two layers on one device: 5 a microbatch in place of 20, 20 of the second; 100 again of each.
+  const ParallelPlan half{.recompute = {{StageRecompute::blocks, 1}}};
+  CHECK(run_plan(costs, half).peaks.front() == Bytes{2 * 80 + 2 * 80 + 5 + 20 + 20});
+  CHECK(run_plan(costs, half).step == run_plan(costs, {}).step + Nanoseconds{4 * 100});
+  const ParallelPlan several{.cuts = {1},
+                             .recompute = {{StageRecompute::attention, 1}, {StageRecompute::attention, 3}}};
+  CHECK(describe(several) ==
+        "2 stages (1f1b), microbatches of 1, recomputing attention of 1 to 3 layers of 2 of 2 stages");
+  CHECK(describe(half) == "microbatches of 1, recomputing 1 layer of 1 of 1 stages");
   // Replicas that share the state hold half of it.
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2, .zero = 1}).peaks.front() == Bytes{160 + 80 + 80});
 
@@ -130,6 +142,161 @@ TEST_CASE("no plan of random chains, of any schedule, takes less than the bound 
     for (std::size_t i = 0; i < found.best.size(); ++i) CHECK(again.best[i].plan == found.best[i].plan);
     CHECK(again.evaluations == found.evaluations);
   }
+}
+
+TEST_CASE("two ranks that share the sequence have half of each layer, and all of its weights") {
+  PlanCosts costs = two_layers(2);
+  costs.layer_degrees = {{1}, {.context = 2}};
+  const ParallelPlan plan{.context = 2, .microbatch = 4};
+  CHECK(describe(plan) == "context 2 (all-gather), microbatches of 4");
+  CHECK(plan.devices() == 2);
+  // 4 samples of 600, halved, and 10 bytes around two ranks, 2 (10 + 5), forward and backward in two layers; then a
+  // ring of 80 bytes over 2: 2 (10 + 40).
+  const PlanStep run = run_plan(costs, plan);
+  CHECK(run.step == Nanoseconds{1200 + 4 * 30 + 100});
+  // Weights and gradients 2 x 80, state 160, half of 4 x 2 x 20.
+  CHECK(run.peaks == std::vector{Bytes{160 + 160 + 80}});
+  CHECK(plan_bound(costs, plan) <= run.step);
+  CHECK(refusal(costs, {.context = 3}) ==
+        "data 1 x context 3 x tensor 1 x 1 devices in a row are 3, and there are 2: fewer ranks or stages, or a larger "
+        "cluster");
+  costs.devices = 4;
+  CHECK(refusal(costs, {.context = 4}) ==
+        "the sequence is not divisible among 4 ranks that exchange rows by all-gather: context 1, 2 can be");
+  CHECK(refusal(costs, {.context = 2, .exchange = ContextExchange::all_to_all}) ==
+        "the sequence is not divisible among 2 ranks that exchange rows by all-to-all: take context 1: it is of "
+        "networks whose attention is one op (llama3_8b:fused=1)");
+  CHECK(refusal(costs, {.data = 2, .context = 2, .experts = 2}) ==
+        "replicas that share a sequence and hold different experts are not modelled: take 1 of either");
+  CHECK(refusal(costs, {.context = 2, .degrees = {{.data = 2}, {}}, .cuts = {1}, .microbatch = 2})
+            .starts_with("a plan whose stages have degrees of their own has none that all share"));
+}
+
+TEST_CASE("replicas that hold different experts add up the rest alone, and hold their own state") {
+  PlanCosts costs = two_layers(4);
+  costs.layer_degrees = {{1}, {.experts = 2}};
+  // Of a layer's 40 bytes 24 are of experts, of its state of 80 bytes 48; two replicas have half of these each, and
+  // exchange tokens in 7.
+  costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = layer(i, samples, degree);
+    if (degree.experts == 1) return cost;
+    cost.weights = Bytes{16 + 12};
+    cost.expert_weights = Bytes{12};
+    cost.state = Bytes{32 + 24};
+    cost.expert_state = Bytes{24};
+    cost.forward += Nanoseconds{7};
+    return cost;
+  };
+  costs.expert_all_reduce = [](const ParallelPlan& plan, std::size_t, Bytes weights) {
+    return Nanoseconds{1000 * static_cast<std::int64_t>(plan.data / plan.experts) + weights.count};
+  };
+  const ParallelPlan two{.data = 2, .microbatch = 2, .experts = 2};
+  CHECK(describe(two) == "data 2, experts 2, microbatches of 2");
+  // 2 samples of 2 x 300, exchanges, and a ring of 32 bytes over 2: 2 (10 + 16).
+  CHECK(run_plan(costs, two).step == Nanoseconds{1200 + 14 + 52});
+  // Weights and gradients 2 x 56, state 112, 2 samples of 40 bytes.
+  CHECK(run_plan(costs, two).peaks == std::vector{Bytes{112 + 112 + 80}});
+  // Shared is the state of the rest alone, 64 bytes.
+  ParallelPlan sharing = two;
+  sharing.zero = 1;
+  CHECK(run_plan(costs, sharing).peaks == std::vector{Bytes{112 + 32 + 48 + 80}});
+  // Four replicas: a ring of 32 over 4, 6 (10 + 8), and the sums of 24 bytes of experts between two.
+  const ParallelPlan four{.data = 4, .microbatch = 1, .experts = 2};
+  CHECK(run_plan(costs, four).step == Nanoseconds{600 + 14 + 108 + 2000 + 24});
+  for (const ParallelPlan& plan : {two, sharing, four}) CHECK(plan_bound(costs, plan) <= run_plan(costs, plan).step);
+  CHECK(refusal(costs, {.data = 4, .zero = 1, .experts = 2}) ==
+        "ZeRO 1 among replicas that hold the same experts, 2 of each, is not modelled: take stage 0, or experts 4");
+  CHECK(refusal(costs, {.data = 4, .experts = 4}) == "experts are not divisible among 4 replicas: experts 1, 2 can be");
+  costs.memory = Bytes{280};  // too little for a device that holds all experts of both layers
+  const PlanSearchResult found = search_plans(
+      costs, {.allowed = [](const ParallelPlan& plan) { return plan.stages() == 1 && plan.degrees.empty(); }});
+  CHECK(found.best.front().plan.experts == 2);
+  CHECK(found.best.front().run.excess(costs.memory) == Bytes{0});
+}
+
+TEST_CASE("where ranks may share the sequence the best of all plans is found and proven") {
+  Random random{29};
+  int sharing = 0;
+  for (int round = 0; round < 20; ++round) {
+    CAPTURE(round);
+    const std::size_t layers = 2 + random.below(3), devices = 3 + random.below(2);
+    nlohmann::json chain = random_chain(random, layers, devices, random.between(4, 20) * 1'000'000);
+    chain["batch"] = 1 + random.below(4);  // fewer than devices, so that replicas alone do not use them
+    PlanCosts costs = chain_costs(chain);
+    costs.layer_degrees = {{1}, {2}, {4}, {.context = 2}, {.context = 4}, {.ranks = 2, .context = 2}};
+    std::optional<std::pair<Bytes, Nanoseconds>> best;
+    for (const LayerDegree degree : costs.layer_degrees)
+      for (const std::size_t data : divisors(costs.batch))
+        for (const std::size_t microbatch : divisors(costs.batch / data))
+          for (unsigned cut = 0; cut < 1u << (layers - 1); ++cut)
+            for (const std::size_t zero : {0u, 1u}) {
+              ParallelPlan plan{.data = data,
+                                .tensor = degree.ranks,
+                                .context = degree.context,
+                                .microbatch = microbatch,
+                                .zero = zero};
+              for (std::size_t layer = 1; layer < layers; ++layer)
+                if (cut >> (layer - 1) & 1) plan.cuts.push_back(layer);
+              if (plan.devices() > devices) continue;
+              for (unsigned again = 0; again < 1u << plan.stages(); ++again) {
+                plan.recompute.clear();
+                for (std::size_t s = 0; s < plan.stages(); ++s)
+                  plan.recompute.push_back(again >> s & 1 ? StageRecompute::blocks : StageRecompute::no);
+                const PlanStep run = run_plan(costs, plan);
+                if (run.excess(costs.memory) == Bytes{0}) CHECK(plan_bound(costs, plan) <= run.step);
+                const std::pair outcome{run.excess(costs.memory), run.step};
+                if (!best || outcome < *best) best = outcome;
+              }
+            }
+    const PlanSearchOptions options{.schedules = {PipelineSchedule::one_f_one_b}};
+    REQUIRE(best);
+    if (best->first > Bytes{0}) continue;
+    const PlanSearchResult found = search_plans(costs, options);
+    CHECK(found.best.front().run.step == best->second);
+    CHECK(found.bound == best->second);
+    CHECK(found.exact);
+    sharing += found.best.front().plan.context > 1;
+  }
+  CHECK(sharing > 3);
+}
+
+TEST_CASE("where stages may compute some layers again the best of all plans is found and proven") {
+  Random random{31};
+  int some = 0;
+  for (int round = 0; round < 60; ++round) {
+    CAPTURE(round);
+    const std::size_t layers = 3 + random.below(2), devices = 1 + random.below(2);
+    const PlanCosts costs = chain_costs(random_chain(random, layers, devices, random.between(12, 32) * 500'000));
+    std::optional<Nanoseconds> best, whole;
+    for (const std::size_t data : divisors(costs.batch))
+      for (const std::size_t microbatch : divisors(costs.batch / data))
+        for (const std::size_t cut : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}})
+          for (const std::size_t tensor : {1u, 2u})
+            for (const std::size_t zero : {0u, 1u})
+              for (std::size_t first = 0; first <= layers; ++first)
+                for (std::size_t second = 0; second <= layers; ++second) {
+                  ParallelPlan plan{.data = data, .tensor = tensor, .microbatch = microbatch, .zero = zero};
+                  if (cut >= layers || (cut == 0 && second > 0)) continue;
+                  if (cut > 0) plan.cuts = {cut};
+                  if (plan.devices() > devices || first > (cut > 0 ? cut : layers) || second > layers - cut) continue;
+                  plan.recompute = {{StageRecompute::blocks, first}};
+                  if (cut > 0) plan.recompute.push_back({StageRecompute::blocks, second});
+                  const PlanStep run = run_plan(costs, plan);
+                  if (run.excess(costs.memory) > Bytes{0}) continue;
+                  CHECK(plan_bound(costs, plan) <= run.step);
+                  best = std::min(best.value_or(run.step), run.step);
+                }
+    PlanSearchOptions options{.schedules = {PipelineSchedule::one_f_one_b}};
+    if (!best) continue;
+    const PlanSearchResult alone = search_plans(costs, options);
+    options.by_layer = true;
+    const PlanSearchResult found = search_plans(costs, options);
+    CHECK(found.best.front().run.step == *best);
+    CHECK(found.bound == *best);
+    CHECK(found.exact);
+    some += *best < alone.best.front().run.step || alone.best.front().run.excess(costs.memory) > Bytes{0};
+  }
+  CHECK(some > 3);
 }
 
 TEST_CASE("two replicas of the first of two layers before one device of the second, by hand") {
@@ -245,9 +412,9 @@ TEST_CASE("forty layers on sixteen devices: within the bound, no worse than equa
 TEST_CASE("a plan that cannot be is refused by name, with the nearest that can") {
   Random random{5};
   const PlanCosts costs = chain_costs(random_chain(random, 4, 4, 30'000'000));
-  CHECK(refusal(costs, {.data = 3}) == "8 samples are not divisible among 3 replicas: data 2 would divide them");
+  CHECK(refusal(costs, {.data = 3}) == "8 samples are not divisible in 3 shares: data 2 would divide them");
   CHECK(refusal(costs, {.data = 2, .microbatch = 3}) ==
-        "4 samples of a replica are not microbatches of 3: microbatches of 2 would do");
+        "4 samples of a share of the batch are not microbatches of 3: microbatches of 2 would do");
   CHECK(refusal(costs, {.tensor = 3}) == "layers are not divisible among 3 ranks: tensor 1, 2, 4 can be");
   CHECK(refusal(costs, {.tensor = 2, .sequence = true}) ==
         "there is no sequence to be divided among 2 ranks: leave out sequence parallelism");

@@ -29,7 +29,7 @@ namespace {
 /// Every 1F1B plan of the chain on all its devices, or on any number of them: cuts, recomputation, ZeRO 0 and 1.
 template <class Visit>
 void each_plan(const PlanCosts& costs, bool all_devices, const Visit& visit) {
-  for (const TensorDegree tensor : costs.tensor_degrees)
+  for (const LayerDegree tensor : costs.layer_degrees)
     for (const std::size_t data : divisors(costs.batch))
       for (const std::size_t microbatch : divisors(costs.batch / data))
         for (unsigned cut = 0; cut < 1u << (costs.layers - 1); ++cut) {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,16 @@ inline std::vector<std::string> inputs_of(const Graph& graph, const std::string&
   std::vector<std::string> names;
   for (const TensorId tensor : graph.inputs(op_named(graph, op))) names.emplace_back(graph.name(tensor));
   return names;
+}
+
+/// Collectives as "all-to-all 4096 of 2": how many of each.
+inline std::map<std::string, int> collectives(const Graph& graph) {
+  std::map<std::string, int> counts;
+  for (const OpId op : graph.ops())
+    if (const CollectiveTask* task = graph.collective(op))
+      ++counts[std::string{name_of(task->kind)} + " " + std::to_string(task->bytes.count) + " of " +
+               std::to_string(graph.after(op).size())];
+  return counts;
 }
 
 }  // namespace trainyard::test

@@ -15,6 +15,7 @@
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
+using test::collectives;
 using test::inputs_of;
 using test::op_named;
 
@@ -52,16 +53,6 @@ void check_same(const Graph& rank, OpId op, const Graph& alone, OpId same, bool 
   REQUIRE(outputs.size() == expected.size());
   auto at = expected.begin();
   for (const TensorId tensor : outputs) CHECK(rank.bytes(tensor) == alone.bytes(*at++));
-}
-
-/// Collectives as "all-to-all 4096 of 2": how many of each.
-std::map<std::string, int> collectives(const Graph& graph) {
-  std::map<std::string, int> counts;
-  for (const OpId op : graph.ops())
-    if (const CollectiveTask* task = graph.collective(op))
-      ++counts[std::string{name_of(task->kind)} + " " + std::to_string(task->bytes.count) + " of " +
-               std::to_string(graph.after(op).size())];
-  return counts;
 }
 
 }  // namespace

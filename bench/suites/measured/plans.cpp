@@ -22,8 +22,8 @@ ParallelPlan plan_of(const MeasuredRow& row, std::size_t layers, PipelineSchedul
 
 PlanCosts bare_costs(const MeasuredRow& row, std::size_t layers, LayerCost layer) {
   PlanCosts costs{.layers = layers, .batch = static_cast<std::size_t>(told(row.batch, "batch")), .devices = row.gpus};
-  costs.tensor_degrees = {{row.tensor}};
-  costs.layer = [layer](std::size_t, std::size_t, TensorDegree) { return layer; };
+  costs.layer_degrees = {{row.tensor}};
+  costs.layer = [layer](std::size_t, std::size_t, LayerDegree) { return layer; };
   costs.transfer = [](const ParallelPlan&, std::size_t, std::size_t, Bytes) { return Nanoseconds{0}; };
   costs.all_reduce = [](const ParallelPlan&, std::size_t, Bytes) { return Nanoseconds{0}; };
   costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };

@@ -24,7 +24,7 @@ std::string why_not(const MeasuredRow& row) {
   if (row.precision.find("fp8") != std::string::npos || row.precision.find("FP8") != std::string::npos ||
       row.precision.find("FP4") != std::string::npos)
     return fmt::format("no costs in {}", row.precision);
-  if (row.context > 1) return "context parallelism: plan/ has none";
+  if (row.context > 1) return "context parallelism: these layers have none";
   return {};
 }
 

@@ -45,7 +45,7 @@ double after_backward(const MeasuredRow& row, const AllReduceTimes& all_reduce) 
 double step(const MeasuredRow& row, const Profile& profile, const AllReduceTimes& all_reduce) {
   const auto layers = static_cast<std::size_t>(*row.layers);
   PlanCosts costs = bare_costs(row, layers, {});
-  costs.layer = [&](std::size_t layer, std::size_t, TensorDegree) {
+  costs.layer = [&](std::size_t layer, std::size_t, LayerDegree) {
     const double rest = layer + 1 == layers ? profile.rest : 0;
     return layer_cost((profile.layer + rest) / 4, 3 * (profile.layer + rest) / 8, 3 * (profile.layer + rest) / 8);
   };

@@ -52,7 +52,7 @@ double pipeline(const MeasuredRow& row, double one) {
   const double head = words / (12 * width + 2 * told(row.sequence, "sequence")) * (recomputes ? 0.75 : 1);
   const double unit = 1 / (*row.layers + head);
   PlanCosts costs = bare_costs(row, layers, {});
-  costs.layer = [=](std::size_t layer, std::size_t, TensorDegree) {
+  costs.layer = [=](std::size_t layer, std::size_t, LayerDegree) {
     return part_of(one, unit * (layer + 1 == layers ? 1 + head : 1), recomputes);
   };
   return step_seconds(costs, plan_of(row, layers, PipelineSchedule::one_f_one_b));

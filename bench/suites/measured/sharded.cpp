@@ -64,7 +64,7 @@ struct Model {
     const auto layers = static_cast<std::size_t>(*row.layers);
     const double part = gather / *row.layers, tail = head(fit);
     PlanCosts costs = bare_costs(row, layers, {});
-    costs.layer = [&](std::size_t layer, std::size_t, TensorDegree) {
+    costs.layer = [&](std::size_t layer, std::size_t, LayerDegree) {
       const double own = layer + 1 == layers ? tail : 0;
       const double forward = std::max(pass(fit, 1, 1, 1), part);
       const double backward = std::max(pass(fit, 2, 2.5, 1.5), (again ? 1 : 2) * part);

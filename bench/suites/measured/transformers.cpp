@@ -105,7 +105,7 @@ class Prediction {
                                               static_cast<double>(layers)
                                         : 0;
     PlanCosts costs = bare_costs(row, layers, {});
-    costs.layer = [&](std::size_t number, std::size_t, TensorDegree) {
+    costs.layer = [&](std::size_t number, std::size_t, LayerDegree) {
       const double again = std::max(ahead, gather);  // alone: neither transfers nor the head
       double forward = again + hop, input = std::max(back, 2 * gather) - products + hop;
       double weights = products;

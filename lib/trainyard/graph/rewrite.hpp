@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "trainyard/core/context_exchange.hpp"
 #include "trainyard/core/quantity.hpp"
 
 namespace trainyard {
@@ -52,6 +53,11 @@ struct Replicate {
   /// Expert parallelism: this many replicas, one after the other, hold different experts of each mixture, and exchange
   /// tokens; 1: each holds all. It divides the replicas and the experts.
   std::size_t experts = 1;
+
+  /// Context parallelism: this many replicas, one after the other, share the sequence of each sample. It divides the
+  /// replicas.
+  std::size_t context = 1;
+  ContextExchange exchange = ContextExchange::all_gather;
 
   static constexpr Bytes kBucket{25 * 1024 * 1024};
 

@@ -14,20 +14,20 @@ class LayerTables {
  public:
   explicit LayerTables(const PlanCosts& costs) : costs_(costs) {}
 
-  const std::vector<LayerCost>& of(std::size_t samples, TensorDegree tensor) {
+  const std::vector<LayerCost>& of(std::size_t samples, LayerDegree tensor) {
     auto [at, added] = tables_.try_emplace({samples, tensor});
     if (added)
       for (std::size_t layer = 0; layer < costs_.layers; ++layer)
         at->second.push_back(costs_.layer(layer, samples, tensor));
     return at->second;
   }
-  const std::vector<LayerCost>& known(std::size_t samples, TensorDegree tensor) const {
+  const std::vector<LayerCost>& known(std::size_t samples, LayerDegree tensor) const {
     return tables_.at({samples, tensor});
   }
   /// The costs with layers from these tables, which must outlive them.
   PlanCosts known_costs() const {
     PlanCosts costs = costs_;
-    costs.layer = [this](std::size_t layer, std::size_t samples, TensorDegree tensor) {
+    costs.layer = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
       return known(samples, tensor)[layer];
     };
     return costs;
@@ -35,7 +35,7 @@ class LayerTables {
 
  private:
   const PlanCosts& costs_;
-  std::map<std::pair<std::size_t, TensorDegree>, std::vector<LayerCost>> tables_;
+  std::map<std::pair<std::size_t, LayerDegree>, std::vector<LayerCost>> tables_;
 };
 
 }  // namespace trainyard

@@ -32,24 +32,31 @@ std::size_t nearest_divisor(std::size_t whole, std::size_t wanted) {
 /// Those of a plan whose stages have the same.
 void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.devices() > costs.devices)
-    refuse(fmt::format("data {} x tensor {} x {} devices in a row are {}, and there are {}", plan.data, plan.tensor,
+    refuse(fmt::format("data {} x{} tensor {} x {} devices in a row are {}, and there are {}", plan.data,
+                       plan.context > 1 ? fmt::format(" context {} x", plan.context) : "", plan.tensor,
                        plan.devices_in_row(), plan.devices(), costs.devices),
            plan.devices() / plan.data > costs.devices
-               ? "fewer tensor ranks or stages, or a larger cluster"
+               ? "fewer ranks or stages, or a larger cluster"
                : fmt::format("data {} would fit", costs.devices / (plan.devices() / plan.data)));
   if (plan.experts == 0 || plan.data % plan.experts != 0)
     refuse(fmt::format("{} replicas are not groups of {} that hold different experts", plan.data, plan.experts),
            fmt::format("experts {} would divide them",
                        nearest_divisor(plan.data, std::max<std::size_t>(1, plan.experts))));
+  if (plan.experts > 1 && plan.zero > 0 && plan.experts != plan.data)
+    refuse(fmt::format("ZeRO {} among replicas that hold the same experts, {} of each, is not modelled", plan.zero,
+                       plan.data / plan.experts),
+           fmt::format("take stage 0, or experts {}", plan.data));
+  if (plan.experts > 1 && plan.context > 1)
+    refuse("replicas that share a sequence and hold different experts are not modelled", "take 1 of either");
   if (costs.batch % plan.data != 0)
-    refuse(fmt::format("{} samples are not divisible among {} replicas", costs.batch, plan.data),
+    refuse(fmt::format("{} samples are not divisible in {} shares", costs.batch, plan.data),
            fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));
 }
 
 void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
-  if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.experts != 1)
+  if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.experts != 1 || plan.context != 1)
     refuse("a plan whose stages have degrees of their own has none that all share",
-           "give \"data\", \"tensor\" and \"sequence\" of the stages alone, and no \"experts\"");
+           "give \"data\", \"tensor\" and \"sequence\" of the stages alone, and no \"experts\" or \"context\"");
   if (plan.degrees.size() != plan.devices_in_row())
     refuse(fmt::format("degrees are told of {} devices in a row, and there are {}", plan.degrees.size(),
                        plan.devices_in_row()),
@@ -68,15 +75,29 @@ void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
            "fewer ranks, replicas or stages, or a larger cluster");
 }
 
-void check_ranks(const PlanCosts& costs, TensorDegree tensor) {
+void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
   if (tensor.sequence && tensor.ranks == 1)
     refuse("sequence parallelism is among tensor ranks, and there is one", "give more ranks, or leave it out");
-  std::set<std::size_t> ranks;
-  for (const TensorDegree& degree : costs.tensor_degrees) ranks.insert(degree.ranks);
+  std::set<std::size_t> ranks, contexts;
+  for (const LayerDegree& degree : costs.layer_degrees) {
+    ranks.insert(degree.ranks);
+    if (degree.exchange == tensor.exchange) contexts.insert(degree.context);
+  }
+  if (tensor.context > 1 && !contexts.contains(tensor.context))
+    refuse(fmt::format("the sequence is not divisible among {} ranks that exchange rows by {}", tensor.context,
+                       name_of(tensor.exchange)),
+           contexts.size() < 2 ? "take context 1: it is of networks whose attention is one op (llama3_8b:fused=1)"
+                               : fmt::format("context {} can be", fmt::join(contexts, ", ")));
   if (!ranks.contains(tensor.ranks))
     refuse(fmt::format("layers are not divisible among {} ranks", tensor.ranks),
            fmt::format("tensor {} can be", fmt::join(ranks, ", ")));
-  if (std::ranges::find(costs.tensor_degrees, tensor) == costs.tensor_degrees.end())
+  std::set<std::size_t> experts;
+  for (const LayerDegree& degree : costs.layer_degrees) experts.insert(degree.experts);
+  if (!experts.contains(tensor.experts))
+    refuse(fmt::format("experts are not divisible among {} replicas", tensor.experts),
+           experts.size() < 2 ? "take experts 1: the network has none"
+                              : fmt::format("experts {} can be", fmt::join(experts, ", ")));
+  if (std::ranges::find(costs.layer_degrees, tensor) == costs.layer_degrees.end())
     refuse(fmt::format("there is no sequence to be divided among {} ranks", tensor.ranks),
            "leave out sequence parallelism");
 }
@@ -94,7 +115,7 @@ class PlanEvents {
       for (const std::size_t first = layer; layer < end; ++layer) {
         const LayerCost cost = costs.layer(layer, plan.samples_of(own), plan.degrees_of(own).tensor);
         if (layer == first) stages_[s].input = cost.input;
-        stages_[s].add(cost, plan.recompute.empty() ? StageRecompute::no : plan.recompute[s]);
+        stages_[s].add(cost, plan.recompute.empty() ? StageRecompute::no : plan.recompute[s].of(layer - first));
       }
     }
     for (std::size_t s = 0; s + 1 < stages_.size(); ++s) {
@@ -184,25 +205,32 @@ class PlanEvents {
 
   /// Gradients of the replicas, and the update. Returns the device's weights.
   Bytes finish(std::size_t device) {
-    Bytes weights{0};
-    for (std::size_t c = 0; c < plan_.chunks; ++c) weights += stages_[stage(device, c)].weights;
+    Bytes weights{0}, of_experts{0};
+    for (std::size_t c = 0; c < plan_.chunks; ++c) {
+      weights += stages_[stage(device, c)].weights;
+      of_experts += stages_[stage(device, c)].expert_weights;
+    }
     Nanoseconds end = now_[device];
     const std::size_t replicas = plan_.degrees_of(device).data;
     if (replicas > 1) {
       const bool overlap = costs_.overlap && plan_.stages() == 1;
       const Nanoseconds begin = overlap ? run_.starts[device].back() : end;
-      end = std::max(end, begin + costs_.all_reduce(plan_, device, weights));
+      Nanoseconds sum = costs_.all_reduce(plan_, device, weights - of_experts);
+      if (of_experts > Bytes{0} && replicas > plan_.experts) sum += costs_.expert_all_reduce(plan_, device, of_experts);
+      end = std::max(end, begin + sum);
     }
-    end += costs_.update(weights, plan_.zero > 0 ? replicas : 1);
+    end += costs_.update(weights - of_experts, plan_.zero > 0 ? replicas : 1);
+    if (of_experts > Bytes{0}) end += costs_.update(of_experts, 1);
     run_.step = std::max(run_.step, end);
     return weights;
   }
 
   void count_memory(std::size_t device, Bytes weights) {
-    Bytes state{0}, working{0}, now{0}, most{0};
+    Bytes state{0}, expert_state{0}, working{0}, now{0}, most{0};
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
       const StageCost& each = stages_[stage(device, c)];
       state += each.state;
+      expert_state += each.expert_state;
       working = std::max(working, each.working);
     }
     std::size_t held = 0;
@@ -218,8 +246,8 @@ class PlanEvents {
         --held;
       }
     }
-    const auto shards = static_cast<std::int64_t>(plan_.zero > 0 ? plan_.degrees_of(device).data : 1);
-    run_.peaks[device] = 2 * weights + Bytes{(2 * state.count + shards) / (2 * shards)} + most + working;
+    const std::size_t shards = plan_.zero > 0 ? plan_.degrees_of(device).data : 1;
+    run_.peaks[device] = 2 * weights + shared_state(state, expert_state, shards) + most + working;
   }
 
   const PlanCosts& costs_;
@@ -254,16 +282,32 @@ std::string describe(const ParallelPlan& plan) {
     parts.push_back(fmt::format("data x tensor {}", fmt::join(each, " ")));
   }
   if (plan.data > 1) parts.push_back(fmt::format("data {}", plan.data));
+  if (plan.context > 1) parts.push_back(fmt::format("context {} ({})", plan.context, name_of(plan.exchange)));
   if (plan.tensor > 1)
     parts.push_back(fmt::format("tensor {}{}", plan.tensor, plan.sequence ? " with sequence parallelism" : ""));
   if (plan.experts > 1) parts.push_back(fmt::format("experts {}", plan.experts));
   if (plan.stages() > 1) parts.push_back(fmt::format("{} stages ({})", plan.stages(), name_of(plan.schedule)));
   parts.push_back(fmt::format("microbatches of {}", plan.microbatch));
   if (plan.zero > 0) parts.push_back(fmt::format("ZeRO {}", plan.zero));
-  const std::size_t again = plan.recomputing(StageRecompute::blocks),
-                    scores = plan.recomputing(StageRecompute::attention);
-  if (again > 0) parts.push_back(fmt::format("recomputing {} of {} stages", again, plan.stages()));
-  if (scores > 0) parts.push_back(fmt::format("recomputing attention of {} of {} stages", scores, plan.stages()));
+  for (const StageRecompute what : {StageRecompute::blocks, StageRecompute::attention}) {
+    const std::string attention = what == StageRecompute::attention ? "attention of " : "";
+    std::size_t whole = 0, some = 0, least = StageRecomputation::kAll, most = 0;
+    for (const StageRecomputation& each : plan.recompute) {
+      if (each.what != what) continue;
+      if (each.layers == StageRecomputation::kAll) {
+        ++whole;
+        continue;
+      }
+      ++some;
+      least = std::min(least, each.layers);
+      most = std::max(most, each.layers);
+    }
+    if (whole > 0) parts.push_back(fmt::format("recomputing {}{} of {} stages", attention, whole, plan.stages()));
+    if (some > 0)
+      parts.push_back(fmt::format("recomputing {}{}{} layer{} of {} of {} stages", attention, least,
+                                  most > least ? fmt::format(" to {}", most) : "", most > 1 ? "s" : "", some,
+                                  plan.stages()));
+  }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -275,7 +319,7 @@ Bytes PlanStep::excess(std::optional<Bytes> memory) const {
 }
 
 void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
-  if (plan.data == 0 || plan.tensor == 0 || plan.microbatch == 0 || plan.chunks == 0)
+  if (plan.data == 0 || plan.tensor == 0 || plan.context == 0 || plan.microbatch == 0 || plan.chunks == 0)
     refuse("degrees of a plan, its microbatches and chunks are at least 1", "give 1 for what is not divided");
   if (plan.stages() > costs.layers)
     refuse(fmt::format("{} stages are more than {} layers", plan.stages(), costs.layers),
@@ -300,7 +344,7 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
     check_stage_degrees(costs, plan);
   if (costs.batch / plan.data % plan.microbatch != 0)
     refuse(fmt::format("{} samples{} are not microbatches of {}", costs.batch / plan.data,
-                       plan.degrees.empty() ? " of a replica" : "", plan.microbatch),
+                       plan.degrees.empty() ? " of a share of the batch" : "", plan.microbatch),
            fmt::format("microbatches of {} would do", nearest_divisor(costs.batch / plan.data, plan.microbatch)));
   for (std::size_t i = 0; i < plan.devices_in_row(); ++i) check_ranks(costs, plan.degrees_of(i).tensor);
   check_microbatches(plan.schedule, plan.devices_in_row(), costs.batch / plan.data / plan.microbatch);

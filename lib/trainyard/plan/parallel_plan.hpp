@@ -8,90 +8,112 @@
 #include <string>
 #include <vector>
 
+#include "trainyard/core/context_exchange.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/plan/pipeline_schedule.hpp"
 
 namespace trainyard {
 
-/// Recomputation of a stage before its backward pass: nothing; the scores of attention alone (attention_scores); each
-/// block of layers (block_of) from what comes into it; the whole stage from what comes into that, which plans do not
-/// choose.
+/// Recomputation before the backward pass: nothing; the scores of attention alone (attention_scores); each block of
+/// layers (block_of) from what comes into it; the whole stage from what comes into that, which plans do not choose.
 enum class StageRecompute : std::uint8_t { no, attention, blocks, stages };
 
-/// How many ranks, and whether they share the sequence too.
-struct TensorDegree {
-  std::size_t ranks = 1;
-  bool sequence = false;
+/// What a stage computes again of its first `layers`, or of all where it has no more.
+struct StageRecomputation {
+  static constexpr std::size_t kAll = static_cast<std::size_t>(-1);
 
-  friend auto operator<=>(const TensorDegree&, const TensorDegree&) = default;
+  StageRecomputation(StageRecompute again = StageRecompute::no, std::size_t first = kAll)
+      : what(first > 0 ? again : StageRecompute::no), layers(what == StageRecompute::no ? kAll : first) {}
+  /// Of the stage's layer i.
+  StageRecompute of(std::size_t i) const { return i < layers ? what : StageRecompute::no; }
+
+  friend bool operator==(const StageRecomputation&, const StageRecomputation&) = default;
+
+  StageRecompute what;
+  std::size_t layers;
+};
+
+/// Among how many devices a replica's layers are divided.
+struct LayerDegree {
+  std::size_t ranks = 1;    // tensor ranks, by features
+  bool sequence = false;    // and between products by the sequence
+  std::size_t context = 1;  // by the sequence throughout, with as many copies of the weights
+  ContextExchange exchange = ContextExchange::all_gather;
+  std::size_t experts = 1;  // replicas that hold different experts of each mixture
+
+  friend auto operator<=>(const LayerDegree&, const LayerDegree&) = default;
 };
 
 /// Replicas and ranks of the stages of one device in the row.
 struct StageDegrees {
   std::size_t data = 1;
-  TensorDegree tensor = {};
+  LayerDegree tensor = {};
 
   std::size_t devices() const { return data * tensor.ranks; }
   friend auto operator<=>(const StageDegrees&, const StageDegrees&) = default;
 };
 
-/// How a chain of layers is trained on many devices. With d replicas of t ranks of p stages in a row, d t p devices
-/// take part: each replica computes its share of the batch in microbatches, each rank of a stage its part of every
-/// layer. Where stages differ (`degrees`), the replicas of each divide every microbatch among themselves, and devices
-/// are those of all stages together.
+/// How a chain of layers is trained on many devices. With c ranks that share the sequence in each of d shares of the
+/// batch, t tensor ranks and p stages in a row, d c t p devices take part, and the weights are there d c times: in
+/// replicas, each of which computes its part of its share's microbatches, each rank of a stage its part of every layer.
+/// Where stages differ (`degrees`), the replicas of each divide every microbatch among themselves, and devices are
+/// those of all stages together.
 struct ParallelPlan {
-  std::size_t data = 1, tensor = 1;            // d, t
-  bool sequence = false;                       // ranks share the sequence too, between the products of the layers
-  std::vector<StageDegrees> degrees = {};      // by device in the row, where they differ; then d and t are 1
-  std::vector<std::size_t> cuts = {};          // layers at which a new stage begins, ascending
-  std::size_t chunks = 1;                      // stages a device: chunks_of(schedule)
-  std::size_t microbatch = 1;                  // samples: of a replica, or with `degrees` of all those of a stage
-  std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
+  std::size_t data = 1, tensor = 1;  // d, t
+  std::size_t context = 1;           // c
+  ContextExchange exchange = ContextExchange::all_gather;
+  bool sequence = false;                           // ranks share the sequence too, between the products of the layers
+  std::vector<StageDegrees> degrees = {};          // by device in the row, where they differ; then d and t are 1
+  std::vector<std::size_t> cuts = {};              // layers at which a new stage begins, ascending
+  std::size_t chunks = 1;                          // stages a device: chunks_of(schedule)
+  std::size_t microbatch = 1;                      // samples: of a share of the batch, or with `degrees` of a stage
+  std::vector<StageRecomputation> recompute = {};  // by stage; empty: nothing
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
-  /// Of the replicas, this many in a row hold different experts of each mixture, and exchange tokens. Only simulations
-  /// of a plan know of it: run_plan() does not, and no search sets it.
+  /// Of the replicas, this many in a row hold different experts of each mixture, and exchange tokens.
   std::size_t experts = 1;
 
   std::size_t stages() const { return cuts.size() + 1; }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
+  std::size_t replicas() const { return data * context; }
   std::size_t devices() const { return first_device(devices_in_row()); }
   /// Of device i in the row.
   StageDegrees degrees_of(std::size_t i) const {
-    return degrees.empty() ? StageDegrees{data, tensor_degree()} : degrees[i];
+    return degrees.empty() ? StageDegrees{replicas(), layer_degree()} : degrees[i];
   }
   /// Samples of a microbatch that a replica computes there.
   std::size_t samples_of(std::size_t i) const { return degrees.empty() ? microbatch : microbatch / degrees[i].data; }
   /// The devices of those before it: the first of its own.
   std::size_t first_device(std::size_t i) const {
-    if (degrees.empty()) return i * data * tensor;
+    if (degrees.empty()) return i * replicas() * tensor;
     std::size_t before = 0;
     for (std::size_t j = 0; j < i; ++j) before += degrees[j].devices();
     return before;
   }
-  /// Stages that compute this again.
+  /// Stages that compute this again, of some or all layers.
   std::size_t recomputing(StageRecompute what) const {
-    return static_cast<std::size_t>(std::ranges::count(recompute, what));
+    return static_cast<std::size_t>(std::ranges::count(recompute, what, &StageRecomputation::what));
   }
-  TensorDegree tensor_degree() const { return {tensor, sequence}; }
+  LayerDegree layer_degree() const { return {tensor, sequence, context, exchange, experts}; }
 
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
 
 /// "data 4, tensor 2 with sequence parallelism, 8 stages (1f1b), microbatches of 2, ZeRO 1, recomputing 3 of 8 stages",
-/// "... attention of 3 of 8"; "data x tensor 4x1, 2x2, ..." where stages differ.
+/// "... attention of 3 of 8", "... 2 to 5 layers of 3 of 8"; "data x tensor 4x1, 2x2, ..." where stages differ.
 std::string describe(const ParallelPlan& plan);
 
-/// Time of one of t ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it
+/// Time of one of t c ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it
 /// holds of the layer: sent to and received from its neighbours, and kept for the backward pass, for the microbatch;
 /// weights (gradients take as much) and optimizer state for good.
 struct LayerCost {
   Nanoseconds forward, input_gradient, weight_gradient;
   Bytes input, output, saved;
   Bytes weights, state;
-  Bytes scores = {};                // of what is kept, what recomputation of attention leaves out,
-  Nanoseconds scores_forward = {};  // and the time of the forward pass that it repeats
-  Nanoseconds accumulation = {};    // adds the gradients of weights to those of earlier microbatches
+  Bytes scores = {};                             // of what is kept, what recomputation of attention leaves out,
+  Nanoseconds scores_forward = {};               // and the time of the forward pass that it repeats
+  Nanoseconds accumulation = {};                 // adds the gradients of weights to those of earlier microbatches
+  Bytes expert_weights = {}, expert_state = {};  // of weights and state, those of experts that replicas divide
 
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
@@ -107,16 +129,18 @@ struct PlanCosts {
   std::size_t batch = 1;    // samples of a step
   std::size_t devices = 1;  // at hand; a plan need not use all
   std::optional<Bytes> memory = {};
-  std::vector<TensorDegree> tensor_degrees = {{1}};
+  std::vector<LayerDegree> layer_degrees = {{1}};
   bool overlap = false;  // with one stage, gradients are added from the start of the last backward task on
   /// One layer for a microbatch of so many samples, on one of the ranks.
-  std::function<LayerCost(std::size_t layer, std::size_t samples, TensorDegree tensor)> layer = {};
+  std::function<LayerCost(std::size_t layer, std::size_t samples, LayerDegree tensor)> layer = {};
   /// From one device of the pipeline to another, 0 to p - 1: what a replica of the one that has fewer of them takes or
   /// makes of a microbatch.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes)> transfer = {};
   /// The sum of the gradients of the replicas (degrees_of), on device i of the pipeline; where they share state (ZeRO),
   /// with the weights that they send each other after the update.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> all_reduce = {};
+  /// The same of weights of experts, among the replicas that hold the same ones.
+  std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> expert_all_reduce = {};
   /// The optimizer on these weights, of which each replica does 1/shards.
   std::function<Nanoseconds(Bytes weights, std::size_t shards)> update = {};
 };
@@ -133,9 +157,9 @@ struct PlanCosts {
 ///     after its last task         a device adds its gradients to those of the other replicas (PlanCosts::overlap: from
 ///                                 the start of that task on), then updates
 ///
-/// Memory of a device: twice its weights, state (or its share), and what its microbatches hold, at most: from the start
-/// of F to the end of W what each layer saves, or where the stage recomputes what comes into each layer, or all but
-/// scores; and the largest layer's working set of those that recompute.
+/// Memory of a device: twice its weights, state (or its share; of experts its own), and what its microbatches hold, at
+/// most: from the start of F to the end of W what each layer saves, or where the stage recomputes what comes into each
+/// layer, or all but scores; and the largest layer's working set of those that recompute.
 struct PlanStep {
   Nanoseconds step;                              // the latest end
   std::vector<std::vector<Nanoseconds>> starts;  // by device: of its tasks, in their order

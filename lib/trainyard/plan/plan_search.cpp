@@ -1,7 +1,6 @@
 #include "trainyard/plan/plan_search.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <tuple>
@@ -90,16 +89,24 @@ class PlanSearch {
 
  private:
   void enumerate() {
-    for (const TensorDegree tensor : costs_.tensor_degrees)
+    for (const LayerDegree tensor : costs_.layer_degrees) {
+      // Of ranks that share a sequence, or experts, those that share more.
+      LayerDegree more = tensor;
+      more.sequence = true;
+      if (tensor.context * tensor.experts > 1 && !tensor.sequence &&
+          std::ranges::find(costs_.layer_degrees, more) != costs_.layer_degrees.end())
+        continue;
       for (const std::size_t data : divisors(costs_.batch)) {
+        if (data % tensor.experts != 0) continue;
         const auto microbatches = divisors(costs_.batch / data);
-        for (std::size_t p = 1; p <= costs_.layers && p * data * tensor.ranks <= costs_.devices; ++p)
+        for (std::size_t p = 1; p <= costs_.layers && p * data * tensor.context * tensor.ranks <= costs_.devices; ++p)
           for (const std::size_t microbatch : microbatches) add(data, tensor, p, microbatch);
       }
+    }
     std::ranges::stable_sort(candidates_, {}, &Candidate::bound);
   }
 
-  void add(std::size_t data, TensorDegree tensor, std::size_t p, std::size_t microbatch) {
+  void add(std::size_t data, LayerDegree tensor, std::size_t p, std::size_t microbatch) {
     const std::size_t m = costs_.batch / data / microbatch;
     for (const PipelineSchedule schedule : options_.schedules) {
       if (p == 1 && schedule != PipelineSchedule::one_f_one_b) continue;
@@ -107,14 +114,18 @@ class PlanSearch {
       if ((interleaved && m % p != 0) || (schedule == PipelineSchedule::dualpipe_v && m < 2 * p)) continue;
       for (std::size_t v = chunks_of(schedule); v <= (interleaved ? options_.most_chunks : chunks_of(schedule)); ++v) {
         if (p * v > costs_.layers) break;
-        for (std::size_t zero = 0; zero <= (data > 1 ? options_.most_zero : 0); ++zero) {
+        for (std::size_t zero = 0; zero <= (data * tensor.context > 1 ? options_.most_zero : 0); ++zero) {
+          if (zero > 0 && tensor.experts > 1 && tensor.experts != data) break;
           ParallelPlan plan{.data = data,
                             .tensor = tensor.ranks,
+                            .context = tensor.context,
+                            .exchange = tensor.exchange,
                             .sequence = tensor.sequence,
                             .chunks = v,
                             .microbatch = microbatch,
                             .schedule = schedule,
-                            .zero = zero};
+                            .zero = zero,
+                            .experts = tensor.experts};
           for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s * costs_.layers / (p * v));
           if (options_.allowed && !options_.allowed(plan)) continue;
           tables_.of(microbatch, tensor);
@@ -127,12 +138,26 @@ class PlanSearch {
 
   /// What a stage may compute again.
   std::vector<StageRecompute> levels(const ParallelPlan& plan) const {
-    return recompute_levels(costs_, tables_.known(plan.microbatch, plan.tensor_degree()));
+    return recompute_levels(costs_, tables_.known(plan.microbatch, plan.layer_degree()));
   }
 
-  /// Cuts into as many stages, times the choices of recomputation; in double, which does not overflow.
+  /// What a stage of so many layers may compute again.
+  std::vector<StageRecomputation> choices_of_stage(const ParallelPlan& plan, std::size_t layers) const {
+    std::vector<StageRecomputation> choices;
+    for (const StageRecompute what : levels(plan)) {
+      for (std::size_t first = 1; options_.by_layer && what != StageRecompute::no && first < layers; ++first)
+        choices.emplace_back(what, first);
+      choices.emplace_back(what);
+    }
+    return choices;
+  }
+
+  /// Cuts into as many stages, times the choices of recomputation, at most; in double, which does not overflow.
   double choices(const ParallelPlan& plan) const {
-    double count = std::pow(static_cast<double>(levels(plan).size()), static_cast<double>(plan.stages()));
+    const std::size_t longest = costs_.layers + 1 - plan.stages();
+    const double each =
+        1 + static_cast<double>(levels(plan).size() - 1) * static_cast<double>(options_.by_layer ? longest : 1);
+    double count = std::pow(each, static_cast<double>(plan.stages()));
     for (std::size_t i = 0; i < plan.cuts.size(); ++i)
       count *= static_cast<double>(costs_.layers - 1 - i) / static_cast<double>(i + 1);
     return count;
@@ -154,16 +179,20 @@ class PlanSearch {
 
   RatedPlan best_of_all(ParallelPlan plan, std::uint64_t& evaluations) const {
     const std::size_t stages = plan.stages();
-    const std::vector<StageRecompute> choice = levels(plan);
-    std::size_t combinations = 1;
-    for (std::size_t s = 0; s < stages; ++s) combinations *= choice.size();
     for (std::size_t i = 0; i < plan.cuts.size(); ++i) plan.cuts[i] = i + 1;
     std::optional<RatedPlan> best;
     for (bool more = true; more;) {
+      std::vector<std::vector<StageRecomputation>> choice;
+      std::size_t combinations = 1;
+      for (std::size_t s = 0; s < stages; ++s) {
+        const std::size_t begin = s > 0 ? plan.cuts[s - 1] : 0, end = s + 1 < stages ? plan.cuts[s] : costs_.layers;
+        choice.push_back(choices_of_stage(plan, end - begin));
+        combinations *= choice.back().size();
+      }
       for (std::size_t again = 0; again < combinations; ++again) {
         plan.recompute.assign(stages, StageRecompute::no);
-        for (std::size_t s = 0, rest = again; s < stages; ++s, rest /= choice.size())
-          plan.recompute[s] = choice[rest % choice.size()];
+        for (std::size_t s = 0, rest = again; s < stages; rest /= choice[s++].size())
+          plan.recompute[s] = choice[s][rest % choice[s].size()];
         RatedPlan each = rated(plan, evaluations);
         if (!best || better(each, *best)) best = std::move(each);
       }
@@ -181,18 +210,17 @@ class PlanSearch {
   /// How the slowest stage is fastest, each stage with recomputation where it does not fit without; where it does not
   /// fit with either, bytes beyond the memory come before time.
   RatedPlan balanced(ParallelPlan plan, std::uint64_t& evaluations) const {
-    const auto& layers = tables_.known(plan.microbatch, plan.tensor_degree());
+    const auto& layers = tables_.known(plan.microbatch, plan.layer_degree());
     const std::size_t stages = plan.stages(), n = layers.size(), p = plan.devices_in_row();
     plan.recompute.assign(stages, StageRecompute::no);
-    const std::vector<StageRecompute> choice = levels(plan);
+    const StageTable table{costs_, plan.microbatch, plan.layer_degree()};
     const RatedPlan equal = rated(plan, evaluations);
-    const std::size_t shards = plan.zero > 0 ? plan.data : 1;
+    const std::size_t shards = plan.zero > 0 ? plan.replicas() : 1;
     const auto v = static_cast<std::int64_t>(plan.chunks);
     struct Cost {
       Bytes excess;
       Nanoseconds time;
-      StageRecompute recompute = StageRecompute::no;
-      auto operator<=>(const Cost&) const = default;
+      StageRecomputation recompute = {};
     };
     const auto worse = [](const Cost& a, const Cost& b) {
       return Cost{std::max(a.excess, b.excess), std::max(a.time, b.time)};
@@ -200,23 +228,30 @@ class PlanSearch {
     std::vector<std::vector<Cost>> best(stages + 1,
                                         std::vector<Cost>(n + 1, {Bytes{kLongestTime.count}, kLongestTime}));
     std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(n + 1, 0));
-    std::vector<std::vector<StageRecompute>> again(stages + 1, std::vector<StageRecompute>(n + 1, StageRecompute::no));
+    std::vector<std::vector<StageRecomputation>> again(stages + 1, std::vector<StageRecomputation>(n + 1));
     best[0][0] = {};
     for (std::size_t s = 0; s < stages; ++s) {
       const std::size_t device = device_of(plan.schedule, s, p);
       const std::size_t held = (equal.run.held[device] + plan.chunks - 1) / plan.chunks;
       for (std::size_t begin = s; begin + (stages - s) <= n; ++begin) {
         if (best[s][begin].time == kLongestTime) continue;
-        std::array<StageCost, 3> sums{};
+        std::vector<std::size_t> first(table.levels().size(), 1);  // layers to be computed again, for a stage to fit
         for (std::size_t end = begin + 1; end + (stages - s - 1) <= n; ++end) {
           const auto beyond = [&](Bytes bytes) {
             return costs_.memory ? std::max(Bytes{0}, bytes - Bytes{costs_.memory->count / v}) : Bytes{0};
           };
           Cost cost{Bytes{kLongestTime.count}, kLongestTime};
-          for (std::size_t i = 0; i < choice.size(); ++i) {
-            sums[i].add(layers[end - 1], choice[i]);
-            const Cost each{beyond(sums[i].memory(held, shards)), sums[i].time() - sums[i].accumulation, choice[i]};
-            if (std::tie(each.excess, each.time) < std::tie(cost.excess, cost.time)) cost = each;
+          for (std::size_t i = 0; i < table.levels().size(); ++i) {
+            const auto offer = [&](const StageRecomputation& recompute) {
+              const StageCost stage = table.of(begin, end, recompute);
+              const Cost each{beyond(stage.memory(held, shards)), stage.time() - stage.accumulation, recompute};
+              if (std::tie(each.excess, each.time) < std::tie(cost.excess, cost.time)) cost = each;
+              return each.excess;
+            };
+            const StageRecompute what = table.levels()[i];
+            if (options_.by_layer && what != StageRecompute::no)
+              while (first[i] < end - begin && offer({what, first[i]}) > Bytes{0}) ++first[i];
+            offer(what);
           }
           const Cost whole = worse(best[s][begin], cost);
           if (std::tie(whole.excess, whole.time) >= std::tie(best[s + 1][end].excess, best[s + 1][end].time)) continue;
@@ -279,12 +314,20 @@ class PlanSearch {
           offer(std::move(plan));
         }
       for (std::size_t s = 0; costs_.memory && s < best.plan.stages(); ++s) {
-        for (const StageRecompute what : levels(best.plan)) {
-          if (best.plan.recompute[s] == what) continue;
+        const std::size_t begin = s > 0 ? best.plan.cuts[s - 1] : 0,
+                          layers = (s < best.plan.cuts.size() ? best.plan.cuts[s] : costs_.layers) - begin;
+        const auto again = [&](const StageRecomputation& what) {
+          if (best.plan.recompute[s] == what) return;
           ParallelPlan plan = best.plan;
           plan.recompute[s] = what;
           offer(std::move(plan));
-        }
+        };
+        for (const StageRecompute what : levels(best.plan)) again(what);
+        const StageRecomputation now = best.plan.recompute[s];
+        if (!options_.by_layer || now.what == StageRecompute::no) continue;
+        const std::size_t most = std::min(now.layers, layers);
+        again({now.what, most - 1});
+        if (most + 1 < layers) again({now.what, most + 1});
       }
     }
   }
@@ -327,9 +370,9 @@ double least_of_fullest(std::vector<double> layers, std::size_t p) {
 
 Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
-  const auto shards = static_cast<double>(like.zero > 0 ? like.data : 1);
+  const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
   double gradients = 0, whole = 0, resident = 0, state = 0, saved = 0;
-  Bytes weights{0};
+  Bytes weights{0}, of_experts{0};
   // Of a microbatch, by layer: both passes without what can be done behind them, and with it.
   std::vector<double> forward, both, all;
   struct Gain {
@@ -337,7 +380,7 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
   };
   std::vector<Gain> gains;
   for (std::size_t i = 0; i < costs.layers; ++i) {
-    const LayerCost layer = costs.layer(i, like.microbatch, like.tensor_degree());
+    const LayerCost layer = costs.layer(i, like.microbatch, like.layer_degree());
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
     forward.push_back(static_cast<double>(layer.forward.count));
     both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));
@@ -345,8 +388,10 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
     if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
     gradients += static_cast<double>(layer.weight_gradient.count);
     weights += layer.weights;
+    of_experts += layer.expert_weights;
     resident += 2 * static_cast<double>(layer.weights.count);
-    state += static_cast<double>(layer.state.count);
+    state += static_cast<double>((layer.state - layer.expert_state).count);
+    resident += static_cast<double>(layer.expert_state.count);
     saved += static_cast<double>(layer.saved.count);
     // Scores alone, and then the rest: what is let go in part is let go at the better rate of the two.
     const Bytes scores = std::min(layer.scores, std::max(Bytes{0}, layer.saved - layer.input));
@@ -370,11 +415,17 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
     if (beyond > 0) return kLongestTime;
   }
   Nanoseconds end{0};
-  if (like.data > 1 && !(costs.overlap && like.stages() == 1)) {
-    end = costs.all_reduce(like, 0, weights);
-    for (std::size_t i = 1; i < p; ++i) end = std::min(end, costs.all_reduce(like, i, weights));
+  if (like.replicas() > 1 && !(costs.overlap && like.stages() == 1)) {
+    const auto sum = [&](std::size_t i) {
+      Nanoseconds time = costs.all_reduce(like, i, weights - of_experts);
+      if (of_experts > Bytes{0} && like.data > like.experts) time += costs.expert_all_reduce(like, i, of_experts);
+      return time;
+    };
+    end = sum(0);
+    for (std::size_t i = 1; i < p; ++i) end = std::min(end, sum(i));
   }
-  end += costs.update(weights, like.zero > 0 ? like.data : 1);
+  end += costs.update(weights - of_experts, like.zero > 0 ? like.replicas() : 1);
+  if (of_experts > Bytes{0}) end += costs.update(of_experts, 1);
   const auto parts = static_cast<double>(m), row = static_cast<double>(p);
   const double passes = splits_backward(like.schedule) ? whole : whole + gradients;
   const double mean =
@@ -386,7 +437,7 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
     longest = std::max(longest, passes / (1 - std::pow(1 - 1 / parts, row)));
   }
   // Rounded: a step of each all-reduce, the update, on each device.
-  const double slack = 2 + row * (2 * static_cast<double>(like.data) + 1);
+  const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);
   return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-12) - slack))};
 }
 

@@ -14,6 +14,7 @@ struct PlanSearchOptions {
   std::size_t most_zero = 1;
   std::size_t most_chunks = 2;  // of interleaved
   bool stage_degrees = false;   // plans of 1F1B whose stages differ besides
+  bool by_layer = false;        // stages may compute some of their layers again: the first ones
   std::size_t kept = 1;         // how many of the best plans are returned
   /// Asked of degrees, microbatch and schedule; the cuts are any, but for those of stages that differ.
   std::function<bool(const ParallelPlan&)> allowed = {};
@@ -35,7 +36,7 @@ struct PlanSearchResult {
 };
 
 /// The best plan: data, tensor and pipeline degrees, microbatch, schedule, ZeRO 0 and 1, cuts, and the stages that
-/// recompute.
+/// recompute, or how many of their layers.
 ///
 /// Degrees, microbatch, ZeRO and schedule are enumerated in the order of their bounds (plan_bound), and left out once
 /// theirs is no better than what was found. Of each the cuts: all of them with each choice of recomputation, where

@@ -30,8 +30,8 @@ class StageChoices {
   /// By tensor degree, then replicas; of up to eight devices, or a power of two of them, fewer than there are.
   std::vector<StageChoice> of(std::size_t microbatch) {
     std::vector<StageChoice> choices;
-    for (const TensorDegree tensor : costs_.tensor_degrees)
-      for (const std::size_t data : divisors(microbatch)) {
+    for (const LayerDegree tensor : costs_.layer_degrees)
+      for (const std::size_t data : divisors(tensor.context * tensor.experts == 1 ? microbatch : 0)) {
         const StageDegrees degrees{data, tensor};
         const std::size_t devices = degrees.devices();
         if (devices >= costs_.devices || (devices > 8 && !std::has_single_bit(devices))) continue;
@@ -43,19 +43,32 @@ class StageChoices {
 
  private:
   const PlanCosts& costs_;
-  std::map<std::pair<std::size_t, TensorDegree>, StageTable> tables_;
+  std::map<std::pair<std::size_t, LayerDegree>, StageTable> tables_;
 };
 
-/// The least recomputation with which these layers fit in a stage that holds so many microbatches; none where they
-/// never do.
-inline std::optional<StageRecompute> least_recompute(const PlanCosts& costs, const StageChoice& choice,
-                                                     std::size_t begin, std::size_t end, std::size_t in_flight,
-                                                     std::size_t zero) {
-  for (const StageRecompute level : choice.stages->levels())
-    if (!costs.memory ||
-        choice.stages->of(begin, end, level).memory(in_flight, zero > 0 ? choice.degrees.data : 1) <= *costs.memory)
-      return level;
-  return std::nullopt;
+/// The shortest recomputation with which these layers fit in a stage that holds so many microbatches, of the whole
+/// stage or, `by_layer`, of its first layers; none where they never do.
+inline std::optional<StageRecomputation> least_recompute(const PlanCosts& costs, const StageChoice& choice,
+                                                         std::size_t begin, std::size_t end, std::size_t in_flight,
+                                                         std::size_t zero, bool by_layer) {
+  const std::size_t shards = zero > 0 ? choice.degrees.data : 1;
+  const auto fits = [&](const StageCost& stage) {
+    return !costs.memory || stage.memory(in_flight, shards) <= *costs.memory;
+  };
+  std::optional<StageRecomputation> best;
+  Nanoseconds least{0};
+  for (const StageRecompute level : choice.stages->levels()) {
+    for (std::size_t first = by_layer && level != StageRecompute::no ? 1 : end - begin; first <= end - begin; ++first) {
+      const StageRecomputation again{level, first < end - begin ? first : StageRecomputation::kAll};
+      const StageCost stage = choice.stages->of(begin, end, again);
+      if (best && stage.time() >= least) break;
+      if (!fits(stage)) continue;
+      best = again;
+      least = stage.time();
+    }
+    if (best && (!by_layer || best->what == StageRecompute::no)) break;
+  }
+  return best;
 }
 
 /// Devices times time of a microbatch through the layers before each, nanoseconds, whatever their stages: each layer by

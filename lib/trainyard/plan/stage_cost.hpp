@@ -25,11 +25,17 @@ inline Bytes sent_bytes(Bytes bytes, std::size_t have, std::size_t take) {
   return take < have ? Bytes{bytes.count * static_cast<std::int64_t>(have) / static_cast<std::int64_t>(take)} : bytes;
 }
 
+/// The state that each of so many replicas holds: its part, rounded, and that of its experts.
+inline Bytes shared_state(Bytes state, Bytes of_experts, std::size_t shards) {
+  const auto parts = static_cast<std::int64_t>(shards);
+  return Bytes{(2 * (state - of_experts).count + parts) / (2 * parts)} + of_experts;
+}
+
 /// The layers of a stage together, for one rank and one microbatch: LayerCost added up. `input` is that of the first
 /// layer, `output` that of the last, `working` what recomputation needs besides, of the largest layer.
 struct StageCost {
   Nanoseconds forward, input_gradient, weight_gradient, accumulation;
-  Bytes input, output, held, working, weights, state;
+  Bytes input, output, held, working, weights, state, expert_weights, expert_state;
 
   void add(const LayerCost& cost, StageRecompute recompute) {
     forward += cost.forward;
@@ -39,9 +45,27 @@ struct StageCost {
     output = cost.output;
     weights += cost.weights;
     state += cost.state;
+    expert_weights += cost.expert_weights;
+    expert_state += cost.expert_state;
     held += held_of(cost, recompute);
     if (recompute == StageRecompute::attention) working = std::max(working, cost.scores);
     if (recompute >= StageRecompute::blocks) working = std::max(working, cost.saved);
+  }
+
+  /// With the layers behind these.
+  StageCost followed_by(const StageCost& rest) const {
+    return {forward + rest.forward,
+            input_gradient + rest.input_gradient,
+            weight_gradient + rest.weight_gradient,
+            accumulation + rest.accumulation,
+            input,
+            rest.output,
+            held + rest.held,
+            std::max(working, rest.working),
+            weights + rest.weights,
+            state + rest.state,
+            expert_weights + rest.expert_weights,
+            expert_state + rest.expert_state};
   }
 
   /// Of any microbatch but the first, which adds its gradients to none.
@@ -50,8 +74,7 @@ struct StageCost {
   /// What a device holds that has this stage alone, as PlanStep counts it: with so many microbatches in flight, the
   /// optimizer's state shared among `shards`.
   Bytes memory(std::size_t in_flight, std::size_t shards) const {
-    const auto parts = static_cast<std::int64_t>(shards);
-    return 2 * weights + Bytes{(2 * state.count + parts) / (2 * parts)} + static_cast<std::int64_t>(in_flight) * held +
+    return 2 * weights + shared_state(state, expert_state, shards) + static_cast<std::int64_t>(in_flight) * held +
            working;
   }
 };
@@ -59,7 +82,7 @@ struct StageCost {
 /// StageCost of every run of layers, for one size of microbatch and one tensor degree. O(layers^2) space.
 class StageTable {
  public:
-  StageTable(const PlanCosts& costs, std::size_t microbatch, TensorDegree tensor) : layers_(costs.layers) {
+  StageTable(const PlanCosts& costs, std::size_t microbatch, LayerDegree tensor) : layers_(costs.layers) {
     std::vector<LayerCost> each;
     for (std::size_t i = 0; i < layers_; ++i) each.push_back(costs.layer(i, microbatch, tensor));
     levels_ = recompute_levels(costs, each);
@@ -81,6 +104,11 @@ class StageTable {
   const StageCost& of(std::size_t begin, std::size_t end, StageRecompute recompute = StageRecompute::no) const {
     const auto level = static_cast<std::size_t>(std::ranges::find(levels_, recompute) - levels_.begin());
     return stages_[(level * layers_ + begin) * layers_ + end - 1];
+  }
+  StageCost of(std::size_t begin, std::size_t end, const StageRecomputation& recompute) const {
+    if (recompute.layers >= end - begin) return of(begin, end, recompute.what);
+    const std::size_t rest = begin + recompute.layers;
+    return of(begin, rest, recompute.what).followed_by(of(rest, end));
   }
 
  private:

@@ -66,6 +66,7 @@ class DegreesClass {
     }
     ways_ = {};
     whole_ = {};
+    least_times_ = {};
     std::erase_if(found, [&](const RatedPlan& each) { return each.run.excess(costs_.memory) > Bytes{0}; });
     sort(found);
     for (std::size_t i = 0; !all_ && i < std::min(kMended, found.size()); ++i) mend(found[i], evaluations);
@@ -78,7 +79,7 @@ class DegreesClass {
   struct Way {
     std::size_t begin, left, before;  // their first layer, devices before them, and the way without the first stage
     std::size_t choice;
-    StageRecompute recompute;
+    StageRecomputation recompute;
     Nanoseconds sum, most, tail;  // tail: what ends after the first stage's last backward pass
     Nanoseconds estimate;
     bool alike, shared;  // all have the same degrees; one has replicas
@@ -112,9 +113,10 @@ class DegreesClass {
   }
 
   std::size_t shards(const StageDegrees& degrees) const { return zero_ > 0 ? degrees.data : 1; }
-  std::optional<StageRecompute> recompute(const StageChoice& choice, std::size_t begin, std::size_t end,
-                                          std::size_t behind) const {
-    return least_recompute(costs_, choice, begin, end, std::min(static_cast<std::size_t>(m_), behind + 1), zero_);
+  std::optional<StageRecomputation> recompute(const StageChoice& choice, std::size_t begin, std::size_t end,
+                                              std::size_t behind) const {
+    return least_recompute(costs_, choice, begin, end, std::min(static_cast<std::size_t>(m_), behind + 1), zero_,
+                           options_.by_layer);
   }
   /// Of all microbatches: gradients are added but for the first.
   Nanoseconds work(const StageCost& stage) const { return m_ * stage.time() - stage.accumulation; }
@@ -180,9 +182,27 @@ class DegreesClass {
     return best;
   }
 
+  /// Of a stage with one microbatch in flight, nanoseconds: of all microbatches, and of one. Below zero where it does
+  /// not fit.
+  struct LeastTimes {
+    double work = -2, path = 0;
+  };
+  const LeastTimes& least_times(std::size_t choice, std::size_t begin, std::size_t end) {
+    const std::size_t n = costs_.layers;
+    least_times_.resize(choices_.size() * n * n);
+    LeastTimes& times = least_times_[(choice * n + begin) * n + end - 1];
+    if (times.work >= -1) return times;
+    const auto level = least_recompute(costs_, choices_[choice], begin, end, 1, zero_, options_.by_layer);
+    times.work = -1;
+    if (!level) return times;
+    const StageCost stage = choices_[choice].stages->of(begin, end, *level);
+    times = {static_cast<double>(work(stage).count), static_cast<double>((stage.time() - stage.accumulation).count)};
+    return times;
+  }
+
   /// No stages take less than this part of the mean device's inequality and the rest of the last stage's. O(layers^2
   /// devices degrees).
-  Nanoseconds least_of_stages(double part) const {
+  Nanoseconds least_of_stages(double part) {
     const std::size_t n = costs_.layers, most = costs_.devices;
     constexpr double kNever = 1e300;
     std::vector<double> least((n + 1) * (most + 1), kNever);  // of the stages from a layer on, by devices left
@@ -191,20 +211,18 @@ class DegreesClass {
       for (std::size_t left = 1; left <= most; ++left) {
         const double from = least[end * (most + 1) + left];
         if (from == kNever) continue;
-        for (const StageChoice& choice : choices_) {
-          const std::size_t devices = choice.degrees.devices();
+        for (std::size_t c = 0; c < choices_.size(); ++c) {
+          const std::size_t devices = choices_[c].degrees.devices();
           if (devices > left) continue;
           const double own =
                            part * static_cast<double>(devices) / static_cast<double>(most) + (end == n ? 1 - part : 0),
                        waited_for = part * static_cast<double>(most - left) / static_cast<double>(most) +
                                     (end == n ? 0 : 1 - part);
           for (std::size_t begin = end; begin-- > 0;) {
-            const auto level = least_recompute(costs_, choice, begin, end, 1, zero_);
-            if (!level) break;
-            const StageCost& stage = choice.stages->of(begin, end, *level);
+            const LeastTimes& times = least_times(c, begin, end);
+            if (times.work < 0) break;
             double& to = least[begin * (most + 1) + left - devices];
-            to = std::min(to, from + own * static_cast<double>(work(stage).count) +
-                                  waited_for * static_cast<double>((stage.time() - stage.accumulation).count));
+            to = std::min(to, from + own * times.work + waited_for * times.path);
           }
         }
       }
@@ -269,7 +287,7 @@ class DegreesClass {
         if (begin == 0 && (alike || (zero_ > 0 && !shared))) continue;
         const auto level = recompute(choice, begin, way.begin, behind);
         if (!level) continue;
-        const StageCost& stage = choice.stages->of(begin, way.begin, *level);
+        const StageCost stage = choice.stages->of(begin, way.begin, *level);
         if (work(stage) >= limit_) continue;
         Way longer{begin, left, at, c, *level, way.sum + stage.time() + forward + backward, {}, {}, {}, alike, shared};
         longer.most = std::max({way.most, stage.time(), slower});
@@ -395,8 +413,9 @@ class DegreesClass {
   const std::int64_t m_;
   Nanoseconds bound_ = kLongestTime, limit_ = kLongestTime;
   bool all_ = false, exact_ = false;
-  std::vector<double> rest_work_;       // of the layers before each, at least, devices times time
-  std::vector<Nanoseconds> rest_path_;  // and of one microbatch
+  std::vector<double> rest_work_;        // of the layers before each, at least, devices times time
+  std::vector<Nanoseconds> rest_path_;   // and of one microbatch
+  std::vector<LeastTimes> least_times_;  // by choice, first and last layer
   std::vector<Way> ways_;
   std::vector<std::size_t> whole_;  // of the ways those that begin with the first layer
 };
@@ -412,7 +431,7 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
   }
   const PlanCosts known = tables.known_costs();
   PlanCosts asking = costs;
-  asking.layer = [&tables](std::size_t layer, std::size_t samples, TensorDegree tensor) {
+  asking.layer = [&tables](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     return tables.of(samples, tensor)[layer];
   };
   StageChoices stages{asking};

@@ -143,6 +143,10 @@ DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, 
     throw InputError({.code = "experts",
                       .message = "behind a parameter server no replica holds experts of its own",
                       .help = "take the ring, or whole collectives"});
+  if (replicate.context > 1)
+    throw InputError({.code = "context",
+                      .message = "replicas behind a parameter server do not share a sequence",
+                      .help = "take the ring, or whole collectives"});
   return Replication{graph, replicate.replicas, divide_batch}.run();
 }
 

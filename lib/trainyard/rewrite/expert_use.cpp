@@ -1,10 +1,34 @@
 #include "trainyard/rewrite/expert_use.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
+#include <string>
+#include <string_view>
 
 #include "trainyard/cost/op_signature.hpp"
 
 namespace trainyard::detail {
+namespace {
+
+/// The signature of an op on 1/parts of its experts: all of its tensors are [experts, ...].
+std::string signature_of_experts(std::string_view text, std::size_t parts) {
+  std::string divided;
+  while (!text.empty()) {
+    const std::size_t open = std::min(text.find('['), text.size() - 1) + 1;
+    divided += text.substr(0, open);
+    text.remove_prefix(open);
+    std::size_t experts = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), experts);
+    if (error != std::errc{}) continue;
+    divided += fmt::to_string(experts / parts);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  }
+  return divided;
+}
+
+}  // namespace
 
 ExpertUse::ExpertUse(const Graph& graph) : inside(graph.op_count(), false), has_rows(graph.tensor_count(), false) {
   for (const OpId op : graph.topological_order()) {
@@ -22,6 +46,35 @@ ExpertUse::ExpertUse(const Graph& graph) : inside(graph.op_count(), false), has_
       for (const TensorId tensor : outputs) has_rows[tensor] = inside[op];
     }
   }
+}
+
+void take_experts(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, ExpertShare share,
+                  std::size_t parts) {
+  const auto of = [&](std::int64_t whole) { return share_of(whole, share.part, share.of); };
+  const auto part = [&](Bytes whole) { return Bytes{of(whole.count)}; };
+  spec.parameter_bytes = part(spec.parameter_bytes);
+  spec.state_bytes = part(spec.state_bytes);
+  Bytes weights{0};
+  for (const OpId holder : use.reads[op]) weights += graph.parameter_bytes(holder);
+  std::size_t number = 0;
+  for (const TensorId tensor : graph.outputs(op)) {
+    OutputSpec& output = spec.outputs[number++];
+    if (!use.is_gradient[tensor]) continue;
+    weights += graph.bytes(tensor);
+    output.bytes = part(output.bytes);
+  }
+  if (graph.phase(op) == Phase::update || use.adds_gradients[op]) {
+    weights = spec.bytes_accessed;
+    spec.flops.value /= static_cast<double>(share.of);
+    for (GivenTime& given : spec.times) given.time = Nanoseconds{of(given.time.count)};
+    spec.signature = signature_of_experts(spec.signature, share.of);
+  } else {
+    const double rows = static_cast<double>(share.of) / static_cast<double>(parts);
+    spec.signature = signature_of_experts(graph.signature(op), share.of);
+    if (rows != 1) spec.signature = part_signature(spec.signature, rows);
+  }
+  weights = std::min(weights, spec.bytes_accessed);
+  spec.bytes_accessed = spec.bytes_accessed - weights + part(weights);
 }
 
 }  // namespace trainyard::detail

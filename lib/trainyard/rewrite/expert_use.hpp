@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/graph/graph.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard::detail {
 
@@ -22,5 +24,14 @@ struct ExpertUse {
     return has_rows[tensor] && inside[reader] != inside[graph.producer(tensor)];
   }
 };
+
+/// Part `part` of experts divided among `of` ranks.
+struct ExpertShare {
+  std::size_t part, of;
+};
+/// Of an op on experts whose rows are already 1/parts of all (take_share): weights, state, gradients and updates of the
+/// rank's own experts, and the rows that all ranks have for these.
+void take_experts(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, ExpertShare share,
+                  std::size_t parts);
 
 }  // namespace trainyard::detail

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <numeric>
 #include <string>
@@ -16,6 +15,7 @@
 #include "trainyard/cost/op_signature.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/context_use.hpp"
 #include "trainyard/rewrite/expert_use.hpp"
 #include "trainyard/rewrite/models.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -27,22 +27,6 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-/// The signature of an op on 1/parts of its experts: all of its tensors are [experts, ...].
-std::string signature_of_experts(std::string_view text, std::size_t parts) {
-  std::string divided;
-  while (!text.empty()) {
-    const std::size_t open = std::min(text.find('['), text.size() - 1) + 1;
-    divided += text.substr(0, open);
-    text.remove_prefix(open);
-    std::size_t experts = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), experts);
-    if (error != std::errc{}) continue;
-    divided += fmt::to_string(experts / parts);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  }
-  return divided;
-}
-
 class Replicas {
  public:
   Replicas(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket)
@@ -50,13 +34,14 @@ class Replicas {
         options_(options),
         n_(options.replicas),
         made_(options.fold > 0 ? options.classes.size() : n_),
-        parts_(divide_batch ? n_ : 1),
+        parts_(divide_batch ? n_ : options.context),
         // One replica shards nothing.
         zero_(options.replicas > 1 ? options.zero : 0),
         spread_(options.experts),
         first_bucket_(first_bucket),
         use_(graph),
         experts_(graph),
+        context_(graph, options.context, options.exchange),
         unit_(graph.op_count(), kNone),
         gradient_of_(graph.tensor_count(), kNone),
         position_(graph.op_count()) {
@@ -71,10 +56,13 @@ class Replicas {
     for (const OpId op : graph_.ops()) {
       const std::size_t bucket = n_ > 1 && graph_.phase(op) == Phase::update ? bucket_of(op) : kNone;
       if (bucket != kNone && !std::exchange(buckets_[bucket].added, true)) add_gradients(bucket);
+      if (context_.is_attention(op)) gather_again(op);
       for (std::size_t r = 0; r < made_; ++r) add_copy(op, r);
-      for (const TensorId tensor : graph_.outputs(op))
+      for (const TensorId tensor : graph_.outputs(op)) {
         if (std::ranges::any_of(graph_.consumers(tensor), [&](OpId reader) { return is_exchanged(tensor, reader); }))
-          exchange(op, tensor);
+          exchange_tokens(op, tensor);
+        if (options_.context > 1) exchange_rows(op, tensor);
+      }
     }
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       if (zero_ == 1 || zero_ == 2) gather_weights(b);
@@ -257,89 +245,165 @@ class Replicas {
     return share_of(whole, replica % spread_, spread_);
   }
 
-  /// Of an op whose rows are already the replica's share: weights, state, gradients and updates of its own experts.
-  void take_experts(OpSpec& spec, OpId op, std::size_t replica) const {
-    const auto part = [&](Bytes whole) { return Bytes{share_of_experts(whole.count, replica)}; };
-    spec.parameter_bytes = part(spec.parameter_bytes);
-    spec.state_bytes = part(spec.state_bytes);
-    Bytes weights{0};
-    for (const OpId holder : use_.reads[op]) weights += graph_.parameter_bytes(holder);
-    std::size_t number = 0;
-    for (const TensorId tensor : graph_.outputs(op)) {
-      OutputSpec& output = spec.outputs[number++];
-      if (!use_.is_gradient[tensor]) continue;
-      weights += graph_.bytes(tensor);
-      output.bytes = part(output.bytes);
-    }
-    if (graph_.phase(op) == Phase::update || use_.adds_gradients[op]) {
-      weights = spec.bytes_accessed;
-      spec.flops.value /= static_cast<double>(spread_);
-      for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of_experts(given.time.count, replica)};
-      spec.signature = signature_of_experts(spec.signature, spread_);
-    } else {
-      const double rows = static_cast<double>(spread_) / static_cast<double>(parts_);
-      spec.signature = signature_of_experts(graph_.signature(op), spread_);
-      if (rows != 1) spec.signature = detail::part_signature(spec.signature, rows);
-    }
-    weights = std::min(weights, spec.bytes_accessed);
-    spec.bytes_accessed = spec.bytes_accessed - weights + part(weights);
+  // --- collectives of neighbouring replicas ---
+
+  /// Among `size` replicas, one after the other: each has `takes`, of as many bytes as its share of the tensor is, or
+  /// of a reduce-scatter terms of all shares, and gets `makes`; after the ops named in `after`.
+  struct Exchange {
+    CollectiveKind kind;
+    std::size_t size;
+    std::string name, takes, makes;
+    OpId by;  // the op whose layer, phase and devices it has
+    std::string after = {};
+  };
+
+  Bytes bytes_of_replica(TensorId tensor, std::size_t r) const {
+    return parts_ == 1 ? graph_.bytes(tensor) : Bytes{share_of(graph_.bytes(tensor).count, r % parts_, parts_)};
+  }
+  /// What the `size` replicas from `first` on have of the tensor together.
+  Bytes bytes_of_group(TensorId tensor, std::size_t first, std::size_t size) const {
+    Bytes all{0};
+    for (std::size_t i = 0; i < size; ++i) all += bytes_of_replica(tensor, first + i);
+    return all;
   }
 
-  /// An all-to-all in each group of replicas that hold different experts.
-  void exchange(OpId op, TensorId tensor) {
-    const std::string name{graph_.name(tensor)};
-    const OpSpec maker = spec_of(graph_, op);
+  void exchange(TensorId tensor, const Exchange& how) {
+    using Kind = CollectiveKind;
     const bool folds = options_.fold > 0;
-    const auto bytes = [&](std::size_t r) {
-      return parts_ == 1 ? graph_.bytes(tensor) : Bytes{share_of(graph_.bytes(tensor).count, r, parts_)};
-    };
-    for (std::size_t first = 0; first < made_; first += spread_) {
-      std::vector<std::size_t> members(folds ? 1 : spread_);
+    const std::size_t size = how.size;
+    const OpSpec maker = spec_of(graph_, how.by);
+    const OpSpec rank{
+        .phase = maker.phase, .layer = maker.layer, .device_kinds = maker.device_kinds, .times = maker.times};
+    for (std::size_t first = 0; first < made_; first += folds ? 1 : size) {
+      std::vector<std::size_t> members(folds ? 1 : size);
       std::iota(members.begin(), members.end(), first);
-      const OpSpec rank{
-          .phase = graph_.phase(op), .layer = maker.layer, .device_kinds = maker.device_kinds, .times = maker.times};
-      CollectiveOps ops{fmt::format("{}/all-to-all/{}", name, first / spread_),
-                        std::vector<OpSpec>(members.size(), rank)};
+      CollectiveOps ops{fmt::format("{}/{}", how.name, first / size), std::vector<OpSpec>(members.size(), rank)};
+      const Bytes together = bytes_of_group(tensor, first, size);
       std::vector<std::vector<std::string>> own;
       std::vector<OutputSpec> made;
-      for (const std::size_t r : members) {
-        own.push_back({copy_of(name, r)});
-        Bytes arrived{0};  // from each of the group, and what stays
-        for (std::size_t from = 0; from < spread_; ++from)
-          arrived += Bytes{share_of(bytes(first + from).count, r - first, spread_)};
-        made.push_back({copy_of(exchanged(name), r), arrived});
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        own.push_back({copy_of(how.takes, members[i])});
+        Bytes arrived = how.kind == Kind::all_gather ? together : bytes_of_replica(tensor, members[i]);
+        if (how.kind == Kind::all_to_all) {  // from each of the group, and what stays
+          arrived = Bytes{0};
+          for (std::size_t from = 0; from < size; ++from)
+            arrived += Bytes{share_of(bytes_of_replica(tensor, first + from).count, i, size)};
+        }
+        made.push_back({copy_of(how.makes, members[i]), arrived});
+        if (how.after.empty()) continue;
+        OpSpec& wait = ops.relay(i, "wait");
+        wait.inputs = own.back();
+        wait.outputs = {{wait.name, bytes_of_replica(tensor, members[i])}};
+        wait.after = {copy_of(how.after, members[i])};
+        own.back() = {wait.name};
       }
       if (is_whole()) {
-        ops.whole(
-            {CollectiveKind::all_to_all, bytes(first), folds ? spread_ : 1, std::max<std::size_t>(options_.fold, 1)},
-            own, made);
+        ops.whole({how.kind, how.kind == Kind::all_to_all ? bytes_of_replica(tensor, first) : together,
+                   folds ? size : 1, std::max<std::size_t>(options_.fold, 1)},
+                  own, made);
       } else {
+        std::vector<std::size_t> all(size);
+        std::iota(all.begin(), all.end(), std::size_t{0});
         std::vector<ArrayParts> parts;
-        for (std::size_t i = 0; i < spread_; ++i)
-          parts.push_back(ops.divide(i, "parts", own[i], bytes(members[i]), spread_));
-        for (std::size_t i = 0; i < spread_; ++i) {
+        ArrayParts shares;
+        for (std::size_t i = 0; i < size; ++i) {
+          if (how.kind == Kind::all_gather)
+            shares.push_back({own[i].front(), bytes_of_replica(tensor, members[i])});
+          else
+            parts.push_back(ops.divide(i, "parts", own[i],
+                                       how.kind == Kind::all_to_all ? bytes_of_replica(tensor, members[i]) : together,
+                                       size));
+        }
+        if (how.kind == Kind::all_gather) parts = ops.all_gather("step", all, shares);
+        if (how.kind == Kind::reduce_scatter) shares = ops.reduce_scatter("step", all, parts);
+        for (std::size_t i = 0; i < size; ++i) {
           ArrayParts arriving;
-          for (const ArrayParts& each : parts) arriving.push_back(each[i]);
+          if (how.kind == Kind::all_gather) arriving = parts[i];
+          if (how.kind == Kind::reduce_scatter) arriving = {shares[i]};
+          if (how.kind == Kind::all_to_all)
+            for (const ArrayParts& each : parts) arriving.push_back(each[i]);
           ops.join(i, "joined", arriving, {made[i]});
         }
       }
-      add(ops, members, op);
+      add(ops, members, how.by);
     }
+  }
+
+  /// Among replicas that hold different experts.
+  void exchange_tokens(OpId op, TensorId tensor) {
+    const std::string name{graph_.name(tensor)};
+    exchange(tensor, {CollectiveKind::all_to_all, spread_, name + "/all-to-all", name, exchanged(name), op});
+  }
+
+  // --- replicas that share the sequence ---
+
+  static std::string part_name(std::string_view tensor, ContextUse::Part part, bool again = false) {
+    if (part == ContextUse::Part::rows) return std::string{tensor};
+    return fmt::format("{}/{}{}", tensor, part == ContextUse::Part::all ? "all" : "heads", again ? "#2" : "");
+  }
+
+  /// From what the op makes to what its readers take: keys and values of the backward pass are gathered there.
+  void exchange_rows(OpId op, TensorId tensor) {
+    using Part = ContextUse::Part;
+    using Kind = CollectiveKind;
+    const Part made = context_.made[tensor];
+    const std::string name{graph_.name(tensor)};
+    for (const Part wanted : {Part::rows, Part::all, Part::heads}) {
+      if (wanted == made || std::ranges::none_of(graph_.consumers(tensor), [&](OpId reader) {
+            return context_.taken(graph_, reader, tensor) == wanted && !context_.gathers_again(graph_, reader, tensor);
+          }))
+        continue;
+      const Kind kind = wanted == Part::all ? Kind::all_gather
+                        : made == Part::all ? Kind::reduce_scatter
+                                            : Kind::all_to_all;
+      exchange(tensor, {kind, options_.context, fmt::format("{}/{}", name, trainyard::name_of(kind)),
+                        part_name(name, made), part_name(name, wanted), op});
+    }
+  }
+  void gather_again(OpId op) {
+    for (const TensorId tensor : {context_.keys[op], context_.values[op]}) {
+      if (!context_.gathers_again(graph_, op, tensor)) continue;
+      const std::string name{graph_.name(tensor)};
+      exchange(tensor, {CollectiveKind::all_gather, options_.context, name + "/all-gather#2", name,
+                        part_name(name, ContextUse::Part::all, true), op,
+                        std::string{graph_.name(graph_.producer(graph_.inputs(op).front()))}});
+    }
+  }
+
+  /// Keys and values of all rows, and the terms of their gradients, in place of the replica's own.
+  void take_all_rows(OpSpec& spec, OpId op, std::size_t replica) const {
+    const std::size_t first = options_.fold > 0 ? replica : replica / options_.context * options_.context;
+    const auto others = [&](TensorId tensor) {
+      return bytes_of_group(tensor, first, options_.context) - bytes_of_replica(tensor, replica);
+    };
+    std::size_t number = 0;
+    for (const TensorId tensor : graph_.outputs(op)) {
+      OutputSpec& output = spec.outputs[number++];
+      output.name = part_name(output.name, context_.made[tensor]);
+      if (context_.made[tensor] != ContextUse::Part::all) continue;
+      output.bytes += others(tensor);
+      spec.bytes_accessed += others(tensor);
+    }
+    for (const TensorId tensor : graph_.inputs(op))
+      if (context_.taken(graph_, op, tensor) == ContextUse::Part::all) spec.bytes_accessed += others(tensor);
   }
 
   void add_copy(OpId op, std::size_t replica) {
     OpSpec spec = spec_of(graph_, op);
     const bool update = graph_.phase(op) == Phase::update;
-    if (!update) take_share(spec, graph_, op, use_, parts_ == 1 ? 0 : replica, parts_);
-    if (has_share_of_experts(op)) take_experts(spec, op, replica);
+    if (!update) take_share(spec, graph_, op, use_, replica % parts_, parts_);
+    if (has_share_of_experts(op)) take_experts(spec, graph_, op, use_, {replica % spread_, spread_}, parts_);
+    if (context_.is_attention(op)) take_all_rows(spec, op, replica);
     std::vector<std::string> inputs;
     const auto read = [&](std::string tensor) {
       if (std::ranges::find(inputs, tensor) == inputs.end()) inputs.push_back(std::move(tensor));
     };
     bool shared = false;  // with the other replicas' copies: each does its part
     for (const TensorId tensor : graph_.inputs(op)) {
-      const std::string name =
-          is_exchanged(tensor, op) ? exchanged(graph_.name(tensor)) : std::string{graph_.name(tensor)};
+      const std::string name = is_exchanged(tensor, op)
+                                   ? exchanged(graph_.name(tensor))
+                                   : part_name(graph_.name(tensor), context_.taken(graph_, op, tensor),
+                                               context_.gathers_again(graph_, op, tensor));
       const std::size_t bucket =
           n_ > 1 && update && gradient_of_[tensor] != kNone ? units_[gradient_of_[tensor]].bucket : kNone;
       if (bucket == kNone || zero_ == 0) {
@@ -569,6 +633,7 @@ class Replicas {
   const std::size_t n_, made_, parts_, zero_, spread_, first_bucket_;
   const ParameterUse use_;
   const ExpertUse experts_;
+  const ContextUse context_;
   IdMap<OpId, std::size_t> unit_;             // kNone: it touches no parameters
   IdMap<TensorId, std::size_t> gradient_of_;  // kNone: not read by an update
   IdMap<OpId, std::size_t> position_;
@@ -600,6 +665,19 @@ void check_experts(const Graph& graph, const Replicate& options) {
     refuse("gradients of experts are not added hierarchically", "take the ring, or whole collectives");
   if (options.fold > 0 && options.classes.size() > 1)
     refuse("replicas of several classes that share experts are not folded", "take no fold");
+}
+
+void check_context(const Replicate& options) {
+  const auto refuse = [&](std::string message, std::string help) {
+    throw InputError({.code = "context", .message = std::move(message), .help = std::move(help)});
+  };
+  const std::size_t c = options.context;
+  if (c == 1) return;
+  if (c == 0 || options.replicas % c != 0)
+    refuse(fmt::format("{} replicas are not groups of {} that share a sequence", options.replicas, c),
+           "the number that share it divides the replicas");
+  if (options.experts > 1)
+    refuse("replicas that share a sequence and hold different experts are not modelled", "take 1 of either");
 }
 
 }  // namespace
@@ -639,6 +717,7 @@ DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool d
          .message = fmt::format("ZeRO adds gradients by a ring or whole, not by {}", name_of(options.collective)),
          .help = "take the ring, whole collectives, or stage 0"});
   check_experts(graph, options);
+  check_context(options);
   return Replicas{graph, options, divide_batch, first_bucket}.run();
 }
 

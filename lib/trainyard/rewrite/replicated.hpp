@@ -29,6 +29,15 @@ namespace trainyard::detail {
 /// Gradients of experts are added among the n/e replicas that hold the same ones, not at all where e is n. As capacity
 /// is counted by sample (ExpertSlots), ranks drop the tokens that one device drops.
 ///
+/// Context parallelism (Replicate::context), c consecutive replicas a group: a replica has 1/c of the sequence of each
+/// sample of its group, so that the batch is divided among n/c, and exchanges what ContextUse says: by all-gathers
+/// "TENSOR/all-gather/GROUP/...", of the backward pass when the gradient of the result is there, reduce-scatters and
+/// all-to-alls. K and V are the bytes of keys and values of all rows, Q of queries and of the result; a rank sends,
+/// times (c - 1)/c, in the forward and in the backward pass
+///
+///     all-gather     K + V             2 (K + V)
+///     all-to-all     (2 Q + K + V)/c   (2 Q + K + V)/c
+///
 /// A copy of a colocation group with parameters is one group "GROUP@2", and the ops of a bucket are in that of its
 /// first parameters; what adds and sends them is named "all-reduce/BUCKET/...", "reduce-scatter/", "all-gather/",
 /// "fetch/"; buckets are numbered from `first_bucket`. Parameters without an update are held by every replica in any

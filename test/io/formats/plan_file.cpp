@@ -49,19 +49,26 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   CHECK(file.begins == std::vector<std::string>{"h0", "h2", "head"});
   CHECK(parse_plan(written(file), "plan.json") == file);
   CHECK(plan_over(parse_plan(written(file), "plan.json"), blocks) == plan);
+  const ParallelPlan sharing{.data = 2, .context = 4, .exchange = ContextExchange::all_to_all, .microbatch = 1};
+  CHECK(has(written(plan_file(sharing, blocks, 2)), R"("context": 4, "exchange": "all-to-all")"));
+  CHECK(plan_over(parse_plan(written(plan_file(sharing, blocks, 2)), "plan.json"), blocks) == sharing);
+  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "ring"})"),
+            "exchange nothing by \"ring\""));
   const PlanFile least = parse_plan(R"({"format": "trainyard-plan/1", "data": 8, "microbatch": 1})", "plan.json");
   CHECK(plan_over(least, blocks) == ParallelPlan{.data = 8});
 }
 
 TEST_CASE("stages with degrees of their own come back from the file, chunks of a device with the same") {
   const std::vector<std::string> blocks{"embedding", "h0", "h1", "h2", "head"};
-  const ParallelPlan plan{
-      .degrees = {{.data = 4}, {.data = 2, .tensor = {2, true}}},
-      .cuts = {1, 3, 4},
-      .chunks = 2,
-      .microbatch = 8,
-      .recompute = {StageRecompute::no, StageRecompute::blocks, StageRecompute::no, StageRecompute::no},
-      .schedule = PipelineSchedule::zb_v};
+  const ParallelPlan plan{.degrees = {{.data = 4}, {.data = 2, .tensor = {2, true}}},
+                          .cuts = {1, 3, 4},
+                          .chunks = 2,
+                          .microbatch = 8,
+                          .recompute = {StageRecompute::no,
+                                        StageRecompute::blocks,
+                                        {StageRecompute::blocks, 1},
+                                        {StageRecompute::attention, 2}},
+                          .schedule = PipelineSchedule::zb_v};
   const PlanFile file = plan_file(plan, blocks, 64);
   CHECK(plan_over(parse_plan(written(file), "plan.json"), blocks) == plan);
   CHECK(has(written(file), R"({"from": "h0", "data": 2, "tensor": 2, "sequence": true, "recompute": true})"));

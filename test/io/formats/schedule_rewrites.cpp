@@ -104,6 +104,20 @@ TEST_CASE("replicas that hold different experts come back from a schedule's file
   CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
 }
 
+TEST_CASE("replicas that share the sequence come back from a schedule's file") {
+  const Problem problem{training_graph(make_network("llama3_8b:batch=2,seq=8,layers=1,hidden=16,heads=2,kv_heads=2,"
+                                                    "inner=24,vocabulary=32,fused=1")),
+                        make_cluster(preset_cluster("4xV100"))};
+  const Replicate replicate{
+      .replicas = 4, .collective = Collective::whole, .context = 2, .exchange = ContextExchange::all_to_all};
+  const Problem whole = apply_rewrites(problem, {replicate});
+  const Schedule schedule{.placement = Placement(whole.op_count(), DeviceId{0}), .rewrites = {replicate}};
+  const std::string text = written(schedule, problem);
+  CHECK(text.find(R"({"replicas": 4, "collective": "whole", "context": 2, "exchange": "all-to-all"})") !=
+        std::string::npos);
+  CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
+}
+
 TEST_CASE("stages with degrees of their own come back from a schedule's file") {
   const Problem problem = lenet();
   StageMeshes meshes{.stages = {{.replicas = 2}, {.ranks = 2, .sequence = true}},
@@ -134,6 +148,8 @@ TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"replicas": 4, "collective": "hierarchical", "per_node": 3})") == "collective");
   CHECK(code_of(R"({"replicas": 2, "bucket_bytes": 0})") == "split-parts");
   CHECK(code_of(R"({"replicas": 2, "experts": 2, "collective": "ring"})") == "experts");
+  CHECK(code_of(R"({"replicas": 2, "context": 2, "collective": "ring"})") == "context");
+  CHECK(code_of(R"({"replicas": 2, "context": 2, "exchange": "ring"})") == "exchange");
   CHECK(code_of(R"({"microbatches": 0})") == "split-parts");
   CHECK(code_of(R"({"tensor": 0})") == "split-parts");
   CHECK(code_of(R"({"microbatches": 2, "zero": 1})") == "unknown-key");

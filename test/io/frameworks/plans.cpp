@@ -160,11 +160,35 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
   CHECK(data("torchrun --nnodes 2 --nproc-per-node 8 x.py --pipeline-model-parallel-size 2" + rest) == 8);
   const ForeignPlan selective = parse_any_plan("--recompute-granularity selective" + rest, "train.sh", kGround);
   CHECK(selective.notes.empty());
-  CHECK(selective.file.plan.recompute == std::vector{StageRecompute::attention});
+  CHECK(selective.file.plan.recompute == std::vector<StageRecomputation>{StageRecompute::attention});
   CHECK(has(megatron_of(selective.file.plan, kGround).text, "--recompute-granularity selective"));
   const ForeignPlan experts = parse_any_plan("--expert-model-parallel-size 4" + rest, "train.sh", kGround);
   CHECK(experts.file.plan.experts == 4);
   CHECK(has(megatron_of(experts.file.plan, kGround).text, "--expert-model-parallel-size 4"));
+  const ForeignPlan block = parse_any_plan(
+      "--pipeline-model-parallel-size 2 --recompute-granularity full --recompute-method block --recompute-num-layers "
+      "2" +
+          rest,
+      "train.sh", kGround);
+  CHECK(block.notes.empty());
+  CHECK(block.file.plan.recompute == std::vector<StageRecomputation>(2, {StageRecompute::blocks, 2}));
+  ParallelPlan said = block.file.plan;
+  said.cuts = {4};
+  CHECK(has(megatron_of(said, kGround).text,
+            "--recompute-granularity full --recompute-method block --recompute-num-layers 2"));
+  said.recompute[1] = StageRecompute::no;
+  CHECK(has(megatron_of(said, kGround).lost.front().c_str(), "recomputation of 1 of 2 stages"));
+  const ForeignPlan context =
+      parse_any_plan("--context-parallel-size 4 --cp-comm-type a2a" + rest, "train.sh", kGround);
+  CHECK(context.file.plan.context == 4);
+  CHECK(context.file.plan.data == 2);
+  CHECK(context.file.plan.exchange == ContextExchange::all_to_all);
+  CHECK(context.notes.empty());
+  CHECK(has(megatron_of(context.file.plan, kGround).text, "--context-parallel-size 4 --cp-comm-type a2a"));
+  const ForeignPlan around = parse_any_plan("--context-parallel-size 2" + rest, "train.sh", kGround);
+  CHECK(around.file.plan.exchange == ContextExchange::all_gather);
+  REQUIRE(around.notes.size() == 1);
+  CHECK(has(around.notes[0], "--cp-comm-type p2p"));
   const ForeignPlan sequence =
       parse_any_plan("--sequence-parallel --tensor-model-parallel-size 2" + rest, "train.sh", kGround);
   CHECK(sequence.file.plan.sequence);
@@ -189,7 +213,6 @@ TEST_CASE("Megatron's arguments that contradict are refused at their place") {
             "3 stages are not divided among 2"));
   CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 3 --pipeline-model-parallel-layout Et*6||L"),
             "stage 1 of the layout has no layers"));
-  CHECK(has(refusal("--micro-batch-size 1 --context-parallel-size 2"), "plans have no such degree"));
   CHECK(has(refusal("--micro-batch-size 1 --global-batch-size 32"),
             "the plan is for 32 samples a step, and the model has 16"));
   CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 999999999999"), "for a count"));

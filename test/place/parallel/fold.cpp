@@ -87,7 +87,9 @@ std::size_t classes_folded(const Problem& problem, const Layers& layers, StagePl
 
 TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and their devices peak alike") {
   std::size_t folded = 0, refused = 0;
-  for (const char* network : {"gpt2:batch=16,seq=64,layers=4", "bert_base:batch=16,seq=64,layers=4"})
+  std::size_t sharing = 0;
+  for (const char* network : {"gpt2:batch=16,seq=64,layers=4", "bert_base:batch=16,seq=64,layers=4",
+                              "llama3_8b:batch=16,seq=64,layers=4,hidden=256,heads=16,kv_heads=16,inner=512,fused=1"})
     for (const char* cluster : {"8xA100", "4x4xA100", "2x8xH100", "8xV100", "fair 4x4xA100", "fair 2x8xH100"}) {
       const std::string_view name{cluster};
       const bool fair = name.starts_with("fair ");
@@ -109,7 +111,12 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
         StagePlan plan = plan_of(layers, p, d, t, microbatches);
         plan.zero = zero;
         plan.sequence = t > 1 && seed % 2 == 0;
-        if (again) plan.recompute.assign(p, seed % 3 == 0 ? StageRecompute::blocks : StageRecompute::attention);
+        if (std::string_view{network}.starts_with("llama")) {
+          plan.context = d > 1 ? std::size_t{2} << random.below(d / 2) : 1;
+          plan.exchange = random.chance(0.5) ? ContextExchange::all_gather : ContextExchange::all_to_all;
+        }
+        if (again)
+          plan.recompute.assign(layers.size(), seed % 3 == 0 ? StageRecompute::blocks : StageRecompute::attention);
         const Timeline whole = run(problem, layers, plan, false);
         Timeline one;
         try {
@@ -120,6 +127,7 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
           continue;
         }
         ++folded;
+        sharing += plan.context > 1;
         CHECK(one.makespan == whole.makespan);
         for (const DeviceId device : problem.devices()) {
           if (one.devices[device].busy == Nanoseconds{0}) continue;
@@ -129,6 +137,7 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
       }
     }
   CHECK(folded > 40);
+  CHECK(sharing > 10);
   CHECK(refused > 2);
 }
 

@@ -35,17 +35,36 @@ PipelineSchedule read_task_order(const JsonValue& value, FindingList& findings) 
   return PipelineSchedule::one_f_one_b;
 }
 
-/// true, false or "attention".
-StageRecompute read_recompute(const JsonValue& value, FindingList& findings) {
+/// true, false, "attention", how many blocks, or {"attention": how many}.
+StageRecomputation read_recompute(const JsonValue& value, FindingList& findings) {
   if (value.kind() == JsonKind::string) {
     if (value.text() == "attention") return StageRecompute::attention;
     findings.add(value.begin_offset(), "recompute", fmt::format("\"{}\" is nothing to be recomputed", value.text()),
-                 "true recomputes a stage's blocks, \"attention\" their scores alone");
+                 "true recomputes a stage's blocks, a number as many of them, \"attention\" their scores alone");
     return StageRecompute::no;
+  }
+  if (value.kind() == JsonKind::number) {
+    std::int64_t blocks = 0;
+    if (!read_count(value, blocks, "recompute", "recompute", findings)) return StageRecompute::no;
+    return {StageRecompute::blocks, static_cast<std::size_t>(blocks)};
+  }
+  if (value.kind() == JsonKind::object) {
+    ObjectReader reader{value, "what a stage recomputes", findings};
+    std::int64_t blocks = 0;
+    if (const auto attention = reader.required("attention"))
+      read_count(*attention, blocks, "attention", "recompute", findings);
+    reader.check_unknown_keys();
+    return {StageRecompute::attention, static_cast<std::size_t>(std::max<std::int64_t>(blocks, 0))};
   }
   bool again = false;
   read(value, again, findings);
   return again ? StageRecompute::blocks : StageRecompute::no;
+}
+
+std::string text_of(const StageRecomputation& recompute) {
+  const bool attention = recompute.what == StageRecompute::attention;
+  if (recompute.layers == StageRecomputation::kAll) return attention ? "\"attention\"" : "true";
+  return attention ? fmt::format("{{\"attention\": {}}}", recompute.layers) : fmt::to_string(recompute.layers);
 }
 
 bool recomputes(const ParallelPlan& plan) { return plan.recomputing(StageRecompute::no) < plan.recompute.size(); }
@@ -93,7 +112,7 @@ StageList read_stages(const JsonValue& list, PlanFile& file, FindingList& findin
 void take_degrees(const StageList& stages, const JsonValue& list, ParallelPlan& plan, FindingList& findings) {
   const std::size_t row = stages.size() / plan.chunks;
   plan.degrees.assign(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(row));
-  if (plan.data != 1 || plan.tensor != 1 || plan.sequence)
+  if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.context != 1)
     findings.add(list.begin_offset(), "degree", "degrees stand both in the plan and in its stages",
                  "give \"data\", \"tensor\" and \"sequence\" of the plan, or of each stage");
   for (std::size_t s = row; s < stages.size(); ++s) {
@@ -124,6 +143,15 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     if (reader.get("batch")) file.batch = static_cast<std::int64_t>(count("batch", 1, 1));
     file.plan.data = count("data", 1, 1);
     file.plan.tensor = count("tensor", 1, 1);
+    file.plan.context = count("context", 1, 1);
+    if (const auto exchange = reader.get("exchange", JsonKind::string)) {
+      if (const auto found = find_context_exchange(exchange->text()))
+        file.plan.exchange = *found;
+      else
+        findings.add(exchange->begin_offset(), "exchange",
+                     fmt::format("ranks that share a sequence exchange nothing by \"{}\"", exchange->text()),
+                     "all-gather, all-to-all");
+    }
     if (const auto sequence = reader.get("sequence")) read(*sequence, file.plan.sequence, findings);
     file.plan.microbatch = count("microbatch", 1, 1);
     reader.required("microbatch");
@@ -155,6 +183,8 @@ void write_plan(const PlanFile& file, std::ostream& out) {
   if (plan.degrees.empty()) text += fmt::format(", \"data\": {}, \"tensor\": {}", plan.data, plan.tensor);
   text += fmt::format(", \"microbatch\": {}, \"zero\": {}, \"schedule\": \"{}\"", plan.microbatch, plan.zero,
                       name_of(plan.schedule));
+  if (plan.context > 1)
+    text += fmt::format(", \"context\": {}, \"exchange\": \"{}\"", plan.context, name_of(plan.exchange));
   if (plan.sequence) text += ", \"sequence\": true";
   if (plan.experts > 1) text += fmt::format(", \"experts\": {}", plan.experts);
   if (plan.chunks > 1) text += fmt::format(", \"chunks\": {}", plan.chunks);
@@ -168,8 +198,7 @@ void write_plan(const PlanFile& file, std::ostream& out) {
       if (tensor.sequence) members.emplace_back("\"sequence\": true");
     }
     if (!plan.recompute.empty() && plan.recompute[s] != StageRecompute::no)
-      members.emplace_back(plan.recompute[s] == StageRecompute::attention ? "\"recompute\": \"attention\""
-                                                                          : "\"recompute\": true");
+      members.push_back("\"recompute\": " + text_of(plan.recompute[s]));
     text += fmt::format("{}\n  {{{}}}", s > 0 ? "," : "", fmt::join(members, ", "));
   }
   out << text << "]}\n";

@@ -160,6 +160,15 @@ void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& find
   replicate.per_node = static_cast<std::size_t>(count("per_node", 1, 1));
   replicate.zero = static_cast<std::size_t>(count("zero", 0, 0));
   replicate.experts = static_cast<std::size_t>(count("experts", 1, 1));
+  replicate.context = static_cast<std::size_t>(count("context", 1, 1));
+  if (const auto exchange = reader.get("exchange", JsonKind::string)) {
+    if (const auto found = find_context_exchange(exchange->text()))
+      replicate.exchange = *found;
+    else
+      findings.add(exchange->begin_offset(), "exchange",
+                   fmt::format("replicas that share a sequence exchange nothing by \"{}\"", exchange->text()),
+                   "all-gather, all-to-all");
+  }
   replicate.bucket = Bytes{count("bucket_bytes", 1, Replicate::kBucket.count)};
   replicate.fold = static_cast<std::size_t>(count("fold", 1, 0));
   const auto counts = [&](const char* key, const char* what, std::vector<std::size_t>& numbers) {
@@ -290,6 +299,8 @@ void append_rewrite(std::string& out, const Replicate& replicate) {
   if (replicate.per_node != 1) out += fmt::format(", \"per_node\": {}", replicate.per_node);
   if (replicate.zero != 0) out += fmt::format(", \"zero\": {}", replicate.zero);
   if (replicate.experts != 1) out += fmt::format(", \"experts\": {}", replicate.experts);
+  if (replicate.context != 1)
+    out += fmt::format(", \"context\": {}, \"exchange\": \"{}\"", replicate.context, name_of(replicate.exchange));
   if (replicate.bucket != Replicate::kBucket) out += fmt::format(", \"bucket_bytes\": {}", replicate.bucket.count);
   if (replicate.fold != 0)
     out += fmt::format(", \"fold\": {}, \"classes\": [{}]", replicate.fold, fmt::join(replicate.classes, ", "));

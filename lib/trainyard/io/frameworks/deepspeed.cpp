@@ -110,6 +110,7 @@ SaidPlan deepspeed_of(const ParallelPlan& plan, const PlanGround& ground) {
       said.lost.push_back(
           fmt::format("the order of tasks ({}), which is DeepSpeed's own 1f1b", name_of(plan.schedule)));
   }
+  if (plan.context > 1) said.lost.push_back(fmt::format("the {} ranks that share a sequence", plan.context));
   if (plan.experts > 1) said.lost.push_back(fmt::format("the {} replicas that hold different experts", plan.experts));
   add_lost_recompute(plan, said.lost);
   return said;

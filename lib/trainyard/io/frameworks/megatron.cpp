@@ -184,7 +184,9 @@ MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t
 
 void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std::string>& notes) {
   const std::string granularity = given.word("recompute-granularity");
-  if (granularity == "full" && given.word("recompute-method") != "block") {
+  if (granularity == "full" && given.word("recompute-method") == "block") {
+    plan.recompute.assign(plan.stages(), {StageRecompute::blocks, given.count("recompute-num-layers").value_or(1)});
+  } else if (granularity == "full") {
     plan.recompute.assign(plan.stages(), StageRecompute::blocks);
     if (given.count("recompute-num-layers").value_or(1) > 1)
       notes.emplace_back("--recompute-num-layers: each layer is computed again from what comes into it, not several");
@@ -193,10 +195,8 @@ void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std:
     if (const std::string modules = given.word("recompute-modules"); !modules.empty() && modules != "core_attn")
       notes.push_back(fmt::format("--recompute-modules {}: a plan computes core attention again, not this", modules));
   } else if (!granularity.empty()) {
-    notes.push_back(
-        fmt::format("--recompute-granularity {}: a plan computes all layers of a stage again, or attention: "
-                    "left out",
-                    granularity == "full" ? "full --recompute-method block" : granularity));
+    notes.push_back(fmt::format(
+        "--recompute-granularity {}: a plan computes layers of a stage again, or attention: left out", granularity));
   }
 }
 
@@ -206,8 +206,12 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   const Arguments given{text, name};
   ForeignPlan read;
   ParallelPlan& plan = read.file.plan;
-  if (const char* const key = "context-parallel-size"; given.count(key).value_or(1) > 1)
-    given.refuse(key, fmt::format("--{} {}: plans have no such degree", key, given.word(key)), "leave it out, or 1");
+  plan.context = given.count("context-parallel-size").value_or(1);
+  if (const std::string exchange{given.word("cp-comm-type")}; plan.context > 1) {
+    plan.exchange = exchange == "a2a" ? ContextExchange::all_to_all : ContextExchange::all_gather;
+    if (exchange != "a2a" && exchange != "all_gather")
+      read.notes.push_back("--cp-comm-type p2p: keys and values go around by all-gather instead, at once");
+  }
   plan.experts = given.count("expert-model-parallel-size").value_or(1);
   plan.tensor = given.count("tensor-model-parallel-size").value_or(1);
   const std::size_t row = given.count("pipeline-model-parallel-size").value_or(1);
@@ -246,7 +250,7 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
 
   std::size_t processes = ground.devices;
   if (const auto each = given.count("nproc-per-node")) processes = *each * given.count("nnodes").value_or(1);
-  plan.data = std::max<std::size_t>(processes / (plan.tensor * row), 1);
+  plan.data = std::max<std::size_t>(processes / (plan.tensor * plan.context * row), 1);
   plan.zero = given.has("use-distributed-optimizer") ? 1 : 0;
   plan.sequence = given.has("sequence-parallel") && plan.tensor > 1;
   plan.cuts.assign(read.file.begins.size(), 0);  // as many stages
@@ -266,6 +270,9 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
                      nodes ? kPerNode : processes);
   text += fmt::format("  --tensor-model-parallel-size {} --pipeline-model-parallel-size {}", plan.tensor, row);
   if (plan.sequence) text += " --sequence-parallel";
+  if (plan.context > 1)
+    text += fmt::format(" --context-parallel-size {} --cp-comm-type {}", plan.context,
+                        plan.exchange == ContextExchange::all_gather ? "all_gather" : "a2a");
   if (plan.experts > 1) text += fmt::format(" --expert-model-parallel-size {}", plan.experts);
   if (row > 1) {
     const DecoderLayers decoder = decoder_layers(ground.blocks);
@@ -286,9 +293,15 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   }
   text += fmt::format(" \\\n  --micro-batch-size {} --global-batch-size {}", plan.microbatch, ground.batch.value_or(1));
   if (plan.zero > 0) text += " \\\n  --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather";
-  if (plan.recomputing(StageRecompute::blocks) == plan.stages())
+  const bool alike = std::ranges::all_of(
+      plan.recompute, [&](const StageRecomputation& each) { return each == plan.recompute.front(); });
+  const bool whole = alike && !plan.recompute.empty() && plan.recompute.front().layers == StageRecomputation::kAll;
+  if (whole && plan.recompute.front().what == StageRecompute::blocks)
     text += " \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
-  else if (plan.recomputing(StageRecompute::attention) == plan.stages())
+  else if (alike && !whole && plan.recomputing(StageRecompute::blocks) > 0)
+    text += fmt::format(" \\\n  --recompute-granularity full --recompute-method block --recompute-num-layers {}",
+                        plan.recompute.front().layers);
+  else if (whole && plan.recompute.front().what == StageRecompute::attention)
     text += " \\\n  --recompute-granularity selective";
   else
     add_lost_recompute(plan, said.lost);

@@ -15,16 +15,16 @@ namespace trainyard {
 ///                    (--num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank,
 ///                    --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers)
 ///     order          1f1b, interleaved where a rank has several stages
-///     replicas       processes (--nnodes times --nproc-per-node of torchrun, else all devices) that tensor and
-///     pipeline
-///                    leave
+///     replicas       processes (--nnodes times --nproc-per-node of torchrun, else all devices) that tensor,
+///                    context and pipeline leave
+///     context        --context-parallel-size; --cp-comm-type a2a, else all-gathers
 ///     microbatch     --micro-batch-size; samples --global-batch-size
 ///     ZeRO 1         --use-distributed-optimizer
-///     recompute      --recompute-granularity full, in all stages
+///     recompute      --recompute-granularity full, of all stages, with --recompute-method block of their first
+///                    --recompute-num-layers layers; selective, of attention
 ///
-/// Throws InputError with line and column: "megatron" (a number that is none, what is missing or contradicts, degrees
-/// of context and experts, another number of layers than the network's), "layout"; "megatron-network" where the network
-/// is no such chain.
+/// Throws InputError with line and column: "megatron" (a number that is none, what is missing or contradicts, another
+/// number of layers than the network's), "layout"; "megatron-network" where the network is no such chain.
 ForeignPlan parse_megatron(std::string_view text, const std::string& name, const PlanGround& ground);
 
 /// The plan as a command for torchrun. Cuts within what is embedding or loss go to its border. Lost are other orders,

@@ -127,6 +127,7 @@ SaidPlan split_spec_of(const ParallelPlan& plan, const PlanGround& ground, const
   write_task_table(task_table(plan.schedule, plan.devices_in_row(), microbatches, plan.chunks), rows);
   said.table = rows.str();
   if (plan.zero > 0) said.lost.push_back(fmt::format("ZeRO {}: replicas are the caller's (DDP, FSDP)", plan.zero));
+  if (plan.context > 1) said.lost.push_back(fmt::format("the {} ranks that share a sequence", plan.context));
   if (plan.experts > 1) said.lost.push_back(fmt::format("the {} replicas that hold different experts", plan.experts));
   add_lost_recompute(plan, said.lost);
   return said;

@@ -16,7 +16,8 @@ void archive_fields(Archive& archive, SplitOp& split) {
 template <class Archive>
 void archive_fields(Archive& archive, Replicate& replicate) {
   archive(replicate.replicas, replicate.collective, replicate.per_node, replicate.zero, replicate.bucket,
-          replicate.stages, replicate.fold, replicate.classes, replicate.class_of, replicate.experts);
+          replicate.stages, replicate.fold, replicate.classes, replicate.class_of, replicate.experts, replicate.context,
+          replicate.exchange);
 }
 template <class Archive>
 void archive_fields(Archive& archive, StageMesh& mesh) {
@@ -31,8 +32,12 @@ void archive_fields(Archive& archive, Recompute& recompute) {
   archive(recompute.ops);
 }
 template <class Archive>
-void archive_fields(Archive& archive, TensorDegree& tensor) {
-  archive(tensor.ranks, tensor.sequence);
+void archive_fields(Archive& archive, LayerDegree& tensor) {
+  archive(tensor.ranks, tensor.sequence, tensor.context, tensor.exchange, tensor.experts);
+}
+template <class Archive>
+void archive_fields(Archive& archive, StageRecomputation& recompute) {
+  archive(recompute.what, recompute.layers);
 }
 template <class Archive>
 void archive_fields(Archive& archive, StageDegrees& degrees) {
@@ -41,7 +46,7 @@ void archive_fields(Archive& archive, StageDegrees& degrees) {
 template <class Archive>
 void archive_fields(Archive& archive, ParallelPlan& plan) {
   archive(plan.data, plan.tensor, plan.sequence, plan.degrees, plan.cuts, plan.chunks, plan.microbatch, plan.recompute,
-          plan.schedule, plan.zero, plan.experts);
+          plan.schedule, plan.zero, plan.experts, plan.context, plan.exchange);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Plan& plan) {

@@ -49,7 +49,7 @@ class Fold {
   }
 
  private:
-  enum class Kind : std::uint8_t { compute, crossing, ranks, replicas };
+  enum class Kind : std::uint8_t { compute, crossing, ranks, context, replicas };
   struct Task {
     Kind kind;
     std::size_t from, to;  // stages
@@ -84,6 +84,13 @@ class Fold {
         for (std::size_t k = 0; k < mesh_.ranks; ++k) ranks.push_back(mesh_.at(i, r, k));
         add_rings(ranks);
       }
+      for (std::size_t r = 0; r < mesh_.replicas && mesh_.context > 1; r += mesh_.context)
+        for (std::size_t k = 0; k < mesh_.ranks; ++k) {
+          add(Kind::context, i, i, r, k);
+          std::vector<DeviceId> group;
+          for (std::size_t c = 0; c < mesh_.context; ++c) group.push_back(mesh_.at(i, r + c, k));
+          add_rings(group);
+        }
       for (std::size_t k = 0; k < mesh_.ranks && mesh_.replicas > 1; ++k) {
         add(Kind::replicas, i, i, 0, k);
         std::vector<DeviceId> replicas;
@@ -198,7 +205,9 @@ class Fold {
         refuse(fmt::format("tensor ranks '{}' and '{}' differ in kind, memory, gap or links",
                            name(mesh_.at(task.from, task.replica, at->second->rank)),
                            name(mesh_.at(task.from, task.replica, task.rank))));
-      if (task.kind != Kind::replicas) of_replica[task.replica] += mixed(task.colour);
+      if (task.kind == Kind::replicas) continue;
+      for (std::size_t c = 0; c < (task.kind == Kind::context ? mesh_.context : 1); ++c)
+        of_replica[task.replica + c] += mixed(task.colour);
     }
     FoldClasses classes;
     std::map<Colour, std::size_t> number;
@@ -211,6 +220,10 @@ class Fold {
       ++classes.sizes[at->second];
       classes.of.push_back(at->second);
     }
+    for (const std::size_t r : classes.representatives)
+      if (r % mesh_.context != 0)
+        refuse(fmt::format("'{}' and '{}' share a sequence and differ in kind, memory, gap or links",
+                           name(mesh_.at(0, r / mesh_.context * mesh_.context, 0)), name(mesh_.at(0, r, 0))));
     if (classes.sizes.size() > kMostClasses)
       refuse(fmt::format("they fall into {} classes by devices and links, and at most {} are simulated",
                          classes.sizes.size(), kMostClasses));

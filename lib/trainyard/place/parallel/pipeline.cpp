@@ -176,7 +176,7 @@ class Pipelining {
                    .replicas = options_.replicas,
                    .stages = stages};
     if (what != Again::no)
-      plan.recompute.assign(stage_count(), what == Again::blocks ? StageRecompute::blocks : StageRecompute::stages);
+      plan.recompute.assign(layers_.size(), what == Again::blocks ? StageRecompute::blocks : StageRecompute::stages);
     PlannedSchedule each = schedule_of(problem_, layers_, plan, mesh_, options_.stop);
     if (!best_ || each.outcome < best_->outcome) best_ = std::move(each);
   }

@@ -9,7 +9,10 @@
 
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
+#include "trainyard/plan/divisors.hpp"
 #include "trainyard/problem/collective_run.hpp"
+#include "trainyard/rewrite/context_use.hpp"
+#include "trainyard/rewrite/expert_use.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
@@ -20,16 +23,23 @@ namespace {
 
 /// Tensor ranks at most, as in NVLink domains.
 constexpr std::size_t kMostRanks = 8;
+/// Ranks at most that share a sequence.
+constexpr std::size_t kMostContext = 64;
 
-TensorParallel parallel_of(TensorDegree degree) { return {.ranks = degree.ranks, .sequence = degree.sequence}; }
+TensorParallel parallel_of(LayerDegree degree) { return {.ranks = degree.ranks, .sequence = degree.sequence}; }
 
-/// The graph with 1/parts of the batch.
-Graph share_of_batch(const Graph& graph, std::size_t parts) {
+/// The graph with 1/parts of the batch, or of rows of a sequence that ranks share, and with a rank's experts.
+Graph share_of_batch(const Graph& graph, std::size_t parts, LayerDegree degree) {
   const ParameterUse use{graph};
+  const detail::ContextUse context{graph, degree.context, degree.exchange};
+  const detail::ExpertUse experts{graph};
   GraphBuilder builder{graph.name()};
   for (const OpId op : graph.ops()) {
     OpSpec spec = spec_of(graph, op);
     if (graph.phase(op) != Phase::update) take_share(spec, graph, op, use, 0, parts);
+    if (degree.experts > 1 && experts.inside[op])
+      detail::take_experts(spec, graph, op, use, {0, degree.experts}, parts);
+    spec.bytes_accessed += Bytes{context.accessed_besides(graph, op).count / static_cast<std::int64_t>(parts)};
     builder.add(spec);
   }
   return std::move(builder).build();
@@ -102,9 +112,19 @@ IdMap<LayerId, std::size_t> ChainOfBlocks::stages(const std::vector<std::size_t>
   return stages;
 }
 
-std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree tensor) const {
-  const TensorParallelGraph ranks =
-      first_tensor_rank(share_of_batch(problem_.graph(), batch_ / samples), parallel_of(tensor));
+IdMap<LayerId, StageRecompute> ChainOfBlocks::recomputed(const ParallelPlan& plan) const {
+  IdMap<LayerId, std::size_t> stage = stages(plan.cuts);
+  IdMap<LayerId, StageRecompute> what(layers_.size());
+  for (const LayerId layer : layers_.ops.ids()) {
+    const std::size_t s = stage[layer], begin = s > 0 ? plan.cuts[s - 1] : 0;
+    what[layer] = plan.recompute[s].of(block_[layer] - begin);
+  }
+  return what;
+}
+
+std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree degree) const {
+  const TensorParallelGraph ranks = first_tensor_rank(
+      share_of_batch(problem_.graph(), batch_ / samples * degree.context, degree), parallel_of(degree));
   const Problem share = problem_.with_graph(ranks.graph);
   const Graph& graph = share.graph();
   const DeviceId device = devices_.front();
@@ -113,14 +133,39 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree
   std::vector<LayerCost> blocks(count_);
   const IdMap<OpId, bool> scores = attention_scores(graph);
   const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
-  const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(tensor.ranks));
+  const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(degree.ranks));
   for (const RankCollective& each : ranks.collectives) {
     LayerCost& block = blocks[block_[layers_.of[each.made_by]]];
     (each.phase == Phase::forward ? block.forward : block.input_gradient) +=
         collective_run(problem_, {each.kind, each.bytes}, own).time;
   }
+  std::vector<DeviceId> sharing;
+  for (std::size_t c = 0; c < degree.context; ++c) sharing.push_back(devices_[c * degree.ranks]);
+  for (const detail::ContextCollective& each :
+       detail::ContextUse{graph, degree.context, degree.exchange}.collectives(graph)) {
+    LayerCost& block = blocks[block_of_op(each.by)];
+    (graph.phase(each.by) == Phase::forward ? block.forward : block.input_gradient) +=
+        collective_run(problem_, {each.kind, each.bytes}, sharing).time;
+  }
+  const detail::ExpertUse experts{graph};
+  std::vector<DeviceId> exchanging;
+  for (std::size_t e = 0; e < degree.experts; ++e) exchanging.push_back(devices_[e * degree.ranks]);
+  for (const TensorId tensor : graph.tensors()) {
+    const OpId maker = graph.producer(tensor);
+    if (degree.experts == 1 || std::ranges::none_of(graph.consumers(tensor), [&](OpId reader) {
+          return experts.crosses(graph, tensor, reader);
+        }))
+      continue;
+    LayerCost& block = blocks[block_of_op(maker)];
+    (graph.phase(maker) == Phase::forward ? block.forward : block.input_gradient) +=
+        collective_run(problem_, {CollectiveKind::all_to_all, graph.bytes(tensor)}, exchanging).time;
+  }
   for (const OpId op : graph.ops()) {
     LayerCost& block = blocks[block_of_op(op)];
+    if (degree.experts > 1 && experts.inside[op]) {
+      block.expert_weights += graph.parameter_bytes(op);
+      block.expert_state += graph.state_bytes(op);
+    }
     block.weights += graph.parameter_bytes(op);
     block.state += graph.state_bytes(op);
     const Nanoseconds time = share.can_run(op, device) ? share.duration(op, device) : share.shortest(op);
@@ -168,21 +213,34 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, TensorDegree
   return blocks;
 }
 
-const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, TensorDegree tensor) {
+const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, LayerDegree tensor) {
   std::vector<LayerCost>& known = known_[{samples, tensor}];
   if (known.empty()) known = costs_of(samples, tensor);
   return known;
 }
 
-std::vector<TensorDegree> ChainOfBlocks::tensor_degrees() const {
+std::vector<LayerDegree> ChainOfBlocks::layer_degrees() const {
   const auto& fabric = problem_.cluster().spec().fabric;
   const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
-  std::vector<TensorDegree> degrees{{1}};
+  std::vector<LayerDegree> degrees{{1}};
   for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); t *= 2)
     for (const bool sequence : {false, true})
-      if (const TensorDegree degree{t, sequence}; sequence ? shares_sequence(problem_.graph(), parallel_of(degree))
-                                                           : shares_parameters(problem_.graph(), parallel_of(degree)))
+      if (const LayerDegree degree{t, sequence}; sequence ? shares_sequence(problem_.graph(), parallel_of(degree))
+                                                          : shares_parameters(problem_.graph(), parallel_of(degree)))
         degrees.push_back(degree);
+  const std::vector<std::size_t> experts = detail::ExpertUse{problem_.graph()}.counts;
+  for (const LayerDegree ranks : std::vector{degrees}) {
+    for (const std::size_t e : divisors(experts.empty() ? 1 : experts.front()))
+      if (e > 1 && e * ranks.ranks <= devices_.size() &&
+          std::ranges::all_of(experts, [&](std::size_t count) { return count % e == 0; }))
+        degrees.push_back({.ranks = ranks.ranks, .sequence = ranks.sequence, .experts = e});
+    for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::all_to_all})
+      for (std::size_t c = 2; c <= std::min(devices_.size() / ranks.ranks, kMostContext); c *= 2)
+        // Of the heads of a tensor rank.
+        if (detail::shares_context(problem_.graph(), exchange == ContextExchange::all_to_all ? c * ranks.ranks : c,
+                                   exchange))
+          degrees.push_back({ranks.ranks, ranks.sequence, c, exchange});
+  }
   return degrees;
 }
 
@@ -191,8 +249,8 @@ PlanCosts ChainOfBlocks::own_costs() {
   for (const DeviceId device : devices_)
     if (const auto memory = problem_.cluster().device(device).memory)
       costs.memory = std::min(costs.memory.value_or(*memory), *memory);
-  costs.tensor_degrees = tensor_degrees();
-  costs.layer = [this](std::size_t layer, std::size_t samples, TensorDegree tensor) {
+  costs.layer_degrees = layer_degrees();
+  costs.layer = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     return blocks(samples, tensor)[layer];
   };
   return costs;
@@ -253,6 +311,15 @@ PlanCosts ChainOfBlocks::costs() {
         problem_.costs().collective_time(CollectiveKind::all_reduce, weights, own.replicas, sum.hosts);
     return measured.value_or(
         Nanoseconds{static_cast<std::int64_t>(sum.none + sum.per_byte * static_cast<double>(weights.count))});
+  };
+  costs.expert_all_reduce = [this, known, mesh](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const Mesh all = mesh(plan, device);  // those that hold the same experts are as many replicas apart
+    const Mesh own{all.first, all.replicas / plan.experts, all.ranks * plan.experts};
+    const std::lock_guard lock{known->mutex};
+    const auto [at, added] = known->sums.try_emplace(own);
+    if (added) at->second = sum_time(own);
+    return Nanoseconds{
+        static_cast<std::int64_t>(at->second.none + at->second.per_byte * static_cast<double>(weights.count))};
   };
   costs.update = [per_byte = update_per_byte_](Bytes weights, std::size_t shards) {
     return Nanoseconds{

@@ -20,7 +20,7 @@ namespace trainyard {
 ///
 ///     a layer's times      the sum of its ops' durations on a rank (tensor_parallel): forward, backward, and those of
 ///                          the latter that make gradients of weights alone, and of adding these up over microbatches;
-///                          and of its ranks' collectives
+///                          and of its ranks' collectives, also of those that share a sequence (ContextUse)
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
@@ -43,6 +43,8 @@ class ChainOfBlocks {
   PlanCosts own_costs();
   /// The stage of each layer, where stages begin at these blocks.
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
+  /// What each layer computes again; the plan says it of all stages.
+  IdMap<LayerId, StageRecompute> recomputed(const ParallelPlan& plan) const;
 
  private:
   /// Devices of a stage: `ranks` of each replica, from `first` on.
@@ -60,10 +62,11 @@ class ChainOfBlocks {
   };
   SumTime sum_time(const Mesh& mesh) const;
 
-  const std::vector<LayerCost>& blocks(std::size_t samples, TensorDegree tensor);
-  std::vector<LayerCost> costs_of(std::size_t samples, TensorDegree tensor) const;
-  /// Powers of two within a host, by which parameters are shared; where there is one, the sequence too.
-  std::vector<TensorDegree> tensor_degrees() const;
+  const std::vector<LayerCost>& blocks(std::size_t samples, LayerDegree tensor);
+  std::vector<LayerCost> costs_of(std::size_t samples, LayerDegree degree) const;
+  /// Powers of two: tensor ranks within a host, by which parameters are shared; where there is one, the sequence too;
+  /// with each of these as many ranks that share it throughout, or any number of replicas that experts divide among.
+  std::vector<LayerDegree> layer_degrees() const;
 
   const Problem& problem_;
   const Layers& layers_;
@@ -72,8 +75,8 @@ class ChainOfBlocks {
   IdMap<LayerId, std::size_t> block_;
   std::size_t count_ = 0;
   std::vector<std::string> names_;
-  std::map<std::pair<std::size_t, TensorDegree>, std::vector<LayerCost>> known_;  // by samples and ranks
-  double update_per_byte_ = 0;                                                    // of parameters, nanoseconds
+  std::map<std::pair<std::size_t, LayerDegree>, std::vector<LayerCost>> known_;  // by samples and ranks
+  double update_per_byte_ = 0;                                                   // of parameters, nanoseconds
 };
 
 }  // namespace trainyard

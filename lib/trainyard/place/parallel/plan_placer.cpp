@@ -59,13 +59,15 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
   StagePlan stages{.schedule = plan.schedule,
                    .chunks = plan.chunks,
                    .microbatches = batch / plan.data / plan.microbatch,
-                   .replicas = plan.data,
+                   .replicas = plan.replicas(),
+                   .context = plan.context,
+                   .exchange = plan.exchange,
                    .tensor = plan.tensor,
                    .sequence = plan.sequence,
                    .zero = plan.zero,
                    .stages = chain.stages(plan.cuts)};
   stages.degrees = plan.degrees;
-  stages.recompute = plan.recompute;
+  if (!plan.recompute.empty()) stages.recompute = chain.recomputed(plan);
   stages.experts = plan.experts;
   return stages;
 }
@@ -79,7 +81,8 @@ std::optional<PlanDetail> detail_of(const Problem& problem, const ParallelPlan& 
   for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole, PlanDetail::folded}) {
     if (asked != PlanDetail::fitting && asked != detail) continue;
     if (asked == PlanDetail::fitting && detail == PlanDetail::rings && has_hosts(problem.cluster())) continue;
-    if (detail == PlanDetail::folded && !plan.degrees.empty()) continue;  // its replicas differ by stage
+    // Its replicas differ by stage, or are in groups of which only single replicas are looked at.
+    if (detail == PlanDetail::folded && (!plan.degrees.empty() || plan.experts > 1)) continue;
     const Collective collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
     if (planned_ops(problem.graph(), plan, batch / plan.data / plan.microbatch, collective,
                     detail == PlanDetail::folded) <= static_cast<double>(limits::kRewrittenOps))
@@ -136,14 +139,14 @@ struct PlanGround {
     const PlanDetail detail = detail_of(plan).value_or(last);
     stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
     // Whether groups that exchange tokens all do the same is not known: fold_classes() looks at single replicas.
-    stages.fold = detail == PlanDetail::folded && plan.data * plan.tensor > 1 && plan.experts == 1;
+    stages.fold = detail == PlanDetail::folded && plan.replicas() * plan.tensor > 1 && plan.experts == 1;
     PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop, simulated);
     made.schedule.parallel = plan;
     if (stages.fold && options.detail == PlanDetail::fitting)
       made.schedule.notes.push_back(
           fmt::format("too large to be simulated whole: of {} replicas of {} tensor ranks, those that do the same as "
                       "another are left out",
-                      plan.data, plan.tensor));
+                      plan.replicas(), plan.tensor));
     return made;
   }
 };
@@ -163,7 +166,7 @@ std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanP
                                 std::optional<Finding>& refusal) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
-    return std::tuple{plan.data, plan.tensor_degree(), plan.degrees, plan.stages(), plan.schedule};
+    return std::tuple{plan.data, plan.layer_degree(), plan.degrees, plan.stages(), plan.schedule};
   };
   std::set<decltype(kind(0))> fitting;
   std::map<std::size_t, Schedule> made;  // by this rank
@@ -217,6 +220,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   PlanGround ground{problem, options};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
                            .stage_degrees = ground.may_differ_by_stage(),
+                           .by_layer = true,
                            .kept = kTried,
                            .threads = options.threads,
                            .stop = options.stop};
@@ -249,6 +253,8 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
 Schedule place_by_planner(const Problem& problem, const Planner& planner, const PlanPlacerOptions& options) {
   PlanGround ground{problem, options};
   PlanCosts costs = ground.chain.costs();
+  std::erase_if(costs.layer_degrees,
+                [](const LayerDegree& degree) { return degree.context > 1 || degree.experts > 1; });
   const PlannerOptions asked{.allowed = [&](const ParallelPlan& plan) { return ground.detail_of(plan).has_value(); },
                              .stop = options.stop,
                              .stage_degrees = ground.may_differ_by_stage()};

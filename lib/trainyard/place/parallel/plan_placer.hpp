@@ -42,12 +42,13 @@ struct PlanPlacerOptions {
   std::function<bool()> stop = {};
 };
 
-/// Data, tensor and pipeline parallelism in one plan: how many replicas, ranks (powers of two to 8, within a host) and
-/// stages, how large a microbatch, which pipeline schedule (1f1b, interleaved, and where gradients of weights are ops
-/// of their own those of zero bubble), where the stages are cut, what is computed again, whether replicas share the
-/// optimizer's state. Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of different
-/// degrees are simulated, as schedules of the problem (schedule_of), and the best of these is returned; where none fits
-/// in memory, more are. Schedule::plan_bound is the search's.
+/// Data, context, expert, tensor and pipeline parallelism in one plan: how many shares of the batch, ranks that share a
+/// sequence (powers of two to 64), replicas that divide experts, tensor ranks (to 8, within a host) and stages, how
+/// large a microbatch, which pipeline schedule (1f1b, interleaved, and where gradients of weights are ops of their own
+/// those of zero bubble), where the stages are cut, what is computed again, whether replicas share the optimizer's
+/// state. Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of different degrees are
+/// simulated, as schedules of the problem (schedule_of), and the best of these is returned; where none fits in memory,
+/// more are. Schedule::plan_bound is the search's.
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits, "too-large" where none can be simulated, with what
 /// stands in the way of a fold; OutOfTime where none was simulated in time.

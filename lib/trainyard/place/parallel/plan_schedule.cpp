@@ -72,7 +72,8 @@ class Planning {
         checkpoint_{stop} {}
 
   PlannedSchedule run(bool simulated) {
-    if (plan_.fold) classes_ = fold_classes(problem_, {devices_, plan_.replicas, plan_.tensor}, crossings());
+    if (plan_.fold)
+      classes_ = fold_classes(problem_, {devices_, plan_.replicas, plan_.tensor, plan_.context}, crossings());
     const PlannedGraph planned = rewritten();
     checkpoint_();
     std::vector<Rewrite> rewrites = problem_.rewrites();
@@ -174,7 +175,9 @@ class Planning {
             .fold = plan_.fold ? plan_.tensor : 0,
             .classes = classes_.sizes,
             .class_of = classes_.sizes.size() > 1 ? classes_.of : std::vector<std::size_t>{},
-            .experts = plan_.experts};
+            .experts = plan_.experts,
+            .context = plan_.context,
+            .exchange = plan_.exchange};
   }
 
   StageMeshes meshes() const {
@@ -237,7 +240,7 @@ class Planning {
       if (plan_.recompute.empty() || copies.graph.phase(op) != Phase::forward || copies.graph.type(op) == "Input")
         continue;  // data is kept
       const LayerId layer = layers_.of[copies.original[op]];
-      const StageRecompute what = plan_.recompute[plan_.stages[layer]];
+      const StageRecompute what = plan_.recompute[layer];
       if (what == StageRecompute::no || (what == StageRecompute::attention && !scores[copies.original[op]])) continue;
       std::string block{what != StageRecompute::stages ? block_of(layers_.names[layer.index()]) : std::string_view{}};
       const auto at =
@@ -349,7 +352,8 @@ double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t mic
     const double share = plan.degrees.empty() ? 1 : 1 / static_cast<double>(row);  // of the graph, and of its stages
     // A quarter of the ops make what ranks have to add, as in transformers.
     const double each = degree.ranks == 1 ? 1 : static_cast<double>(ranks) + collective_ops(ranks, collective) / 4;
-    all += 1.6 * static_cast<double>(made * microbatches) * each * share * static_cast<double>(graph.op_count());
+    all += (degree.context == 1 ? 1.6 : 2.4) * static_cast<double>(made * microbatches) * each * share *
+           static_cast<double>(graph.op_count());
     if (data == 1) continue;
     const std::size_t stages = plan.stages() * ranks;
     all += share * static_cast<double>(stages) * static_cast<double>(buckets_of_stage(made, stages, collective)) *

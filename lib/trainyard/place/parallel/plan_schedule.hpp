@@ -18,18 +18,20 @@ namespace trainyard {
 /// A pipeline of stages, in one replica or more, of the layers of one graph.
 struct StagePlan {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  std::size_t chunks = 1;                      // stages a device: chunks_of(schedule)
-  std::size_t microbatches = 1;                // of a replica
-  std::size_t replicas = 1;                    // each with its share of the batch
-  std::size_t tensor = 1;                      // ranks that share the features of each layer of a replica
-  bool sequence = false;                       // and its sequence, between products
-  std::vector<StageDegrees> degrees = {};      // by device in the row, where they differ; then the three above are 1
-  std::size_t zero = 0;                        // ZeRO stage among them, 0 to 2
-  IdMap<LayerId, std::size_t> stages = {};     // of each layer, numbered along the pipeline
-  std::vector<StageRecompute> recompute = {};  // by stage; empty: nothing
-  Collective collective = Collective::ring;    // of replicas and ranks: or whole
-  std::size_t experts = 1;                     // replicas in a row that hold different experts
-  bool fold = false;                           // the first rank of the first replica stands for all (fold.hpp)
+  std::size_t chunks = 1;        // stages a device: chunks_of(schedule)
+  std::size_t microbatches = 1;  // of a replica
+  std::size_t replicas = 1;      // each with its share of the batch,
+  std::size_t context = 1;       // or as many in a row with parts of its sequence
+  ContextExchange exchange = ContextExchange::all_gather;
+  std::size_t tensor = 1;                         // ranks that share the features of each layer of a replica
+  bool sequence = false;                          // and its sequence, between products
+  std::vector<StageDegrees> degrees = {};         // by device in the row, where they differ; then the three above are 1
+  std::size_t zero = 0;                           // ZeRO stage among them, 0 to 2
+  IdMap<LayerId, std::size_t> stages = {};        // of each layer, numbered along the pipeline
+  IdMap<LayerId, StageRecompute> recompute = {};  // of each layer; empty: nothing
+  Collective collective = Collective::ring;       // of replicas and ranks: or whole
+  std::size_t experts = 1;                        // replicas in a row that hold different experts
+  bool fold = false;                              // the first rank of the first replica stands for all (fold.hpp)
 };
 
 /// The plan as a schedule of the problem, and its simulated outcome. With d replicas of t ranks of p stages in a row,

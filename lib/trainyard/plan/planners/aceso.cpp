@@ -93,7 +93,7 @@ class Alleviation {
 
   const StageTable& table(const ParallelPlan& plan, std::size_t stage) {
     const std::size_t samples = plan.samples_of(stage);
-    const TensorDegree tensor = plan.degrees_of(stage).tensor;
+    const LayerDegree tensor = plan.degrees_of(stage).tensor;
     return tables_.try_emplace({samples, tensor.ranks}, costs_, samples, tensor).first->second;
   }
 
@@ -152,7 +152,7 @@ class Alleviation {
       if (to != from && ranges[from].begin < ranges[from].end) moves.push_back(std::move(plan));
     }
   }
-  bool has_ranks(std::size_t ranks) const { return std::ranges::count(costs_.tensor_degrees, TensorDegree{ranks}) > 0; }
+  bool has_ranks(std::size_t ranks) const { return std::ranges::count(costs_.layer_degrees, LayerDegree{ranks}) > 0; }
   /// Twice or half the ranks of the bottleneck, on as many devices.
   void change_own_ranks(const Config& config, bool more, std::vector<ParallelPlan>& moves) const {
     ParallelPlan plan = config.plan;

@@ -197,7 +197,7 @@ class AlpaSubmeshes {
 }  // namespace
 
 PlannerAnswer plan_alpa(const PlanCosts& costs, const PlannerOptions& options) {
-  const std::vector<Mesh> all = whole_meshes(costs, costs.tensor_degrees);
+  const std::vector<Mesh> all = whole_meshes(costs, costs.layer_degrees);
   std::optional<PlannerAnswer> best;
   Nanoseconds least = kLongestTime;
   each_plan(costs, options, all, 1, 1, best, [&](ParallelPlan plan, const StageTable& table) {

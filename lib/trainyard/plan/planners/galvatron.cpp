@@ -43,7 +43,7 @@ Nanoseconds galvatron_step(const PlanCosts& costs, const ParallelPlan& plan, con
 }  // namespace
 
 PlannerAnswer plan_galvatron(const PlanCosts& costs, const PlannerOptions& options) {
-  const std::vector<Mesh> all = whole_meshes(costs, costs.tensor_degrees);
+  const std::vector<Mesh> all = whole_meshes(costs, costs.layer_degrees);
   std::optional<PlannerAnswer> best;
   each_plan(costs, options, all, 0, 1, best, [&](ParallelPlan plan, const StageTable& table) {
     for (std::vector<std::size_t>& cuts : galvatron_cuts(costs, plan, table)) {

@@ -11,10 +11,10 @@ namespace trainyard {
 namespace {
 
 /// Ranks share the sequence where they can.
-std::vector<TensorDegree> megatron_degrees(const PlanCosts& costs) {
-  std::vector<TensorDegree> degrees = ranks_alone(costs);
-  for (TensorDegree& degree : degrees)
-    if (std::ranges::find(costs.tensor_degrees, TensorDegree{degree.ranks, true}) != costs.tensor_degrees.end())
+std::vector<LayerDegree> megatron_degrees(const PlanCosts& costs) {
+  std::vector<LayerDegree> degrees = ranks_alone(costs);
+  for (LayerDegree& degree : degrees)
+    if (std::ranges::find(costs.layer_degrees, LayerDegree{degree.ranks, true}) != costs.layer_degrees.end())
       degree.sequence = true;
   std::ranges::sort(degrees);
   return degrees;

@@ -28,23 +28,23 @@ StageRange equal_run(const PlanCosts& costs) {
 
 }  // namespace
 
-std::vector<TensorDegree> ranks_alone(const PlanCosts& costs) {
-  std::vector<TensorDegree> degrees = costs.tensor_degrees;
-  std::erase_if(degrees, [](const TensorDegree& degree) { return degree.sequence; });
+std::vector<LayerDegree> ranks_alone(const PlanCosts& costs) {
+  std::vector<LayerDegree> degrees = costs.layer_degrees;
+  std::erase_if(degrees, [](const LayerDegree& degree) { return degree.sequence; });
   return degrees;
 }
 
-std::vector<Mesh> meshes(const PlanCosts& costs, const std::vector<TensorDegree>& degrees) {
+std::vector<Mesh> meshes(const PlanCosts& costs, const std::vector<LayerDegree>& degrees) {
   const std::vector<std::size_t> replicas = divisors(costs.batch);
   std::vector<Mesh> list;
-  for (const TensorDegree tensor : degrees)
+  for (const LayerDegree tensor : degrees)
     for (std::size_t row = 1; row <= costs.layers && tensor.ranks * row <= costs.devices; ++row)
       for (const std::size_t data : replicas)
         if (const Mesh mesh{data, tensor, row}; mesh.devices() <= costs.devices) list.push_back(mesh);
   return list;
 }
 
-std::vector<Mesh> whole_meshes(const PlanCosts& costs, const std::vector<TensorDegree>& degrees) {
+std::vector<Mesh> whole_meshes(const PlanCosts& costs, const std::vector<LayerDegree>& degrees) {
   std::vector<Mesh> list = meshes(costs, degrees);
   std::size_t most = 0;
   for (const Mesh& mesh : list) most = std::max(most, mesh.devices());
@@ -116,7 +116,7 @@ void keep_better(std::optional<PlannerAnswer>& best, PlannerAnswer answer) {
 
 void refuse_all(const PlanCosts& costs, const char* planner, const std::vector<Mesh>& meshes, std::size_t zero) {
   std::optional<std::pair<Bytes, ParallelPlan>> nearest;
-  TensorDegree degree{0};
+  LayerDegree degree{0};
   std::optional<StageTable> table;
   for (const Mesh& mesh : meshes) {
     if (mesh.tensor != degree) table.emplace(costs, 1, degree = mesh.tensor);

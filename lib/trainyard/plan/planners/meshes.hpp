@@ -16,7 +16,7 @@ namespace trainyard {
 /// Degrees of a plan: d replicas of t ranks of p stages.
 struct Mesh {
   std::size_t data;
-  TensorDegree tensor;
+  LayerDegree tensor;
   std::size_t row;
 
   std::size_t devices() const { return data * tensor.ranks * row; }
@@ -32,12 +32,12 @@ struct Mesh {
 };
 
 /// Tensor degrees without sequence parallelism.
-std::vector<TensorDegree> ranks_alone(const PlanCosts& costs);
+std::vector<LayerDegree> ranks_alone(const PlanCosts& costs);
 
 /// All meshes of these tensor degrees, by tensor degree, then row; d divides the batch.
-std::vector<Mesh> meshes(const PlanCosts& costs, const std::vector<TensorDegree>& degrees);
+std::vector<Mesh> meshes(const PlanCosts& costs, const std::vector<LayerDegree>& degrees);
 /// Those of them that use as many devices as any.
-std::vector<Mesh> whole_meshes(const PlanCosts& costs, const std::vector<TensorDegree>& degrees);
+std::vector<Mesh> whole_meshes(const PlanCosts& costs, const std::vector<LayerDegree>& degrees);
 
 /// Cuts into stages of as many layers each: the longest run of equal layers is divided, where it can be, and what
 /// stands before it or behind it, such as an embedding, goes with the first or the last stage.
@@ -120,7 +120,7 @@ template <class Visit>
 void each_plan(const PlanCosts& costs, const PlannerOptions& options, const std::vector<Mesh>& meshes,
                std::size_t least_zero, std::size_t most_zero, const std::optional<PlannerAnswer>& best,
                const Visit& visit) {
-  for (const TensorDegree tensor : costs.tensor_degrees)
+  for (const LayerDegree tensor : costs.layer_degrees)
     for (const std::size_t microbatch : divisors(costs.batch)) {
       std::optional<StageTable> table;
       for (const Mesh& mesh : meshes) {

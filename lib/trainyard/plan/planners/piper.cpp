@@ -113,7 +113,8 @@ class PiperStages {
       for (std::size_t begin = left > 0 ? end : std::min<std::size_t>(end, 1); begin-- > 0;) {
         // Some stage before has the mean of what is left.
         if (left > 0 && rest_[begin] / static_cast<double>(left) >= limit_) continue;
-        const auto level = least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1), 0);
+        const auto level =
+            least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1), 0, false);
         if (!level) break;
         const StageCost& stage = table->of(begin, end, *level);
         Nanoseconds own = stage.time() + sent;
@@ -123,7 +124,7 @@ class PiperStages {
         if (static_cast<double>(own.count) >= limit_) break;
         std::vector<Stages>& front = next_[(begin * (costs_.devices + 1) + left) * choices_.size() + c];
         const auto no_worse = [](const Stages& a, const Stages& b) { return a.own <= b.own && a.most <= b.most; };
-        const Stages longer{begin, left, at, c, *level, own, most};
+        const Stages longer{begin, left, at, c, level->what, own, most};
         if (std::ranges::any_of(front, [&](const Stages& each) { return no_worse(each, longer); })) continue;
         std::erase_if(front, [&](const Stages& each) { return no_worse(longer, each); });
         front.push_back(longer);
@@ -153,9 +154,9 @@ class PiperStages {
 }  // namespace
 
 PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options) {
-  std::vector<Mesh> all = meshes(costs, costs.tensor_degrees);
+  std::vector<Mesh> all = meshes(costs, costs.layer_degrees);
   std::erase_if(all, [&](const Mesh& mesh) { return mesh.row * mesh.data > costs.batch; });
-  std::map<std::pair<std::size_t, TensorDegree>, Nanoseconds> whole;  // of a microbatch through all layers
+  std::map<std::pair<std::size_t, LayerDegree>, Nanoseconds> whole;  // of a microbatch through all layers
   std::vector<PiperCandidate> candidates;
   for (const Mesh& mesh : all)
     for (const std::size_t microbatch : divisors(costs.batch / mesh.data)) {
@@ -173,7 +174,7 @@ PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options) 
     }
   std::ranges::stable_sort(candidates, {}, &PiperCandidate::least);
   std::optional<PlannerAnswer> best;
-  std::map<std::pair<std::size_t, TensorDegree>, StageTable> tables;
+  std::map<std::pair<std::size_t, LayerDegree>, StageTable> tables;
   for (const PiperCandidate& candidate : candidates) {
     const Mesh& mesh = candidate.mesh;
     if (best && (candidate.least >= best->objective || (options.stop && options.stop()))) break;

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace trainyard {
+
+/// How ranks that share the sequence of each sample (context parallelism) come by the keys and values of all of it: an
+/// all-gather of these, or an all-to-all, from a share of the sequence to a share of the heads and back.
+enum class ContextExchange : std::uint8_t { all_gather, all_to_all };
+
+inline const char* name_of(ContextExchange exchange) {
+  return exchange == ContextExchange::all_gather ? "all-gather" : "all-to-all";
+}
+inline std::optional<ContextExchange> find_context_exchange(std::string_view name) {
+  for (const ContextExchange each : {ContextExchange::all_gather, ContextExchange::all_to_all})
+    if (name == name_of(each)) return each;
+  return std::nullopt;
+}
+
+}  // namespace trainyard
