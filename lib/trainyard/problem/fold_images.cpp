@@ -1,6 +1,5 @@
 #include "trainyard/problem/fold_images.hpp"
 
-#include <numeric>
 #include <set>
 #include <variant>
 
@@ -42,13 +41,12 @@ std::vector<std::size_t> FoldImages::shifts(DeviceId from) const {
 }
 
 std::vector<std::size_t> FoldImages::shifts(const CollectiveTask& task, DeviceId first) const {
-  std::vector<std::size_t> all;
   if (task.ranks == 1) return {0};
-  if (task.stride == 1 && ranks_ > 1) {
-    for (const std::size_t member : members_[class_of_[first]]) all.push_back(member * ranks_);
-  } else {
-    all.resize(ranks_);
-    std::iota(all.begin(), all.end(), std::size_t{0});
+  const bool of_ranks = task.stride == 1 && ranks_ > 1;
+  std::vector<std::size_t> all;
+  for (const std::size_t member : members_[class_of_[first]]) {
+    if (!of_ranks && member % task.ranks != 0) continue;
+    for (std::size_t rank = 0; rank < (of_ranks ? 1 : ranks_); ++rank) all.push_back(member * ranks_ + rank);
   }
   return all;
 }

@@ -22,8 +22,9 @@ class FoldImages {
   const IdMap<DeviceId, std::size_t>& counts() const { return counts_; }
 
   /// How much further on the devices are of what tasks stand for, from 0: of a transfer from the device, those of all
-  /// ranks of its class of replicas; of a collective of one replica's ranks, of its class; of one of the replicas, of
-  /// all ranks. Classes whose members are not known have the first of them alone.
+  /// ranks of its class of replicas; of a collective of one replica's ranks, of its class; of one of n replicas in a
+  /// row, of all ranks of those of its class that are first of n. Classes whose members are not known have the first of
+  /// them alone.
   std::vector<std::size_t> shifts(DeviceId from) const;
   std::vector<std::size_t> shifts(const CollectiveTask& task, DeviceId first) const;
 

@@ -182,8 +182,10 @@ TEST_CASE("random small plans, some on machines with a device or link of its own
 }
 
 TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores fairly: refused, or folded as whole") {
-  const Graph graph = training_graph(make_network("gpt2:batch=32,seq=16,layers=2"));
+  const Graph graph =
+      training_graph(make_network("llama3_8b:batch=32,seq=16,layers=2,hidden=64,heads=8,kv_heads=8,inner=128,fused=1"));
   const Layers layers = find_layers(graph);
+  std::size_t sharing = 0;  // a sequence
   std::size_t folded = 0, several = 0, refused = 0, meeting = 0, over_cores = 0;
   for (const char* cluster : {"8x4xH100", "16x2xH100", "4x8xH100", "32x1xH100"})
     for (std::uint64_t seed = 0; seed < 150; ++seed) {
@@ -213,10 +215,16 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
       StagePlan plan = plan_of(layers, p, d, t, microbatches);
       plan.zero = zero;
       plan.sequence = t > 1 && random.chance(0.5);
+      if (d > 1 && t < 8 && random.chance(0.4)) {
+        plan.context = std::size_t{2} << random.below(d == 2 ? 1 : 2);
+        plan.exchange = random.chance(0.5) ? ContextExchange::all_gather : ContextExchange::all_to_all;
+        if (plan.exchange == ContextExchange::all_to_all && plan.context * t > 8) plan.context = 1;
+      }
       const std::size_t classes = classes_folded(problem, layers, plan);
       ++(classes > 0 ? folded : refused);
       if (classes == 0) continue;
       several += classes > 1;
+      sharing += plan.context > 1;
       over_cores += fabric.core_count() > 0 && t * d * p * 2 > spec.devices.size();
       // On serial links it is refused, because what images send takes turns there.
       fabric.sharing = Sharing::serial;
@@ -230,6 +238,7 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
   CAPTURE(folded);
   CAPTURE(refused);
   CAPTURE(several);
+  CAPTURE(sharing);
   CAPTURE(meeting);
   CAPTURE(over_cores);
   CHECK(folded > 350);
@@ -237,6 +246,7 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
   CHECK(several > 20);
   CHECK(meeting > 150);
   CHECK(over_cores > 20);
+  CHECK(sharing > 40);
 }
 
 TEST_CASE("what is not alike is not folded, and the reason names the devices or links") {

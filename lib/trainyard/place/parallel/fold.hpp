@@ -11,10 +11,11 @@
 namespace trainyard {
 
 /// Devices of a plan: rank k of replica r on stage i is devices[(i replicas + r) ranks + k]. So many replicas in a row
-/// share a sequence as `context` says.
+/// share a sequence as `context` says, by all-to-alls or else by rings.
 struct PlanMesh {
   const std::vector<DeviceId>& devices;
   std::size_t replicas = 1, ranks = 1, context = 1;
+  bool all_to_all = false;
 
   std::size_t stages() const { return devices.size() / (replicas * ranks); }
   DeviceId at(std::size_t stage, std::size_t replica, std::size_t rank) const {
@@ -33,9 +34,9 @@ struct FoldClasses {
 /// replica's ranks, T(i; r), of replicas that share a sequence, S(i; g, k), and of all replicas, D(i; k). Colours: of C
 /// the device's kind, memory and gap; of the others the classes of the routes of their hops. They are refined until
 /// nothing changes: the colour of a channel is its gap, its bandwidth where it is fair, and the colours of the tasks
-/// that hold it; that of a task, its own and those of the channels that it holds; both with where P holds the channel in
-/// its route, and with the classes of a ring's hops over it. Two replicas are of one class where all their tasks are of
-/// the same colours.
+/// that hold it; that of a task, its own and those of the channels that it holds; both with where P holds the channel
+/// in its route, and with the classes of a ring's hops over it. Two replicas are of one class where all their tasks are
+/// of the same colours.
 ///
 /// Then tasks of one colour start and end together, by induction over the instants of the simulation: they have become
 /// ready together; their channels are held and wanted by tasks of the same colours, so idle together; and which of two

@@ -73,7 +73,10 @@ class Planning {
 
   PlannedSchedule run(bool simulated) {
     if (plan_.fold)
-      classes_ = fold_classes(problem_, {devices_, plan_.replicas, plan_.tensor, plan_.context}, crossings());
+      classes_ = fold_classes(
+          problem_,
+          {devices_, plan_.replicas, plan_.tensor, plan_.context, plan_.exchange == ContextExchange::all_to_all},
+          crossings());
     const PlannedGraph planned = rewritten();
     checkpoint_();
     std::vector<Rewrite> rewrites = problem_.rewrites();
