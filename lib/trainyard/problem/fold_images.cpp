@@ -1,6 +1,5 @@
 #include "trainyard/problem/fold_images.hpp"
 
-#include <numeric>
 #include <set>
 #include <variant>
 

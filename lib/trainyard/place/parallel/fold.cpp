@@ -132,16 +132,15 @@ class Fold {
   void add_rings(const std::vector<DeviceId>& devices) {
     for (const auto& ring : collective_rings(cluster_, devices))
       for (std::size_t i = 0; i < ring.size(); ++i) add_hop(ring[i], ring[(i + 1) % ring.size()]);
-    merge_hops();
+    join_hops();
   }
   void add_pairs(const std::vector<DeviceId>& devices) {
-    for (const DeviceId from : devices)
-      for (const DeviceId to : devices)
-        if (from != to) add_hop(from, to);
-    merge_hops();
+    for (std::size_t step = 1; step < devices.size(); ++step)
+      for (std::size_t i = 0; i < devices.size(); ++i) add_hop(devices[i], devices[(i + step) % devices.size()], step);
+    join_hops();
   }
-  /// Holds each channel of the task once, with all hops over it.
-  void merge_hops() {
+  /// Channels of the last task once each, with all hops over them.
+  void join_hops() {
     const auto first = held_.begin() + tasks_.back().first_held;
     std::sort(first, held_.end(), [](const Held& a, const Held& b) { return a.channel < b.channel; });
     auto last = first;
@@ -152,9 +151,9 @@ class Fold {
         *last++ = *at;
     held_.erase(last, held_.end());
   }
-  void add_hop(DeviceId from, DeviceId to) {
+  void add_hop(DeviceId from, DeviceId to, std::size_t step = 0) {
     Task& task = tasks_.back();
-    const std::uint32_t route = cluster_.route_class(from, to);
+    const Colour route = mixed(cluster_.route_class(from, to), step);
     task.colour = mixed(task.colour, route);
     Colour place = 0;
     for (const ChannelId channel : cluster_.route(from, to).channels)
