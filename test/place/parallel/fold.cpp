@@ -257,7 +257,6 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
   CAPTURE(folded);
   CAPTURE(refused);
   CAPTURE(several);
-  CAPTURE(sharing);
   CAPTURE(meeting);
   CAPTURE(over_cores);
   CHECK(folded > 350);
