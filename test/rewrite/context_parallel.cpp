@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rewrite/by_name.hpp"
@@ -99,7 +100,8 @@ TEST_CASE("by all-to-alls a layer exchanges queries, keys, values and the result
 TEST_CASE("each rank has its share of all work and tensors but of gathered keys and values, and all weights") {
   const Graph whole = llama();
   for (const ContextExchange exchange : kExchanges)
-    for (const auto& [replicas, context] : {std::pair{2, 2}, std::pair{4, 2}, std::pair{2, 1}}) {
+    for (const std::pair<int, int>& degrees : {std::pair{2, 2}, std::pair{4, 2}, std::pair{2, 1}}) {
+      const int replicas = degrees.first, context = degrees.second;
       CAPTURE(name_of(exchange));
       CAPTURE(replicas);
       CAPTURE(context);
