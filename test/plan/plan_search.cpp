@@ -267,7 +267,7 @@ TEST_CASE("where stages may compute some layers again the best of all plans is f
     CAPTURE(round);
     const std::size_t layers = 3 + random.below(2), devices = 1 + random.below(2);
     const PlanCosts costs = chain_costs(random_chain(random, layers, devices, random.between(12, 32) * 500'000));
-    std::optional<Nanoseconds> best, whole;
+    std::optional<Nanoseconds> best;
     for (const std::size_t data : divisors(costs.batch))
       for (const std::size_t microbatch : divisors(costs.batch / data))
         for (const std::size_t cut : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}})
