@@ -10,6 +10,7 @@
 #include "trainyard/io/formats/calibration_file.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/formats/plan_file.hpp"
 #include "trainyard/io/formats/policy_file.hpp"
 #include "trainyard/io/formats/profile_file.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
@@ -102,6 +103,11 @@ class Checker {
                                 counted(static_cast<std::int64_t>(calibration.links.size()), "link"));
       return;
     }
+    if (result.kind == "plan") {
+      const PlanFile plan = parse_plan(text, name);
+      result.what = counted(static_cast<std::int64_t>(plan.begins.size() + 1), "stage");
+      return;
+    }
     if (result.kind == "policy") {
       const LearnedPolicy policy = parse_policy(text, name);
       result.what = fmt::format("{}, learned by {}",
@@ -112,7 +118,7 @@ class Checker {
       throw InputError(
           Finding{.code = "format",
                   .message = fmt::format("files of the format 'trainyard-{}' are not known here", result.kind),
-                  .help = "check knows graphs, schedules, timelines, profiles, calibrations, policies, clusters "
+                  .help = "check knows graphs, schedules, timelines, plans, profiles, calibrations, policies, clusters "
                           "(.toml) and .onnx"});
     result.kind = "graph";
     const Graph graph = parse_graph(text, name);

@@ -130,6 +130,46 @@ TEST_CASE("of a fold the page has the devices that are simulated, with how many 
   CHECK(devices == 8);
 }
 
+TEST_CASE("the page draws which device of a plan has which stage, share, part and rank") {
+  const Problem problem{
+      training_graph(make_network("llama3_8b:batch=8,seq=16,layers=4,hidden=64,heads=8,kv_heads=8,inner=64,"
+                                  "vocabulary=64,fused=1")),
+      make_cluster(preset_cluster("8xA100"))};
+  const auto run_of_plan = [&](const ParallelPlan& plan) {
+    Run run = run_schedule(problem, place_by_plan(problem, plan, {.batch = 8}), LowerBound{"none", {}});
+    run.placer = describe(plan);
+    return run;
+  };
+  const std::vector<Run> runs{run_of_plan({.tensor = 2,
+                                           .context = 2,
+                                           .cuts = {3},
+                                           .microbatch = 2,
+                                           .recompute = {{StageRecompute::blocks, 2}, StageRecompute::no}}),
+                              run_of_plan({.degrees = {{.data = 2}, {.data = 1}}, .cuts = {3}, .microbatch = 2}),
+                              run_schedule(problem, Schedule{.placement = Placement(problem.op_count(), DeviceId{0})})};
+  const std::string page = page_text(runs);
+  const json plan = data_of(page)["runs"][0]["plan"];
+  CHECK(plan["stages"] == json::parse("[[0], [1]]"));
+  CHECK(plan["recompute"] == json::parse(R"(["the first 2", null])"));
+  CHECK(plan["names"].size() == 8);
+  CHECK(data_of(page)["runs"][1]["plan"]["row"] == json::parse("[[2, 1], [1, 1]]"));
+  CHECK(data_of(page)["runs"][2]["plan"].is_null());
+  const json seen = test::seen_in_browser("report/page_mesh", page);
+  if (seen.is_null()) return;
+  INFO(seen.dump(1));
+  CHECK(seen["troubles"].empty());
+  const json& mesh = seen["runs"][0];
+  CHECK(mesh["titles"].size() == 8);  // two stages of 2 parts of the sequence of 2 ranks
+  CHECK(mesh["titles"][1] == "gpu1: share 1 of 1 of the batch, part 1 of 2 of the sequence, tensor rank 2 of 2");
+  CHECK(mesh["titles"][6] == "gpu6: share 1 of 1 of the batch, part 2 of 2 of the sequence, tensor rank 1 of 2");
+  CHECK(mesh["texts"][0] == "stage 1: blocks 1 to 3, recomputing the first 2");
+  CHECK(mesh["wide"].get<double>() <= 1400);
+  const json& uneven = seen["runs"][1];
+  CHECK(uneven["titles"] == json::parse(R"(["gpu0: replica 1", "gpu1: replica 2", "gpu2: replica 1"])"));
+  CHECK(uneven["colours"] == 2);
+  CHECK(seen["runs"][2].is_null());
+}
+
 TEST_CASE("the data of the page give back every span, transfer and memory step") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);

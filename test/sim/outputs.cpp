@@ -43,10 +43,15 @@ TEST_CASE("check finds the kind of each file and says all that is wrong") {
   write_text(folder.path() / "chain.json", kChainGraph);
   write_text(folder.path() / "pair.toml", pair_cluster());
   write_text(folder.path() / "s.json", R"({"format": "trainyard-schedule/1", "placement": {"a": "gpu9"}})");
-  const auto good = run_trainyard(folder.path(), "check chain.json pair.toml");
+  write_text(folder.path() / "plan.json",
+             R"({"format": "trainyard-plan/1", "microbatch": 1, "stages": [{"recompute": 2}, {"from": "h.1"}]})");
+  const auto good = run_trainyard(folder.path(), "check chain.json pair.toml plan.json");
   CHECK(good.exit_code == 0);
   CHECK(good.output ==
-        "chain.json: a graph without errors: 3 ops, 2 tensors\npair.toml: a cluster without errors: 2 devices\n");
+        "chain.json: a graph without errors: 3 ops, 2 tensors\npair.toml: a cluster without errors: 2 devices\n"
+        "plan.json: a plan without errors: 2 stages\n");
+  write_text(folder.path() / "plan.json", R"({"format": "trainyard-plan/1", "microbatch": 0})");
+  CHECK(run_trainyard(folder.path(), "check plan.json").exit_code == 3);
   CHECK(run_trainyard(folder.path(), "check s.json").exit_code == 2);
   const auto schedule = run_trainyard(folder.path(), "check s.json --model chain.json --cluster pair.toml");
   CHECK(schedule.exit_code == 3);

@@ -24,7 +24,7 @@ struct StageRecomputation {
 
   StageRecomputation(StageRecompute again = StageRecompute::no, std::size_t first = kAll)
       : what(first > 0 ? again : StageRecompute::no), layers(what == StageRecompute::no ? kAll : first) {}
-  /// Of the stage's layer i.
+  /// What layer i of the stage computes again.
   StageRecompute of(std::size_t i) const { return i < layers ? what : StageRecompute::no; }
 
   friend bool operator==(const StageRecomputation&, const StageRecomputation&) = default;
@@ -70,7 +70,7 @@ struct ParallelPlan {
   std::vector<StageRecomputation> recompute = {};  // by stage; empty: nothing
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
-  /// Of the replicas, this many in a row hold different experts of each mixture, and exchange tokens.
+  /// Consecutive replicas that hold different experts of each mixture, and exchange tokens.
   std::size_t experts = 1;
 
   std::size_t stages() const { return cuts.size() + 1; }
@@ -139,7 +139,7 @@ struct PlanCosts {
   /// The sum of the gradients of the replicas (degrees_of), on device i of the pipeline; where they share state (ZeRO),
   /// with the weights that they send each other after the update.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> all_reduce = {};
-  /// The same of weights of experts, among the replicas that hold the same ones.
+  /// The sum of the gradients of experts' weights, among the replicas that hold the same ones.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> expert_all_reduce = {};
   /// The optimizer on these weights, of which each replica does 1/shards.
   std::function<Nanoseconds(Bytes weights, std::size_t shards)> update = {};

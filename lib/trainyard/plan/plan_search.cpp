@@ -90,7 +90,7 @@ class PlanSearch {
  private:
   void enumerate() {
     for (const LayerDegree tensor : costs_.layer_degrees) {
-      // Of ranks that share a sequence, or experts, those that share more.
+      // Ranks that share a sequence or experts share what lies between products too, where they can.
       LayerDegree more = tensor;
       more.sequence = true;
       if (tensor.context * tensor.experts > 1 && !tensor.sequence &&

@@ -182,7 +182,7 @@ class DegreesClass {
     return best;
   }
 
-  /// Of a stage with one microbatch in flight, nanoseconds: of all microbatches, and of one. Below zero where it does
+  /// Nanoseconds of a stage with one microbatch in flight: of all microbatches, and of one. Below zero where it does
   /// not fit.
   struct LeastTimes {
     double work = -2, path = 0;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/report/page_parts.hpp"
 #include "trainyard/report/run_text.hpp"
 #include "trainyard/report/what_if.hpp"
@@ -285,6 +287,38 @@ std::string what_if_json(const Run& run) {
   });
 }
 
+/// Degrees of the plan that the schedule follows, stages by device in the row, and the names of its devices.
+std::string plan_json(const Run& run) {
+  constexpr std::size_t kMostNames = 4096;
+  if (!run.schedule.parallel) return "null";
+  const ParallelPlan& plan = *run.schedule.parallel;
+  const std::vector<DeviceId> devices = worthy_devices(run.problem);
+  const std::size_t row = plan.devices_in_row(), named = std::min({plan.devices(), devices.size(), kMostNames});
+  std::vector<std::vector<std::size_t>> stages(row);
+  for (std::size_t s = 0; s < plan.stages(); ++s) stages[device_of(plan.schedule, s, row)].push_back(s);
+  const auto recompute = [&](std::size_t s) -> std::string {
+    const StageRecomputation again = plan.recompute.empty() ? StageRecomputation{} : plan.recompute[s];
+    if (again.what == StageRecompute::no) return "null";
+    const bool attention = again.what == StageRecompute::attention;
+    if (again.layers == StageRecomputation::kAll) return attention ? R"("attention")" : R"("all")";
+    return fmt::format(R"("{}the first {}")", attention ? "attention of " : "", again.layers);
+  };
+  return fmt::format(
+      R"({{"text":{},"data":{},"context":{},"experts":{},"tensor":{},"row":{},"stages":{},"cuts":{},"recompute":{},)"
+      R"("names":{}}})",
+      script_string(describe(plan)), plan.data, plan.context, plan.experts, plan.tensor,
+      plan.degrees.empty() ? "null"
+                           : json_list(row,
+                                       [&](std::size_t i) {
+                                         const auto& [replicas, tensor] = plan.degrees[i];
+                                         return fmt::format("[{},{}]", replicas, tensor.ranks);
+                                       }),
+      json_list(
+          row, [&](std::size_t i) { return json_list(stages[i].size(), [&](std::size_t k) { return stages[i][k]; }); }),
+      json_list(plan.cuts.size(), [&](std::size_t i) { return plan.cuts[i]; }), json_list(plan.stages(), recompute),
+      json_list(named, [&](std::size_t i) { return script_string(run.problem.cluster().device(devices[i]).name); }));
+}
+
 std::string validation_json(const PageValidation* held) {
   if (!held) return "null";
   std::vector<std::string_view> sources;
@@ -343,11 +377,11 @@ std::string page_data(const PageInput& input) {
     }
     return fmt::format(
         R"({{"label":{},"makespan_ns":{},"value":{},"value_ns":{},"lower_bound_ns":{},"bound":{},"gap":{},"transfers":{},)"
-        R"("moved_bytes":{},"busy":{},"devices":{},"beneath":{},"what_if":{},"validation":{},"graph":{},"drawing":{}}})",
+        R"("moved_bytes":{},"busy":{},"devices":{},"beneath":{},"plan":{},"what_if":{},"validation":{},"graph":{},"drawing":{}}})",
         script_string(run_label(input, i)), run.summary.makespan.count, script_string(value_name(run.objective)),
         run.value().count, run.bound().value.count, script_string(bound_sentence(run)), script_string(gap_text(run)),
         run.summary.transfers, run.summary.transferred.count, run.summary.busy, devices_json(run, devices),
-        beneath < input.runs.size() ? std::to_string(beneath) : "null",
+        beneath < input.runs.size() ? std::to_string(beneath) : "null", plan_json(run),
         i == opened_run(input) ? what_if_json(run) : "[]", validation_json(validation_of(input, i)), graph, drawing);
   });
   return fmt::format(

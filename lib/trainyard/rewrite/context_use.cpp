@@ -104,7 +104,7 @@ ContextUse::Part ContextUse::taken(const Graph& graph, OpId reader, TensorId ten
   if (!is_attention(reader)) return Part::rows;
   const bool of_keys = tensor == keys[reader] || tensor == values[reader];
   if (exchange == ContextExchange::all_gather) return of_keys ? Part::all : Part::rows;
-  // Of what the backward op reads besides, the result is there by heads, and so is what only attention knows.
+  // The backward op reads the result by heads, as attention made it, and what only attention knows.
   const bool gradient = graph.phase(reader) == Phase::backward && tensor == graph.inputs(reader).front();
   return of_keys || tensor == queries[reader] || gradient || made[tensor] == Part::heads ? Part::heads : Part::rows;
 }

@@ -12,7 +12,7 @@
 
 namespace trainyard::detail {
 
-/// Of ranks that share a sequence, on `bytes` as CollectiveKind counts them.
+/// A collective of ranks that share a sequence, on `bytes` as CollectiveKind counts them.
 struct ContextCollective {
   CollectiveKind kind;
   Bytes bytes;
@@ -48,9 +48,9 @@ struct ContextUse {
     return taken(graph, reader, tensor) == Part::all && graph.phase(reader) == Phase::backward;
   }
 
-  /// Of a graph that is a rank's share: what the ranks exchange for each attention.
+  /// What ranks exchange for each attention, of a graph that is a rank's share.
   std::vector<ContextCollective> collectives(const Graph& graph) const;
-  /// Of a whole graph: what ranks read and write besides their shares, all of them together.
+  /// Bytes that all ranks together read and write besides their shares, of a whole graph.
   Bytes accessed_besides(const Graph& graph, OpId op) const;
 
   IdMap<TensorId, Part> made;

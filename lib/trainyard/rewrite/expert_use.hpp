@@ -29,8 +29,8 @@ struct ExpertUse {
 struct ExpertShare {
   std::size_t part, of;
 };
-/// Of an op on experts whose rows are already 1/parts of all (take_share): weights, state, gradients and updates of the
-/// rank's own experts, and the rows that all ranks have for these.
+/// Gives an op on experts whose rows are already 1/parts of all (take_share) the weights, state, gradients and updates
+/// of the rank's own experts, and the rows that all ranks have for these.
 void take_experts(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, ExpertShare share,
                   std::size_t parts);
 

@@ -236,7 +236,7 @@ std::vector<LayerDegree> ChainOfBlocks::layer_degrees() const {
         degrees.push_back({.ranks = ranks.ranks, .sequence = ranks.sequence, .experts = e});
     for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::all_to_all})
       for (std::size_t c = 2; c <= std::min(devices_.size() / ranks.ranks, kMostContext); c *= 2)
-        // Of the heads of a tensor rank.
+        // All-to-alls divide the heads that tensor ranks have.
         if (detail::shares_context(problem_.graph(), exchange == ContextExchange::all_to_all ? c * ranks.ranks : c,
                                    exchange))
           degrees.push_back({ranks.ranks, ranks.sequence, c, exchange});

@@ -42,6 +42,7 @@ class Charts {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => {
       this.pareto();
+      showMesh(data.runs[this.page.index ?? data.open]);
       if (!this.page.drawn.length) return;
       this.matrix();
       this.validation.show();
