@@ -1,7 +1,10 @@
 #include "trainyard/problem/fold_images.hpp"
 
+#include <cstddef>
+#include <numeric>
 #include <set>
 #include <variant>
+#include <vector>
 
 namespace trainyard {
 
