@@ -166,6 +166,10 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
   CHECK(refusal(costs, {.context = 2, .exchange = ContextExchange::all_to_all}) ==
         "the sequence is not divisible among 2 ranks that exchange rows by all-to-all: take context 1: it is of "
         "networks whose attention is one op (llama3_8b:fused=1)");
+  costs.layer_degrees.push_back({2});
+  CHECK(refusal(costs, {.tensor = 2, .context = 2}) ==
+        "2 tensor ranks and 2 that share a sequence do not go together: take fewer of either, or exchange rows by "
+        "all-gather");
   CHECK(refusal(costs, {.data = 2, .context = 2, .experts = 2}) ==
         "replicas that share a sequence and hold different experts are not modelled: take 1 of either");
   CHECK(refusal(costs, {.context = 2, .degrees = {{.data = 2}, {}}, .cuts = {1}, .microbatch = 2})

@@ -97,9 +97,13 @@ void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
     refuse(fmt::format("experts are not divisible among {} replicas", tensor.experts),
            experts.size() < 2 ? "take experts 1: the network has none"
                               : fmt::format("experts {} can be", fmt::join(experts, ", ")));
-  if (std::ranges::find(costs.layer_degrees, tensor) == costs.layer_degrees.end())
-    refuse(fmt::format("there is no sequence to be divided among {} ranks", tensor.ranks),
-           "leave out sequence parallelism");
+  if (std::ranges::find(costs.layer_degrees, tensor) != costs.layer_degrees.end()) return;
+  if (tensor.context * tensor.experts > 1)
+    refuse(fmt::format("{} tensor ranks and {} that share {} do not go together", tensor.ranks,
+                       tensor.context * tensor.experts, tensor.context > 1 ? "a sequence" : "experts"),
+           "take fewer of either, or exchange rows by all-gather");
+  refuse(fmt::format("there is no sequence to be divided among {} ranks", tensor.ranks),
+         "leave out sequence parallelism");
 }
 
 class PlanEvents {

@@ -54,6 +54,9 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   CHECK(plan_over(parse_plan(written(plan_file(sharing, blocks, 2)), "plan.json"), blocks) == sharing);
   CHECK(has(refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "ring"})"),
             "exchange nothing by \"ring\""));
+  CHECK(
+      plan_over(parse_plan(R"({"format": "trainyard-plan/1", "microbatch": 1, "exchange": "all-to-all"})", "plan.json"),
+                blocks) == ParallelPlan{});
   const PlanFile least = parse_plan(R"({"format": "trainyard-plan/1", "data": 8, "microbatch": 1})", "plan.json");
   CHECK(plan_over(least, blocks) == ParallelPlan{.data = 8});
 }

@@ -152,6 +152,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
                      fmt::format("ranks that share a sequence exchange nothing by \"{}\"", exchange->text()),
                      "all-gather, all-to-all");
     }
+    if (file.plan.context == 1) file.plan.exchange = {};  // nothing is exchanged
     if (const auto sequence = reader.get("sequence")) read(*sequence, file.plan.sequence, findings);
     file.plan.microbatch = count("microbatch", 1, 1);
     reader.required("microbatch");
