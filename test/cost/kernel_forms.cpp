@@ -136,6 +136,18 @@ TEST_CASE("a product that computes little takes its bytes") {
   CHECK(product_seconds(kPlain, {1, 1, 1, 1e6}, fast, false) == doctest::Approx(80e-6).epsilon(1e-3));
 }
 
+TEST_CASE("a 16-bit product's tiles take time to start and end, on any GPU alike; a layer's weights are read across") {
+  // 1280 x 256 is ten tiles of 256 x 128 on ten multiprocessors of 0.1 TFLOP/s. K of 100, and 2,000 ps an element,
+  // which are as much as K of 2e-9 x 1e11 / 2 = 100: 2 x 256 x 128 x (100 + 100) / 1e11 = 131.072 us
+  const HalfProductForm form{.e = 1, .tile_ps = 2000, .q = 1, .c = 0, .o = 0, .across = 1.25};
+  KernelUnit unit = kUnit;
+  unit.bandwidth = 1e15;
+  CHECK(half_product_seconds(form, {1, 1280, 256, 100}, unit, false) == doctest::Approx(131.072e-6));
+  CHECK(half_product_seconds(form, {1, 1280, 256, 100}, unit, true) == doctest::Approx(163.84e-6));
+  unit.peak *= 2;  // half of the multiply-adds' 65.536 us is gone, the rest stays
+  CHECK(half_product_seconds(form, {1, 1280, 256, 100}, unit, false) == doctest::Approx(98.304e-6));
+}
+
 TEST_CASE("a softmax of up to 1024 columns reads and writes each row once") {
   const SoftmaxForm form{.u1 = 0.5, .u2 = 1, .p = 1, .h0 = 1e9, .k = 2, .a = 0, .t0_us = 0};
   CHECK(softmax_seconds(form, 1000, 1000, kUnit) == doctest::Approx(8e6 / 50e9));

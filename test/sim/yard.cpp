@@ -63,8 +63,8 @@ TEST_CASE("a false claim, and a corrupt schedule, are refused by their lines, wi
   CHECK(contains(check.error,
                  "mine/results.jsonl:2:1: error[step-time]: stg-rand0000.2xV100 by etf, seed 1: claimed are 99 ns"));
   CHECK(contains(check.error, "heft-0.json.gz"));
-  const auto json = json_of(run_trainyard(folder.path(), "yard check mine --json"));
-  CHECK(json["errors"].size() == 2);
+  const auto answer = json_of(run_trainyard(folder.path(), "yard check mine --json"));
+  CHECK(answer["errors"].size() == 2);
 }
 
 TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and words that are wrong") {

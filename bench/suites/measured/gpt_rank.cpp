@@ -7,6 +7,7 @@
 
 #include "predict.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/cost/kind_kernels.hpp"
 
 namespace trainyard::bench {
 namespace {
@@ -15,19 +16,15 @@ constexpr double kStreamShare = 0.88;  // of elementwise kernels on A100, NeuSig
 constexpr double kProductFloor = 10e-6, kOtherFloor = 8.2e-6;
 /// FlashAttention, of the peak, of the FLOPs of a causal mask: as sharded.cpp has it.
 constexpr double kFusedAttention = 0.33;
-/// Of A100 on tensor cores: fitted to 71 of vTrain's rows of two GPUs. The best shapes reach 0.869 of its peak, 0.803
-/// of H100's.
-constexpr HalfProductForm kProducts{0.95, 218, 0.48};
-constexpr double kHopper = 0.803 / 0.869;
 
-double product(double batch, double m, double n, double k, const RankGpu& gpu) {
-  return kProductFloor + half_product_seconds(gpu.products, {.batch = batch, .m = m, .n = n, .k = k}, gpu.unit);
+double product(double batch, double m, double n, double k, const RankGpu& gpu, bool wide = false) {
+  return kProductFloor + half_product_seconds(gpu.products, {.batch = batch, .m = m, .n = n, .k = k}, gpu.unit, wide);
 }
 
 /// x[m,k] w[k,n] and its two gradients.
 void add_linear(PassTimes& times, double m, double n, double k, const RankGpu& gpu) {
   const double weights = product(1, k, n, m, gpu);
-  times.forward += product(1, m, n, k, gpu);
+  times.forward += product(1, m, n, k, gpu, true);
   times.backward += product(1, m, k, n, gpu) + weights;
   times.weights += weights;
 }
@@ -66,15 +63,14 @@ double RankLayer::scores_kept() const {
 RankGpu rank_gpu(const std::string& kind) {
   const DeviceKind* found = find_device_kind(kind);
   if (found == nullptr) found = find_device_kind(generation(kind));
-  if (found == nullptr || found->rates.float16 <= 0) cannot(fmt::format("no built-in kind of GPU is {}", kind));
-  HalfProductForm products = kProducts;
-  if (generation(kind) == "H100") products.e *= kHopper;
+  const detail::KindKernels* kernels = found == nullptr ? nullptr : detail::kernels_of(found->name);
+  if (kernels == nullptr || kernels->cores.empty()) cannot(fmt::format("no built-in kind of GPU is {}", kind));
   return {{.multiprocessors = found->rates.multiprocessors,
            .peak = found->rates.float16,
            .bandwidth = found->memory_bandwidth.value,
            .element = 2,
            .cache = static_cast<double>(found->rates.cache.count)},
-          products};
+          kernels->half.form};
 }
 
 double bytes_time(double bytes, const RankGpu& gpu) { return bytes / (gpu.unit.bandwidth * kStreamShare); }

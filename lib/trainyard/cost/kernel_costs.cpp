@@ -36,6 +36,8 @@ enum class OpClass : std::uint8_t {
   table
 };
 
+enum class Direction : std::uint8_t { forward, backward };
+
 /// Classes by forward type.
 const std::map<std::string, OpClass, std::less<>>& op_classes() {
   static const auto classes = [] {
@@ -126,15 +128,25 @@ class KernelSum {
 
   KernelTime time() const { return {seconds_, k_.kind->launch_overhead, evidence_}; }
 
-  void product(const ProductShape& shape, bool wide, double factor = 1) {
-    const bool tensor_cores = at_peak(options_.tf32);
-    if (!tensor_cores) return fitted_product(wide ? k_.linear : k_.batched, shape, wide, factor);
-    if (k_.short_products == detail::ShortProducts::volta) {
-      add(kProductFloor, k_.narrow16.form.t0_us, narrow_seconds(k_.narrow16.form, shape, false, unit_), factor);
+  /// `wide`: of a linear layer; on tensor cores the batched ones of a backward pass need no factor.
+  void product(const ProductShape& shape, bool wide, Direction direction) {
+    const bool tensor_cores = at_peak(options_.tf32), forward = direction == Direction::forward;
+    if (!tensor_cores) return fitted_product(wide ? k_.linear : k_.batched, shape, wide, wide || forward ? 1 : 1.25);
+    if (options_.floor == KernelFloor::isolated && k_.cores == "V100-SXM2") {
+      add(kProductFloor, k_.narrow16.form.t0_us, narrow_seconds(k_.narrow16.form, shape, false, unit_));
       return rests_on(k_.narrow16.evidence);
     }
-    add(kProductFloor, kProductFloor * 1e6, half_product_seconds(k_.half.form, shape, unit_), factor);
-    rests_on(Evidence::transferred);
+    add(kProductFloor, kProductFloor * 1e6, half_product_seconds(k_.half.form, shape, unit_, wide && forward));
+    rests_on(unit_.element == 2 ? k_.half.evidence : Evidence::transferred);
+  }
+
+  /// One of the kernels that stream 16-bit numbers, by its share of the bandwidth; false where the op is of another
+  /// precision or the kind has no units for it.
+  bool half_rows(double elements, double bytes_each, double HalfRowsForm::*share) {
+    if (unit_.element != 2 || k_.cores.empty()) return false;
+    add(kOtherFloor, kOtherFloor * 1e6, elements * bytes_each / (unit_.bandwidth * k_.half_rows.form.*share));
+    rests_on(k_.half_rows.evidence);
+    return true;
   }
 
   /// `own`: of two dimensions, as those that were measured.
@@ -154,12 +166,19 @@ class KernelSum {
     rests_on(tensor_cores && unit_.element > 2 ? Evidence::estimated : form.evidence);
   }
 
-  void softmax(double rows, double width, double multiple) {
+  void softmax(double rows, double width, Direction direction) {
+    const bool forward = direction == Direction::forward;
+    if (half_rows(rows * width, forward ? 4 : 6, forward ? &HalfRowsForm::softmax : &HalfRowsForm::softmax_back))
+      return;
+    const double multiple = forward ? 1 : 2.5;
     add(kOtherFloor, k_.softmax.form.t0_us, softmax_seconds(k_.softmax.form, rows, width, unit_) * multiple);
     rests_on(of_float32(k_.softmax.evidence));
   }
 
-  void layer_norm(double rows, double width, double multiple) {
+  void layer_norm(double rows, double width, Direction direction) {
+    const bool forward = direction == Direction::forward;
+    if (half_rows(rows * width, forward ? 4 : 6, forward ? &HalfRowsForm::norm : &HalfRowsForm::norm_back)) return;
+    const double multiple = forward ? 1 : 1.7;
     add(kOtherFloor, k_.layer_norm.form.t0_us, layer_norm_seconds(k_.layer_norm.form, rows, width, unit_) * multiple);
     rests_on(of_float32(k_.layer_norm.evidence));
   }
@@ -182,7 +201,7 @@ class KernelSum {
     if (rate <= 0) rate = kind.rates.float32;
     if (!has_unit && type_ != NumberKind::float64) rate *= k_.plain_factor;
     unit_.peak = rate * device_.peak.value / kind.peak.value;
-    return has_unit && k_.short_products != detail::ShortProducts::plain;
+    return has_unit && !k_.cores.empty();
   }
 
   void fitted_product(const detail::KnownForm<ProductForm>& form, const ProductShape& shape, bool wide, double factor) {
@@ -245,18 +264,18 @@ bool add_product(KernelSum& sum, const OpSignature& op, std::string_view base, s
                      : wants.data && wants.filter ? first.from_end(1)
                      : wants.data                 ? op.writes[0].from_end(0)
                                                   : op.writes[0].from_end(1);
-    if (suffix.empty()) sum.product({batch, m, n, k}, false);
-    if (wants.data) sum.product({batch, m, k, n}, false, 1.25);
-    if (wants.filter) sum.product({batch, k, n, m}, false, 1.25);
+    if (suffix.empty()) sum.product({batch, m, n, k}, false, Direction::forward);
+    if (wants.data) sum.product({batch, m, k, n}, false, Direction::backward);
+    if (wants.filter) sum.product({batch, k, n, m}, false, Direction::backward);
     return true;
   }
   const double k = suffix.empty()               ? first.count() * op.share / rows
                    : wants.data && wants.filter ? first.count() / n
                    : wants.data                 ? op.writes[0].count() * op.share / rows
                                                 : op.writes[0].count() / n;
-  if (suffix.empty()) sum.product({1, rows, n, k}, true);
-  if (wants.data) sum.product({1, rows, k, n}, true);
-  if (wants.filter) sum.product({1, n, k, rows}, true);
+  if (suffix.empty()) sum.product({1, rows, n, k}, true, Direction::forward);
+  if (wants.data) sum.product({1, rows, k, n}, true, Direction::backward);
+  if (wants.filter) sum.product({1, n, k, rows}, true, Direction::backward);
   if (wants.bias) sum.elementwise(ElementwiseKind::one_input, y.count() * op.share * sum.element(), true);
   return true;
 }
@@ -320,27 +339,31 @@ ElementwiseKind elementwise_kind(const OpSignature& op, std::string_view type) {
   return type == "Pow" ? ElementwiseKind::power : ElementwiseKind::one_input;
 }
 
-bool add_rows(KernelSum& sum, const OpSignature& op, OpClass of, bool backward) {
+bool add_rows(KernelSum& sum, const OpSignature& op, OpClass of, Direction direction) {
   const SignatureTensor& y = op.writes[0];
   const double width = y.from_end(0), rows = y.count() * op.share / width;
   if (y.rank == 0 || !(rows > 0)) return false;
   if (of == OpClass::softmax)
-    sum.softmax(rows, width, backward ? 2.5 : 1);
+    sum.softmax(rows, width, direction);
   else
-    sum.layer_norm(rows, width, backward ? 1.7 : 1);
+    sum.layer_norm(rows, width, direction);
   return true;
 }
 
-bool add_streaming(KernelSum& sum, const OpSignature& op, OpClass of, std::string_view base, bool backward,
+bool add_streaming(KernelSum& sum, const OpSignature& op, OpClass of, std::string_view base, Direction direction,
                    double bytes) {
-  const double whole = op.writes[0].count() * op.share * sum.element();
+  const double elements = op.writes[0].count() * op.share, whole = elements * sum.element();
   const ElementwiseKind kind = elementwise_kind(op, base);
+  const bool backward = direction == Direction::backward;
   switch (of) {
     case OpClass::unary:
+      if (sum.half_rows(elements, backward ? 6 : 4, backward ? &HalfRowsForm::unary_back : &HalfRowsForm::unary))
+        return true;
       sum.elementwise(backward ? ElementwiseKind::two_inputs : kind, backward ? std::max(bytes, 3 * whole) : bytes,
                       false);
       return true;
     case OpClass::dropout:
+      if (sum.half_rows(elements, 5, backward ? &HalfRowsForm::dropout_back : &HalfRowsForm::dropout)) return true;
       sum.elementwise(kind, backward ? 2.5 * bytes : bytes, true);
       return true;
     case OpClass::table:
@@ -365,7 +388,7 @@ std::optional<KernelTime> kernel_time(const Graph& graph, OpId op, const Device&
   const auto signature = detail::parse_signature(graph.signature(op));
   if (!signature || signature->write_count == 0) return std::nullopt;
   KernelSum sum{*kernels, device, *signature, options};
-  const bool backward = !suffix.empty();
+  const Direction direction = suffix.empty() ? Direction::forward : Direction::backward;
   bool known = false;
   switch (of->second) {
     case OpClass::product:
@@ -379,10 +402,10 @@ std::optional<KernelTime> kernel_time(const Graph& graph, OpId op, const Device&
       break;
     case OpClass::softmax:
     case OpClass::layer_norm:
-      known = add_rows(sum, *signature, of->second, backward);
+      known = add_rows(sum, *signature, of->second, direction);
       break;
     default:
-      known = add_streaming(sum, *signature, of->second, base, backward,
+      known = add_streaming(sum, *signature, of->second, base, direction,
                             static_cast<double>(graph.bytes_accessed(op).count));
   }
   return known ? std::optional{sum.time()} : std::nullopt;

@@ -30,11 +30,13 @@ struct KernelTime {
 
 /// The time of a GPU op by the forms of kernel_forms.hpp, at the precision and shapes of its signature. Backward ops:
 ///
-///     products      as products themselves: dX (M, K, N), dW (N, K, M); batched ones x 1.25
+///     products      as products themselves: dX (M, K, N), dW (N, K, M); batched ones off the tensor cores x 1.25
 ///     convolutions  data and filter by the forms of these; a bias reads dY once. Of one and three dimensions they are
 ///                   `transferred`, of groups `estimated`
 ///     softmax       2.5 x the forward's time beyond the floor;  layer norm 1.7 x;  dropout 2.5 x its bytes
 ///     elementwise   their bytes, at least three tensors where a value and a gradient make a gradient
+///
+/// Of 16 bits softmax, norms, activations and dropout, both passes, run at shares of the bandwidth of their own.
 ///
 /// Batch norms, pools, reductions, copies, losses, updates: their bytes at the elementwise share, `transferred`.
 /// Tables: their bytes and 15 us (20 us backward). Shape-only ops take nothing. Source of the multiples: node times of

@@ -100,22 +100,23 @@ double product_seconds(const ProductForm& form, const ProductShape& shape, const
   return time * (1 + (form.r - 1) / (1 + squared(form.tau_ms * 1e-3 / time)));
 }
 
-double half_product_seconds(const HalfProductForm& form, const ProductShape& shape, const KernelUnit& unit) {
-  constexpr double kEm = 0.85, kOverlap = 0.2, kC = 30;
-  const Blocking how{.tiles = std::span{kTiles}.first(6),
+double half_product_seconds(const HalfProductForm& form, const ProductShape& shape, const KernelUnit& unit, bool wide) {
+  constexpr double kEm = 0.85;
+  const Blocking how{.tiles = kTiles,
                      .splits = std::span{kPowers}.first(4),
                      .least_k = 256,
                      .e = form.e,
-                     .cm = kC,
-                     .cn = kC,
+                     .cm = form.c,
+                     .cn = form.c,
                      .from_m = 1.0 / 128,
                      .from_n = 1.0 / 256,
                      .best = 1,
                      .floor = 0.05,
-                     .k0 = form.k0,
+                     .k0 = form.tile_ps * 1e-12 * unit.peak / (2 * unit.multiprocessors),
                      .q = form.q,
                      .split_bandwidth = unit.bandwidth * kEm};
-  return both(computing(how, shape, unit), product_bytes(shape, unit.element) / (unit.bandwidth * kEm), kOverlap);
+  const double moving = product_bytes(shape, unit.element) / (unit.bandwidth * kEm);
+  return both(computing(how, shape, unit), moving, form.o) * (wide ? form.across : 1);
 }
 
 namespace {

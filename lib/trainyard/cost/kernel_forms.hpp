@@ -26,8 +26,8 @@ namespace trainyard {
 ///                  without Winograd; those of up to 4 channels (depthwise) are one pass over their bytes
 ///     recurrent    steps x (floor + ((g h^2 es / (W x1))^4 + (FLOPs of a step / (F x2))^4)^(1/4))
 ///
-/// Source of the forms: fitted to NeuSight's kernels (Lee et al., ASPLOS 2025) and DeepBench's; blocking as in cuBLAS
-/// and CUTLASS, Winograd as in Lavin and Gray, CVPR 2016.
+/// Source of the forms: fitted to NeuSight's kernels (Lee et al., ASPLOS 2025), DeepBench's and Aceso's (Liu et al.,
+/// EuroSys 2024); blocking as in cuBLAS and CUTLASS, Winograd as in Lavin and Gray, CVPR 2016.
 struct KernelUnit {
   double multiprocessors = 0;  // S
   double peak = 0;             // F
@@ -47,12 +47,20 @@ struct ProductForm {
 /// With `wide` the term in h: for linear layers.
 double product_seconds(const ProductForm& form, const ProductShape& shape, const KernelUnit& unit, bool wide);
 
-/// Products of 16-bit numbers on tensor cores in training: tiles of 64 to 256, cm = cn = 30 from a 256 x 128 tile, em
-/// 0.85, o 0.2.
+/// Products of 16-bit numbers on tensor cores in a training step: tiles from 256 x 128 on with cm = cn = c, em 0.85; a
+/// tile starts and ends in `tile_ps` an element on any GPU, so k0 = tile_ps F / (2 S). Those of a layer's forward pass,
+/// whose weights are read across, take `across` times as long.
 struct HalfProductForm {
-  double e, k0, q;
+  double e, tile_ps, q, c, o, across;
 };
-double half_product_seconds(const HalfProductForm& form, const ProductShape& shape, const KernelUnit& unit);
+double half_product_seconds(const HalfProductForm& form, const ProductShape& shape, const KernelUnit& unit, bool wide);
+
+/// Kernels of 16-bit numbers in a training step that read and write each element once: shares of the bandwidth, of the
+/// forward kernel and the gradient's. Elements are read and written (4 bytes), with what the forward pass kept in
+/// gradients (6); a dropout keeps a mask (5 both).
+struct HalfRowsForm {
+  double softmax, softmax_back, norm, norm_back, unary, unary_back, dropout, dropout_back;
+};
 
 /// Products of few columns with hot caches (DeepBench): one c, splits of K from ks on, D's bandwidth W em (1 + (lx - 1)
 /// / (1 + (bytes / L2)^2)); times ta where the first operand is transposed.

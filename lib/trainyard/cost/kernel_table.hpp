@@ -18,6 +18,7 @@ enum class KernelClass : std::uint8_t {
   elementwise,
   convolution,
   half_product,
+  half_rows,
   recurrent
 };
 

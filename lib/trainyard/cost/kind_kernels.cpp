@@ -10,10 +10,11 @@
 namespace trainyard::detail {
 namespace {
 
-/// Whose fits a kind takes. A product form of "pooled" was fitted to seven GPUs at once; `scale` is on its e.
+/// Whose fits a kind takes: of float32 products, of rows, of convolutions, of products on tensor cores. A product form
+/// of "pooled" was fitted to seven GPUs at once; `scale` is on its e.
 struct Relatives {
   std::string_view kind, products, rows, convolution;
-  ShortProducts short_products;
+  std::string_view cores = {};  // tensor cores; empty: none
   double scale = 1, plain_factor = 1;
 };
 
@@ -21,34 +22,34 @@ struct Relatives {
 // AMD's float32 products run on the matrix cores: twice the vector peak, 0.82 of it reached (held against NeuSight's
 // nodes). Rows: GDDR reaches T4's shares, HBM2 and later A100's. L4 is the next card of T4's power.
 constexpr Relatives kRelatives[] = {
-    {"K80", "P4", "P4", "P100-PCIE", ShortProducts::plain},
-    {"P4", "P4", "P4", "P100-PCIE", ShortProducts::plain},
-    {"P100-PCIe-16GB", "P100-PCIE", "P100-PCIE", "P100-PCIE", ShortProducts::plain},
-    {"P100-SXM2-16GB", "P100-PCIE", "P100-PCIE", "P100-PCIE", ShortProducts::plain},
-    {"V100-PCIe-16GB", "V100-PCIE", "V100-PCIE", "V100-SXM2", ShortProducts::volta},
-    {"V100-PCIe-32GB", "V100-PCIE", "V100-PCIE", "V100-SXM2", ShortProducts::volta},
-    {"V100-SXM2-16GB", "V100-PCIE", "V100-PCIE", "V100-SXM2", ShortProducts::volta},
-    {"V100-SXM2-32GB", "V100-PCIE", "V100-PCIE", "V100-SXM2", ShortProducts::volta},
-    {"T4", "T4", "T4", "V100-SXM2", ShortProducts::volta},
-    {"RTX2080Ti", "pooled", "T4", "V100-SXM2", ShortProducts::volta},
-    {"A100-PCIe-40GB", "A100-PCIE-40", "A100-PCIE-40", "V100-SXM2", ShortProducts::ampere},
-    {"A100-PCIe-80GB", "A100-PCIE-80", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
-    {"A100-SXM4-40GB", "A100-PCIE-40", "A100-PCIE-40", "V100-SXM2", ShortProducts::ampere},
-    {"A100-SXM4-80GB", "A100-PCIE-80", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
-    {"RTX3090", "pooled", "T4", "V100-SXM2", ShortProducts::ampere, 0.75},
-    {"A6000", "pooled", "T4", "V100-SXM2", ShortProducts::ampere, 0.75},
-    {"MI100", "pooled", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere, 1, 2 * 0.82},
-    {"MI210", "pooled", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere, 1, 2 * 0.82},
-    {"MI250", "pooled", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere, 1, 2 * 0.82},
-    {"L4", "T4", "T4", "V100-SXM2", ShortProducts::ampere},
-    {"L40S", "pooled", "T4", "V100-SXM2", ShortProducts::ampere, 0.75},
-    {"RTX4090", "pooled", "T4", "V100-SXM2", ShortProducts::ampere, 0.75},
-    {"H100-PCIe-80GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
-    {"H100-SXM5-80GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
-    {"H200-SXM5-141GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
-    {"B200-SXM-180GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
-    {"GB200-NVL72", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
-    {"B300-SXM-270GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", ShortProducts::ampere},
+    {"K80", "P4", "P4", "P100-PCIE"},
+    {"P4", "P4", "P4", "P100-PCIE"},
+    {"P100-PCIe-16GB", "P100-PCIE", "P100-PCIE", "P100-PCIE"},
+    {"P100-SXM2-16GB", "P100-PCIE", "P100-PCIE", "P100-PCIE"},
+    {"V100-PCIe-16GB", "V100-PCIE", "V100-PCIE", "V100-SXM2", "V100-SXM2"},
+    {"V100-PCIe-32GB", "V100-PCIE", "V100-PCIE", "V100-SXM2", "V100-SXM2"},
+    {"V100-SXM2-16GB", "V100-PCIE", "V100-PCIE", "V100-SXM2", "V100-SXM2"},
+    {"V100-SXM2-32GB", "V100-PCIE", "V100-PCIE", "V100-SXM2", "V100-SXM2"},
+    {"T4", "T4", "T4", "V100-SXM2", "V100-SXM2"},
+    {"RTX2080Ti", "pooled", "T4", "V100-SXM2", "V100-SXM2"},
+    {"A100-PCIe-40GB", "A100-PCIE-40", "A100-PCIE-40", "V100-SXM2", "A100"},
+    {"A100-PCIe-80GB", "A100-PCIE-80", "A100-PCIE-80", "V100-SXM2", "A100"},
+    {"A100-SXM4-40GB", "A100-PCIE-40", "A100-PCIE-40", "V100-SXM2", "A100"},
+    {"A100-SXM4-80GB", "A100-PCIE-80", "A100-PCIE-80", "V100-SXM2", "A100"},
+    {"RTX3090", "pooled", "T4", "V100-SXM2", "A100", 0.75},
+    {"A6000", "pooled", "T4", "V100-SXM2", "A100", 0.75},
+    {"MI100", "pooled", "A100-PCIE-80", "V100-SXM2", "A100", 1, 2 * 0.82},
+    {"MI210", "pooled", "A100-PCIE-80", "V100-SXM2", "A100", 1, 2 * 0.82},
+    {"MI250", "pooled", "A100-PCIE-80", "V100-SXM2", "A100", 1, 2 * 0.82},
+    {"L4", "T4", "T4", "V100-SXM2", "A100"},
+    {"L40S", "pooled", "T4", "V100-SXM2", "A100", 0.75},
+    {"RTX4090", "pooled", "T4", "V100-SXM2", "A100", 0.75},
+    {"H100-PCIe-80GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", "H100"},
+    {"H100-SXM5-80GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", "H100"},
+    {"H200-SXM5-141GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", "H100"},
+    {"B200-SXM-180GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", "B200"},
+    {"GB200-NVL72", "H100-SXM", "A100-PCIE-80", "V100-SXM2", "B200"},
+    {"B300-SXM-270GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", "B200"},
 };
 
 /// Whether the fits to the GPU are of this very kind: same chip, board and clock.
@@ -79,13 +80,16 @@ KnownForm<Form> known(KernelClass form, std::string_view kind, std::string_view 
 KindKernels kernels_from(const Relatives& from, const DeviceKind& kind) {
   const auto at = [&]<class Form>(KnownForm<Form>& to, KernelClass form, std::string_view gpu,
                                   std::string_view precision) { to = known<Form>(form, from.kind, gpu, precision); };
-  KindKernels kernels{.kind = &kind, .plain_factor = from.plain_factor, .short_products = from.short_products};
+  KindKernels kernels{.kind = &kind, .plain_factor = from.plain_factor, .cores = from.cores};
   at(kernels.linear, KernelClass::linear, from.products, "fp32");
   at(kernels.batched, KernelClass::batched, from.products, "fp32");
   kernels.linear.form.e *= from.scale;
   kernels.batched.form.e *= from.scale;
   at(kernels.narrow16, KernelClass::narrow, "V100-SXM2", "fp16");
-  at(kernels.half, KernelClass::half_product, from.products == "H100-SXM" ? "H100" : "A100", "fp16");
+  if (!from.cores.empty()) {
+    at(kernels.half, KernelClass::half_product, from.cores, "fp16");
+    at(kernels.half_rows, KernelClass::half_rows, "V100-SXM2", "fp16");
+  }
   at(kernels.softmax, KernelClass::softmax, from.rows, "fp32");
   at(kernels.layer_norm, KernelClass::layer_norm, from.rows, "fp32");
   at(kernels.elementwise, KernelClass::elementwise, from.rows, "fp32");

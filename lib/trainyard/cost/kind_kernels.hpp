@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -17,17 +16,15 @@ struct KnownForm {
   Evidence evidence = Evidence::transferred;
 };
 
-/// How a kind runs products of 16-bit floats.
-enum class ShortProducts : std::uint8_t { plain, volta, ampere };
-
 /// The forms of one kind of GPU: its own fits, or those of its nearest relative.
 struct KindKernels {
   const DeviceKind* kind;
   double plain_factor = 1;  // of the float32 peak in products: matrix cores of AMD
   KnownForm<ProductForm> linear, batched;
-  ShortProducts short_products = ShortProducts::plain;
+  std::string_view cores;  // whose tensor cores the fits of 16-bit products are of; empty: it has none
   KnownForm<NarrowForm> narrow16;
   KnownForm<HalfProductForm> half;
+  KnownForm<HalfRowsForm> half_rows;
   KnownForm<SoftmaxForm> softmax;
   KnownForm<LayerNormForm> layer_norm;
   KnownForm<ElementwiseForm> elementwise;
