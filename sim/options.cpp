@@ -144,6 +144,9 @@ void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several)
   set.value("--memory", memory, "SIZE", "what if every device held this much, as in 16GiB", parse_bytes);
   set.input("--costs", costs,
             "a calibration: op and transfer times as measured (trainyard calibrate); roofline: data sheets alone");
+  set.choice("--kernels", fused, {{"eager", false}, {"fused", true}},
+             "one kernel an op, or one of neighbours that stream (elementwise ops, softmax, norms), as compilers make "
+             "them; measured ops stay as measured (default: eager)");
   set.number("--co-run", co_run, "what if ops ran on N devices with one memory at once (with --costs)");
   set.option("--scale", "compute=X,link=Y",
              std::string{"what if devices or links were X or Y times as fast"} +
@@ -161,6 +164,8 @@ void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several)
   set.choice("--sharing", sharing, {{"serial", Sharing::serial}, {"fair", Sharing::fair}, {"none", Sharing::none}},
              "what if transfers took turns on links, shared them fairly, or never met");
   set.check([this] {
+    if (fused && costs == kRoofline)
+      throw UsageError("--kernels fused: --costs roofline knows no kernels", "leave out one of them");
     if (co_run && (costs.empty() || costs == kRoofline))
       throw UsageError("--co-run takes its factors from a calibration", "give --costs CALIBRATION.json too");
   });

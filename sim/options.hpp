@@ -42,6 +42,7 @@ struct MachineOptions {
   std::optional<Bytes> memory = {};
   std::string costs = {};  // a calibration, or kRoofline
   bool tf32 = false;       // of --precision
+  bool fused = false;      // of --kernels
   std::optional<std::int64_t> co_run = {};
   Speeds speeds = {};
   std::vector<Speeds> scales = {};  // --scale of several factors: every combination; `speeds` is the first

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/cost/cost_model.hpp"
@@ -89,6 +90,68 @@ TEST_CASE("16-bit kernels that stream take the shares of Aceso's V100 forward an
   const double forward = micros("V100", "Linear", "(float16[4096,1024],float16[1024,2048])->float16[4096,2048]");
   const double data = micros("V100", "LinearGradX", "(float16[4096,1024],float16[1024,2048])->float16[4096,2048]");
   CHECK(forward > data);
+}
+
+namespace {
+
+/// Scores scaled, softmax, dropout, product: 2^24 float16 elements a tensor, 33.6 MB. The gradient of the softmax reads
+/// what it made; `also` reads what the scale made.
+Graph attention_rows(Phase also) {
+  constexpr Bytes kBytes{std::int64_t{1} << 25};
+  const std::string rows = "float16[16384,1024]";
+  GraphBuilder builder;
+  const auto add = [&](const std::string& name, const std::string& type, const std::vector<std::string>& reads,
+                       Phase phase = Phase::forward) {
+    std::string signature = type + "(";
+    for (const std::string& each : reads) signature += (&each == &reads.front() ? "" : ",") + rows;
+    builder.add({.name = name,
+                 .type = type,
+                 .phase = phase,
+                 .signature = signature + ")->" + rows,
+                 .flops = Flops{1},
+                 .bytes_accessed = Bytes{kBytes.count * (static_cast<std::int64_t>(reads.size()) + 1)},
+                 .inputs = reads,
+                 .outputs = {{name + ".out", kBytes}}});
+  };
+  add("scores", "MatMul", {});
+  add("scale", "Mul", {"scores.out"});
+  add("softmax", "Softmax", {"scale.out"});
+  add("dropout", "Dropout", {"softmax.out"});
+  add("mix", "MatMul", {"dropout.out", "dropout.out"});
+  add("grad", "SoftmaxGrad", {"softmax.out", "dropout.out"}, Phase::backward);
+  add("also", "Relu", {"scale.out"}, also);
+  return std::move(builder).build();
+}
+
+}  // namespace
+
+TEST_CASE("fused, neighbours that stream are one kernel: what passes between them is neither read nor launched") {
+  const Device v100 = make_device(*find_device_kind("V100"), "gpu0");
+  const auto times = [&](Phase also, const char* name) {
+    const Graph graph = attention_rows(also);
+    const OpId op = *graph.find_op(name);
+    return std::pair{kernel_time(graph, op, v100, {})->seconds - 8.2e-6,
+                     *kernel_time(graph, op, v100, {.fused = true})};
+  };
+  // The scale reads the scores and writes nothing but for `also` in the backward pass.
+  const auto [scale, fused_scale] = times(Phase::backward, "scale");
+  CHECK(fused_scale.seconds == doctest::Approx(scale));
+  CHECK_FALSE(fused_scale.launches);
+  CHECK(fused_scale.evidence == Evidence::transferred);
+  // The softmax writes its result, which its gradient reads, and the last op launches the kernel.
+  const auto [softmax, fused_softmax] = times(Phase::backward, "softmax");
+  CHECK(fused_softmax.seconds == doctest::Approx(softmax / 2));
+  const auto [dropout, fused_dropout] = times(Phase::backward, "dropout");
+  CHECK(fused_dropout.seconds == doctest::Approx(8.2e-6 + dropout / 2));
+  CHECK(fused_dropout.launches);
+  // Read twice in one pass, it is a tensor as any other.
+  const auto [apart, fused_apart] = times(Phase::forward, "scale");
+  CHECK(fused_apart.seconds == doctest::Approx(8.2e-6 + apart));
+  CHECK(fused_apart.launches);
+  // Products stay what they are.
+  const auto [product, fused_product] = times(Phase::backward, "mix");
+  CHECK(fused_product.launches);
+  CHECK(fused_product.seconds - product == doctest::Approx(8.2e-6));
 }
 
 TEST_CASE("half of an op takes half of its samples") {

@@ -99,6 +99,8 @@ TEST_CASE("a wrong command line exits 2, says what is wrong and what was probabl
       {"simulate resnet50 --training sdg --cluster pair.toml", "did you mean 'sgd'?"},
       {"simulate resnet50 --granularity coarse --cluster pair.toml", "not one of op, fine"},
       {"simulate resnet50 --precision half --cluster pair.toml", "not one of float32, tf32, bfloat16, float16"},
+      {"simulate resnet50 --kernels fast --cluster pair.toml", "not one of eager, fused"},
+      {"simulate resnet50 --kernels fused --costs roofline --cluster pair.toml", "--costs roofline knows no kernels"},
       {"simulate chain.json --precision bfloat16 --cluster pair.toml", "--precision does not apply to 'chain.json'"},
       {"simulate chain.json --cluster 4xV10", "'4xV10'"},
       {"simulate chain.json --cluster dgx1-v10", "did you mean 'dgx1-v100'?"},

@@ -64,8 +64,9 @@ std::optional<OpCost> CostModel::op_cost(const Graph& graph, OpId op, const Devi
   if (kernels && !fitted)
     if (const auto form = kernel_time(graph, op, device, *kernels)) {
       const Nanoseconds beyond = std::max(nanoseconds_from_seconds(form->seconds) - form->launch, Nanoseconds{0});
-      return form->seconds > 0 ? launched(beyond, source_of(form->evidence))
-                               : OpCost{Nanoseconds{0}, source_of(form->evidence)};
+      const CostSource source = source_of(form->evidence);
+      return form->seconds > 0 && form->launches ? launched(beyond, source)
+                                                 : OpCost{at_speed(beyond, 1 / slower), source};
     }
   const FlopsPerSecond peak = kernels && !fitted ? peak_for(graph, op, device, *kernels) : device.peak;
   const auto time = roofline_time(graph, op, device, peak, fitted ? measured->second : efficiencies);

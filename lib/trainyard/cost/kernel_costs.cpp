@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/cost/kernel_fusion.hpp"
 #include "trainyard/cost/kind_kernels.hpp"
 #include "trainyard/cost/op_signature.hpp"
 
@@ -126,7 +127,12 @@ class KernelSum {
               .element = detail::bytes_of(type_),
               .cache = static_cast<double>(kernels.kind->rates.cache.count)} {}
 
-  KernelTime time() const { return {seconds_, k_.kind->launch_overhead, evidence_}; }
+  KernelTime time(const detail::FusedPart& part = {}) const {
+    if (part.launches && part.moved == 1) return {floor_ + seconds_, k_.kind->launch_overhead, true, evidence_};
+    return {(part.launches ? floor_ : 0) + seconds_ * part.moved,
+            part.launches ? k_.kind->launch_overhead : Nanoseconds{0}, part.launches,
+            weaker(evidence_, Evidence::transferred)};
+  }
 
   /// `wide`: of a linear layer; on tensor cores the batched ones of a backward pass need no factor.
   void product(const ProductShape& shape, bool wide, Direction direction) {
@@ -210,7 +216,8 @@ class KernelSum {
   }
 
   void add(double floor, double alone_us, double kernel, double factor = 1) {
-    seconds_ += factor * (kernel + (options_.floor == KernelFloor::step ? floor : alone_us * 1e-6));
+    seconds_ += factor * kernel;
+    floor_ += factor * (options_.floor == KernelFloor::step ? floor : alone_us * 1e-6);
   }
 
   void rests_on(Evidence evidence) { evidence_ = weaker(evidence_, evidence); }
@@ -224,7 +231,7 @@ class KernelSum {
   const KernelOptions& options_;
   const NumberKind type_;
   KernelUnit unit_;
-  double seconds_ = 0;
+  double floor_ = 0, seconds_ = 0;  // kernels' constant parts; and beyond
   Evidence evidence_ = Evidence::interpolated;
 };
 
@@ -375,6 +382,14 @@ bool add_streaming(KernelSum& sum, const OpSignature& op, OpClass of, std::strin
   }
 }
 
+/// Whether ops of the type may be parts of one kernel: they write an element or a row where they read it.
+bool streams(std::string_view type) {
+  const auto of = op_classes().find(forward_type(type).first);
+  if (of == op_classes().end()) return false;
+  return of->second == OpClass::elementwise || of->second == OpClass::unary || of->second == OpClass::dropout ||
+         of->second == OpClass::softmax || of->second == OpClass::layer_norm;
+}
+
 }  // namespace
 
 std::optional<KernelTime> kernel_time(const Graph& graph, OpId op, const Device& device, const KernelOptions& options) {
@@ -384,7 +399,7 @@ std::optional<KernelTime> kernel_time(const Graph& graph, OpId op, const Device&
   const auto [base, suffix] = forward_type(graph.type(op));
   const auto of = op_classes().find(base);
   if (of == op_classes().end()) return std::nullopt;
-  if (of->second == OpClass::nothing) return KernelTime{0, {}, kernels->elementwise.evidence};
+  if (of->second == OpClass::nothing) return KernelTime{0, {}, true, kernels->elementwise.evidence};
   const auto signature = detail::parse_signature(graph.signature(op));
   if (!signature || signature->write_count == 0) return std::nullopt;
   KernelSum sum{*kernels, device, *signature, options};
@@ -408,7 +423,8 @@ std::optional<KernelTime> kernel_time(const Graph& graph, OpId op, const Device&
       known = add_streaming(sum, *signature, of->second, base, direction,
                             static_cast<double>(graph.bytes_accessed(op).count));
   }
-  return known ? std::optional{sum.time()} : std::nullopt;
+  if (!known) return std::nullopt;
+  return options.fused ? sum.time(detail::fused_part(graph, op, &streams)) : sum.time();
 }
 
 FlopsPerSecond peak_for(const Graph& graph, OpId op, const Device& device, const KernelOptions& options) {

@@ -17,7 +17,8 @@ enum class KernelFloor : std::uint8_t { step, isolated };
 
 struct KernelOptions {
   KernelFloor floor = KernelFloor::step;
-  bool tf32 = false;  // products of 32-bit floats run on the tensor cores; convolutions do in any case
+  bool tf32 = false;   // products of 32-bit floats run on the tensor cores; convolutions do in any case
+  bool fused = false;  // ops that stream run as one kernel with their neighbours (kernel_fusion.hpp)
 
   friend bool operator==(const KernelOptions&, const KernelOptions&) = default;
 };
@@ -25,6 +26,7 @@ struct KernelOptions {
 struct KernelTime {
   double seconds;      // launch included
   Nanoseconds launch;  // of the kind, within them
+  bool launches;       // false: part of a kernel that a later op launches, without floor and launch
   Evidence evidence;
 };
 
