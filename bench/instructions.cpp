@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "floor.hpp"
 #include "lean_floor.hpp"
 #include "measure.hpp"
+#include "rounds.hpp"
 #include "trainyard/simulate/engine/event_engine.hpp"
 #include "trainyard/simulate/simulation.hpp"
 #include "workloads.hpp"
@@ -34,14 +36,17 @@ namespace {
 constexpr std::size_t kOps = 20'000;
 constexpr std::size_t kRuns = 4;  // placements
 
-/// The first run allocates; it is not counted.
-void count(const char* form, const Workload& work, const std::function<void(std::size_t)>& run) {
+/// The first run allocates; it is not counted. `ops`: of a run.
+void count(const char* form, const std::string& problem, std::size_t ops, const std::function<void(std::size_t)>& run) {
   run(0);
   measured_run([&] {
     for (std::size_t i = 0; i < kRuns; ++i) run(i);
   });
-  std::printf("%s %s %zu\n", form, name_of(work.setting).c_str(), kRuns * work.ops());
+  std::printf("%s %s %zu\n", form, problem.c_str(), kRuns * ops);
   std::fflush(stdout);
+}
+void count(const char* form, const Workload& work, const std::function<void(std::size_t)>& run) {
+  count(form, name_of(work.setting), work.ops(), run);
 }
 
 void floors(const Workload& work) {
@@ -57,6 +62,20 @@ void floors(const Workload& work) {
 void makespans(const char* form, const Workload& work, const std::vector<Schedule>& schedules) {
   Simulation simulation{work.problem};
   count(form, work, [&](std::size_t i) { keep(simulation.makespan(schedules[i])); });
+}
+
+/// Counts are of a round, of all devices: what transfers and collectives add to rounds without shows in the difference.
+void rounds(std::size_t devices) {
+  constexpr std::size_t kRounds = 1'000;
+  for (const auto& [name, waits] : {std::pair{"alone", Waits::alone}, std::pair{"transfers", Waits::transfers},
+                                    std::pair{"collectives", Waits::collectives}}) {
+    const Rounds made = make_rounds(kRounds, devices, waits);
+    const std::string problem = "rounds/" + std::string{name} + "/" + std::to_string(devices);
+    for (const auto& [form, schedule] : {std::pair{"fifo", made.schedule}, std::pair{"urgent", urgent(made)}}) {
+      Simulation simulation{made.problem};
+      count(form, problem, kRounds, [&](std::size_t) { keep(simulation.makespan(schedule)); });
+    }
+  }
 }
 
 }  // namespace
@@ -85,4 +104,5 @@ int main() {
   detail::Workspace workspace{dense};
   count("events", layered,
         [&](std::size_t i) { keep(detail::run_event_engine(dense, layered.fifo[i], nullptr, false, workspace)); });
+  for (const std::size_t devices : {2U, 4U, 8U}) rounds(devices);
 }

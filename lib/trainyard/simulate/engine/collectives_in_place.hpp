@@ -19,6 +19,7 @@ class CollectivesInPlace {
   /// From now on.
   void place(const Placement& placement) {
     if (placement_.size() == 0) placement_ = placement;
+    if (placement_ == placement) return;
     for (const OpId op : graph_.ops()) {
       if (placement_[op] == placement[op]) continue;
       placement_[op] = placement[op];

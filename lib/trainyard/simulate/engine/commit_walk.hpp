@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/simulate/engine/closed_links.hpp"
@@ -40,7 +41,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
         queue_(queue),
         schedule_(schedule),
         duration_(durations.by_op == nullptr ? problem.duration : durations.by_op),
-        columns_(durations.by_op == nullptr ? problem.columns : 0),
+        columns_(durations.by_op == nullptr && problem.columns > 1 ? problem.columns : 0),
         by_id_(durations.by_op != nullptr && problem.renumbered),
         closed_links_(durations.closed_links),
         all_wait_(problem.all_wait),
@@ -84,7 +85,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     drain();
     std::uint32_t task = 0;
     Nanoseconds at;
-    while (queue_.take(task, at)) {
+    while (queue_.template take<kLinks == Links::queued>(task, at)) {
       if (kLinks == Links::queued && task >= problem_.ops) {
         run_on_links(task - problem_.ops, at);
       } else {
@@ -121,13 +122,15 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
 
   bool is_collective(Position op) const { return problem_.problem.graph().collective(problem_.op_id(op)) != nullptr; }
   [[gnu::always_inline]] Nanoseconds duration(Position op, DeviceId device) const {
-    if (columns_ == 0) return duration_[by_id_ ? problem_.op_at[op].index() : op.index()];  // given per op
+    if (columns_ == 0) return duration_[by_id_ ? problem_.op_at[op].index() : op.index()];
     return duration_[op.index() * columns_ + problem_.column[device]];
   }
   bool takes_no_time(Position op) const { return duration(op, ops_[op].device) == Nanoseconds{0}; }
 
   // --- what becomes ready ---
 
+  /// `kInTurn`: after a collective, as its other followers, one after the other.
+  template <bool kInTurn = false>
   [[gnu::always_inline]] void ready(Position op, Nanoseconds at) {
     if (kLinks == Links::queued && zeros_ && takes_no_time(op)) {
       if (collectives_ && is_collective(op)) {
@@ -139,17 +142,22 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
       last_ = std::max(last_, at);
       work_.instant.push_back(op);
     } else if constexpr (!kStrict) {
-      queue_.insert(static_cast<std::uint32_t>(problem_.op_id(op).index()), at);
+      const auto task = static_cast<std::uint32_t>(problem_.op_id(op).index());
+      if constexpr (kInTurn)
+        queue_.append(task, at);
+      else
+        queue_.insert(task, at);
     } else {
       turns_.ready(problem_.op_id(op), ops_[op].device);
     }
   }
 
+  template <bool kInTurn = false>
   [[gnu::always_inline]] void satisfy(Position op, Nanoseconds at) {
     WalkState::Op& state = ops_[op];
     const Nanoseconds known = std::max(state.ready, at);
     state.ready = known;
-    if (--state.pending == 0) ready(op, known);
+    if (--state.pending == 0) ready<kInTurn>(op, known);
   }
 
   /// Ends the ops of zero duration that became ready, and those that this makes ready; a list and not a recursion, for
@@ -285,14 +293,28 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     return start;
   }
 
+  /// Of many channels: in two chains, as each comparison waits for the one before it.
+  Nanoseconds latest_free(const std::vector<ChannelId>& channels) const {
+    Nanoseconds even{0}, odd{0};
+    const ChannelId *at = channels.data(), *const last = at + channels.size();
+    for (; last - at >= 2; at += 2) {
+      even = std::max(even, channel_free_[at[0]]);
+      odd = std::max(odd, channel_free_[at[1]]);
+    }
+    return std::max(at != last ? std::max(even, channel_free_[*at]) : even, odd);
+  }
   /// Its op, which no device runs, starts and ends with it.
   void run_collective(Position op, Nanoseconds ready) {
     const CollectiveRun& run = workspace_.collectives.of(problem_.op_id(op));
-    const Nanoseconds start = hold(run.channels, ready, run.time), end = start + run.time;
+    const Nanoseconds start = std::max(ready, latest_free(run.channels)), end = start + run.time;
+    if (problem_.channel_gaps)
+      for (const ChannelId channel : run.channels) channel_free_[channel] = end + problem_.channel_gap[channel];
+    else
+      for (const ChannelId channel : run.channels) channel_free_[channel] = end;
     last_ = std::max(last_, end);
     record_op(op, end, end);
     record_collective(op, ready, start, end);
-    finish(op, ops_[op].device, end);
+    graph_.each_before(op, [&](Position later) { satisfy<kLinks == Links::queued>(later, end); });
   }
 
   // --- the record ---

@@ -44,6 +44,7 @@ DenseProblem::DenseProblem(Problem p)
   }
   for (const ChannelId id : cluster.channels()) {
     channel_gap.push_back(cluster.channel(id).gap);
+    channel_gaps = channel_gaps || cluster.channel(id).gap > Nanoseconds{0};
     broadcasts = broadcasts || cluster.channel(id).broadcast;
   }
 

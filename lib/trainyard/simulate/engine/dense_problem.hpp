@@ -39,8 +39,8 @@ struct DenseGraph {
   template <class Visit>
   [[gnu::always_inline]] void each_before(Position op, const Visit& visit) const {
     if (first_before == nullptr) return;
-    const std::uint32_t last = first_before[op.index() + 1];
-    for (std::uint32_t i = first_before[op.index()]; i < last; ++i) visit(Position{before_at[i].index()});
+    const OpId* const last = before_at + first_before[op.index() + 1];
+    for (const OpId* at = before_at + first_before[op.index()]; at != last; ++at) visit(Position{at->index()});
   }
 };
 
@@ -68,6 +68,7 @@ struct DenseProblem {
   IdMap<DeviceId, std::uint32_t> column;
   IdMap<DeviceId, Nanoseconds> device_gap;
   IdMap<ChannelId, Nanoseconds> channel_gap;
+  bool channel_gaps = false;  // some channel has one
 
   // Positions and ids; empty where they are the same.
   bool renumbered = false;

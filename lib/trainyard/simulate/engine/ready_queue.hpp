@@ -23,7 +23,8 @@ namespace trainyard::detail {
 
 /// An implicit heap of four children per node with time and task packed into one 64-bit key. The task that is taken
 /// leaves a hole at the root, which the next insertion fills: most tasks that end make another ready, and that saves
-/// the heap one of two walks.
+/// the heap one of two walks. Tasks that become ready one after the other, as all do that a collective ends for, may
+/// wait in a row beside the heap instead: what the heap costs is mostly branches that no processor foresees.
 class PackedHeap {
  public:
   /// For tasks below `tasks`; allocates the first time only.
@@ -40,10 +41,54 @@ class PackedHeap {
     size_ = 0;
     hole_ = false;
     std::fill_n(keys_.begin(), kPadding, kNothing);
+    row_.clear();
+    first_of_row_ = 0;
   }
 
-  void insert(std::uint32_t task, Nanoseconds ready) {
-    const std::uint64_t key = static_cast<std::uint64_t>(ready.count) << shift_ | task;
+  void insert(std::uint32_t task, Nanoseconds ready) { insert(key_of(task, ready)); }
+  /// The same, of one of several tasks in ascending order.
+  void append(std::uint32_t task, Nanoseconds ready) {
+    const std::uint64_t key = key_of(task, ready);
+    if (!row_.empty() && key < row_.back()) return insert(key);
+    row_.push_back(key);
+  }
+
+  /// False where nothing is left. `kAppended`: some may have been appended.
+  template <bool kAppended = false>
+  bool take(std::uint32_t& task, Nanoseconds& ready) {
+    std::uint64_t* const keys = keys_.data();
+    if (hole_) {
+      const std::uint64_t last = keys[--size_];
+      keys[size_] = kNothing;
+      hole_ = false;
+      if (size_ > 0) sink(last);
+    }
+    std::uint64_t key = keys[0];
+    if (kAppended && !row_.empty() && row_[first_of_row_] < key) {
+      key = row_[first_of_row_++];
+      if (first_of_row_ == row_.size()) {
+        row_.clear();
+        first_of_row_ = 0;
+      }
+    } else {
+      if (size_ == 0) return false;
+      hole_ = true;
+    }
+    task = static_cast<std::uint32_t>(key & ((std::uint64_t{1} << shift_) - 1));
+    ready = Nanoseconds{static_cast<std::int64_t>(key >> shift_)};
+    return true;
+  }
+
+ private:
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+  static constexpr std::size_t kPadding = 8;
+
+  static unsigned bits_for(std::size_t tasks) { return static_cast<unsigned>(std::bit_width(tasks)); }
+  std::uint64_t key_of(std::uint32_t task, Nanoseconds ready) const {
+    return static_cast<std::uint64_t>(ready.count) << shift_ | task;
+  }
+
+  void insert(std::uint64_t key) {
     std::uint64_t* const keys = keys_.data();
     if (hole_) {
       hole_ = false;
@@ -60,28 +105,6 @@ class PackedHeap {
     }
     keys[at] = key;
   }
-
-  /// False where nothing is left.
-  bool take(std::uint32_t& task, Nanoseconds& ready) {
-    std::uint64_t* const keys = keys_.data();
-    if (hole_) {
-      const std::uint64_t last = keys[--size_];
-      keys[size_] = kNothing;
-      hole_ = false;
-      if (size_ > 0) sink(last);
-    }
-    if (size_ == 0) return false;
-    task = static_cast<std::uint32_t>(keys[0] & ((std::uint64_t{1} << shift_) - 1));
-    ready = Nanoseconds{static_cast<std::int64_t>(keys[0] >> shift_)};
-    hole_ = true;
-    return true;
-  }
-
- private:
-  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
-  static constexpr std::size_t kPadding = 8;
-
-  static unsigned bits_for(std::size_t tasks) { return static_cast<unsigned>(std::bit_width(tasks)); }
 
   /// Puts the key where the hole at the root leads it.
   void sink(std::uint64_t key) {
@@ -104,6 +127,8 @@ class PackedHeap {
 
   std::vector<std::uint64_t> keys_;
   std::size_t size_ = 0;
+  std::vector<std::uint64_t> row_;  // ascending, from first_of_row_ on; empty where all are taken
+  std::size_t first_of_row_ = 0;
   unsigned shift_ = 0;
   bool hole_ = false;
 };
@@ -150,7 +175,9 @@ class TimingWheel {
     else
       insert_now_or_far(task, ready, slot);
   }
+  void append(std::uint32_t task, Nanoseconds ready) { insert(task, ready); }
 
+  template <bool kAppended = false>
   bool take(std::uint32_t& task, Nanoseconds& ready) {
     if (!bucket_.empty()) {
       take_from_bucket(task, ready);
