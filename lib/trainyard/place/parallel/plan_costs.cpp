@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -21,8 +22,8 @@
 namespace trainyard {
 namespace {
 
-/// Tensor ranks at most, as in NVLink domains.
-constexpr std::size_t kMostRanks = 8;
+/// Tensor ranks at most of plans that are searched for; NVSwitch domains are larger.
+constexpr std::size_t kMostRanks = 64;
 /// Ranks at most that share a sequence.
 constexpr std::size_t kMostContext = 64;
 
@@ -219,11 +220,12 @@ const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, LayerDe
   return known;
 }
 
-std::vector<LayerDegree> ChainOfBlocks::layer_degrees() const {
+std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> ranks) const {
   const auto& fabric = problem_.cluster().spec().fabric;
   const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
   std::vector<LayerDegree> degrees{{1}};
-  for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); t *= 2)
+  for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); t *= 2) ranks.insert(t);
+  for (const std::size_t t : ranks)
     for (const bool sequence : {false, true})
       if (const LayerDegree degree{t, sequence}; sequence ? shares_sequence(problem_.graph(), parallel_of(degree))
                                                           : shares_parameters(problem_.graph(), parallel_of(degree)))
@@ -244,12 +246,15 @@ std::vector<LayerDegree> ChainOfBlocks::layer_degrees() const {
   return degrees;
 }
 
-PlanCosts ChainOfBlocks::own_costs() {
+PlanCosts ChainOfBlocks::own_costs(const ParallelPlan& asked) {
   PlanCosts costs{.layers = count_, .batch = batch_, .devices = devices_.size(), .overlap = true};
   for (const DeviceId device : devices_)
     if (const auto memory = problem_.cluster().device(device).memory)
       costs.memory = std::min(costs.memory.value_or(*memory), *memory);
-  costs.layer_degrees = layer_degrees();
+  std::set<std::size_t> ranks;
+  for (std::size_t i = 0; i < (asked.degrees.empty() ? 1 : asked.degrees.size()); ++i)
+    if (const std::size_t t = asked.degrees_of(i).tensor.ranks; t > 1 && t <= devices_.size()) ranks.insert(t);
+  costs.layer_degrees = layer_degrees(std::move(ranks));
   costs.layer = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     return blocks(samples, tensor)[layer];
   };
@@ -281,7 +286,7 @@ ChainOfBlocks::SumTime ChainOfBlocks::sum_time(const Mesh& mesh) const {
 }
 
 PlanCosts ChainOfBlocks::costs() {
-  PlanCosts costs = own_costs();
+  PlanCosts costs = own_costs({});
   // Worked out when first asked for, by any thread.
   struct Known {
     std::mutex mutex;

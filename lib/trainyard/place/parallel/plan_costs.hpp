@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,9 +39,10 @@ class ChainOfBlocks {
 
   /// Names of the blocks, in order: the first layer's name of each, up to the first "/".
   const std::vector<std::string>& names() const { return names_; }
-  /// The object must outlive them; of its own without what links cost, which is as much work as there are devices.
+  /// The object must outlive them; of its own without what links cost, which is as much work as there are devices, and
+  /// with the tensor degrees of the plan that is asked for, which may be any, and reach over hosts.
   PlanCosts costs();
-  PlanCosts own_costs();
+  PlanCosts own_costs(const ParallelPlan& asked);
   /// The stage of each layer, where stages begin at these blocks.
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
   /// What each layer computes again; the plan says it of all stages.
@@ -64,9 +66,10 @@ class ChainOfBlocks {
 
   const std::vector<LayerCost>& blocks(std::size_t samples, LayerDegree tensor);
   std::vector<LayerCost> costs_of(std::size_t samples, LayerDegree degree) const;
-  /// Powers of two: tensor ranks within a host, by which parameters are shared; where there is one, the sequence too;
-  /// with each of these as many ranks that share it throughout, or any number of replicas that experts divide among.
-  std::vector<LayerDegree> layer_degrees() const;
+  /// Tensor ranks by which parameters are shared: `ranks`, and powers of two within a host; where there is one, the
+  /// sequence too; with each of these as many ranks that share it throughout, a power of two, or any number of replicas
+  /// that experts divide among.
+  std::vector<LayerDegree> layer_degrees(std::set<std::size_t> ranks) const;
 
   const Problem& problem_;
   const Layers& layers_;

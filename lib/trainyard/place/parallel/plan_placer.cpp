@@ -244,7 +244,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
 
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options) {
   PlanGround ground{problem, options};
-  check_plan(ground.chain.own_costs(), plan);
+  check_plan(ground.chain.own_costs(plan), plan);
   return ground.planned(plan, false).schedule;
 }
 
