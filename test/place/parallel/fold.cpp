@@ -151,6 +151,20 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
   CHECK(refused > 2);
 }
 
+TEST_CASE("sixteen tensor ranks, in one NVSwitch domain or over two hosts, fold as eight do") {
+  for (const char* cluster : {"2x16xH100", "1x36xGB200", "4x8xH100"}) {
+    CAPTURE(cluster);
+    const Problem problem{training_graph(make_network("gpt2_medium:batch=4,seq=64,layers=2")),
+                          make_cluster(preset_cluster(cluster))};
+    const Layers layers = find_layers(problem.graph());
+    // 16 heads, one a rank; two replicas.
+    StagePlan plan = plan_of(layers, 1, 2, 16, 2);
+    CHECK(classes_folded(problem, layers, plan) == 1);
+    plan.sequence = true;
+    CHECK(classes_folded(problem, layers, plan) == 1);
+  }
+}
+
 TEST_CASE("random small plans, some on machines with a device or link of its own: refused, or folded as whole") {
   const Graph graph = training_graph(make_network("gpt2:batch=8,seq=16,layers=2"));
   std::size_t folded = 0, several = 0, refused = 0;

@@ -220,12 +220,12 @@ const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, LayerDe
   return known;
 }
 
-std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> ranks) const {
+std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tensor) const {
   const auto& fabric = problem_.cluster().spec().fabric;
   const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
   std::vector<LayerDegree> degrees{{1}};
-  for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); t *= 2) ranks.insert(t);
-  for (const std::size_t t : ranks)
+  for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); t *= 2) tensor.insert(t);
+  for (const std::size_t t : tensor)
     for (const bool sequence : {false, true})
       if (const LayerDegree degree{t, sequence}; sequence ? shares_sequence(problem_.graph(), parallel_of(degree))
                                                           : shares_parameters(problem_.graph(), parallel_of(degree)))

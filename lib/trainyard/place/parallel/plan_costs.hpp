@@ -66,10 +66,10 @@ class ChainOfBlocks {
 
   const std::vector<LayerCost>& blocks(std::size_t samples, LayerDegree tensor);
   std::vector<LayerCost> costs_of(std::size_t samples, LayerDegree degree) const;
-  /// Tensor ranks by which parameters are shared: `ranks`, and powers of two within a host; where there is one, the
+  /// Tensor ranks by which parameters are shared: `tensor`, and powers of two within a host; where there is one, the
   /// sequence too; with each of these as many ranks that share it throughout, a power of two, or any number of replicas
   /// that experts divide among.
-  std::vector<LayerDegree> layer_degrees(std::set<std::size_t> ranks) const;
+  std::vector<LayerDegree> layer_degrees(std::set<std::size_t> tensor) const;
 
   const Problem& problem_;
   const Layers& layers_;
