@@ -29,6 +29,8 @@ std::string error_code(std::string_view name) {
   return "";
 }
 
+using Names = std::vector<std::string>;
+
 }  // namespace
 
 TEST_CASE("every built-in cluster makes a cluster of its name, with rates in whole bytes a second and a source") {
@@ -93,7 +95,6 @@ TEST_CASE("the DGX-1 has its cube mesh: six NVLinks at every GPU") {
 
 TEST_CASE("on the DGX-1, GPUs with an NVLink use it, and the others go over PCIe and the CPU sockets") {
   const Cluster cluster = make_cluster(preset_cluster("dgx1-v100"));
-  using Names = std::vector<std::string>;
   CHECK(channels_between(cluster, "gpu0", "gpu1") == Names{"nvlink-gpu0-gpu1"});
   CHECK(cluster.route(DeviceId{0}, DeviceId{1}).bandwidth == BytesPerSecond{24.2e9});
   CHECK(cluster.route(DeviceId{0}, DeviceId{3}).bandwidth == BytesPerSecond{48.4e9});
@@ -129,7 +130,6 @@ TEST_CASE("an A100's port is as fast as its memory's version, and a card copies 
 
 TEST_CASE("two hosts are joined by their network cards only") {
   const Cluster cluster = make_cluster(preset_cluster("2xdgx-a100"));
-  using Names = std::vector<std::string>;
   CHECK(channels_between(cluster, "gpu0", "gpu7") == Names{"nvlink-gpu0-nvswitch-0", "nvlink-gpu7-nvswitch-0"});
   CHECK(channels_between(cluster, "gpu7", "gpu8") == Names{"nic-gpu7-fabric", "nic-gpu8-fabric"});
   CHECK(cluster.route(DeviceId{7}, DeviceId{8}).bandwidth == BytesPerSecond{25e9});  // 200 Gbit/s
@@ -206,7 +206,6 @@ TEST_CASE("HxGxKIND is hosts on a fabric") {
   const Cluster cluster = make_cluster(spec);
   // 1,024 ports, 1,024 cards, 32 x 32 uplinks, each in two directions.
   CHECK(cluster.channel_count() == 2 * 3 * 1'024);
-  using Names = std::vector<std::string>;
   CHECK(channels_between(cluster, "gpu0", "gpu7") == Names{"gpu0-host0", "gpu7-host0"});
   CHECK(channels_between(cluster, "gpu0", "gpu248") == Names{"gpu0-leaf0", "gpu248-leaf0"});  // host 31, rail 0
   // Host 127 is the last of its leaf, so the last spine leads to it.
