@@ -289,7 +289,10 @@ Machine load_machine(const std::string& word, const MachineOptions& options) {
     machine.notes = calibration_notes(calibration, known.match, devices);
     costs = cost_model(calibration);
   }
-  if (costs.kernels) costs.kernels->tf32 = options.tf32, costs.kernels->fused = options.fused;
+  if (costs.kernels) {
+    costs.kernels->tf32 = options.tf32;
+    costs.kernels->fused = options.fused;
+  }
   if (options.co_run) costs.co_running = *options.co_run;
   machine.costs = Costs{std::move(costs)}.at(options.speeds);
   if (!options.slow.empty()) {

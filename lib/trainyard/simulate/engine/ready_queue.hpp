@@ -46,7 +46,7 @@ class PackedHeap {
   }
 
   void insert(std::uint32_t task, Nanoseconds ready) { insert(key_of(task, ready)); }
-  /// The same, of one of several tasks in ascending order.
+  /// Inserts one of several tasks that follow one another in ascending order.
   void append(std::uint32_t task, Nanoseconds ready) {
     const std::uint64_t key = key_of(task, ready);
     if (!row_.empty() && key < row_.back()) return insert(key);
