@@ -1,12 +1,15 @@
 #include "trainyard/rewrite/apply_rewrites.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -140,6 +143,10 @@ TEST_CASE("rewrites that would make too much of a graph are refused before they 
     CHECK(error.findings().front().code == "too-large");
     CHECK(error.findings().front().pointer == "/splits/2");
   }
+  // Larger ones may have 1,024 times their ops: 1,024 x 1,200 > 2^20 + 8 x 1,200.
+  GraphBuilder chain{"chain"};
+  for (int op = 0; op < 1200; ++op) chain.add({.name = fmt::format("op{}", op), .type = "Relu"});
+  CHECK(refusal(std::move(chain).build(), Microbatch{2000}).help.find("may become 1228800 ops") != std::string::npos);
   // Rewrites that change nothing take time all the same.
   CHECK_THROWS_AS(apply_rewrites(graph, std::vector<Rewrite>(50'000, Microbatch{1})), InputError);
 }

@@ -17,6 +17,11 @@ inline constexpr std::size_t kRouteSteps = std::size_t{1} << 28;
 /// Ops that the rewrites of a schedule make, all of them together, and what these read and wait for: half a gigabyte.
 inline constexpr std::size_t kRewrittenOps = std::size_t{1} << 20;
 inline constexpr std::size_t kRewrittenReads = std::size_t{1} << 23;
+/// Or so many times what the graph has, up to these, 5 GB: the largest published plans need them (GPT of 10^12
+/// parameters on 512 GPUs with 512 microbatches: 5.5 million ops).
+inline constexpr std::size_t kRewrittenTimes = 1'024;
+inline constexpr std::size_t kMostRewrittenOps = 6'000'000;
+inline constexpr std::size_t kMostRewrittenReads = 24'000'000;
 /// Ops of several steps that are simulated one behind the other, where they are more than a few: 2 GB.
 inline constexpr std::size_t kStepOps = 2'000'000;
 /// Columns of an integer program, and numbers in the tables of a MiniZinc model: a gigabyte or so of text.

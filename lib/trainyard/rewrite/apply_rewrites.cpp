@@ -109,14 +109,18 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
           n * (reads + gradients + shards + 3 * each + exchanges * (2 + static_cast<double>(replicate->experts)))};
 }
 
-/// Predicted size of what all rewrites together make: at most the limits for small graphs, and at most a multiple of a
-/// large one.
+/// Predicted size of what all rewrites together make: at most the limits for small graphs, and at most a multiple of
+/// larger ones.
 class MadeSoFar {
  public:
   explicit MadeSoFar(const Graph& graph) : most_(size_of(graph)) {
-    constexpr double kTimes = 8;
-    most_.ops = kTimes * most_.ops + static_cast<double>(limits::kRewrittenOps);
-    most_.reads = kTimes * most_.reads + static_cast<double>(limits::kRewrittenReads);
+    const auto most = [](double given, std::size_t small, std::size_t large) {
+      constexpr double kTimes = 8;
+      return std::max(kTimes * given + static_cast<double>(small),
+                      std::min(static_cast<double>(limits::kRewrittenTimes) * given, static_cast<double>(large)));
+    };
+    most_ = {most(most_.ops, limits::kRewrittenOps, limits::kMostRewrittenOps),
+             most(most_.reads, limits::kRewrittenReads, limits::kMostRewrittenReads)};
   }
 
   void add(const Size& size, std::size_t number) {

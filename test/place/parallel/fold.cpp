@@ -290,7 +290,7 @@ TEST_CASE("what is not alike is not folded, and the reason names the devices or 
     for (std::size_t i = 0; i + 1 < p; ++i) crossings.insert({{i, i + 1}, {i + 1, i}});
     const auto devices = first_devices(p * d * t);
     try {
-      return std::to_string(fold_classes(problem, {devices, d, t}, crossings).sizes.size());
+      return std::to_string(fold_classes(problem, {devices, d, t}, crossings, 8).sizes.size());
     } catch (const InputError& error) {
       const std::string& message = error.findings().front().message;
       return message.substr(message.find("alike: ") + 7);

@@ -34,7 +34,8 @@ constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
 class Fold {
  public:
-  Fold(const Problem& problem, const PlanMesh& mesh) : problem_(problem), cluster_(problem.cluster()), mesh_(mesh) {}
+  Fold(const Problem& problem, const PlanMesh& mesh, std::size_t most)
+      : problem_(problem), cluster_(problem.cluster()), mesh_(mesh), most_(most) {}
 
   FoldClasses classes(const std::set<std::pair<std::size_t, std::size_t>>& crossings) {
     for (std::size_t at = 1; at < mesh_.devices.size(); ++at)
@@ -244,9 +245,9 @@ class Fold {
         refuse(fmt::format("'{}' and '{}' share a sequence or experts and differ in kind, memory, gap or links",
                            name(mesh_.at(0, r / mesh_.group() * mesh_.group(), 0)), name(mesh_.at(0, r, 0))));
     if (mesh_.experts > 1 && classes.sizes.size() > 1) refuse("replicas of several classes divide experts");
-    if (classes.sizes.size() > kMostClasses)
-      refuse(fmt::format("they fall into {} classes by devices and links, and at most {} are simulated",
-                         classes.sizes.size(), kMostClasses));
+    if (classes.sizes.size() > most_)
+      refuse(fmt::format("they fall into {} classes by devices and links, and at most {} of their size are simulated",
+                         classes.sizes.size(), most_));
     return classes;
   }
 
@@ -278,6 +279,7 @@ class Fold {
   const Problem& problem_;
   const Cluster& cluster_;
   const PlanMesh& mesh_;
+  std::size_t most_;  // classes
   std::vector<Task> tasks_;
   std::vector<Held> held_;  // by task
   std::map<std::tuple<Kind, std::size_t, std::size_t>, std::uint32_t> which_;
@@ -286,8 +288,8 @@ class Fold {
 }  // namespace
 
 FoldClasses fold_classes(const Problem& problem, const PlanMesh& mesh,
-                         const std::set<std::pair<std::size_t, std::size_t>>& crossings) {
-  return Fold{problem, mesh}.classes(crossings);
+                         const std::set<std::pair<std::size_t, std::size_t>>& crossings, std::size_t most) {
+  return Fold{problem, mesh, most}.classes(crossings);
 }
 
 }  // namespace trainyard

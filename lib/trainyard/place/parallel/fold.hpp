@@ -59,10 +59,9 @@ struct FoldClasses {
 ///
 /// `crossings`: the pairs of stages between which tensors pass. Throws InputError ("too-large"), with the devices or
 /// the link: devices that are not in a row, tensor ranks that differ, two images that meet on a serial link, such a
-/// link shared with what is left out, more than kMostClasses classes. O(replicas ranks crossings + hops of rings),
+/// link shared with what is left out, more than `most` classes. O(replicas ranks crossings + hops of rings),
 /// times the rounds.
 FoldClasses fold_classes(const Problem& problem, const PlanMesh& mesh,
-                         const std::set<std::pair<std::size_t, std::size_t>>& crossings);
-inline constexpr std::size_t kMostClasses = 8;
+                         const std::set<std::pair<std::size_t, std::size_t>>& crossings, std::size_t most);
 
 }  // namespace trainyard

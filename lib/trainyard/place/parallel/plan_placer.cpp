@@ -132,13 +132,17 @@ struct PlanGround {
   std::optional<PlanDetail> detail_of(const ParallelPlan& plan) const {
     return trainyard::detail_of(problem, plan, batch, options.detail);
   }
-  PlannedSchedule planned(const ParallelPlan& plan, bool simulated = true) const {
+  /// One that is searched for and simulated, or one that was given, and may have as many ops as rewrites can make.
+  PlannedSchedule planned(const ParallelPlan& plan, bool searched = true) const {
     StagePlan stages = stage_plan(plan, chain, batch);
     const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
     const PlanDetail detail = detail_of(plan).value_or(last);
     stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
     stages.fold = detail == PlanDetail::folded && plan.replicas() * plan.tensor > 1;
-    PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop, simulated);
+    const double of_each = planned_ops(problem.graph(), plan, stages.microbatches, Collective::whole, true);
+    const std::size_t most = searched ? limits::kRewrittenOps : limits::kMostRewrittenOps;
+    stages.most_classes = std::max(std::size_t{1}, static_cast<std::size_t>(static_cast<double>(most) / of_each));
+    PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop, searched);
     made.schedule.parallel = plan;
     if (stages.fold && options.detail == PlanDetail::fitting)
       made.schedule.notes.push_back(

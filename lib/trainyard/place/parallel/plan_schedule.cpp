@@ -72,7 +72,7 @@ class Planning {
         checkpoint_{stop} {}
 
   PlannedSchedule run(bool simulated) {
-    if (plan_.fold) classes_ = fold_classes(problem_, mesh(), crossings());
+    if (plan_.fold) classes_ = fold_classes(problem_, mesh(), crossings(), plan_.most_classes);
     const PlannedGraph planned = rewritten();
     checkpoint_();
     std::vector<Rewrite> rewrites = problem_.rewrites();
