@@ -30,6 +30,29 @@ OpSpec spec_of(const Graph& graph, OpId op) {
   return spec;
 }
 
+void view_op(const Graph& graph, OpId op, OpView& view) {
+  view.clear();
+  view.name = graph.name(op);
+  view.type = graph.type(op);
+  view.layer = graph.layer(op);
+  view.signature = graph.signature(op);
+  view.colocate = graph.colocation_group(op);
+  view.phase = graph.phase(op);
+  view.flops = graph.flops(op);
+  view.bytes_accessed = graph.bytes_accessed(op);
+  view.parameter_bytes = graph.parameter_bytes(op);
+  view.state_bytes = graph.state_bytes(op);
+  view.workspace_bytes = graph.workspace_bytes(op);
+  const auto kinds = graph.device_kinds(op);
+  view.device_kinds.assign(kinds.begin(), kinds.end());
+  for (const GivenTime& given : graph.given_times(op)) view.times.push_back({given.on, given.time});
+  for (const TensorId tensor : graph.inputs(op)) view.inputs.push_back(graph.name(tensor));
+  for (const TensorId tensor : graph.outputs(op))
+    view.outputs.push_back({graph.name(tensor), graph.bytes(tensor), graph.kept(tensor)});
+  for (const OpId earlier : graph.after(op)) view.after.push_back(graph.name(earlier));
+  if (const CollectiveTask* collective = graph.collective(op)) view.collective = *collective;
+}
+
 Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std::vector<OpSpec>& ops) {
   GraphBuilder builder{"piece"};
   OpSpec rest{.name = "/rest"};

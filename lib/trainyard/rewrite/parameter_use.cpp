@@ -63,35 +63,44 @@ std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts) {
   return until(part + 1) - until(part);
 }
 
-void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
-                std::size_t parts) {
-  if (parts == 1) return;
+template <class OpSpecOrView>
+bool take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, const ParameterUse& use, std::size_t part,
+                        std::size_t parts) {
+  if (parts == 1) return false;
   std::int64_t whole = 0;  // bytes of traffic that are not divided
-  for (const OpId holder : use.reads[op]) whole += graph.parameter_bytes(holder).count;
+  for (const OpId holder : use.reads[id]) whole += graph.parameter_bytes(holder).count;
   std::size_t number = 0;
-  for (const TensorId tensor : graph.outputs(op)) {
-    OutputSpec& output = spec.outputs[number++];
+  for (const TensorId tensor : graph.outputs(id)) {
+    auto& output = op.outputs[number++];
     if (use.is_gradient[tensor])
       whole += graph.bytes(tensor).count;
     else if (output.bytes.count > kScalar)
       output.bytes = Bytes{share_of(output.bytes.count, part, parts)};
   }
-  if (use.adds_gradients[op]) return;
-  if (spec.collective) {
+  if (use.adds_gradients[id]) return false;
+  if (op.collective) {
     const auto makes_gradients = [&](OpId member) {
       const auto made = graph.outputs(member);
       return std::any_of(made.begin(), made.end(), [&](TensorId t) { return bool{use.is_gradient[t]}; });
     };
-    if (std::ranges::none_of(graph.before(op), makes_gradients))
-      spec.collective->bytes = Bytes{share_of(spec.collective->bytes.count, part, parts)};
+    if (std::ranges::none_of(graph.before(id), makes_gradients))
+      op.collective->bytes = Bytes{share_of(op.collective->bytes.count, part, parts)};
   }
-  const std::int64_t traffic = spec.bytes_accessed.count;
+  const std::int64_t traffic = op.bytes_accessed.count;
   whole = std::min(whole, traffic);
-  spec.bytes_accessed = Bytes{whole + share_of(traffic - whole, part, parts)};
-  spec.workspace_bytes = Bytes{share_of(spec.workspace_bytes.count, part, parts)};
-  spec.flops.value /= static_cast<double>(parts);
-  for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of(given.time.count, part, parts)};
-  spec.signature = detail::part_signature(spec.signature, 1 / static_cast<double>(parts));
+  op.bytes_accessed = Bytes{whole + share_of(traffic - whole, part, parts)};
+  op.workspace_bytes = Bytes{share_of(op.workspace_bytes.count, part, parts)};
+  op.flops.value /= static_cast<double>(parts);
+  for (auto& given : op.times) given.time = Nanoseconds{share_of(given.time.count, part, parts)};
+  return true;
+}
+template bool take_share_of_work(OpSpec&, const Graph&, OpId, const ParameterUse&, std::size_t, std::size_t);
+template bool take_share_of_work(OpView&, const Graph&, OpId, const ParameterUse&, std::size_t, std::size_t);
+
+void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
+                std::size_t parts) {
+  if (take_share_of_work(spec, graph, op, use, part, parts))
+    spec.signature = detail::part_signature(spec.signature, 1 / static_cast<double>(parts));
 }
 
 }  // namespace trainyard
