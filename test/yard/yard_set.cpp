@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "support/support.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
@@ -91,6 +92,21 @@ bandwidth = 10
   CHECK(code_of(grid + "model = \"chain\"\nmemory = \"much\"") == "number");
   CHECK(code_of(grid + "model = [\"chain:ops=1\", \"chain-ops1\"]") == "duplicate-name");
   CHECK(code_of(grid + "model = \"chain\"\nlinks = 3") == "unknown-key");
+}
+
+TEST_CASE("a set of one's own names graph and cluster files that lie beside it") {
+  const auto set = parse_yard(
+      "[[grid]]\ntier = \"small\"\nfamily = \"own\"\nmodel = [\"diamond.json\", \"none.json\"]\ncluster = "
+      "\"two-gpus.toml\"\n",
+      (test::source_dir() / "data/examples/set.toml").string());
+  REQUIRE(set.size() == 2);
+  CHECK(set[0].name == "diamond.two-gpus");
+  const Problem problem = yard_problem(set[0]),
+                read{read_graph(test::source_dir() / "data/examples/diamond.json"),
+                     make_cluster(read_cluster(test::source_dir() / "data/examples/two-gpus.toml"))};
+  for (const OpId op : read.ops())
+    for (const DeviceId device : read.devices()) CHECK(problem.duration(op, device) == read.duration(op, device));
+  CHECK_THROWS_AS(yard_problem(set[1]), InputError);
 }
 
 TEST_CASE("memory of 100 % on two devices is half of what one device needs that runs everything") {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <ostream>
 #include <streambuf>
@@ -37,8 +38,16 @@ const std::vector<std::string> kYardKeys{"tier", "family",  "model",  "seed",   
   throw InputError(Finding{.code = std::move(code), .message = std::move(message), .help = std::move(help)});
 }
 
-/// "layered-ops40-seed3" of "layered:ops=40,seed=3", "stg-rand0004" of "stg/rand0004.stg".
+bool is_graph_file(std::string_view word) { return word.ends_with(".json") || word.ends_with(".json.gz"); }
+bool is_cluster_file(std::string_view word) { return word.ends_with(".toml"); }
+
+/// "layered-ops40-seed3" of "layered:ops=40,seed=3", "stg-rand0004" of "stg/rand0004.stg", "bert" of
+/// "graphs/bert.json".
 std::string file_word(std::string_view word) {
+  if (is_graph_file(word) || is_cluster_file(word)) {
+    word.remove_prefix(word.rfind('/') + 1);
+    word = word.substr(0, word.find('.'));
+  }
   if (word.ends_with(".stg")) word.remove_suffix(4);
   std::string text;
   for (const char c : word)
@@ -68,7 +77,7 @@ YardInstance instance_of(const StudyRow& row) {
   if (!instance.sharing.empty()) require_word(instance.sharing, {"serial", "fair", "none"}, "rule");
   if (!values["seed"].empty())
     instance.model += (instance.model.find(':') == std::string::npos ? ":seed=" : ",seed=") + values["seed"];
-  instance.name = file_word(instance.model) + "." + instance.cluster;
+  instance.name = file_word(instance.model) + "." + file_word(instance.cluster);
   if (!instance.also.empty()) instance.name += "+" + instance.also;
   if (!instance.sharing.empty()) instance.name += "." + instance.sharing;
   for (const auto& [key, number] : {std::pair{"memory", &instance.memory}, {"bandwidth", &instance.bandwidth}}) {
@@ -84,14 +93,18 @@ YardInstance instance_of(const StudyRow& row) {
   return instance;
 }
 
-Graph graph_of(const std::string& model) {
+Graph graph_of(const YardInstance& instance) {
+  const std::string& model = instance.model;
+  if (is_graph_file(model)) return read_graph(std::filesystem::path{instance.folder} / model);
   for (const detail::YardFile& file : detail::yard_files())
     if (file.name == model) return parse_stg(file.text, model);
   return is_shape(model) ? make_shape(model) : training_graph(make_network(model));
 }
 
 ClusterSpec spec_of_machine(const YardInstance& instance) {
-  ClusterSpec spec = preset_cluster(instance.cluster);
+  ClusterSpec spec = is_cluster_file(instance.cluster)
+                         ? read_cluster(std::filesystem::path{instance.folder} / instance.cluster)
+                         : preset_cluster(instance.cluster);
   if (!instance.also.empty()) {
     const DeviceKind* kind = find_device_kind(instance.also);
     if (!kind) refuse("unknown-kind", fmt::format("there is no kind '{}'", instance.also), "as in also = \"T4\"");
@@ -111,10 +124,13 @@ ClusterSpec spec_of_machine(const YardInstance& instance) {
   return spec;
 }
 
-/// The graph, in which each op has its times by kind of device.
+/// The graph, in which each op has its times by kind of device, or by device where it is of none.
 Graph frozen_graph(const Problem& problem, const std::string& name) {
   std::map<std::string, DeviceId> kinds;
-  for (const DeviceId d : problem.devices()) kinds.emplace(problem.cluster().device(d).kind, d);
+  for (const DeviceId d : problem.devices()) {
+    const Device& device = problem.cluster().device(d);
+    kinds.emplace(device.kind.empty() ? device.name : device.kind, d);
+  }
   GraphBuilder builder{name};
   for (const OpId i : problem.ops()) {
     OpSpec op = spec_of(problem.graph(), i);
@@ -163,6 +179,7 @@ std::vector<YardInstance> parse_yard(std::string_view text, const std::string& f
   std::map<std::string, std::uint64_t> names;
   for (std::uint64_t row = 0; row < study.size(); ++row) {
     instances.push_back(instance_of(study.row(row)));
+    instances.back().folder = std::filesystem::path{file}.parent_path().string();
     if (!names.emplace(instances.back().name, row).second)
       refuse("duplicate-name", fmt::format("two instances are called '{}'", instances.back().name),
              "leave one of them out");
@@ -182,7 +199,7 @@ const YardInstance* find_in_yard(std::string_view name, const std::vector<YardIn
 
 Problem yard_problem(const YardInstance& instance) {
   ClusterSpec spec = spec_of_machine(instance);
-  const Problem drawn{graph_of(instance.model), make_cluster(spec), Costs{CostModel::roofline()}};
+  const Problem drawn{graph_of(instance), make_cluster(spec), Costs{CostModel::roofline()}};
   Graph graph = frozen_graph(drawn, instance.name);
   if (instance.memory) {
     const std::int64_t one = peak_of_one(drawn).count / static_cast<std::int64_t>(spec.devices.size());

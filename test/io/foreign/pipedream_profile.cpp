@@ -29,7 +29,7 @@ Finding first_finding(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a layer has its times in milliseconds, its bytes, and its edges behind a tab or blanks and a tab") {
+TEST_CASE("a layer has its times in milliseconds, its bytes, and its edges behind a tab or blanks") {
   const LayerProfile profile = parse_pipedream_profile(
       line("a") + "b -- Split(1, 2) -- forward_compute_time=0.001, backward_compute_time=0.000, " +
           "activation_size=[10.0; 20.0], parameter_size=0.000 -- stage_id=1\n\ta -- b\n",
@@ -46,6 +46,7 @@ TEST_CASE("a layer has its times in milliseconds, its bytes, and its edges behin
   CHECK(profile.layers[1].activations == Bytes{30});
   CHECK(profile.edges == std::vector<std::pair<std::size_t, std::size_t>>{{0, 1}});
   CHECK(parse_pipedream_profile(line("a") + line("b") + "  \ta -- b\n", "p.txt").edges == profile.edges);
+  CHECK(parse_pipedream_profile(line("a") + line("b") + "  a -- b\n", "p.txt").edges == profile.edges);
 }
 
 TEST_CASE("inputs, and items that nobody takes, can be left out") {

@@ -34,13 +34,16 @@ class LayerProfileReader {
       std::string_view line = text_.substr(begin, end - begin);
       if (line.ends_with('\r')) line.remove_suffix(1);
       const std::string_view after_spaces = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+      // One of DAPPLE's profiles has spaces in place of the tab.
       if (after_spaces.starts_with('\t'))
+        edges_.push_back(after_spaces.substr(1));
+      else if (line.starts_with(' ') && split(line, kSeparator).size() == 2)
         edges_.push_back(after_spaces);
       else if (line.find_first_not_of(" \t") != std::string_view::npos)
         read_layer(line);
       begin = end + 1;
     }
-    for (const std::string_view line : edges_) read_edge(line.substr(1));
+    for (const std::string_view line : edges_) read_edge(line);
     if (profile_.layers.empty() && findings_.empty())
       findings_.add(0, "empty-profile", "the file names no layer",
                     "a layer is a line 'node1 -- TYPE -- forward_compute_time=..., backward_compute_time=..., "

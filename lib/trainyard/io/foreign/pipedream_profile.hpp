@@ -15,9 +15,9 @@ namespace trainyard {
 ///     parameter_size=147712.000
 ///
 /// (one line in the file; milliseconds and bytes; activation_size may be a list, "[1.0; 2.0]", of which the sum counts;
-/// " -- stage_id=0" may follow), and for each edge one that begins with a tab, or blanks and a tab (DAPPLE's files),
-/// "node1 -- node2". Layers come back in the file's order. Throws InputError with line and column: "profile-line",
-/// "number", "duplicate-name", "unknown-layer", "empty-profile".
+/// " -- stage_id=0" may follow), and for each edge one that begins with a tab, blanks and a tab, or blanks (DAPPLE's
+/// files), "node1 -- node2". Layers come back in the file's order. Throws InputError with line and column:
+/// "profile-line", "number", "duplicate-name", "unknown-layer", "empty-profile".
 LayerProfile read_pipedream_profile(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 LayerProfile parse_pipedream_profile(std::string_view text, const std::string& name);

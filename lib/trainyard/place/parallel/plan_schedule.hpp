@@ -31,8 +31,8 @@ struct StagePlan {
   IdMap<LayerId, StageRecompute> recompute = {};  // of each layer; empty: nothing
   Collective collective = Collective::ring;       // of replicas and ranks: or whole
   std::size_t experts = 1;                        // replicas in a row that hold different experts
-  bool fold = false;                              // ranks and replicas that do the same are left out (fold.hpp),
-  std::size_t most_classes = 1;                   // unless more replicas than these differ
+  bool fold = false;  // ranks and replicas that do the same are left out (fold.hpp), unless more than these differ
+  std::size_t most_classes = static_cast<std::size_t>(-1);
 };
 
 /// The plan as a schedule of the problem, and its simulated outcome. With d replicas of t ranks of p stages in a row,
