@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -216,6 +218,73 @@ TEST_CASE("replicas that hold different experts add up the rest alone, and hold 
       search_plans(costs, {.most_zero = 0, .allowed = [](const ParallelPlan& plan) { return plan.stages() == 1; }});
   CHECK(found.best.front().plan.experts == 2);
   CHECK(found.best.front().run.excess(costs.memory) == Bytes{0});
+}
+
+TEST_CASE("two layers whose activations do not fit long enough: recomputation of the first is worth it, by hand") {
+  PlanCosts costs = pipeline_costs({{1000, 1000, 1000}, {1000, 1000, 1000}}, 16);
+  costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = layer(i, samples, degree);
+    cost.input = Bytes{10};
+    cost.saved = Bytes{100};
+    cost.accumulation = Nanoseconds{500};
+    return cost;
+  };
+  const ParallelPlan plan{.cuts = {1}};
+  // Work: 16 x 6000, sums 2 x 15 x 500; the second device waits 1000 for the first pass, and the first for as much of
+  // the last: both passes, 3000. Over two devices.
+  CHECK(plan_bound(costs, plan) <= Nanoseconds{57000});
+  CHECK(plan_bound(costs, plan) >= Nanoseconds{57000 - 12});
+  costs.memory = Bytes{100};
+  // 100 bytes of the first layer are held for 6000 at least, of the second for 3000; 10 with recomputation, which takes
+  // 16 x 1000 more. Of two memories of 101, with the share x at which the first layer changes:
+  // 16 x 100 x 6000 x / 202 = 16 x 1000 (1 - x) / 2 + 16 x 10 x 6000 x / 202, x = 0.15756;
+  // 56000 (1 - x) + 47525 x + 23762 x = 58409.
+  CHECK(plan_bound(costs, plan) <= Nanoseconds{58409});
+  CHECK(plan_bound(costs, plan) >= Nanoseconds{58409 - 20});
+}
+
+TEST_CASE("no plan that fits takes less than its bound: every schedule, with sums, scores and little memory") {
+  Random random{37};
+  int fitting = 0, by_memory = 0;
+  for (int round = 0; round < 4000; ++round) {
+    CAPTURE(round);
+    const auto schedule = static_cast<PipelineSchedule>(random.below(9));
+    const std::size_t p = 1 + random.below(4), chunks = chunks_of(schedule), m = 2 * p * (1 + random.below(3));
+    const std::size_t layers = p * chunks + random.below(5);
+    std::vector<LayerCost> each;
+    for (std::size_t i = 0; i < layers; ++i) {
+      const auto draw = [&](std::uint64_t most) { return static_cast<std::int64_t>(random.below(most)); };
+      LayerCost cost{.forward = Nanoseconds{100 + draw(900)},
+                     .input_gradient = Nanoseconds{100 + draw(900)},
+                     .weight_gradient = Nanoseconds{draw(900)},
+                     .input = Bytes{draw(20)},
+                     .saved = Bytes{20 + draw(200)},
+                     .weights = Bytes{draw(50)},
+                     .state = Bytes{draw(100)},
+                     .accumulation = Nanoseconds{draw(200)}};
+      cost.scores = Bytes{draw(static_cast<std::uint64_t>(cost.saved.count))};
+      cost.scores_forward = Nanoseconds{draw(100)};
+      each.push_back(cost);
+    }
+    PlanCosts costs = pipeline_costs(std::vector<StageTimes>(layers), m, static_cast<std::int64_t>(random.below(50)));
+    costs.layer = [&](std::size_t i, std::size_t, LayerDegree) { return each[i]; };
+    ParallelPlan plan{.chunks = chunks, .schedule = schedule};
+    for (std::size_t s = 1; s < p * chunks; ++s) plan.cuts.push_back(s * layers / (p * chunks));
+    const auto levels = static_cast<std::uint64_t>(1 + random.below(3));
+    for (std::size_t s = 0; s < plan.stages(); ++s)
+      plan.recompute.push_back(static_cast<StageRecompute>(random.below(levels)));
+    const PlanStep run = run_plan(costs, plan);
+    const Nanoseconds free = plan_bound(costs, plan);
+    CHECK(free <= run.step);
+    costs.memory = *std::ranges::max_element(run.peaks);  // just enough
+    const Nanoseconds bound = plan_bound(costs, plan);
+    CHECK(bound <= run.step);
+    CHECK(bound >= free);
+    ++fitting;
+    by_memory += bound > free;
+  }
+  CHECK(fitting == 4000);
+  CHECK(by_memory > 200);
 }
 
 TEST_CASE("where ranks may share the sequence the best of all plans is found and proven") {

@@ -1,7 +1,9 @@
 #include "trainyard/plan/plan_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -32,6 +34,148 @@ std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> 
   return {run.excess(memory), run.step};
 }
 
+/// What p stages wait for those before them, at least, one layer of each and all added up.
+double least_fill(std::vector<double> layers, std::size_t p) {
+  std::ranges::sort(layers);
+  double sum = 0;
+  for (std::size_t s = 0; s + 1 < p; ++s) sum += static_cast<double>(p - 1 - s) * layers[s];
+  return sum;
+}
+
+/// Of the p j + 1 longest layers one device has j + 1: the shortest of them, for the best j.
+double least_of_fullest(std::vector<double> layers, std::size_t p) {
+  std::ranges::sort(layers, std::ranges::greater{});
+  double most = 0;
+  for (std::size_t last = 0; last < layers.size(); last += p) {
+    double sum = 0;
+    for (std::size_t i = 0; i <= last / p; ++i) sum += layers[last - i];
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+/// The last bound of plan_bound(): `work` of a layer's time for a microbatch is its share of the step, `held` of its
+/// bytes times how long they are held; `least` is the step of all work without recomputation.
+double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<double>& both, bool splits, double work,
+                       double held, double least) {
+  struct Level {
+    double time, bytes;  // shares of the step
+  };
+  std::vector<std::array<Level, 3>> levels;
+  double after = 0;  // a layer's forward pass until its gradients are there
+  for (std::size_t i = layers.size(); i-- > 0;) {
+    after += both[i];
+    const double longer = after + (splits ? static_cast<double>(layers[i].weight_gradient.count) : 0);
+    levels.emplace_back();
+    for (const StageRecompute each : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks})
+      levels.back()[static_cast<std::size_t>(each)] = {
+          work * static_cast<double>(again_of(layers[i], each).count),
+          held * longer * static_cast<double>(held_of(layers[i], each).count)};
+  }
+  const auto at = [&](double x) {
+    double sum = (1 - x) * least;
+    for (const auto& each : levels) {
+      double best = std::numeric_limits<double>::infinity();
+      for (const Level& level : each) best = std::min(best, (1 - x) * level.time + x * level.bytes);
+      sum += best;
+    }
+    return sum;
+  };
+  // Concave in x, and each value is a bound.
+  double low = 0, high = 1, most = 0;
+  for (int round = 0; round < 24; ++round) {
+    const double left = low + (high - low) / 3, right = high - (high - low) / 3;
+    const double at_left = at(left), at_right = at(right);
+    most = std::max({most, at_left, at_right});
+    (at_left < at_right ? low : high) = at_left < at_right ? left : right;
+  }
+  return most;
+}
+
+/// plan_bound() without the last of its bounds, or with it.
+Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool memory_over_time) {
+  const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
+  const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
+  double gradients = 0, sums = 0, whole = 0, resident = 0, state = 0, saved = 0;
+  Bytes weights{0}, of_experts{0};
+  // By layer: of a microbatch, both passes without what can be done behind them; of all, all work.
+  std::vector<double> forward, both, all;
+  std::vector<LayerCost> layers;
+  struct Gain {
+    double time, bytes;
+  };
+  std::vector<Gain> gains;
+  for (std::size_t i = 0; i < costs.layers; ++i) {
+    const LayerCost layer = costs.layer(i, like.microbatch, like.layer_degree());
+    whole += static_cast<double>((layer.forward + layer.input_gradient).count);
+    forward.push_back(static_cast<double>(layer.forward.count));
+    both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));
+    const double more = static_cast<double>(m - 1) * static_cast<double>(layer.accumulation.count);
+    all.push_back(static_cast<double>(m) * (both.back() + static_cast<double>(layer.weight_gradient.count)) + more);
+    if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
+    gradients += static_cast<double>(layer.weight_gradient.count);
+    sums += more;
+    if (memory_over_time) layers.push_back(layer);
+    weights += layer.weights;
+    of_experts += layer.expert_weights;
+    resident += 2 * static_cast<double>(layer.weights.count);
+    state += static_cast<double>((layer.state - layer.expert_state).count);
+    resident += static_cast<double>(layer.expert_state.count);
+    saved += static_cast<double>(layer.saved.count);
+    // Scores alone, and then the rest: what is let go in part is let go at the better rate of the two.
+    const Bytes scores = std::min(layer.scores, std::max(Bytes{0}, layer.saved - layer.input));
+    const Nanoseconds scores_forward = std::min(layer.scores_forward, layer.forward);
+    if (scores > Bytes{0})
+      gains.push_back({static_cast<double>(scores_forward.count), static_cast<double>(scores.count)});
+    if (layer.saved - scores > layer.input)
+      gains.push_back({static_cast<double>((layer.forward - scores_forward).count),
+                       static_cast<double>((layer.saved - scores - layer.input).count)});
+  }
+  const double without_recomputation = whole;
+  // Each device rounds its share of the state.
+  const double memory =
+      costs.memory ? static_cast<double>(p) * (static_cast<double>(costs.memory->count) + 1) - resident - state / shards
+                   : 0;  // of all devices, for what microbatches hold
+  if (costs.memory) {
+    double beyond = saved - memory;
+    std::ranges::sort(gains, {}, [](const Gain& gain) { return gain.time / gain.bytes; });
+    for (const Gain& gain : gains) {
+      if (beyond <= 0) break;
+      whole += gain.time * std::min(1.0, beyond / gain.bytes);
+      beyond -= gain.bytes;
+    }
+    if (beyond > 0) return kLongestTime;
+  }
+  Nanoseconds end{0};
+  if (like.replicas() > 1 && !(costs.overlap && like.stages() == 1)) {
+    const auto sum = [&](std::size_t i) {
+      Nanoseconds time = costs.all_reduce(like, i, weights - of_experts);
+      if (of_experts > Bytes{0} && like.data > like.experts) time += costs.expert_all_reduce(like, i, of_experts);
+      return time;
+    };
+    end = sum(0);
+    for (std::size_t i = 1; i < p; ++i) end = std::min(end, sum(i));
+  }
+  end += costs.update(weights - of_experts, like.zero > 0 ? like.replicas() : 1);
+  if (of_experts > Bytes{0}) end += costs.update(of_experts, 1);
+  const auto parts = static_cast<double>(m), row = static_cast<double>(p);
+  const double passes = splits_backward(like.schedule) ? whole : whole + gradients;
+  const double fill = least_fill(std::move(forward), p);
+  const auto mean = [&](double time) {
+    return (parts * (time + gradients) + sums + static_cast<double>(end.count) + fill) / row;
+  };
+  double longest = std::max({mean(whole), whole, least_of_fullest(std::move(all), p)});
+  if (like.chunks == 1 && m > 1) longest = std::max(longest, passes / (1 - std::pow(1 - 1 / parts, row)));
+  if (memory > 0 && memory_over_time)
+    longest = std::max(longest, least_by_memory(layers, both, splits_backward(like.schedule), parts / row,
+                                                parts / memory, mean(without_recomputation)));
+  const double until_last = parts * passes + (splits_backward(like.schedule) ? 0 : sums);
+  longest = std::max(longest, (until_last + least_fill(std::move(both), p)) / row);
+  // Rounded: a step of each all-reduce, the update, on each device.
+  const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);
+  return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-12) - slack))};
+}
+
 class PlanSearch {
  public:
   PlanSearch(const PlanCosts& costs, const PlanSearchOptions& options)
@@ -48,7 +192,9 @@ class PlanSearch {
       std::vector<std::uint64_t> evaluations(end - next, 0);
       const auto limit = best_.empty() ? std::optional<Nanoseconds>{} : least_;
       parallel_for(thread_count(options_.threads), end - next, [&](std::size_t i) {
-        const Candidate& candidate = candidates_[next + i];
+        Candidate& candidate = candidates_[next + i];
+        if (limit && candidate.bound >= *limit) return;
+        candidate.bound = plan_bound(costs_, candidate.plan);
         if (!limit || candidate.bound < *limit) rated[i] = first_of(candidate, evaluations[i]);
       });
       for (std::size_t i = 0; i < rated.size(); ++i) {
@@ -65,10 +211,7 @@ class PlanSearch {
     // What was enumerated is known; of the rest the bounds are.
     if (!exact)
       for (std::size_t i = 0; i < next; ++i)
-        if (choices(candidates_[i].plan) > kEnumerated) {
-          bound = std::min(bound, candidates_[i].bound);
-          break;
-        }
+        if (choices(candidates_[i].plan) > kEnumerated) bound = std::min(bound, candidates_[i].bound);
     exact = exact && (next == candidates_.size() || (least_ && candidates_[next].bound >= *least_));
     if (options_.stage_degrees &&
         std::ranges::find(options_.schedules, PipelineSchedule::one_f_one_b) != options_.schedules.end()) {
@@ -129,7 +272,7 @@ class PlanSearch {
           for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s * costs_.layers / (p * v));
           if (options_.allowed && !options_.allowed(plan)) continue;
           tables_.of(microbatch, tensor);
-          const Nanoseconds bound = plan_bound(costs_, plan);
+          const Nanoseconds bound = bound_of(costs_, plan, false);
           if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
         }
       }
@@ -344,102 +487,7 @@ class PlanSearch {
 
 }  // namespace
 
-namespace {
-
-/// What p stages wait for those before them, at least, one layer of each and all added up.
-double least_fill(std::vector<double> layers, std::size_t p) {
-  std::ranges::sort(layers);
-  double sum = 0;
-  for (std::size_t s = 0; s + 1 < p; ++s) sum += static_cast<double>(p - 1 - s) * layers[s];
-  return sum;
-}
-
-/// Of the p j + 1 longest layers one device has j + 1: the shortest of them, for the best j.
-double least_of_fullest(std::vector<double> layers, std::size_t p) {
-  std::ranges::sort(layers, std::ranges::greater{});
-  double most = 0;
-  for (std::size_t last = 0; last < layers.size(); last += p) {
-    double sum = 0;
-    for (std::size_t i = 0; i <= last / p; ++i) sum += layers[last - i];
-    most = std::max(most, sum);
-  }
-  return most;
-}
-
-}  // namespace
-
-Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) {
-  const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
-  const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
-  double gradients = 0, whole = 0, resident = 0, state = 0, saved = 0;
-  Bytes weights{0}, of_experts{0};
-  // Of a microbatch, by layer: both passes without what can be done behind them, and with it.
-  std::vector<double> forward, both, all;
-  struct Gain {
-    double time, bytes;
-  };
-  std::vector<Gain> gains;
-  for (std::size_t i = 0; i < costs.layers; ++i) {
-    const LayerCost layer = costs.layer(i, like.microbatch, like.layer_degree());
-    whole += static_cast<double>((layer.forward + layer.input_gradient).count);
-    forward.push_back(static_cast<double>(layer.forward.count));
-    both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));
-    all.push_back(both.back() + static_cast<double>(layer.weight_gradient.count));
-    if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
-    gradients += static_cast<double>(layer.weight_gradient.count);
-    weights += layer.weights;
-    of_experts += layer.expert_weights;
-    resident += 2 * static_cast<double>(layer.weights.count);
-    state += static_cast<double>((layer.state - layer.expert_state).count);
-    resident += static_cast<double>(layer.expert_state.count);
-    saved += static_cast<double>(layer.saved.count);
-    // Scores alone, and then the rest: what is let go in part is let go at the better rate of the two.
-    const Bytes scores = std::min(layer.scores, std::max(Bytes{0}, layer.saved - layer.input));
-    const Nanoseconds scores_forward = std::min(layer.scores_forward, layer.forward);
-    if (scores > Bytes{0})
-      gains.push_back({static_cast<double>(scores_forward.count), static_cast<double>(scores.count)});
-    if (layer.saved - scores > layer.input)
-      gains.push_back({static_cast<double>((layer.forward - scores_forward).count),
-                       static_cast<double>((layer.saved - scores - layer.input).count)});
-  }
-  if (costs.memory) {
-    // Each device rounds its share of the state.
-    double beyond =
-        resident + state / shards + saved - static_cast<double>(p) * (static_cast<double>(costs.memory->count) + 1);
-    std::ranges::sort(gains, {}, [](const Gain& gain) { return gain.time / gain.bytes; });
-    for (const Gain& gain : gains) {
-      if (beyond <= 0) break;
-      whole += gain.time * std::min(1.0, beyond / gain.bytes);
-      beyond -= gain.bytes;
-    }
-    if (beyond > 0) return kLongestTime;
-  }
-  Nanoseconds end{0};
-  if (like.replicas() > 1 && !(costs.overlap && like.stages() == 1)) {
-    const auto sum = [&](std::size_t i) {
-      Nanoseconds time = costs.all_reduce(like, i, weights - of_experts);
-      if (of_experts > Bytes{0} && like.data > like.experts) time += costs.expert_all_reduce(like, i, of_experts);
-      return time;
-    };
-    end = sum(0);
-    for (std::size_t i = 1; i < p; ++i) end = std::min(end, sum(i));
-  }
-  end += costs.update(weights - of_experts, like.zero > 0 ? like.replicas() : 1);
-  if (of_experts > Bytes{0}) end += costs.update(of_experts, 1);
-  const auto parts = static_cast<double>(m), row = static_cast<double>(p);
-  const double passes = splits_backward(like.schedule) ? whole : whole + gradients;
-  const double mean =
-      std::max(parts * (whole + gradients) + static_cast<double>(end.count) + least_fill(std::move(forward), p),
-               parts * passes + least_fill(std::move(both), p)) /
-      row;
-  double longest = std::max({mean, whole, parts * least_of_fullest(std::move(all), p)});
-  if (like.chunks == 1 && m > 1) {
-    longest = std::max(longest, passes / (1 - std::pow(1 - 1 / parts, row)));
-  }
-  // Rounded: a step of each all-reduce, the update, on each device.
-  const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);
-  return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-12) - slack))};
-}
+Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) { return bound_of(costs, like, true); }
 
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options) {
   PlanSearchResult result = PlanSearch{costs, options}.run();

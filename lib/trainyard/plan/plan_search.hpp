@@ -50,19 +50,27 @@ PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& o
 /// its cuts and recomputation) that fits in memory takes less. With m microbatches, p devices in a row, and A the time
 /// of one microbatch through all layers, forward and backward:
 ///
-///     (m A + gradients of replicas + update + fill of forward) / p        the mean device works and waits that long
-///     (m A + fill of both passes) / p                                     at first, and before the end
+///     (m A + sums + gradients of replicas + update + fill of forward) / p the mean device works and waits that long
+///     (m A + sums + fill of both passes) / p                              at first, and before the end
 ///     A / (1 - (1 - 1/m)^p)                                               stages one behind the other
 ///     A                                                                   the first microbatch's own path
-///     m times the j + 1 shortest of the p j + 1 longest layers            one device has so many of them, for any j
+///     m times the j + 1 shortest of the p j + 1 longest layers, and sums  one device has so many of them, for any j
+///     m sum over layers of b_l D_l / (p M - R)                            memory over time
 ///
 /// A device's stage waits for a microbatch to pass the stages before it, forward first, and then back: p - 1, p - 2,
 /// ... 1 times the layers of the shortest passes, from the shortest on, as each stage has one at least (fill; the
 /// second where weights' gradients are tasks of their own with A and passes less these, for they can come last). The
 /// third for one stage a device: whatever the cuts, m c_q + sum over r < q of c_r is no more than the step for
 /// every stage q, c_q its part of A, and these p inequalities add up to it; where weights' gradients are tasks of their
-/// own, with A less these. What of one microbatch exceeds p devices' memories is computed again: added to A in the
-/// order of time per byte, as a fraction. Kept within what rounding can be off.
+/// own, with A less these. Sums are those of m - 1 microbatches' gradients of weights to those before. What of one
+/// microbatch exceeds p devices' memories is computed again: added to A in the order of time per byte, as a fraction.
+///
+/// The last: what layer l keeps of a microbatch, b_l, is held from its forward pass until its gradients are there, D_l
+/// later, when the layers behind it have done both passes; all that is held at any time is within p memories M less R,
+/// what is there for good. (Little's law: microbatches in flight are those that end in a time, times how long each
+/// takes.) Recomputation makes b_l less and A more. So for any share x of the two the step is no less than x times the
+/// last and 1 - x times the first, where each layer recomputes what makes the sum least; the best x counts. Kept within
+/// what rounding can be off.
 Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like);
 
 }  // namespace trainyard
