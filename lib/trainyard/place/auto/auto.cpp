@@ -16,6 +16,7 @@
 #include "trainyard/place/auto/island.hpp"
 #include "trainyard/place/auto/members.hpp"
 #include "trainyard/place/auto/multilevel.hpp"
+#include "trainyard/place/auto/relief.hpp"
 #include "trainyard/place/auto/split_moves.hpp"
 #include "trainyard/place/exact/branch_and_bound.hpp"
 #include "trainyard/place/fastt/dpos.hpp"
@@ -79,6 +80,7 @@ class AutoPlacer {
     report();
     if (!done()) prove();
     if (!done() && !effort_.over(evaluations_)) {
+      relieve();
       split_ops();
       if (base().op_count() > kMultilevelOps && !effort_.late(0.8)) search_levels();
       if (!effort_.over(evaluations_)) improve();
@@ -164,7 +166,44 @@ class AutoPlacer {
   }
   bool problem_is_tiny() const { return base().op_count() <= 32; }
 
-  /// Step 5.
+  /// Step 5, of schedules that none is both shorter and less beyond the capacities than; an eighth of the effort, half
+  /// where none fits. Under priorities, which give a moved op its place.
+  void relieve() {
+    std::vector<Ordered> starts;
+    Nanoseconds shortest = kLongestTime;
+    for (const Ordered& each : found_) {  // the least beyond first
+      if (!each.schedule.rewrites.empty() || each.outcome.makespan >= shortest) continue;
+      shortest = each.outcome.makespan;
+      if (each.outcome.excess.count > 0) starts.push_back(each);
+    }
+    if (starts.empty()) return;
+    const std::uint64_t before = evaluations_, part = found_.front().outcome.excess.count > 0 ? 2 : 8;
+    Budget budget = rest();
+    if (budget.evaluations) *budget.evaluations /= part;
+    if (budget.seconds) *budget.seconds /= static_cast<double>(part);
+    const Effort effort{budget, options_.stop};
+    const SearchGround& ground = grounds_.front();
+    Evaluator evaluator{ground.problem};
+    Schedule ranked{.placement = {}, .policy = Policy::priority};
+    ranked.priority = rank_priorities(ground.problem);
+    for (const Ordered& start : starts) {
+      const std::uint64_t spent = evaluations_ - before;
+      if (effort.over(spent)) break;
+      ranked.placement = start.schedule.placement;
+      Ordered answer = relieved(ground.problem, ground.levels, ranked,
+                                {.seconds = effort.seconds_left(), .evaluations = effort.left(spent)}, options_.stop);
+      evaluations_ += answer.evaluations;
+      if (answer.outcome.excess.count == 0) {
+        answer = best_order(evaluator, answer.schedule);
+        evaluations_ += answer.evaluations;
+      }
+      found_.push_back(std::move(answer));
+    }
+    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    report();
+  }
+
+  /// Step 6.
   void split_ops() {
     if (!options_.rewrites || effort_.late(0.4)) return;
     auto better =
@@ -174,7 +213,7 @@ class AutoPlacer {
     report();
   }
 
-  /// Step 6: from the best schedule, and from the best with other splits.
+  /// Step 7: from the best schedule, and from the best with other splits.
   void search_levels() {
     std::vector<const Ordered*> starts;
     for (const Ordered& candidate : found_)
@@ -205,7 +244,7 @@ class AutoPlacer {
   }
   static constexpr std::uint64_t kStreams = 1'000'000;  // of random numbers, beyond those of the islands
 
-  /// Step 7.
+  /// Step 8.
   void improve() {
     start_islands();
     const std::uint64_t before = evaluations_;
@@ -255,15 +294,12 @@ class AutoPlacer {
     return grounds_.emplace_back(scheduled_problem(base(), schedule));
   }
 
-  /// The best schedule; the shortest, where it is beyond a memory that the best keeps to; then the best of those that
-  /// differ from all before. Each as strict if that is no worse, since there orders can be searched too; but the last
-  /// has an order that gives a moved op its place by itself.
+  /// The best schedule; then the best of those that differ from all before. Each as strict if that is no worse, since
+  /// there orders can be searched too; but the last has an order that gives a moved op its place by itself.
   void start_islands() {
     std::vector<std::pair<const SearchGround*, Schedule>> starts;
     std::vector<const Ordered*> chosen{&found_.front()};
     const auto makespan = [](const Ordered& each) { return each.outcome.makespan; };
-    const auto shortest = std::ranges::min_element(found_, {}, makespan);
-    if (makespan(*shortest) < makespan(found_.front())) chosen.push_back(&*shortest);
     const std::size_t count = std::max(chosen.size() + 1, useful_islands());
     const auto hopeful = static_cast<double>(makespan(found_.front()).count) * (1 + kHopeful);
     for (const Ordered& candidate : found_) {

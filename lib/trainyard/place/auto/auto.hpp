@@ -20,25 +20,25 @@ inline constexpr std::size_t kIslands = 4;
 /// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
 ///    Training graphs also as 2, 4, ... replicas on fewer devices than there are.
 /// 4. Up to 64 ops: branch and bound, which may prove the optimum; its bound is passed on in `Schedule::search`.
-/// 5. Ops of the critical path are split in two where that helps and the graph allows it (split_critical_ops).
-/// 6. Beyond 2,000 ops, coarser graphs first (multilevel_search).
-/// 7. The best of all these, and others that differ from it, each on an island of its own (Island): local search over
+/// 5. Schedules beyond the memories are made to fit (relieved), the best and those that are shorter.
+/// 6. Ops of the critical path are split in two where that helps and the graph allows it (split_critical_ops).
+/// 7. Beyond 2,000 ops, coarser graphs first (multilevel_search).
+/// 8. The best of all these, and others that differ from it, each on an island of its own (Island): local search over
 ///    placements and orders (LocalSearch), in turn with branch and bound on windows of the schedule (WindowSearch).
-///    Where memory is short, one starts from the shortest schedule, though it does not fit. The last searches
-///    placements alone, under fifo or under priorities by upward rank, which order moved ops by themselves. Graphs with
-///    splits, and replicas of the whole, have islands where they are not far behind. There are as many islands as can
-///    each look at all moves of one op to another device. Now and then the island that is last starts again from the
-///    best schedule of all.
-/// 8. What is returned was simulated from scratch.
+///    The last searches placements alone, under fifo or under priorities by upward rank, which order moved ops by
+///    themselves. Graphs with splits, and replicas of the whole, have islands where they are not far behind. There are
+///    as many islands as can each look at all moves of one op to another device. Now and then the island that is last
+///    starts again from the best schedule of all.
+/// 9. What is returned was simulated from scratch.
 ///
 /// Schedules are compared by bytes beyond the capacities first, then by simulated makespan, so that one that fits is
 /// never lost to a shorter one that does not. Ends early where the makespan is a lower bound.
 ///
 /// For the other objectives: auto_load(), auto_completion().
 ///
-/// The number of islands does not depend on the number of threads, nor on the ranks of a team, which share steps 6 and
-/// 7 and the plans of step 2: for a budget in evaluations the result is the same on any number of either. Steps 2, 3
-/// and 5 are always done, whatever the budget in evaluations; of one in seconds, members have half (ask_members), so
+/// The number of islands does not depend on the number of threads, nor on the ranks of a team, which share steps 7 and
+/// 8 and the plans of step 2: for a budget in evaluations the result is the same on any number of either. Steps 2, 3
+/// and 6 are always done, whatever the budget in evaluations; of one in seconds, members have half (ask_members), so
 /// that one too short for them may miss the best of them. `Schedule::search` says how many schedules and changes were
 /// evaluated.
 Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options,

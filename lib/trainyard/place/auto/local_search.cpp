@@ -13,6 +13,9 @@ namespace {
 /// Kinds of moves are drawn by what they brought lately, but none is forgotten.
 constexpr double kLeastWeight = 0.05, kMemory = 0.98;
 constexpr double kAnywhereShare = 0.25;
+/// The price of memory doubles in ten moves beyond it: 2^(1/10).
+constexpr double kDearer = 1.0717734625;
+constexpr auto kLongest = static_cast<double>(kLongestTime.count) / 4;
 
 template <class T>
 const T& any_of(Random& random, const std::vector<T>& list) {
@@ -32,6 +35,13 @@ LocalSearch::LocalSearch(const Problem& problem, const std::vector<Clusters>& le
   weight_.fill(0.5);
   path_interval_ = std::max<std::uint64_t>(1, problem.op_count() / 256);
   current_ = {present_excess(), delta_.makespan()};
+  if (memory_binds) {
+    double most = 1;
+    for (const DeviceId device : problem.devices())
+      if (const auto& capacity = problem.cluster().device(device).memory)
+        most = std::max(most, static_cast<double>(capacity->count));
+    price_ = static_cast<double>(current_.makespan.count) / most;
+  }
   best_ = delta_.schedule();
   best_outcome_ = current_;
 }
@@ -83,9 +93,7 @@ void LocalSearch::run(const Effort& effort, double heat) {
     if (critical_ops_.empty() || (changed_since_path_ && evaluations_ >= path_read_at_ + path_interval_)) read_path();
     const double each = heat / static_cast<double>(critical_ops_.size());
     const double slack = each * static_cast<double>(current_.makespan.count) * -portable_log(1 - random_.uniform());
-    const auto most = static_cast<double>(kLongestTime.count) / 4;
-    const Nanoseconds limit = current_.makespan + Nanoseconds{static_cast<std::int64_t>(std::min(slack, most))};
-    idle = propose(limit) ? 0 : idle + 1;
+    idle = propose(slack) ? 0 : idle + 1;
   }
 }
 
@@ -108,17 +116,25 @@ LocalSearch::Kind LocalSearch::draw_kind() {
   return op_away;
 }
 
-bool LocalSearch::propose(Nanoseconds limit) {
+bool LocalSearch::propose(double slack) {
   const Kind kind = draw_kind();
   bool tried = false;
-  // Memory comes first: a schedule that is beyond it may become longer.
-  const DeltaResult result = try_move(kind, current_.excess.count > 0 ? DeltaSimulation::kNoLimit : limit, tried);
+  // Until one fits, memory comes first: a schedule that is beyond it may become longer.
+  const bool repairs = best_outcome_.excess.count > 0;
+  const double most = cost_of(current_) + slack;
+  const Nanoseconds limit = repairs && current_.excess.count > 0
+                                ? DeltaSimulation::kNoLimit
+                                : Nanoseconds{static_cast<std::int64_t>(std::min(most, kLongest))};
+  const DeltaResult result = try_move(kind, limit, tried);
   if (!tried) return false;
   ++evaluations_;
   double reward = 0;
   if (result.complete()) {
     const Outcome now = outcome_of(result);
-    const bool take = now.excess != current_.excess ? now.excess < current_.excess : now.makespan <= limit;
+    const bool take = repairs && now.excess != current_.excess ? now.excess < current_.excess : cost_of(now) <= most;
+    if (!repairs && (current_.excess.count > 0 || now.excess.count > 0))
+      price_ = std::clamp(price_ * ((take ? now : current_).excess.count > 0 ? kDearer : 1 / kDearer), 1 / kLongest,
+                          kLongest);
     if (take) {
       delta_.accept();
       if (now < current_) reward = 1;
@@ -252,6 +268,10 @@ bool LocalSearch::try_block(Kind kind, Nanoseconds limit, DeltaResult& result) {
   if (behind == op) return false;
   result = delta_.try_move(op, device, behind, limit);
   return true;
+}
+
+double LocalSearch::cost_of(const Outcome& outcome) const {
+  return static_cast<double>(outcome.makespan.count) + price_ * static_cast<double>(outcome.excess.count);
 }
 
 Outcome LocalSearch::outcome_of(const DeltaResult& result) {

@@ -26,7 +26,8 @@ namespace trainyard {
 /// probability of Metropolis; since it is drawn first, it gives the limit at which the evaluation may stop.
 ///
 /// Where memory may bind, schedules are compared by bytes beyond the capacities first; a schedule beyond them moves
-/// what it can off the full devices.
+/// what it can off the full devices. Once one fits, the walk may pass beyond the capacities again, at a price per byte
+/// that rises as long as it is there, and falls as long as it fits (strategic oscillation; Glover and Hao 2011).
 class LocalSearch {
  public:
   /// A schedule of any policy, which stays the same.
@@ -49,7 +50,9 @@ class LocalSearch {
  private:
   enum Kind : std::uint8_t { op_away, transfer_home, cluster_away, block_swap, block_shift, anywhere, relieve, kKinds };
 
-  bool propose(Nanoseconds limit);
+  bool propose(double slack);
+  /// The makespan in ns, and what memory beyond the capacities costs by its present price.
+  double cost_of(const Outcome& outcome) const;
   DeltaResult try_move(Kind kind, Nanoseconds limit, bool& tried);
   bool move_cluster(std::size_t level, OpId op, std::optional<DeviceId> to, Nanoseconds limit, DeltaResult& result);
   bool try_block(Kind kind, Nanoseconds limit, DeltaResult& result);
@@ -68,6 +71,7 @@ class LocalSearch {
   Schedule best_;
   Outcome best_outcome_;
   std::uint64_t evaluations_ = 0;
+  double price_ = 0;  // ns of a byte beyond the capacities: rises while the current schedule is beyond, else falls
 
   // The critical path of a schedule that was current a little while ago.
   struct Block {
