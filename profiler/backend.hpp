@@ -55,6 +55,9 @@ class PreparedRun {
   virtual ~PreparedRun() = default;
   /// Valid until the next call.
   virtual const StepTrace& step() = 0;
+  /// A step in which nothing but its end is timed, where timing ops makes steps longer: its makespan. Nothing where it
+  /// does not, or where this one would not count.
+  virtual std::optional<Nanoseconds> plain_step() { return std::nullopt; }
   /// Parameters, optimizer state and inputs as before the first step.
   virtual void reset() = 0;
   /// A number that any changed bit of any parameter changes; 0 without a recipe.
@@ -110,6 +113,10 @@ class Backend {
   virtual std::string clock(const Device&) const { return "host"; }
   /// Clocks, power, driver and libraries of a device.
   virtual Details device_details(const Cluster&, DeviceId) const { return {}; }
+
+  /// How much the same work scatters on the cluster's devices, as (largest - smallest) / median of short blocks;
+  /// nothing: as HostInfo says of the host.
+  virtual std::optional<double> noise_floor(const Cluster&) { return std::nullopt; }
 
   /// Whether links take the time that the problem says: then a link of known time shows what measuring one adds.
   virtual bool emulates_links() const { return false; }

@@ -25,7 +25,7 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
   for (const OpId op : graph.ops()) ++counts[schedule.placement[op]];
   const auto busy_devices = std::count_if(counts.begin(), counts.end(), [](std::int64_t n) { return n > 0; });
   IdMap<DeviceId, Samples> gaps(problem.device_count());
-  Samples steps;
+  Samples steps, plain;
   // Where steps take seconds, the first one is warm-up enough.
   const bool slow = run->step().makespan.count > options.most_ns / (4 * (options.warm + options.measured));
   const int warm = slow ? 0 : options.warm, measured = slow ? 1 : options.measured;
@@ -44,9 +44,11 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
         if (!trace.times_launches) ops[op].put(time, trace.lost.empty() ? Nanoseconds{0} : trace.lost[op]);
       }
       put(steps, trace.makespan, trace.contaminated);
+      const bool clean = trace.contaminated.empty();
       for (const DeviceId device : problem.devices())
         if (!trace.gaps.empty() && trace.gaps[device].count > 0)
           put(gaps[device], Nanoseconds{trace.gaps[device].sum.count / trace.gaps[device].count}, "");
+      if (const auto untimed = clean ? run->plain_step() : std::nullopt) put(plain, *untimed, "");
     }
     fewest = static_cast<std::size_t>(-1);
     for (const OpSamples& samples : ops) fewest = std::min(fewest, samples.undisturbed());
@@ -60,8 +62,11 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
                                          backend.clock(problem.cluster().device(device)), ops[op]));
     profile.ops.back().busy_devices = busy_devices;
   }
+  // Where timing ops makes steps longer, gaps are what steps take without it, beyond their ops.
+  const bool in_steps = !plain.kept.empty();
+  if (in_steps) steps = std::move(plain);
   for (const DeviceId device : problem.devices())
-    if (!gaps[device].kept.empty())
+    if (!gaps[device].kept.empty() && !in_steps)
       profile.overheads.push_back(
           {.device = problem.cluster().device(device).name, .what = "gap", .samples = std::move(gaps[device])});
   if (busy_devices == 1)

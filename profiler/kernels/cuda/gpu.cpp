@@ -120,6 +120,7 @@ float* Gpu::scratch(std::size_t floats) {
   Block& block = blocks_[used_++];
   if (block.floats < floats) {  // in the first steps alone: frees wait for what runs
     if (block.data) check(tables_.runtime.cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    bytes_ -= block.floats * sizeof(float);
     block = {};
     block = {allocate(floats), floats};
   }
@@ -132,9 +133,11 @@ float* Gpu::keep(std::size_t floats) {
   return static_cast<float*>(kept_.back().get());
 }
 
-Owned Gpu::allocate(std::size_t floats) const {
+Owned Gpu::allocate(std::size_t floats) {
   try {
-    return device_memory(tables_.runtime, floats * sizeof(float));
+    Owned memory = device_memory(tables_.runtime, floats * sizeof(float));
+    bytes_ += floats * sizeof(float);
+    return memory;
   } catch (const CudaError& error) {
     if (error.status() != kOutOfMemory) throw;
     throw MissingError("GPU " + std::to_string(gpu_) + " has too little memory left", "run a smaller batch");

@@ -108,6 +108,8 @@ class Gpu {
 
   void copy_in(void* to, const void* from, std::size_t bytes);   // from the host
   void copy_out(void* to, const void* from, std::size_t bytes);  // to the host; waits
+  /// What it has of the GPU's memory, kept, scratch and cuBLAS's.
+  std::size_t bytes() const { return bytes_; }
   /// Memory that stays until the end.
   float* keep(std::size_t floats);
   Reals keep(std::size_t count, bool short_ones) { return {keep(short_ones ? (count + 1) / 2 : count), short_ones}; }
@@ -124,7 +126,7 @@ class Gpu {
     void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
     launch(kernel, blocks, list);
   }
-  Owned allocate(std::size_t floats) const;
+  Owned allocate(std::size_t floats);
   void launch(const char* kernel, std::uint64_t blocks, void** arguments);
   void check(Status status, const char* call) const;
 
@@ -138,7 +140,7 @@ class Gpu {
   std::map<std::string, void*> functions_;
   std::vector<Owned> kept_;
   std::vector<Block> blocks_;
-  std::size_t used_ = 0, launches_ = 0;
+  std::size_t used_ = 0, launches_ = 0, bytes_ = 0;
   Owned blas_memory_, blas_;
   std::unique_ptr<DnnConvolution> dnn_;
   Owned own_;                // this object's stream

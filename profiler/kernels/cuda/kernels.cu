@@ -21,6 +21,44 @@ KERNEL delay_ns(u64 ns) {
   (void)ns;
 #endif
 }
+KERNEL delay_cycles(u64 cycles) {
+#ifdef __CUDACC_RTC__
+  const i64 begin = clock64();
+  while ((u64)(clock64() - begin) < cycles) {}
+#else
+  (void)cycles;
+#endif
+}
+/// Of about a millisecond, from one step of %globaltimer to another: its least step in nanoseconds, the nanoseconds, and
+/// the SM's cycles.
+KERNEL timer_rate(u64* out) {
+#ifdef __CUDACC_RTC__
+  u64 begin, last, now, least = ~0ull;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+  do { asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(last)); } while (last == begin);
+  const i64 cycles = clock64();
+  begin = last;
+  do {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    if (now == last) continue;
+    if (now - last < least) least = now - last;
+    last = now;
+  } while (last - begin < 1000000);
+  out[0] = least; out[1] = last - begin; out[2] = (u64)(clock64() - cycles);
+#else
+  (void)out;
+#endif
+}
+/// Fixed arithmetic in registers.
+KERNEL burn(float* out, u64 rounds) {
+#ifdef __CUDACC_RTC__
+  float sum = (float)threadIdx.x;
+  for (u64 i = 0; i < rounds; ++i) sum = sum * 1.0000001f + 1e-7f;
+  if (sum == 12345.0f) *out = sum;  // never: or the compiler would leave it out
+#else
+  (void)out, (void)rounds;
+#endif
+}
 /// Keeps when it ran, for delay_since after it on the stream.
 KERNEL mark_ns(u64* at) {
 #ifdef __CUDACC_RTC__

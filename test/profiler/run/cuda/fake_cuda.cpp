@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -89,7 +90,10 @@ struct Machine {
   std::vector<std::unique_ptr<std::vector<int>>> descriptors;
   std::size_t contexts = 0, kernel_libraries = 0;
   std::vector<std::unique_ptr<FakeGraph>> graphs;
-  std::set<FakeGraph*> executables;
+  std::vector<std::unique_ptr<FakeGraph>> executables;  // graphs as they were when they were instantiated
+  std::set<int> begun;                                  // GPUs that were made current: they have a context
+  std::size_t kernels = 0;                              // launched
+  std::size_t clocks_told = 0;
   cuda::Cupti::Request request = nullptr;
   cuda::Cupti::Complete complete = nullptr;
   std::set<int> traced;               // kinds of records
@@ -145,6 +149,7 @@ struct Machine {
       case Command::Kind::record:
         command.event->done = command.ticket;
         command.event->at = stream.now;
+        if (command.event->timing) stream.now += options.event_ns;
         break;
       case Command::Kind::wait:
         if (command.event->done < command.ticket) return false;
@@ -323,6 +328,7 @@ Status cu_description(void** description, cuda::DeviceResource* resource, unsign
 }
 Status cu_green(void** context, void*, int device, unsigned flags) {
   if (flags != cuda::kGreenDefaultStream) machine->violate("a green context without its required flag");
+  if (!machine->begun.contains(device)) machine->violate("a green context of a GPU without a context of its own");
   if (const Status status = machine->fault("cuGreenCtxCreate")) return status;
   ++machine->contexts;
   *context = reinterpret_cast<void*>(static_cast<std::uintptr_t>(device + 1));
@@ -351,12 +357,19 @@ Status cu_kernel(void** kernel, void*, const char* name) {
   *kernel = const_cast<std::string*>(&*machine->kernel_names.insert(name).first);
   return machine->fault("cuLibraryGetKernel");
 }
+constexpr double kCyclesPerNs = 1.75;
 Status cu_launch(void* function, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                  Stream stream, void** arguments, void**) {
   if (const Status status = machine->fault("cuLaunchKernel")) return status;
   const std::string& name = *static_cast<const std::string*>(function);
   Command command{.kind = Command::Kind::work};
-  command.ns = name == "delay_ns" ? static_cast<double>(*static_cast<unsigned long long*>(arguments[0])) : 1'000;
+  const auto whole = [&](int i) { return static_cast<double>(*static_cast<unsigned long long*>(arguments[i])); };
+  const double tick = machine->options.timer_tick_ns;
+  command.ns = name == "delay_ns" ? std::ceil(whole(0) / tick) * tick
+               : name == "delay_cycles"
+                   ? whole(0) / kCyclesPerNs
+                   : 1'000 * (1 + machine->options.kernel_drift * static_cast<double>(machine->kernels));
+  ++machine->kernels;
   if (name == "mark_ns") command.mark = *static_cast<void**>(arguments[0]), command.ns = 0;
   if (name == "delay_since") {
     command.since = *static_cast<void**>(arguments[0]);
@@ -365,6 +378,11 @@ Status cu_launch(void* function, unsigned blocks, unsigned, unsigned, unsigned, 
   machine->host += machine->options.launch_ns;
   command.effect = host_kernel(name, blocks, arguments);
   if (!command.effect) machine->violate("a kernel that is not there: " + name);
+  if (name == "timer_rate")
+    command.effect = [to = *static_cast<std::uint64_t**>(arguments[0]), tick] {
+      to[0] = static_cast<std::uint64_t>(tick), to[1] = 1'000'000,
+      to[2] = static_cast<std::uint64_t>(1e6 * kCyclesPerNs);
+    };
   command.correlation = machine->launched();
   if (command.correlation > 0) command.ns += machine->options.tracing_ns;
   command.name = name.c_str();
@@ -467,6 +485,7 @@ const char* rt_error(Status status) { return status == cuda::kOutOfMemory ? "out
 Status rt_set_device(int device) {
   if (device < 0 || device >= machine->options.devices) return 101;
   machine->current = device;
+  machine->begun.insert(device);
   return machine->fault("cudaSetDevice");
 }
 Status rt_attribute(int* value, int attribute, int) {
@@ -583,20 +602,27 @@ Status rt_end_capture(Stream stream, void** handle) {
 }
 Status rt_instantiate(void** executable, void* graph, unsigned long long) {
   if (const Status status = machine->fault("cudaGraphInstantiate")) return status;
-  machine->executables.insert(static_cast<FakeGraph*>(graph));
-  *executable = graph;
+  machine->executables.push_back(std::make_unique<FakeGraph>(*static_cast<FakeGraph*>(graph)));
+  *executable = machine->executables.back().get();
   return 0;
 }
 Status rt_launch_graph(void* executable, Stream stream) {
   if (const Status status = machine->fault("cudaGraphLaunch")) return status;
-  auto* graph = static_cast<FakeGraph*>(executable);
-  if (!machine->executables.contains(graph)) machine->violate("a graph is launched that was not instantiated");
+  const auto graph = std::ranges::find(machine->executables, executable, &std::unique_ptr<FakeGraph>::get);
+  if (graph == machine->executables.end()) {
+    machine->violate("a graph is launched that was not instantiated");
+    return 1;
+  }
   if (stream_of(stream).capture) machine->violate("a graph is launched into a capture");
-  for (const auto& [on, command] : graph->commands) issue(on, command);
+  for (auto [on, command] : (*graph)->commands) {  // a launch records events anew
+    if (command.kind == Command::Kind::record) command.ticket = ++command.event->recorded;
+    if (command.kind == Command::Kind::wait) command.ticket = command.event->recorded;
+    issue(on, std::move(command));
+  }
   return 0;
 }
 Status rt_destroy_executable(void* executable) {
-  return machine->executables.erase(static_cast<FakeGraph*>(executable)) > 0 ? 0 : 1;
+  return remove(machine->executables, static_cast<FakeGraph*>(executable)) ? 0 : 1;
 }
 Status rt_destroy_graph(void* graph) {
   if (static_cast<FakeGraph*>(graph)->destroyed) machine->violate("a graph is destroyed twice");
@@ -865,6 +891,18 @@ Status cupti_flush(std::uint32_t) {
   }
   return 0;
 }
+Status nvml_init() { return machine->options.clocks.empty() ? 1 : 0; }
+Status nvml_handle(unsigned gpu, void** device) {
+  return *device = reinterpret_cast<void*>(static_cast<std::uintptr_t>(gpu + 1)), 0;
+}
+Status nvml_clock(void*, int, unsigned* megahertz) {
+  const std::vector<unsigned>& clocks = machine->options.clocks;
+  *megahertz = clocks[std::min(machine->clocks_told++, clocks.size() - 1)];
+  return 0;
+}
+Status nvml_reasons(void*, unsigned long long* reasons) { return *reasons = 0, 0; }
+Status nvml_power(void*, unsigned* milliwatts) { return *milliwatts = 300'000, 0; }
+Status nvml_driver(char* text, unsigned length) { return std::snprintf(text, length, "580.0"), 0; }
 Status nvrtc_version(int* major, int* minor) { return *major = 13, *minor = 0, 0; }
 Status does_nothing() { return 0; }
 
@@ -963,6 +1001,12 @@ const std::map<std::string, void*>& functions() {
       {"cuptiActivityPushExternalCorrelationId", pointer(cupti_push)},
       {"cuptiActivityPopExternalCorrelationId", pointer(cupti_pop)},
       {"nvrtcVersion", pointer(nvrtc_version)},
+      {"nvmlInit_v2", pointer(nvml_init)},
+      {"nvmlDeviceGetHandleByIndex_v2", pointer(nvml_handle)},
+      {"nvmlDeviceGetClockInfo", pointer(nvml_clock)},
+      {"nvmlDeviceGetPowerUsage", pointer(nvml_power)},
+      {"nvmlDeviceGetCurrentClocksEventReasons", pointer(nvml_reasons)},
+      {"nvmlSystemGetDriverVersion", pointer(nvml_driver)},
   };
   return all;
 }
@@ -1011,6 +1055,12 @@ std::size_t FakeCuda::alive() const {
   return machine->streams.size() + machine->events.size() + machine->memory.size() + machine->contexts +
          machine->kernel_libraries + machine->blas.size() + machine->dnn.size() + machine->descriptors.size() +
          machine->executables.size() + machine->traced.size() + static_cast<std::size_t>(graphs);
+}
+
+std::size_t FakeCuda::used() const {
+  std::size_t bytes = 0;
+  for (const std::size_t each : machine->used) bytes += each;
+  return bytes;
 }
 
 int FakeCuda::calls(const std::string& function) const {

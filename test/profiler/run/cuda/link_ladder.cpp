@@ -70,6 +70,29 @@ TEST_CASE("a ladder takes only the sizes that there is room for, and gives all b
   CHECK(failing.alive() == 0);
 }
 
+TEST_CASE("delay kernels take their time where the GPU's timer counts in microseconds too") {
+  for (const double tick : {1.0, 32.0, 1'000.0}) {
+    CAPTURE(tick);
+    FakeCuda fake{{.devices = 1, .timer_tick_ns = tick}};
+    cuda::Tables tables;
+    cuda::load(tables, fake);
+    {
+      const cuda::DelayKernels delay{tables, 0};
+      CHECK(delay.tick_ns() == tick);
+      const cuda::Owned begin = cuda::make_event(tables.runtime), end = cuda::make_event(tables.runtime),
+                        stream = cuda::make_stream(tables.runtime);
+      tables.runtime.cudaEventRecord(begin.get(), stream.get());
+      delay.launch(3'200, stream.get());  // 100 ticks of 32 ns
+      tables.runtime.cudaEventRecord(end.get(), stream.get());
+      tables.runtime.cudaStreamSynchronize(stream.get());
+      float milliseconds = 0;
+      tables.runtime.cudaEventElapsedTime(&milliseconds, begin.get(), end.get());
+      CHECK(milliseconds == doctest::Approx(3.2e-3).epsilon(1e-3));
+    }
+    CHECK(fake.alive() == 0);
+  }
+}
+
 TEST_CASE("delay kernels take the time that they are given") {
   FakeCuda fake{{.devices = 1}};
   cuda::Tables tables;
