@@ -204,6 +204,13 @@ std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profil
         if (known->memory_bandwidth.value == 0) known->memory_bandwidth = device.memory_bandwidth;
         for (const auto& [name, value] : device.details) {
           const auto other = known->details.find(name);
+          if (other != known->details.end() && other->second != value && name == "products")
+            throw InputError(
+                Finding{.code = "two-precisions",
+                        .message = fmt::format("devices of the kind '{}' were measured with products in {} "
+                                               "and in {}: their ops take different times",
+                                               kind, other->second, value),
+                        .help = "calibrate each --precision by itself"});
           if (other != known->details.end() && other->second != value && name == "driver")
             notes.push_back(fmt::format("devices of the kind '{}' were measured with different drivers: {} and {}",
                                         kind, other->second, value));

@@ -28,6 +28,9 @@ std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::
 
 /// Launch overheads, hand-offs and gaps by device kind. A gap is measured as such, or as what whole steps on one device
 /// take beyond the sum of their ops' mean times, or as the dispatch of an op; in this order.
+///
+/// Throws InputError, "two-precisions": one kind measured with products in float32, and in TF32 (the detail
+/// "products").
 std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profiles, std::vector<std::string>& notes);
 
 }  // namespace trainyard::calibrate

@@ -48,12 +48,12 @@ void BackendOptions::declare(OptionSet& set, bool plays) {
   });
 }
 
-std::unique_ptr<Backend> BackendOptions::make() const {
+std::unique_ptr<Backend> BackendOptions::make(bool tf32) const {
   assert(kind != Kind::recorded);
   if (kind == Kind::recording) return make_recording_backend();
   if (kind == Kind::cpu) return make_cpu_backend();
   return cuda::make_cuda_backend(
-      {.graph = kind == Kind::cuda_graph, .part_links = part_links, .without_cudnn = without_cudnn});
+      {.graph = kind == Kind::cuda_graph, .part_links = part_links, .tf32 = tf32, .without_cudnn = without_cudnn});
 }
 
 std::string BackendOptions::here() const {

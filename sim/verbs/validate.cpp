@@ -182,8 +182,8 @@ struct ValidateVerb {
 
   int run(Console& console) const {
     const bool plays = backend.kind == BackendOptions::Kind::recorded;
-    auto runner = plays ? nullptr : backend.make();
-    refuse_unexecuted(inputs.training);
+    refuse_unexecuted(inputs.training, backend.on_gpus());
+    auto runner = plays ? nullptr : backend.make(inputs.training.precision == Precision::tf32);
     LoadedProblem loaded = make_problem(inputs, console);
     const Problem& problem = loaded.problem;
     const RecordedRuns recorded = plays ? read_runs(backend.runs, problem) : RecordedRuns{};

@@ -173,6 +173,17 @@ TEST_CASE("profiles that say too little, or two things, are refused") {
   CHECK(code_of(instant) == "samples");
 }
 
+TEST_CASE("profiles of one kind in float32 and in TF32 are not put together") {
+  Profile exact = made_profile();
+  exact.ops = {made_op("Add", 1, 1, {5})};
+  Profile rounded = exact;
+  for (ProfiledDevice& device : exact.devices) device.details["products"] = "float32";
+  for (ProfiledDevice& device : rounded.devices) device.details["products"] = "tf32";
+  CHECK(calibrate::fit_profiles(std::vector{exact, exact}).calibration.devices[0].details.at("products") == "float32");
+  CHECK_THROWS_WITH_AS(calibrate::fit_profiles(std::vector{exact, rounded}),
+                       doctest::Contains("products in float32 and in tf32"), InputError);
+}
+
 TEST_CASE("a link far from its fit is a fault, not an error") {
   Profile profile = made_profile();
   profile.links = {made_link([](double bytes) { return 20'000 + 0.25 * bytes; })};

@@ -29,7 +29,7 @@ Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, con
   return strides;
 }
 
-Gpu::Gpu(const Tables& tables, int gpu, unsigned sms) : tables_(tables), gpu_(gpu) {
+Gpu::Gpu(const Tables& tables, int gpu, unsigned sms, bool tf32) : tables_(tables), gpu_(gpu), tf32_(tf32) {
   if (!tables.blas.cublasCreate_v2) throw MissingError("cuBLAS is not there", "install the CUDA 13 toolkit");
   kernels_ = load_kernels(tables, gpu);
   for (const char* name : kernel_names())
@@ -42,7 +42,7 @@ Gpu::Gpu(const Tables& tables, int gpu, unsigned sms) : tables_(tables), gpu_(gp
   own_ = make_stream(tables.runtime);
   stream_ = own_.get();
   dnn_ = DnnConvolution::make(
-      tables, [this](std::size_t bytes) { return static_cast<void*>(scratch((bytes + 3) / sizeof(float))); });
+      tables, [this](std::size_t bytes) { return static_cast<void*>(scratch((bytes + 3) / sizeof(float))); }, tf32);
 }
 
 Gpu::~Gpu() { tables_.runtime.cudaSetDevice(gpu_); }
@@ -75,7 +75,8 @@ void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std
   const auto small = [](std::int64_t x) { return static_cast<int>(x); };
   // cuBLAS counts columns first: it sees the transposes, and (A B)^T is B^T A^T.
   const int ld_b = small(turn_b ? k : n), ld_a = small(turn_a ? m : k);
-  if (!a.is_short && !b.is_short && !c.is_short) {
+  const bool floats = !a.is_short && !b.is_short && !c.is_short;
+  if (floats && !tf32_) {
     check(tables_.blas.cublasSgemm_v2(blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m), small(k), &alpha,
                                       b.floats(), ld_b, a.floats(), ld_a, &beta, c.floats(), small(n)),
           "cublasSgemm");
@@ -87,12 +88,12 @@ void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std
     scale_add(to, x, 1, 0, static_cast<std::size_t>(count));
     x = to;
   };
-  if (!a.is_short) shortened(a, m * k);
-  if (!b.is_short) shortened(b, k * n);
+  if (!a.is_short && !floats) shortened(a, m * k);
+  if (!b.is_short && !floats) shortened(b, k * n);
   const auto type = [](const Reals& x) { return x.is_short ? kBlasShort : kBlasFloat; };
   check(tables_.blas.cublasGemmEx(blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m), small(k), &alpha,
                                   b.at, type(b), ld_b, a.at, type(a), ld_a, &beta, c.at, type(c), small(n),
-                                  kBlasFloatSums, kBlasDefault),
+                                  floats && tf32_ ? kBlasTf32Sums : kBlasFloatSums, kBlasDefault),
         "cublasGemmEx");
 }
 
@@ -108,10 +109,10 @@ void Gpu::multiply_each(std::int64_t count, bool turn_a, bool turn_b, std::int64
   const auto small = [](std::int64_t x) { return static_cast<int>(x); };
   const auto type = [](const Reals& x) { return x.is_short ? kBlasShort : kBlasFloat; };
   const float one = 1, zero = 0;
-  check(tables_.blas.cublasGemmStridedBatchedEx(blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m),
-                                                small(k), &one, b.at, type(b), small(turn_b ? k : n), step_b, a.at,
-                                                type(a), small(turn_a ? m : k), step_a, &zero, c.at, type(c), small(n),
-                                                step_c, small(count), kBlasFloatSums, kBlasDefault),
+  check(tables_.blas.cublasGemmStridedBatchedEx(
+            blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m), small(k), &one, b.at, type(b),
+            small(turn_b ? k : n), step_b, a.at, type(a), small(turn_a ? m : k), step_a, &zero, c.at, type(c), small(n),
+            step_c, small(count), tf32_ && !a.is_short ? kBlasTf32Sums : kBlasFloatSums, kBlasDefault),
         "cublasGemmStridedBatchedEx");
 }
 

@@ -46,8 +46,10 @@ Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, con
 /// op. All work of a device goes to one stream, so that the memory of one op is free for the next one without waiting.
 class Gpu {
  public:
-  /// `sms`: those of the part of the GPU that it is for; 0: all. Throws as load_kernels(), MissingError without cuBLAS.
-  Gpu(const Tables& tables, int gpu, unsigned sms = 0);
+  /// `sms`: those of the part of the GPU that it is for; 0: all. `tf32`: products and convolutions of 32-bit floats may
+  /// round their operands to TF32, 10 bits of mantissa, for tensor cores. Throws as load_kernels(), MissingError
+  /// without cuBLAS.
+  Gpu(const Tables& tables, int gpu, unsigned sms = 0, bool tf32 = false);
   ~Gpu();
   Gpu(Gpu&&) = delete;
 
@@ -136,6 +138,7 @@ class Gpu {
   };
   const Tables& tables_;
   int gpu_;
+  bool tf32_;
   Owned kernels_;  // before the streams that run them
   std::map<std::string, void*> functions_;
   std::vector<Owned> kept_;

@@ -101,8 +101,9 @@ struct Runtime {
   Status (*cudaDeviceEnablePeerAccess)(int peer, unsigned flags);
 };
 
-inline constexpr int kBlasFloat = 0, kBlasShort = 14;         // CUDA_R_32F, CUDA_R_16BF
-inline constexpr int kBlasFloatSums = 68, kBlasDefault = -1;  // CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT
+inline constexpr int kBlasFloat = 0, kBlasShort = 14;          // CUDA_R_32F, CUDA_R_16BF
+inline constexpr int kBlasFloatSums = 68, kBlasTf32Sums = 77;  // CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32
+inline constexpr int kBlasDefault = -1;                        // CUBLAS_GEMM_DEFAULT
 
 /// libcublas.so.13.
 struct Blas {

@@ -53,7 +53,8 @@ class CudaRun : public PreparedRun {
     if (workload.recipe) {
       std::vector<Gpu*> list;
       for (const Target& target : targets) {
-        if (!target.host) gpus_.push_back(std::make_unique<Gpu>(tables, target.gpu, parts ? parts->sms() : 0));
+        if (!target.host)
+          gpus_.push_back(std::make_unique<Gpu>(tables, target.gpu, parts ? parts->sms() : 0, options.tf32));
         list.push_back(target.host ? nullptr : gpus_.back().get());
       }
       program_ = std::make_unique<GpuProgram>(problem, *workload.recipe, workload.seed, schedule, std::move(list));
@@ -303,6 +304,7 @@ class CudaBackend : public Backend {
     clocks_->tell(gpu_of(cluster, id), details);
     for (const LibraryState& state : states_)
       if (state.usable() && !state.version.empty()) details[state.name] = state.version;
+    details["products"] = options_.tf32 ? "tf32" : "float32";
     const auto dnn = std::ranges::find(states_, "cudnn", &LibraryState::name);
     details["convolutions"] = dnn != states_.end() && dnn->usable()
                                   ? "cudnn"
@@ -312,7 +314,8 @@ class CudaBackend : public Backend {
   std::vector<AloneSample> time_alone(const Problem& problem, const Workload& workload, DeviceId device,
                                       MeasureMode mode, int samples) override {
     if (!is_gpu(problem.cluster(), device)) return {};
-    return cuda::time_alone(tables_, gpu_of(problem.cluster(), device), problem, workload, device, mode, samples);
+    return cuda::time_alone(tables_, gpu_of(problem.cluster(), device), problem, workload, device, mode, samples,
+                            options_.tf32);
   }
   std::optional<TracedOps> trace_ops(const Problem& problem, const Workload& workload, const Schedule& schedule,
                                      int steps) override {

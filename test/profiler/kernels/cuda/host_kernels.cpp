@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -167,7 +168,16 @@ std::function<void()> host_kernel(const std::string& name, unsigned blocks, void
   return known == makers().end() ? std::function<void()>{} : known->second(blocks, arguments);
 }
 
-float HostArray::get(int i) const { return In{at, is_short}[static_cast<u64>(i)]; }
+float HostArray::get(int i) const {
+  const float value = In{at, is_short}[static_cast<u64>(i)];
+  if (!tf32) return value;
+  u32 bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits = (bits + 0x1000u) & ~u32{0x1fff};
+  float rounded = 0;
+  std::memcpy(&rounded, &bits, sizeof rounded);
+  return rounded;
+}
 void HostArray::set(int i, float value) const { Out{at, is_short}[static_cast<u64>(i)] = value; }
 
 void host_gemm(bool turn_a, bool turn_b, int m, int n, int k, float alpha, HostArray a, int lda, HostArray b, int ldb,

@@ -13,6 +13,7 @@ std::function<void()> host_kernel(const std::string& name, unsigned blocks, void
 struct HostArray {
   void* at;
   bool is_short;
+  bool tf32 = false;  // read with 10 bits of mantissa
 
   float get(int i) const;
   void set(int i, float value) const;

@@ -165,6 +165,27 @@ TEST_CASE("networks in bfloat16 compute on fake GPUs what 32-bit floats compute,
   }
 }
 
+TEST_CASE("TF32 is asked for: products and convolutions then round operands to 10 bits, and profiles say so") {
+  for (const char* network :
+       {"lenet:batch=4", "transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4"}) {
+    CAPTURE(network);
+    const TrainingStep training = training_step(make_network(network), {.optimizer = Optimizer::sgd});
+    const Problem problem{training.graph, make_cluster(preset_cluster("1xV100"))};
+    const auto found = [&](bool tf32) {
+      FakeCuda fake{{.devices = 1}};
+      const auto backend = cuda::make_cuda_backend({.libraries = &fake, .tf32 = tf32});
+      const Step result = step(*backend, problem, training.recipe);
+      CHECK((fake.calls("cublasGemmEx") > 0) == tf32);
+      CHECK((fake.calls("cublasSgemm_v2") > 0) == !tf32);
+      CHECK(backend->device_details(problem.cluster(), DeviceId{0}).at("products") == (tf32 ? "tf32" : "float32"));
+      return result;
+    };
+    const Step exact = found(false), rounded = found(true);
+    CHECK(rounded.loss != exact.loss);
+    CHECK(rounded.loss == doctest::Approx(exact.loss).epsilon(2e-3));
+  }
+}
+
 TEST_CASE("a CPU beside GPUs refuses bfloat16") {
   const TrainingStep training = training_step(with_precision(make_network("lenet:batch=1"), DataType::bfloat16));
   const Problem problem{training.graph, make_cluster(preset_cluster("cpu-2x2080ti"))};

@@ -52,6 +52,8 @@ struct Command {
   std::uint32_t value = 0;
   std::uint32_t correlation = 0;  // of traced work
   const char* name = "";
+  std::size_t copied = 0;       // bytes
+  bool by_sms = false;          // a copy, by a kernel
   double issued = 0;            // when, on the host
   const void* mark = nullptr;   // mark_ns: keeps the time here
   const void* since = nullptr;  // delay_since: ends `ns` after the time kept here
@@ -228,6 +230,16 @@ struct Machine {
     return correlation;
   }
   void trace_work(const FakeStream& stream, const Command& command, double start) {
+    if (command.copied > 0 && traced.contains(cuda::kMemcpyRecord)) {
+      cuda::MemcpyRecord record{};
+      record.kind = cuda::kMemcpyRecord;
+      record.bytes = command.copied;
+      record.start = static_cast<std::uint64_t>(start);
+      record.end = static_cast<std::uint64_t>(stream.now);
+      record.correlation = command.correlation;
+      record.channel_type = command.by_sms ? cuda::kComputeChannel : cuda::kCopyChannel;
+      return add_record(record);
+    }
     if (!traced.contains(cuda::kConcurrentKernelRecord) || *command.name == 0) return;
     cuda::KernelRecord record{};
     record.kind = cuda::kConcurrentKernelRecord;
@@ -411,7 +423,7 @@ Status gemm(const char* name, void* handle, std::function<void()> effect) {
   issue(*static_cast<Stream*>(handle), std::move(command));
   return 0;
 }
-HostArray array(const void* at, bool is_short) { return {const_cast<void*>(at), is_short}; }
+HostArray array(const void* at, bool is_short, bool tf32 = false) { return {const_cast<void*>(at), is_short, tf32}; }
 Status blas_sgemm(void* handle, int turn_a, int turn_b, int m, int n, int k, const float* alpha, const float* a,
                   int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
   if (const Status status = machine->fault("cublasSgemm_v2")) return status;
@@ -426,14 +438,15 @@ Status blas_gemm_ex(void* handle, int turn_a, int turn_b, int m, int n, int k, c
                     int ldc, int compute, int) {
   if (const Status status = machine->fault("cublasGemmEx")) return status;
   const auto known = [](int type) { return type == cuda::kBlasFloat || type == cuda::kBlasShort; };
-  if (compute != cuda::kBlasFloatSums || type_a != type_b || !known(type_a) || !known(type_c) ||
+  const bool tf32 = compute == cuda::kBlasTf32Sums && type_a == cuda::kBlasFloat;
+  if ((compute != cuda::kBlasFloatSums && !tf32) || type_a != type_b || !known(type_a) || !known(type_c) ||
       (type_a == cuda::kBlasFloat && type_c != cuda::kBlasFloat)) {
     machine->violate("a product of types that cuBLAS has not");
     return 15;
   }
   const bool is_short = type_a == cuda::kBlasShort;
   return gemm("gemm_ex", handle, [=, by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta)] {
-    host_gemm(turn_a != 0, turn_b != 0, m, n, k, by, array(a, is_short), lda, array(b, is_short), ldb, keep,
+    host_gemm(turn_a != 0, turn_b != 0, m, n, k, by, array(a, is_short, tf32), lda, array(b, is_short, tf32), ldb, keep,
               array(c, type_c == cuda::kBlasShort), ldc);
   });
 }
@@ -442,13 +455,15 @@ Status blas_gemm_batched(void* handle, int turn_a, int turn_b, int m, int n, int
                          const void* beta, void* c, int type_c, int ldc, long long step_c, int count, int compute,
                          int) {
   if (const Status status = machine->fault("cublasGemmStridedBatchedEx")) return status;
-  if (compute != cuda::kBlasFloatSums || type_a != type_b || (type_a == cuda::kBlasFloat && type_c != type_a)) {
+  const bool tf32 = compute == cuda::kBlasTf32Sums && type_a == cuda::kBlasFloat;
+  if ((compute != cuda::kBlasFloatSums && !tf32) || type_a != type_b ||
+      (type_a == cuda::kBlasFloat && type_c != type_a)) {
     machine->violate("products of types that cuBLAS has not");
     return 15;
   }
-  const auto at = [](const void* data, int type, long long elements) {
+  const auto at = [tf32](const void* data, int type, long long elements) {
     const bool is_short = type == cuda::kBlasShort;
-    return array(static_cast<const char*>(data) + elements * (is_short ? 2 : 4), is_short);
+    return array(static_cast<const char*>(data) + elements * (is_short ? 2 : 4), is_short, tf32);
   };
   return gemm("gemm_batched", handle,
               [=, by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta)] {
@@ -674,8 +689,12 @@ Status rt_memory(std::size_t* free, std::size_t* total) {
   *free = *total - machine->used[static_cast<std::size_t>(machine->current)];
   return 0;
 }
-Status push_copy(void* to, const void* from, std::size_t size, double ns, Stream stream) {
+Status push_copy(void* to, const void* from, std::size_t size, double ns, Stream stream, bool within = false) {
   Command command{.kind = Command::Kind::work, .ns = ns};
+  machine->host += machine->options.launch_ns;
+  command.correlation = machine->launched();
+  command.copied = size;
+  command.by_sms = within && size < machine->options.copied_by_sms;
   command.effect = [=] { std::memmove(to, from, size); };
   command.accesses = {reads(from, size), writes(to, size)};
   issue(stream, std::move(command));
@@ -700,8 +719,8 @@ Status rt_copy(void* to, const void* from, std::size_t size, int kind, Stream st
   if (kind != right || (kind == cuda::device_to_device && from_device != to_device))
     machine->violate("a copy's kind does not match its pointers");
   const FakeCudaOptions& options = machine->options;
-  return push_copy(to, from, size, options.own_latency_ns + options.own_ns_per_byte * static_cast<double>(size),
-                   stream);
+  return push_copy(to, from, size, options.own_latency_ns + options.own_ns_per_byte * static_cast<double>(size), stream,
+                   right == cuda::device_to_device);
 }
 Status rt_peer_copy(void* to, int to_said, const void* from, int from_said, std::size_t size, Stream stream) {
   if (const Status status = machine->fault("cudaMemcpyPeerAsync")) return status;
@@ -810,7 +829,8 @@ template <class Which>
 void convolve_into(void* result, void* result_d, void* xd, void* wd, void* yd, void* cd, const void* a, void* ad,
                    const void* b, Which&& which) {
   const Descriptor& shape = descriptor(result_d);
-  const HostArray first = typed(descriptor(ad), shape, a), second = typed(descriptor(ad), shape, b);
+  HostArray first = typed(descriptor(ad), shape, a), second = typed(descriptor(ad), shape, b);
+  first.tf32 = second.tf32 = !first.is_short && descriptor(cd)[7] == cuda::kDnnDefaultMath;
   if (first.is_short != (descriptor(cd)[7] == cuda::kDnnTensorMath)) machine->violate("cuDNN has no such math");
   std::vector<float> sums(static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]), 0.0F);
   each_product(descriptor(xd), descriptor(wd), descriptor(yd), descriptor(cd), [&](int i, int j, int k) {
@@ -869,8 +889,9 @@ Status cupti_next(std::uint8_t* buffer, std::size_t valid, void** record) {
   *record = buffer + machine->next_record;
   int kind = 0;
   std::memcpy(&kind, *record, sizeof kind);
-  machine->next_record +=
-      kind == cuda::kConcurrentKernelRecord ? sizeof(cuda::KernelRecord) : sizeof(cuda::ExternalCorrelationRecord);
+  machine->next_record += kind == cuda::kConcurrentKernelRecord ? sizeof(cuda::KernelRecord)
+                          : kind == cuda::kMemcpyRecord         ? sizeof(cuda::MemcpyRecord)
+                                                                : sizeof(cuda::ExternalCorrelationRecord);
   return 0;
 }
 Status cupti_flush(std::uint32_t) {

@@ -39,7 +39,7 @@ struct FakeCudaOptions {
   bool deterministic_convolutions = true;  // that cuDNN has some
   bool wrong_heuristics = false;           // the first of these fails as not supported
   std::size_t queue = 1 << 20;             // pieces of work that a stream holds: beyond, the host waits
-  double launch_ns = 0;                    // of the host's time, for each kernel
+  double launch_ns = 0;                    // of the host's time, for each kernel and copy
   double gate_skew_ns = 0;                 // by which each further stream passes a gate later than the one before
   double event_ns = 0;                     // of the stream's time, for each record of an event that tells the time
   double timer_tick_ns = 1;                // of %globaltimer
