@@ -13,18 +13,33 @@ namespace {
 constexpr std::size_t kBlasWorkspace = std::size_t{32} << 20;
 }  // namespace
 
+Divisor::Divisor(std::uint64_t number) : by(number) {
+  while (shift < 31 && (std::uint64_t{1} << shift) < number) ++shift;
+  const std::uint64_t power = std::uint64_t{1} << shift;
+  // Beyond 2^31 quotients of what is below it are 0.
+  magic = number > power
+              ? 0
+              : static_cast<std::uint32_t>(((power - number) << 32) / std::max<std::uint64_t>(1, number) + 1);
+}
+
 Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
                      const std::vector<std::int64_t>& c) {
-  if (shape.size() > 8)
-    throw InputError(
-        Finding{.code = "unsupported-op", .message = "the cuda backend has arrays of at most 8 dimensions"});
   Strides strides;
-  strides.rank = shape.size();
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    strides.size[i] = static_cast<std::uint64_t>(shape[i]);
-    strides.a[i] = i < a.size() ? a[i] : 0;
-    strides.b[i] = i < b.size() ? b[i] : 0;
-    strides.c[i] = i < c.size() ? c[i] : 0;
+    const auto size = static_cast<std::uint64_t>(shape[i]);
+    if (size == 1) continue;
+    const std::int64_t steps[] = {i < a.size() ? a[i] : 0, i < b.size() ? b[i] : 0, i < c.size() ? c[i] : 0};
+    std::int64_t* const lists[] = {strides.a, strides.b, strides.c};
+    const auto joins = [&](std::size_t k) { return lists[k][strides.rank - 1] == steps[k] * shape[i]; };
+    if (strides.rank > 0 && joins(0) && joins(1) && joins(2)) {
+      strides.size[strides.rank - 1] = strides.size[strides.rank - 1].by * size;
+    } else {
+      if (strides.rank == 8)
+        throw InputError(
+            Finding{.code = "unsupported-op", .message = "the cuda backend has arrays of at most 8 dimensions"});
+      strides.size[strides.rank++] = size;
+    }
+    for (std::size_t k = 0; k < 3; ++k) lists[k][strides.rank - 1] = steps[k];
   }
   return strides;
 }
@@ -145,21 +160,46 @@ Owned Gpu::allocate(std::size_t floats) {
   }
 }
 
-void Gpu::sum_to_shape(const Reals& from, const Shape& large, const Array& to) {
-  if (*to.shape == large) return scale_add(to.data, from, 1.0F, 0.0F, to.size());
-  // Kept dimensions step through both; the others are summed over.
-  const std::vector<std::int64_t> small = broadcast_strides(*to.shape, large);
+void Gpu::fold(Fold kind, const Reals& from, const Shape& large, const Reals& to, const Shape& small, float scale) {
   Shape kept, over;
-  std::vector<std::int64_t> kept_strides, over_strides;
+  std::vector<std::int64_t> kept_steps, over_steps;
   std::int64_t step = 1;
   for (std::size_t i = large.size(); i-- > 0;) {
-    const bool is_kept = small[i] != 0;
-    (is_kept ? kept : over).insert((is_kept ? kept : over).begin(), large[i]);
-    (is_kept ? kept_strides : over_strides).insert((is_kept ? kept_strides : over_strides).begin(), step);
+    const bool is_over = small[i] == 1;
+    (is_over ? over : kept).insert((is_over ? over : kept).begin(), large[i]);
+    (is_over ? over_steps : kept_steps).insert((is_over ? over_steps : kept_steps).begin(), step);
     step *= large[i];
   }
-  each("reduce", to.size(), to.data, from, strides_over(kept, kept_strides), strides_over(over, over_strides),
-       static_cast<std::uint64_t>(elements(over)), std::uint64_t{0});
+  const Strides results = strides_over(kept, kept_steps), summed = strides_over(over, over_steps);
+  const auto count = static_cast<std::uint64_t>(elements(kept)), many = static_cast<std::uint64_t>(elements(over));
+  if (count == 0) return;
+  // Enough threads, or blocks, to fill a GPU, with work enough for each.
+  constexpr std::uint64_t kThreads = std::uint64_t{1} << 17, kBlocks = 2048, kLeast = 16, kLeastOfBlock = 1024;
+  const bool lines = summed.rank > 0 && summed.a[summed.rank - 1] == 1 && many >= 128;
+  const std::uint64_t most = std::max<std::uint64_t>(1, many / (lines ? kLeastOfBlock : kLeast));
+  const std::uint64_t wanted = std::clamp<std::uint64_t>((lines ? kBlocks : kThreads) / count, 1, most);
+  const std::uint64_t each_part = std::max<std::uint64_t>(1, (many + wanted - 1) / wanted);
+  const std::uint64_t parts = std::max<std::uint64_t>(1, (many + each_part - 1) / each_part);
+  const Reals first = parts > 1 ? Reals{scratch(parts * count)} : to;
+  const float first_scale = parts > 1 ? 1.0F : scale;
+  const auto code = static_cast<std::uint64_t>(kind);
+  if (lines)
+    rows("reduce_lines", parts * count, first, from, results, summed, many, code, first_scale, each_part,
+         Divisor{count});
+  else
+    each("reduce", parts * count, first, from, results, summed, many, code, first_scale, each_part, Divisor{count});
+  if (parts == 1) return;
+  const auto rest = static_cast<std::uint64_t>(kind == Fold::squares ? Fold::sum : kind);
+  each("reduce", count, to, first, strides_over({static_cast<std::int64_t>(count)}, {1}),
+       strides_over({static_cast<std::int64_t>(parts)}, {static_cast<std::int64_t>(count)}), parts, rest, scale, parts,
+       Divisor{count});
+}
+
+void Gpu::sum_to_shape(const Reals& from, const Shape& large, const Array& to) {
+  if (*to.shape == large) return scale_add(to.data, from, 1.0F, 0.0F, to.size());
+  Shape small = *to.shape;
+  small.insert(small.begin(), large.size() - small.size(), 1);
+  fold(Fold::sum, from, large, to.data, small);
 }
 
 void Gpu::gather(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,

@@ -32,13 +32,23 @@ struct Reals {
 using Array = ArrayOf<Reals>;
 using OpArrays = OpArraysOf<Array>;
 
+/// What kernels divide by: of n below 2^31 the quotient is ((n magic >> 32) + n) >> shift (Granlund and Montgomery,
+/// Division by invariant integers using multiplication, PLDI 1994).
+struct Divisor {
+  std::uint64_t by = 1;
+  std::uint32_t magic = 1, shift = 0;
+
+  Divisor() = default;
+  Divisor(std::uint64_t number);  // NOLINT: such a number is such a divisor
+};
+
 /// Strides of up to three operands over the elements of an array, as the kernels take them.
 struct Strides {
   std::uint64_t rank = 0;
-  std::uint64_t size[8] = {};
+  Divisor size[8] = {};
   std::int64_t a[8] = {}, b[8] = {}, c[8] = {};
 };
-/// Throws InputError ("unsupported-op") beyond 8 dimensions.
+/// Dimensions that lie together in all three are one. Throws InputError ("unsupported-op") beyond 8 dimensions.
 Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b = {},
                      const std::vector<std::int64_t>& c = {});
 
@@ -62,11 +72,6 @@ class Gpu {
   template <class... Arguments>
   void each(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
     if (count > 0) start(kernel, (count + 255) / 256, as_argument(arguments)..., count);
-  }
-  /// One whose count is among its arguments.
-  template <class... Arguments>
-  void channels(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
-    if (count > 0) start(kernel, (count + 255) / 256, as_argument(arguments)...);
   }
   /// One of the kernels with a block for each row.
   template <class... Arguments>
@@ -99,6 +104,10 @@ class Gpu {
   void scale_add(const Reals& y, const Reals& x, float alpha, float beta, std::size_t count) {
     each("scale_add", count, y, x, alpha, beta);
   }
+  enum class Fold : std::uint64_t { sum = 0, largest = 2, smallest = 3, product = 4, squares = 5 };
+  /// Each element of `to` folds those of `from` over the dimensions of `large` that are 1 in `small`; times `scale`. In
+  /// parts of an order that only sizes choose: the same bits every time.
+  void fold(Fold kind, const Reals& from, const Shape& large, const Reals& to, const Shape& small, float scale = 1);
   /// Sums what `to` was broadcast to.
   void sum_to_shape(const Reals& from, const Shape& large, const Array& to);
   /// Elements of `from` over `shape` at these strides.

@@ -116,12 +116,19 @@ struct Out {
   __device__ Element operator[](u64 i) const { return Element{at, is_short, i}; }
   __device__ explicit operator bool() const { return at != 0; }
 };
-struct Strides { u64 rank; u64 size[8]; i64 a[8], b[8], c[8]; };
+// A number to divide by: below 2^31 by a multiplication and a shift, which GPUs have, while they divide in software.
+struct Divisor { u64 by; u32 magic, shift; };
+__device__ u64 quotient(u64 n, const Divisor& d) {
+  return n >> 31 ? n / d.by : (u64)((((u32)((n * d.magic) >> 32)) + (u32)n) >> d.shift);
+}
+__device__ u64 remainder_of(u64 n, const Divisor& d) { return n - quotient(n, d) * d.by; }
+struct Strides { u64 rank; Divisor size[8]; i64 a[8], b[8], c[8]; };
 __device__ void places(const Strides& s, u64 i, i64* a, i64* b, i64* c) {
   i64 at = 0, bt = 0, ct = 0;
   for (u64 d = s.rank; d-- > 0;) {
-    const i64 k = (i64)(i % s.size[d]);
-    i /= s.size[d];
+    const u64 rest = d > 0 ? quotient(i, s.size[d]) : 0;
+    const i64 k = (i64)(i - rest * s.size[d].by);
+    i = rest;
     at += k * s.a[d]; bt += k * s.b[d]; ct += k * s.c[d];
   }
   *a = at; *b = bt; *c = ct;

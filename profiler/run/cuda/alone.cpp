@@ -41,7 +41,7 @@ class Stage {
     if (cold) gpu_.each("sweep_l2", swept_, static_cast<void*>(sweep_));
     // While this runs, the host launches the op: its pieces then follow each other without waiting for launches.
     constexpr unsigned long long kFirst = 50'000, kEach = 10'000;  // nanoseconds
-    gpu_.channels("delay_ns", 1, kFirst + kEach * launches_[op]);
+    gpu_.rows("delay_ns", 1, kFirst + kEach * launches_[op]);
     check(cuda_.cudaEventRecord(begin_.get(), stream_.get()), "cudaEventRecord");
     run(op);
     check(cuda_.cudaEventRecord(end_.get(), stream_.get()), "cudaEventRecord");
