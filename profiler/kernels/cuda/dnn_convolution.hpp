@@ -42,6 +42,7 @@ class DnnConvolution {
   DnnConvolution(DnnConvolution&&) = delete;
 
   void use(Stream stream);
+  void* handle() const { return handle_.get(); }
   // False: nothing was done.
   bool forward(const ImageConvolution& shape, const void* x, const void* w, void* y);
   bool data_gradient(const ImageConvolution& shape, const void* w, const void* dy, void* dx);

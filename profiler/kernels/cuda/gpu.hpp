@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "profiler/kernels/arrays.hpp"
+#include "profiler/kernels/cuda/dnn_batch_norm.hpp"
 #include "profiler/kernels/cuda/dnn_convolution.hpp"
 #include "profiler/run/cuda/owned.hpp"
 
@@ -94,6 +95,12 @@ class Gpu {
     return dnn_.get();
   }
 
+  /// cuDNN's batch norms, on this op's stream; null where there are none.
+  DnnBatchNorm* dnn_batch_norm() {
+    launches_ += dnn_batch_norm_ ? 2 : 0;
+    return dnn_batch_norm_.get();
+  }
+
   float* scratch(std::size_t floats);
   /// `count` elements of the type of `like`.
   Reals scratch(std::size_t count, const Reals& like) {
@@ -155,8 +162,9 @@ class Gpu {
   std::size_t used_ = 0, launches_ = 0, bytes_ = 0;
   Owned blas_memory_, blas_;
   std::unique_ptr<DnnConvolution> dnn_;
-  Owned own_;                // this object's stream
-  Stream stream_ = nullptr;  // of the op that runs
+  std::unique_ptr<DnnBatchNorm> dnn_batch_norm_;  // of the same handle
+  Owned own_;                                     // this object's stream
+  Stream stream_ = nullptr;                       // of the op that runs
 };
 
 }  // namespace trainyard::cuda

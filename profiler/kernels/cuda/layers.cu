@@ -307,7 +307,7 @@ KERNEL normalize(Out y, Out stats, In x, In gain, In bias,
     q = block_sum(q) / count;
   }
   const float inverse = 1 / sqrtf(q + epsilon);
-  if (stats && threadIdx.x == 0) { stats[2 * set] = m; stats[2 * set + 1] = inverse; }
+  if (stats && threadIdx.x == 0) { stats[set] = m; stats[s.sets + set] = inverse; }
   for (u64 j = threadIdx.x; j < count; j += blockDim.x) {
     const u64 i = in_set(s, set, j), c = channel(s, i);
     y[i] = (x[i] - m) * inverse * (gain ? gain[c] : 1) + (bias ? bias[c] : 0);
@@ -316,8 +316,8 @@ KERNEL normalize(Out y, Out stats, In x, In gain, In bias,
 KERNEL normalize_d(Out dx, In dy, In x, In gain, In stats,
                                        In mean, In variance, Sets s, float epsilon, u64 centred) {
   const u64 set = blockIdx.x, count = s.runs * s.length.by;
-  const float m = mean ? mean[set] : stats[2 * set];
-  const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[2 * set + 1];
+  const float m = mean ? mean[set] : stats[set];
+  const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[s.sets + set];
   float a = 0, b = 0;
   if (!mean) {
     for (u64 j = threadIdx.x; j < count; j += blockDim.x) {
@@ -340,8 +340,8 @@ __device__ void gain_term(In dy, In x, In stats, In mean, In variance, const Set
   const u64 run = quotient(j, s.per_channel);
   const u64 i = (run * s.channels.by + c) * s.per_channel.by + j - run * s.per_channel.by;
   const u64 set = s.sets > 1 ? quotient(i, s.set) % s.sets : 0;
-  const float m = mean ? mean[set] : stats[2 * set];
-  const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[2 * set + 1];
+  const float m = mean ? mean[set] : stats[set];
+  const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[s.sets + set];
   const float d = dy[i];
   *g += d * (x[i] - m) * inverse;
   *b += d;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "profiler/kernels/cuda/gpu_kernels.hpp"
 #include "profiler/kernels/normalization.hpp"
@@ -63,9 +64,30 @@ struct GpuSets {
         set(s.between > 0 ? s.between : s.count()) {}
 };
 
+/// As cuDNN takes it; nothing where it is no batch norm, where statistics are given, or where types or sizes are not
+/// its own.
+std::optional<BatchNormShape> for_dnn(const OpArrays& c, const Sets& s, const Reals& a, const Reals& b) {
+  if (c.node.type != "BatchNormalization" || fixed_statistics(c.model, c.node) || a.is_short != b.is_short)
+    return std::nullopt;
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
+    if (c.input(i) && c.in[i].data.is_short) return std::nullopt;
+  if (s.sets * s.count() > std::uint64_t{1} << 30) return std::nullopt;
+  return BatchNormShape{.n = static_cast<int>(s.runs),
+                        .c = static_cast<int>(s.channels),
+                        .plane = static_cast<int>(s.length),
+                        .short_ones = a.is_short != 0};
+}
+
 void normalize(OpArrays& c, Gpu& gpu) {
   const Sets s{c};
   const bool given = fixed_statistics(c.model, c.node);
+  const auto shape = c.input(1) && c.input(2) ? for_dnn(c, s, c.in[0].data, c.out[0].data) : std::nullopt;
+  if (DnnBatchNorm* const dnn = shape ? gpu.dnn_batch_norm() : nullptr) {
+    float* const stats = c.kept() ? c.kept() : gpu.scratch(2 * s.sets);
+    if (dnn->forward(*shape, static_cast<double>(epsilon(c.node)), c.in[0].data.at, c.in[1].data.floats(),
+                     c.in[2].data.floats(), c.out[0].data.at, stats, stats + s.sets))
+      return;
+  }
   gpu.rows("normalize", s.sets, c.out[0].data, c.kept(), c.in[0].data, c.input(1).data, c.input(2).data,
            given ? c.in[3].data : Reals{}, given ? c.in[4].data : Reals{}, GpuSets{s}, epsilon(c.node),
            std::uint64_t{centred(c.node)});
@@ -76,6 +98,15 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
   const Reals mean = given ? c.in[3].data : Reals{}, variance = given ? c.in[4].data : Reals{};
   float* stats = c.kept();
   const bool stored = stats && (c.node.type == "BatchNormalization" || c.node.type == "LayerNormalization");
+  const bool whole_op =
+      stored && c.wants(0) && c.input(0) && c.input(1) && c.dx[0].data.is_short == c.dy[0].data.is_short;
+  const auto shape = whole_op ? for_dnn(c, s, c.in[0].data, c.dy[0].data) : std::nullopt;
+  if (DnnBatchNorm* const dnn = shape ? gpu.dnn_batch_norm() : nullptr) {
+    const auto vector = [&](std::size_t i) { return c.wants(i) ? c.dx[i].data.floats() : gpu.scratch(s.sets); };
+    if (dnn->backward(*shape, static_cast<double>(epsilon(c.node)), c.in[0].data.at, c.dy[0].data.at,
+                      c.in[1].data.floats(), stats, stats + s.sets, c.dx[0].data.at, vector(1), vector(2)))
+      return;
+  }
   if (!given && !stored) {  // they are found again
     stats = gpu.scratch(2 * s.sets);
     float* ignored = gpu.scratch(c.in[0].size());

@@ -89,6 +89,7 @@ static_assert(same(kDnnFloat, CUDNN_DATA_FLOAT) && same(kDnnChannelsFirst, CUDNN
 static_assert(same(kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION) && same(kDnnFloatMath, CUDNN_FMA_MATH));
 static_assert(same(kDnnDeterministic, CUDNN_DETERMINISTIC) && same(kDnnDefaultMath, CUDNN_DEFAULT_MATH));
 static_assert(same(kDnnNotSupported, CUDNN_STATUS_NOT_SUPPORTED));
+static_assert(same(kDnnBatchNormSpatial, CUDNN_BATCHNORM_SPATIAL));
 #endif
 
 }  // namespace trainyard::cuda

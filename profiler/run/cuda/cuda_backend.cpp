@@ -309,6 +309,7 @@ class CudaBackend : public Backend {
     details["convolutions"] = dnn != states_.end() && dnn->usable()
                                   ? "cudnn"
                                   : "columns and cublas: " + (dnn == states_.end() ? "" : dnn->problem);
+    details["batch_norms"] = tables_.dnn.cudnnBatchNormalizationBackward ? "cudnn" : "own kernels";
     return details;
   }
   std::vector<AloneSample> time_alone(const Problem& problem, const Workload& workload, DeviceId device,

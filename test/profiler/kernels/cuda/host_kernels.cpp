@@ -1,14 +1,17 @@
 #include "profiler/kernels/cuda/host_kernels.hpp"
 
+#include <barrier>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
-// The kernels' own text, for the host: blocks one after the other, each of one thread.
+// The kernels' own text, for the host: blocks one after the other, each of one thread, or of several at once.
 namespace {
 
 using u64 = std::uint64_t;
@@ -18,9 +21,13 @@ using u16 = std::uint16_t;
 struct Three {
   u32 x = 0;
 };
-Three blockIdx, threadIdx, blockDim{1}, gridDim{1};
+Three blockDim{1}, gridDim{1};
+thread_local Three blockIdx, threadIdx;
 float shared[1024];
-void __syncthreads() {}
+std::barrier<>* block = nullptr;  // of the threads of a block that has several
+void __syncthreads() {
+  if (block) block->arrive_and_wait();
+}
 
 #define KERNEL [[maybe_unused]] void
 #define __device__ [[maybe_unused]]
@@ -39,26 +46,44 @@ void __syncthreads() {}
 using Launch = std::function<void()>;
 
 template <class... Arguments, std::size_t... Is>
-Launch with_arguments(void (*kernel)(Arguments...), unsigned blocks, void** arguments, std::index_sequence<Is...>) {
+Launch with_arguments(void (*kernel)(Arguments...), unsigned blocks, void** arguments, unsigned threads,
+                      std::index_sequence<Is...>) {
   const std::tuple<Arguments...> copied{*static_cast<Arguments*>(arguments[Is])...};
   return [=] {
     gridDim.x = blocks;
-    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) std::apply(kernel, copied);
+    blockDim.x = threads;
+    const auto run = [&](unsigned thread) {
+      threadIdx.x = thread;
+      for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
+        std::apply(kernel, copied);
+        __syncthreads();
+      }
+    };
+    if (threads == 1) return run(0);
+    std::barrier<> all{threads};
+    block = &all;
+    {
+      std::vector<std::jthread> others;
+      for (unsigned thread = 0; thread < threads; ++thread) others.emplace_back(run, thread);
+    }
+    block = nullptr;
   };
 }
+
+using Maker = std::function<Launch(unsigned, void**, unsigned)>;
 
 template <class... Arguments>
-std::function<Launch(unsigned, void**)> maker(void (*kernel)(Arguments...)) {
-  return [kernel](unsigned blocks, void** arguments) {
-    return with_arguments(kernel, blocks, arguments, std::index_sequence_for<Arguments...>{});
+Maker maker(void (*kernel)(Arguments...)) {
+  return [kernel](unsigned blocks, void** arguments, unsigned threads) {
+    return with_arguments(kernel, blocks, arguments, threads, std::index_sequence_for<Arguments...>{});
   };
 }
 
-const std::map<std::string, std::function<Launch(unsigned, void**)>>& makers() {
+const std::map<std::string, Maker>& makers() {
 #define ONE(name) \
   { #name, maker(name) }
 #define TWO(name) ONE(name##_f), ONE(name##_d)
-  static const std::map<std::string, std::function<Launch(unsigned, void**)>> all{
+  static const std::map<std::string, Maker> all{
       ONE(adam_update),
       ONE(average_pool),
       ONE(average_pool_d),
@@ -166,9 +191,9 @@ const std::map<std::string, std::function<Launch(unsigned, void**)>>& makers() {
 
 namespace trainyard::test {
 
-std::function<void()> host_kernel(const std::string& name, unsigned blocks, void** arguments) {
+std::function<void()> host_kernel(const std::string& name, unsigned blocks, void** arguments, unsigned threads) {
   const auto known = makers().find(name);
-  return known == makers().end() ? std::function<void()>{} : known->second(blocks, arguments);
+  return known == makers().end() ? std::function<void()>{} : known->second(blocks, arguments, threads);
 }
 
 float HostArray::get(int i) const {

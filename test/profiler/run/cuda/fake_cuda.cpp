@@ -388,7 +388,7 @@ Status cu_launch(void* function, unsigned blocks, unsigned, unsigned, unsigned, 
     command.ns = static_cast<double>(*static_cast<unsigned long long*>(arguments[1]));
   }
   machine->host += machine->options.launch_ns;
-  command.effect = host_kernel(name, blocks, arguments);
+  command.effect = host_kernel(name, blocks, arguments, machine->options.threads);
   if (!command.effect) machine->violate("a kernel that is not there: " + name);
   if (name == "timer_rate")
     command.effect = [to = *static_cast<std::uint64_t**>(arguments[0]), tick] {
@@ -860,6 +860,79 @@ Status dnn_weights(void* handle, const void*, void* xd, const void* x, void* yd,
   });
 }
 
+/// Batch norms over [n, c, h, 1], straight from their formulas, in doubles.
+Status norm_command(const char* name, void* handle, std::function<void()> effect) {
+  if (const Status status = machine->fault(name)) return status;
+  if (!machine->options.batch_norms) return cuda::kDnnNotSupported;
+  Command command{.kind = Command::Kind::work, .ns = 2'000};
+  command.correlation = machine->launched();
+  if (command.correlation > 0) command.ns += machine->options.tracing_ns;
+  command.name = "batch_norm";
+  command.effect = std::move(effect);
+  issue(*static_cast<Stream*>(handle), std::move(command));
+  return 0;
+}
+template <class F>
+void each_of_channel(const Descriptor& x, int c, F&& f) {
+  for (int n = 0; n < x[0]; ++n)
+    for (int h = 0; h < x[2] * x[3]; ++h) f((n * x[1] + c) * x[2] * x[3] + h);
+}
+void check_norm(const Descriptor& images, const Descriptor& vectors, int mode) {
+  if (mode != cuda::kDnnBatchNormSpatial || vectors[0] != 1 || vectors[1] != images[1] || vectors[2] != 1 ||
+      vectors[3] != 1 || vectors[4] != cuda::kDnnFloat)
+    machine->violate("cuDNN has no such batch norm");
+}
+Status dnn_norm(void* handle, int mode, const void*, const void*, void* xd, const void* x, void* yd, void* y,
+                void* vectors, const void* scale, const void* shift, double, void* running, void*, double epsilon,
+                void* mean, void* inverse) {
+  check_norm(descriptor(xd), descriptor(vectors), mode);
+  if (running) machine->violate("no running statistics are wanted");
+  return norm_command("cudnnBatchNormalizationForwardTraining", handle, [=, shape = descriptor(xd)] {
+    const HostArray from = typed(shape, descriptor(yd), x), to = typed(shape, descriptor(yd), y);
+    for (int c = 0; c < shape[1]; ++c) {
+      const double count = static_cast<double>(shape[0]) * shape[2] * shape[3];
+      double sum = 0, squares = 0;
+      each_of_channel(shape, c, [&](int i) { sum += static_cast<double>(from.get(i)); });
+      const double m = sum / count;
+      each_of_channel(shape, c, [&](int i) { squares += std::pow(static_cast<double>(from.get(i)) - m, 2); });
+      const double by = 1 / std::sqrt(squares / count + epsilon);
+      static_cast<float*>(mean)[c] = static_cast<float>(m);
+      static_cast<float*>(inverse)[c] = static_cast<float>(by);
+      each_of_channel(shape, c, [&](int i) {
+        to.set(i, static_cast<float>((static_cast<double>(from.get(i)) - m) * by *
+                                         static_cast<double>(static_cast<const float*>(scale)[c]) +
+                                     static_cast<double>(static_cast<const float*>(shift)[c])));
+      });
+    }
+  });
+}
+Status dnn_norm_back(void* handle, int mode, const void*, const void*, const void*, const void*, void* xd,
+                     const void* x, void* dyd, const void* dy, void* dxd, void* dx, void* vectors, const void* scale,
+                     void* dscale, void* dshift, double, const void* mean, const void* inverse) {
+  check_norm(descriptor(xd), descriptor(vectors), mode);
+  return norm_command("cudnnBatchNormalizationBackward", handle, [=, shape = descriptor(xd)] {
+    const HostArray from = typed(shape, descriptor(dyd), x), given = typed(shape, descriptor(dxd), dy),
+                    to = typed(shape, descriptor(dxd), dx);
+    for (int c = 0; c < shape[1]; ++c) {
+      const double count = static_cast<double>(shape[0]) * shape[2] * shape[3];
+      const auto m = static_cast<double>(static_cast<const float*>(mean)[c]);
+      const auto by = static_cast<double>(static_cast<const float*>(inverse)[c]);
+      const auto normal = [&](int i) { return (static_cast<double>(from.get(i)) - m) * by; };
+      double sum = 0, product = 0;
+      each_of_channel(shape, c, [&](int i) {
+        sum += static_cast<double>(given.get(i));
+        product += static_cast<double>(given.get(i)) * normal(i);
+      });
+      static_cast<float*>(dscale)[c] = static_cast<float>(product);
+      static_cast<float*>(dshift)[c] = static_cast<float>(sum);
+      each_of_channel(shape, c, [&](int i) {
+        to.set(i, static_cast<float>(by * static_cast<double>(static_cast<const float*>(scale)[c]) *
+                                     (static_cast<double>(given.get(i)) - sum / count - normal(i) * product / count)));
+      });
+    }
+  });
+}
+
 // --- the others: enough to be loaded ---
 std::size_t dnn_version() { return 91900; }
 Status cupti_version(std::uint32_t* version) { return *version = 130001, 0; }
@@ -1011,6 +1084,8 @@ const std::map<std::string, void*>& functions() {
       {"cudnnConvolutionForward", pointer(dnn_forward)},
       {"cudnnConvolutionBackwardData", pointer(dnn_data)},
       {"cudnnConvolutionBackwardFilter", pointer(dnn_weights)},
+      {"cudnnBatchNormalizationForwardTraining", pointer(dnn_norm)},
+      {"cudnnBatchNormalizationBackward", pointer(dnn_norm_back)},
       {"cuptiGetVersion", pointer(cupti_version)},
       {"cuptiGetResultString", pointer(cupti_text)},
       {"cuptiActivityEnable", pointer(cupti_enable)},

@@ -38,6 +38,8 @@ struct FakeCudaOptions {
   std::size_t dropped_records = 0;         // that CUPTI tells of, once
   bool deterministic_convolutions = true;  // that cuDNN has some
   bool wrong_heuristics = false;           // the first of these fails as not supported
+  bool batch_norms = true;                 // that cuDNN supports them
+  unsigned threads = 1;                    // of each block of our kernels
   std::size_t queue = 1 << 20;             // pieces of work that a stream holds: beyond, the host waits
   double launch_ns = 0;                    // of the host's time, for each kernel and copy
   double gate_skew_ns = 0;                 // by which each further stream passes a gate later than the one before
