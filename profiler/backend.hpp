@@ -45,6 +45,7 @@ struct StepTrace {
   Nanoseconds clock_skew;                    // by which times of different devices may be apart
   std::string contaminated;                  // why its times do not count ("other-work"); empty: they do
   bool times_launches = false;               // op times contain the host's launches: none of them counts
+  BytesPerSecond copied{};                   // through a device's memory beside it (prepare_beside_copies)
   std::vector<std::string> hazards;          // wrong orders and uses of memory, of a backend that looks for them
   double loss = 0;                           // of a recipe that has one
 };
@@ -108,6 +109,12 @@ class Backend {
   /// backend cannot run it, with one finding for each kind of op. Problem, recipe and schedule must outlive the run.
   virtual std::unique_ptr<PreparedRun> prepare(const Problem& problem, const Workload& workload,
                                                const Schedule& schedule) = 0;
+
+  /// As prepare(), with steps beside which copies between the host and the devices run both ways from begin to end;
+  /// steps that last longer than these are contaminated ("copies"). Null: it has none.
+  virtual std::unique_ptr<PreparedRun> prepare_beside_copies(const Problem&, const Workload&, const Schedule&) {
+    return nullptr;
+  }
 
   /// Clock that times the ops of a device: the host's, or events on the device.
   virtual std::string clock(const Device&) const { return "host"; }

@@ -22,6 +22,7 @@ Profile measure(Backend& backend, const Problem& problem, const Workload& worklo
   for (const Schedule& schedule : schedules) {
     const std::size_t first = profile.ops.size();
     measure_steps(backend, problem, workload, schedule, options, profile);
+    if (options.beside_copies) measure_beside_copies(backend, problem, workload, schedule, options, profile);
     if (options.trace) trace_steps(backend, problem, workload, schedule, options, first, profile);
   }
   for (const MeasureMode mode : options.alone)

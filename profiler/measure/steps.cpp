@@ -76,4 +76,33 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
                              .samples = std::move(steps)});
 }
 
+void measure_beside_copies(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
+                           const ProfileOptions& options, Profile& profile) {
+  const DeviceId device = schedule.placement[OpId{0}];
+  const bool alone =
+      std::all_of(schedule.placement.begin(), schedule.placement.end(), [&](DeviceId each) { return each == device; });
+  if (!alone || problem.cluster().device(device).device_class != "gpu") return;
+  const auto run = backend.prepare_beside_copies(problem, workload, schedule);
+  if (!run) return;
+  constexpr int kWarm = 3;  // which find how many copies a step takes
+  IdMap<OpId, OpSamples> ops(problem.op_count());
+  double copied = 0;
+  int steps = 0;
+  const int wanted = options.rounds * options.measured;
+  for (int i = -kWarm; i < 2 * wanted && steps < wanted; ++i) {
+    const StepTrace& trace = run->step();
+    if (i < 0 || !trace.contaminated.empty() || trace.times_launches) continue;
+    for (const OpId op : problem.ops()) ops[op].put(trace.ops[op].end - trace.ops[op].start, Nanoseconds{0});
+    copied += trace.copied.value;
+    ++steps;
+  }
+  if (steps < 3) return;
+  for (const OpId op : problem.ops()) {
+    if (problem.graph().type(op) == "Input") continue;
+    profile.ops.push_back(op_measurement(problem, op, device, MeasureMode::step,
+                                         backend.clock(problem.cluster().device(device)), ops[op]));
+    profile.ops.back().copied = BytesPerSecond{copied / steps};
+  }
+}
+
 }  // namespace trainyard

@@ -42,11 +42,13 @@ class CudaRun : public PreparedRun {
   /// what each op launches; may be null.
   /// `clocks`: where those of its steps are kept. Traced steps are no graphs: what a graph launches is of no op.
   CudaRun(const Tables& tables, const GreenContexts* parts, const Problem& problem, const Workload& workload,
-          const Schedule& schedule, const CudaOptions& options, ClockLog& clocks, Tracer* tracer = nullptr)
+          const Schedule& schedule, const CudaOptions& options, ClockLog& clocks, Tracer* tracer = nullptr,
+          bool beside_copies = false)
       : problem_(problem),
         schedule_(schedule),
         gate_(options.gate),
-        graph_(options.graph && !tracer),
+        graph_(options.graph && !tracer && !beside_copies),
+        beside_copies_(beside_copies),
         tracer_(tracer),
         clocks_(clocks) {
     std::vector<Target> targets = choose_targets(parts);
@@ -78,6 +80,7 @@ class CudaRun : public PreparedRun {
     return trace_;
   }
   std::optional<Nanoseconds> plain_step() override {
+    if (beside_copies_) return std::nullopt;
     if (!ran_) step();
     const ExecutionResult result = execute(true);
     const StepRun& run = result.steps.front();
@@ -111,6 +114,7 @@ class CudaRun : public PreparedRun {
                                                      .graph = !first && graph_,
                                                      .variant = program_ ? program_->variant() : 0,
                                                      .plain = plain,
+                                                     .beside_copies = !first && beside_copies_,
                                                      .meanwhile = [this] { read_clocks(); },
                                                      .most_queued = launch_queue_entries() * 4 / 5});
     if (program_) program_->end_step();
@@ -186,10 +190,13 @@ class CudaRun : public PreparedRun {
     constexpr Nanoseconds kClocksDiffer{20'000};
     if (!one_clock_) trace_.clock_skew = kClocksDiffer;
     trace_.times_launches = !result.gated;
+    trace_.copied = result.copied;
     if (!result.gated && (gate_ || graph_))
       trace_.contaminated = "launches";
     else if (!usual_clocks_)
       trace_.contaminated = "clock";
+    else if (!result.outlasted)
+      trace_.contaminated = "copies";
     else if (lost > kLostShare * run.makespan_ns)
       trace_.contaminated = "other-work";
     trace_.loss = program_ ? program_->loss() : 0;
@@ -216,7 +223,7 @@ class CudaRun : public PreparedRun {
 
   const Problem& problem_;
   const Schedule& schedule_;
-  const bool gate_, graph_;
+  const bool gate_, graph_, beside_copies_;
   Tracer* const tracer_;
   ClockLog& clocks_;
   std::set<int> used_;  // GPUs
@@ -288,6 +295,11 @@ class CudaBackend : public Backend {
       if (is_gpu(problem.cluster(), id) && warm_.insert(gpu_of(problem.cluster(), id)).second)
         warm_up(tables_, gpu_of(problem.cluster(), id), *clocks_);
     return std::make_unique<CudaRun>(tables_, parts_for(problem), problem, workload, schedule, options_, *clocks_);
+  }
+  std::unique_ptr<PreparedRun> prepare_beside_copies(const Problem& problem, const Workload& workload,
+                                                     const Schedule& schedule) override {
+    return std::make_unique<CudaRun>(tables_, parts_for(problem), problem, workload, schedule, options_, *clocks_,
+                                     nullptr, true);
   }
   std::optional<double> noise_floor(const Cluster& cluster) override {
     std::map<int, double> floors;

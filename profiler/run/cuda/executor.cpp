@@ -257,6 +257,12 @@ void CudaExecutor::State::close_gate_and_mark_bases(bool gated) {
   }
 }
 
+void CudaExecutor::State::copy_beside(std::size_t most) {
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    if (streams[i] && first_stream[i] == i)
+      side_copies.try_emplace(i, tables, gpu(homes[i])).first->second.issue(bases[i].get(), most);
+}
+
 void CudaExecutor::State::issue(std::size_t at, bool plain, const Launch& launch, const CudaExecutor& executor) {
   const PlanItem& item = plan.items[at];
   use(home(item));
@@ -446,6 +452,7 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
       state.run_graph(launch, options, *this);
     } else {
       state.close_gate_and_mark_bases(result.gated);
+      if (options.beside_copies) state.copy_beside(options.most_queued);
       if (!result.gated) state.open_gate();
       try {
         if (state.workers)
@@ -482,6 +489,11 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
       run.items.push_back(state.times_of(at));
       run.makespan_ns = std::max(run.makespan_ns, run.items.back().end_ns);
     }
+    if (options.beside_copies)
+      for (auto& [stream, copies] : state.side_copies) {
+        result.outlasted = copies.outlasted(run.makespan_ns) && result.outlasted;
+        result.copied = copies.rate();
+      }
     result.steps.push_back(std::move(run));
   }
   return result;

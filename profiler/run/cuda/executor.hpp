@@ -38,6 +38,7 @@ struct ExecuteOptions {
   bool graph = false;                    // in place of the gate: each step is one CUDA graph, of any size
   int variant = 0;                       // graphs: steps of one variant launch the same, and are captured once
   bool plain = false;                    // no item is timed, only the whole step: timing them takes time
+  bool beside_copies = false;            // copies between the host and the GPUs run from begin to end; not as a graph
   std::function<void()> meanwhile = {};  // called while a step runs, where nothing waits for the host
   std::size_t most_queued = 800;  // launches, records and waits on a stream; more fill its queue before the gate opens
   double most_issue_seconds = 2;  // a full queue blocks the host: the gate then opens by itself, and for good
@@ -55,6 +56,8 @@ struct StepRun {
 struct ExecutionResult {
   std::vector<StepRun> steps;  // the measured ones
   bool gated = false;          // all of them, or launched as graphs: no launch times are in them
+  bool outlasted = true;       // copies beside ran until the end of each measured step
+  BytesPerSecond copied{};     // by these, through each GPU's memory, in the last one
   std::size_t queued = 0;      // the most entries that a step put into one stream's queue
   IdMap<DeviceId, Bytes> allocated;
 };

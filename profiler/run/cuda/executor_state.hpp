@@ -10,6 +10,7 @@
 #include "profiler/run/cuda/delay_kernels.hpp"
 #include "profiler/run/cuda/executor.hpp"
 #include "profiler/run/cuda/host_workers.hpp"
+#include "profiler/run/cuda/side_copies.hpp"
 
 namespace trainyard::cuda {
 
@@ -29,22 +30,23 @@ struct CudaExecutor::State {
   std::atomic<std::int64_t> opened_ns{0};  // when, by the host's clock
   Owned words;                             // of items: the step in which each last ended, for the workers
   DevicePointer words_address = 0;
-  std::vector<char> host_waits;                  // of items: one of the host waits for it
-  std::vector<char> stream_waits;                // of items: one of another stream of a GPU waits for it
-  std::vector<Owned> starts, ends;               // events of items; null: of the host
-  std::vector<Owned> bases;                      // of GPUs, by the first stream of each: time zero, after the gate
-  std::vector<Owned> before, after;              // two records with nothing between them, before time zero, as bases
-  std::vector<std::vector<double>> record_ns;    // as bases: what these say, of each step
-  std::vector<std::size_t> first_stream;         // of streams: the first one on the same GPU
-  std::map<int, DelayKernels> delays;            // of GPUs whose parts have emulated links
-  std::vector<Owned> link_words;                 // of streams between parts, emulated: when a transfer began
-  std::vector<Owned> bounces;                    // of streams between parts, bounced: the host's memory on the way
-  std::vector<Owned> marks, joins;               // of items and of streams: order them, and tell no time
-  std::vector<Owned> lasts;                      // of streams: the end of a plain step
-  std::vector<DeviceId> homes;                   // of streams: the GPU that each lives on; of a host's stream, the host
-  std::vector<Owned> streams;                    // null: of the host
-  std::map<std::pair<int, bool>, Owned> graphs;  // captured steps, by variant and whether they are plain
-  std::unique_ptr<HostWorkers> workers;          // null: all devices are GPUs
+  std::vector<char> host_waits;                // of items: one of the host waits for it
+  std::vector<char> stream_waits;              // of items: one of another stream of a GPU waits for it
+  std::vector<Owned> starts, ends;             // events of items; null: of the host
+  std::vector<Owned> bases;                    // of GPUs, by the first stream of each: time zero, after the gate
+  std::vector<Owned> before, after;            // two records with nothing between them, before time zero, as bases
+  std::vector<std::vector<double>> record_ns;  // as bases: what these say, of each step
+  std::vector<std::size_t> first_stream;       // of streams: the first one on the same GPU
+  std::map<int, DelayKernels> delays;          // of GPUs whose parts have emulated links
+  std::vector<Owned> link_words;               // of streams between parts, emulated: when a transfer began
+  std::vector<Owned> bounces;                  // of streams between parts, bounced: the host's memory on the way
+  std::vector<Owned> marks, joins;             // of items and of streams: order them, and tell no time
+  std::vector<Owned> lasts;                    // of streams: the end of a plain step
+  std::vector<DeviceId> homes;                 // of streams: the GPU that each lives on; of a host's stream, the host
+  std::vector<Owned> streams;                  // null: of the host
+  std::map<std::size_t, SideCopies> side_copies;  // by the first stream of each GPU
+  std::map<std::pair<int, bool>, Owned> graphs;   // captured steps, by variant and whether they are plain
+  std::unique_ptr<HostWorkers> workers;           // null: all devices are GPUs
 
   State(const Tables& t, const ExecutionPlan& p, std::vector<Target> where, PartLinks links)
       : tables(t), plan(p), targets(std::move(where)), part_links(links) {}
@@ -69,6 +71,7 @@ struct CudaExecutor::State {
   void open_gate();
   void synchronize() const;
   void close_gate_and_mark_bases(bool gated);
+  void copy_beside(std::size_t most);
   void issue(std::size_t at, bool plain, const Launch& launch, const CudaExecutor& executor);
   void issue_inputs(const Launch& launch, const CudaExecutor& executor);
   void issue_step(bool plain, const Launch& launch, const CudaExecutor& executor);

@@ -63,7 +63,7 @@ struct FakeStream {
   FakeGraph* capture = nullptr;
   int device = 0;
   std::deque<Command> queue;
-  double now = 0;
+  double now = 0, copied_until = 0;
 };
 
 struct FakeGraph {
@@ -166,8 +166,11 @@ struct Machine {
         break;
       case Command::Kind::work: {
         const double start = stream.now;
+        if (options.slowed_by_copies > 0 && *command.name != 0 && copies_beside(stream))
+          command.ns *= 1 + options.slowed_by_copies;
         if (command.mark) marks[command.mark] = start;
         stream.now = command.since ? std::max(start, marks.at(command.since) + command.ns) : start + command.ns;
+        if (command.copied > 0) stream.copied_until = stream.now;
         check_memory(command.accesses);
         check_races(start, stream.now, command.accesses);
         if (command.effect) command.effect();
@@ -180,6 +183,14 @@ struct Machine {
     return true;
   }
 
+  /// Another stream of the GPU has copies to make, or has made some that end later.
+  bool copies_beside(const FakeStream& stream) const {
+    return std::any_of(streams.begin(), streams.end(), [&](const auto& other) {
+      return other.get() != &stream && other->device == stream.device &&
+             (other->copied_until > stream.now ||
+              std::any_of(other->queue.begin(), other->queue.end(), [](const Command& c) { return c.copied > 0; }));
+    });
+  }
   static bool reached(const Command& command) {
     return static_cast<std::int32_t>(__atomic_load_n(command.word, __ATOMIC_SEQ_CST) - command.value) >= 0;
   }

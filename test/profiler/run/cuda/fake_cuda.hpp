@@ -45,7 +45,8 @@ struct FakeCudaOptions {
   double gate_skew_ns = 0;                 // by which each further stream passes a gate later than the one before
   double event_ns = 0;                     // of the stream's time, for each record of an event that tells the time
   double timer_tick_ns = 1;                // of %globaltimer
-  double kernel_drift = 0;                 // by which share each kernel takes longer than the one before
+  double slowed_by_copies = 0;        // the share that kernels take longer on a GPU that copies to or from the host
+  double kernel_drift = 0;            // by which share each kernel takes longer than the one before
   std::vector<unsigned> clocks = {};  // of SMs, MHz, that NVML tells one after the other, and then the last; or none
   std::size_t copied_by_sms = 0;      // copies within a GPU of fewer bytes are made by its SMs
   bool collect = false;

@@ -181,6 +181,36 @@ TEST_CASE("a validation's error, and a profile's gaps, are of steps as they are 
   CHECK(std::abs(results[0].total_error) < 0.01);
 }
 
+TEST_CASE("ops are profiled beside copies, and what that adds is the interference of the calibration") {
+  const TrainingStep step = training_step(make_network(kLenet));
+  const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
+  const auto calibrated_by = [&](double slowed) {
+    FakeCuda fake{{.devices = 2, .slowed_by_copies = slowed}};
+    calibrate::Result result;
+    {
+      const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+      const Profile profile =
+          measure(*backend, problem, {.recipe = &step.recipe}, {serial_schedule(problem, DeviceId{0})}, {},
+                  {.rounds = 2, .links = ProfileOptions::Links::none, .trace = false});
+      // The fake copies a byte in 1 ps, both ways, beside 1 us for each copy of 4 MiB: 1.6 TB/s of a V100's 0.9.
+      for (const OpMeasurement& op : profile.ops)
+        CHECK((op.copied.value == 0 || op.copied.value == doctest::Approx(2 * 4'194'304 / 5'194.304e-9).epsilon(0.01)));
+      result = calibrate::fit_profiles(std::vector<Profile>{profile});
+    }
+    CHECK(fake.alive() == 0);
+    return result.calibration;
+  };
+  const Calibration plain = calibrated_by(0), slowed = calibrated_by(0.5);
+  CHECK(plain.ops.size() == slowed.ops.size());
+  for (std::size_t i = 0; i < plain.ops.size(); ++i) CHECK(plain.ops[i].mean == slowed.ops[i].mean);
+  REQUIRE(slowed.interference.size() > 5);
+  for (const CopySensitivity& each : plain.interference) CHECK(each.sensitivity < 0.01);
+  for (const CopySensitivity& each : slowed.interference) {
+    CAPTURE(each.type);
+    CHECK(each.sensitivity == doctest::Approx(0.5).epsilon(0.02));  // L is 1: they take all that the memory has
+  }
+}
+
 TEST_CASE("what a run has of the GPU's memory is all that it asked for") {
   const TrainingStep step = training_step(make_network(kLenet), {.optimizer = Optimizer::adam});
   const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
