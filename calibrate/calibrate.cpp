@@ -94,6 +94,7 @@ Result fit_profiles(std::span<const Profile> profiles, const Options& options) {
   calibration.fits = type_fits(calibration.ops, result.notes);
   calibration.efficiencies = efficiencies(calibration.ops, calibration.devices);
   calibration.co_run = co_run_factors(profiles, calibration.ops, result.notes);
+  calibration.interference = copy_sensitivities(profiles, calibration.ops, result.notes);
   return result;
 }
 

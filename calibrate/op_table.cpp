@@ -94,7 +94,8 @@ std::optional<double> gap_of_steps(std::span<const Profile> profiles, const std:
       if (step.ops <= 0 || device_kind(profile, step.device) != kind) continue;
       std::map<std::string, double> means;
       for (const OpMeasurement& op : profile.ops) {
-        if (op.graph != step.graph || op.device != step.device || op.mode != MeasureMode::step || op.busy_devices != 1)
+        if (op.graph != step.graph || op.device != step.device || op.mode != MeasureMode::step ||
+            op.busy_devices != 1 || op.copied.value > 0)
           continue;
         const CleanSamples good = clean(op.samples);
         if (!good.kept_ns.empty()) means[op.op] = mean_of(good.kept_ns);
@@ -125,7 +126,7 @@ std::vector<CalibratedOp> op_table(std::span<const Profile> profiles, std::vecto
   std::map<OpKey, Pool> pools;
   for (const Profile& profile : profiles) {
     for (const OpMeasurement& op : profile.ops) {
-      if (op.busy_devices != 1) continue;
+      if (op.busy_devices != 1 || op.copied.value > 0) continue;
       const std::string kind = device_kind(profile, op.device);
       if (!op.op.empty()) pool(pools, {kind, op.mode, op.graph, op.op, op.signature}, op);
       if (op.signature.empty()) continue;
@@ -157,7 +158,7 @@ std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::
   std::map<std::tuple<std::string, std::string, std::int64_t, OpKey>, Together> pools;  // kind, type, devices, op
   for (const Profile& profile : profiles)
     for (const OpMeasurement& op : profile.ops) {
-      if (op.busy_devices == 1) continue;
+      if (op.busy_devices == 1 || op.copied.value > 0) continue;
       const std::string kind = device_kind(profile, op.device);
       Together& pool = pools[{kind, op.type, op.busy_devices, {kind, op.mode, op.graph, op.op, op.signature}}];
       join(pool.samples, op.samples);
@@ -193,6 +194,46 @@ std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::
   return factors;
 }
 
+std::vector<CopySensitivity> copy_sensitivities(std::span<const Profile> profiles, std::span<const CalibratedOp> alone,
+                                                std::vector<std::string>& notes) {
+  struct Sums {
+    double added = 0, loaded = 0;
+    std::int64_t ops = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Sums> sums;  // kind, type
+  std::map<OpKey, const CalibratedOp*> rows;
+  for (const CalibratedOp& row : alone)
+    rows.try_emplace({row.device_kind, row.mode, row.graph, row.op, row.signature}, &row);
+  std::size_t without = 0;
+  for (const Profile& profile : profiles)
+    for (const OpMeasurement& op : profile.ops) {
+      if (op.copied.value <= 0 || op.busy_devices != 1) continue;
+      const std::string kind = device_kind(profile, op.device);
+      const auto device = std::ranges::find(profile.devices, op.device, &ProfiledDevice::name);
+      const double bandwidth = device == profile.devices.end() ? 0 : device->memory_bandwidth.value;
+      const auto match = rows.find({kind, op.mode, op.graph, op.op, op.signature});
+      const CleanSamples good = clean(op.samples);
+      if (bandwidth <= 0 || match == rows.end() || good.kept_ns.empty() || match->second->mean.count <= 0) {
+        ++without;
+        continue;
+      }
+      const auto time = static_cast<double>(match->second->mean.count);
+      Sums& sum = sums[{kind, op.type}];
+      sum.added += mean_of(good.kept_ns) - time;
+      sum.loaded += time * std::min(1.0, op.copied.value / bandwidth);
+      ++sum.ops;
+    }
+  if (without > 0)
+    notes.push_back(
+        fmt::format("{} op{} timed beside copies, but not alone, or where no memory bandwidth is known: no "
+                    "interference from {}",
+                    without, without == 1 ? " was" : "s were", without == 1 ? "it" : "them"));
+  std::vector<CopySensitivity> result;
+  for (const auto& [key, sum] : sums)
+    result.push_back({key.first, key.second, std::clamp(sum.added / sum.loaded, 0.0, 1'000.0), sum.ops});
+  return result;
+}
+
 std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profiles, std::vector<std::string>& notes) {
   std::vector<CalibratedDevice> devices;
   for (const Profile& profile : profiles) {
@@ -204,6 +245,13 @@ std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profil
         if (known->memory_bandwidth.value == 0) known->memory_bandwidth = device.memory_bandwidth;
         for (const auto& [name, value] : device.details) {
           const auto other = known->details.find(name);
+          if (other != known->details.end() && other->second != value && name == "products")
+            throw InputError(
+                Finding{.code = "two-precisions",
+                        .message = fmt::format("devices of the kind '{}' were measured with products in {} "
+                                               "and in {}: their ops take different times",
+                                               kind, other->second, value),
+                        .help = "calibrate each --precision by itself"});
           if (other != known->details.end() && other->second != value && name == "driver")
             notes.push_back(fmt::format("devices of the kind '{}' were measured with different drivers: {} and {}",
                                         kind, other->second, value));

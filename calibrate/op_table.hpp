@@ -26,8 +26,18 @@ std::vector<CalibratedOp> op_table(std::span<const Profile> profiles, std::vecto
 std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::span<const CalibratedOp> alone,
                                         std::vector<std::string>& notes);
 
+/// What copies through the memory add to ops of each type (problem/memory_load.hpp): over the ops that were timed
+/// beside copies and without, (sum of the times beside - sum of those alone) / sum of (time alone x share of the
+/// bandwidth), at least 0. Left out with a note: ops timed only beside, and devices whose bandwidth the profile does
+/// not say.
+std::vector<CopySensitivity> copy_sensitivities(std::span<const Profile> profiles, std::span<const CalibratedOp> alone,
+                                                std::vector<std::string>& notes);
+
 /// Launch overheads, hand-offs and gaps by device kind. A gap is measured as such, or as what whole steps on one device
 /// take beyond the sum of their ops' mean times, or as the dispatch of an op; in this order.
+///
+/// Throws InputError, "two-precisions": one kind measured with products in float32, and in TF32 (the detail
+/// "products").
 std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profiles, std::vector<std::string>& notes);
 
 }  // namespace trainyard::calibrate

@@ -45,6 +45,7 @@ struct StepTrace {
   Nanoseconds clock_skew;                    // by which times of different devices may be apart
   std::string contaminated;                  // why its times do not count ("other-work"); empty: they do
   bool times_launches = false;               // op times contain the host's launches: none of them counts
+  BytesPerSecond copied{};                   // through a device's memory beside it (prepare_beside_copies)
   std::vector<std::string> hazards;          // wrong orders and uses of memory, of a backend that looks for them
   double loss = 0;                           // of a recipe that has one
 };
@@ -55,6 +56,9 @@ class PreparedRun {
   virtual ~PreparedRun() = default;
   /// Valid until the next call.
   virtual const StepTrace& step() = 0;
+  /// A step in which nothing but its end is timed, where timing ops makes steps longer: its makespan. Nothing where it
+  /// does not, or where this one would not count.
+  virtual std::optional<Nanoseconds> plain_step() { return std::nullopt; }
   /// Parameters, optimizer state and inputs as before the first step.
   virtual void reset() = 0;
   /// A number that any changed bit of any parameter changes; 0 without a recipe.
@@ -106,10 +110,20 @@ class Backend {
   virtual std::unique_ptr<PreparedRun> prepare(const Problem& problem, const Workload& workload,
                                                const Schedule& schedule) = 0;
 
+  /// As prepare(), with steps beside which copies between the host and the devices run both ways from begin to end;
+  /// steps that last longer than these are contaminated ("copies"). Null: it has none.
+  virtual std::unique_ptr<PreparedRun> prepare_beside_copies(const Problem&, const Workload&, const Schedule&) {
+    return nullptr;
+  }
+
   /// Clock that times the ops of a device: the host's, or events on the device.
   virtual std::string clock(const Device&) const { return "host"; }
   /// Clocks, power, driver and libraries of a device.
   virtual Details device_details(const Cluster&, DeviceId) const { return {}; }
+
+  /// How much the same work scatters on the cluster's devices, as (largest - smallest) / median of short blocks;
+  /// nothing: as HostInfo says of the host.
+  virtual std::optional<double> noise_floor(const Cluster&) { return std::nullopt; }
 
   /// Whether links take the time that the problem says: then a link of known time shows what measuring one adds.
   virtual bool emulates_links() const { return false; }

@@ -283,6 +283,15 @@ Machine load_machine(const std::string& word, const MachineOptions& options) {
     costs = CostModel::roofline();
   } else if (!options.costs.empty()) {
     const Calibration calibration = read_calibration(options.costs);
+    for (const CalibratedDevice& device : calibration.devices) {
+      const auto products = device.details.find("products");
+      if (products == device.details.end() || (products->second == "tf32") == options.tf32) continue;
+      throw InputError(
+          {.code = "other-precision",
+           .message =
+               fmt::format("'{}' in {} was measured with products in {}", device.kind, options.costs, products->second),
+           .help = options.tf32 ? "leave --precision tf32 out, or measure with it" : "give --precision tf32"});
+    }
     const std::size_t devices = spec.devices.size();
     CalibratedCluster known = calibrated(std::move(spec), calibration);
     machine.cluster = make_cluster(std::move(known.spec));
@@ -324,9 +333,10 @@ void refuse_folded(const Schedule& schedule) {
                      "place it anew with --slow, or unfolded: --parameter detail=whole");
 }
 
-void refuse_unexecuted(const ModelOptions& options) {
-  if (options.precision == Precision::tf32 || options.precision == Precision::float16)
-    throw UsageError("--precision: backends compute in float32 and bfloat16", "leave it out, or --precision bfloat16");
+void refuse_unexecuted(const ModelOptions& options, bool by_gpus) {
+  if ((options.precision == Precision::tf32 && !by_gpus) || options.precision == Precision::float16)
+    throw UsageError("--precision: backends compute in float32 and bfloat16, and GPUs in tf32",
+                     "leave it out, or --precision bfloat16");
 }
 
 LoadedProblem make_problem(const ProblemOptions& options, Console& console) {

@@ -59,8 +59,8 @@ struct LoadedProblem {
 };
 /// Refuses schedules from elsewhere whose fold knows nothing of --slow.
 void refuse_folded(const Schedule& schedule);
-/// Refuses what no backend computes in.
-void refuse_unexecuted(const ModelOptions& options);
+/// Refuses what no backend computes in, or none but that of GPUs.
+void refuse_unexecuted(const ModelOptions& options, bool by_gpus);
 /// Notes on precision: what it changes, where no calibration says.
 std::vector<std::string> precision_notes(const ProblemOptions& options);
 /// Warns of what the importer, the calibration and the precision note.

@@ -48,12 +48,12 @@ void BackendOptions::declare(OptionSet& set, bool plays) {
   });
 }
 
-std::unique_ptr<Backend> BackendOptions::make() const {
+std::unique_ptr<Backend> BackendOptions::make(bool tf32) const {
   assert(kind != Kind::recorded);
   if (kind == Kind::recording) return make_recording_backend();
   if (kind == Kind::cpu) return make_cpu_backend();
   return cuda::make_cuda_backend(
-      {.graph = kind == Kind::cuda_graph, .part_links = part_links, .without_cudnn = without_cudnn});
+      {.graph = kind == Kind::cuda_graph, .part_links = part_links, .tf32 = tf32, .without_cudnn = without_cudnn});
 }
 
 std::string BackendOptions::here() const {
@@ -153,6 +153,9 @@ std::string validation_text(const Problem& problem, const Schedule& schedule, co
                         v.net_ops > 0 ? fmt::format(", of {} without what other work took of them",
                                                     counted(static_cast<std::int64_t>(v.net_ops), "op"))
                                       : "");
+  if (v.plain.count > 0)
+    text += fmt::format("a step in which no op is timed takes {} ({}): the error is of this\n", format_time(v.plain),
+                        share(static_cast<double>(v.plain.count) / static_cast<double>(v.measured.count) - 1));
   text += fmt::format("error {}: structure {} ({} steps), op times {}, links {}; noise floor {:.0f} %\n",
                       share(v.total_error), share(v.structural_error), v.structural_steps, share(v.op_time_error),
                       share(v.link_error), 100 * v.noise_floor);

@@ -32,7 +32,8 @@ struct BackendOptions {
   void declare(OptionSet& set, bool plays = false);
   /// Throws InputError ("missing-backend") for one that is not in this build. None of its own for recorded runs, which
   /// are a problem's.
-  std::unique_ptr<Backend> make() const;
+  std::unique_ptr<Backend> make(bool tf32) const;
+  bool on_gpus() const { return kind == Kind::cuda || kind == Kind::cuda_graph; }
   /// The cluster that stands for what this machine has for the backend: "2xcpu-core", "8xH100". Throws MissingError
   /// where there is no GPU, UsageError for one that is of no built-in kind.
   std::string here() const;

@@ -6,7 +6,8 @@
 #include "profiler/kernels/arrays.hpp"
 #include "trainyard/model/op_kind.hpp"
 
-/// Parts of normalizations on any device. Sizes are those of GPU kernels, too.
+/// Parts of normalizations on any device. What a forward op keeps: the means of all sets, then what each multiplies by,
+/// 1 / sqrt(variance + epsilon). Sizes are those of GPU kernels, too.
 namespace trainyard::kernels {
 
 /// Elements that share a mean: those of `sets` sets, each of `runs` runs of `length` elements that lie `step` apart;

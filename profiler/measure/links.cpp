@@ -108,7 +108,7 @@ void measure_links(Backend& backend, const Cluster& cluster, const ProfileOption
                            .from = cluster.device(from).name,
                            .to = cluster.device(to).name,
                            .path = backend.emulates_links() ? "emulated" : "executor",
-                           .engine = backend.emulates_links() ? "cpu" : "ce",
+                           .engine = backend.emulates_links() ? "cpu" : "",
                            .pinned = true,
                            .beside = {},
                            .sizes = {}};

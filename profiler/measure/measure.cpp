@@ -17,12 +17,12 @@ Profile measure(Backend& backend, const Problem& problem, const Workload& worklo
                                .backend = backend.name(),
                                .peak = device.peak,
                                .memory_bandwidth = device.memory_bandwidth,
-                               .details = backend.device_details(problem.cluster(), id)});
-    profile.devices.back().details["cpu"] = host.cpu;
+                               .details = {}});
   }
   for (const Schedule& schedule : schedules) {
     const std::size_t first = profile.ops.size();
     measure_steps(backend, problem, workload, schedule, options, profile);
+    if (options.beside_copies) measure_beside_copies(backend, problem, workload, schedule, options, profile);
     if (options.trace) trace_steps(backend, problem, workload, schedule, options, first, profile);
   }
   for (const MeasureMode mode : options.alone)
@@ -33,6 +33,11 @@ Profile measure(Backend& backend, const Problem& problem, const Workload& worklo
   if (problem.device_count() > 1 && options.links == ProfileOptions::Links::memory)
     for (LinkMeasurement& link : backend.measure_links(problem.cluster(), options.most_link_ns))
       profile.links.push_back(std::move(link));
+  for (const DeviceId id : problem.devices()) {  // as they were while it measured, not before
+    Details& details = profile.devices[id.index()].details;
+    details.merge(backend.device_details(problem.cluster(), id));
+    details["cpu"] = host.cpu;
+  }
   return profile;
 }
 

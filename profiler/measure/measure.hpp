@@ -17,6 +17,7 @@ struct ProfileOptions {
   std::int64_t most_link_ns = 4'000'000'000;  // of a ladder through memory
   std::vector<MeasureMode> alone = {};        // hot, cold: besides the times in a step
   int most_threads = 0;                       // within an op: hot times on the best number, where above 1
+  bool beside_copies = true;                  // ops beside copies too, where the backend has such steps
   bool trace = true;                          // a pass with the vendor's tracer, where the backend has one
 };
 
@@ -26,6 +27,11 @@ struct ProfileOptions {
 /// without what other work took of them, and its details say so ("disturbed").
 void measure_steps(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
                    const ProfileOptions& options, Profile& profile);
+
+/// The op times of a schedule on one device while copies between it and the host run beside, where the backend has such
+/// steps: what a calibration's interference comes from.
+void measure_beside_copies(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
+                           const ProfileOptions& options, Profile& profile);
 
 /// A traced pass of the schedule, whose op times take the place of those that were taken in steps, from entry `first`
 /// of the profile's ops on (these are then dropped: "timed-by-cupti"), unless tracing made a step over 5 % longer. What

@@ -25,7 +25,7 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
   for (const OpId op : graph.ops()) ++counts[schedule.placement[op]];
   const auto busy_devices = std::count_if(counts.begin(), counts.end(), [](std::int64_t n) { return n > 0; });
   IdMap<DeviceId, Samples> gaps(problem.device_count());
-  Samples steps;
+  Samples steps, plain;
   // Where steps take seconds, the first one is warm-up enough.
   const bool slow = run->step().makespan.count > options.most_ns / (4 * (options.warm + options.measured));
   const int warm = slow ? 0 : options.warm, measured = slow ? 1 : options.measured;
@@ -44,9 +44,11 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
         if (!trace.times_launches) ops[op].put(time, trace.lost.empty() ? Nanoseconds{0} : trace.lost[op]);
       }
       put(steps, trace.makespan, trace.contaminated);
+      const bool clean = trace.contaminated.empty();
       for (const DeviceId device : problem.devices())
         if (!trace.gaps.empty() && trace.gaps[device].count > 0)
           put(gaps[device], Nanoseconds{trace.gaps[device].sum.count / trace.gaps[device].count}, "");
+      if (const auto untimed = clean ? run->plain_step() : std::nullopt) put(plain, *untimed, "");
     }
     fewest = static_cast<std::size_t>(-1);
     for (const OpSamples& samples : ops) fewest = std::min(fewest, samples.undisturbed());
@@ -60,8 +62,11 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
                                          backend.clock(problem.cluster().device(device)), ops[op]));
     profile.ops.back().busy_devices = busy_devices;
   }
+  // Where timing ops makes steps longer, gaps are what steps take without it, beyond their ops.
+  const bool in_steps = !plain.kept.empty();
+  if (in_steps) steps = std::move(plain);
   for (const DeviceId device : problem.devices())
-    if (!gaps[device].kept.empty())
+    if (!gaps[device].kept.empty() && !in_steps)
       profile.overheads.push_back(
           {.device = problem.cluster().device(device).name, .what = "gap", .samples = std::move(gaps[device])});
   if (busy_devices == 1)
@@ -69,6 +74,35 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
                              .device = problem.cluster().device(schedule.placement[OpId{0}]).name,
                              .ops = timed,
                              .samples = std::move(steps)});
+}
+
+void measure_beside_copies(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
+                           const ProfileOptions& options, Profile& profile) {
+  const DeviceId device = schedule.placement[OpId{0}];
+  const bool alone =
+      std::all_of(schedule.placement.begin(), schedule.placement.end(), [&](DeviceId each) { return each == device; });
+  if (!alone || problem.cluster().device(device).device_class != "gpu") return;
+  const auto run = backend.prepare_beside_copies(problem, workload, schedule);
+  if (!run) return;
+  constexpr int kWarm = 3;  // which find how many copies a step takes
+  IdMap<OpId, OpSamples> ops(problem.op_count());
+  double copied = 0;
+  int steps = 0;
+  const int wanted = options.rounds * options.measured;
+  for (int i = -kWarm; i < 2 * wanted && steps < wanted; ++i) {
+    const StepTrace& trace = run->step();
+    if (i < 0 || !trace.contaminated.empty() || trace.times_launches) continue;
+    for (const OpId op : problem.ops()) ops[op].put(trace.ops[op].end - trace.ops[op].start, Nanoseconds{0});
+    copied += trace.copied.value;
+    ++steps;
+  }
+  if (steps < 3) return;
+  for (const OpId op : problem.ops()) {
+    if (problem.graph().type(op) == "Input") continue;
+    profile.ops.push_back(op_measurement(problem, op, device, MeasureMode::step,
+                                         backend.clock(problem.cluster().device(device)), ops[op]));
+    profile.ops.back().copied = BytesPerSecond{copied / steps};
+  }
 }
 
 }  // namespace trainyard

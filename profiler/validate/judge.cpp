@@ -161,14 +161,16 @@ void find_total_error(const Problem& plain, const MeasuredRuns& runs, const Vali
   const bool enough = clean.size() >= options.least_clean_steps;
   const IdMap<OpId, Nanoseconds> means = enough ? clean_means(problem, runs) : op_means(problem, runs, result.net_ops);
   result.measured = result.p50;
-  result.total_error = relative(result.predicted, result.measured);
+  if (runs.plain.size() >= kLeastSamples) result.plain = upper_quantile_of(runs.plain);
+  result.total_error = relative(result.predicted, result.makespan());
   if (means.empty()) return;
   Timeline replay = simulation.timeline(*runs.schedule, means);
   const Nanoseconds of_means = replay.makespan;
   result.basis = enough ? Basis::steps : Basis::ops;
   result.op_time_error = relative(result.predicted, of_means);
   if (!enough) {
-    result.measured = of_means, result.total_error = result.op_time_error;
+    result.measured = of_means;
+    if (result.plain.count == 0) result.total_error = result.op_time_error;
     result.timeline = std::move(replay);
   }
   for (const OpId op : problem.ops())

@@ -23,6 +23,7 @@ struct MeasuredRuns {
   std::vector<MeasuredStep> steps;
   std::vector<std::pair<Nanoseconds, Timeline>> timelines;  // of some of them, with their makespans
   IdMap<DeviceId, std::vector<double>> gaps;                // nanoseconds: the mean of each step that had any
+  std::vector<Nanoseconds> plain;                           // makespans of steps in which no op was timed
 };
 
 /// The problem with op times as they are while as many devices run as the schedule uses (CostModel::co_run), where the

@@ -118,8 +118,9 @@ std::vector<Validation> validate(Backend& backend, const Problem& problem, const
   Nanoseconds slowest{0};
   for (std::size_t i = 0; i < schedules.size(); ++i) {
     results[i].name = schedules[i].first;
-    candidates.push_back({.run = backend.prepare(problem, workload, schedules[i].second),
-                          .runs = {.schedule = &schedules[i].second, .steps = {}, .timelines = {}, .gaps = {}}});
+    candidates.push_back(
+        {.run = backend.prepare(problem, workload, schedules[i].second),
+         .runs = {.schedule = &schedules[i].second, .steps = {}, .timelines = {}, .gaps = {}, .plain = {}}});
     const StepTrace& first = candidates.back().run->step();
     slowest = std::max(slowest, first.makespan);
     if (const std::optional<bool> told = candidates.back().run->outputs_agree())
@@ -141,7 +142,11 @@ std::vector<Validation> validate(Backend& backend, const Problem& problem, const
       if (!more(candidate, round)) continue;
       any = true;
       for (int k = 0; k < warm; ++k) candidate.run->step();
-      for (int k = 0; k < measured; ++k) take(problem, candidate.run->step(), candidate, results[i]);
+      for (int k = 0; k < measured; ++k) {
+        take(problem, candidate.run->step(), candidate, results[i]);
+        if (!candidate.runs.steps.back().dropped.empty()) continue;
+        if (const auto plain = candidate.run->plain_step()) candidate.runs.plain.push_back(*plain);
+      }
     }
     if (!any) break;
   }

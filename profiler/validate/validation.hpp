@@ -44,12 +44,14 @@ enum class Basis : std::uint8_t {
 };
 std::string_view name_of(Basis basis);
 
-/// A schedule's prediction against its runs. Errors are (predicted - measured) / measured.
+/// A schedule's prediction against its runs. The total error is of steps as they are when nobody looks (makespan());
+/// the others are of steps whose ops were timed. Errors are (predicted - measured) / measured.
 struct Validation {
   std::string name;
   Nanoseconds predicted;
   Nanoseconds p10, p50, p90;  // of the clock's makespans: of clean steps, where there are any
-  Nanoseconds measured;       // what the total error is of: the median of clean steps, or what the basis says
+  Nanoseconds measured;       // the median of clean steps, or what the basis says
+  Nanoseconds plain;  // the median of steps in which no op is timed, where timing makes them longer; 0: not known
   double total_error = 0;
   Basis basis = Basis::none;
   /// Each step simulated with its own op times, and with the gap between ops of this run: the median of these errors.
@@ -75,6 +77,8 @@ struct Validation {
   Verdict verdict = Verdict::inconclusive;
   std::string why;  // in words
 
+  /// What the total error is of.
+  Nanoseconds makespan() const { return plain.count > 0 ? plain : measured; }
   std::size_t dropped_steps() const { return steps - clean_steps; }
 };
 

@@ -101,7 +101,10 @@ std::string calibration_text(const Calibration& calibration, const TextFormat& f
   for (const CoRunFactor& factor : calibration.co_run)
     text += fmt::format("\n{} on {} devices of {} at once: {:.2f} times as long", printable(factor.type),
                         factor.devices, printable(factor.device_kind), factor.factor);
-  return text + (calibration.co_run.empty() ? "" : "\n");
+  for (const CopySensitivity& each : calibration.interference)
+    text += fmt::format("\n{} on {} beside copies: {:.2f} times as long where they take all of the memory's bandwidth",
+                        printable(each.type), printable(each.device_kind), 1 + each.sensitivity);
+  return text + (calibration.co_run.empty() && calibration.interference.empty() ? "" : "\n");
 }
 
 Json quality_json(const FitQuality& quality) {

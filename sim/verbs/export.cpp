@@ -216,7 +216,7 @@ struct ExportVerb {
       throw InputError({.code = "no-recipe",
                         .message = fmt::format("'{}' is a graph: it does not say what its ops compute", loaded.name),
                         .help = "export the ONNX file or the built-in network that it was made of"});
-    refuse_unexecuted(inputs.training);
+    refuse_unexecuted(inputs.training, false);
     std::vector<std::pair<std::string, Schedule>> schedules;
     if (schedule.empty())
       schedules.push_back(placed_whole(problem, placing, console));

@@ -114,7 +114,8 @@ struct ProfileVerb {
   }
 
   int run(Console& console) {
-    const auto machine = backend.make();
+    refuse_unexecuted(inputs.training, backend.on_gpus());
+    const auto machine = backend.make(inputs.training.precision == Precision::tf32);
     measuring.rounds = backend.rounds;
     if (time) measuring.most_ns = measuring.most_link_ns = time->count;
     if (threads) measuring.most_threads = static_cast<int>(*threads);
@@ -122,7 +123,6 @@ struct ProfileVerb {
       inputs.cluster = backend.here();
       console.note("devices: " + inputs.cluster);
     }
-    refuse_unexecuted(inputs.training);
     const LoadedProblem loaded = make_problem(inputs, console);
     const Problem& problem = loaded.problem;
     std::vector<Schedule> schedules;

@@ -15,7 +15,6 @@
 #include "profiler/validate/judge.hpp"
 #include "profiler/validate/rank.hpp"
 #include "trainyard/core/printable.hpp"
-#include "trainyard/core/statistics.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/formats/runs_file.hpp"
 #include "trainyard/io/frameworks/device_map.hpp"
@@ -55,6 +54,7 @@ Json result_json(const Problem& problem, const Schedule& schedule, const Validat
   object["why"] = v.why;
   object["predicted_ns"] = v.predicted.count;
   object["measured_ns"] = {{"p10", v.p10.count}, {"p50", v.p50.count}, {"p90", v.p90.count}};
+  object["plain_ns"] = v.plain.count > 0 ? Json(v.plain.count) : Json(nullptr);
   object["undisturbed_ns"] = v.basis == Basis::ops ? Json(v.measured.count) : Json(nullptr);
   object["total_error"] = v.total_error;
   object["structural_error"] = v.structural_error;
@@ -107,6 +107,7 @@ Json result_json(const Problem& problem, const Schedule& schedule, const Validat
       object["placements"].push_back({{"name", each.name},
                                       {"predicted_ns", each.predicted.count},
                                       {"measured_ns", each.measured.count},
+                                      {"plain_ns", each.plain.count > 0 ? Json(each.plain.count) : Json(nullptr)},
                                       {"basis", name_of(each.basis)},
                                       {"total_error", each.total_error},
                                       {"structural_error", each.structural_error},
@@ -153,17 +154,6 @@ ValidateOptions each_step_once(const RecordedRuns& recorded) {
   return options;
 }
 
-/// What timing each op adds to a step, where the run has steps without these times.
-void note_plain_steps(const RecordedRuns& recorded, const std::string& key, const Validation& result,
-                      Console& console) {
-  const auto run = std::ranges::find(recorded.runs, key, &RecordedRun::key);
-  if (run == recorded.runs.end() || run->plain.empty()) return;
-  const Nanoseconds plain = upper_quantile_of(run->plain);
-  console.note(fmt::format("a step in which no op is timed takes {} (median of {}), predicted {:+.1f} %",
-                           format_time(plain), run->plain.size(),
-                           100 * (static_cast<double>(result.predicted.count) / static_cast<double>(plain.count) - 1)));
-}
-
 struct ValidateVerb {
   std::vector<std::string> operand;  // SCHEDULE; or MODEL with --schedule, or alone
   ProblemOptions inputs;
@@ -192,8 +182,8 @@ struct ValidateVerb {
 
   int run(Console& console) const {
     const bool plays = backend.kind == BackendOptions::Kind::recorded;
-    auto runner = plays ? nullptr : backend.make();
-    refuse_unexecuted(inputs.training);
+    refuse_unexecuted(inputs.training, backend.on_gpus());
+    auto runner = plays ? nullptr : backend.make(inputs.training.precision == Precision::tf32);
     LoadedProblem loaded = make_problem(inputs, console);
     const Problem& problem = loaded.problem;
     const RecordedRuns recorded = plays ? read_runs(backend.runs, problem) : RecordedRuns{};
@@ -216,11 +206,14 @@ struct ValidateVerb {
     ValidateOptions options = plays ? each_step_once(recorded) : ValidateOptions{};
     if (!plays) options.rounds = backend.rounds;
     if (time) options.most_ns = time->count;
-    options.noise_floor = std::max(host.compute_swing.value_or(0), 0.0);
+    const auto on_host = [](const Device& device) { return device.device_class == "cpu"; };
+    const auto own = runner->noise_floor(problem.cluster());
+    if (!own || std::ranges::any_of(problem.cluster().spec().devices, on_host))
+      options.noise_floor = std::max(host.compute_swing.value_or(0), 0.0);
+    options.noise_floor = std::max(options.noise_floor, own.value_or(0));
     const std::vector<Validation> results =
         validate(*runner, problem, {.recipe = loaded.recipe ? &*loaded.recipe : nullptr}, schedules, options);
     const Validation& result = results.front();
-    if (plays) note_plain_steps(recorded, schedule_key(problem, schedules.front().second), result, console);
     const std::string& title = schedules.front().first;
     const Schedule& schedule = schedules.front().second;
     std::optional<Ranking> ranking;

@@ -159,6 +159,32 @@ TEST_CASE("a co-run factor is what ops of a type take together, over what they t
   CHECK(result.notes.size() == 1);  // the third was not timed alone
 }
 
+TEST_CASE("sensitivity to copies is what ops of a type take more beside them, by the share of the memory's bandwidth") {
+  Profile profile = made_profile();
+  profile.devices[0].memory_bandwidth = BytesPerSecond{100e9};
+  profile.ops = {made_op("Relu", 1, 1, {1'000}), made_op("Relu", 2, 2, {3'000}), made_op("Conv", 1, 1, {5'000})};
+  const auto beside = [&](std::size_t of, std::int64_t ns, double copied) {
+    OpMeasurement op = profile.ops[of];
+    op.copied = BytesPerSecond{copied};
+    op.samples.kept = {Nanoseconds{ns}};
+    profile.ops.push_back(op);
+  };
+  beside(0, 1'500, 50e9);  // L = 1/2: 500 more
+  beside(1, 4'200, 25e9);  // L = 1/4: 1,200 more
+  beside(2, 4'900, 50e9);  // none, but for noise
+  profile.ops.push_back(made_op("Add", 1, 1, {100}));
+  profile.ops.back().copied = BytesPerSecond{50e9};  // beside alone
+  const auto result = calibrate::fit_profiles(std::vector{profile});
+  // Only times without copies are op times.
+  CHECK(result.calibration.ops.size() == 3);
+  REQUIRE(result.calibration.interference.size() == 2);
+  CHECK(result.calibration.interference[0] == CopySensitivity{"K", "Conv", 0, 1});
+  CHECK(result.calibration.interference[1].type == "Relu");
+  CHECK(result.calibration.interference[1].sensitivity == Approx(1'700.0 / (1'000 * 0.5 + 3'000 * 0.25)));
+  CHECK(result.notes == std::vector<std::string>{"1 op was timed beside copies, but not alone, or where no memory "
+                                                 "bandwidth is known: no interference from it"});
+}
+
 TEST_CASE("profiles that say too little, or two things, are refused") {
   CHECK(code_of(made_profile()) == "too-few-points");
   Profile no_samples = made_profile();
@@ -171,6 +197,17 @@ TEST_CASE("profiles that say too little, or two things, are refused") {
   Profile instant = made_profile();
   instant.links = {made_link([](double) { return 0; })};
   CHECK(code_of(instant) == "samples");
+}
+
+TEST_CASE("profiles of one kind in float32 and in TF32 are not put together") {
+  Profile exact = made_profile();
+  exact.ops = {made_op("Add", 1, 1, {5})};
+  Profile rounded = exact;
+  for (ProfiledDevice& device : exact.devices) device.details["products"] = "float32";
+  for (ProfiledDevice& device : rounded.devices) device.details["products"] = "tf32";
+  CHECK(calibrate::fit_profiles(std::vector{exact, exact}).calibration.devices[0].details.at("products") == "float32");
+  CHECK_THROWS_WITH_AS(calibrate::fit_profiles(std::vector{exact, rounded}),
+                       doctest::Contains("products in float32 and in tf32"), InputError);
 }
 
 TEST_CASE("a link far from its fit is a fault, not an error") {

@@ -33,12 +33,13 @@ struct Task {
   std::set<std::size_t> needs;  // tasks that must have ended
   // What became of it.
   std::optional<Nanoseconds> ready, start, end;
-  Wide left = -1;  // of a flow, in units of rate times nanoseconds; -1: not begun
+  Wide left = -1;  // of a flow, and of an op that copies slow, in units of rate times nanoseconds; -1: not begun
   std::int64_t rate = -1;
 
   bool is_collective() const { return !is_op && tensor.is_none(); }
   bool is_flow() const { return !shared.empty() && duration > latency; }
-  bool flows() const { return left >= 0 && !end; }
+  bool flows() const { return !is_op && left >= 0 && !end; }
+  bool is_slowed() const { return is_op && rate >= 0 && start && !end; }
 };
 
 class World {
@@ -73,6 +74,7 @@ class World {
       dispatch(now);
       begin_flows(now);
       give_rates();
+      slow_ops();
       const auto next = next_instant(now);
       if (!next) break;
       now = *next;
@@ -410,7 +412,10 @@ class World {
             return is_idle(resource, now) && is_first(task, resource);
           })) {
         task.start = now;
-        if (!task.is_flow()) task.end = now + task.duration;
+        if (task.is_op && problem_.copies_slow_ops())
+          task.left = static_cast<Wide>(task.duration.count) << 40;
+        else if (!task.is_flow())
+          task.end = now + task.duration;
       }
     }
   }
@@ -481,10 +486,39 @@ class World {
     }
   }
 
+  /// By the copies that run from now on: 2^40 / (1 + sensitivity x share of the memory's bandwidth) a nanosecond.
+  void slow_ops() {
+    for (Task& op : tasks_) {
+      if (!op.is_op || !op.start || op.end || !problem_.copies_slow_ops()) continue;
+      std::int64_t millionths = 0;
+      for (std::size_t i = 0; i < tasks_.size(); ++i) {
+        const Task& copy = tasks_[i];
+        if (copy.is_op || !copy.start || copy.duration == Nanoseconds{0} || ended_.contains(i)) continue;
+        std::set<DeviceId> devices = copy.to;
+        devices.insert(copy.device);
+        if (copy.is_collective()) {
+          devices.clear();
+          for (const OpId member : problem_.graph().after(copy.op)) devices.insert(schedule_.placement[member]);
+          for (const OpId member : problem_.graph().before(copy.op)) devices.insert(schedule_.placement[member]);
+        }
+        const double bandwidth = problem_.cluster().device(op.device).memory_bandwidth.value;
+        if (!devices.contains(op.device) || bandwidth <= 0) continue;
+        const Bytes bytes =
+            copy.is_collective() ? problem_.graph().collective(copy.op)->bytes : problem_.graph().bytes(copy.tensor);
+        const double share =
+            static_cast<double>(bytes.count) / (static_cast<double>(copy.duration.count) * 1e-9) / bandwidth;
+        millionths += std::llround(std::min(1.0, share) * 1e6);
+      }
+      const std::int64_t slower =
+          1'000'000'000 + std::min<std::int64_t>(1'000'000, millionths) * problem_.copy_sensitivity(op.op, op.device);
+      op.rate = static_cast<std::int64_t>((static_cast<Wide>(1'000'000'000) << 40) / slower);
+    }
+  }
+
   /// One nanosecond, which ends now.
   void move_bytes(Nanoseconds now) {
     for (Task& task : tasks_) {
-      if (!task.flows()) continue;
+      if (!task.flows() && !task.is_slowed()) continue;
       task.left -= task.rate;
       if (2 * task.left < task.rate) task.end = now;
     }
@@ -497,7 +531,7 @@ class World {
       if (time > now && (!next || time < *next)) next = time;
     };
     for (const Task& task : tasks_) {
-      if (task.flows()) offer(now + Nanoseconds{1});
+      if (task.flows() || task.is_slowed()) offer(now + Nanoseconds{1});
       if (task.is_flow() && task.start) offer(*task.start + task.latency);
       if (task.end) {
         offer(*task.end);
@@ -550,7 +584,7 @@ class World {
       instants.insert(*task.start);
       instants.insert(*task.end);
       if (!task.is_op || task.device != device) continue;
-      use.busy += task.duration;
+      use.busy += *task.end - *task.start;
       resident += problem_.resident_bytes(task.op);
     }
     // Memory: the sum over the holdings, at every instant at which it can rise.

@@ -136,6 +136,8 @@ CostModel cost_model(const Calibration& calibration) {
     costs.measured_efficiencies[entry.device_kind].set(entry.type, entry.efficiency);
   for (const CoRunFactor& entry : calibration.co_run)
     costs.co_run.set(entry.device_kind, entry.type, entry.devices, entry.factor);
+  for (const CopySensitivity& entry : calibration.interference)
+    costs.copy_sensitivities[entry.device_kind][entry.type] = entry.sensitivity;
   for (const CalibratedLink& link : calibration.links)
     for (const bool same_devices : {true, false}) costs.curves.push_back({link.segments, same_devices});
   costs.collectives = calibration.collectives;

@@ -103,6 +103,15 @@ struct CoRunFactor {
   friend bool operator==(const CoRunFactor&, const CoRunFactor&) = default;
 };
 
+/// What copies through the memory of a device of the kind add to ops of the type (problem/memory_load.hpp).
+struct CopySensitivity {
+  std::string device_kind, type;
+  double sensitivity = 0;
+  std::int64_t points = 0;
+
+  friend bool operator==(const CopySensitivity&, const CopySensitivity&) = default;
+};
+
 /// Measured op times and fitted parameters of one machine, with where they come from.
 struct Calibration {
   std::string name, created;
@@ -114,6 +123,7 @@ struct Calibration {
   std::vector<CalibratedEfficiency> efficiencies;
   std::vector<CalibratedLink> links;
   std::vector<CoRunFactor> co_run;
+  std::vector<CopySensitivity> interference;
   std::vector<CollectiveTable> collectives;
 
   friend bool operator==(const Calibration&, const Calibration&) = default;

@@ -76,6 +76,13 @@ std::optional<OpCost> CostModel::op_cost(const Graph& graph, OpId op, const Devi
   return time ? std::optional{launched(*time, source)} : std::nullopt;
 }
 
+double CostModel::copy_sensitivity(const Graph& graph, OpId op, const Device& device) const {
+  const auto kind = copy_sensitivities.find(cost_kind(device));
+  if (kind == copy_sensitivities.end()) return 0;
+  const auto known = kind->second.find(graph.type(op));
+  return known == kind->second.end() ? 0 : known->second;
+}
+
 Nanoseconds CostModel::byte_time(Bytes bytes, const RouteClass& route) const {
   const TransferCurve* curve = curve_of(route);
   if (!curve || bytes.count == 0) return time_for(bytes, route.bandwidth);

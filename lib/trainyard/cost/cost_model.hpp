@@ -41,7 +41,10 @@ struct CostModel {
   std::map<std::string, EfficiencyTable, std::less<>> measured_efficiencies = {};
   std::optional<KernelOptions> kernels = KernelOptions{};  // none: no forms
   CoRunTable co_run = {};
-  std::int64_t co_running = 1;                    // devices with one memory that run ops at once
+  std::int64_t co_running = 1;  // devices with one memory that run ops at once
+  /// What copies through a device's memory add to ops (problem/memory_load.hpp), by device kind and op type; 0 where
+  /// nothing was measured.
+  std::map<std::string, std::map<std::string, double, std::less<>>, std::less<>> copy_sensitivities = {};
   std::vector<TransferCurve> curves = {};         // RouteClass::curve counts them from 1
   std::vector<CollectiveTable> collectives = {};  // measured
   std::string calibration = {};                   // what the times were measured on, and when; empty: no calibration
@@ -53,6 +56,8 @@ struct CostModel {
   /// nor bytes; or the device has no peak (and the op FLOPs) or no memory bandwidth (and the op bytes). An op without
   /// FLOPs, bytes and times takes the launch overhead.
   std::optional<OpCost> op_cost(const Graph& graph, OpId op, const Device& device) const;
+
+  double copy_sensitivity(const Graph& graph, OpId op, const Device& device) const;
 
   /// latency + bytes / bandwidth: each rounded alone, so that time(n) = time(0) + what n bytes take. Where the route
   /// was measured, the time of its curve, at least the latency, in place of it.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <string>
 
@@ -65,6 +66,20 @@ std::optional<OpCost> Costs::op_cost(const Graph& graph, OpId op, const Device& 
                   [&] { return fmt::format("op '{}' on device '{}'", graph.name(op), device.name); });
   if (cost) cost->time = at_speed(cost->time, speeds().of(device));
   return cost;
+}
+
+std::uint32_t Costs::copy_sensitivity(const Graph& graph, OpId op, const Device& device) const {
+  const double sensitivity = costs_->copy_sensitivity(graph, op, device);
+  if (!(sensitivity >= 0 && sensitivity <= 1'000))
+    throw InputError(
+        {"costs",
+         fmt::format("the costs of op '{}' on device '{}': a sensitivity to copies of {} is not between 0 "
+                     "and 1,000",
+                     graph.name(op), device.name, sensitivity),
+         "give what a copy that takes all of the memory's bandwidth adds to the op's time, as a share of it",
+         "",
+         {}});
+  return static_cast<std::uint32_t>(std::floor(sensitivity * 1'000 + 0.5));
 }
 
 Nanoseconds Costs::latency(const RouteClass& route) const {

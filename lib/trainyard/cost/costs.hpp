@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -31,9 +32,12 @@ namespace trainyard {
 ///     std::optional<Nanoseconds> collective_time(CollectiveKind, Bytes, std::size_t ranks, std::size_t nodes) const;
 ///         The time of a collective of so many ranks over equal nodes. Nothing, or without it: what its steps add up to
 ///         (problem/collective_run.hpp).
+///     double copy_sensitivity(const Graph&, OpId, const Device&) const;
+///         By how much copies through the device's memory slow the op (problem/memory_load.hpp), from 0 to 1,000, to
+///         the nearest thousandth; asked whatever says the op's time. Without it: 0.
 ///     bool alike(const Device&, const Device&) const;
-///         Whether every op takes the same time on both, whose kinds and classes are equal. Then only one of them is
-///         asked. Without it: never, so that costs may go by the device's name.
+///         Whether every op takes the same time on both, beside copies too, whose kinds and classes are equal. Then
+///         only one of them is asked. Without it: never, so that costs may go by the device's name.
 ///
 /// The graph's own word comes first: costs are not asked for ops that it gives a time for on the device, nor on devices
 /// of other kinds than it names. Placers that split ops, or merge them, ask for the ops of their rewritten graphs: go
@@ -63,6 +67,7 @@ class AnyCosts {
   virtual Evidence transfer_evidence(Bytes bytes, const RouteClass& route) const = 0;
   virtual std::optional<Nanoseconds> collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
                                                      std::size_t nodes) const = 0;
+  virtual double copy_sensitivity(const Graph& graph, OpId op, const Device& device) const = 0;
   virtual bool alike(const Device& a, const Device& b) const = 0;
 };
 
@@ -107,6 +112,13 @@ class CostsOf final : public AnyCosts {
     else
       return std::nullopt;
   }
+  double copy_sensitivity(const Graph& graph, OpId op, const Device& device) const override {
+    if constexpr (
+        requires { &T::copy_sensitivity; } || requires { costs.copy_sensitivity(graph, op, device); })
+      return costs.copy_sensitivity(graph, op, device);
+    else
+      return 0;
+  }
   bool alike(const Device& a, const Device& b) const override {
     if constexpr (
         requires { &T::alike; } || requires { costs.alike(a, b); })
@@ -144,6 +156,8 @@ class Costs {
   /// Divided by the speed of links. ranks >= 2, nodes divides them.
   std::optional<Nanoseconds> collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
                                              std::size_t nodes) const;
+  /// Thousandths. Throws InputError ("costs") beyond 0 to 1,000.
+  std::uint32_t copy_sensitivity(const Graph& graph, OpId op, const Device& device) const;
   bool alike(const Device& a, const Device& b) const;
 
   const Speeds& speeds() const;

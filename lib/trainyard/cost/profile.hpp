@@ -68,6 +68,7 @@ struct OpMeasurement {
   Bytes bytes;                    // read and written in the device's memory
   std::int64_t threads = 0;       // of the op; 0: not said
   std::int64_t busy_devices = 1;  // devices sharing the memory that ran ops at the same time, this one included
+  BytesPerSecond copied{};        // through the device's memory by copies while the op ran, read and written
   std::string source;             // "host", "event", "cupti"
   Details details;                // kernels, algorithm, workspace, math type
   Samples samples;

@@ -31,6 +31,7 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
     if (like.is_none()) {
       data->durations.resize(data->durations.size() + from.columns, Nanoseconds{0});
       data->source.resize(data->source.size() + from.columns, 0);  // given by the graph
+      if (!from.sensitivities.empty()) data->sensitivities.resize(data->sensitivities.size() + from.columns, 0);
       assert(g.outputs(op).empty());
       continue;
     }
@@ -38,6 +39,9 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
     const auto row = static_cast<std::ptrdiff_t>(like.index() * from.columns);
     const auto width = static_cast<std::ptrdiff_t>(from.columns);
     data->durations.insert(data->durations.end(), from.durations.begin() + row, from.durations.begin() + row + width);
+    if (!from.sensitivities.empty())
+      data->sensitivities.insert(data->sensitivities.end(), from.sensitivities.begin() + row,
+                                 from.sensitivities.begin() + row + width);
     data->source.insert(data->source.end(), from.source.begin() + row, from.source.begin() + row + width);
     assert(g.outputs(op).size() == from.graph.outputs(like).size());
     for (const TensorId tensor : from.graph.outputs(like)) {

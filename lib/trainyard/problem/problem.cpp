@@ -138,6 +138,7 @@ class Problem::Compilation {
     data_.source.resize(graph_.op_count() * columns.size());
     for (const OpId op : graph_.ops()) {
       Nanoseconds longest = kNever;
+      std::uint32_t most_sensitive = 0;
       const auto row = data_.durations.begin() + static_cast<std::ptrdiff_t>(op.index() * columns.size());
       if (graph_.collective(op)) std::fill_n(row, columns.size(), longest = Nanoseconds{0});
       for (std::size_t k = 0; k < columns.size() && !graph_.collective(op); ++k) {
@@ -147,9 +148,19 @@ class Problem::Compilation {
         data_.durations[cell] = cost->time;
         data_.source[cell] = source_index(data_.sources, cost->source);
         longest = std::max(longest, cost->time);
+        // One device alone copies nothing.
+        const std::uint32_t sensitivity =
+            cluster_.device_count() > 1 ? data_.costs.copy_sensitivity(graph_, op, cluster_.device(columns[k])) : 0;
+        if (sensitivity == 0) continue;
+        data_.sensitivities.resize(data_.durations.size());
+        data_.sensitivities[cell] = sensitivity;
+        most_sensitive = std::max(most_sensitive, sensitivity);
       }
       if (longest == kNever) report(no_device(graph_, cluster_, data_.costs, op));
       total_ += longest.count + longest_gap_.count;
+      // Beside copies that take all of the memory's bandwidth, and as rates are whole numbers.
+      if (most_sensitive > 0)
+        total_ += static_cast<Wide>(longest.count) * most_sensitive / 1'000 + (longest.count >> 10) + 1;
     }
   }
 

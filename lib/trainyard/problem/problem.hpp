@@ -50,8 +50,18 @@ class Problem {
   IdRange<OpId> ops() const { return data_->graph.ops(); }
   IdRange<DeviceId> devices() const { return data_->cluster.devices(); }
 
-  /// Fair channels or collectives: every change is simulated as a whole (simulate/delta.hpp, edited_simulation.hpp).
-  bool needs_events() const { return data_->cluster.has_fair_channels() || data_->graph.has_collectives(); }
+  /// Fair channels, collectives, or ops that copies slow: every change is simulated as a whole (simulate/delta.hpp,
+  /// edited_simulation.hpp).
+  bool needs_events() const {
+    return data_->cluster.has_fair_channels() || data_->graph.has_collectives() || copies_slow_ops();
+  }
+
+  /// Whether any op takes longer while copies pass through its device's memory (problem/memory_load.hpp).
+  bool copies_slow_ops() const { return !data_->sensitivities.empty(); }
+  /// By how much, in thousandths.
+  std::uint32_t copy_sensitivity(OpId op, DeviceId device) const {
+    return copies_slow_ops() ? data_->sensitivities[op.index() * data_->columns + data_->column[device]] : 0;
+  }
 
   /// Time of the op on the device, of a collective none; kNever where it cannot run there.
   Nanoseconds duration(OpId op, DeviceId device) const {
@@ -144,7 +154,8 @@ class Problem {
     IdMap<DeviceId, std::uint32_t> column;
     std::vector<Nanoseconds> durations;  // op x column
     std::vector<std::pair<std::string, Evidence>> sources;
-    std::vector<std::uint8_t> source;  // of sources, op x column
+    std::vector<std::uint8_t> source;          // of sources, op x column
+    std::vector<std::uint32_t> sensitivities;  // op x column; empty: all 0
     Nanoseconds horizon;
     std::size_t rates = 0;                 // distinct route bandwidths and curves
     std::vector<TransferClass> transfers;  // by route class

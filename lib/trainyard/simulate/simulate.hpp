@@ -16,7 +16,7 @@ namespace trainyard {
 ///     r(op)       = the latest of: the ends of the producers of its inputs on its device, the ends of the transfers
 ///                   that bring the others, the ends of the ops it comes after; 0 where there is none
 ///     r(transfer) = end of the producer
-///     end(x)      = start(x) + p(x), but where it shares a fair channel
+///     end(x)      = start(x) + p(x), but where it shares a fair channel, or is an op that copies slow
 ///
 /// Where waiting tasks want a resource, the first in order gets it: by (r, id) under `fifo`; by (-priority, r, id)
 /// under `priority`, the priority of a transfer being that of its most urgent consumer at its destinations. A transfer
@@ -48,6 +48,11 @@ namespace trainyard {
 /// from the collective's start on (of the first member on a device); Timeline::transfers has a transfer to each such
 /// member, from the device before it in the ring.
 ///
+/// Interference. Where the costs say so (CostModel::copy_sensitivity; off without), an op goes on more slowly while
+/// transfers and collectives to or from its device run, by the share of the device's memory bandwidth that they take:
+/// problem/memory_load.hpp has the law, simulate/model/slowed_ops.hpp what happens when they come and go. Op times that
+/// a caller gives in place of the problem's (Simulation) have it in them already.
+///
 /// On an egress that broadcasts, one transfer serves all destinations whose route is that egress alone.
 ///
 /// Memory. Every holding is a half-open interval [from, until); one of length zero holds nothing. A device holds
@@ -63,7 +68,7 @@ namespace trainyard {
 ///
 /// Use.
 ///
-///     busy(device)    = sum of the durations of its ops
+///     busy(device)    = sum of the durations of its ops, as they ran
 ///     exposed(device) = length of (union of the transfers to or from it) without (union of its ops)
 ///     busy(channel)   = sum of the durations of the transfers that held it, without gaps; of a fair channel, the
 ///                       length of the union of its transfers, latencies included

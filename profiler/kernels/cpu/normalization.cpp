@@ -42,7 +42,7 @@ void normalize(OpArrays& c) {
   const bool rows = c.node.type == "LayerNormalization";
   for (std::size_t set = 0; set < s.sets; ++set) {
     const Statistics how = statistics(s, set, c.in[0].data, epsilon(c.node), centred(c.node));
-    if (rows && kept) kept[2 * set] = how.mean, kept[2 * set + 1] = how.inverse;
+    if (rows && kept) kept[set] = how.mean, kept[s.sets + set] = how.inverse;
     scale_set(c, s, set, how);
   }
 }
@@ -57,7 +57,7 @@ void batch_norm(OpArrays& c) {
     if (trains) {
       float variance = 0;
       how = statistics(s, set, c.in[0].data, epsilon(c.node), true, &variance);
-      if (kept) kept[2 * set] = how.mean, kept[2 * set + 1] = how.inverse;
+      if (kept) kept[set] = how.mean, kept[s.sets + set] = how.inverse;
       if (c.input(3)) c.in[3].data[set] = momentum * c.in[3].data[set] + (1 - momentum) * how.mean;
       if (c.input(4)) c.in[4].data[set] = momentum * c.in[4].data[set] + (1 - momentum) * variance;
     } else {
@@ -83,7 +83,7 @@ void normalize_backward(OpArrays& c) {
     if (fixed)
       how = {c.in[3].data[set], 1 / std::sqrt(c.in[4].data[set] + epsilon(c.node))};
     else if (stored)
-      how = {c.kept()[2 * set], c.kept()[2 * set + 1]};
+      how = {c.kept()[set], c.kept()[s.sets + set]};
     else
       how = statistics(s, set, x.data, epsilon(c.node), centred(c.node));
     double sum = 0, product = 0;

@@ -5,9 +5,9 @@
 
 namespace trainyard::cuda {
 
-std::unique_ptr<DnnConvolution> DnnConvolution::make(const Tables& tables, Workspace workspace) {
+std::unique_ptr<DnnConvolution> DnnConvolution::make(const Tables& tables, Workspace workspace, bool tf32) {
   if (!tables.dnn.cudnnConvolutionBackwardFilter) return nullptr;  // the last one that is looked up
-  std::unique_ptr<DnnConvolution> made{new DnnConvolution(tables, std::move(workspace))};
+  std::unique_ptr<DnnConvolution> made{new DnnConvolution(tables, std::move(workspace), tf32)};
   void* handle = nullptr;
   made->check(tables.dnn.cudnnCreate(&handle), "cudnnCreate");
   made->handle_ = Owned{handle, {tables.dnn.cudnnDestroy}};
@@ -19,6 +19,11 @@ void DnnConvolution::check(Status status, const char* call) const {
 }
 
 void DnnConvolution::use(Stream stream) { check(tables_.dnn.cudnnSetStream(handle_.get(), stream), "cudnnSetStream"); }
+
+/// What algorithms may round to.
+int DnnConvolution::math(const ImageConvolution& shape) const {
+  return shape.short_ones ? kDnnTensorMath : tf32_ ? kDnnDefaultMath : kDnnFloatMath;
+}
 
 DnnConvolution::Prepared& DnnConvolution::prepared(const ImageConvolution& s) {
   const auto [entry, added] = prepared_.try_emplace(s);
@@ -46,8 +51,7 @@ DnnConvolution::Prepared& DnnConvolution::prepared(const ImageConvolution& s) {
                                             s.dilation_h, s.dilation_w, kDnnCrossCorrelation, kDnnFloat),
         "cudnnSetConvolution2dDescriptor");
   check(dnn.cudnnSetConvolutionGroupCount(made.convolution.get(), s.groups), "cudnnSetConvolutionGroupCount");
-  check(dnn.cudnnSetConvolutionMathType(made.convolution.get(), s.short_ones ? kDnnTensorMath : kDnnFloatMath),
-        "cudnnSetConvolutionMathType");
+  check(dnn.cudnnSetConvolutionMathType(made.convolution.get(), math(s)), "cudnnSetConvolutionMathType");
   return made;
 }
 
@@ -76,14 +80,14 @@ bool DnnConvolution::run(Pass pass, const ImageConvolution& shape, const void* a
           "cudnnGetConvolutionAlgorithm_v7");
     choices.emplace(algorithms.begin(), algorithms.begin() + count);
     std::erase_if(*choices, [&](const DnnAlgorithm& each) {
-      const bool rounds = !shape.short_ones && each.math != kDnnFloatMath && each.math != kDnnDefaultMath;
+      const bool rounds = !shape.short_ones && !tf32_ && each.math != kDnnFloatMath && each.math != kDnnDefaultMath;
       return each.status != 0 || each.determinism != kDnnDeterministic || rounds;
     });
   }
   while (!choices->empty()) {
     const DnnAlgorithm& best = choices->front();
     // Algorithm and workspace are those of this math; floats stay floats whatever cuDNN's default is.
-    const int math = shape.short_ones ? best.math : kDnnFloatMath;
+    const int math = shape.short_ones || tf32_ ? best.math : kDnnFloatMath;
     check(dnn.cudnnSetConvolutionMathType(made.convolution.get(), math), "cudnnSetConvolutionMathType");
     const float one = 1, zero = 0;
     void* const workspace = best.memory > 0 ? workspace_(best.memory) : nullptr;

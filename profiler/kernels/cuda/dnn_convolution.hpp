@@ -29,18 +29,20 @@ struct ImageConvolution {
   }
 };
 
-/// Convolutions of 32-bit floats or bfloat16 by cuDNN, in its deterministic algorithms alone: outputs are to be the
-/// same on every placement, bit for bit. Where it has none for a shape, it says so and the caller computes otherwise.
+/// Convolutions of 32-bit floats (with `tf32` rounded to that for tensor cores) or bfloat16 by cuDNN, in its
+/// deterministic algorithms alone: outputs are to be the same on every placement, bit for bit. Where it has none for a
+/// shape, it says so and the caller computes otherwise.
 class DnnConvolution {
  public:
   /// Memory for the length of one call.
   using Workspace = std::function<void*(std::size_t bytes)>;
 
   /// Null where cuDNN is not there. Throws CudaError.
-  static std::unique_ptr<DnnConvolution> make(const Tables& tables, Workspace workspace);
+  static std::unique_ptr<DnnConvolution> make(const Tables& tables, Workspace workspace, bool tf32 = false);
   DnnConvolution(DnnConvolution&&) = delete;
 
   void use(Stream stream);
+  void* handle() const { return handle_.get(); }
   // False: nothing was done.
   bool forward(const ImageConvolution& shape, const void* x, const void* w, void* y);
   bool data_gradient(const ImageConvolution& shape, const void* w, const void* dy, void* dx);
@@ -53,13 +55,16 @@ class DnnConvolution {
     std::optional<std::vector<DnnAlgorithm>> choices[3];  // of each pass, the fastest first
   };
 
-  DnnConvolution(const Tables& tables, Workspace workspace) : tables_(tables), workspace_(std::move(workspace)) {}
+  DnnConvolution(const Tables& tables, Workspace workspace, bool tf32)
+      : tables_(tables), workspace_(std::move(workspace)), tf32_(tf32) {}
+  int math(const ImageConvolution& shape) const;
   void check(Status status, const char* call) const;
   Prepared& prepared(const ImageConvolution& shape);
   bool run(Pass pass, const ImageConvolution& shape, const void* a, const void* b, void* result);
 
   const Tables& tables_;
   Workspace workspace_;
+  const bool tf32_;
   Owned handle_;
   std::map<ImageConvolution, Prepared> prepared_;
 };

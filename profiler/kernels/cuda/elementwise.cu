@@ -158,7 +158,8 @@ KERNEL momentum_update(Out next, Out v, In w, In g, float rate, float decay, u64
   EACH(i, n) { v[i] = decay * v[i] + g[i]; next[i] = w[i] - rate * v[i]; }
 }
 KERNEL adam_update(Out next, Out m, Out v, In w, In g, float rate, float b1,
-                                       float b2, float c1, float c2, u64 n) {
+                                       float b2, In corrections, u64 n) {
+  const float c1 = corrections[0], c2 = corrections[1];
   EACH(i, n) {
     m[i] = b1 * m[i] + (1 - b1) * g[i];
     v[i] = b2 * v[i] + (1 - b2) * g[i] * g[i];

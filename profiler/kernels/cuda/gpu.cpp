@@ -13,23 +13,38 @@ namespace {
 constexpr std::size_t kBlasWorkspace = std::size_t{32} << 20;
 }  // namespace
 
+Divisor::Divisor(std::uint64_t number) : by(number) {
+  while (shift < 31 && (std::uint64_t{1} << shift) < number) ++shift;
+  const std::uint64_t power = std::uint64_t{1} << shift;
+  // Beyond 2^31 quotients of what is below it are 0.
+  magic = number > power
+              ? 0
+              : static_cast<std::uint32_t>(((power - number) << 32) / std::max<std::uint64_t>(1, number) + 1);
+}
+
 Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
                      const std::vector<std::int64_t>& c) {
-  if (shape.size() > 8)
-    throw InputError(
-        Finding{.code = "unsupported-op", .message = "the cuda backend has arrays of at most 8 dimensions"});
   Strides strides;
-  strides.rank = shape.size();
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    strides.size[i] = static_cast<std::uint64_t>(shape[i]);
-    strides.a[i] = i < a.size() ? a[i] : 0;
-    strides.b[i] = i < b.size() ? b[i] : 0;
-    strides.c[i] = i < c.size() ? c[i] : 0;
+    const auto size = static_cast<std::uint64_t>(shape[i]);
+    if (size == 1) continue;
+    const std::int64_t steps[] = {i < a.size() ? a[i] : 0, i < b.size() ? b[i] : 0, i < c.size() ? c[i] : 0};
+    std::int64_t* const lists[] = {strides.a, strides.b, strides.c};
+    const auto joins = [&](std::size_t k) { return lists[k][strides.rank - 1] == steps[k] * shape[i]; };
+    if (strides.rank > 0 && joins(0) && joins(1) && joins(2)) {
+      strides.size[strides.rank - 1] = strides.size[strides.rank - 1].by * size;
+    } else {
+      if (strides.rank == 8)
+        throw InputError(
+            Finding{.code = "unsupported-op", .message = "the cuda backend has arrays of at most 8 dimensions"});
+      strides.size[strides.rank++] = size;
+    }
+    for (std::size_t k = 0; k < 3; ++k) lists[k][strides.rank - 1] = steps[k];
   }
   return strides;
 }
 
-Gpu::Gpu(const Tables& tables, int gpu, unsigned sms) : tables_(tables), gpu_(gpu) {
+Gpu::Gpu(const Tables& tables, int gpu, unsigned sms, bool tf32) : tables_(tables), gpu_(gpu), tf32_(tf32) {
   if (!tables.blas.cublasCreate_v2) throw MissingError("cuBLAS is not there", "install the CUDA 13 toolkit");
   kernels_ = load_kernels(tables, gpu);
   for (const char* name : kernel_names())
@@ -42,7 +57,8 @@ Gpu::Gpu(const Tables& tables, int gpu, unsigned sms) : tables_(tables), gpu_(gp
   own_ = make_stream(tables.runtime);
   stream_ = own_.get();
   dnn_ = DnnConvolution::make(
-      tables, [this](std::size_t bytes) { return static_cast<void*>(scratch((bytes + 3) / sizeof(float))); });
+      tables, [this](std::size_t bytes) { return static_cast<void*>(scratch((bytes + 3) / sizeof(float))); }, tf32);
+  if (dnn_) dnn_batch_norm_ = DnnBatchNorm::make(tables, dnn_->handle());
 }
 
 Gpu::~Gpu() { tables_.runtime.cudaSetDevice(gpu_); }
@@ -75,7 +91,8 @@ void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std
   const auto small = [](std::int64_t x) { return static_cast<int>(x); };
   // cuBLAS counts columns first: it sees the transposes, and (A B)^T is B^T A^T.
   const int ld_b = small(turn_b ? k : n), ld_a = small(turn_a ? m : k);
-  if (!a.is_short && !b.is_short && !c.is_short) {
+  const bool floats = !a.is_short && !b.is_short && !c.is_short;
+  if (floats && !tf32_) {
     check(tables_.blas.cublasSgemm_v2(blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m), small(k), &alpha,
                                       b.floats(), ld_b, a.floats(), ld_a, &beta, c.floats(), small(n)),
           "cublasSgemm");
@@ -87,12 +104,12 @@ void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std
     scale_add(to, x, 1, 0, static_cast<std::size_t>(count));
     x = to;
   };
-  if (!a.is_short) shortened(a, m * k);
-  if (!b.is_short) shortened(b, k * n);
+  if (!a.is_short && !floats) shortened(a, m * k);
+  if (!b.is_short && !floats) shortened(b, k * n);
   const auto type = [](const Reals& x) { return x.is_short ? kBlasShort : kBlasFloat; };
   check(tables_.blas.cublasGemmEx(blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m), small(k), &alpha,
                                   b.at, type(b), ld_b, a.at, type(a), ld_a, &beta, c.at, type(c), small(n),
-                                  kBlasFloatSums, kBlasDefault),
+                                  floats && tf32_ ? kBlasTf32Sums : kBlasFloatSums, kBlasDefault),
         "cublasGemmEx");
 }
 
@@ -108,10 +125,10 @@ void Gpu::multiply_each(std::int64_t count, bool turn_a, bool turn_b, std::int64
   const auto small = [](std::int64_t x) { return static_cast<int>(x); };
   const auto type = [](const Reals& x) { return x.is_short ? kBlasShort : kBlasFloat; };
   const float one = 1, zero = 0;
-  check(tables_.blas.cublasGemmStridedBatchedEx(blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m),
-                                                small(k), &one, b.at, type(b), small(turn_b ? k : n), step_b, a.at,
-                                                type(a), small(turn_a ? m : k), step_a, &zero, c.at, type(c), small(n),
-                                                step_c, small(count), kBlasFloatSums, kBlasDefault),
+  check(tables_.blas.cublasGemmStridedBatchedEx(
+            blas_.get(), turn_b ? 1 : 0, turn_a ? 1 : 0, small(n), small(m), small(k), &one, b.at, type(b),
+            small(turn_b ? k : n), step_b, a.at, type(a), small(turn_a ? m : k), step_a, &zero, c.at, type(c), small(n),
+            step_c, small(count), tf32_ && !a.is_short ? kBlasTf32Sums : kBlasFloatSums, kBlasDefault),
         "cublasGemmStridedBatchedEx");
 }
 
@@ -120,6 +137,7 @@ float* Gpu::scratch(std::size_t floats) {
   Block& block = blocks_[used_++];
   if (block.floats < floats) {  // in the first steps alone: frees wait for what runs
     if (block.data) check(tables_.runtime.cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    bytes_ -= block.floats * sizeof(float);
     block = {};
     block = {allocate(floats), floats};
   }
@@ -132,30 +150,57 @@ float* Gpu::keep(std::size_t floats) {
   return static_cast<float*>(kept_.back().get());
 }
 
-Owned Gpu::allocate(std::size_t floats) const {
+Owned Gpu::allocate(std::size_t floats) {
   try {
-    return device_memory(tables_.runtime, floats * sizeof(float));
+    Owned memory = device_memory(tables_.runtime, floats * sizeof(float));
+    bytes_ += floats * sizeof(float);
+    return memory;
   } catch (const CudaError& error) {
     if (error.status() != kOutOfMemory) throw;
     throw MissingError("GPU " + std::to_string(gpu_) + " has too little memory left", "run a smaller batch");
   }
 }
 
-void Gpu::sum_to_shape(const Reals& from, const Shape& large, const Array& to) {
-  if (*to.shape == large) return scale_add(to.data, from, 1.0F, 0.0F, to.size());
-  // Kept dimensions step through both; the others are summed over.
-  const std::vector<std::int64_t> small = broadcast_strides(*to.shape, large);
+void Gpu::fold(Fold kind, const Reals& from, const Shape& large, const Reals& to, const Shape& small, float scale) {
   Shape kept, over;
-  std::vector<std::int64_t> kept_strides, over_strides;
+  std::vector<std::int64_t> kept_steps, over_steps;
   std::int64_t step = 1;
   for (std::size_t i = large.size(); i-- > 0;) {
-    const bool is_kept = small[i] != 0;
-    (is_kept ? kept : over).insert((is_kept ? kept : over).begin(), large[i]);
-    (is_kept ? kept_strides : over_strides).insert((is_kept ? kept_strides : over_strides).begin(), step);
+    const bool is_over = small[i] == 1;
+    (is_over ? over : kept).insert((is_over ? over : kept).begin(), large[i]);
+    (is_over ? over_steps : kept_steps).insert((is_over ? over_steps : kept_steps).begin(), step);
     step *= large[i];
   }
-  each("reduce", to.size(), to.data, from, strides_over(kept, kept_strides), strides_over(over, over_strides),
-       static_cast<std::uint64_t>(elements(over)), std::uint64_t{0});
+  const Strides results = strides_over(kept, kept_steps), summed = strides_over(over, over_steps);
+  const auto count = static_cast<std::uint64_t>(elements(kept)), many = static_cast<std::uint64_t>(elements(over));
+  if (count == 0) return;
+  // Enough threads, or blocks, to fill a GPU, with work enough for each.
+  constexpr std::uint64_t kThreads = std::uint64_t{1} << 17, kBlocks = 2048, kLeast = 16, kLeastOfBlock = 1024;
+  const bool lines = summed.rank > 0 && summed.a[summed.rank - 1] == 1 && many >= 128;
+  const std::uint64_t most = std::max<std::uint64_t>(1, many / (lines ? kLeastOfBlock : kLeast));
+  const std::uint64_t wanted = std::clamp<std::uint64_t>((lines ? kBlocks : kThreads) / count, 1, most);
+  const std::uint64_t each_part = std::max<std::uint64_t>(1, (many + wanted - 1) / wanted);
+  const std::uint64_t parts = std::max<std::uint64_t>(1, (many + each_part - 1) / each_part);
+  const Reals first = parts > 1 ? Reals{scratch(parts * count)} : to;
+  const float first_scale = parts > 1 ? 1.0F : scale;
+  const auto code = static_cast<std::uint64_t>(kind);
+  if (lines)
+    rows("reduce_lines", parts * count, first, from, results, summed, many, code, first_scale, each_part,
+         Divisor{count});
+  else
+    each("reduce", parts * count, first, from, results, summed, many, code, first_scale, each_part, Divisor{count});
+  if (parts == 1) return;
+  const auto rest = static_cast<std::uint64_t>(kind == Fold::squares ? Fold::sum : kind);
+  each("reduce", count, to, first, strides_over({static_cast<std::int64_t>(count)}, {1}),
+       strides_over({static_cast<std::int64_t>(parts)}, {static_cast<std::int64_t>(count)}), parts, rest, scale, parts,
+       Divisor{count});
+}
+
+void Gpu::sum_to_shape(const Reals& from, const Shape& large, const Array& to) {
+  if (*to.shape == large) return scale_add(to.data, from, 1.0F, 0.0F, to.size());
+  Shape small = *to.shape;
+  small.insert(small.begin(), large.size() - small.size(), 1);
+  fold(Fold::sum, from, large, to.data, small);
 }
 
 void Gpu::gather(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,

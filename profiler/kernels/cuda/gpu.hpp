@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "profiler/kernels/arrays.hpp"
+#include "profiler/kernels/cuda/dnn_batch_norm.hpp"
 #include "profiler/kernels/cuda/dnn_convolution.hpp"
 #include "profiler/run/cuda/owned.hpp"
 
@@ -32,13 +33,23 @@ struct Reals {
 using Array = ArrayOf<Reals>;
 using OpArrays = OpArraysOf<Array>;
 
+/// What kernels divide by: of n below 2^31 the quotient is ((n magic >> 32) + n) >> shift (Granlund and Montgomery,
+/// Division by invariant integers using multiplication, PLDI 1994).
+struct Divisor {
+  std::uint64_t by = 1;
+  std::uint32_t magic = 1, shift = 0;
+
+  Divisor() = default;
+  Divisor(std::uint64_t number);  // NOLINT: such a number is such a divisor
+};
+
 /// Strides of up to three operands over the elements of an array, as the kernels take them.
 struct Strides {
   std::uint64_t rank = 0;
-  std::uint64_t size[8] = {};
+  Divisor size[8] = {};
   std::int64_t a[8] = {}, b[8] = {}, c[8] = {};
 };
-/// Throws InputError ("unsupported-op") beyond 8 dimensions.
+/// Dimensions that lie together in all three are one. Throws InputError ("unsupported-op") beyond 8 dimensions.
 Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b = {},
                      const std::vector<std::int64_t>& c = {});
 
@@ -46,8 +57,10 @@ Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, con
 /// op. All work of a device goes to one stream, so that the memory of one op is free for the next one without waiting.
 class Gpu {
  public:
-  /// `sms`: those of the part of the GPU that it is for; 0: all. Throws as load_kernels(), MissingError without cuBLAS.
-  Gpu(const Tables& tables, int gpu, unsigned sms = 0);
+  /// `sms`: those of the part of the GPU that it is for; 0: all. `tf32`: products and convolutions of 32-bit floats may
+  /// round their operands to TF32, 10 bits of mantissa, for tensor cores. Throws as load_kernels(), MissingError
+  /// without cuBLAS.
+  Gpu(const Tables& tables, int gpu, unsigned sms = 0, bool tf32 = false);
   ~Gpu();
   Gpu(Gpu&&) = delete;
 
@@ -60,11 +73,6 @@ class Gpu {
   template <class... Arguments>
   void each(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
     if (count > 0) start(kernel, (count + 255) / 256, as_argument(arguments)..., count);
-  }
-  /// One whose count is among its arguments.
-  template <class... Arguments>
-  void channels(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
-    if (count > 0) start(kernel, (count + 255) / 256, as_argument(arguments)...);
   }
   /// One of the kernels with a block for each row.
   template <class... Arguments>
@@ -87,6 +95,12 @@ class Gpu {
     return dnn_.get();
   }
 
+  /// cuDNN's batch norms, on this op's stream; null where there are none.
+  DnnBatchNorm* dnn_batch_norm() {
+    launches_ += dnn_batch_norm_ ? 2 : 0;
+    return dnn_batch_norm_.get();
+  }
+
   float* scratch(std::size_t floats);
   /// `count` elements of the type of `like`.
   Reals scratch(std::size_t count, const Reals& like) {
@@ -97,6 +111,10 @@ class Gpu {
   void scale_add(const Reals& y, const Reals& x, float alpha, float beta, std::size_t count) {
     each("scale_add", count, y, x, alpha, beta);
   }
+  enum class Fold : std::uint64_t { sum = 0, largest = 2, smallest = 3, product = 4, squares = 5 };
+  /// Each element of `to` folds those of `from` over the dimensions of `large` that are 1 in `small`; times `scale`. In
+  /// parts of an order that only sizes choose: the same bits every time.
+  void fold(Fold kind, const Reals& from, const Shape& large, const Reals& to, const Shape& small, float scale = 1);
   /// Sums what `to` was broadcast to.
   void sum_to_shape(const Reals& from, const Shape& large, const Array& to);
   /// Elements of `from` over `shape` at these strides.
@@ -108,6 +126,8 @@ class Gpu {
 
   void copy_in(void* to, const void* from, std::size_t bytes);   // from the host
   void copy_out(void* to, const void* from, std::size_t bytes);  // to the host; waits
+  /// What it has of the GPU's memory, kept, scratch and cuBLAS's.
+  std::size_t bytes() const { return bytes_; }
   /// Memory that stays until the end.
   float* keep(std::size_t floats);
   Reals keep(std::size_t count, bool short_ones) { return {keep(short_ones ? (count + 1) / 2 : count), short_ones}; }
@@ -124,7 +144,7 @@ class Gpu {
     void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
     launch(kernel, blocks, list);
   }
-  Owned allocate(std::size_t floats) const;
+  Owned allocate(std::size_t floats);
   void launch(const char* kernel, std::uint64_t blocks, void** arguments);
   void check(Status status, const char* call) const;
 
@@ -134,15 +154,17 @@ class Gpu {
   };
   const Tables& tables_;
   int gpu_;
+  bool tf32_;
   Owned kernels_;  // before the streams that run them
   std::map<std::string, void*> functions_;
   std::vector<Owned> kept_;
   std::vector<Block> blocks_;
-  std::size_t used_ = 0, launches_ = 0;
+  std::size_t used_ = 0, launches_ = 0, bytes_ = 0;
   Owned blas_memory_, blas_;
   std::unique_ptr<DnnConvolution> dnn_;
-  Owned own_;                // this object's stream
-  Stream stream_ = nullptr;  // of the op that runs
+  std::unique_ptr<DnnBatchNorm> dnn_batch_norm_;  // of the same handle
+  Owned own_;                                     // this object's stream
+  Stream stream_ = nullptr;                       // of the op that runs
 };
 
 }  // namespace trainyard::cuda

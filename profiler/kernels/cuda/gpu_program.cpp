@@ -168,7 +168,6 @@ void GpuProgram::copy_in(Gpu& gpu, const Reals& to, const std::vector<float>& nu
 
 void GpuProgram::reset() {
   numbers_.reset();
-  steps_.assign(model_.values.size(), 0);
   for (const OpId op : graph_.ops()) {  // before the gate of a step closes: copies wait
     const OpRecipe& how = recipe_.ops[op];
     const DeviceId device = schedule_.placement[op];
@@ -187,6 +186,7 @@ void GpuProgram::reset() {
       Held& here = held(how.value, device);
       const std::size_t count = numbers_.held(how.value).size();
       if (!here.next) here.next = gpu.keep(count, here.data.is_short != 0);
+      if (recipe_.optimizer == Optimizer::adam && !correction_.contains(device)) correction_[device] = gpu.keep(2);
       if (here.data.is_short && !here.master) here.master = gpu.keep(count);
       const std::vector<float> zeros(count, 0.0F);
       for (auto [memory, wanted] : {std::pair{&here.momentum, recipe_.optimizer != Optimizer::sgd},
@@ -203,11 +203,19 @@ void GpuProgram::reset() {
     }
   }
   for (auto& [key, here] : held_) {
+    if (step_ % 2 != 0 && here.next) std::swap(here.data, here.next);
     const std::vector<float>& numbers = numbers_.held(key.first);
     copy_in(*gpus_[key.second.index()], here.data, numbers);
     if (here.master) copy_in(*gpus_[key.second.index()], here.master, numbers);
-    here.updated = false;
   }
+  step_ = 0;
+  set_corrections();
+}
+
+void GpuProgram::set_corrections() {
+  const AdamCorrection correction{step_ + 1};
+  const float numbers[]{correction.first, correction.second};
+  for (const auto& [device, place] : correction_) gpus_[device.index()]->copy_in(place, numbers, sizeof numbers);
 }
 
 std::size_t GpuProgram::run(OpId op, std::span<void* const> reads, std::span<void* const> writes, Stream stream) {
@@ -231,7 +239,6 @@ void GpuProgram::update(ValueId id, DeviceId device, const Reals& gradient) {
   Gpu& gpu = *gpus_[device.index()];
   Held& here = held(id, device);
   const std::size_t count = numbers_.held(id).size();
-  here.updated = true;
   // The 32 bits of a bfloat16 parameter are updated in place: only updates read them.
   const Reals now = here.master ? Reals{here.master} : here.data, next = here.master ? now : here.next;
   if (recipe_.optimizer == Optimizer::sgd) {
@@ -239,19 +246,17 @@ void GpuProgram::update(ValueId id, DeviceId device, const Reals& gradient) {
   } else if (recipe_.optimizer == Optimizer::momentum) {
     gpu.each("momentum_update", count, next, here.momentum, now, gradient, kLearningRate, kMomentum);
   } else {
-    const AdamCorrection correction{++steps_[id]};
     gpu.each("adam_update", count, next, here.momentum, here.variance, now, gradient, kLearningRate, kFirstDecay,
-             kSecondDecay, correction.first, correction.second);
+             kSecondDecay, correction_.at(device));
   }
   if (here.master) gpu.scale_add(here.next, now, 1, 0, count);
 }
 
 void GpuProgram::end_step() {
-  for (auto& [key, here] : held_) {
-    if (!here.updated) continue;
-    std::swap(here.data, here.next);
-    here.updated = false;
-  }
+  for (auto& [key, here] : held_)
+    if (here.next) std::swap(here.data, here.next);
+  ++step_;
+  set_corrections();
   numbers_.end_step();
 }
 

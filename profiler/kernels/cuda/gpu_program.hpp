@@ -32,6 +32,8 @@ class GpuProgram {
   void run_on_host(OpId op, std::span<void* const> reads, std::span<void* const> writes);
   /// Once all work of a step has ended: updated parameters come into force.
   void end_step();
+  /// Steps of one variant launch the same kernels with the same arguments: updated weights take turns in two places.
+  int variant() const { return static_cast<int>(step_ % 2); }
   void reset();
   double loss();
   std::uint64_t parameter_checksum();
@@ -42,7 +44,6 @@ class GpuProgram {
   struct Held {
     Reals data, next;
     float *master = nullptr, *momentum = nullptr, *variance = nullptr;  // master: of a bfloat16 parameter, 32 bits
-    bool updated = false;
   };
   class Device;
 
@@ -50,6 +51,7 @@ class GpuProgram {
   Held& held(ValueId id, DeviceId device);
   void copy_in(Gpu& gpu, const Reals& to, const std::vector<float>& numbers) const;
   void update(ValueId parameter, DeviceId device, const Reals& gradient);
+  void set_corrections();
 
   const Graph& graph_;
   const TrainingRecipe& recipe_;
@@ -61,7 +63,8 @@ class GpuProgram {
   IdMap<DeviceId, std::vector<std::byte*>> host_tables_;  // of CPUs, by tensor: where it is
   std::map<std::pair<ValueId, DeviceId>, Held> held_;
   std::map<std::pair<ValueId, DeviceId>, Reals> inputs_;
-  IdMap<ValueId, std::int64_t> steps_;
+  std::int64_t step_ = 0;                  // since the last reset
+  std::map<DeviceId, float*> correction_;  // of Adam's moments in this step, on each GPU that updates
   float* loss_ = nullptr;
   Gpu* loss_gpu_ = nullptr;
 };

@@ -21,6 +21,44 @@ KERNEL delay_ns(u64 ns) {
   (void)ns;
 #endif
 }
+KERNEL delay_cycles(u64 cycles) {
+#ifdef __CUDACC_RTC__
+  const i64 begin = clock64();
+  while ((u64)(clock64() - begin) < cycles) {}
+#else
+  (void)cycles;
+#endif
+}
+/// Of about a millisecond, from one step of %globaltimer to another: its least step in nanoseconds, the nanoseconds, and
+/// the SM's cycles.
+KERNEL timer_rate(u64* out) {
+#ifdef __CUDACC_RTC__
+  u64 begin, last, now, least = ~0ull;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+  do { asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(last)); } while (last == begin);
+  const i64 cycles = clock64();
+  begin = last;
+  do {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    if (now == last) continue;
+    if (now - last < least) least = now - last;
+    last = now;
+  } while (last - begin < 1000000);
+  out[0] = least; out[1] = last - begin; out[2] = (u64)(clock64() - cycles);
+#else
+  (void)out;
+#endif
+}
+/// Fixed arithmetic in registers.
+KERNEL burn(float* out, u64 rounds) {
+#ifdef __CUDACC_RTC__
+  float sum = (float)threadIdx.x;
+  for (u64 i = 0; i < rounds; ++i) sum = sum * 1.0000001f + 1e-7f;
+  if (sum == 12345.0f) *out = sum;  // never: or the compiler would leave it out
+#else
+  (void)out, (void)rounds;
+#endif
+}
 /// Keeps when it ran, for delay_since after it on the stream.
 KERNEL mark_ns(u64* at) {
 #ifdef __CUDACC_RTC__
@@ -78,12 +116,19 @@ struct Out {
   __device__ Element operator[](u64 i) const { return Element{at, is_short, i}; }
   __device__ explicit operator bool() const { return at != 0; }
 };
-struct Strides { u64 rank; u64 size[8]; i64 a[8], b[8], c[8]; };
+// A number to divide by: below 2^31 by a multiplication and a shift, which GPUs have, while they divide in software.
+struct Divisor { u64 by; u32 magic, shift; };
+__device__ u64 quotient(u64 n, const Divisor& d) {
+  return n >> 31 ? n / d.by : (u64)((((u32)((n * d.magic) >> 32)) + (u32)n) >> d.shift);
+}
+__device__ u64 remainder_of(u64 n, const Divisor& d) { return n - quotient(n, d) * d.by; }
+struct Strides { u64 rank; Divisor size[8]; i64 a[8], b[8], c[8]; };
 __device__ void places(const Strides& s, u64 i, i64* a, i64* b, i64* c) {
   i64 at = 0, bt = 0, ct = 0;
   for (u64 d = s.rank; d-- > 0;) {
-    const i64 k = (i64)(i % s.size[d]);
-    i /= s.size[d];
+    const u64 rest = d > 0 ? quotient(i, s.size[d]) : 0;
+    const i64 k = (i64)(i - rest * s.size[d].by);
+    i = rest;
     at += k * s.a[d]; bt += k * s.b[d]; ct += k * s.c[d];
   }
   *a = at; *b = bt; *c = ct;

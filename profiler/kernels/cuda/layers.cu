@@ -1,21 +1,23 @@
 // Reductions, windows, rows, normalizations, lookups and cells: after elementwise.cu.
-// --- reductions: result o sums over the `many` elements that the strides c of `over` reach from place a of `kept` ---
-KERNEL reduce(Out y, In x, Strides kept, Strides over, u64 many, u64 kind, u64 n) {
-  EACH(o, n) {
+// --- reductions: result o folds the `many` elements that the strides c of `over` reach from place a of `kept`, in
+// `parts` parts, each of which is a row of y: sum 0, largest 2, smallest 3, product 4, squares 5 ---
+__device__ float folded(u64 kind, float r, float v) {
+  return kind == 2 ? fmaxf(r, v) : kind == 3 ? fminf(r, v) : kind == 4 ? r * v : kind == 5 ? r + v * v : r + v;
+}
+__device__ float nothing_folded(u64 kind) { return kind == 2 ? -3.4e38f : kind == 3 ? 3.4e38f : kind == 4 ? 1.0f : 0.0f; }
+// A thread for each: neighbours in the result read neighbours.
+KERNEL reduce(Out y, In x, Strides kept, Strides over, u64 many, u64 kind, float scale, u64 each, Divisor results, u64 n) {
+  EACH(i, n) {
+    const u64 part = quotient(i, results), o = i - part * results.by, end = (part + 1) * each < many ? (part + 1) * each : many;
     i64 first, b, c;
     places(kept, o, &first, &b, &c);
-    float r = kind == 2 ? -3.4e38f : kind == 3 ? 3.4e38f : kind == 4 ? 1.0f : 0.0f;
-    for (u64 j = 0; j < many; ++j) {
+    float r = nothing_folded(kind);
+    for (u64 j = part * each; j < end; ++j) {
       i64 at;
       places(over, j, &at, &b, &c);
-      const float v = x[first + at];
-      if (kind == 2) r = fmaxf(r, v);
-      else if (kind == 3) r = fminf(r, v);
-      else if (kind == 4) r *= v;
-      else if (kind == 5) r += v * v;
-      else r += v;
+      r = folded(kind, r, x[first + at]);
     }
-    y[o] = kind == 1 ? r / many : r;
+    y[i] = r * scale;
   }
 }
 // The gradient of element i, whose result is at place b: sum 0, mean 1, largest 2 and smallest 3 (shared by none: the
@@ -85,59 +87,101 @@ KERNEL columns_to_image(Out image, In columns, Window w, u64 kernels, u64 window
     image[i] = sum;
   }
 }
-KERNEL max_pool(Out y, i64* where, In x, Window w, u64 kernels, u64 windows, u64 n) {
-  const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
+// Pools, in planes of [z, y, x]: numbers within one fit 32 bits.
+struct Pool { int in[3], out[3], kernel[3], stride[3], dilation[3], before[3]; Divisor in_x, in_y, in_plane, out_x, out_y, out_plane, strides[3]; };
+__device__ void split_plane(u64 i, const Divisor& plane, const Divisor& y, const Divisor& x, u64* which, int* at) {
+  *which = quotient(i, plane);
+  const u64 rest = i - *which * plane.by, rows = quotient(rest, x), z = quotient(rows, y);
+  at[0] = (int)z; at[1] = (int)(rows - z * y.by); at[2] = (int)(rest - rows * x.by);
+}
+// The taps [from, to) of window o that lie inside, in one dimension.
+__device__ void taps(const Pool& p, int d, int o, int* from, int* to) {
+  const int first = o * p.stride[d] - p.before[d];
+  *from = 0; *to = p.kernel[d];
+  while (*from < *to && first + *from * p.dilation[d] < 0) ++*from;
+  while (*to > *from && first + (*to - 1) * p.dilation[d] >= p.in[d]) --*to;
+}
+// The windows [from, to] that reach element `at`; with dilation not all between do.
+__device__ void windows_at(const Pool& p, int d, int at, int* from, int* to) {
+  const int last = at + p.before[d], first = last - (p.kernel[d] - 1) * p.dilation[d];
+  *from = first <= 0 ? 0 : (int)quotient((u64)(first + p.stride[d] - 1), p.strides[d]);
+  *to = last < 0 ? -1 : (int)quotient((u64)last, p.strides[d]);
+  if (*to >= p.out[d]) *to = p.out[d] - 1;
+}
+__device__ bool reaches(const Pool& p, int d, int o, int at) {
+  return p.dilation[d] == 1 || (at + p.before[d] - o * p.stride[d]) % p.dilation[d] == 0;
+}
+#define TAPS(a, d) for (int a = from[d]; a < to[d]; ++a)
+#define REACHED(o, d) for (int o = from[d]; o <= to[d]; ++o) if (reaches(p, d, o, at[d]))
+KERNEL max_pool(Out y, i64* where, In x, Pool p, u64 n) {
   EACH(i, n) {
-    i64 o[3], best = -1, at = 0;
-    split(w, i % windows, o);
+    u64 plane;
+    int o[3], from[3], to[3];
+    split_plane(i, p.out_plane, p.out_y, p.out_x, &plane, o);
+    for (int d = 0; d < 3; ++d) taps(p, d, o[d], &from[d], &to[d]);
     float most = -3.4e38f;
-    for (u64 k = 0; k < kernels; ++k)
-      if (inside(w, o, (i64)k, &at) && (best < 0 || x[i / windows * plane + (u64)at] > most)) {
-        best = at;
-        most = x[i / windows * plane + (u64)at];
-      }
+    int best = -1;
+    TAPS(a, 0) TAPS(b, 1) TAPS(c, 2) {
+      const int z = o[0] * p.stride[0] - p.before[0] + a * p.dilation[0], v = o[1] * p.stride[1] - p.before[1] + b * p.dilation[1];
+      const int place = (z * p.in[1] + v) * p.in[2] + o[2] * p.stride[2] - p.before[2] + c * p.dilation[2];
+      const float value = x[plane * p.in_plane.by + (u64)place];
+      if (best >= 0 && !(value > most)) continue;
+      best = place;
+      most = value;
+    }
     y[i] = most;
     if (where) where[i] = best;
   }
 }
 // Element i of the image sums the gradients of the windows that chose it.
-KERNEL max_pool_d(Out dx, In dy, const i64* where, Window w, u64 windows, u64 n) {
-  const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
+KERNEL max_pool_d(Out dx, In dy, const i64* where, Pool p, u64 n) {
   EACH(i, n) {
+    u64 plane;
+    int at[3], from[3], to[3];
+    split_plane(i, p.in_plane, p.in_y, p.in_x, &plane, at);
+    for (int d = 0; d < 3; ++d) windows_at(p, d, at[d], &from[d], &to[d]);
+    const i64 own = ((i64)at[0] * p.in[1] + at[1]) * p.in[2] + at[2];
     float sum = 0;
-    for (u64 o = 0; o < windows; ++o)
-      if (where[i / plane * windows + o] == (i64)(i % plane)) sum += dy[i / plane * windows + o];
+    REACHED(z, 0) REACHED(v, 1) REACHED(u, 2) {
+      const u64 window = plane * p.out_plane.by + (u64)((z * p.out[1] + v) * p.out[2] + u);
+      if (where[window] == own) sum += dy[window];
+    }
     dx[i] = sum;
   }
 }
-__device__ float pool_share(const Window& w, const i64* o, u64 kernels, u64 padding) {
-  if (padding) return 1.0f / kernels;
-  u64 count = 0;
-  i64 at = 0;
-  for (u64 k = 0; k < kernels; ++k) count += (u64)inside(w, o, (i64)k, &at);
-  return 1.0f / (count == 0 ? 1 : count);
+__device__ float pool_share(const Pool& p, const int* o, u64 padding) {
+  int count = 1;
+  for (int d = 0; d < 3; ++d) {
+    int from = 0, to = p.kernel[d];
+    if (!padding) taps(p, d, o[d], &from, &to);
+    count *= to - from;
+  }
+  return 1.0f / (float)(count > 0 ? count : 1);
 }
-KERNEL average_pool(Out y, In x, Window w, u64 kernels, u64 windows, u64 padding, u64 n) {
-  const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
+KERNEL average_pool(Out y, In x, Pool p, u64 padding, u64 n) {
   EACH(i, n) {
-    i64 o[3], at = 0;
-    split(w, i % windows, o);
+    u64 plane;
+    int o[3], from[3], to[3];
+    split_plane(i, p.out_plane, p.out_y, p.out_x, &plane, o);
+    for (int d = 0; d < 3; ++d) taps(p, d, o[d], &from[d], &to[d]);
     float sum = 0;
-    for (u64 k = 0; k < kernels; ++k)
-      if (inside(w, o, (i64)k, &at)) sum += x[i / windows * plane + (u64)at];
-    y[i] = sum * pool_share(w, o, kernels, padding);
+    TAPS(a, 0) TAPS(b, 1) TAPS(c, 2) {
+      const int z = o[0] * p.stride[0] - p.before[0] + a * p.dilation[0], v = o[1] * p.stride[1] - p.before[1] + b * p.dilation[1];
+      sum += x[plane * p.in_plane.by + (u64)((z * p.in[1] + v) * p.in[2] + o[2] * p.stride[2] - p.before[2] + c * p.dilation[2])];
+    }
+    y[i] = sum * pool_share(p, o, padding);
   }
 }
-KERNEL average_pool_d(Out dx, In dy, Window w, u64 kernels, u64 windows, u64 padding, u64 n) {
-  const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
+KERNEL average_pool_d(Out dx, In dy, Pool p, u64 padding, u64 n) {
   EACH(i, n) {
+    u64 plane;
+    int at[3], from[3], to[3];
+    split_plane(i, p.in_plane, p.in_y, p.in_x, &plane, at);
+    for (int d = 0; d < 3; ++d) windows_at(p, d, at[d], &from[d], &to[d]);
     float sum = 0;
-    for (u64 window = 0; window < windows; ++window) {
-      i64 o[3], at = 0;
-      split(w, window, o);
-      for (u64 k = 0; k < kernels; ++k)
-        if (inside(w, o, (i64)k, &at) && at == (i64)(i % plane))
-          sum += dy[i / plane * windows + window] * pool_share(w, o, kernels, padding);
+    REACHED(z, 0) REACHED(v, 1) REACHED(u, 2) {
+      const int o[3] = {z, v, u};
+      sum += dy[plane * p.out_plane.by + (u64)((z * p.out[1] + v) * p.out[2] + u)] * pool_share(p, o, padding);
     }
     dx[i] = sum;
   }
@@ -168,6 +212,32 @@ __device__ float block_max(float v) {
   const float s = shared[0];
   __syncthreads();
   return s;
+}
+__device__ float block_fold(u64 kind, float v) {
+  shared[threadIdx.x] = v;
+  __syncthreads();
+  for (u32 half = blockDim.x / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) shared[threadIdx.x] = folded(kind == 5 ? 0 : kind, shared[threadIdx.x], shared[threadIdx.x + half]);
+    __syncthreads();
+  }
+  const float s = shared[0];
+  __syncthreads();
+  return s;
+}
+// A block for each result and part, whose elements lie side by side.
+KERNEL reduce_lines(Out y, In x, Strides kept, Strides over, u64 many, u64 kind, float scale, u64 each, Divisor results) {
+  const u64 part = quotient(blockIdx.x, results), o = blockIdx.x - part * results.by;
+  const u64 end = (part + 1) * each < many ? (part + 1) * each : many;
+  i64 first, b, c;
+  places(kept, o, &first, &b, &c);
+  float r = nothing_folded(kind);
+  for (u64 j = part * each + threadIdx.x; j < end; j += blockDim.x) {
+    i64 at;
+    places(over, j, &at, &b, &c);
+    r = folded(kind, r, x[first + at]);
+  }
+  r = block_fold(kind, r);
+  if (threadIdx.x == 0) y[blockIdx.x] = r * scale;
 }
 // The line of this block: `length` elements, `step` apart.
 #define LINE(at) const u64 at = blockIdx.x / step * length * step + blockIdx.x % step
@@ -201,52 +271,58 @@ __device__ u64 label_of(In labels, u64 line, u64 length) {
 KERNEL pick_labels(Out loss, In logs, In labels, u64 length, u64 step, u64 n) {
   EACH(line, n) loss[line] = -logs[line / step * length * step + line % step + label_of(labels, line, length) * step];
 }
-KERNEL cross_entropy_d(Out dx, In dy, In logs, In labels, u64 length,
-                                           u64 step, float share, u64 each, u64 n) {
+KERNEL cross_entropy_d(Out dx, In dy, In logs, In labels, Divisor length,
+                                           Divisor step, float share, u64 each, u64 n) {
   EACH(i, n) {
-    const u64 line = i / (length * step) * step + i % step, c = i / step % length;
-    const float own = c == label_of(labels, line, length) ? 1.0f : 0.0f;
+    const u64 rows = quotient(i, step), outer = quotient(rows, length), c = rows - outer * length.by;
+    const u64 line = outer * step.by + i - rows * step.by;
+    const float own = c == label_of(labels, line, length.by) ? 1.0f : 0.0f;
     dx[i] = dy[each ? line : 0] * share * (expf(logs[i]) - own);
   }
 }
 
 // --- normalization: sets of `runs` runs of `length` elements, as on the CPU ---
-struct Sets { u64 sets, runs, length, step, between, channels, per_channel; };
+struct Sets { u64 sets, runs, step, between; Divisor length, channels, per_channel, set; };
+__device__ u64 in_set(const Sets& s, u64 set, u64 j) {
+  const u64 run = s.runs > 1 ? quotient(j, s.length) : 0;
+  return set * s.between + run * s.step + j - run * s.length.by;
+}
+__device__ u64 channel(const Sets& s, u64 i) { return remainder_of(quotient(i, s.per_channel), s.channels); }
 KERNEL normalize(Out y, Out stats, In x, In gain, In bias,
                                      In mean, In variance, Sets s, float epsilon, u64 centred) {
-  const u64 set = blockIdx.x, count = s.runs * s.length;
+  const u64 set = blockIdx.x, count = s.runs * s.length.by;
   float m = 0, q = 0;
   if (mean) {
     m = mean[set];
     q = variance[set];
   } else {
     if (centred) {
-      for (u64 j = threadIdx.x; j < count; j += blockDim.x) m += x[set * s.between + j / s.length * s.step + j % s.length];
+      for (u64 j = threadIdx.x; j < count; j += blockDim.x) m += x[in_set(s, set, j)];
       m = block_sum(m) / count;
     }
     for (u64 j = threadIdx.x; j < count; j += blockDim.x) {
-      const float v = x[set * s.between + j / s.length * s.step + j % s.length] - m;
+      const float v = x[in_set(s, set, j)] - m;
       q += v * v;
     }
     q = block_sum(q) / count;
   }
   const float inverse = 1 / sqrtf(q + epsilon);
-  if (stats && threadIdx.x == 0) { stats[2 * set] = m; stats[2 * set + 1] = inverse; }
+  if (stats && threadIdx.x == 0) { stats[set] = m; stats[s.sets + set] = inverse; }
   for (u64 j = threadIdx.x; j < count; j += blockDim.x) {
-    const u64 i = set * s.between + j / s.length * s.step + j % s.length, c = i / s.per_channel % s.channels;
+    const u64 i = in_set(s, set, j), c = channel(s, i);
     y[i] = (x[i] - m) * inverse * (gain ? gain[c] : 1) + (bias ? bias[c] : 0);
   }
 }
 KERNEL normalize_d(Out dx, In dy, In x, In gain, In stats,
                                        In mean, In variance, Sets s, float epsilon, u64 centred) {
-  const u64 set = blockIdx.x, count = s.runs * s.length;
-  const float m = mean ? mean[set] : stats[2 * set];
-  const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[2 * set + 1];
+  const u64 set = blockIdx.x, count = s.runs * s.length.by;
+  const float m = mean ? mean[set] : stats[set];
+  const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[s.sets + set];
   float a = 0, b = 0;
   if (!mean) {
     for (u64 j = threadIdx.x; j < count; j += blockDim.x) {
-      const u64 i = set * s.between + j / s.length * s.step + j % s.length;
-      const float g = dy[i] * (gain ? gain[i / s.per_channel % s.channels] : 1);
+      const u64 i = in_set(s, set, j);
+      const float g = dy[i] * (gain ? gain[channel(s, i)] : 1);
       a += g;
       b += g * (x[i] - m) * inverse;
     }
@@ -254,53 +330,82 @@ KERNEL normalize_d(Out dx, In dy, In x, In gain, In stats,
     b = block_sum(b) / count;
   }
   for (u64 j = threadIdx.x; j < count; j += blockDim.x) {
-    const u64 i = set * s.between + j / s.length * s.step + j % s.length;
-    dx[i] = inverse * (dy[i] * (gain ? gain[i / s.per_channel % s.channels] : 1) - a - (x[i] - m) * inverse * b);
+    const u64 i = in_set(s, set, j);
+    dx[i] = inverse * (dy[i] * (gain ? gain[channel(s, i)] : 1) - a - (x[i] - m) * inverse * b);
   }
 }
-// The gradients of gain and bias of one channel.
-KERNEL normalize_gain_d(Out dgain, Out dbias, In dy, In x, In stats,
-                                            In mean, In variance, Sets s, float epsilon) {
-  EACH(c, s.channels) {
+// Partial sums of the gradients of gain and bias, [parts, channels] each. The elements of channel c lie in runs of
+// per_channel, one every channels x per_channel; there are `many` of them.
+__device__ void gain_term(In dy, In x, In stats, In mean, In variance, const Sets& s, float epsilon, u64 c, u64 j, float* g, float* b) {
+  const u64 run = quotient(j, s.per_channel);
+  const u64 i = (run * s.channels.by + c) * s.per_channel.by + j - run * s.per_channel.by;
+  const u64 set = s.sets > 1 ? quotient(i, s.set) % s.sets : 0;
+  const float m = mean ? mean[set] : stats[set];
+  const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[s.sets + set];
+  const float d = dy[i];
+  *g += d * (x[i] - m) * inverse;
+  *b += d;
+}
+KERNEL normalize_gain_d(float* gain, float* bias, In dy, In x, In stats, In mean, In variance, Sets s, float epsilon,
+                        u64 many, u64 each, u64 n) {
+  EACH(k, n) {
+    const u64 part = quotient(k, s.channels), c = k - part * s.channels.by;
+    const u64 end = (part + 1) * each < many ? (part + 1) * each : many;
     float g = 0, b = 0;
-    for (u64 set = 0; set < s.sets; ++set)
-      for (u64 run = 0; run < s.runs; ++run) {
-        const u64 first = set * s.between + run * s.step;
-        // The first element of the run that is of this channel; those of a channel lie together.
-        const u64 turn = s.per_channel * s.channels, at = first % turn, own = c * s.per_channel;
-        const float m = mean ? mean[set] : stats[2 * set];
-        const float inverse = mean ? 1 / sqrtf(variance[set] + epsilon) : stats[2 * set + 1];
-        for (u64 begin = first + own >= at ? first - at + own : own; begin < first + s.length; begin += turn)
-          for (u64 i = begin; i < begin + s.per_channel; ++i)
-            if (i >= first && i < first + s.length) {
-              g += dy[i] * (x[i] - m) * inverse;
-              b += dy[i];
-            }
-      }
-    if (dgain) dgain[c] = g;
-    if (dbias) dbias[c] = b;
+    for (u64 j = part * each; j < end; ++j) gain_term(dy, x, stats, mean, variance, s, epsilon, c, j, &g, &b);
+    gain[k] = g;
+    bias[k] = b;
   }
+}
+// The same with a block for each part of each channel, whose elements lie side by side.
+KERNEL normalize_gain_lines_d(float* gain, float* bias, In dy, In x, In stats, In mean, In variance, Sets s, float epsilon,
+                              u64 many, u64 each) {
+  const u64 part = quotient(blockIdx.x, s.channels), c = blockIdx.x - part * s.channels.by;
+  const u64 end = (part + 1) * each < many ? (part + 1) * each : many;
+  float g = 0, b = 0;
+  for (u64 j = part * each + threadIdx.x; j < end; j += blockDim.x)
+    gain_term(dy, x, stats, mean, variance, s, epsilon, c, j, &g, &b);
+  g = block_sum(g);
+  b = block_sum(b);
+  if (threadIdx.x == 0) { gain[blockIdx.x] = g; bias[blockIdx.x] = b; }
 }
 
 // --- lookups ---
-KERNEL gather(Out y, In x, In index, u64 extent, u64 count, u64 inner, u64 n) {
+KERNEL gather(Out y, In x, In index, u64 extent, Divisor count, Divisor inner, u64 n) {
   EACH(i, n) {
-    const u64 k = i % inner, j = i / inner % count, o = i / inner / count;
+    const u64 row = quotient(i, inner), k = i - row * inner.by, o = quotient(row, count), j = row - o * count.by;
     i64 at = (i64)index[j];
     if (at < 0) at += (i64)extent;
-    y[i] = x[(o * extent + (u64)at) * inner + k];
+    y[i] = x[(o * extent + (u64)at) * inner.by + k];
   }
 }
-// One thread for each column of the table, so that the sum has one order.
-KERNEL gather_d(Out dx, In dy, In index, u64 extent, u64 count, u64 inner, u64 n) {
+// A block for each place j of the index: the next place with its row, or `count`, and whether none before has it. So a
+// row's gradients can be summed in one order by one thread for each of its elements.
+KERNEL gather_chain(u32* next, u32* first, In index, u64 extent, u64 count) {
+  const u64 j = blockIdx.x;
+  const auto row = [&](u64 k) { const i64 at = (i64)index[k]; return at < 0 ? at + (i64)extent : at; };
+  const i64 own = row(j);
+  float before = 0;
+  for (u64 k = threadIdx.x; k < j && before == 0; k += blockDim.x) before = row(k) == own ? 1 : 0;
+  before = block_max(before);
+  // Block by block, so that most end soon.
+  u64 found = count;
+  for (u64 from = j + 1; from < count && found == count; from += blockDim.x) {
+    const u64 k = from + threadIdx.x;
+    const float nearest = -block_max(k < count && row(k) == own ? -(float)threadIdx.x : -1e9f);
+    if (nearest < 1e8f) found = from + (u64)nearest;
+  }
+  if (threadIdx.x == 0) { next[j] = (u32)found; first[j] = before == 0 ? 1 : 0; }
+}
+KERNEL gather_d(Out dx, In dy, const u32* next, const u32* first, In index, u64 extent, Divisor count, Divisor inner, u64 n) {
   EACH(i, n) {
-    const u64 k = i % inner, o = i / inner;
-    for (u64 r = 0; r < extent; ++r) dx[(o * extent + r) * inner + k] = 0;
-    for (u64 j = 0; j < count; ++j) {
-      i64 at = (i64)index[j];
-      if (at < 0) at += (i64)extent;
-      dx[(o * extent + (u64)at) * inner + k] += dy[(o * count + j) * inner + k];
-    }
+    const u64 row = quotient(i, inner), k = i - row * inner.by, o = quotient(row, count), j = row - o * count.by;
+    if (first[j] == 0) continue;
+    i64 at = (i64)index[j];
+    if (at < 0) at += (i64)extent;
+    float sum = 0;
+    for (u64 each = j; each < count.by; each = next[each]) sum += dy[(o * count.by + each) * inner.by + k];
+    dx[(o * extent + (u64)at) * inner.by + k] = sum;
   }
 }
 // A line's largest (smallest) element of those that come after element `last` in the order of the results: equal ones

@@ -219,25 +219,42 @@ void conv_d(OpArrays& c, Gpu& gpu) {
   if (c.wants(2)) channel_bias_d(gpu, dy, c.dx[2]);
 }
 
+/// As the kernels take it.
+struct Pool {
+  int in[3], out[3], kernel[3], stride[3], dilation[3], before[3];
+  Divisor in_x, in_y, in_plane, out_x, out_y, out_plane, strides[3];
+
+  explicit Pool(const WindowGeometry& g)
+      : in_x(whole(g.in[2])),
+        in_y(whole(g.in[1])),
+        in_plane(whole(g.in_size())),
+        out_x(whole(g.out[2])),
+        out_y(whole(g.out[1])),
+        out_plane(whole(g.out_size())) {
+    const auto small = [](std::int64_t x) { return static_cast<int>(x); };
+    for (std::size_t d = 0; d < 3; ++d) {
+      in[d] = small(g.in[d]), out[d] = small(g.out[d]), kernel[d] = small(g.kernel[d]), stride[d] = small(g.stride[d]);
+      dilation[d] = small(g.dilation[d]), before[d] = small(g.before[d]);
+      strides[d] = whole(g.stride[d]);
+    }
+  }
+};
+
 void max_pool(OpArrays& c, Gpu& gpu) {
-  const WindowGeometry g = pool_geometry(c);
-  gpu.each("max_pool", c.out[0].size(), c.out[0].data, static_cast<void*>(c.kept()), c.in[0].data, Window{g},
-           whole(g.kernel_size()), whole(g.out_size()));
+  gpu.each("max_pool", c.out[0].size(), c.out[0].data, static_cast<void*>(c.kept()), c.in[0].data,
+           Pool{pool_geometry(c)});
 }
 void max_pool_d(OpArrays& c, Gpu& gpu) {
-  const WindowGeometry g = pool_geometry(c);
-  gpu.each("max_pool_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, static_cast<void*>(c.kept()), Window{g},
-           whole(g.out_size()));
+  gpu.each("max_pool_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, static_cast<void*>(c.kept()),
+           Pool{pool_geometry(c)});
 }
 void average_pool(OpArrays& c, Gpu& gpu) {
-  const WindowGeometry g = pool_geometry(c);
-  gpu.each("average_pool", c.out[0].size(), c.out[0].data, c.in[0].data, Window{g}, whole(g.kernel_size()),
-           whole(g.out_size()), whole(c.node.integer("count_include_pad", 0)));
+  gpu.each("average_pool", c.out[0].size(), c.out[0].data, c.in[0].data, Pool{pool_geometry(c)},
+           whole(c.node.integer("count_include_pad", 0)));
 }
 void average_pool_d(OpArrays& c, Gpu& gpu) {
-  const WindowGeometry g = pool_geometry(c);
-  gpu.each("average_pool_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, Window{g}, whole(g.kernel_size()),
-           whole(g.out_size()), whole(c.node.integer("count_include_pad", 0)));
+  gpu.each("average_pool_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, Pool{pool_geometry(c)},
+           whole(c.node.integer("count_include_pad", 0)));
 }
 
 void lstm(OpArrays& c, Gpu& gpu) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "profiler/kernels/cuda/gpu_kernels.hpp"
 #include "profiler/kernels/normalization.hpp"
@@ -43,15 +44,52 @@ void cross_entropy(OpArrays& c, Gpu& gpu) {
 }
 void cross_entropy_d(OpArrays& c, Gpu& gpu) {
   const Loss loss{c};
-  gpu.each("cross_entropy_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, c.kept(), c.in[1].data, loss.lines.length,
-           loss.lines.step, loss.share(), std::uint64_t{loss.each() ? 1U : 0U});
+  gpu.each("cross_entropy_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, c.kept(), c.in[1].data,
+           Divisor{loss.lines.length}, Divisor{loss.lines.step}, loss.share(), std::uint64_t{loss.each() ? 1U : 0U});
+}
+
+/// As the kernels take it.
+struct GpuSets {
+  std::uint64_t sets, runs, step, between;
+  Divisor length, channels, per_channel, set;
+
+  explicit GpuSets(const Sets& s)
+      : sets(s.sets),
+        runs(s.runs),
+        step(s.step),
+        between(s.between),
+        length(s.length),
+        channels(s.channels),
+        per_channel(s.per_channel),
+        set(s.between > 0 ? s.between : s.count()) {}
+};
+
+/// As cuDNN takes it; nothing where it is no batch norm, where statistics are given, or where types or sizes are not
+/// its own.
+std::optional<BatchNormShape> for_dnn(const OpArrays& c, const Sets& s, const Reals& a, const Reals& b) {
+  if (c.node.type != "BatchNormalization" || fixed_statistics(c.model, c.node) || a.is_short != b.is_short)
+    return std::nullopt;
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
+    if (c.input(i) && c.in[i].data.is_short) return std::nullopt;
+  if (s.sets * s.count() > std::uint64_t{1} << 30) return std::nullopt;
+  return BatchNormShape{.n = static_cast<int>(s.runs),
+                        .c = static_cast<int>(s.channels),
+                        .plane = static_cast<int>(s.length),
+                        .short_ones = a.is_short != 0};
 }
 
 void normalize(OpArrays& c, Gpu& gpu) {
   const Sets s{c};
   const bool given = fixed_statistics(c.model, c.node);
+  const auto shape = c.input(1) && c.input(2) ? for_dnn(c, s, c.in[0].data, c.out[0].data) : std::nullopt;
+  if (DnnBatchNorm* const dnn = shape ? gpu.dnn_batch_norm() : nullptr) {
+    float* const stats = c.kept() ? c.kept() : gpu.scratch(2 * s.sets);
+    if (dnn->forward(*shape, static_cast<double>(epsilon(c.node)), c.in[0].data.at, c.in[1].data.floats(),
+                     c.in[2].data.floats(), c.out[0].data.at, stats, stats + s.sets))
+      return;
+  }
   gpu.rows("normalize", s.sets, c.out[0].data, c.kept(), c.in[0].data, c.input(1).data, c.input(2).data,
-           given ? c.in[3].data : Reals{}, given ? c.in[4].data : Reals{}, s, epsilon(c.node),
+           given ? c.in[3].data : Reals{}, given ? c.in[4].data : Reals{}, GpuSets{s}, epsilon(c.node),
            std::uint64_t{centred(c.node)});
 }
 void normalize_d(OpArrays& c, Gpu& gpu) {
@@ -60,11 +98,20 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
   const Reals mean = given ? c.in[3].data : Reals{}, variance = given ? c.in[4].data : Reals{};
   float* stats = c.kept();
   const bool stored = stats && (c.node.type == "BatchNormalization" || c.node.type == "LayerNormalization");
+  const bool whole_op =
+      stored && c.wants(0) && c.input(0) && c.input(1) && c.dx[0].data.is_short == c.dy[0].data.is_short;
+  const auto shape = whole_op ? for_dnn(c, s, c.in[0].data, c.dy[0].data) : std::nullopt;
+  if (DnnBatchNorm* const dnn = shape ? gpu.dnn_batch_norm() : nullptr) {
+    const auto vector = [&](std::size_t i) { return c.wants(i) ? c.dx[i].data.floats() : gpu.scratch(s.sets); };
+    if (dnn->backward(*shape, static_cast<double>(epsilon(c.node)), c.in[0].data.at, c.dy[0].data.at,
+                      c.in[1].data.floats(), stats, stats + s.sets, c.dx[0].data.at, vector(1), vector(2)))
+      return;
+  }
   if (!given && !stored) {  // they are found again
     stats = gpu.scratch(2 * s.sets);
     float* ignored = gpu.scratch(c.in[0].size());
     const Reals none;
-    gpu.rows("normalize", s.sets, ignored, stats, c.in[0].data, none, none, none, none, s, epsilon(c.node),
+    gpu.rows("normalize", s.sets, ignored, stats, c.in[0].data, none, none, none, none, GpuSets{s}, epsilon(c.node),
              std::uint64_t{centred(c.node)});
   }
   Reals x = c.input(0).data;
@@ -74,7 +121,7 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
     x = zero;
   }
   if (c.wants(0))
-    gpu.rows("normalize_d", s.sets, c.dx[0].data, c.dy[0].data, x, c.input(1).data, stats, mean, variance, s,
+    gpu.rows("normalize_d", s.sets, c.dx[0].data, c.dy[0].data, x, c.input(1).data, stats, mean, variance, GpuSets{s},
              epsilon(c.node), std::uint64_t{centred(c.node)});
   if (!c.wants(1) && !c.wants(2)) return;
   if (!x) {
@@ -82,8 +129,23 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
     gpu.fill(zero, 0, c.dy[0].size());
     x = zero;
   }
-  gpu.channels("normalize_gain_d", s.channels, c.wants(1) ? c.dx[1].data : Reals{}, c.wants(2) ? c.dx[2].data : Reals{},
-               c.dy[0].data, x, stats, mean, variance, s, epsilon(c.node));
+  // Partial sums of each channel, [parts, channels]: as in Gpu::fold.
+  constexpr std::uint64_t kThreads = std::uint64_t{1} << 17, kBlocks = 2048, kLeast = 16, kLeastOfBlock = 1024;
+  const std::uint64_t many = c.dy[0].size() / s.channels;
+  const bool lines = s.per_channel >= 32;
+  const std::uint64_t most = std::max<std::uint64_t>(1, many / (lines ? kLeastOfBlock : kLeast));
+  const std::uint64_t wanted = std::clamp<std::uint64_t>((lines ? kBlocks : kThreads) / s.channels, 1, most);
+  const std::uint64_t each = (many + wanted - 1) / wanted, parts = (many + each - 1) / each;
+  float *gain = gpu.scratch(parts * s.channels), *bias = gpu.scratch(parts * s.channels);
+  if (lines)
+    gpu.rows("normalize_gain_lines_d", parts * s.channels, gain, bias, c.dy[0].data, x, stats, mean, variance,
+             GpuSets{s}, epsilon(c.node), many, each);
+  else
+    gpu.each("normalize_gain_d", parts * s.channels, gain, bias, c.dy[0].data, x, stats, mean, variance, GpuSets{s},
+             epsilon(c.node), many, each);
+  const Shape partial{static_cast<std::int64_t>(parts), static_cast<std::int64_t>(s.channels)}, one{1, partial[1]};
+  if (c.wants(1)) gpu.fold(Gpu::Fold::sum, gain, partial, c.dx[1].data, one);
+  if (c.wants(2)) gpu.fold(Gpu::Fold::sum, bias, partial, c.dx[2].data, one);
 }
 
 enum Kind : std::uint64_t { sum, mean, largest, smallest, product, squares };
@@ -106,17 +168,14 @@ Shape kept_shape(const OpArrays& c) {
 
 void reduce(OpArrays& c, Gpu& gpu) {
   const Shape &in = c.value(c.node.inputs[0]).shape, out = kept_shape(c);
-  Shape kept, over;
-  std::vector<std::int64_t> kept_strides, over_strides;
-  std::int64_t step = 1;
-  for (std::size_t i = in.size(); i-- > 0;) {
-    const bool is_over = out[i] == 1;
-    (is_over ? over : kept).insert((is_over ? over : kept).begin(), in[i]);
-    (is_over ? over_strides : kept_strides).insert((is_over ? over_strides : kept_strides).begin(), step);
-    step *= in[i];
-  }
-  gpu.each("reduce", c.out[0].size(), c.out[0].data, c.in[0].data, strides_over(kept, kept_strides),
-           strides_over(over, over_strides), whole(elements(over)), static_cast<std::uint64_t>(kind_of(c.node.type)));
+  const Kind kind = kind_of(c.node.type);
+  const auto many = static_cast<float>(elements(in)) / static_cast<float>(std::max<std::int64_t>(1, elements(out)));
+  using Fold = Gpu::Fold;
+  const Fold fold = kind == largest    ? Fold::largest
+                    : kind == smallest ? Fold::smallest
+                    : kind == squares  ? Fold::squares
+                                       : Fold::sum;
+  gpu.fold(fold, c.in[0].data, in, c.out[0].data, out, kind == mean ? 1 / many : 1.0F);
 }
 void reduce_d(OpArrays& c, Gpu& gpu) {
   const Shape &in = c.value(c.node.inputs[0]).shape, out = kept_shape(c);
@@ -128,11 +187,18 @@ void reduce_d(OpArrays& c, Gpu& gpu) {
 
 void gather(OpArrays& c, Gpu& gpu) {
   const Lines t = lines_along_axis(c, 0);
-  gpu.each("gather", c.out[0].size(), c.out[0].data, c.in[0].data, c.in[1].data, t.length, c.in[1].size(), t.step);
+  gpu.each("gather", c.out[0].size(), c.out[0].data, c.in[0].data, c.in[1].data, t.length, Divisor{c.in[1].size()},
+           Divisor{t.step});
 }
 void gather_d(OpArrays& c, Gpu& gpu) {
   const Lines t = lines_along_axis(c, 0);
-  gpu.each("gather_d", t.outer * t.step, c.dx[0].data, c.dy[0].data, c.in[1].data, t.length, c.in[1].size(), t.step);
+  const std::uint64_t count = c.in[1].size();
+  gpu.fill(c.dx[0].data, 0, c.dx[0].size());
+  if (count == 0) return;
+  float *next = gpu.scratch(count), *first = gpu.scratch(count);  // numbers of 32 bits
+  gpu.rows("gather_chain", count, static_cast<void*>(next), static_cast<void*>(first), c.in[1].data, t.length, count);
+  gpu.each("gather_d", t.outer * count * t.step, c.dx[0].data, c.dy[0].data, static_cast<void*>(next),
+           static_cast<void*>(first), c.in[1].data, t.length, Divisor{count}, Divisor{t.step});
 }
 
 constexpr GpuOp kRows[] = {

@@ -47,7 +47,9 @@ static_assert(sizeof(KernelRecord) <= sizeof(RealKernel));
 using RealCopy = CUpti_ActivityMemcpy6;
 static_assert(offsetof(MemcpyRecord, bytes) == offsetof(RealCopy, bytes));
 static_assert(offsetof(MemcpyRecord, correlation) == offsetof(RealCopy, correlationId));
+static_assert(offsetof(MemcpyRecord, channel_type) == offsetof(RealCopy, channelType));
 static_assert(sizeof(MemcpyRecord) <= sizeof(RealCopy));
+static_assert(same(kComputeChannel, CUPTI_CHANNEL_TYPE_COMPUTE) && same(kCopyChannel, CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY));
 using RealMemset = CUpti_ActivityMemset4;
 static_assert(offsetof(MemsetRecord, bytes) == offsetof(RealMemset, bytes));
 static_assert(offsetof(MemsetRecord, end) == offsetof(RealMemset, end));
@@ -57,6 +59,7 @@ using RealPeerCopy = CUpti_ActivityMemcpyPtoP4;
 static_assert(offsetof(PeerCopyRecord, from_device) == offsetof(RealPeerCopy, srcDeviceId));
 static_assert(offsetof(PeerCopyRecord, to_device) == offsetof(RealPeerCopy, dstDeviceId));
 static_assert(offsetof(PeerCopyRecord, correlation) == offsetof(RealPeerCopy, correlationId));
+static_assert(offsetof(PeerCopyRecord, channel_type) == offsetof(RealPeerCopy, channelType));
 static_assert(sizeof(PeerCopyRecord) <= sizeof(RealPeerCopy));
 using RealCorrelation = CUpti_ActivityExternalCorrelation;
 static_assert(offsetof(ExternalCorrelationRecord, external_id) == offsetof(RealCorrelation, externalId));
@@ -71,6 +74,7 @@ static_assert(same(kCustomCorrelation, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0))
 static_assert(CUPTI_API_VERSION / 10000 == 13);
 
 static_assert(same(kBlasFloat, CUDA_R_32F) && same(kBlasShort, CUDA_R_16BF));
+static_assert(same(kBlasTf32Sums, CUBLAS_COMPUTE_32F_FAST_TF32));
 static_assert(same(kBlasFloatSums, CUBLAS_COMPUTE_32F) && same(kBlasDefault, CUBLAS_GEMM_DEFAULT));
 
 #ifdef TRAINYARD_HAS_CUDNN
@@ -85,6 +89,7 @@ static_assert(same(kDnnFloat, CUDNN_DATA_FLOAT) && same(kDnnChannelsFirst, CUDNN
 static_assert(same(kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION) && same(kDnnFloatMath, CUDNN_FMA_MATH));
 static_assert(same(kDnnDeterministic, CUDNN_DETERMINISTIC) && same(kDnnDefaultMath, CUDNN_DEFAULT_MATH));
 static_assert(same(kDnnNotSupported, CUDNN_STATUS_NOT_SUPPORTED));
+static_assert(same(kDnnBatchNormSpatial, CUDNN_BATCHNORM_SPATIAL));
 #endif
 
 }  // namespace trainyard::cuda

@@ -28,6 +28,7 @@ std::span<const int> activity_kinds() {
 }
 
 void take_record(const void* record, std::uint32_t version, ActivityTrace& trace) {
+  const bool is_13_0 = version / 100 == 1300;  // as the layouts here are to their ends
   switch (copy_of<int>(record)) {
     case kConcurrentKernelRecord:
     case kKernelRecord: {
@@ -44,14 +45,16 @@ void take_record(const void* record, std::uint32_t version, ActivityTrace& trace
     }
     case kMemcpyRecord: {
       const auto copy = copy_of<MemcpyRecord>(record);
+      const int channel = is_13_0 ? copy.channel_type : 0;
       trace.copies.push_back({copy.bytes, copy.start, copy.end, copy.device, copy.device, copy.stream, copy.correlation,
-                              copy.copy_kind, false});
+                              copy.copy_kind, false, channel});
       return;
     }
     case kPeerCopyRecord: {
       const auto copy = copy_of<PeerCopyRecord>(record);
+      const int channel = is_13_0 ? copy.channel_type : 0;
       trace.copies.push_back({copy.bytes, copy.start, copy.end, copy.from_device, copy.to_device, copy.stream,
-                              copy.correlation, copy.copy_kind, true});
+                              copy.correlation, copy.copy_kind, true, channel});
       return;
     }
     case kExternalCorrelationRecord: {
@@ -64,7 +67,7 @@ void take_record(const void* record, std::uint32_t version, ActivityTrace& trace
     }
     case kOverheadRecord: {
       // Its layout changed with minor versions: the times are only where 13.0 has them.
-      if (version / 100 != 1300) return;
+      if (!is_13_0) return;
       const auto overhead = copy_of<OverheadRecord>(record);
       trace.overhead_ns += overhead.end - overhead.start;
       return;

@@ -23,6 +23,7 @@ struct CopyActivity {
   std::uint32_t from_device = 0, to_device = 0, stream = 0, correlation = 0;
   std::uint8_t kind = 0;  // CUpti_ActivityMemcpyKind
   bool peer = false;
+  int channel = 0;  // kComputeChannel: made by SMs, kCopyChannel: by a copy engine, 0: not told
 
   friend bool operator==(const CopyActivity&, const CopyActivity&) = default;
 };

@@ -19,6 +19,8 @@ enum RecordKind : int {
 };
 inline constexpr int kCustomCorrelation = 3;  // CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 
+inline constexpr int kComputeChannel = 1, kCopyChannel = 2;  // CUPTI_CHANNEL_TYPE_...
+
 #pragma pack(push, 1)
 /// CUpti_ActivityKernel9 to 11 begin alike.
 struct alignas(8) KernelRecord {
@@ -39,6 +41,11 @@ struct alignas(8) MemcpyRecord {
   std::uint8_t copy_kind, from_kind, to_kind, flags;
   std::uint64_t bytes, start, end;
   std::uint32_t device, context, stream, correlation, runtime_correlation;
+  std::uint32_t padding;
+  void* reserved;
+  std::uint64_t graph_node;
+  std::uint32_t graph, channel;
+  int channel_type;
 };
 struct alignas(8) MemsetRecord {
   int kind;
@@ -51,6 +58,10 @@ struct alignas(8) PeerCopyRecord {
   std::uint8_t copy_kind, from_kind, to_kind, flags;
   std::uint64_t bytes, start, end;
   std::uint32_t device, context, stream, from_device, from_context, to_device, to_context, correlation;
+  void* reserved;
+  std::uint64_t graph_node;
+  std::uint32_t graph, channel;
+  int channel_type;
 };
 struct alignas(8) ExternalCorrelationRecord {
   int kind, external_kind;

@@ -12,11 +12,11 @@ namespace {
 /// A step's tensors, all at once, and its ops, each of which has run.
 class Stage {
  public:
-  Stage(const Tables& tables, int gpu, const Problem& problem, const Workload& workload, DeviceId device)
+  Stage(const Tables& tables, int gpu, const Problem& problem, const Workload& workload, DeviceId device, bool tf32)
       : cuda_(tables.runtime),
         graph_(problem.graph()),
         schedule_(serial_schedule(problem, device)),
-        gpu_(tables, gpu),
+        gpu_(tables, gpu, 0, tf32),
         program_(problem, *workload.recipe, workload.seed, schedule_, only(problem, device)),
         place_(graph_.tensor_count(), nullptr),
         launches_(graph_.op_count(), 0) {
@@ -41,7 +41,7 @@ class Stage {
     if (cold) gpu_.each("sweep_l2", swept_, static_cast<void*>(sweep_));
     // While this runs, the host launches the op: its pieces then follow each other without waiting for launches.
     constexpr unsigned long long kFirst = 50'000, kEach = 10'000;  // nanoseconds
-    gpu_.channels("delay_ns", 1, kFirst + kEach * launches_[op]);
+    gpu_.rows("delay_ns", 1, kFirst + kEach * launches_[op]);
     check(cuda_.cudaEventRecord(begin_.get(), stream_.get()), "cudaEventRecord");
     run(op);
     check(cuda_.cudaEventRecord(end_.get(), stream_.get()), "cudaEventRecord");
@@ -80,10 +80,10 @@ class Stage {
 }  // namespace
 
 std::vector<AloneSample> time_alone(const Tables& tables, int gpu, const Problem& problem, const Workload& workload,
-                                    DeviceId device, MeasureMode mode, int samples) {
+                                    DeviceId device, MeasureMode mode, int samples, bool tf32) {
   std::vector<AloneSample> result;
   if (!workload.recipe) return result;
-  Stage stage{tables, gpu, problem, workload, device};
+  Stage stage{tables, gpu, problem, workload, device, tf32};
   const bool cold = mode == MeasureMode::cold;
   for (const OpId op : problem.ops()) {
     if (problem.graph().type(op) == "Input") continue;

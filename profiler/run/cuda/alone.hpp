@@ -12,6 +12,6 @@ namespace trainyard::cuda {
 /// stands before the first event, so that what is timed has been launched by then. The ops before it have run. All
 /// tensors of a step are held at once. Throws MissingError, CudaError, InputError as the backend does.
 std::vector<AloneSample> time_alone(const Tables& tables, int gpu, const Problem& problem, const Workload& workload,
-                                    DeviceId device, MeasureMode mode, int samples);
+                                    DeviceId device, MeasureMode mode, int samples, bool tf32 = false);
 
 }  // namespace trainyard::cuda

@@ -101,8 +101,9 @@ struct Runtime {
   Status (*cudaDeviceEnablePeerAccess)(int peer, unsigned flags);
 };
 
-inline constexpr int kBlasFloat = 0, kBlasShort = 14;         // CUDA_R_32F, CUDA_R_16BF
-inline constexpr int kBlasFloatSums = 68, kBlasDefault = -1;  // CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT
+inline constexpr int kBlasFloat = 0, kBlasShort = 14;          // CUDA_R_32F, CUDA_R_16BF
+inline constexpr int kBlasFloatSums = 68, kBlasTf32Sums = 77;  // CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32
+inline constexpr int kBlasDefault = -1;                        // CUBLAS_GEMM_DEFAULT
 
 /// libcublas.so.13.
 struct Blas {
@@ -138,7 +139,8 @@ inline constexpr int kDnnFloatMath = 3;           // without tensor cores: 32-bi
 inline constexpr Status kDnnNotSupported = 3000;  // and its reasons, up to 3999
 inline constexpr int kDnnDeterministic = 1;
 
-/// libcudnn.so.9. Convolutions are those of the older API, which cuDNN 9 (9.19's headers were read) deprecates and has.
+/// libcudnn.so.9. Convolutions and batch norms are those of the older API, which cuDNN 9 (9.19's headers were read)
+/// deprecates and has.
 struct Dnn {
   using ChooseAlgorithm = Status (*)(void* handle, void* a, void* b, void* convolution, void* result, int most,
                                      int* count, DnnAlgorithm*);
@@ -166,7 +168,19 @@ struct Dnn {
   ChooseAlgorithm cudnnGetConvolutionBackwardDataAlgorithm_v7;    // w, dy -> dx
   ChooseAlgorithm cudnnGetConvolutionBackwardFilterAlgorithm_v7;  // x, dy -> dw
   Convolve cudnnConvolutionForward, cudnnConvolutionBackwardData, cudnnConvolutionBackwardFilter;
+  // Where the library still has them; null otherwise. `vectors`: the descriptor of what there is one of per channel.
+  Status (*cudnnBatchNormalizationForwardTraining)(void* handle, int mode, const void* alpha, const void* beta, void* x,
+                                                   const void* x_data, void* y, void* y_data, void* vectors,
+                                                   const void* scale, const void* shift, double momentum,
+                                                   void* running_mean, void* running_variance, double epsilon,
+                                                   void* mean, void* inverse);
+  Status (*cudnnBatchNormalizationBackward)(void* handle, int mode, const void* alpha, const void* beta,
+                                            const void* alpha_vectors, const void* beta_vectors, void* x,
+                                            const void* x_data, void* dy, const void* dy_data, void* dx, void* dx_data,
+                                            void* vectors, const void* scale, void* dscale, void* dshift,
+                                            double epsilon, const void* mean, const void* inverse);
 };
+inline constexpr int kDnnBatchNormSpatial = 1;  // over images and planes
 
 /// libcupti.so.13.
 struct Cupti {

@@ -79,15 +79,20 @@ int run(const std::string& folder) {
   for (int gpu = 0; gpu < gpus; ++gpu)
     profile.devices.push_back(
         {.name = end_name(gpu), .device_class = "gpu", .backend = "cuda", .details = gpu_state(tables, gpu)});
-  const auto ladder = [&](int from, int to, bool pinned) {
-    std::printf("copies %s -> %s%s\n", end_name(from).c_str(), end_name(to).c_str(), pinned ? "" : " (pageable)");
-    profile.links.push_back(link_ladder(tables, from, to, {.pinned = pinned}));
+  const auto ladder = [&](int from, int to, bool pinned, bool both_ways = false) {
+    std::printf("copies %s -> %s%s\n", end_name(from).c_str(), end_name(to).c_str(),
+                both_ways ? " (both ways)"
+                : pinned  ? ""
+                          : " (pageable)");
+    profile.links.push_back(link_ladder(tables, from, to, {.pinned = pinned, .both_ways = both_ways}));
   };
   for (int gpu = 0; gpu < gpus; ++gpu) {
     for (const bool pinned : {true, false}) {
       ladder(kHost, gpu, pinned);
       ladder(gpu, kHost, pinned);
     }
+    ladder(kHost, gpu, true, true);
+    ladder(gpu, kHost, true, true);
     ladder(gpu, gpu, true);
     for (int other = 0; other < gpus; ++other)
       if (other != gpu) ladder(gpu, other, true);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "profiler/run/cuda/green_contexts.hpp"
 #include "profiler/run/cuda/link_ladder.hpp"
 #include "profiler/run/cuda/plan.hpp"
+#include "profiler/run/cuda/steady.hpp"
 #include "profiler/run/cuda/tracer.hpp"
 #include "profiler/run/memory_of_trace.hpp"
 #include "trainyard/core/error.hpp"
@@ -27,6 +29,9 @@
 namespace trainyard::cuda {
 namespace {
 
+/// More than this share of a step lost to other work on the host makes its times useless.
+constexpr double kLostShare = 0.01;
+
 Nanoseconds rounded(double ns) { return Nanoseconds{std::llround(std::max(0.0, ns))}; }
 
 bool is_gpu(const Cluster& cluster, DeviceId device) { return cluster.device(device).device_class == "gpu"; }
@@ -35,14 +40,23 @@ class CudaRun : public PreparedRun {
  public:
   /// `parts`: those of GPU 0 that the cluster's GPUs are; null where each is one of the machine's. `tracer`: records
   /// what each op launches; may be null.
+  /// `clocks`: where those of its steps are kept. Traced steps are no graphs: what a graph launches is of no op.
   CudaRun(const Tables& tables, const GreenContexts* parts, const Problem& problem, const Workload& workload,
-          const Schedule& schedule, const CudaOptions& options, Tracer* tracer = nullptr)
-      : problem_(problem), schedule_(schedule), gate_(options.gate), graph_(options.graph), tracer_(tracer) {
+          const Schedule& schedule, const CudaOptions& options, ClockLog& clocks, Tracer* tracer = nullptr,
+          bool beside_copies = false)
+      : problem_(problem),
+        schedule_(schedule),
+        gate_(options.gate),
+        graph_(options.graph && !tracer && !beside_copies),
+        beside_copies_(beside_copies),
+        tracer_(tracer),
+        clocks_(clocks) {
     std::vector<Target> targets = choose_targets(parts);
     if (workload.recipe) {
       std::vector<Gpu*> list;
       for (const Target& target : targets) {
-        if (!target.host) gpus_.push_back(std::make_unique<Gpu>(tables, target.gpu, parts ? parts->sms() : 0));
+        if (!target.host)
+          gpus_.push_back(std::make_unique<Gpu>(tables, target.gpu, parts ? parts->sms() : 0, options.tf32));
         list.push_back(target.host ? nullptr : gpus_.back().get());
       }
       program_ = std::make_unique<GpuProgram>(problem, *workload.recipe, workload.seed, schedule, std::move(list));
@@ -56,10 +70,32 @@ class CudaRun : public PreparedRun {
     // One clock for all: only where everything runs on one GPU.
     one_clock_ = std::all_of(targets.begin(), targets.end(),
                              [&](const Target& target) { return !target.host && target.gpu == targets[0].gpu; });
+    for (const Target& target : targets)
+      if (!target.host) used_.insert(target.gpu);
     executor_ = std::make_unique<CudaExecutor>(tables, plan_, std::move(targets), options.part_links);
   }
 
   const StepTrace& step() override {
+    take(execute(false));
+    return trace_;
+  }
+  std::optional<Nanoseconds> plain_step() override {
+    if (beside_copies_) return std::nullopt;
+    if (!ran_) step();
+    const ExecutionResult result = execute(true);
+    const StepRun& run = result.steps.front();
+    return result.gated && usual_clocks_ ? std::optional{rounded(run.makespan_ns)} : std::nullopt;
+  }
+  void reset() override {
+    if (program_) program_->reset();
+  }
+  std::uint64_t parameter_checksum() const override { return program_ ? program_->parameter_checksum() : 0; }
+  std::vector<float> parameter(ValueId id) const override {
+    return program_ ? program_->parameter(id) : std::vector<float>{};
+  }
+
+ private:
+  ExecutionResult execute(bool plain) {
     const Launch launch = [this](const PlanItem& item, std::span<void* const> reads, std::span<void* const> writes,
                                  Stream stream) -> std::size_t {
       if (!stream) return run_on_host(item, reads, writes), 0;
@@ -71,24 +107,26 @@ class CudaRun : public PreparedRun {
     };
     // The first step takes memory, which may wait for the GPU: behind a closed gate it would wait for ever.
     const bool first = !std::exchange(ran_, true);
-    const ExecutionResult result = executor_->run(launch, {.warm = 0,
-                                                           .measured = 1,
-                                                           .gate = !first && gate_,
-                                                           .graph = !first && graph_,
-                                                           .most_queued = launch_queue_entries() * 4 / 5});
+    usual_clocks_ = true;
+    ExecutionResult result = executor_->run(launch, {.warm = 0,
+                                                     .measured = 1,
+                                                     .gate = !first && gate_,
+                                                     .graph = !first && graph_,
+                                                     .variant = program_ ? program_->variant() : 0,
+                                                     .plain = plain,
+                                                     .beside_copies = !first && beside_copies_,
+                                                     .meanwhile = [this] { read_clocks(); },
+                                                     .most_queued = launch_queue_entries() * 4 / 5});
     if (program_) program_->end_step();
-    take(result);
-    return trace_;
-  }
-  void reset() override {
-    if (program_) program_->reset();
-  }
-  std::uint64_t parameter_checksum() const override { return program_ ? program_->parameter_checksum() : 0; }
-  std::vector<float> parameter(ValueId id) const override {
-    return program_ ? program_->parameter(id) : std::vector<float>{};
+    return result;
   }
 
- private:
+  /// NVML answers in tens of microseconds, while the GPU works.
+  void read_clocks() {
+    for (const int gpu : used_)
+      if (!clocks_.usual(gpu)) usual_clocks_ = false;
+  }
+
   std::vector<Target> choose_targets(const GreenContexts* parts) const {
     const std::vector<Target> own = parts ? parts->targets() : std::vector<Target>{};
     // The last core first: the first one launches.
@@ -119,6 +157,7 @@ class CudaRun : public PreparedRun {
     trace_.makespan = rounded(run.makespan_ns);
     trace_.ops = IdMap<OpId, Span>(problem_.op_count());
     trace_.order = IdMap<DeviceId, std::vector<OpId>>(problem_.device_count());
+    double lost = 0;
     for (std::size_t at = 0; at < plan_.items.size(); ++at) {
       const PlanItem& item = plan_.items[at];
       const Span span{rounded(run.items[at].start_ns), rounded(run.items[at].end_ns)};
@@ -133,16 +172,33 @@ class CudaRun : public PreparedRun {
                                     .end = span.end});
       } else {
         trace_.ops[item.op] = span;
+        if (run.items[at].lost_ns + run.items[at].late_ns > 0) {
+          if (trace_.lost.empty())
+            trace_.lost = trace_.late = IdMap<OpId, Nanoseconds>(problem_.op_count(), Nanoseconds{0});
+          trace_.lost[item.op] = rounded(run.items[at].lost_ns);
+          trace_.late[item.op] = rounded(run.items[at].late_ns);
+          trace_.delayed += trace_.late[item.op];
+          lost += run.items[at].lost_ns + run.items[at].late_ns;
+        }
         if (span.start != span.end) trace_.order[item.from].push_back(item.op);
       }
     }
     trace_.gaps = gaps_of(run);
     for (const Bytes bytes : result.allocated) trace_.allocated += bytes;
+    for (const auto& gpu : gpus_) trace_.allocated += Bytes{static_cast<std::int64_t>(gpu->bytes())};
     trace_.peak = peaks_of(problem_, schedule_.placement, trace_.ops, trace_.transfers);
     constexpr Nanoseconds kClocksDiffer{20'000};
     if (!one_clock_) trace_.clock_skew = kClocksDiffer;
     trace_.times_launches = !result.gated;
-    if (!result.gated && (gate_ || graph_)) trace_.contaminated = "launches";
+    trace_.copied = result.copied;
+    if (!result.gated && (gate_ || graph_))
+      trace_.contaminated = "launches";
+    else if (!usual_clocks_)
+      trace_.contaminated = "clock";
+    else if (!result.outlasted)
+      trace_.contaminated = "copies";
+    else if (lost > kLostShare * run.makespan_ns)
+      trace_.contaminated = "other-work";
     trace_.loss = program_ ? program_->loss() : 0;
   }
 
@@ -167,9 +223,11 @@ class CudaRun : public PreparedRun {
 
   const Problem& problem_;
   const Schedule& schedule_;
-  const bool gate_, graph_;
+  const bool gate_, graph_, beside_copies_;
   Tracer* const tracer_;
-  bool one_clock_ = true;
+  ClockLog& clocks_;
+  std::set<int> used_;  // GPUs
+  bool one_clock_ = true, usual_clocks_ = true;
   std::vector<std::unique_ptr<Gpu>> gpus_;
   std::unique_ptr<GpuProgram> program_;
   std::vector<std::unique_ptr<DelayKernels>> delays_;
@@ -188,6 +246,7 @@ class CudaBackend : public Backend {
       options_.libraries = own_.get();
     }
     states_ = load(tables_, *options_.libraries);
+    clocks_.emplace(tables_);
     gpus_ = require_gpus(tables_, states_);
     if (embedded_architectures().empty()) require(states_, "nvrtc");
     require(states_, "cublas");
@@ -232,24 +291,44 @@ class CudaBackend : public Backend {
     if (workload.recipe && !options_.without_cudnn &&
         std::ranges::any_of(workload.recipe->model.nodes, [](const Node& node) { return node.type == "Conv"; }))
       require_cudnn();
-    return std::make_unique<CudaRun>(tables_, parts_for(problem), problem, workload, schedule, options_);
+    for (const DeviceId id : problem.devices())
+      if (is_gpu(problem.cluster(), id) && warm_.insert(gpu_of(problem.cluster(), id)).second)
+        warm_up(tables_, gpu_of(problem.cluster(), id), *clocks_);
+    return std::make_unique<CudaRun>(tables_, parts_for(problem), problem, workload, schedule, options_, *clocks_);
+  }
+  std::unique_ptr<PreparedRun> prepare_beside_copies(const Problem& problem, const Workload& workload,
+                                                     const Schedule& schedule) override {
+    return std::make_unique<CudaRun>(tables_, parts_for(problem), problem, workload, schedule, options_, *clocks_,
+                                     nullptr, true);
+  }
+  std::optional<double> noise_floor(const Cluster& cluster) override {
+    std::map<int, double> floors;
+    for (const DeviceId id : cluster.devices())
+      if (const int gpu = is_gpu(cluster, id) ? gpu_of(cluster, id) : kHost; gpu != kHost && !floors.contains(gpu))
+        floors[gpu] = gpu_noise(tables_, gpu);
+    if (floors.empty()) return std::nullopt;
+    return std::ranges::max_element(floors, {}, &std::pair<const int, double>::second)->second;
   }
   std::string clock(const Device& device) const override { return device.device_class == "gpu" ? "event" : "host"; }
   Details device_details(const Cluster& cluster, DeviceId id) const override {
     if (!is_gpu(cluster, id)) return {};
     Details details = gpu_state(tables_, gpu_of(cluster, id));
+    clocks_->tell(gpu_of(cluster, id), details);
     for (const LibraryState& state : states_)
       if (state.usable() && !state.version.empty()) details[state.name] = state.version;
+    details["products"] = options_.tf32 ? "tf32" : "float32";
     const auto dnn = std::ranges::find(states_, "cudnn", &LibraryState::name);
     details["convolutions"] = dnn != states_.end() && dnn->usable()
                                   ? "cudnn"
                                   : "columns and cublas: " + (dnn == states_.end() ? "" : dnn->problem);
+    details["batch_norms"] = tables_.dnn.cudnnBatchNormalizationBackward ? "cudnn" : "own kernels";
     return details;
   }
   std::vector<AloneSample> time_alone(const Problem& problem, const Workload& workload, DeviceId device,
                                       MeasureMode mode, int samples) override {
     if (!is_gpu(problem.cluster(), device)) return {};
-    return cuda::time_alone(tables_, gpu_of(problem.cluster(), device), problem, workload, device, mode, samples);
+    return cuda::time_alone(tables_, gpu_of(problem.cluster(), device), problem, workload, device, mode, samples,
+                            options_.tf32);
   }
   std::optional<TracedOps> trace_ops(const Problem& problem, const Workload& workload, const Schedule& schedule,
                                      int steps) override {
@@ -266,12 +345,12 @@ class CudaBackend : public Backend {
     };
     double plain = 0;
     {
-      CudaRun run{tables_, parts_for(problem), problem, workload, schedule, options_};
+      CudaRun run{tables_, parts_for(problem), problem, workload, schedule, options_, *clocks_};
       plain = median_step(run, [](bool) {});
     }
     try {
       Tracer tracer{tables_};
-      CudaRun run{tables_, parts_for(problem), problem, workload, schedule, options_, &tracer};
+      CudaRun run{tables_, parts_for(problem), problem, workload, schedule, options_, *clocks_, &tracer};
       IdMap<OpId, TracedOps::Op> ops(problem.op_count());
       const double traced = median_step(run, [&](bool counts) {
         const ActivityTrace trace = tracer.take();
@@ -359,6 +438,8 @@ class CudaBackend : public Backend {
   CudaOptions options_;
   std::unique_ptr<LibrarySource> own_;
   Tables tables_;
+  std::optional<ClockLog> clocks_;
+  std::set<int> warm_;                                        // GPUs
   std::map<unsigned, std::unique_ptr<GreenContexts>> parts_;  // by their number
   std::vector<LibraryState> states_;
   int gpus_ = 0;

@@ -12,6 +12,7 @@ struct CudaOptions {
   LibrarySource* libraries = nullptr;  // null: the system's; a fake stands in for them in tests
   bool gate = true, graph = false;     // of ExecuteOptions, from the second step on
   PartLinks part_links = PartLinks::emulated;
+  bool tf32 = false;           // of 32-bit floats: products and convolutions by tensor cores
   bool without_cudnn = false;  // convolutions by columns and products where cuDNN is not there
 };
 

@@ -1,5 +1,7 @@
 #include "profiler/run/cuda/executor.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -7,12 +9,15 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "profiler/clock.hpp"
+#include "profiler/host.hpp"
 #include "profiler/run/cuda/executor_state.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/statistics.hpp"
 #include "trainyard/core/units.hpp"
 
 namespace trainyard::cuda {
@@ -48,6 +53,28 @@ class Watch {
   std::condition_variable ended_;
   bool over_ = false, fired_ = false;
   std::thread thread_;
+};
+
+/// The calling thread on a core that no target has, if there is one, and then where it was allowed to run before.
+class OnCore {
+ public:
+  explicit OnCore(const std::vector<Target>& targets) {
+    if (sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+    for (const int core : usable_cores()) {
+      if (std::ranges::any_of(targets, [&](const Target& each) { return each.host && each.core == core; })) continue;
+      pin_to(core);
+      pinned_ = true;
+      return;
+    }
+  }
+  ~OnCore() {
+    if (pinned_) sched_setaffinity(0, sizeof before_, &before_);
+  }
+  OnCore(OnCore&&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  bool pinned_ = false;
 };
 
 }  // namespace
@@ -117,22 +144,34 @@ void CudaExecutor::State::make_streams() {
   std::map<int, std::size_t> first_on;  // by GPU
   for (const DeviceId device : homes) {
     streams.emplace_back();
-    bases.emplace_back();
+    for (std::vector<Owned>* list : {&before, &after, &bases}) list->emplace_back();
     first_stream.push_back(streams.size() - 1);
     if (on_host(device)) continue;
     use(device);
     const Target& target = targets[device.index()];
     streams.back() = target.make_stream ? target.make_stream() : make_stream(cuda());
     first_stream.back() = first_on.try_emplace(gpu(device), streams.size() - 1).first->second;
-    if (first_stream.back() == streams.size() - 1) bases.back() = make_event(cuda());
+    if (first_stream.back() != streams.size() - 1) continue;
+    for (std::vector<Owned>* list : {&before, &after, &bases}) list->back() = make_event(cuda());
+  }
+  record_ns.resize(streams.size());
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    joins.emplace_back();
+    lasts.emplace_back();
+    if (!streams[i]) continue;
+    use(homes[i]);
+    joins.back() = make_event(cuda(), kNoTiming);
+    lasts.back() = make_event(cuda());
   }
   for (const PlanItem& item : plan.items) {
     starts.emplace_back();
     ends.emplace_back();
+    marks.emplace_back();
     if (on_host(item)) continue;
     use(home(item));
     starts.back() = make_event(cuda());
     ends.back() = make_event(cuda());
+    marks.back() = make_event(cuda(), kNoTiming);
   }
 }
 
@@ -152,6 +191,10 @@ void CudaExecutor::State::make_gate() {
 
 void CudaExecutor::State::make_workers() {
   host_waits.assign(plan.items.size(), 0);
+  stream_waits.assign(plan.items.size(), 0);
+  for (const PlanItem& item : plan.items)
+    for (const std::uint32_t other : item.waits)
+      if (!on_host(item)) stream_waits[other] = 1;
   if (!words) return;
   std::vector<std::vector<std::uint32_t>> lanes;
   std::vector<std::size_t> lane_of(streams.size());
@@ -209,35 +252,65 @@ void CudaExecutor::State::close_gate_and_mark_bases(bool gated) {
       check_driver(
           tables.driver.cuStreamWaitValue32_v2(streams[i].get(), gate_address, gate_value, kWaitGreaterOrEqual),
           "cuStreamWaitValue32");
-    check(cuda().cudaEventRecord(bases[i].get(), streams[i].get()), "cudaEventRecord");
+    for (const std::vector<Owned>* list : {&before, &after, &bases})
+      check(cuda().cudaEventRecord((*list)[i].get(), streams[i].get()), "cudaEventRecord");
   }
 }
 
-void CudaExecutor::State::issue(std::size_t at, const Launch& launch, const CudaExecutor& executor) {
+void CudaExecutor::State::copy_beside(std::size_t most) {
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    if (streams[i] && first_stream[i] == i)
+      side_copies.try_emplace(i, tables, gpu(homes[i])).first->second.issue(bases[i].get(), most);
+}
+
+void CudaExecutor::State::issue(std::size_t at, bool plain, const Launch& launch, const CudaExecutor& executor) {
   const PlanItem& item = plan.items[at];
   use(home(item));
   const Stream stream = streams[item.stream].get();
-  queued[item.stream] += item.waits.size() + 2 + (host_waits[at] ? 1 : 0);
   const auto word = [&](std::size_t of) { return words_address + of * sizeof(std::uint32_t); };
+  const auto record = [&](const Owned& event) {
+    check(cuda().cudaEventRecord(event.get(), stream), "cudaEventRecord");
+    ++queued[item.stream];
+  };
+  queued[item.stream] += item.waits.size() + (host_waits[at] ? 1 : 0);
   for (const std::uint32_t other : item.waits) {
     if (on_host(plan.items[other]))
       check_driver(tables.driver.cuStreamWaitValue32_v2(stream, word(other), gate_value, kWaitGreaterOrEqual),
                    "cuStreamWaitValue32");
     else
-      check(cuda().cudaStreamWaitEvent(stream, ends[other].get(), 0), "cudaStreamWaitEvent");
+      check(cuda().cudaStreamWaitEvent(stream, (plain ? marks : ends)[other].get(), 0), "cudaStreamWaitEvent");
   }
-  check(cuda().cudaEventRecord(starts[at].get(), stream), "cudaEventRecord");
+  if (!plain) record(starts[at]);
   queued[item.stream] += start_work(item, launch, executor);
-  check(cuda().cudaEventRecord(ends[at].get(), stream), "cudaEventRecord");
+  if (!plain)
+    record(ends[at]);
+  else if (stream_waits[at])
+    record(marks[at]);
   if (host_waits[at])
     check_driver(tables.driver.cuStreamWriteValue32_v2(stream, word(at), gate_value, kWriteInOrder),
                  "cuStreamWriteValue32");
 }
 
-/// The items on GPUs that are done before the step, or the others.
-void CudaExecutor::State::issue_all(bool before_step, const Launch& launch, const CudaExecutor& executor) {
+/// The items on GPUs that are done before the step.
+void CudaExecutor::State::issue_inputs(const Launch& launch, const CudaExecutor& executor) {
+  for (std::size_t at = 0; at < plan.items.size(); ++at) {
+    if (on_host(plan.items[at]) || !plan.items[at].before_step) continue;
+    issue(at, false, launch, executor);
+    if (stream_waits[at])
+      check(cuda().cudaEventRecord(marks[at].get(), streams[plan.items[at].stream].get()), "cudaEventRecord");
+  }
+}
+
+/// The others.
+void CudaExecutor::State::issue_step(bool plain, const Launch& launch, const CudaExecutor& executor) {
   for (std::size_t at = 0; at < plan.items.size(); ++at)
-    if (!on_host(plan.items[at]) && plan.items[at].before_step == before_step) issue(at, launch, executor);
+    if (!on_host(plan.items[at]) && !plan.items[at].before_step) issue(at, plain, launch, executor);
+  if (!plain) return;
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (!streams[i]) continue;
+    use(homes[i]);
+    check(cuda().cudaEventRecord(lasts[i].get(), streams[i].get()), "cudaEventRecord");
+  }
 }
 
 std::size_t CudaExecutor::State::start_work(const PlanItem& item, const Launch& launch,
@@ -286,22 +359,52 @@ std::size_t CudaExecutor::State::copy(const PlanItem& item, Stream stream, const
   return 1;
 }
 
+double CudaExecutor::State::since_base(std::size_t stream, const Owned& event) const {
+  use(homes[stream]);
+  return std::max(0.0, elapsed(bases[first_stream[stream]], event) - record_time(stream));
+}
+
+double CudaExecutor::State::elapsed(const Owned& from, const Owned& to) const {
+  float milliseconds = 0;  // on one GPU, the current one
+  check(cuda().cudaEventElapsedTime(&milliseconds, from.get(), to.get()), "cudaEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1e6;
+}
+
+double CudaExecutor::State::record_time(std::size_t stream) const {
+  const std::vector<double>& records = record_ns[first_stream[stream]];
+  return records.empty() ? 0 : upper_quantile_of(records);
+}
+
+void CudaExecutor::State::time_records() {
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (!streams[i] || first_stream[i] != i) continue;
+    use(homes[i]);
+    record_ns[i].push_back(elapsed(before[i], after[i]));
+  }
+}
+
+ItemRun CudaExecutor::State::host_times_of(std::size_t at) const {
+  const HostWorkers::Times& times = workers->times()[at];
+  const std::int64_t opened = opened_ns.load();
+  return {static_cast<double>(times.start - opened), static_cast<double>(times.end - opened),
+          static_cast<double>(times.lost), static_cast<double>(times.late)};
+}
+
 ItemRun CudaExecutor::State::times_of(std::size_t at) const {
   const PlanItem& item = plan.items[at];
-  if (item.before_step && !on_host(item)) return {};
-  if (on_host(item)) {
-    const HostWorkers::Times& times = workers->times()[at];
-    const std::int64_t opened = opened_ns.load();
-    return {static_cast<double>(times.start - opened), static_cast<double>(times.end - opened)};
-  }
-  use(home(item));
-  const auto since_base = [&](const Owned& event) {  // on the same GPU
-    float milliseconds = 0;
-    const Owned& base = bases[first_stream[item.stream]];
-    check(cuda().cudaEventElapsedTime(&milliseconds, base.get(), event.get()), "cudaEventElapsedTime");
-    return static_cast<double>(milliseconds) * 1e6;
-  };
-  return {since_base(starts[at]), since_base(ends[at])};
+  if (on_host(item)) return host_times_of(at);
+  if (item.before_step) return {};
+  const double start = since_base(item.stream, starts[at]), end = since_base(item.stream, ends[at]);
+  return {std::min(end, start + record_time(item.stream)), end};
+}
+
+double CudaExecutor::State::end_of_plain_step() const {
+  double end = 0;
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    if (streams[i]) end = std::max(end, since_base(i, lasts[i]));
+  for (std::size_t at = 0; at < plan.items.size(); ++at)
+    if (on_host(plan.items[at])) end = std::max(end, host_times_of(at).end_ns);
+  return end;
 }
 
 CudaExecutor::CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std::vector<Target> targets,
@@ -339,14 +442,17 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
     throw InputError(Finding{.code = "graph-launch",
                              .message = "a step on GPUs and CPUs cannot be one CUDA graph",
                              .help = "launch it behind a gate (--backend cuda)"});
+  std::optional<OnCore> own_core;
+  if (state.workers) own_core.emplace(state.targets);
   for (int step = 0; step < options.warm + options.measured; ++step) {
     state.queued.assign(state.streams.size(), 0);
-    state.issue_all(true, launch, *this);
+    state.issue_inputs(launch, *this);
     state.synchronize();  // so that all GPUs begin at once
     if (options.graph) {
-      state.run_graph(launch, *this);
+      state.run_graph(launch, options, *this);
     } else {
       state.close_gate_and_mark_bases(result.gated);
+      if (options.beside_copies) state.copy_beside(options.most_queued);
       if (!result.gated) state.open_gate();
       try {
         if (state.workers)
@@ -354,11 +460,12 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
                                [&](std::uint32_t at) { state.run_on_host(at, launch, *this); });
         {
           Watch watch{options.most_issue_seconds, [&state] { state.open_gate(); }};
-          state.issue_all(false, launch, *this);
+          state.issue_step(options.plain, launch, *this);
           result.queued = state.most_queued = *std::ranges::max_element(state.queued);
           if (watch.end() && result.gated) result.gated = state.gate_works = false;
         }
         state.open_gate();
+        if (options.meanwhile) options.meanwhile();
         state.synchronize();
       } catch (...) {
         if (state.workers) {
@@ -374,10 +481,19 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
     }
     if (step < options.warm) continue;
     StepRun run;
-    for (std::size_t at = 0; at < items; ++at) {
+    if (options.plain)
+      run.makespan_ns = state.end_of_plain_step();
+    else if (result.gated)
+      state.time_records();
+    for (std::size_t at = 0; at < items && !options.plain; ++at) {
       run.items.push_back(state.times_of(at));
       run.makespan_ns = std::max(run.makespan_ns, run.items.back().end_ns);
     }
+    if (options.beside_copies)
+      for (auto& [stream, copies] : state.side_copies) {
+        result.outlasted = copies.outlasted(run.makespan_ns) && result.outlasted;
+        result.copied = copies.rate();
+      }
     result.steps.push_back(std::move(run));
   }
   return result;

@@ -34,8 +34,12 @@ enum class PartLinks {
 
 struct ExecuteOptions {
   int warm = 2, measured = 3;
-  bool gate = true;               // issue everything, then let it go: launch times stay out
-  bool graph = false;             // in place of the gate: each step is captured as a CUDA graph, of any size
+  bool gate = true;                      // issue everything, then let it go: launch times stay out
+  bool graph = false;                    // in place of the gate: each step is one CUDA graph, of any size
+  int variant = 0;                       // graphs: steps of one variant launch the same, and are captured once
+  bool plain = false;                    // no item is timed, only the whole step: timing them takes time
+  bool beside_copies = false;            // copies between the host and the GPUs run from begin to end; not as a graph
+  std::function<void()> meanwhile = {};  // called while a step runs, where nothing waits for the host
   std::size_t most_queued = 800;  // launches, records and waits on a stream; more fill its queue before the gate opens
   double most_issue_seconds = 2;  // a full queue blocks the host: the gate then opens by itself, and for good
 };
@@ -43,26 +47,35 @@ struct ExecuteOptions {
 /// One item's run, from the moment the gate opened on its GPU.
 struct ItemRun {
   double start_ns = 0, end_ns = 0;
+  double lost_ns = 0, late_ns = 0;  // of the host's: other work had the core; by which it may have begun late
 };
 struct StepRun {
-  std::vector<ItemRun> items;  // as in the plan
+  std::vector<ItemRun> items;  // as in the plan; empty: a plain step
   double makespan_ns = 0;
 };
 struct ExecutionResult {
   std::vector<StepRun> steps;  // the measured ones
   bool gated = false;          // all of them, or launched as graphs: no launch times are in them
+  bool outlasted = true;       // copies beside ran until the end of each measured step
+  BytesPerSecond copied{};     // by these, through each GPU's memory, in the last one
   std::size_t queued = 0;      // the most entries that a step put into one stream's queue
   IdMap<DeviceId, Bytes> allocated;
 };
 
-/// Runs a plan: allocates each device's memory once, one compute stream per device, one stream per link, an event after
-/// each item that another stream waits for. Transfers are peer copies, copies within one GPU (PartLinks), and copies
+/// Runs a plan: allocates each device's memory once, one compute stream per device, one stream per link, an event
+/// before and after each item (in plain steps: after those that another stream waits for, and one at each stream's
+/// end). Transfers are peer copies, copies within one GPU (PartLinks), and copies
 /// from and to pinned memory of the host, all asynchronous. Devices of the host have threads in place of streams
 /// (host_workers.hpp).
 ///
+/// With devices of the host, the thread that launches has a core of its own while a step runs: the first that none of
+/// them has.
+///
 /// Times come from events, relative to the event after the gate on the same GPU; GPUs are let go by one word in host
-/// memory, so that their clocks, and the host's, start together up to a few microseconds. Throws CudaError for any call
-/// that fails, after everything that was made is given back; MissingError where the memory is not enough.
+/// memory, so that their clocks, and the host's, start together up to a few microseconds. A record takes time itself,
+/// which lies between an item's start and its work: two records with nothing between them, before time zero of each
+/// step, say how long; their median over the steps is taken off, of time zero's own record too. Throws CudaError for
+/// any call that fails, after everything that was made is given back; MissingError where the memory is not enough.
 class CudaExecutor {
  public:
   /// `targets` by device of the plan's cluster.

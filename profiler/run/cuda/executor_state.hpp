@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "profiler/run/cuda/delay_kernels.hpp"
 #include "profiler/run/cuda/executor.hpp"
 #include "profiler/run/cuda/host_workers.hpp"
+#include "profiler/run/cuda/side_copies.hpp"
 
 namespace trainyard::cuda {
 
@@ -28,17 +30,23 @@ struct CudaExecutor::State {
   std::atomic<std::int64_t> opened_ns{0};  // when, by the host's clock
   Owned words;                             // of items: the step in which each last ended, for the workers
   DevicePointer words_address = 0;
-  std::vector<char> host_waits;           // of items: one of the host waits for it
-  std::vector<Owned> starts, ends;        // events of items; null: of the host
-  std::vector<Owned> bases;               // of GPUs, by the first stream of each: time zero, after the gate
-  std::vector<std::size_t> first_stream;  // of streams: the first one on the same GPU
-  std::map<int, DelayKernels> delays;     // of GPUs whose parts have emulated links
-  std::vector<Owned> link_words;          // of streams between parts, emulated: when a transfer began
-  std::vector<Owned> bounces;             // of streams between parts, bounced: the host's memory on the way
-  std::vector<Owned> marks, joins;        // of items and of streams, within a captured graph
-  std::vector<DeviceId> homes;            // of streams: the GPU that each lives on; of a host's stream, the host
-  std::vector<Owned> streams;             // null: of the host
-  std::unique_ptr<HostWorkers> workers;   // null: all devices are GPUs
+  std::vector<char> host_waits;                // of items: one of the host waits for it
+  std::vector<char> stream_waits;              // of items: one of another stream of a GPU waits for it
+  std::vector<Owned> starts, ends;             // events of items; null: of the host
+  std::vector<Owned> bases;                    // of GPUs, by the first stream of each: time zero, after the gate
+  std::vector<Owned> before, after;            // two records with nothing between them, before time zero, as bases
+  std::vector<std::vector<double>> record_ns;  // as bases: what these say, of each step
+  std::vector<std::size_t> first_stream;       // of streams: the first one on the same GPU
+  std::map<int, DelayKernels> delays;          // of GPUs whose parts have emulated links
+  std::vector<Owned> link_words;               // of streams between parts, emulated: when a transfer began
+  std::vector<Owned> bounces;                  // of streams between parts, bounced: the host's memory on the way
+  std::vector<Owned> marks, joins;             // of items and of streams: order them, and tell no time
+  std::vector<Owned> lasts;                    // of streams: the end of a plain step
+  std::vector<DeviceId> homes;                 // of streams: the GPU that each lives on; of a host's stream, the host
+  std::vector<Owned> streams;                  // null: of the host
+  std::map<std::size_t, SideCopies> side_copies;  // by the first stream of each GPU
+  std::map<std::pair<int, bool>, Owned> graphs;   // captured steps, by variant and whether they are plain
+  std::unique_ptr<HostWorkers> workers;           // null: all devices are GPUs
 
   State(const Tables& t, const ExecutionPlan& p, std::vector<Target> where, PartLinks links)
       : tables(t), plan(p), targets(std::move(where)), part_links(links) {}
@@ -63,23 +71,32 @@ struct CudaExecutor::State {
   void open_gate();
   void synchronize() const;
   void close_gate_and_mark_bases(bool gated);
-  void issue(std::size_t at, const Launch& launch, const CudaExecutor& executor);
-  void issue_all(bool before_step, const Launch& launch, const CudaExecutor& executor);
+  void copy_beside(std::size_t most);
+  void issue(std::size_t at, bool plain, const Launch& launch, const CudaExecutor& executor);
+  void issue_inputs(const Launch& launch, const CudaExecutor& executor);
+  void issue_step(bool plain, const Launch& launch, const CudaExecutor& executor);
   /// The item's own work, without what it waits for.
   std::size_t start_work(const PlanItem& item, const Launch& launch, const CudaExecutor& executor) const;
   void run_on_host(std::uint32_t at, const Launch& launch, const CudaExecutor& executor) const;
-  /// Nanoseconds since the gate opened.
+  // Nanoseconds since the gate opened.
   ItemRun times_of(std::size_t at) const;
+  void time_records();
+  double end_of_plain_step() const;
 
-  /// One step: captured, and launched as one graph (graph_step.cpp).
-  void run_graph(const Launch& launch, const CudaExecutor& executor);
+  /// One step as one graph (graph_step.cpp).
+  void run_graph(const Launch& launch, const ExecuteOptions& options, const CudaExecutor& executor);
 
  private:
   bool between_parts(const PlanItem& item) const {
     return item.is_transfer && !on_host(item.from) && !on_host(item.to) && gpu(item.from) == gpu(item.to);
   }
   std::size_t copy(const PlanItem& item, Stream stream, const CudaExecutor& executor) const;
-  void capture(const Launch& launch, const CudaExecutor& executor);
+  double since_base(std::size_t stream, const Owned& event) const;
+  double elapsed(const Owned& from, const Owned& to) const;
+  double record_time(std::size_t stream) const;
+  ItemRun host_times_of(std::size_t at) const;
+  void capture(const Launch& launch, bool plain, const CudaExecutor& executor);
+  Owned captured(const Launch& launch, bool plain, const CudaExecutor& executor);
 };
 
 }  // namespace trainyard::cuda

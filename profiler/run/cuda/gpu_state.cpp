@@ -1,8 +1,11 @@
 #include "profiler/run/cuda/gpu_state.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
+
+#include "trainyard/core/statistics.hpp"
 
 namespace trainyard::cuda {
 
@@ -26,6 +29,37 @@ Details gpu_state(const Tables& tables, int gpu) {
     state["driver"] = driver.data();
   nvml.nvmlShutdown();
   return state;
+}
+
+ClockLog::ClockLog(const Tables& tables) : nvml_(tables.nvml) {
+  there_ = nvml_.nvmlInit_v2 && nvml_.nvmlInit_v2() == 0;
+}
+
+ClockLog::~ClockLog() {
+  if (there_) nvml_.nvmlShutdown();
+}
+
+unsigned ClockLog::read(int gpu) const {
+  constexpr int kSmClock = 1;
+  void* device = nullptr;
+  unsigned megahertz = 0;
+  if (!there_ || nvml_.nvmlDeviceGetHandleByIndex_v2(static_cast<unsigned>(gpu), &device) != 0) return 0;
+  return nvml_.nvmlDeviceGetClockInfo(device, kSmClock, &megahertz) == 0 ? megahertz : 0;
+}
+
+bool ClockLog::usual(int gpu) {
+  const unsigned now = read(gpu);
+  if (now == 0) return true;
+  std::vector<unsigned>& kept = kept_[gpu];
+  kept.push_back(now);
+  return now * 10 >= upper_quantile_of(kept) * 9;
+}
+
+void ClockLog::tell(int gpu, Details& details) const {
+  const auto kept = kept_.find(gpu);
+  if (kept == kept_.end()) return;
+  details["sm_clock_mhz"] = std::to_string(upper_quantile_of(kept->second));
+  details["least_sm_clock_mhz"] = std::to_string(std::ranges::min(kept->second));
 }
 
 }  // namespace trainyard::cuda

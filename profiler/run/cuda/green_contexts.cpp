@@ -16,6 +16,7 @@ unsigned sms_per_part(unsigned sms, unsigned parts, unsigned alignment, unsigned
 
 GreenContexts::GreenContexts(const Tables& tables, int gpu, unsigned parts) : tables_(tables), gpu_(gpu) {
   const Driver& driver = tables.driver;
+  check(tables.runtime, tables.runtime.cudaSetDevice(gpu), "cudaSetDevice");  // its own context comes first
   int device = 0;
   check(driver, driver.cuDeviceGet(&device, gpu), "cuDeviceGet");
   DeviceResource all{};

@@ -40,13 +40,14 @@ void HostWorkers::end() {
 
 void HostWorkers::work(std::size_t lane, int core) {
   pin_to(core);
+  cpu::LostTime lost;
   int seen = 0;
   while (true) {
     epoch_.wait(seen);
     seen = epoch_.load();
     if (stop_.load()) return;
     try {
-      run_lane(lane);
+      run_lane(lane, lost);
     } catch (...) {
       const std::scoped_lock lock{mutex_};
       if (!error_) error_ = std::current_exception();
@@ -58,27 +59,39 @@ void HostWorkers::work(std::size_t lane, int core) {
   }
 }
 
-void HostWorkers::run_lane(std::size_t lane) {
-  if (!wait_for(gate_)) return;
+void HostWorkers::run_lane(std::size_t lane, cpu::LostTime& lost) {
+  std::int64_t late = 0;
+  if (!wait_for(gate_, late)) return;
+  lost.begin();
   for (const std::uint32_t at : lanes_[lane]) {
+    late = 0;
     for (const std::uint32_t other : plan_.items[at].waits)
-      if (!wait_for(words_ + other)) return;
+      if (!wait_for(words_ + other, late)) return;
+    lost.take();  // while it waited
     times_[at].start = now_ns();
     run_(at);
     times_[at].end = now_ns();
+    times_[at].lost = lost.take();
+    times_[at].late = late;
     __atomic_store_n(words_ + at, step_, __ATOMIC_RELEASE);
   }
 }
 
-/// Spins, and yields the core now and then, in case there are more threads than cores.
-bool HostWorkers::wait_for(const std::uint32_t* word) const {
-  for (int spins = 0; static_cast<std::int32_t>(__atomic_load_n(word, __ATOMIC_ACQUIRE) - step_) < 0; ++spins) {
+/// Spins, and yields the core now and then, in case there are more threads than cores. `late`: gets the time since the
+/// word was last looked at, where that is long: other work had the core.
+bool HostWorkers::wait_for(const std::uint32_t* word, std::int64_t& late) const {
+  constexpr std::int64_t kUsual = 5'000;
+  const auto waits = [&] { return static_cast<std::int32_t>(__atomic_load_n(word, __ATOMIC_ACQUIRE) - step_) < 0; };
+  std::int64_t looked = now_ns();
+  for (int spins = 1; waits(); ++spins) {
+    looked = now_ns();
     if (given_up_.load(std::memory_order_relaxed)) return false;
-    if (spins % 256 == 255) std::this_thread::yield();
+    if (spins % 256 == 0) std::this_thread::yield();
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
   }
+  if (const std::int64_t since = now_ns() - looked; since > kUsual) late += since;
   return true;
 }
 

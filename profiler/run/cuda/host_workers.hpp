@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "profiler/run/cpu/lost_time.hpp"
 #include "profiler/run/cuda/plan.hpp"
 
 namespace trainyard::cuda {
@@ -34,14 +35,16 @@ class HostWorkers {
 
   struct Times {
     std::int64_t start = 0, end = 0;  // of the clock of now_ns
+    std::int64_t lost = 0;            // of this, nanoseconds in which other work had the core
+    std::int64_t late = 0;            // by which it may have begun late: nobody looked whether it could
   };
   /// Times of each item in the last step.
   const std::vector<Times>& times() const { return times_; }
 
  private:
   void work(std::size_t lane, int core);
-  void run_lane(std::size_t lane);
-  bool wait_for(const std::uint32_t* word) const;
+  void run_lane(std::size_t lane, cpu::LostTime& lost);
+  bool wait_for(const std::uint32_t* word, std::int64_t& late) const;
 
   const ExecutionPlan& plan_;
   const std::vector<std::vector<std::uint32_t>> lanes_;

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <set>
 #include <stdexcept>
 
+#include "profiler/run/cuda/activity_records.hpp"
+#include "profiler/run/cuda/delay_kernels.hpp"
 #include "profiler/run/cuda/owned.hpp"
+#include "profiler/run/cuda/tracer.hpp"
 #include "trainyard/core/error.hpp"
 
 namespace trainyard::cuda {
@@ -34,21 +39,30 @@ class EndMemory {
 /// A stream and two events on one GPU.
 class Timer {
  public:
-  Timer(const Tables& tables, int gpu) : tables_(tables) {
+  Timer(const Tables& tables, int gpu) : tables_(tables), delay_(tables, gpu) {
     check(tables, tables.runtime.cudaSetDevice(gpu), "cudaSetDevice");
     begin_ = make_event(tables.runtime);
     end_ = make_event(tables.runtime);
     stream_ = make_stream(tables.runtime);
+    other_ = make_stream(tables.runtime);
   }
   Stream stream() const { return stream_.get(); }
 
-  /// Nanoseconds of the work that `issue` puts on the stream.
+  /// Nanoseconds of the work that `issue` puts on the stream: of `pieces` launches. `beside`, null where there is none,
+  /// gets work that begins with it.
   template <class Issue>
-  double time(const Issue& issue) {
+  double time(int pieces, const Issue& issue, const std::function<void(Stream)>& beside = {}) {
+    constexpr double kFirst = 50'000, kEach = 10'000;
+    delay_.launch(kFirst + kEach * pieces, stream());
     check(tables_, tables_.runtime.cudaEventRecord(begin_.get(), stream()), "cudaEventRecord");
+    if (beside) {
+      check(tables_, tables_.runtime.cudaStreamWaitEvent(other_.get(), begin_.get(), 0), "cudaStreamWaitEvent");
+      beside(other_.get());
+    }
     issue();
     check(tables_, tables_.runtime.cudaEventRecord(end_.get(), stream()), "cudaEventRecord");
-    check(tables_, tables_.runtime.cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    for (const Owned* each : {&stream_, &other_})
+      check(tables_, tables_.runtime.cudaStreamSynchronize(each->get()), "cudaStreamSynchronize");
     float milliseconds = 0;
     check(tables_, tables_.runtime.cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()),
           "cudaEventElapsedTime");
@@ -57,7 +71,8 @@ class Timer {
 
  private:
   const Tables& tables_;
-  Owned begin_, end_, stream_;
+  DelayKernels delay_;
+  Owned begin_, end_, stream_, other_;
 };
 
 std::size_t free_bytes(const Tables& tables, int gpu) {
@@ -79,6 +94,21 @@ void copy(const Tables& tables, void* to, int to_gpu, const void* from, int from
                  "cudaMemcpyPeerAsync");
   const int kind = from_gpu == kHost ? host_to_device : to_gpu == kHost ? device_to_host : device_to_device;
   check(tables, tables.runtime.cudaMemcpyAsync(to, from, size, kind, stream), "cudaMemcpyAsync");
+}
+
+/// By what copies of these sizes are made, as CUPTI tells.
+template <class Issue>
+std::string engine_of(const Tables& tables, const std::vector<Bytes>& sizes, const Issue& issue) {
+  std::set<int> channels;
+  try {
+    Tracer tracer{tables};
+    for (const Bytes bytes : {sizes.front(), sizes.back()}) issue(static_cast<std::size_t>(bytes.count));
+    for (const CopyActivity& copy : tracer.take().copies) channels.insert(copy.channel);
+  } catch (const MissingError&) {  // no CUPTI, or not for this user
+  } catch (const CudaError&) {
+  }
+  const bool by_sms = channels.contains(kComputeChannel), by_engine = channels.contains(kCopyChannel);
+  return by_sms && by_engine ? "sm, ce" : by_sms ? "sm" : by_engine ? "ce" : "";
 }
 
 }  // namespace
@@ -108,31 +138,41 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
                                : from == kHost || to == kHost ? "pcie"
                                : from == to                   ? "d2d"
                                                               : "peer",
-                       .engine = "ce",
                        .pinned = options.pinned};
+  if (options.both_ways) link.beside.push_back(end_name(to) + "-" + end_name(from));
+  EndMemory back_source{tables, to, options.pinned, options.both_ways ? largest : 1},
+      back_target{tables, from, options.pinned, options.both_ways ? largest : 1};
   if (from == kHost)
     std::memcpy(source.at(), pattern.data(), largest);
   else
-    timer.time([&] { copy(tables, source.at(), from, pattern.data(), kHost, largest, timer.stream()); });
+    timer.time(1, [&] { copy(tables, source.at(), from, pattern.data(), kHost, largest, timer.stream()); });
   for (const Bytes bytes : sizes) {
     const auto size = static_cast<std::size_t>(bytes.count);
     SizeMeasurement measured{bytes, {}};
     constexpr std::int64_t kTogether = std::int64_t{64} << 20;
     const int together = static_cast<int>(std::clamp<std::int64_t>(kTogether / bytes.count, 1, options.together));
     for (int sample = -options.warm; sample < options.samples; ++sample) {
-      const double ns = timer.time([&] {
+      const auto there = [&] {
         for (int i = 0; i < together; ++i)
           copy(tables, target.at(), to, source.at(), from, size, timer.stream(), way.get());
-      });
+      };
+      const auto back = [&](Stream stream) {  // twice as many: until the end
+        for (int i = 0; i < 2 * together; ++i) copy(tables, back_target.at(), from, back_source.at(), to, size, stream);
+      };
+      const int pieces = together * ((way ? 2 : 1) + (options.both_ways ? 2 : 0));
+      const double ns = timer.time(pieces, there, options.both_ways ? back : std::function<void(Stream)>{});
       if (sample >= 0)
         measured.samples.kept.push_back(Nanoseconds{static_cast<std::int64_t>(std::floor(ns / together + 0.5))});
     }
     link.sizes.push_back(std::move(measured));
   }
+  link.engine = engine_of(tables, sizes, [&](std::size_t size) {
+    timer.time(1, [&] { copy(tables, target.at(), to, source.at(), from, size, timer.stream(), way.get()); });
+  });
   if (to == kHost)
     std::memcpy(arrived.data(), target.at(), largest);
   else
-    timer.time([&] { copy(tables, arrived.data(), kHost, target.at(), to, largest, timer.stream()); });
+    timer.time(1, [&] { copy(tables, arrived.data(), kHost, target.at(), to, largest, timer.stream()); });
   if (arrived != pattern)
     throw std::runtime_error("what arrived from " + end_name(from) + " at " + end_name(to) + " is not what left");
   return link;

@@ -91,6 +91,10 @@ class Lookup {
     if (!function && missing_.empty()) missing_ = name;
     if constexpr (sizeof...(others) > 0) (*this)(others...);
   }
+  template <class Function>
+  void if_there(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(source_.symbol(library_, name));
+  }
   /// A function that libraries have under the one name or the other, or not at all.
   template <class Function>
   void either(Function& function, const char* name, const char* older) {
@@ -144,6 +148,8 @@ void fill(Dnn& table, Lookup& get) {
       SYMBOL(cudnnGetConvolutionForwardAlgorithm_v7), SYMBOL(cudnnGetConvolutionBackwardDataAlgorithm_v7),
       SYMBOL(cudnnGetConvolutionBackwardFilterAlgorithm_v7), SYMBOL(cudnnConvolutionForward),
       SYMBOL(cudnnConvolutionBackwardData), SYMBOL(cudnnConvolutionBackwardFilter));
+  get.if_there(SYMBOL(cudnnBatchNormalizationForwardTraining));
+  get.if_there(SYMBOL(cudnnBatchNormalizationBackward));
 }
 
 void fill(Cupti& table, Lookup& get) {

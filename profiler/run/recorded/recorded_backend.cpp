@@ -51,7 +51,10 @@ class RecordedPlayback : public PreparedRun {
     next_ = (next_ + 1) % steps_.size();
     return trace;
   }
-  void reset() override { next_ = 0; }
+  std::optional<Nanoseconds> plain_step() override {
+    return plain_ < run_.plain.size() ? std::optional{run_.plain[plain_++]} : std::nullopt;
+  }
+  void reset() override { next_ = plain_ = 0; }
   std::uint64_t parameter_checksum() const override { return 0; }
   std::optional<bool> outputs_agree() const override { return run_.outputs_agree; }
 
@@ -91,7 +94,7 @@ class RecordedPlayback : public PreparedRun {
 
   const RecordedRun& run_;
   std::vector<StepTrace> steps_;
-  std::size_t next_ = 0;
+  std::size_t next_ = 0, plain_ = 0;
 };
 
 class RecordedBackend : public Backend {

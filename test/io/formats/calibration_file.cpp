@@ -48,6 +48,7 @@ TEST_CASE("a calibration is written as it was read") {
   CHECK(calibration.ops[0].drop_reasons.at("context-switch") == 2);
   CHECK(calibration.ops[1].median == calibration.ops[1].mean);  // left out
   CHECK(calibration.links[0].quality.max_relative == 0.03);
+  CHECK(calibration.interference.at(0).sensitivity == 1.1);
   std::ostringstream out;
   write_calibration(calibration, out);
   CHECK(parse_calibration(out.str(), "again") == calibration);
@@ -58,6 +59,7 @@ TEST_CASE("a profile is written as it was read") {
   CHECK(profile.ops[0].samples.kept.size() == 3);
   CHECK(profile.ops[0].samples.dropped[0].reason == "context-switch");
   CHECK(profile.links[0].sizes[1].bytes == Bytes{1'048'576});
+  CHECK(profile.ops[1].copied.value == 2.5e10);
   std::ostringstream out;
   write_profile(profile, out);
   CHECK(parse_profile(out.str(), "again") == profile);
@@ -77,6 +79,9 @@ TEST_CASE("what is wrong with a calibration is said with its place") {
                              line + ",\n{\"from_bytes\": 9, \"to_bytes\": 10, " + line + "]}]") == "segments:4");
   CHECK(calibration_findings("\"co_run\": [{\"device_kind\": \"k\", \"type\": \"t\", \"factor\": 0}]") ==
         "not-positive:2");
+  CHECK(calibration_findings("\"interference\": [{\"device_kind\": \"k\", \"type\": \"t\", \"sensitivity\": -1}]") ==
+        "not-positive:2");
+  CHECK(calibration_findings("\"interference\": [{\"device_kind\": \"k\", \"type\": \"t\"}]") == "missing-key:2");
   CHECK(calibration_findings("\"device\": []") == "unknown-key:2");
   CHECK(findings_of(parse_calibration, seed("profile")) == "format:1");
 }

@@ -256,6 +256,23 @@ void describe(CoRunFactor& entry, Fields& fields) {
 }
 
 template <class Fields>
+void describe(CopySensitivity& entry, Fields& fields) {
+  fields.name("device_kind", entry.device_kind);
+  fields.name("type", entry.type);
+  fields.number("sensitivity", entry.sensitivity, true);
+  fields.whole("points", entry.points);
+  fields.end();
+  if constexpr (Fields::reads)
+    if (const auto at = fields.object().get("sensitivity", JsonKind::number);
+        at && !(entry.sensitivity >= 0 && entry.sensitivity <= 1e3)) {
+      fields.findings().add(at->begin_offset(), "not-positive",
+                            fmt::format("\"sensitivity\" is not between 0 and 1000: {}", at->text()),
+                            "it is what copies that take all of the memory's bandwidth add to the op's time");
+      entry.sensitivity = 0;
+    }
+}
+
+template <class Fields>
 void describe(CollectivePoint& point, Fields& fields) {
   fields.bytes("bytes", point.bytes);
   fields.time("time_ns", point.time);
@@ -315,6 +332,7 @@ void describe(Calibration& calibration, Fields& fields) {
   fields.rows("efficiencies", "an efficiency", calibration.efficiencies);
   fields.rows("links", "a link", calibration.links);
   fields.rows("co_run", "a co-run factor", calibration.co_run);
+  fields.rows("interference", "a sensitivity to copies", calibration.interference);
   fields.rows("collectives", "a collective", calibration.collectives);
   fields.end();
 }

@@ -100,6 +100,7 @@ void describe(OpMeasurement& op, Fields& fields) {
   fields.whole("bytes", op.bytes.count, kOmitZero);
   fields.whole("threads", op.threads, kOmitZero);
   fields.whole("busy_devices", op.busy_devices, {.least = 1, .otherwise = 1, .omit = true});
+  fields.rate("copied_bytes_per_s", op.copied);
   fields.text("source", op.source);
   fields.details(op.details);
   fields.samples(op.samples);

@@ -16,6 +16,7 @@
 #include "trainyard/simulate/model/fair_flows.hpp"
 #include "trainyard/simulate/model/link_queue.hpp"
 #include "trainyard/simulate/model/run_state.hpp"
+#include "trainyard/simulate/model/slowed_ops.hpp"
 #include "trainyard/simulate/model/transfers.hpp"
 
 namespace trainyard::detail {
@@ -37,7 +38,8 @@ namespace trainyard::detail {
 ///
 /// A task of zero duration takes no resource: its end is an event of the instant in which it becomes ready. Gap: what
 /// is released is idle only that long after. Fair channels: a transfer over some waits for none of them; its latency
-/// passes, then its bytes flow (fair_flows.hpp), and whenever flows begin or end, the ends of others move.
+/// passes, then its bytes flow (fair_flows.hpp), and whenever flows begin or end, the ends of others move. So do those
+/// of ops that copies slow (slowed_ops.hpp).
 ///
 /// One event per task and per gap, and one per change of a flow's end: O(n log n) with the rules of a schedule.
 template <class Rule>
@@ -66,6 +68,7 @@ class EventLoop {
     }
     for (const ChannelId channel : cluster_.channels()) channels_[channel].gap = cluster_.channel(channel).gap;
     if (cluster_.has_fair_channels()) flows_.emplace(cluster_, transfers.size());
+    if (problem.copies_slow_ops() && durations == nullptr) slowed_.emplace(problem, placement, transfers);
     events_.reserve(devices_.size() + channels_.size() + 1);
   }
   EventLoop(const EventLoop&) = delete;  // the queues refer to the run
@@ -79,6 +82,7 @@ class EventLoop {
       while (events_.has(run_.now_)) happen(events_.take());
       dispatch();
       if (flows_) update_flows();
+      if (slowed_) update_ops();
       if (events_.empty()) break;
       run_.now_ = events_.earliest();
     }
@@ -112,8 +116,13 @@ class EventLoop {
   }
 
   void end(OpId op) {
-    ++ended_;
     const DeviceId home = placement_[op];
+    if (is_slowed(op)) {
+      if (!slowed_->ends_at(op, home, run_.now_.count)) return;  // no longer its end
+      slowed_->end(home);
+      run_.times_.ops[op].end = run_.now_;
+    }
+    ++ended_;
     if (run_.duration_[op] != Nanoseconds{0}) release(home);
     for (const TensorId tensor : graph_.outputs(op)) {
       for (const OpId consumer : graph_.consumers(tensor))
@@ -125,6 +134,7 @@ class EventLoop {
   void end(TransferId transfer) {
     if (flows_ && !ends_flow(transfer)) return;
     ++ended_;
+    if (slowed_ && transfers_.duration[transfer] != Nanoseconds{0}) slowed_->copy_ends(transfer);
     if (transfers_.duration[transfer] != Nanoseconds{0})
       for (const ChannelId channel : transfers_.channels(transfer))
         if (is_serial(channel)) release(channel);
@@ -203,12 +213,17 @@ class EventLoop {
     set_times(op);
   }
   void start(TransferId transfer) {
+    if (slowed_) slowed_->copy_begins(transfer);
     if (is_shared(transfer))
       start_flow(transfer);
     else
       set_times(transfer);
   }
   void set_times(OpId op) {
+    if (is_slowed(op)) {
+      run_.times_.ops[op] = {run_.now_, kLongestTime};
+      return slowed_->begin(op, placement_[op], run_.duration_[op], run_.now_.count);
+    }
     const Nanoseconds end = run_.now_ + run_.duration_[op];
     run_.times_.ops[op] = {run_.now_, end};
     push(end, Event::Kind::op_ends, op);
@@ -291,6 +306,14 @@ class EventLoop {
       push(Nanoseconds{end.time}, Event::Kind::transfer_ends, end.flow);
   }
 
+  // --- ops that copies slow: their ends move as those of flows do ---
+
+  bool is_slowed(OpId op) const { return slowed_ && run_.duration_[op] != Nanoseconds{0}; }
+  void update_ops() {
+    for (const SlowedOps::End& end : slowed_->update(run_.now_.count))
+      push(Nanoseconds{end.time}, Event::Kind::op_ends, end.op);
+  }
+
   const Graph& graph_;
   const Cluster& cluster_;
   const Placement& placement_;
@@ -306,7 +329,8 @@ class EventLoop {
   std::vector<DeviceId> asking_devices_;
   std::vector<ChannelId> asking_channels_;
   EventQueue events_;
-  std::optional<FairFlows> flows_;  // where the cluster has fair channels
+  std::optional<FairFlows> flows_;   // where the cluster has fair channels
+  std::optional<SlowedOps> slowed_;  // where copies slow ops
   std::size_t ended_ = 0;
 };
 

@@ -1,13 +1,17 @@
 #include "profiler/kernels/cuda/host_kernels.hpp"
 
+#include <barrier>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
+#include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
-// The kernels' own text, for the host: blocks one after the other, each of one thread.
+// The kernels' own text, for the host: blocks one after the other, each of one thread, or of several at once.
 namespace {
 
 using u64 = std::uint64_t;
@@ -17,9 +21,13 @@ using u16 = std::uint16_t;
 struct Three {
   u32 x = 0;
 };
-Three blockIdx, threadIdx, blockDim{1}, gridDim{1};
+Three blockDim{1}, gridDim{1};
+thread_local Three blockIdx, threadIdx;
 float shared[1024];
-void __syncthreads() {}
+std::barrier<>* block = nullptr;  // of the threads of a block that has several
+void __syncthreads() {
+  if (block) block->arrive_and_wait();
+}
 
 #define KERNEL [[maybe_unused]] void
 #define __device__ [[maybe_unused]]
@@ -38,32 +46,52 @@ void __syncthreads() {}
 using Launch = std::function<void()>;
 
 template <class... Arguments, std::size_t... Is>
-Launch with_arguments(void (*kernel)(Arguments...), unsigned blocks, void** arguments, std::index_sequence<Is...>) {
+Launch with_arguments(void (*kernel)(Arguments...), unsigned blocks, void** arguments, unsigned threads,
+                      std::index_sequence<Is...>) {
   const std::tuple<Arguments...> copied{*static_cast<Arguments*>(arguments[Is])...};
   return [=] {
     gridDim.x = blocks;
-    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) std::apply(kernel, copied);
+    blockDim.x = threads;
+    const auto run = [&](unsigned thread) {
+      threadIdx.x = thread;
+      for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
+        std::apply(kernel, copied);
+        __syncthreads();
+      }
+    };
+    if (threads == 1) return run(0);
+    std::barrier<> all{threads};
+    block = &all;
+    {
+      std::vector<std::jthread> others;
+      for (unsigned thread = 0; thread < threads; ++thread) others.emplace_back(run, thread);
+    }
+    block = nullptr;
   };
 }
+
+using Maker = std::function<Launch(unsigned, void**, unsigned)>;
 
 template <class... Arguments>
-std::function<Launch(unsigned, void**)> maker(void (*kernel)(Arguments...)) {
-  return [kernel](unsigned blocks, void** arguments) {
-    return with_arguments(kernel, blocks, arguments, std::index_sequence_for<Arguments...>{});
+Maker maker(void (*kernel)(Arguments...)) {
+  return [kernel](unsigned blocks, void** arguments, unsigned threads) {
+    return with_arguments(kernel, blocks, arguments, threads, std::index_sequence_for<Arguments...>{});
   };
 }
 
-const std::map<std::string, std::function<Launch(unsigned, void**)>>& makers() {
+const std::map<std::string, Maker>& makers() {
 #define ONE(name) \
   { #name, maker(name) }
 #define TWO(name) ONE(name##_f), ONE(name##_d)
-  static const std::map<std::string, std::function<Launch(unsigned, void**)>> all{
+  static const std::map<std::string, Maker> all{
       ONE(adam_update),
       ONE(average_pool),
       ONE(average_pool_d),
+      ONE(burn),
       ONE(columns_to_image),
       ONE(copy_by_sms),
       ONE(cross_entropy_d),
+      ONE(delay_cycles),
       ONE(delay_ns),
       ONE(mark_ns),
       ONE(delay_since),
@@ -75,6 +103,7 @@ const std::map<std::string, std::function<Launch(unsigned, void**)>>& makers() {
       ONE(expert_weights_d),
       ONE(fill),
       ONE(gather),
+      ONE(gather_chain),
       ONE(gather_d),
       ONE(gather_elements),
       ONE(gather_elements_d),
@@ -88,17 +117,20 @@ const std::map<std::string, std::function<Launch(unsigned, void**)>>& makers() {
       ONE(normalize),
       ONE(normalize_d),
       ONE(normalize_gain_d),
+      ONE(normalize_gain_lines_d),
       ONE(pad),
       ONE(pad_d),
       ONE(pick_labels),
       ONE(reduce),
       ONE(reduce_d),
+      ONE(reduce_lines),
       ONE(scale_add),
       ONE(scatter_strided),
       ONE(sgd_update),
       ONE(softmax),
       ONE(softmax_d),
       ONE(sweep_l2),
+      ONE(timer_rate),
       ONE(top_k),
       ONE(top_k_d),
       ONE(where_d),
@@ -159,12 +191,21 @@ const std::map<std::string, std::function<Launch(unsigned, void**)>>& makers() {
 
 namespace trainyard::test {
 
-std::function<void()> host_kernel(const std::string& name, unsigned blocks, void** arguments) {
+std::function<void()> host_kernel(const std::string& name, unsigned blocks, void** arguments, unsigned threads) {
   const auto known = makers().find(name);
-  return known == makers().end() ? std::function<void()>{} : known->second(blocks, arguments);
+  return known == makers().end() ? std::function<void()>{} : known->second(blocks, arguments, threads);
 }
 
-float HostArray::get(int i) const { return In{at, is_short}[static_cast<u64>(i)]; }
+float HostArray::get(int i) const {
+  const float value = In{at, is_short}[static_cast<u64>(i)];
+  if (!tf32) return value;
+  u32 bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits = (bits + 0x1000u) & ~u32{0x1fff};
+  float rounded = 0;
+  std::memcpy(&rounded, &bits, sizeof rounded);
+  return rounded;
+}
 void HostArray::set(int i, float value) const { Out{at, is_short}[static_cast<u64>(i)] = value; }
 
 void host_gemm(bool turn_a, bool turn_b, int m, int n, int k, float alpha, HostArray a, int lda, HostArray b, int ldb,

@@ -6,13 +6,14 @@
 namespace trainyard::test {
 
 /// A launch of one of the kernels of profiler/kernels/cuda (.cu), compiled for the host: a grid of this many blocks
-/// of one thread. Arguments are copied now; the call runs it. Empty: there is no kernel of this name.
-std::function<void()> host_kernel(const std::string& name, unsigned blocks, void** arguments);
+/// of `threads` threads. Arguments are copied now; the call runs it. Empty: there is no kernel of this name.
+std::function<void()> host_kernel(const std::string& name, unsigned blocks, void** arguments, unsigned threads = 1);
 
 /// An array of floats, or of bfloat16.
 struct HostArray {
   void* at;
   bool is_short;
+  bool tf32 = false;  // read with 10 bits of mantissa
 
   float get(int i) const;
   void set(int i, float value) const;

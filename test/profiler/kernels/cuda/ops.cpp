@@ -1,10 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "profiler/kernels/cuda/gpu.hpp"
 #include "profiler/measure/measure.hpp"
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/run/cuda/cuda_backend.hpp"
@@ -12,6 +15,7 @@
 #include "profiler/run/cuda/random_groups.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
 #include "trainyard/model/precision.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/layers.hpp"
@@ -162,6 +166,127 @@ TEST_CASE("networks in bfloat16 compute on fake GPUs what 32-bit floats compute,
         CHECK(fake.alive() == 0);
       }
     }
+  }
+}
+
+TEST_CASE(
+    "kernels whose blocks have several threads compute what those of one compute, and so do batch norms by cuDNN") {
+  LayerBuilder net{"small"};
+  net.at("layer");
+  ValueId x =
+      net.batch_norm(net.conv(net.input("x", {3, 2, 9, 7}), {.channels = 4, .kernel = {3, 3}, .padding = {1, 1}}));
+  x = net.max_pool(net.relu(x), {.kernel = 3, .stride = 2, .padding = 1});
+  x = net.average_pool(x, {.kernel = 2, .stride = 1, .count_padding = false});
+  x = net.add(net.global_average_pool(x), net.parameter("shift", {1, 4, 1, 1}));
+  const Model cnn = std::move(net).finish({net.gemm(net.flatten(x), 5)});
+  const Model transformer = make_network("transformer:batch=2,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=8");
+  for (const Model& model : {cnn, transformer}) {
+    CAPTURE(model.name);
+    const TrainingStep training = training_step(model, {.optimizer = Optimizer::sgd});
+    const Problem core{training.graph, make_cluster(preset_cluster("1xcpu-core"))};
+    const Step expected = step(*make_cpu_backend(), core, training.recipe);
+    const Problem gpu{training.graph, make_cluster(preset_cluster("1xV100"))};
+    for (const unsigned threads : {1U, 8U})
+      for (const bool norms : {true, false}) {
+        CAPTURE(threads);
+        CAPTURE(norms);
+        FakeCuda fake{{.devices = 1, .batch_norms = norms, .threads = threads}};
+        const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+        const Step found = step(*backend, gpu, training.recipe);
+        const bool asked = model.name == "small";
+        CHECK((fake.calls("cudnnBatchNormalizationForwardTraining") > 0) == asked);
+        CHECK((fake.calls("cudnnBatchNormalizationBackward") > 0) == asked);
+        CHECK(found.loss == doctest::Approx(expected.loss).epsilon(1e-5));
+        for (std::size_t p = 0; p < expected.parameters.size(); ++p)
+          for (std::size_t k = 0; k < expected.parameters[p].size(); ++k)
+            CHECK(std::abs(found.parameters[p][k] - expected.parameters[p][k]) < 2e-7F);
+      }
+  }
+}
+
+TEST_CASE("numbers are divided by multiplication as by division") {
+  Random random{7};
+  const auto quotient = [](std::uint64_t n, const cuda::Divisor& d) {  // as kernels.cu has it
+    return n >> 31 ? n / d.by
+                   : static_cast<std::uint64_t>(
+                         (static_cast<std::uint32_t>((n * d.magic) >> 32) + static_cast<std::uint32_t>(n)) >> d.shift);
+  };
+  std::vector<std::uint64_t> numbers{
+      1, 2, 3, 5, 7, 641, 65'535, 65'536, 65'537, (1ULL << 31) - 1, 1ULL << 31, (1ULL << 31) + 1, 1ULL << 40};
+  for (int i = 0; i < 300; ++i) numbers.push_back(1 + random.below(std::size_t{1} << (1 + i % 33)));
+  for (const std::uint64_t by : numbers)
+    for (const std::uint64_t n : numbers) {
+      CHECK(quotient(n, by) == n / by);
+      CHECK(quotient(n - 1, by) == (n - 1) / by);
+    }
+}
+
+TEST_CASE("folds of every shape, of few results and of many, are what adding one by one gives") {
+  // Shapes with the reduced dimensions in front, behind, between and apart: lines of a block, threads, one part or
+  // many.
+  struct Shapes {
+    Shape large, small;
+  };
+  FakeCuda fake{{.devices = 1, .threads = 4}};
+  cuda::Tables tables;
+  cuda::load(tables, fake);
+  cuda::Gpu gpu{tables, 0};
+  for (const auto& [large, small] : std::vector<Shapes>{{{5'000, 3}, {1, 3}},
+                                                        {{3, 5'000}, {3, 1}},
+                                                        {{40, 6, 300}, {1, 6, 1}},
+                                                        {{7, 6, 5}, {7, 1, 5}},
+                                                        {{2, 130, 4}, {2, 1, 1}},
+                                                        {{9'000}, {1}},
+                                                        {{4, 3}, {4, 3}}}) {
+    CAPTURE(large.size());
+    std::vector<float> in(static_cast<std::size_t>(elements(large)));
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50);
+    const std::size_t results = static_cast<std::size_t>(elements(small));
+    float *from = gpu.keep(in.size()), *to = gpu.keep(results);
+    gpu.copy_in(from, in.data(), in.size() * sizeof(float));
+    for (const auto kind : {cuda::Gpu::Fold::sum, cuda::Gpu::Fold::largest, cuda::Gpu::Fold::squares}) {
+      std::vector<double> expected(results, kind == cuda::Gpu::Fold::largest ? -1e9 : 0);
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        std::size_t rest = i, at = 0, step = 1;
+        for (std::size_t d = large.size(); d-- > 0; rest /= static_cast<std::size_t>(large[d])) {
+          if (small[d] == 1) continue;
+          at += rest % static_cast<std::size_t>(large[d]) * step;
+          step *= static_cast<std::size_t>(large[d]);
+        }
+        const auto v = static_cast<double>(in[i]);
+        expected[at] = kind == cuda::Gpu::Fold::largest ? std::max(expected[at], v)
+                                                        : expected[at] + (kind == cuda::Gpu::Fold::sum ? v : v * v);
+      }
+      std::vector<float> found(results);
+      const cuda::Owned stream = cuda::make_stream(tables.runtime);
+      gpu.begin(stream.get());
+      gpu.fold(kind, from, large, to, small, 0.5F);
+      tables.runtime.cudaStreamSynchronize(stream.get());
+      gpu.copy_out(found.data(), to, results * sizeof(float));
+      for (std::size_t i = 0; i < results; ++i)
+        CHECK(static_cast<double>(found[i]) == 0.5 * expected[i]);  // whole numbers
+    }
+  }
+}
+
+TEST_CASE("TF32 is asked for: products and convolutions then round operands to 10 bits, and profiles say so") {
+  for (const char* network :
+       {"lenet:batch=4", "transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4"}) {
+    CAPTURE(network);
+    const TrainingStep training = training_step(make_network(network), {.optimizer = Optimizer::sgd});
+    const Problem problem{training.graph, make_cluster(preset_cluster("1xV100"))};
+    const auto found = [&](bool tf32) {
+      FakeCuda fake{{.devices = 1}};
+      const auto backend = cuda::make_cuda_backend({.libraries = &fake, .tf32 = tf32});
+      const Step result = step(*backend, problem, training.recipe);
+      CHECK((fake.calls("cublasGemmEx") > 0) == tf32);
+      CHECK((fake.calls("cublasSgemm_v2") > 0) == !tf32);
+      CHECK(backend->device_details(problem.cluster(), DeviceId{0}).at("products") == (tf32 ? "tf32" : "float32"));
+      return result;
+    };
+    const Step exact = found(false), rounded = found(true);
+    CHECK(rounded.loss != exact.loss);
+    CHECK(rounded.loss == doctest::Approx(exact.loss).epsilon(2e-3));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -51,6 +52,8 @@ struct Command {
   std::uint32_t value = 0;
   std::uint32_t correlation = 0;  // of traced work
   const char* name = "";
+  std::size_t copied = 0;       // bytes
+  bool by_sms = false;          // a copy, by a kernel
   double issued = 0;            // when, on the host
   const void* mark = nullptr;   // mark_ns: keeps the time here
   const void* since = nullptr;  // delay_since: ends `ns` after the time kept here
@@ -60,7 +63,7 @@ struct FakeStream {
   FakeGraph* capture = nullptr;
   int device = 0;
   std::deque<Command> queue;
-  double now = 0;
+  double now = 0, copied_until = 0;
 };
 
 struct FakeGraph {
@@ -89,7 +92,10 @@ struct Machine {
   std::vector<std::unique_ptr<std::vector<int>>> descriptors;
   std::size_t contexts = 0, kernel_libraries = 0;
   std::vector<std::unique_ptr<FakeGraph>> graphs;
-  std::set<FakeGraph*> executables;
+  std::vector<std::unique_ptr<FakeGraph>> executables;  // graphs as they were when they were instantiated
+  std::set<int> begun;                                  // GPUs that were made current: they have a context
+  std::size_t kernels = 0;                              // launched
+  std::size_t clocks_told = 0;
   cuda::Cupti::Request request = nullptr;
   cuda::Cupti::Complete complete = nullptr;
   std::set<int> traced;               // kinds of records
@@ -145,6 +151,7 @@ struct Machine {
       case Command::Kind::record:
         command.event->done = command.ticket;
         command.event->at = stream.now;
+        if (command.event->timing) stream.now += options.event_ns;
         break;
       case Command::Kind::wait:
         if (command.event->done < command.ticket) return false;
@@ -159,8 +166,11 @@ struct Machine {
         break;
       case Command::Kind::work: {
         const double start = stream.now;
+        if (options.slowed_by_copies > 0 && *command.name != 0 && copies_beside(stream))
+          command.ns *= 1 + options.slowed_by_copies;
         if (command.mark) marks[command.mark] = start;
         stream.now = command.since ? std::max(start, marks.at(command.since) + command.ns) : start + command.ns;
+        if (command.copied > 0) stream.copied_until = stream.now;
         check_memory(command.accesses);
         check_races(start, stream.now, command.accesses);
         if (command.effect) command.effect();
@@ -173,6 +183,14 @@ struct Machine {
     return true;
   }
 
+  /// Another stream of the GPU has copies to make, or has made some that end later.
+  bool copies_beside(const FakeStream& stream) const {
+    return std::any_of(streams.begin(), streams.end(), [&](const auto& other) {
+      return other.get() != &stream && other->device == stream.device &&
+             (other->copied_until > stream.now ||
+              std::any_of(other->queue.begin(), other->queue.end(), [](const Command& c) { return c.copied > 0; }));
+    });
+  }
   static bool reached(const Command& command) {
     return static_cast<std::int32_t>(__atomic_load_n(command.word, __ATOMIC_SEQ_CST) - command.value) >= 0;
   }
@@ -223,6 +241,16 @@ struct Machine {
     return correlation;
   }
   void trace_work(const FakeStream& stream, const Command& command, double start) {
+    if (command.copied > 0 && traced.contains(cuda::kMemcpyRecord)) {
+      cuda::MemcpyRecord record{};
+      record.kind = cuda::kMemcpyRecord;
+      record.bytes = command.copied;
+      record.start = static_cast<std::uint64_t>(start);
+      record.end = static_cast<std::uint64_t>(stream.now);
+      record.correlation = command.correlation;
+      record.channel_type = command.by_sms ? cuda::kComputeChannel : cuda::kCopyChannel;
+      return add_record(record);
+    }
     if (!traced.contains(cuda::kConcurrentKernelRecord) || *command.name == 0) return;
     cuda::KernelRecord record{};
     record.kind = cuda::kConcurrentKernelRecord;
@@ -323,6 +351,7 @@ Status cu_description(void** description, cuda::DeviceResource* resource, unsign
 }
 Status cu_green(void** context, void*, int device, unsigned flags) {
   if (flags != cuda::kGreenDefaultStream) machine->violate("a green context without its required flag");
+  if (!machine->begun.contains(device)) machine->violate("a green context of a GPU without a context of its own");
   if (const Status status = machine->fault("cuGreenCtxCreate")) return status;
   ++machine->contexts;
   *context = reinterpret_cast<void*>(static_cast<std::uintptr_t>(device + 1));
@@ -351,20 +380,32 @@ Status cu_kernel(void** kernel, void*, const char* name) {
   *kernel = const_cast<std::string*>(&*machine->kernel_names.insert(name).first);
   return machine->fault("cuLibraryGetKernel");
 }
+constexpr double kCyclesPerNs = 1.75;
 Status cu_launch(void* function, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                  Stream stream, void** arguments, void**) {
   if (const Status status = machine->fault("cuLaunchKernel")) return status;
   const std::string& name = *static_cast<const std::string*>(function);
   Command command{.kind = Command::Kind::work};
-  command.ns = name == "delay_ns" ? static_cast<double>(*static_cast<unsigned long long*>(arguments[0])) : 1'000;
+  const auto whole = [&](int i) { return static_cast<double>(*static_cast<unsigned long long*>(arguments[i])); };
+  const double tick = machine->options.timer_tick_ns;
+  command.ns = name == "delay_ns" ? std::ceil(whole(0) / tick) * tick
+               : name == "delay_cycles"
+                   ? whole(0) / kCyclesPerNs
+                   : 1'000 * (1 + machine->options.kernel_drift * static_cast<double>(machine->kernels));
+  ++machine->kernels;
   if (name == "mark_ns") command.mark = *static_cast<void**>(arguments[0]), command.ns = 0;
   if (name == "delay_since") {
     command.since = *static_cast<void**>(arguments[0]);
     command.ns = static_cast<double>(*static_cast<unsigned long long*>(arguments[1]));
   }
   machine->host += machine->options.launch_ns;
-  command.effect = host_kernel(name, blocks, arguments);
+  command.effect = host_kernel(name, blocks, arguments, machine->options.threads);
   if (!command.effect) machine->violate("a kernel that is not there: " + name);
+  if (name == "timer_rate")
+    command.effect = [to = *static_cast<std::uint64_t**>(arguments[0]), tick] {
+      to[0] = static_cast<std::uint64_t>(tick), to[1] = 1'000'000,
+      to[2] = static_cast<std::uint64_t>(1e6 * kCyclesPerNs);
+    };
   command.correlation = machine->launched();
   if (command.correlation > 0) command.ns += machine->options.tracing_ns;
   command.name = name.c_str();
@@ -393,7 +434,7 @@ Status gemm(const char* name, void* handle, std::function<void()> effect) {
   issue(*static_cast<Stream*>(handle), std::move(command));
   return 0;
 }
-HostArray array(const void* at, bool is_short) { return {const_cast<void*>(at), is_short}; }
+HostArray array(const void* at, bool is_short, bool tf32 = false) { return {const_cast<void*>(at), is_short, tf32}; }
 Status blas_sgemm(void* handle, int turn_a, int turn_b, int m, int n, int k, const float* alpha, const float* a,
                   int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
   if (const Status status = machine->fault("cublasSgemm_v2")) return status;
@@ -408,14 +449,15 @@ Status blas_gemm_ex(void* handle, int turn_a, int turn_b, int m, int n, int k, c
                     int ldc, int compute, int) {
   if (const Status status = machine->fault("cublasGemmEx")) return status;
   const auto known = [](int type) { return type == cuda::kBlasFloat || type == cuda::kBlasShort; };
-  if (compute != cuda::kBlasFloatSums || type_a != type_b || !known(type_a) || !known(type_c) ||
+  const bool tf32 = compute == cuda::kBlasTf32Sums && type_a == cuda::kBlasFloat;
+  if ((compute != cuda::kBlasFloatSums && !tf32) || type_a != type_b || !known(type_a) || !known(type_c) ||
       (type_a == cuda::kBlasFloat && type_c != cuda::kBlasFloat)) {
     machine->violate("a product of types that cuBLAS has not");
     return 15;
   }
   const bool is_short = type_a == cuda::kBlasShort;
   return gemm("gemm_ex", handle, [=, by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta)] {
-    host_gemm(turn_a != 0, turn_b != 0, m, n, k, by, array(a, is_short), lda, array(b, is_short), ldb, keep,
+    host_gemm(turn_a != 0, turn_b != 0, m, n, k, by, array(a, is_short, tf32), lda, array(b, is_short, tf32), ldb, keep,
               array(c, type_c == cuda::kBlasShort), ldc);
   });
 }
@@ -424,13 +466,15 @@ Status blas_gemm_batched(void* handle, int turn_a, int turn_b, int m, int n, int
                          const void* beta, void* c, int type_c, int ldc, long long step_c, int count, int compute,
                          int) {
   if (const Status status = machine->fault("cublasGemmStridedBatchedEx")) return status;
-  if (compute != cuda::kBlasFloatSums || type_a != type_b || (type_a == cuda::kBlasFloat && type_c != type_a)) {
+  const bool tf32 = compute == cuda::kBlasTf32Sums && type_a == cuda::kBlasFloat;
+  if ((compute != cuda::kBlasFloatSums && !tf32) || type_a != type_b ||
+      (type_a == cuda::kBlasFloat && type_c != type_a)) {
     machine->violate("products of types that cuBLAS has not");
     return 15;
   }
-  const auto at = [](const void* data, int type, long long elements) {
+  const auto at = [tf32](const void* data, int type, long long elements) {
     const bool is_short = type == cuda::kBlasShort;
-    return array(static_cast<const char*>(data) + elements * (is_short ? 2 : 4), is_short);
+    return array(static_cast<const char*>(data) + elements * (is_short ? 2 : 4), is_short, tf32);
   };
   return gemm("gemm_batched", handle,
               [=, by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta)] {
@@ -467,6 +511,7 @@ const char* rt_error(Status status) { return status == cuda::kOutOfMemory ? "out
 Status rt_set_device(int device) {
   if (device < 0 || device >= machine->options.devices) return 101;
   machine->current = device;
+  machine->begun.insert(device);
   return machine->fault("cudaSetDevice");
 }
 Status rt_attribute(int* value, int attribute, int) {
@@ -583,20 +628,27 @@ Status rt_end_capture(Stream stream, void** handle) {
 }
 Status rt_instantiate(void** executable, void* graph, unsigned long long) {
   if (const Status status = machine->fault("cudaGraphInstantiate")) return status;
-  machine->executables.insert(static_cast<FakeGraph*>(graph));
-  *executable = graph;
+  machine->executables.push_back(std::make_unique<FakeGraph>(*static_cast<FakeGraph*>(graph)));
+  *executable = machine->executables.back().get();
   return 0;
 }
 Status rt_launch_graph(void* executable, Stream stream) {
   if (const Status status = machine->fault("cudaGraphLaunch")) return status;
-  auto* graph = static_cast<FakeGraph*>(executable);
-  if (!machine->executables.contains(graph)) machine->violate("a graph is launched that was not instantiated");
+  const auto graph = std::ranges::find(machine->executables, executable, &std::unique_ptr<FakeGraph>::get);
+  if (graph == machine->executables.end()) {
+    machine->violate("a graph is launched that was not instantiated");
+    return 1;
+  }
   if (stream_of(stream).capture) machine->violate("a graph is launched into a capture");
-  for (const auto& [on, command] : graph->commands) issue(on, command);
+  for (auto [on, command] : (*graph)->commands) {  // a launch records events anew
+    if (command.kind == Command::Kind::record) command.ticket = ++command.event->recorded;
+    if (command.kind == Command::Kind::wait) command.ticket = command.event->recorded;
+    issue(on, std::move(command));
+  }
   return 0;
 }
 Status rt_destroy_executable(void* executable) {
-  return machine->executables.erase(static_cast<FakeGraph*>(executable)) > 0 ? 0 : 1;
+  return remove(machine->executables, static_cast<FakeGraph*>(executable)) ? 0 : 1;
 }
 Status rt_destroy_graph(void* graph) {
   if (static_cast<FakeGraph*>(graph)->destroyed) machine->violate("a graph is destroyed twice");
@@ -648,8 +700,12 @@ Status rt_memory(std::size_t* free, std::size_t* total) {
   *free = *total - machine->used[static_cast<std::size_t>(machine->current)];
   return 0;
 }
-Status push_copy(void* to, const void* from, std::size_t size, double ns, Stream stream) {
+Status push_copy(void* to, const void* from, std::size_t size, double ns, Stream stream, bool within = false) {
   Command command{.kind = Command::Kind::work, .ns = ns};
+  machine->host += machine->options.launch_ns;
+  command.correlation = machine->launched();
+  command.copied = size;
+  command.by_sms = within && size < machine->options.copied_by_sms;
   command.effect = [=] { std::memmove(to, from, size); };
   command.accesses = {reads(from, size), writes(to, size)};
   issue(stream, std::move(command));
@@ -674,8 +730,8 @@ Status rt_copy(void* to, const void* from, std::size_t size, int kind, Stream st
   if (kind != right || (kind == cuda::device_to_device && from_device != to_device))
     machine->violate("a copy's kind does not match its pointers");
   const FakeCudaOptions& options = machine->options;
-  return push_copy(to, from, size, options.own_latency_ns + options.own_ns_per_byte * static_cast<double>(size),
-                   stream);
+  return push_copy(to, from, size, options.own_latency_ns + options.own_ns_per_byte * static_cast<double>(size), stream,
+                   right == cuda::device_to_device);
 }
 Status rt_peer_copy(void* to, int to_said, const void* from, int from_said, std::size_t size, Stream stream) {
   if (const Status status = machine->fault("cudaMemcpyPeerAsync")) return status;
@@ -784,7 +840,8 @@ template <class Which>
 void convolve_into(void* result, void* result_d, void* xd, void* wd, void* yd, void* cd, const void* a, void* ad,
                    const void* b, Which&& which) {
   const Descriptor& shape = descriptor(result_d);
-  const HostArray first = typed(descriptor(ad), shape, a), second = typed(descriptor(ad), shape, b);
+  HostArray first = typed(descriptor(ad), shape, a), second = typed(descriptor(ad), shape, b);
+  first.tf32 = second.tf32 = !first.is_short && descriptor(cd)[7] == cuda::kDnnDefaultMath;
   if (first.is_short != (descriptor(cd)[7] == cuda::kDnnTensorMath)) machine->violate("cuDNN has no such math");
   std::vector<float> sums(static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]), 0.0F);
   each_product(descriptor(xd), descriptor(wd), descriptor(yd), descriptor(cd), [&](int i, int j, int k) {
@@ -811,6 +868,79 @@ Status dnn_weights(void* handle, const void*, void* xd, const void* x, void* yd,
                    int algorithm, void* workspace, std::size_t bytes, const void*, void* wd, void* dw) {
   return convolve("cudnnConvolutionBackwardFilter", handle, algorithm, workspace, bytes, [=] {
     convolve_into(dw, wd, xd, wd, yd, cd, x, xd, dy, [](int i, int j, int k) { return Three{j, i, k}; });
+  });
+}
+
+/// Batch norms over [n, c, h, 1], straight from their formulas, in doubles.
+Status norm_command(const char* name, void* handle, std::function<void()> effect) {
+  if (const Status status = machine->fault(name)) return status;
+  if (!machine->options.batch_norms) return cuda::kDnnNotSupported;
+  Command command{.kind = Command::Kind::work, .ns = 2'000};
+  command.correlation = machine->launched();
+  if (command.correlation > 0) command.ns += machine->options.tracing_ns;
+  command.name = "batch_norm";
+  command.effect = std::move(effect);
+  issue(*static_cast<Stream*>(handle), std::move(command));
+  return 0;
+}
+template <class F>
+void each_of_channel(const Descriptor& x, int c, F&& f) {
+  for (int n = 0; n < x[0]; ++n)
+    for (int h = 0; h < x[2] * x[3]; ++h) f((n * x[1] + c) * x[2] * x[3] + h);
+}
+void check_norm(const Descriptor& images, const Descriptor& vectors, int mode) {
+  if (mode != cuda::kDnnBatchNormSpatial || vectors[0] != 1 || vectors[1] != images[1] || vectors[2] != 1 ||
+      vectors[3] != 1 || vectors[4] != cuda::kDnnFloat)
+    machine->violate("cuDNN has no such batch norm");
+}
+Status dnn_norm(void* handle, int mode, const void*, const void*, void* xd, const void* x, void* yd, void* y,
+                void* vectors, const void* scale, const void* shift, double, void* running, void*, double epsilon,
+                void* mean, void* inverse) {
+  check_norm(descriptor(xd), descriptor(vectors), mode);
+  if (running) machine->violate("no running statistics are wanted");
+  return norm_command("cudnnBatchNormalizationForwardTraining", handle, [=, shape = descriptor(xd)] {
+    const HostArray from = typed(shape, descriptor(yd), x), to = typed(shape, descriptor(yd), y);
+    for (int c = 0; c < shape[1]; ++c) {
+      const double count = static_cast<double>(shape[0]) * shape[2] * shape[3];
+      double sum = 0, squares = 0;
+      each_of_channel(shape, c, [&](int i) { sum += static_cast<double>(from.get(i)); });
+      const double m = sum / count;
+      each_of_channel(shape, c, [&](int i) { squares += std::pow(static_cast<double>(from.get(i)) - m, 2); });
+      const double by = 1 / std::sqrt(squares / count + epsilon);
+      static_cast<float*>(mean)[c] = static_cast<float>(m);
+      static_cast<float*>(inverse)[c] = static_cast<float>(by);
+      each_of_channel(shape, c, [&](int i) {
+        to.set(i, static_cast<float>((static_cast<double>(from.get(i)) - m) * by *
+                                         static_cast<double>(static_cast<const float*>(scale)[c]) +
+                                     static_cast<double>(static_cast<const float*>(shift)[c])));
+      });
+    }
+  });
+}
+Status dnn_norm_back(void* handle, int mode, const void*, const void*, const void*, const void*, void* xd,
+                     const void* x, void* dyd, const void* dy, void* dxd, void* dx, void* vectors, const void* scale,
+                     void* dscale, void* dshift, double, const void* mean, const void* inverse) {
+  check_norm(descriptor(xd), descriptor(vectors), mode);
+  return norm_command("cudnnBatchNormalizationBackward", handle, [=, shape = descriptor(xd)] {
+    const HostArray from = typed(shape, descriptor(dyd), x), given = typed(shape, descriptor(dxd), dy),
+                    to = typed(shape, descriptor(dxd), dx);
+    for (int c = 0; c < shape[1]; ++c) {
+      const double count = static_cast<double>(shape[0]) * shape[2] * shape[3];
+      const auto m = static_cast<double>(static_cast<const float*>(mean)[c]);
+      const auto by = static_cast<double>(static_cast<const float*>(inverse)[c]);
+      const auto normal = [&](int i) { return (static_cast<double>(from.get(i)) - m) * by; };
+      double sum = 0, product = 0;
+      each_of_channel(shape, c, [&](int i) {
+        sum += static_cast<double>(given.get(i));
+        product += static_cast<double>(given.get(i)) * normal(i);
+      });
+      static_cast<float*>(dscale)[c] = static_cast<float>(product);
+      static_cast<float*>(dshift)[c] = static_cast<float>(sum);
+      each_of_channel(shape, c, [&](int i) {
+        to.set(i, static_cast<float>(by * static_cast<double>(static_cast<const float*>(scale)[c]) *
+                                     (static_cast<double>(given.get(i)) - sum / count - normal(i) * product / count)));
+      });
+    }
   });
 }
 
@@ -843,8 +973,9 @@ Status cupti_next(std::uint8_t* buffer, std::size_t valid, void** record) {
   *record = buffer + machine->next_record;
   int kind = 0;
   std::memcpy(&kind, *record, sizeof kind);
-  machine->next_record +=
-      kind == cuda::kConcurrentKernelRecord ? sizeof(cuda::KernelRecord) : sizeof(cuda::ExternalCorrelationRecord);
+  machine->next_record += kind == cuda::kConcurrentKernelRecord ? sizeof(cuda::KernelRecord)
+                          : kind == cuda::kMemcpyRecord         ? sizeof(cuda::MemcpyRecord)
+                                                                : sizeof(cuda::ExternalCorrelationRecord);
   return 0;
 }
 Status cupti_flush(std::uint32_t) {
@@ -865,6 +996,18 @@ Status cupti_flush(std::uint32_t) {
   }
   return 0;
 }
+Status nvml_init() { return machine->options.clocks.empty() ? 1 : 0; }
+Status nvml_handle(unsigned gpu, void** device) {
+  return *device = reinterpret_cast<void*>(static_cast<std::uintptr_t>(gpu + 1)), 0;
+}
+Status nvml_clock(void*, int, unsigned* megahertz) {
+  const std::vector<unsigned>& clocks = machine->options.clocks;
+  *megahertz = clocks[std::min(machine->clocks_told++, clocks.size() - 1)];
+  return 0;
+}
+Status nvml_reasons(void*, unsigned long long* reasons) { return *reasons = 0, 0; }
+Status nvml_power(void*, unsigned* milliwatts) { return *milliwatts = 300'000, 0; }
+Status nvml_driver(char* text, unsigned length) { return std::snprintf(text, length, "580.0"), 0; }
 Status nvrtc_version(int* major, int* minor) { return *major = 13, *minor = 0, 0; }
 Status does_nothing() { return 0; }
 
@@ -952,6 +1095,8 @@ const std::map<std::string, void*>& functions() {
       {"cudnnConvolutionForward", pointer(dnn_forward)},
       {"cudnnConvolutionBackwardData", pointer(dnn_data)},
       {"cudnnConvolutionBackwardFilter", pointer(dnn_weights)},
+      {"cudnnBatchNormalizationForwardTraining", pointer(dnn_norm)},
+      {"cudnnBatchNormalizationBackward", pointer(dnn_norm_back)},
       {"cuptiGetVersion", pointer(cupti_version)},
       {"cuptiGetResultString", pointer(cupti_text)},
       {"cuptiActivityEnable", pointer(cupti_enable)},
@@ -963,6 +1108,12 @@ const std::map<std::string, void*>& functions() {
       {"cuptiActivityPushExternalCorrelationId", pointer(cupti_push)},
       {"cuptiActivityPopExternalCorrelationId", pointer(cupti_pop)},
       {"nvrtcVersion", pointer(nvrtc_version)},
+      {"nvmlInit_v2", pointer(nvml_init)},
+      {"nvmlDeviceGetHandleByIndex_v2", pointer(nvml_handle)},
+      {"nvmlDeviceGetClockInfo", pointer(nvml_clock)},
+      {"nvmlDeviceGetPowerUsage", pointer(nvml_power)},
+      {"nvmlDeviceGetCurrentClocksEventReasons", pointer(nvml_reasons)},
+      {"nvmlSystemGetDriverVersion", pointer(nvml_driver)},
   };
   return all;
 }
@@ -1011,6 +1162,12 @@ std::size_t FakeCuda::alive() const {
   return machine->streams.size() + machine->events.size() + machine->memory.size() + machine->contexts +
          machine->kernel_libraries + machine->blas.size() + machine->dnn.size() + machine->descriptors.size() +
          machine->executables.size() + machine->traced.size() + static_cast<std::size_t>(graphs);
+}
+
+std::size_t FakeCuda::used() const {
+  std::size_t bytes = 0;
+  for (const std::size_t each : machine->used) bytes += each;
+  return bytes;
 }
 
 int FakeCuda::calls(const std::string& function) const {

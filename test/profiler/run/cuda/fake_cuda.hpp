@@ -18,10 +18,10 @@ namespace trainyard::test {
 ///
 /// What real CUDA lets pass in silence, or answers by wrong data, is a violation: a wait for an event that was never
 /// recorded; an event of another GPU than its stream's; a copy from or to memory that was never given, was freed, or is
-/// another GPU's than said; memory freed while work on it is pending; within the capture of a graph: a wait for the
-/// stream, a wait for an event from outside, a stream that is not joined, the time of an event that only orders; two
-/// accesses to the same bytes of which one writes and neither waits for the other; streams that wait for ever. The
-/// first one aborts the program, unless `collect`.
+/// another GPU's than said; memory freed while work on it is pending; a part of a GPU made before the GPU's own
+/// context; within the capture of a graph: a wait for the stream, a wait for an event from outside, a stream that is
+/// not joined, the time of an event that only orders; two accesses to the same bytes of which one writes and neither
+/// waits for the other; streams that wait for ever. The first one aborts the program, unless `collect`.
 struct FakeCudaOptions {
   int devices = 2;
   bool peers = true;
@@ -38,9 +38,17 @@ struct FakeCudaOptions {
   std::size_t dropped_records = 0;         // that CUPTI tells of, once
   bool deterministic_convolutions = true;  // that cuDNN has some
   bool wrong_heuristics = false;           // the first of these fails as not supported
+  bool batch_norms = true;                 // that cuDNN supports them
+  unsigned threads = 1;                    // of each block of our kernels
   std::size_t queue = 1 << 20;             // pieces of work that a stream holds: beyond, the host waits
-  double launch_ns = 0;                    // of the host's time, for each kernel
+  double launch_ns = 0;                    // of the host's time, for each kernel and copy
   double gate_skew_ns = 0;                 // by which each further stream passes a gate later than the one before
+  double event_ns = 0;                     // of the stream's time, for each record of an event that tells the time
+  double timer_tick_ns = 1;                // of %globaltimer
+  double slowed_by_copies = 0;        // the share that kernels take longer on a GPU that copies to or from the host
+  double kernel_drift = 0;            // by which share each kernel takes longer than the one before
+  std::vector<unsigned> clocks = {};  // of SMs, MHz, that NVML tells one after the other, and then the last; or none
+  std::size_t copied_by_sms = 0;      // copies within a GPU of fewer bytes are made by its SMs
   bool collect = false;
 };
 
@@ -65,6 +73,8 @@ class FakeCuda : public cuda::LibrarySource {
   /// What was made and not given back: streams, events, memory, contexts.
   std::size_t alive() const;
   int calls(const std::string& function) const;
+  /// Bytes of GPUs' memory that were given and not given back.
+  std::size_t used() const;
 };
 
 }  // namespace trainyard::test

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "calibrate/calibrate.hpp"
 #include "profiler/measure/measure.hpp"
@@ -11,6 +13,7 @@
 #include "profiler/run/cuda/executor.hpp"
 #include "profiler/run/cuda/fake_cuda.hpp"
 #include "profiler/run/cuda/random_groups.hpp"
+#include "profiler/validate/validate.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
@@ -101,6 +104,156 @@ TEST_CASE("a step as a CUDA graph computes what it computes behind a gate, at th
   CHECK(losses[0].second == losses[1].second);
   CHECK(losses[0].checksum == losses[1].checksum);
   CHECK(std::abs((makespans[0] - makespans[1]).count) <= 20);  // events tell milliseconds as floats
+}
+
+TEST_CASE("a graph is captured once for each of two places of the weights, and once more without the times of ops") {
+  const Model model = make_network(kLenet);
+  for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adam}) {
+    const TrainingStep step = training_step(model, {.optimizer = optimizer});
+    const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
+    const Schedule schedule = random_groups(problem, 3);
+    std::vector<double> losses[2];
+    std::uint64_t checksums[2], again[2];
+    for (const bool as_graph : {false, true}) {
+      FakeCuda fake{{.devices = 2}};
+      {
+        const auto backend = cuda::make_cuda_backend({.libraries = &fake, .graph = as_graph});
+        const auto run = backend->prepare(problem, {.recipe = &step.recipe}, schedule);
+        for (int i = 0; i < 9; ++i) losses[as_graph].push_back(run->step().loss);
+        CHECK(fake.calls("cudaStreamBeginCapture") == (as_graph ? 2 : 0));
+        for (int i = 0; i < 4; ++i) CHECK(run->plain_step().has_value());
+        CHECK(fake.calls("cudaStreamBeginCapture") == (as_graph ? 4 : 0));
+        CHECK(fake.calls("cudaGraphLaunch") == (as_graph ? 12 : 0));
+        checksums[as_graph] = run->parameter_checksum();
+        run->reset();  // after 13 steps: the weights lie in the other place
+        for (int i = 0; i < 5; ++i) run->step();
+        again[as_graph] = run->parameter_checksum();
+      }
+      CHECK(fake.alive() == 0);
+    }
+    CHECK(losses[0] == losses[1]);
+    CHECK(losses[0][8] < losses[0][0]);
+    CHECK(checksums[0] == checksums[1]);
+    CHECK(again[0] == again[1]);
+    CHECK(again[0] != checksums[0]);
+  }
+}
+
+TEST_CASE("a plain step takes as long as its work, whatever timing each op would add") {
+  const TrainingStep step = training_step(make_network(kLenet));
+  const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
+  const Schedule schedule = serial_schedule(problem, DeviceId{0});
+  const auto makespans = [&](double event_ns, bool as_graph) {
+    FakeCuda fake{{.devices = 1, .event_ns = event_ns}};
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake, .graph = as_graph});
+    const auto run = backend->prepare(problem, {.recipe = &step.recipe}, schedule);
+    run->step();
+    const Nanoseconds timed = run->step().makespan;
+    return std::pair{timed, run->plain_step().value()};
+  };
+  for (const bool as_graph : {false, true}) {
+    const auto [timed, plain] = makespans(0, as_graph);
+    CHECK(timed == plain);
+    const auto [slow, still] = makespans(1'500, as_graph);
+    CHECK(slow.count > timed.count + 40'000);  // two records of each op
+    CHECK(std::abs((still - plain).count) <= 1);
+  }
+}
+
+TEST_CASE("a validation's error, and a profile's gaps, are of steps as they are when no op is timed") {
+  const TrainingStep step = training_step(make_network(kLenet));
+  Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
+  FakeCuda fake{{.devices = 1, .event_ns = 1'500}};
+  const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+  const Workload workload{.recipe = &step.recipe};
+  const Schedule serial = serial_schedule(problem, DeviceId{0});
+  const Profile profile = measure(*backend, problem, workload, {serial}, {},
+                                  {.rounds = 2, .links = ProfileOptions::Links::none, .trace = false});
+  CHECK(profile.overheads.empty());
+  const auto calibration = calibrate::fit_profiles(std::vector<Profile>{profile}).calibration;
+  const auto machine = calibrated(preset_cluster("1xV100"), calibration);
+  const Problem predicted{step.graph, make_cluster(machine.spec), Costs{cost_model(calibration)}};
+  const auto results = validate(*backend, predicted, workload, {{"serial", serial}}, {.rounds = 4});
+  CHECK(results[0].plain < results[0].measured - Nanoseconds{40'000});
+  CHECK(results[0].makespan() == results[0].plain);
+  CHECK(std::abs(results[0].structural_error) < 0.01);
+  CHECK(std::abs(results[0].op_time_error) < 0.01);
+  CHECK(std::abs(results[0].total_error) < 0.01);
+}
+
+TEST_CASE("ops are profiled beside copies, and what that adds is the interference of the calibration") {
+  const TrainingStep step = training_step(make_network(kLenet));
+  const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
+  const auto calibrated_by = [&](double slowed) {
+    FakeCuda fake{{.devices = 2, .slowed_by_copies = slowed}};
+    calibrate::Result result;
+    {
+      const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+      const Profile profile =
+          measure(*backend, problem, {.recipe = &step.recipe}, {serial_schedule(problem, DeviceId{0})}, {},
+                  {.rounds = 2, .links = ProfileOptions::Links::none, .trace = false});
+      // The fake copies a byte in 1 ps, both ways, beside 1 us for each copy of 4 MiB: 1.6 TB/s of a V100's 0.9.
+      for (const OpMeasurement& op : profile.ops)
+        CHECK((op.copied.value == 0 || op.copied.value == doctest::Approx(2 * 4'194'304 / 5'194.304e-9).epsilon(0.01)));
+      result = calibrate::fit_profiles(std::vector<Profile>{profile});
+    }
+    CHECK(fake.alive() == 0);
+    return result.calibration;
+  };
+  const Calibration plain = calibrated_by(0), slowed = calibrated_by(0.5);
+  CHECK(plain.ops.size() == slowed.ops.size());
+  for (std::size_t i = 0; i < plain.ops.size(); ++i) CHECK(plain.ops[i].mean == slowed.ops[i].mean);
+  REQUIRE(slowed.interference.size() > 5);
+  for (const CopySensitivity& each : plain.interference) CHECK(each.sensitivity < 0.01);
+  for (const CopySensitivity& each : slowed.interference) {
+    CAPTURE(each.type);
+    CHECK(each.sensitivity == doctest::Approx(0.5).epsilon(0.02));  // L is 1: they take all that the memory has
+  }
+}
+
+TEST_CASE("what a run has of the GPU's memory is all that it asked for") {
+  const TrainingStep step = training_step(make_network(kLenet), {.optimizer = Optimizer::adam});
+  const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
+  const Schedule serial = serial_schedule(problem, DeviceId{0});
+  FakeCuda fake{{.devices = 1}};
+  const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+  const auto run = backend->prepare(problem, {.recipe = &step.recipe}, serial);
+  run->step();
+  // The plan's tensors, parameters twice and Adam's moments, scratch, and cuBLAS's 32 MiB.
+  CHECK(run->step().allocated.count == static_cast<std::int64_t>(fake.used()));
+  CHECK(fake.used() > std::size_t{32} << 20);
+}
+
+TEST_CASE("GPUs are warmed up, steps at a low clock do not count, and the profile tells the clock of its steps") {
+  const TrainingStep step = training_step(make_network(kLenet));
+  const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
+  const Schedule serial = serial_schedule(problem, DeviceId{0});
+  // Five readings alike end the warm-up; then a step each, of which the fourth is throttled.
+  FakeCuda fake{
+      {.devices = 1,
+       .clocks = {345, 900, 1'500, 1'965, 1'975, 1'980, 1'980, 1'980, 1'980, 1'980, 1'980, 1'980, 1'500, 1'980}}};
+  const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+  const auto run = backend->prepare(problem, {.recipe = &step.recipe}, serial);
+  std::vector<std::string> dropped;
+  run->step();
+  for (int i = 0; i < 7; ++i) dropped.push_back(run->step().contaminated);
+  CHECK(std::ranges::count(dropped, "clock") == 1);
+  CHECK(std::ranges::count(dropped, "") == 6);
+  const Details told = backend->device_details(problem.cluster(), DeviceId{0});
+  CHECK(told.at("sm_clock_mhz") == "1980");
+  CHECK(told.at("least_sm_clock_mhz") == "1500");
+}
+
+TEST_CASE("the noise floor of a GPU is its own: it drifts, or not, whatever the host does") {
+  const Problem problem{training_graph(make_network(kLenet), {}), make_cluster(preset_cluster("1xV100"))};
+  const auto floor = [&](double drift, double launch_ns) {
+    FakeCuda fake{{.devices = 1, .launch_ns = launch_ns, .kernel_drift = drift}};
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+    return backend->noise_floor(problem.cluster()).value();
+  };
+  CHECK(floor(0, 7'000) == 0);
+  // 100 kernels a block, the first of 900: block medians of 1.151 to 1.851 us.
+  CHECK(floor(0.001, 0) == doctest::Approx(0.7 / 1.55).epsilon(0.02));
 }
 
 TEST_CASE("what fails while a graph is captured leaves no capture and no graph behind") {

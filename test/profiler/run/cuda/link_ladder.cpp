@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "calibrate/link_fit.hpp"
 #include "profiler/run/cuda/delay_kernels.hpp"
@@ -57,6 +59,47 @@ TEST_CASE("both ends may be the host, pinned or not, or one GPU, and the bytes t
   }
 }
 
+TEST_CASE("copies that the host launches more slowly than they run are timed without their launches") {
+  const auto times = [](double launch_ns) {
+    FakeCuda fake{{.devices = 2, .launch_ns = launch_ns}};
+    cuda::Tables tables;
+    cuda::load(tables, fake);
+    std::vector<Nanoseconds> all;
+    for (const bool bounced : {false, true})
+      for (const SizeMeasurement& size : cuda::link_ladder(tables, 0, 0, {.sizes = sizes(), .bounced = bounced}).sizes)
+        all.push_back(size.samples.kept.front());
+    return all;
+  };
+  CHECK(times(0).front() == Nanoseconds{1'000});
+  CHECK(times(7'000) == times(0));
+}
+
+TEST_CASE("a ladder tells the engine that copies are made by, and what ran beside them") {
+  FakeCuda fake{{.devices = 2, .copied_by_sms = 100'000}};
+  cuda::Tables tables;
+  cuda::load(tables, fake);
+  const auto engine = [&](int from, int to, std::int64_t smallest, std::int64_t largest) {
+    return cuda::link_ladder(tables, from, to, {.sizes = {Bytes{smallest}, Bytes{1'000}, Bytes{largest}}}).engine;
+  };
+  CHECK(engine(0, 0, 256, 4'096) == "sm");
+  CHECK(engine(0, 0, 256, 1 << 20) == "sm, ce");
+  CHECK(engine(0, 1, 256, 4'096) == "ce");  // between GPUs
+  CHECK(engine(cuda::kHost, 0, 256, 4'096) == "ce");
+  const int before = fake.calls("cudaMemcpyAsync");
+  const auto both = cuda::link_ladder(tables, cuda::kHost, 0, {.sizes = sizes(), .both_ways = true});
+  CHECK(both.beside == std::vector<std::string>{"gpu0-host"});
+  const int both_copies = fake.calls("cudaMemcpyAsync") - before;
+  cuda::link_ladder(tables, cuda::kHost, 0, {.sizes = sizes()});
+  CHECK(both_copies > 2 * (fake.calls("cudaMemcpyAsync") - before - both_copies));
+}
+
+TEST_CASE("without CUPTI a ladder does not say what makes copies") {
+  FakeCuda fake{{.devices = 1, .lacks_library = "libcupti"}};
+  cuda::Tables tables;
+  cuda::load(tables, fake);
+  CHECK(cuda::link_ladder(tables, 0, 0, {.sizes = sizes()}).engine.empty());
+}
+
 TEST_CASE("a ladder takes only the sizes that there is room for, and gives all back when a copy fails") {
   cuda::Tables tables;
   {
@@ -68,6 +111,29 @@ TEST_CASE("a ladder takes only the sizes that there is room for, and gives all b
   cuda::load(tables, failing);
   CHECK_THROWS_AS(cuda::link_ladder(tables, 0, 1, {.sizes = sizes()}), cuda::CudaError);
   CHECK(failing.alive() == 0);
+}
+
+TEST_CASE("delay kernels take their time where the GPU's timer counts in microseconds too") {
+  for (const double tick : {1.0, 32.0, 1'000.0}) {
+    CAPTURE(tick);
+    FakeCuda fake{{.devices = 1, .timer_tick_ns = tick}};
+    cuda::Tables tables;
+    cuda::load(tables, fake);
+    {
+      const cuda::DelayKernels delay{tables, 0};
+      CHECK(delay.tick_ns() == tick);
+      const cuda::Owned begin = cuda::make_event(tables.runtime), end = cuda::make_event(tables.runtime),
+                        stream = cuda::make_stream(tables.runtime);
+      tables.runtime.cudaEventRecord(begin.get(), stream.get());
+      delay.launch(3'200, stream.get());  // 100 ticks of 32 ns
+      tables.runtime.cudaEventRecord(end.get(), stream.get());
+      tables.runtime.cudaStreamSynchronize(stream.get());
+      float milliseconds = 0;
+      tables.runtime.cudaEventElapsedTime(&milliseconds, begin.get(), end.get());
+      CHECK(milliseconds == doctest::Approx(3.2e-3).epsilon(1e-3));
+    }
+    CHECK(fake.alive() == 0);
+  }
 }
 
 TEST_CASE("delay kernels take the time that they are given") {

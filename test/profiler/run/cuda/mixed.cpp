@@ -1,17 +1,27 @@
 #include <doctest/doctest.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "profiler/host.hpp"
 #include "profiler/measure/measure.hpp"
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/run/cuda/cuda_backend.hpp"
+#include "profiler/run/cuda/executor.hpp"
 #include "profiler/run/cuda/fake_cuda.hpp"
+#include "profiler/run/cuda/plan.hpp"
 #include "profiler/run/cuda/random_groups.hpp"
 #include "profiler/validate/validate.hpp"
+#include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/layers.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -115,6 +125,77 @@ TEST_CASE("networks on a CPU and two GPUs compute what the cpu computes, on ever
   compare(make_network("transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4"),
           {.optimizer = Optimizer::sgd});
   compare(make_network("rnnlm:batch=2,steps=3,layers=2,hidden=8,vocabulary=20"), {.optimizer = Optimizer::sgd});
+}
+
+TEST_CASE("the thread that launches has a core that no CPU of the cluster has, while a step runs") {
+  GraphBuilder builder{"pair"};
+  builder.add({.name = "a",
+               .times = {{"cpu", Nanoseconds{1'000}}, {"gpu", Nanoseconds{1'000}}},
+               .outputs = {{"t", Bytes{64}}}});
+  builder.add({.name = "b", .times = {{"cpu", Nanoseconds{1'000}}, {"gpu", Nanoseconds{1'000}}}, .inputs = {"t"}});
+  const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("cpu-2x2080ti"))};
+  REQUIRE(problem.cluster().device(DeviceId{0}).device_class == "cpu");
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{1}, DeviceId{0}});
+  const cuda::ExecutionPlan plan = cuda::make_plan(problem, schedule, simulate(problem, schedule));
+  const std::vector<int> cores = usable_cores();
+  if (cores.size() < 2) return report_skipped("this machine has one core");
+  FakeCuda fake{{.devices = 2}};
+  cuda::Tables tables;
+  cuda::load(tables, fake);
+  std::vector<cuda::Target> targets{{.host = true, .core = cores.back()}, {.gpu = 0}, {.gpu = 1}};
+  cuda::CudaExecutor executor{tables, plan, targets};
+  const auto allowed = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    return set;
+  };
+  const cpu_set_t before = allowed();
+  int launched = 0;
+  executor.run(
+      [&](const cuda::PlanItem&, std::span<void* const>, std::span<void* const>, cuda::Stream stream) {
+        if (!stream) return std::size_t{0};
+        const cpu_set_t now = allowed();
+        CHECK(CPU_COUNT(&now) == 1);
+        CHECK_FALSE(CPU_ISSET(static_cast<std::size_t>(cores.back()), &now));
+        ++launched;
+        FakeCuda::kernel(stream, 1'000, {}, {});
+        return std::size_t{1};
+      },
+      {.warm = 0, .measured = 1});
+  CHECK(launched == 1);
+  const cpu_set_t after = allowed();
+  CHECK(CPU_EQUAL(&before, &after));
+}
+
+TEST_CASE("time that other work takes of a CPU's op beside GPUs is told, and the step does not count") {
+  GraphBuilder builder{"one"};
+  builder.add({.name = "a", .times = {{"cpu", Nanoseconds{20'000'000}}, {"gpu", Nanoseconds{1'000}}}});
+  const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("cpu-2x2080ti"))};
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}});
+  FakeCuda fake{{.devices = 2}};
+  const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+  const auto run = backend->prepare(problem, {}, schedule);
+  run->step();
+  // Threads on all cores that spin take about half of 20 ms; a moment without any trace of them is tried again.
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (const int core : usable_cores())
+    others.emplace_back([&stop, core] {
+      pin_to(core);
+      while (!stop.load()) {
+      }
+    });
+  bool seen = false;
+  for (int i = 0; i < 50 && !seen; ++i) {
+    const StepTrace& trace = run->step();
+    seen = !trace.lost.empty() && trace.lost[OpId{0}].count > 1'000'000 && trace.contaminated == "other-work";
+  }
+  stop.store(true);
+  for (std::thread& other : others) other.join();
+  CHECK(seen);
 }
 
 TEST_CASE("Adam on a CPU and two GPUs") {

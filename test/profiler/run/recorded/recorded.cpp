@@ -79,6 +79,19 @@ TEST_CASE("a validation holds recorded steps against the prediction: 300 us and 
   CHECK(result.structural_error == 0);                               // each step, simulated with its own op times
 }
 
+TEST_CASE("the error is that of steps in which no op was timed, where they were recorded: 302 us of 310") {
+  const Problem problem = two_cores();
+  RecordedRuns runs = recorded(problem, 20);
+  const std::int64_t sent = problem.transfer_time(TensorId{0}, DeviceId{0}, DeviceId{1}).count;
+  runs.runs[0].plain.assign(5, Nanoseconds{302'000 + sent});
+  const ValidateOptions once{.rounds = 1, .most_rounds = 1, .warm = 0, .measured = 20};
+  const Validation result = validate(*make_recorded_backend(runs), problem, {}, {{"apart", apart()}}, once)[0];
+  CHECK(result.plain == Nanoseconds{302'000 + sent});
+  CHECK(result.measured == Nanoseconds{310'010 + sent});
+  CHECK(result.total_error == doctest::Approx(-2'000.0 / static_cast<double>(302'000 + sent)));
+  CHECK(result.op_time_error < result.total_error);  // of the timed ones
+}
+
 TEST_CASE("a step that was dropped does not count, and outputs that differ fail the run") {
   const Problem problem = two_cores();
   RecordedRuns runs = recorded(problem, 20);

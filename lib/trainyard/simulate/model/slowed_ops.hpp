@@ -1,0 +1,111 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/problem/memory_load.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/problem/schedule.hpp"
+#include "trainyard/simulate/model/transfers.hpp"
+
+namespace trainyard::detail {
+
+/// Ops that run while copies pass through the memory of their device, and when each ends (problem/memory_load.hpp).
+///
+///     left(op) = p(op) 2^40                         when it starts
+///     left(op) = left(op) - slowed_rate(s, L)       over each nanosecond, with the load L as it is after all that
+///                                                   started or ended at its beginning
+///
+/// An op ends after the first nanosecond at whose end 2 left < rate, as flows do (fair_flows.hpp): alone after exactly
+/// p(op). A device runs one op at a time.
+class SlowedOps {
+ public:
+  struct End {
+    std::int64_t time;
+    OpId op;
+  };
+
+  SlowedOps(const Problem& problem, const Placement& placement, const PlannedTransfers& transfers)
+      : problem_(problem), placement_(placement), transfers_(transfers), devices_(problem.device_count()) {}
+
+  void begin(OpId op, DeviceId device, Nanoseconds alone, std::int64_t now) {
+    State& state = devices_[device];
+    state = {.load = state.load, .op = op, .left = static_cast<Wide>(alone.count) << kWorkBits, .since = now};
+    state.sensitivity = problem_.copy_sensitivity(op, device);
+    changed_.push_back(device);
+  }
+  bool ends_at(OpId op, DeviceId device, std::int64_t now) const {
+    return devices_[device].op == op && devices_[device].end == now;
+  }
+  void end(DeviceId device) { devices_[device].op = OpId::none(); }
+
+  void copy_begins(TransferId transfer) { add(transfer, 1); }
+  void copy_ends(TransferId transfer) { add(transfer, -1); }
+
+  /// The new ends of ops whose rates have changed; valid until the next call.
+  std::span<const End> update(std::int64_t now) {
+    ends_.clear();
+    for (const DeviceId device : changed_) {
+      State& state = devices_[device];
+      if (state.op.is_none()) continue;
+      const std::int64_t rate = slowed_rate(state.sensitivity, state.load);
+      if (rate == state.rate) continue;
+      state.left -= static_cast<Wide>(state.rate) * (now - state.since);
+      state.since = now;
+      state.rate = rate;
+      const Wide more = (2 * state.left + rate) / (2 * static_cast<Wide>(rate));
+      state.end = now + std::max<std::int64_t>(1, static_cast<std::int64_t>(more));
+      ends_.push_back({state.end, state.op});
+    }
+    changed_.clear();
+    return ends_;
+  }
+
+ private:
+  __extension__ using Wide = __int128;
+
+  struct State {
+    std::int64_t load = 0;  // of all copies
+    OpId op = OpId::none();
+    Wide left = 0;
+    std::int64_t since = 0, rate = 0, end = -1;
+    std::uint32_t sensitivity = 0;
+  };
+
+  void add(TransferId transfer, std::int64_t sign) {
+    const OpId collective = transfers_.collective(transfer);
+    const Graph& graph = problem_.graph();
+    const Bytes bytes =
+        collective.is_none() ? graph.bytes(transfers_.tensor[transfer]) : graph.collective(collective)->bytes;
+    const auto touch = [&](DeviceId device) {
+      const std::int64_t load =
+          memory_load(bytes, transfers_.duration[transfer], problem_.cluster().device(device).memory_bandwidth);
+      devices_[device].load += sign * load;
+      changed_.push_back(device);
+    };
+    if (collective.is_none()) {
+      touch(transfers_.from[transfer]);
+      touch(transfers_.to[transfer]);
+      for (const DeviceId device : transfers_.also_to(transfer)) touch(device);
+      return;
+    }
+    members_.clear();
+    for (const OpId op : graph.after(collective)) members_.push_back(placement_[op]);
+    for (const OpId op : graph.before(collective)) members_.push_back(placement_[op]);
+    std::ranges::sort(members_);
+    members_.erase(std::unique(members_.begin(), members_.end()), members_.end());
+    std::ranges::for_each(members_, touch);
+  }
+
+  const Problem& problem_;
+  const Placement& placement_;
+  const PlannedTransfers& transfers_;
+  IdMap<DeviceId, State> devices_;
+  std::vector<DeviceId> changed_, members_;
+  std::vector<End> ends_;
+};
+
+}  // namespace trainyard::detail

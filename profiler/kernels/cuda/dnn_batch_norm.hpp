@@ -1,0 +1,46 @@
+#pragma once
+
+#include <compare>
+#include <map>
+#include <memory>
+
+#include "profiler/run/cuda/owned.hpp"
+
+namespace trainyard::cuda {
+
+/// Images [n, c, plane], normalized by the statistics of each channel over images and planes.
+struct BatchNormShape {
+  int n = 0, c = 0, plane = 0;
+  bool short_ones = false;  // bfloat16; scale, shift and statistics are floats in any case
+
+  friend auto operator<=>(const BatchNormShape&, const BatchNormShape&) = default;
+};
+
+/// Batch norms by cuDNN, as PyTorch has them; what is kept between the passes is laid out as our own kernels do.
+class DnnBatchNorm {
+ public:
+  /// `handle`: cuDNN's, whose stream is that of the calls. Null where the library has none.
+  static std::unique_ptr<DnnBatchNorm> make(const Tables& tables, void* handle);
+  DnnBatchNorm(DnnBatchNorm&&) = delete;
+
+  // Each throws CudaError; false where cuDNN does not support the shape: nothing was done.
+  bool forward(const BatchNormShape& shape, double epsilon, const void* x, const float* scale, const float* shift,
+               void* y, float* mean, float* inverse);
+  bool backward(const BatchNormShape& shape, double epsilon, const void* x, const void* dy, const float* scale,
+                const float* mean, const float* inverse, void* dx, float* dscale, float* dshift);
+
+ private:
+  struct Descriptors {
+    Owned images, vectors;
+  };
+  DnnBatchNorm(const Tables& tables, void* handle) : dnn_(tables.dnn), handle_(handle) {}
+  void check(Status status, const char* call) const;
+  bool done(Status status, const char* call) const;
+  const Descriptors& prepared(const BatchNormShape& shape);
+
+  const Dnn& dnn_;
+  void* const handle_;
+  std::map<BatchNormShape, Descriptors> prepared_;
+};
+
+}  // namespace trainyard::cuda

@@ -1,0 +1,156 @@
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulate/small_instance.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/cost/calibration.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/problem/memory_load.hpp"
+#include "trainyard/simulate/critical_path.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/simulate/simulation.hpp"
+
+namespace trainyard::test {
+namespace {
+
+/// Costs that say by how much copies slow ops, and nothing else: the graph times them all.
+struct Sensitive {
+  double sensitivity = 0;
+  bool odd_ones = false;  // those of even ids not
+
+  std::optional<OpCost> op_cost(const Graph&, OpId, const Device&) const { return std::nullopt; }
+  double copy_sensitivity(const Graph&, OpId op, const Device&) const {
+    return odd_ones && op.index() % 2 == 0 ? 0 : sensitivity;
+  }
+};
+
+/// Two devices whose memory takes 4 bytes a nanosecond, joined by a link of one.
+ClusterSpec pair_of_devices() {
+  ClusterSpec spec = linked(2);
+  for (Device& device : spec.devices) device.memory_bandwidth = BytesPerSecond{4e9};
+  return spec;
+}
+
+/// s sends `bytes` at 0 from d0 to d1, where r reads them; a runs on d0 from 0 on for 100 ns, b on d1 as long.
+Problem sender_beside_ops(std::int64_t bytes, double sensitivity) {
+  GraphBuilder builder{"beside"};
+  const auto time = [](std::int64_t ns) { return std::vector<GivenTime>{{"gpu", Nanoseconds{ns}}}; };
+  builder.add({.name = "s", .times = time(0), .outputs = {{"t", Bytes{bytes}}}});
+  builder.add({.name = "a", .times = time(100)});
+  builder.add({.name = "b", .times = time(100)});
+  builder.add({.name = "r", .times = time(10), .inputs = {"t"}});
+  return Problem{std::move(builder).build(), make_cluster(pair_of_devices()), Costs{Sensitive{sensitivity}}};
+}
+
+Schedule two_on_each() {
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{0}, DeviceId{1}, DeviceId{1}});
+  return schedule;
+}
+
+TEST_CASE("an op beside a copy goes on at 1 / (1 + s L), and alone as before") {
+  // 60 bytes take 60 ns, a quarter of the memory's 4 bytes a ns; with s = 2 ops go on at 1 / 1.5. In 60 ns they do 40
+  // of their 100 ns, the other 60 alone: 120.
+  const Timeline slowed = simulate(sender_beside_ops(60, 2), two_on_each());
+  REQUIRE(slowed.transfers[0].end == Nanoseconds{60});
+  CHECK(slowed.ops[OpId{1}] == span_of(0, 120));
+  CHECK(slowed.ops[OpId{2}] == span_of(0, 120));
+  CHECK(slowed.ops[OpId{3}] == span_of(120, 130));
+  CHECK(slowed.devices[DeviceId{0}].busy == Nanoseconds{120});
+  // 600 bytes outlast them: 100 x 1.5; r, which comes after the copy, takes its 10.
+  const Timeline all_along = simulate(sender_beside_ops(600, 2), two_on_each());
+  CHECK(all_along.ops[OpId{1}] == span_of(0, 150));
+  CHECK(all_along.ops[OpId{3}] == span_of(600, 610));
+  // Nothing measured, nothing slowed.
+  CHECK(simulate(sender_beside_ops(600, 0), two_on_each()).ops[OpId{1}] == span_of(0, 100));
+  CHECK_FALSE(sender_beside_ops(600, 0).copies_slow_ops());
+}
+
+TEST_CASE("times that are given in place of the problem's have the interference in them") {
+  const Problem problem = sender_beside_ops(60, 2);
+  const IdMap<OpId, Nanoseconds> measured(
+      std::vector<Nanoseconds>{Nanoseconds{0}, Nanoseconds{120}, Nanoseconds{120}, Nanoseconds{10}});
+  CHECK(Simulation{problem}.makespan(two_on_each(), measured) == Nanoseconds{130});
+  CHECK(Simulation{problem}.makespan(two_on_each()) == Nanoseconds{130});
+}
+
+TEST_CASE("copies together take no more than the memory's bandwidth") {
+  CHECK(memory_load(Bytes{100}, Nanoseconds{50}, BytesPerSecond{4e9}) == 500'000);
+  CHECK(memory_load(Bytes{1'000}, Nanoseconds{50}, BytesPerSecond{4e9}) == 1'000'000);
+  CHECK(memory_load(Bytes{1'000}, Nanoseconds{0}, BytesPerSecond{4e9}) == 0);
+  CHECK(memory_load(Bytes{1'000}, Nanoseconds{50}, BytesPerSecond{0}) == 0);
+  CHECK(slowed_rate(1'000, 1'000'000) == std::int64_t{1} << 39);  // s = 1, L = 1: half
+  CHECK(slowed_rate(1'000, 3'000'000) == std::int64_t{1} << 39);
+  CHECK(slowed_rate(0, 1'000'000) == std::int64_t{1} << 40);
+}
+
+TEST_CASE("random problems whose ops copies slow run as the naive simulator runs them, and the horizon holds") {
+  Random random{91};
+  std::size_t slowed = 0, with_flows = 0, with_collectives = 0;
+  for (int round = 0; round < 400; ++round) {
+    CAPTURE(round);
+    const Problem plain = random_problem(
+        random, {.collectives = static_cast<std::size_t>(round % 3), .fair_links = round % 2 == 1 ? 0.5 : 0.0});
+    ClusterSpec spec = plain.cluster().spec();
+    for (Device& device : spec.devices)
+      device.memory_bandwidth = BytesPerSecond{1e9 * static_cast<double>(random.below(4))};
+    const Problem problem =
+        plain.with_machine(make_cluster(std::move(spec)),
+                           Costs{Sensitive{0.5 * static_cast<double>(1 + random.below(6)), round % 5 == 0}});
+    const Schedule schedule = random_schedule(random, problem);
+    Timeline found = simulate(problem, schedule);
+    for (DeviceUse& use : found.devices) use.out_of_memory.reset();  // the plain rules do not diagnose
+    REQUIRE(found == naive_simulate(problem, schedule));
+    CHECK(found.makespan <= problem.horizon());
+    CHECK(Simulation{problem}.makespan(schedule) == found.makespan);
+    CHECK(critical_path(problem, schedule, found).front().cause == PathStep::Cause::start);
+    bool longer = false;
+    for (const OpId op : problem.ops())
+      longer = longer || (!problem.graph().collective(op) &&
+                          found.ops[op].end - found.ops[op].start != problem.duration(op, schedule.placement[op]));
+    slowed += longer;
+    with_flows += longer && problem.cluster().has_fair_channels();
+    with_collectives += longer && problem.graph().has_collectives();
+  }
+  CAPTURE(slowed);
+  CAPTURE(with_flows);
+  CHECK(slowed > 100);
+  CHECK(with_flows > 20);
+  CHECK(with_collectives > 20);
+}
+
+TEST_CASE("a calibration's interference slows ops of its types") {
+  GraphBuilder builder{"beside"};
+  builder.add({.name = "s", .times = {{"gpu", Nanoseconds{0}}}, .outputs = {{"t", Bytes{600}}}});
+  builder.add({.name = "a", .type = "Relu", .signature = "a", .flops = Flops{100}});
+  builder.add({.name = "b", .type = "Conv", .signature = "b", .flops = Flops{100}});
+  builder.add({.name = "r", .times = {{"gpu", Nanoseconds{10}}}, .inputs = {"t"}});
+  ClusterSpec spec = pair_of_devices();
+  for (Device& device : spec.devices) device.kind = "K";
+  Calibration calibration;
+  for (const char* signature : {"a", "b"})
+    calibration.ops.push_back({.device_kind = "K", .signature = signature, .mean = Nanoseconds{100}});
+  const Problem without{std::move(builder).build(), make_cluster(spec), Costs{cost_model(calibration)}};
+  CHECK_FALSE(without.copies_slow_ops());
+  calibration.interference = {{"K", "Relu", 2, 3}};
+  const Problem problem = without.with_machine(without.cluster(), Costs{cost_model(calibration)});
+  CHECK(simulate(problem, two_on_each()).ops[OpId{1}] == span_of(0, 150));
+  CHECK(simulate(problem, two_on_each()).ops[OpId{2}] == span_of(0, 100));
+}
+
+TEST_CASE("costs whose sensitivity is no number from 0 to 1,000 are refused") {
+  for (const double wrong : {-0.1, 1'001.0, std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THROWS_WITH_AS(sender_beside_ops(60, wrong), doctest::Contains("a sensitivity to copies of"), InputError);
+}
+
+}  // namespace
+}  // namespace trainyard::test
