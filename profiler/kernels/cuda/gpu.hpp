@@ -97,7 +97,7 @@ class Gpu {
 
   /// cuDNN's batch norms, on this op's stream; null where there are none.
   DnnBatchNorm* dnn_batch_norm() {
-    launches_ += dnn_batch_norm_ ? 2 : 0;
+    launches_ += dnn_batch_norm_ ? 2U : 0U;
     return dnn_batch_norm_.get();
   }
 
