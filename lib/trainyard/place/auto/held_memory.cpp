@@ -88,8 +88,7 @@ std::int64_t HeldMemory::excess_change(std::span<const OpId> ops, DeviceId to, D
     tensors_.insert(tensors_.end(), graph.outputs(op).begin(), graph.outputs(op).end());
   }
   std::ranges::sort(tensors_);
-  const auto twice = std::ranges::unique(tensors_);
-  tensors_.erase(twice.begin(), twice.end());
+  tensors_.erase(std::unique(tensors_.begin(), tensors_.end()), tensors_.end());
   const DeviceId from = placement_[ops.front()];
   for (const TensorId tensor : tensors_) hold(tensor, device, -1);
   for (const OpId op : ops) placement_[op] = to;
