@@ -231,13 +231,14 @@ TEST_CASE("folds of every shape, of few results and of many, are what adding one
   cuda::Tables tables;
   cuda::load(tables, fake);
   cuda::Gpu gpu{tables, 0};
-  for (const auto& [large, small] : std::vector<Shapes>{{{5'000, 3}, {1, 3}},
-                                                        {{3, 5'000}, {3, 1}},
-                                                        {{40, 6, 300}, {1, 6, 1}},
-                                                        {{7, 6, 5}, {7, 1, 5}},
-                                                        {{2, 130, 4}, {2, 1, 1}},
-                                                        {{9'000}, {1}},
-                                                        {{4, 3}, {4, 3}}}) {
+  for (const Shapes& shapes : std::vector<Shapes>{{{5'000, 3}, {1, 3}},
+                                                  {{3, 5'000}, {3, 1}},
+                                                  {{40, 6, 300}, {1, 6, 1}},
+                                                  {{7, 6, 5}, {7, 1, 5}},
+                                                  {{2, 130, 4}, {2, 1, 1}},
+                                                  {{9'000}, {1}},
+                                                  {{4, 3}, {4, 3}}}) {
+    const Shape &large = shapes.large, &small = shapes.small;
     CAPTURE(large.size());
     std::vector<float> in(static_cast<std::size_t>(elements(large)));
     for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50);
