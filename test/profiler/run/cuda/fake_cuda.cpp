@@ -816,18 +816,22 @@ void each_product(const Descriptor& x, const Descriptor& w, const Descriptor& y,
                   ((n * y[1] + k) * y[2] + i) * y[3] + j);
               }
 }
+/// A kernel of cuDNN's, on its handle's stream.
+Status dnn_work(const char* kernel, double ns, void* handle, std::function<void()> effect) {
+  Command command{.kind = Command::Kind::work, .ns = ns};
+  command.correlation = machine->launched();
+  if (command.correlation > 0) command.ns += machine->options.tracing_ns;
+  command.name = kernel;
+  command.effect = std::move(effect);
+  issue(*static_cast<Stream*>(handle), std::move(command));
+  return 0;
+}
 Status convolve(const char* name, void* handle, int algorithm, const void* workspace, std::size_t workspace_bytes,
                 std::function<void()> effect) {
   if (const Status status = machine->fault(name)) return status;
   if (algorithm == 3 && machine->options.wrong_heuristics) return cuda::kDnnNotSupported;
   if (algorithm != 2 || !workspace || workspace_bytes < 64) machine->violate("a convolution as cuDNN did not say");
-  Command command{.kind = Command::Kind::work, .ns = 3'000};
-  command.correlation = machine->launched();
-  if (command.correlation > 0) command.ns += machine->options.tracing_ns;
-  command.name = "convolve";
-  command.effect = std::move(effect);
-  issue(*static_cast<Stream*>(handle), std::move(command));
-  return 0;
+  return dnn_work("convolve", 3'000, handle, std::move(effect));
 }
 /// The array of a tensor: of a type that both others have, short ones by tensor cores alone.
 HostArray typed(const Descriptor& own, const Descriptor& other, const void* at) {
@@ -875,13 +879,7 @@ Status dnn_weights(void* handle, const void*, void* xd, const void* x, void* yd,
 Status norm_command(const char* name, void* handle, std::function<void()> effect) {
   if (const Status status = machine->fault(name)) return status;
   if (!machine->options.batch_norms) return cuda::kDnnNotSupported;
-  Command command{.kind = Command::Kind::work, .ns = 2'000};
-  command.correlation = machine->launched();
-  if (command.correlation > 0) command.ns += machine->options.tracing_ns;
-  command.name = "batch_norm";
-  command.effect = std::move(effect);
-  issue(*static_cast<Stream*>(handle), std::move(command));
-  return 0;
+  return dnn_work("batch_norm", 2'000, handle, std::move(effect));
 }
 template <class F>
 void each_of_channel(const Descriptor& x, int c, F&& f) {
