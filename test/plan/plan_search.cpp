@@ -428,8 +428,9 @@ TEST_CASE(
     "nine layers on seven devices, too many plans to run all: the best of five of six chains, and 0.8 % from the "
     "sixth's") {
   Random random{23};
+  const int rounds = test::is_sanitized() ? 1 : 6;
   int found_best = 0;
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     CAPTURE(round);
     PlanCosts costs = chain_costs(random_chain(random, 9, 7, 1));
     costs.memory.reset();
@@ -448,7 +449,7 @@ TEST_CASE(
     options.threads = 3;
     CHECK(search_plans(costs, options).best.front().plan == found.best.front().plan);
   }
-  CHECK(found_best == 5);
+  if (rounds == 6) CHECK(found_best == 5);
 }
 
 TEST_CASE("degrees of stages that cannot be are refused with what can") {
