@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-using Node = std::uint32_t;
+using Vertex = std::uint32_t;
 
 class Merger {
  public:
@@ -23,9 +23,9 @@ class Merger {
         weight_(graph.op_count(), 0),
         out_(graph.op_count()),
         in_(graph.op_count()) {
-    std::iota(owner_.begin(), owner_.end(), Node{0});
+    std::iota(owner_.begin(), owner_.end(), Vertex{0});
     for (const OpId op : graph.ops()) {
-      const auto from = static_cast<Node>(op.index());
+      const auto from = static_cast<Vertex>(op.index());
       if (!options.weight.empty()) weight_[from] = options.weight[op];
       for (const TensorId tensor : graph.outputs(op)) {
         sends_[from] += graph.bytes(tensor).count;
@@ -36,17 +36,17 @@ class Merger {
   }
 
   OpGroups run() {
-    std::map<std::string, Node> colocated;
+    std::map<std::string, Vertex> colocated;
     alive_ = owner_.size();
     for (const OpId op : graph_.ops()) {
       const std::string& name = graph_.colocation_group(op);
       if (name.empty()) continue;
-      const auto node = static_cast<Node>(op.index());
+      const auto node = static_cast<Vertex>(op.index());
       const auto [at, is_first] = colocated.emplace(name, node);
       if (!is_first) merge(node, at->second);
     }
     while (true) {
-      for (Node node = 0; node < owner_.size(); ++node)
+      for (Vertex node = 0; node < owner_.size(); ++node)
         if (owner_[node] == node) waiting_.emplace(sends_[node], node);
       merge_waiting();
       // More passes change nothing once no limit stood in the way, or each group sends enough.
@@ -61,7 +61,7 @@ class Merger {
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
   void merge_waiting() {
-    std::map<std::uint32_t, Node> lonely;  // by kind
+    std::map<std::uint32_t, Vertex> lonely;  // by kind
     while (alive_ > options_.most_groups && !waiting_.empty()) {
       const auto [bytes, node] = *waiting_.begin();
       if (bytes >= options_.enough.count) break;
@@ -82,28 +82,28 @@ class Merger {
     }
   }
 
-  void connect(Node from, OpId reader, std::int64_t bytes) {
-    const auto to = static_cast<Node>(reader.index());
+  void connect(Vertex from, OpId reader, std::int64_t bytes) {
+    const auto to = static_cast<Vertex>(reader.index());
     out_[from][to] += bytes;
     in_[to][from] += bytes;
   }
 
-  std::uint32_t kind(Node node) const { return options_.kind.empty() ? 0 : options_.kind[OpId{node}]; }
+  std::uint32_t kind(Vertex node) const { return options_.kind.empty() ? 0 : options_.kind[OpId{node}]; }
 
-  Node find(Node node) {
+  Vertex find(Vertex node) {
     while (owner_[node] != node) node = owner_[node] = owner_[owner_[node]];
     return node;
   }
 
-  bool fits(Node a, Node b) {
+  bool fits(Vertex a, Vertex b) {
     if (weight_[a] <= heaviest_ - weight_[b]) return true;
     hindered_ = true;
     return false;
   }
 
   /// The neighbour with the largest edge among those of the same kind that are not too heavy.
-  std::optional<Node> largest(const std::map<Node, std::int64_t>& edges, Node of) {
-    std::optional<Node> best;
+  std::optional<Vertex> largest(const std::map<Vertex, std::int64_t>& edges, Vertex of) {
+    std::optional<Vertex> best;
     std::int64_t most = 0;
     for (const auto& [node, bytes] : edges)
       if (kind(node) == kind(of) && (!best || bytes > most) && fits(node, of)) {
@@ -112,18 +112,18 @@ class Merger {
       }
     return best;
   }
-  std::optional<Node> partner(Node node) {
+  std::optional<Vertex> partner(Vertex node) {
     const auto consumer = largest(out_[node], node);
     return consumer ? consumer : largest(in_[node], node);
   }
-  bool has_neighbour(Node node) const {
+  bool has_neighbour(Vertex node) const {
     const auto same_kind = [&](const auto& edge) { return kind(edge.first) == kind(node); };
     return std::ranges::any_of(out_[node], same_kind) || std::ranges::any_of(in_[node], same_kind);
   }
 
   /// `gone` becomes part of `into`.
-  void merge(Node gone, Node into) {
-    const auto edge = [&](Node from, Node to) {
+  void merge(Vertex gone, Vertex into) {
+    const auto edge = [&](Vertex from, Vertex to) {
       const auto at = out_[from].find(to);
       return at == out_[from].end() ? std::int64_t{0} : at->second;
     };
@@ -150,9 +150,9 @@ class Merger {
 
   OpGroups groups() {
     OpGroups result{.of = IdMap<OpId, std::uint32_t>(graph_.op_count()), .ops = {}};
-    std::map<Node, std::uint32_t> number;
+    std::map<Vertex, std::uint32_t> number;
     for (const OpId op : graph_.topological_order()) {
-      const Node node = find(static_cast<Node>(op.index()));
+      const Vertex node = find(static_cast<Vertex>(op.index()));
       const auto [at, is_new] = number.emplace(node, static_cast<std::uint32_t>(result.ops.size()));
       if (is_new) result.ops.emplace_back();
       result.of[op] = at->second;
@@ -163,11 +163,11 @@ class Merger {
 
   const Graph& graph_;
   const MergeOptions& options_;
-  std::vector<Node> owner_;          // itself, or on the way to what it was merged into
+  std::vector<Vertex> owner_;        // itself, or on the way to what it was merged into
   std::vector<std::int64_t> sends_;  // bytes to others
   std::vector<std::int64_t> weight_;
-  std::vector<std::map<Node, std::int64_t>> out_, in_;
-  std::set<std::pair<std::int64_t, Node>> waiting_;
+  std::vector<std::map<Vertex, std::int64_t>> out_, in_;
+  std::set<std::pair<std::int64_t, Vertex>> waiting_;
   std::size_t alive_ = 0;
   std::int64_t heaviest_ = options_.weight.empty() ? kNoLimit : options_.heaviest;
   bool hindered_ = false;  // a merge was left out because of its weight
