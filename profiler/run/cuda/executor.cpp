@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -149,7 +150,9 @@ void CudaExecutor::State::make_streams() {
     if (on_host(device)) continue;
     use(device);
     const Target& target = targets[device.index()];
-    streams.back() = target.make_stream ? target.make_stream() : make_stream(cuda());
+    const bool is_link = streams.size() > targets.size();
+    const std::function<Owned()>& own = is_link ? target.make_link_stream : target.make_stream;
+    streams.back() = own ? own() : make_stream(cuda());
     first_stream.back() = first_on.try_emplace(gpu(device), streams.size() - 1).first->second;
     if (first_stream.back() != streams.size() - 1) continue;
     for (std::vector<Owned>* list : {&before, &after, &bases}) list->back() = make_event(cuda());

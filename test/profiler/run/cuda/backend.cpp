@@ -140,6 +140,50 @@ TEST_CASE("parts of one GPU send as their cluster's link, as fast as the GPU cop
   }
 }
 
+TEST_CASE("copies between parts are measured as they are made: by the SMs that the parts leave") {
+  GraphBuilder builder{"pair"};
+  builder.add({.name = "a", .times = {{"gpu", Nanoseconds{100'000}}}, .outputs = {{"t", Bytes{1 << 20}}}});
+  builder.add({.name = "b", .times = {{"gpu", Nanoseconds{200'000}}}, .inputs = {"t"}});
+  const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("2xV100"))};
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
+  // Of 132 SMs the parts have 64 each, copies 4: they take (132 / 4) x 1 ns per 1,000 bytes, + 1 us.
+  constexpr double kCopy = 1'000 + 33 * 1'048.576;
+  FakeCuda fake{{.devices = 1, .copied_by_sms = std::size_t{1} << 30}};
+  {
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake, .part_links = cuda::PartLinks::copied});
+    const auto run = backend->prepare(problem, {}, schedule);
+    run->step();
+    CHECK(run->step().makespan.count == doctest::Approx(300'000 + kCopy).epsilon(1e-5));
+    const LinkMeasurement link = backend->measure_links(problem.cluster(), 0).front();
+    CHECK(link.engine == "sm");
+    const auto size = std::ranges::find(link.sizes, Bytes{1 << 20}, &SizeMeasurement::bytes);
+    CHECK(static_cast<double>(size->samples.kept[0].count) == doctest::Approx(kCopy).epsilon(1e-4));
+  }
+  CHECK(fake.alive() == 0);
+}
+
+TEST_CASE("products on a part of a GPU are chosen for its SMs, and captured ones allocate nothing") {
+  const TrainingStep step = training_step(make_network("lenet:batch=1"));
+  const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
+  const Schedule spread = random_groups(problem, 3);
+  const auto violations = [&](const std::string& ignored) {
+    FakeCuda fake{{.devices = 1, .ignored = ignored, .collect = true}};
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake, .graph = true});
+    const auto run = backend->prepare(problem, {.recipe = &step.recipe}, spread);
+    run->step();
+    run->step();  // captured
+    backend->time_alone(problem, {.recipe = &step.recipe}, DeviceId{0}, MeasureMode::hot, 1);
+    return fake.violations();
+  };
+  CHECK(violations("").empty());
+  const auto found = [](const std::vector<std::string>& all, const std::string& words) {
+    return std::ranges::any_of(all, [&](const std::string& said) { return said.find(words) != std::string::npos; });
+  };
+  CHECK(found(violations("cublasSetSmCountTarget"), "a product is chosen for 0 SMs and runs on 64"));
+  CHECK(found(violations("cublasSetWorkspace_v2"), "a captured product has cuBLAS's own workspace"));
+}
+
 TEST_CASE("a GPU is split into parts once for all runs of a backend") {
   const TrainingStep step = training_step(make_network("lenet:batch=1"));
   const Problem problem{step.graph, make_cluster(preset_cluster("4xV100"))};
@@ -147,7 +191,7 @@ TEST_CASE("a GPU is split into parts once for all runs of a backend") {
   FakeCuda fake{{.devices = 1}};
   const auto backend = cuda::make_cuda_backend({.libraries = &fake});
   for (int i = 0; i < 3; ++i) backend->prepare(problem, {.recipe = &step.recipe}, spread)->step();
-  CHECK(fake.calls("cuGreenCtxCreate") == 4);
+  CHECK(fake.calls("cuGreenCtxCreate") == 5);  // four, and one for the copies between them
 }
 
 TEST_CASE("an op by itself is timed without its launches, however many they are") {
