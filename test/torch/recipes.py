@@ -348,6 +348,30 @@ class Recipes(unittest.TestCase):
         self.assertEqual(said, f"{folder}.tar.gz\n")
         self.assertEqual(sorted(each.name for each in folder.iterdir()), ["probe.json", "recipe.profile.json", "recipe.runs.json"])
 
+    def test_traces_of_a_step_are_imported(self):
+        folder = self.folder / "traces"
+        for precision in ("float32", "bfloat16"):
+            recipe = self.export(NETWORKS["transformer"], "--precision", precision, devices=1).rename(self.folder / f"net-{precision}.json")
+            path = pathlib.Path(run("trace", folder, recipe).stdout.split()[0])
+            self.assertEqual(path, folder / f"net-{precision}.et.json.gz")
+            step = json.loads(trainyard("import", path, "--json").stdout)["steps"][0]
+            self.assertTrue(min(step["forward"], step["backward"], step["update"]) > 50, step)
+        self.assertIn("no time left", run("trace", folder, recipe, "--time", 0, status=1).stdout)
+
+    def test_ops_beside_each_other_are_calibrated_as_interference(self):
+        recipe, found, calibration = self.export("lenet:batch=2", devices=3), self.folder / "corun.json", self.folder / "c.json"
+        run("corun", recipe, "-o", found, "--time", 30)
+        rows = json.loads(found.read_text())["ops"]
+        alone = [row for row in rows if "copied_bytes_per_s" not in row]
+        beside = [row for row in rows if row.get("copied_bytes_per_s", 0) > 0]
+        self.assertEqual(len({row["type"] for row in alone}), 8)
+        self.assertEqual(len(alone) + len(beside), len(rows))
+        self.assertIn("1 x MatMul", {row["details"]["beside"] for row in beside})
+        trainyard("calibrate", found, "--accept", "-o", calibration)
+        factors = json.loads(calibration.read_text())["interference"]
+        self.assertTrue(factors and all(row["sensitivity"] >= 0 for row in factors))
+        self.assertIn("no neighbours", run("corun", self.export("lenet:batch=2", devices=1), "-o", found, status=3).stderr)
+
     def test_the_documented_recipe_is_one(self):
         page = (source / "lib" / "trainyard" / "io" / "FORMATS.md").read_text(encoding="utf-8")
         path = self.folder / "page.json"
