@@ -88,6 +88,7 @@ TEST_CASE("a schedule on fake GPUs is validated by the same code as on the cpu")
     const auto results = validate(*backend, problem, {}, {{"pair", schedule}}, {});
     CHECK(results[0].order_kept);
     CHECK(results[0].clean_steps >= 10);
+    CHECK(std::abs(results[0].structural_error) < 0.001);  // replayed with the times measured
     // 0.1 ms + 0.2 ms + a copy of 5 us.
     CHECK(results[0].p50.count == doctest::Approx(305'041).epsilon(0.01));
   }
