@@ -15,10 +15,12 @@
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/run/cuda/fake_cuda.hpp"
+#include "profiler/run/cuda/plan_hazards.hpp"
 #include "profiler/run/cuda/random_groups.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/model/op_kind.hpp"
+#include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
 
 using namespace trainyard;
@@ -56,6 +58,29 @@ TEST_CASE("every operator of the built-in networks has kernels for GPUs") {
       CHECK_MESSAGE(cuda::find_gpu_op(node.type) != nullptr, node.type);
     }
   }
+}
+
+TEST_CASE("steps of built-in networks have no hazard: nothing is written over that is still to be read, nor at once") {
+  std::size_t planned = 0;
+  const auto check = [&](const std::string& spec, std::size_t devices, std::uint64_t seeds) {
+    CAPTURE(spec);
+    const TrainingStep step = training_step(make_network(spec));
+    constexpr std::size_t kMostOps = 1'200;  // the check takes their square
+    if (step.graph.op_count() > kMostOps) return;
+    const Problem problem{step.graph, make_cluster(preset_cluster(std::to_string(devices) + "xV100"))};
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+      CAPTURE(seed);
+      const Schedule schedule = random_groups(problem, seed);
+      CHECK(hazards(cuda::make_plan(problem, schedule, simulate(problem, schedule))) == 0);
+    }
+    ++planned;
+  };
+  for (const Network& network : networks()) check(smallest(network), 3, 1);
+  CHECK(planned > 40);
+  // Small ones, whose ops may take no time at all.
+  check("lenet:batch=2", 2, 12);
+  check("transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4", 4, 12);
+  check("rnnlm:batch=2,steps=3,layers=2,hidden=8,vocabulary=20", 4, 12);
 }
 
 TEST_CASE("no op writes beyond its tensors, and kernels of ours touch at most three times the bytes of their op") {
