@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import unittest.mock
 
@@ -341,6 +342,30 @@ class Recipes(unittest.TestCase):
             step.begin()
             self.assertEqual(executor.plain(5), [2000] * 5)  # a replay, and the event after it
             executor.close()
+
+    def test_parts_of_a_gpu_have_streams_of_their_own_and_links_what_they_leave(self):
+        # cuda-bindings as far as green contexts call it: 132 SMs, parts of eight.
+        class Resource:
+            def __init__(self, sms):
+                self.sm = types.SimpleNamespace(smCount=sms)
+
+        driver = unittest.mock.MagicMock()
+        driver.CUresult.CUDA_SUCCESS = 0
+        driver.cuDeviceGet.return_value = (0, 0)
+        driver.cuDeviceGetDevResource.return_value = (0, Resource(132))
+        driver.cuDevSmResourceSplitByCount.side_effect = lambda parts, whole, flags, least: (
+            0, [Resource(least)] * parts, parts, Resource(whole.sm.smCount - parts * least))
+        driver.cuDevResourceGenerateDesc.side_effect = lambda groups, count: (0, groups[0].sm.smCount)
+        driver.cuGreenCtxCreate.side_effect = lambda sms, device, flags: (0, sms) if sms >= self.least else (914, None)
+        driver.cuGreenCtxStreamCreate.side_effect = lambda sms, flags, priority: (0, sms)
+        bindings = types.ModuleType("cuda.bindings")
+        bindings.driver = driver
+        modules = {"cuda": types.ModuleType("cuda"), "cuda.bindings": bindings, "cuda.bindings.driver": driver}
+        fakes = {"init": lambda: None, "ExternalStream": lambda pointer, device: pointer, "Stream": lambda device: "any"}
+        with unittest.mock.patch.dict(sys.modules, modules), unittest.mock.patch.multiple(executors.torch.cuda, create=True, **fakes):
+            for self.least, left in ((1, 4), (8, "any")):
+                stream = executors.green_streams(torch.device("cpu"), 4)
+                self.assertEqual([stream(part) for part in (0, 3, None)], [32, 32, left])
 
     def test_collect_packs_what_it_measured(self):
         folder = self.folder / "out"
