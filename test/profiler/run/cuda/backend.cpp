@@ -141,6 +141,41 @@ TEST_CASE("parts of one GPU send as their cluster's link, as fast as the GPU cop
   }
 }
 
+TEST_CASE(
+    "links of parts by the host share its engines, which a bus of the cluster says and links of their own do not") {
+  // a sends to b at 0, c to d: 1 MB by the host takes 2 us there and 2 us back, and waits for the other's.
+  GraphBuilder builder{"two"};
+  for (const auto& [from, to] : {std::pair{"a", "b"}, {"c", "d"}}) {
+    builder.add({.name = from, .times = {{"gpu", Nanoseconds{1'000}}}, .outputs = {{from, Bytes{1'000'000}}}});
+    builder.add({.name = to, .times = {{"gpu", Nanoseconds{1'000}}}, .inputs = {from}});
+  }
+  const Graph graph = std::move(builder).build();
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}});
+  for (const bool bus : {true, false}) {
+    ClusterSpec spec{.name = "parts"};
+    for (const char* name : {"gpu0", "gpu1", "gpu2", "gpu3"})
+      spec.devices.push_back({.name = name, .device_class = "gpu"});
+    for (const int i : {0, 2})
+      spec.links.push_back({.name = "l" + std::to_string(i),
+                            .from = spec.devices[static_cast<std::size_t>(i)].name,
+                            .to = spec.devices[static_cast<std::size_t>(i) + 1].name,
+                            .bandwidth = BytesPerSecond{500e9},
+                            .latency = Nanoseconds{2'000},
+                            .bus = bus ? "pcie" : ""});
+    spec.links.push_back({.name = "between", .from = "gpu0", .to = "gpu2", .bandwidth = BytesPerSecond{1e9}});
+    const Problem problem{graph, make_cluster(std::move(spec))};
+    const Nanoseconds predicted = simulate(problem, schedule).makespan;
+    CHECK(predicted == Nanoseconds{bus ? 10'000 : 6'000});
+    FakeCuda fake{{.devices = 1, .shared_engines = true}};
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake, .part_links = cuda::PartLinks::bounced});
+    const auto run = backend->prepare(problem, {}, schedule);
+    run->step();
+    // Without the bus the second's way there follows the first's, and its way back overlaps: 1 + 2 + 2 + 2 + 1 us.
+    CHECK(run->step().makespan.count == doctest::Approx(bus ? 10'000 : 8'000).epsilon(0.01));
+  }
+}
+
 TEST_CASE("copies between parts are measured as they are made: by the SMs that the parts leave") {
   GraphBuilder builder{"pair"};
   builder.add({.name = "a", .times = {{"gpu", Nanoseconds{100'000}}}, .outputs = {{"t", Bytes{1 << 20}}}});

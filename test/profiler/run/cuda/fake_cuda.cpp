@@ -67,6 +67,7 @@ struct Command {
   std::uint32_t correlation = 0;  // of traced work
   const char* name = "";
   std::size_t copied = 0;       // bytes
+  int engine = -1;              // that makes it, of its GPU; none: any number at once
   bool by_sms = false;          // a copy, by a kernel
   double issued = 0;            // when, on the host
   const void* mark = nullptr;   // mark_ns: keeps the time here
@@ -181,7 +182,8 @@ struct Machine {
         __atomic_store_n(command.word, command.value, __ATOMIC_SEQ_CST);
         break;
       case Command::Kind::work: {
-        const double start = stream.now;
+        const double start =
+            command.engine < 0 ? stream.now : turn(engines[{stream.device, command.engine}], stream.now, command.ns);
         if (options.slowed_by_copies > 0 && *command.name != 0 && copies_beside(stream))
           command.ns *= 1 + options.slowed_by_copies;
         if (command.mark) marks[command.mark] = start;
@@ -198,6 +200,16 @@ struct Machine {
     }
     stream.queue.pop_front();
     return true;
+  }
+
+  /// The first time from `now` on when an engine, busy at these times, is free for so long; it then is busy.
+  static double turn(std::map<double, double>& busy, double now, double ns) {
+    for (const auto& [begin, end] : busy) {
+      if (begin >= now + ns) break;
+      now = std::max(now, end);
+    }
+    busy[now] = now + ns;
+    return now;
   }
 
   /// Another stream of the GPU has copies to make, or has made some that end later.
@@ -280,6 +292,7 @@ struct Machine {
   }
   std::map<std::pair<const std::uint32_t*, std::uint32_t>, double> gates;
   std::map<const void*, double> marks;
+  std::map<std::pair<int, int>, std::map<double, double>> engines;  // of a GPU and a direction: when they are busy
 
   void check_part(FakeContext& part, const Command& command, double start, double end) {
     if (!command.by_sms && *command.name == 0) return;
@@ -749,8 +762,11 @@ Status rt_memory(std::size_t* free, std::size_t* total) {
   *free = *total - machine->used[static_cast<std::size_t>(machine->current)];
   return 0;
 }
-Status push_copy(void* to, const void* from, std::size_t size, double ns, Stream stream, bool within = false) {
+Status push_copy(void* to, const void* from, std::size_t size, double ns, Stream stream, int kind = -1) {
+  const bool within = kind == cuda::device_to_device;
   Command command{.kind = Command::Kind::work, .ns = ns};
+  if (machine->options.shared_engines && (kind == cuda::host_to_device || kind == cuda::device_to_host))
+    command.engine = kind;
   machine->host += machine->options.launch_ns;
   command.correlation = machine->launched();
   command.copied = size;
@@ -783,7 +799,7 @@ Status rt_copy(void* to, const void* from, std::size_t size, int kind, Stream st
     machine->violate("a copy's kind does not match its pointers");
   const FakeCudaOptions& options = machine->options;
   return push_copy(to, from, size, options.own_latency_ns + options.own_ns_per_byte * static_cast<double>(size), stream,
-                   right == cuda::device_to_device);
+                   right);
 }
 Status rt_peer_copy(void* to, int to_said, const void* from, int from_said, std::size_t size, Stream stream) {
   if (const Status status = machine->fault("cudaMemcpyPeerAsync")) return status;

@@ -34,7 +34,7 @@ struct FakeCudaOptions {
   int driver_version = 13000, runtime_version = 13000;
   std::string lacks_library, lacks_symbol;
   std::string ignored;  // calls of this function do nothing, as if there were none
-  std::string fails;  // this function, at its call number `fails_at` (from 1), with `status`
+  std::string fails;    // this function, at its call number `fails_at` (from 1), with `status`
   int fails_at = 1;
   int status = 719;
   double tracing_ns = 0;                   // what CUPTI adds to each kernel
@@ -52,6 +52,7 @@ struct FakeCudaOptions {
   double kernel_drift = 0;            // by which share each kernel takes longer than the one before
   std::vector<unsigned> clocks = {};  // of SMs, MHz, that NVML tells one after the other, and then the last; or none
   std::size_t copied_by_sms = 0;      // copies within a GPU of fewer bytes are made by its SMs, all or those of a part
+  bool shared_engines = false;        // copies of one direction between a GPU and the host take turns
   unsigned least_part = 1;            // SMs of a context, with fewer of which there is none
   bool collect = false;
 };
