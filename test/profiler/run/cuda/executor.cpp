@@ -218,8 +218,9 @@ TEST_CASE("copies between parts of a GPU take no SMs of a part, whoever makes th
   const Schedule schedule = round_robin(problem);
   const cuda::ExecutionPlan plan = cuda::make_plan(problem, schedule, simulate(problem, schedule));
   // SMs; those of the smallest context; those of each of four parts.
-  for (const auto& [sms, least, each] :
+  for (const std::array<unsigned, 3>& gpu :
        {std::array{132U, 1U, 32U}, {132U, 8U, 24U}, {128U, 1U, 24U}, {136U, 8U, 32U}}) {
+    const unsigned sms = gpu[0], least = gpu[1], each = gpu[2];
     CAPTURE(sms);
     FakeRun fake{{.devices = 1, .sms = sms, .copied_by_sms = 1 << 30, .least_part = least, .collect = true}};
     const cuda::GreenContexts parts{fake.tables, 0, 4};
