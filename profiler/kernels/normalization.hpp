@@ -55,6 +55,10 @@ inline float epsilon(const Node& node) { return static_cast<float>(node.real("ep
 inline bool centred(const Node& node) {
   return node.type != "RMSNormalization" && node.type != "SimplifiedLayerNormalization";
 }
+/// Whether a forward op keeps its statistics; the gradients of the others find them again.
+inline bool keeps_statistics(const Node& node) {
+  return node.type == "BatchNormalization" || node.type == "LayerNormalization";
+}
 /// Statistics that are given: of a batch norm that does not use its batch's.
 inline bool fixed_statistics(const Model& model, const Node& node) {
   return node.type == "BatchNormalization" && !uses_batch_statistics(model, node);

@@ -259,7 +259,9 @@ class CudaStreams:
 
 
 def green_streams(gpu, parts):
-    """`parts` streams, each on its own SMs of the GPU: green contexts from one split, by cuda-bindings. Not run on a GPU.
+    """A function that makes a stream on SMs of its own of the GPU: of a part, by its number below `parts`, and with None
+    one for copies between them, on the SMs that the split leaves over (where there are none, or too few for a context:
+    on any). Green contexts by cuda-bindings. Not run on a GPU.
 
     One split call for all, since each new one begins at the first SM again; PyTorch sees the streams as external ones.
     """
@@ -276,13 +278,24 @@ def green_streams(gpu, parts):
     device = checked(driver.cuDeviceGet(gpu.index or 0))
     whole = checked(driver.cuDeviceGetDevResource(device, driver.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM))
     least = max(8, whole.sm.smCount // parts // 8 * 8)
-    groups, made, _ = checked(driver.cuDevSmResourceSplitByCount(parts, whole, 0, least))
+    groups, made, rest = checked(driver.cuDevSmResourceSplitByCount(parts, whole, 0, least))
     if made < parts:
         raise RuntimeError(f"green contexts: {whole.sm.smCount} SMs give {made} parts of {least}, not {parts}")
-    streams = []
-    for group in groups[:parts]:
+
+    def context(group):
         description = checked(driver.cuDevResourceGenerateDesc([group], 1))
-        context = checked(driver.cuGreenCtxCreate(description, device, driver.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM))
-        stream = checked(driver.cuGreenCtxStreamCreate(context, driver.CUstream_flags.CU_STREAM_NON_BLOCKING, 0))
-        streams.append(torch.cuda.ExternalStream(int(stream), device=gpu))
-    return streams
+        return checked(driver.cuGreenCtxCreate(description, device, driver.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM))
+
+    contexts = dict(enumerate(context(group) for group in groups[:parts]))
+    try:
+        contexts[None] = context(rest) if rest.sm.smCount else None
+    except RuntimeError:
+        contexts[None] = None
+
+    def stream(part):
+        if contexts[part] is None:
+            return torch.cuda.Stream(gpu)
+        made = checked(driver.cuGreenCtxStreamCreate(contexts[part], driver.CUstream_flags.CU_STREAM_NON_BLOCKING, 0))
+        return torch.cuda.ExternalStream(int(made), device=gpu)
+
+    return stream

@@ -39,19 +39,19 @@ class Machine:
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
         else:
             torch.set_num_threads(1)  # a device is a core
-        self.streams = {}
-        if self.cuda and parts and len(recipe.devices) > 1:
-            streams = green_streams(self.device, len(recipe.devices))
-            self.streams = {("device", i): stream for i, stream in enumerate(streams)}
-        self.parts = bool(self.streams)
+        self.parts = self.cuda and parts and len(recipe.devices) > 1
+        self.make_stream = green_streams(self.device, len(recipe.devices)) if self.parts else None
+        self.streams = {}  # of parts, by line: kept, as contexts have few
         self.program = Program(recipe, [self.device] * len(recipe.devices))
 
     def executor(self, tasks):
         if not self.cuda:
             return Threads(tasks)
-        lines = {task.line for task in tasks}
-        return CudaStreams(tasks, {line: self.device for line in lines},
-                           {line: stream for line, stream in self.streams.items() if line in lines})
+        lines = list(dict.fromkeys(task.line for task in tasks))
+        for line in lines if self.parts else ():
+            if line not in self.streams:
+                self.streams[line] = self.make_stream(line[1] if line[0] == "device" else None)
+        return CudaStreams(tasks, {line: self.device for line in lines}, {line: self.streams[line] for line in lines if self.parts})
 
     def scheduled(self, schedule):
         step = ScheduledStep(self.program, schedule, Transfers(self.bounced))

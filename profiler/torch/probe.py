@@ -121,7 +121,8 @@ def captured_streams(device, parts):
     """Four lines that fork, wait for each other and join: eager behind a gate, and as a graph."""
     xs = [torch.zeros(1 << 22, device=device) for _ in range(4)]
     tasks = [Task(("device", i % 4), lambda x=xs[i % 4]: x.add_(1), [i - 1] if i else []) for i in range(16)]
-    streams = {("device", i): s for i, s in enumerate(green_streams(device, 4))} if parts else None
+    make = green_streams(device, 4) if parts else None
+    streams = {("device", i): make(i) for i in range(4)} if parts else None
     executor = CudaStreams(tasks, {("device", i): device for i in range(4)}, streams)
     for _ in range(3):
         step = executor.step()

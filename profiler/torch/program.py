@@ -210,21 +210,27 @@ def run_serially(program, schedule, where, clock=None, release=True):
     return tensors, spans
 
 
-def autograd_gradients(program):
-    """(loss, gradients by parameter) of the forward ops by torch.autograd: what the backward ops are held against."""
-    recipe, tensors = program.recipe, {}
+def forward(program, parameters):
+    """The loss of the forward ops, from which torch.autograd can go back, with these parameters by number."""
+    recipe, tensors, place = program.recipe, {}, program.at[0]
     if recipe.loss is None:
         raise RecipeError(f"{recipe.path}: forward only: there are no gradients; export it without --training none")
-    place, leaves = program.at[0], {}
     saved = dict(place.values)
-    for i, value in enumerate(recipe.values):
-        if value["role"] == "parameter" and "shape" in value:
-            leaves[i] = place.values[i] = program.held(place, i).detach().clone().requires_grad_()
+    place.values.update(parameters)
     with torch.enable_grad():
         for task in recipe.serial(0)["tasks"]:
             if recipe.ops[task]["kind"] in ("input", "forward") and all(t in tensors for t in read(recipe.ops[task])):
                 program.run(task, 0, tensors)
-        used = [i for i in leaves if i in {op["value"] for op in recipe.ops if op["kind"] == "update"}]
-        gradients = torch.autograd.grad(program.loss.sum(), [leaves[i] for i in used], allow_unused=True)
     place.values = saved
-    return float(program.loss.sum()), {i: torch.zeros_like(leaves[i]) if g is None else g for i, g in zip(used, gradients)}
+    return program.loss.sum()
+
+
+def autograd_gradients(program):
+    """(loss, gradients by parameter) of the forward ops by torch.autograd: what the backward ops are held against."""
+    recipe, place = program.recipe, program.at[0]
+    leaves = {i: program.held(place, i).detach().clone().requires_grad_() for i, value in enumerate(recipe.values)
+              if value["role"] == "parameter" and "shape" in value}
+    loss = forward(program, leaves)
+    used = [i for i in leaves if i in {op["value"] for op in recipe.ops if op["kind"] == "update"}]
+    gradients = torch.autograd.grad(loss, [leaves[i] for i in used], allow_unused=True)
+    return float(loss), {i: torch.zeros_like(leaves[i]) if g is None else g for i, g in zip(used, gradients)}

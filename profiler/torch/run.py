@@ -6,6 +6,8 @@
     python3 profiler/torch/run.py probe [-o probe.json]         what the machine has
     python3 profiler/torch/run.py profile RECIPE -o profile.json    then: trainyard calibrate profile.json
     python3 profiler/torch/run.py execute RECIPE -o runs.json       then: trainyard validate ... --backend recorded --runs
+    python3 profiler/torch/run.py corun RECIPE -o corun.json        ops beside each other on its devices; then: calibrate
+    python3 profiler/torch/run.py trace FOLDER RECIPE...        Kineto and execution traces of its step; then: trainyard import
     python3 profiler/torch/run.py collect FOLDER RECIPE...      probe, profile and execute; one archive
 
 A recipe says what each op computes, from what numbers, and schedules of it (lib/trainyard/io/FORMATS.md). Needs PyTorch
@@ -29,8 +31,10 @@ try:
 except ImportError as error:
     sys.exit(f"run.py: {error}: install PyTorch (Debian: python3-torch)")
 
+import corun
 import kernels
 import measure
+import traces
 from probe import probe
 from program import autograd_gradients, run_serially
 from recipe import Recipe, RecipeError
@@ -93,6 +97,31 @@ def execute(options):
     return 0 if all(run["outputs_agree"] for run in found["runs"]) else 1
 
 
+def run_corun(options):
+    found = corun.corun(machine(options, options.recipe), options.time)
+    write(found, options.output)
+    print(f"{len(found['ops'])} times of ops alone and beside others")
+    return 0
+
+
+def trace(options):
+    """Of each recipe; on GPUs those of 32-bit floats with products as TF32, too. What fails is noted."""
+    folder, until, failed = pathlib.Path(options.folder), time.monotonic() + options.time, 0
+    folder.mkdir(parents=True, exist_ok=True)
+    for recipe in options.recipe:
+        name = pathlib.Path(recipe).name.split(".")[0]
+        whole = all(value["type"] not in ("bfloat16", "float16") for value in Recipe(recipe).values)
+        for options.tf32 in (False, True) if options.device != "cpu" and whole else (options.tf32,):
+            try:
+                if time.monotonic() > until:
+                    raise TimeoutError("no time left")
+                print(*traces.trace(machine(options, recipe), folder, name + ("-tf32" if options.tf32 else "")), sep="\n", flush=True)
+            except Exception as error:
+                failed += 1
+                print(f"{name}: {type(error).__name__}: {error}", flush=True)
+    return 1 if failed else 0
+
+
 def collect(options):
     """As far as the time goes, in the order given; what fails is noted, and the next one runs. The archive has a name
     of its own beside the folder."""
@@ -147,6 +176,12 @@ def main():
         sub = verb(name, function, 60, help=help)
         sub.add_argument("recipe")
         sub.add_argument("-o", "--output", required=True)
+    sub = verb("corun", run_corun, 60, help="what ops take beside each other: trainyard-profile/1")
+    sub.add_argument("recipe")
+    sub.add_argument("-o", "--output", required=True)
+    sub = verb("trace", trace, 240, help="Kineto and execution traces")
+    sub.add_argument("folder")
+    sub.add_argument("recipe", nargs="+")
     sub = verb("collect", collect, 480, help="all of it, for several recipes, as one archive")
     sub.add_argument("folder")
     sub.add_argument("recipe", nargs="+")

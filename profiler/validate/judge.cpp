@@ -235,6 +235,9 @@ Problem beside_others(const Problem& problem, const Schedule& schedule) {
   std::set<DeviceId> used(schedule.placement.begin(), schedule.placement.end());
   const CostModel* alone = problem.costs().target<CostModel>();
   if (used.size() < 2 || !alone || alone->co_running != 1 || alone->co_run.empty()) return problem;
+  // Neighbours that the simulation sees are not counted twice.
+  const auto is_part = [&](DeviceId id) { return !problem.cluster().device(id).part_of.empty(); };
+  if (problem.copies_slow_ops() && std::ranges::any_of(used, is_part)) return problem;
   CostModel together = *alone;
   together.co_running = static_cast<std::int64_t>(used.size());
   return problem.with_machine(problem.cluster(), Costs{std::move(together)}.at(problem.costs().speeds()));

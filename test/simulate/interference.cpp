@@ -75,6 +75,29 @@ TEST_CASE("an op beside a copy goes on at 1 / (1 + s L), and alone as before") {
   CHECK_FALSE(sender_beside_ops(600, 0).copies_slow_ops());
 }
 
+TEST_CASE("ops of two parts of one GPU slow each other by the share of its memory that they take, and no others do") {
+  GraphBuilder builder{"neighbours"};
+  for (const auto& [name, bytes] : {std::pair{"a", 200}, {"b", 100}})
+    builder.add({.name = name, .bytes_accessed = Bytes{bytes}, .times = {{"gpu", Nanoseconds{100}}}});
+  ClusterSpec spec = pair_of_devices();
+  const Problem apart{std::move(builder).build(), make_cluster(spec), Costs{Sensitive{2}}};
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
+  CHECK(simulate(apart, schedule).ops[OpId{1}] == span_of(0, 100));
+  for (Device& device : spec.devices) device.part_of = "the GPU";
+  const Problem parts = apart.with_machine(make_cluster(spec), Costs{Sensitive{2}});
+  // a takes 2 of the memory's 4 bytes a ns, b one: a goes on at 1 / (1 + 2 / 4) and ends at 150, b at 1 / (1 + 2 / 2).
+  // By then b has done 75 of its 100; the rest alone.
+  const Timeline timeline = simulate(parts, schedule);
+  CHECK(timeline.ops[OpId{0}] == span_of(0, 150));
+  CHECK(timeline.ops[OpId{1}] == span_of(0, 175));
+  // One after the other they are as alone.
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{0}});
+  CHECK(simulate(parts, schedule).makespan == Nanoseconds{200});
+  spec.devices[1].memory_bandwidth = BytesPerSecond{5e9};
+  CHECK_THROWS_WITH_AS(make_cluster(spec), doctest::Contains("whose memory has one bandwidth"), InputError);
+}
+
 TEST_CASE("times that are given in place of the problem's have the interference in them") {
   const Problem problem = sender_beside_ops(60, 2);
   const IdMap<OpId, Nanoseconds> measured(
@@ -93,16 +116,24 @@ TEST_CASE("copies together take no more than the memory's bandwidth") {
   CHECK(slowed_rate(0, 1'000'000) == std::int64_t{1} << 40);
 }
 
-TEST_CASE("random problems whose ops copies slow run as the naive simulator runs them, and the horizon holds") {
+TEST_CASE(
+    "random problems whose ops copies and neighbours slow run as the naive simulator runs them, and the horizon "
+    "holds") {
   Random random{91};
-  std::size_t slowed = 0, with_flows = 0, with_collectives = 0;
+  std::size_t slowed = 0, with_flows = 0, with_collectives = 0, by_neighbours = 0;
   for (int round = 0; round < 400; ++round) {
     CAPTURE(round);
-    const Problem plain = random_problem(
-        random, {.collectives = static_cast<std::size_t>(round % 3), .fair_links = round % 2 == 1 ? 0.5 : 0.0});
+    const Problem plain = random_problem(random, {.collectives = static_cast<std::size_t>(round % 3),
+                                                  .accesses = true,
+                                                  .fair_links = round % 2 == 1 ? 0.5 : 0.0});
     ClusterSpec spec = plain.cluster().spec();
+    const auto part = round % 4 < 2 ? random.below(3) : 0;  // of two GPUs, and of none
     for (Device& device : spec.devices)
       device.memory_bandwidth = BytesPerSecond{1e9 * static_cast<double>(random.below(4))};
+    for (std::size_t i = 0; part > 0 && i < spec.devices.size(); ++i) {
+      spec.devices[i].part_of = i % 3 == 2 ? "" : i % 3 < part ? "one" : "other";
+      spec.devices[i].memory_bandwidth = i % 3 == 2 ? spec.devices[i].memory_bandwidth : BytesPerSecond{3e9};
+    }
     const Problem problem =
         plain.with_machine(make_cluster(std::move(spec)),
                            Costs{Sensitive{0.5 * static_cast<double>(1 + random.below(6)), round % 5 == 0}});
@@ -120,12 +151,14 @@ TEST_CASE("random problems whose ops copies slow run as the naive simulator runs
     slowed += longer;
     with_flows += longer && problem.cluster().has_fair_channels();
     with_collectives += longer && problem.graph().has_collectives();
+    by_neighbours += longer && part > 0 && found.transfers.empty();
   }
   CAPTURE(slowed);
   CAPTURE(with_flows);
   CHECK(slowed > 100);
   CHECK(with_flows > 20);
   CHECK(with_collectives > 20);
+  CHECK(by_neighbours > 0);
 }
 
 TEST_CASE("a calibration's interference slows ops of its types") {

@@ -486,14 +486,27 @@ class World {
     }
   }
 
-  /// By the copies that run from now on: 2^40 / (1 + sensitivity x share of the memory's bandwidth) a nanosecond.
+  /// By the copies, and the ops of devices with the same memory, that run from now on: 2^40 / (1 + sensitivity x share
+  /// of the memory's bandwidth) a nanosecond.
   void slow_ops() {
     for (Task& op : tasks_) {
       if (!op.is_op || !op.start || op.end || !problem_.copies_slow_ops()) continue;
       std::int64_t millionths = 0;
       for (std::size_t i = 0; i < tasks_.size(); ++i) {
         const Task& copy = tasks_[i];
-        if (copy.is_op || !copy.start || copy.duration == Nanoseconds{0} || ended_.contains(i)) continue;
+        if (!copy.start || copy.duration == Nanoseconds{0} || ended_.contains(i)) continue;
+        const auto loads = [&](DeviceId device, Bytes bytes) {
+          const Device &one = problem_.cluster().device(device), &own = problem_.cluster().device(op.device);
+          if (device != op.device && (one.part_of.empty() || one.part_of != own.part_of)) return;
+          if (own.memory_bandwidth.value <= 0) return;
+          const double share = static_cast<double>(bytes.count) / (static_cast<double>(copy.duration.count) * 1e-9) /
+                               own.memory_bandwidth.value;
+          millionths += std::llround(std::min(1.0, share) * 1e6);
+        };
+        if (copy.is_op) {
+          if (copy.device != op.device) loads(copy.device, problem_.graph().bytes_accessed(copy.op));
+          continue;
+        }
         std::set<DeviceId> devices = copy.to;
         devices.insert(copy.device);
         if (copy.is_collective()) {
@@ -501,13 +514,9 @@ class World {
           for (const OpId member : problem_.graph().after(copy.op)) devices.insert(schedule_.placement[member]);
           for (const OpId member : problem_.graph().before(copy.op)) devices.insert(schedule_.placement[member]);
         }
-        const double bandwidth = problem_.cluster().device(op.device).memory_bandwidth.value;
-        if (!devices.contains(op.device) || bandwidth <= 0) continue;
         const Bytes bytes =
             copy.is_collective() ? problem_.graph().collective(copy.op)->bytes : problem_.graph().bytes(copy.tensor);
-        const double share =
-            static_cast<double>(bytes.count) / (static_cast<double>(copy.duration.count) * 1e-9) / bandwidth;
-        millionths += std::llround(std::min(1.0, share) * 1e6);
+        for (const DeviceId device : devices) loads(device, bytes);
       }
       const std::int64_t slower =
           1'000'000'000 + std::min<std::int64_t>(1'000'000, millionths) * problem_.copy_sensitivity(op.op, op.device);

@@ -138,6 +138,7 @@ Problem random_problem(Random& random, const RandomProblemOptions& options) {
     op.parameter_bytes = bytes(0.7, 4);
     op.state_bytes = bytes(0.7, 4);
     op.workspace_bytes = bytes(0.6, 4);
+    if (options.accesses) op.bytes_accessed = Bytes{random.between(0, 8)};
     const std::size_t tensors = random.below(3);
     for (std::size_t k = 0; k < tensors; ++k)
       op.outputs.push_back({numbered("t", i) + "." + std::to_string(k),

@@ -22,6 +22,7 @@ struct RandomProblemOptions {
   /// of devices, or an egress per device.
   bool closed_links = false;
   std::size_t collectives = 0;  // at most
+  bool accesses = false;        // bytes that ops read and write
   double fair_links = 0;        // the share of links that are fair; buses are of such links or of none
 };
 

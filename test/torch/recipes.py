@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import unittest.mock
 
@@ -342,11 +343,59 @@ class Recipes(unittest.TestCase):
             self.assertEqual(executor.plain(5), [2000] * 5)  # a replay, and the event after it
             executor.close()
 
+    def test_parts_of_a_gpu_have_streams_of_their_own_and_links_what_they_leave(self):
+        # cuda-bindings as far as green contexts call it: 132 SMs, parts of eight.
+        class Resource:
+            def __init__(self, sms):
+                self.sm = types.SimpleNamespace(smCount=sms)
+
+        driver = unittest.mock.MagicMock()
+        driver.CUresult.CUDA_SUCCESS = 0
+        driver.cuDeviceGet.return_value = (0, 0)
+        driver.cuDeviceGetDevResource.return_value = (0, Resource(132))
+        driver.cuDevSmResourceSplitByCount.side_effect = lambda parts, whole, flags, least: (
+            0, [Resource(least)] * parts, parts, Resource(whole.sm.smCount - parts * least))
+        driver.cuDevResourceGenerateDesc.side_effect = lambda groups, count: (0, groups[0].sm.smCount)
+        driver.cuGreenCtxCreate.side_effect = lambda sms, device, flags: (0, sms) if sms >= self.least else (914, None)
+        driver.cuGreenCtxStreamCreate.side_effect = lambda sms, flags, priority: (0, sms)
+        bindings = types.ModuleType("cuda.bindings")
+        bindings.driver = driver
+        modules = {"cuda": types.ModuleType("cuda"), "cuda.bindings": bindings, "cuda.bindings.driver": driver}
+        fakes = {"init": lambda: None, "ExternalStream": lambda pointer, device: pointer, "Stream": lambda device: "any"}
+        with unittest.mock.patch.dict(sys.modules, modules), unittest.mock.patch.multiple(executors.torch.cuda, create=True, **fakes):
+            for self.least, left in ((1, 4), (8, "any")):
+                stream = executors.green_streams(torch.device("cpu"), 4)
+                self.assertEqual([stream(part) for part in (0, 3, None)], [32, 32, left])
+
     def test_collect_packs_what_it_measured(self):
         folder = self.folder / "out"
         said = run("collect", folder, self.export("lenet:batch=2", "--placer", "round-robin"), "--rounds", 1, "--time", 60).stdout
         self.assertEqual(said, f"{folder}.tar.gz\n")
         self.assertEqual(sorted(each.name for each in folder.iterdir()), ["probe.json", "recipe.profile.json", "recipe.runs.json"])
+
+    def test_traces_of_a_step_are_imported(self):
+        folder = self.folder / "traces"
+        for precision in ("float32", "bfloat16"):
+            recipe = self.export(NETWORKS["transformer"], "--precision", precision, devices=1).rename(self.folder / f"net-{precision}.json")
+            path = pathlib.Path(run("trace", folder, recipe).stdout.split()[0])
+            self.assertEqual(path, folder / f"net-{precision}.et.json.gz")
+            step = json.loads(trainyard("import", path, "--json").stdout)["steps"][0]
+            self.assertTrue(min(step["forward"], step["backward"], step["update"]) > 50, step)
+        self.assertIn("no time left", run("trace", folder, recipe, "--time", 0, status=1).stdout)
+
+    def test_ops_beside_each_other_are_calibrated_as_interference(self):
+        recipe, found, calibration = self.export("lenet:batch=2", devices=3), self.folder / "corun.json", self.folder / "c.json"
+        run("corun", recipe, "-o", found, "--time", 30)
+        rows = json.loads(found.read_text())["ops"]
+        alone = [row for row in rows if "copied_bytes_per_s" not in row]
+        beside = [row for row in rows if row.get("copied_bytes_per_s", 0) > 0]
+        self.assertEqual(len({row["type"] for row in alone}), 8)
+        self.assertEqual(len(alone) + len(beside), len(rows))
+        self.assertIn("1 x MatMul", {row["details"]["beside"] for row in beside})
+        trainyard("calibrate", found, "--accept", "-o", calibration)
+        factors = json.loads(calibration.read_text())["interference"]
+        self.assertTrue(factors and all(row["sensitivity"] >= 0 for row in factors))
+        self.assertIn("no neighbours", run("corun", self.export("lenet:batch=2", devices=1), "-o", found, status=3).stderr)
 
     def test_the_documented_recipe_is_one(self):
         page = (source / "lib" / "trainyard" / "io" / "FORMATS.md").read_text(encoding="utf-8")

@@ -30,6 +30,7 @@ struct Device {
   BytesPerSecond memory_bandwidth{};  // 0: unknown
   Nanoseconds launch_overhead{};      // added to every op time that the graph does not give itself
   Nanoseconds gap{};                  // stays blocked this long after each op of non-zero duration
+  std::string part_of = {};           // devices that name one GPU here share its memory, and that one's bandwidth
 
   friend bool operator==(const Device&, const Device&) = default;
 };

@@ -72,6 +72,13 @@ void ClusterChecker::check_device(const Device& device, const std::string& at) {
   check_rate(device.memory_bandwidth.value, true, "memory_bandwidth", "device", device.name, at);
   check_time(device.launch_overhead, "launch_overhead", "device", device.name, at);
   check_time(device.gap, "gap", "device", device.name, at);
+  if (device.part_of.empty()) return;
+  const Device& first = *std::ranges::find(spec_.devices, device.part_of, &Device::part_of);
+  if (first.memory_bandwidth.value != device.memory_bandwidth.value)
+    report("parts-differ",
+           fmt::format("devices '{}' and '{}' are parts of '{}', whose memory has one bandwidth", first.name,
+                       device.name, device.part_of),
+           "give both the memory_bandwidth of the whole", at + "/memory_bandwidth");
 }
 
 void ClusterChecker::check_fabric(const FabricSpec& fabric) {

@@ -8,15 +8,16 @@
 
 namespace trainyard {
 
-/// How copies slow the ops that run beside them: both use the device's memory.
+/// How copies, and ops of devices with the same memory (Device::part_of), slow the ops that run beside them.
 ///
-///     time beside copies = time alone x (1 + s L)
+///     time beside others = time alone x (1 + s L)
 ///
-/// L is the share of the memory's bandwidth that the copies to and from the device take, each its bytes over its own
-/// time alone, all together at most 1. s is the op's sensitivity, measured by type and kind of device
-/// (CostModel::copy_sensitivity; `interference` of a calibration): 0 where the op is bound by arithmetic, about 1 where
-/// it is bound by memory, more where copies take its SMs too. Not seen: ops of other devices with the same memory,
-/// which CostModel::co_run has, and that copies are slowed by ops.
+/// L is the share of the memory's bandwidth that the others take, copies to and from its devices and their ops, each
+/// its bytes over its own time alone, all together at most 1. s is the op's sensitivity, measured by type and kind of
+/// device (CostModel::copy_sensitivity; `interference` of a calibration): 0 where the op is bound by arithmetic, about
+/// 1 where it is bound by memory, more where copies take its SMs too. Not seen: that copies are slowed by ops, and that
+/// what is slowed takes a smaller share. CostModel::co_run is a factor for devices with one memory that a cluster does
+/// not tell of.
 ///
 /// Whole numbers, so that results repeat on every machine: s in thousandths, L in millionths, and work in units of
 /// 2^-40 nanoseconds.

@@ -38,11 +38,10 @@ void scale_set(const OpArrays& c, const Sets& s, std::size_t set, Statistics how
 
 void normalize(OpArrays& c) {
   const Sets s{c};
-  float* kept = c.kept();
-  const bool rows = c.node.type == "LayerNormalization";
+  float* kept = keeps_statistics(c.node) ? c.kept() : nullptr;
   for (std::size_t set = 0; set < s.sets; ++set) {
     const Statistics how = statistics(s, set, c.in[0].data, epsilon(c.node), centred(c.node));
-    if (rows && kept) kept[set] = how.mean, kept[s.sets + set] = how.inverse;
+    if (kept) kept[set] = how.mean, kept[s.sets + set] = how.inverse;
     scale_set(c, s, set, how);
   }
 }
@@ -71,9 +70,8 @@ void batch_norm(OpArrays& c) {
 /// d shift = sum dy. Statistics that are not the batch's are constants: dx = inverse g.
 void normalize_backward(OpArrays& c) {
   const Sets s{c};
-  const bool batch = c.node.type == "BatchNormalization";
   const bool fixed = fixed_statistics(c.model, c.node);
-  const bool stored = c.kept() && (batch || c.node.type == "LayerNormalization");
+  const bool stored = c.kept() && keeps_statistics(c.node);
   const Array x = c.input(0), scale = c.input(1);
   const float* dy = c.dy[0].data;
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}})

@@ -31,7 +31,8 @@ struct ImageConvolution {
 
 /// Convolutions of 32-bit floats (with `tf32` rounded to that for tensor cores) or bfloat16 by cuDNN, in its
 /// deterministic algorithms alone: outputs are to be the same on every placement, bit for bit. Where it has none for a
-/// shape, it says so and the caller computes otherwise.
+/// shape, it says so and the caller computes otherwise. Unlike cuBLAS, cuDNN's older API cannot be told the SMs of a
+/// part of a GPU: it chooses as for the whole.
 class DnnConvolution {
  public:
   /// Memory for the length of one call.

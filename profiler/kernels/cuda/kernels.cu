@@ -8,6 +8,7 @@ typedef long long i64;
 typedef unsigned int u32;
 typedef unsigned short u16;
 #define KERNEL extern "C" __global__ void
+#define TOUCH(is_short) (void)0  // the host counts bytes here
 #endif
 #define EACH(i, n) for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < (n); i += (u64)gridDim.x * blockDim.x)
 
@@ -96,14 +97,21 @@ __device__ u16 narrow(float value) {
 struct In {
   const void* at;
   u64 is_short;
-  __device__ float operator[](u64 i) const { return is_short ? widen(((const u16*)at)[i]) : ((const float*)at)[i]; }
+  __device__ float operator[](u64 i) const {
+    TOUCH(is_short);
+    return is_short ? widen(((const u16*)at)[i]) : ((const float*)at)[i];
+  }
   __device__ explicit operator bool() const { return at != 0; }
 };
 struct Element {
   void* at;
   u64 is_short, i;
-  __device__ operator float() const { return is_short ? widen(((const u16*)at)[i]) : ((const float*)at)[i]; }
+  __device__ operator float() const {
+    TOUCH(is_short);
+    return is_short ? widen(((const u16*)at)[i]) : ((const float*)at)[i];
+  }
   __device__ void operator=(float value) {
+    TOUCH(is_short);
     if (is_short) ((u16*)at)[i] = narrow(value);
     else ((float*)at)[i] = value;
   }

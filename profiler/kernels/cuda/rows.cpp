@@ -88,7 +88,8 @@ void normalize(OpArrays& c, Gpu& gpu) {
                      c.in[2].data.floats(), c.out[0].data.at, stats, stats + s.sets))
       return;
   }
-  gpu.rows("normalize", s.sets, c.out[0].data, c.kept(), c.in[0].data, c.input(1).data, c.input(2).data,
+  float* const kept = keeps_statistics(c.node) ? c.kept() : nullptr;
+  gpu.rows("normalize", s.sets, c.out[0].data, Reals{kept}, c.in[0].data, c.input(1).data, c.input(2).data,
            given ? c.in[3].data : Reals{}, given ? c.in[4].data : Reals{}, GpuSets{s}, epsilon(c.node),
            std::uint64_t{centred(c.node)});
 }
@@ -97,7 +98,7 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
   const bool given = fixed_statistics(c.model, c.node);
   const Reals mean = given ? c.in[3].data : Reals{}, variance = given ? c.in[4].data : Reals{};
   float* stats = c.kept();
-  const bool stored = stats && (c.node.type == "BatchNormalization" || c.node.type == "LayerNormalization");
+  const bool stored = stats && keeps_statistics(c.node);
   const bool whole_op =
       stored && c.wants(0) && c.input(0) && c.input(1) && c.dx[0].data.is_short == c.dy[0].data.is_short;
   const auto shape = whole_op ? for_dnn(c, s, c.in[0].data, c.dy[0].data) : std::nullopt;

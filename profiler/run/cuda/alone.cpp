@@ -12,25 +12,26 @@ namespace {
 /// A step's tensors, all at once, and its ops, each of which has run.
 class Stage {
  public:
-  Stage(const Tables& tables, int gpu, const Problem& problem, const Workload& workload, DeviceId device, bool tf32)
+  Stage(const Tables& tables, const Target& target, unsigned sms, const Problem& problem, const Workload& workload,
+        DeviceId device, bool tf32)
       : cuda_(tables.runtime),
         graph_(problem.graph()),
         schedule_(serial_schedule(problem, device)),
-        gpu_(tables, gpu, 0, tf32),
+        gpu_(tables, target.gpu, sms, tf32),
         program_(problem, *workload.recipe, workload.seed, schedule_, only(problem, device)),
         place_(graph_.tensor_count(), nullptr),
         launches_(graph_.op_count(), 0) {
-    check(cuda_.cudaSetDevice(gpu), "cudaSetDevice");
+    check(cuda_.cudaSetDevice(target.gpu), "cudaSetDevice");
     const IdMap<TensorId, Bytes> bytes = program_.tensor_bytes();
     for (const TensorId tensor : graph_.tensors())
       place_[tensor] = gpu_.keep((static_cast<std::size_t>(bytes[tensor].count) + 3) / sizeof(float));
     int l2 = 0;
-    check(cuda_.cudaDeviceGetAttribute(&l2, l2_bytes, gpu), "cudaDeviceGetAttribute");
+    check(cuda_.cudaDeviceGetAttribute(&l2, l2_bytes, target.gpu), "cudaDeviceGetAttribute");
     swept_ = static_cast<std::size_t>(std::max(l2, 4));  // words: four times its bytes
     sweep_ = gpu_.keep(swept_);
     begin_ = make_event(cuda_);
     end_ = make_event(cuda_);
-    stream_ = make_stream(cuda_);
+    stream_ = target.make_stream ? target.make_stream() : make_stream(cuda_);
     for (const OpId op : graph_.topological_order()) run(op);
     check(cuda_.cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
   }
@@ -79,11 +80,12 @@ class Stage {
 
 }  // namespace
 
-std::vector<AloneSample> time_alone(const Tables& tables, int gpu, const Problem& problem, const Workload& workload,
-                                    DeviceId device, MeasureMode mode, int samples, bool tf32) {
+std::vector<AloneSample> time_alone(const Tables& tables, const Target& target, unsigned sms, const Problem& problem,
+                                    const Workload& workload, DeviceId device, MeasureMode mode, int samples,
+                                    bool tf32) {
   std::vector<AloneSample> result;
   if (!workload.recipe) return result;
-  Stage stage{tables, gpu, problem, workload, device, tf32};
+  Stage stage{tables, target, sms, problem, workload, device, tf32};
   const bool cold = mode == MeasureMode::cold;
   for (const OpId op : problem.ops()) {
     if (problem.graph().type(op) == "Input") continue;

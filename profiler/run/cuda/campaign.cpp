@@ -1,5 +1,7 @@
-// Everything that a GPU can tell, into one folder: the copies of its links, and how exactly schedules run on the whole
-// GPUs and on parts of one. gpu_campaign (the script beside this file) builds and calls it.
+// Everything that a GPU can tell, into one folder: the copies of its links, whether a kernel of ours is far from what
+// its bytes and FLOPs allow, and how exactly schedules run on the whole GPUs and on parts of one. profiler/gpu_campaign
+// calls it.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -8,6 +10,7 @@
 
 #include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/run/cuda/gpu_state.hpp"
+#include "profiler/run/cuda/kernel_bounds.hpp"
 #include "profiler/run/cuda/link_ladder.hpp"
 #include "profiler/run/cuda/loader.hpp"
 #include "profiler/validate/validate.hpp"
@@ -66,6 +69,39 @@ void run_delays(Backend& backend, const std::string& model, const Problem& probl
   out << line.dump() << "\n";
 }
 
+/// Reads and writes a second, of the largest copy within the GPU.
+BytesPerSecond rate_within(const LinkMeasurement& link) {
+  const SizeMeasurement& largest = link.sizes.back();
+  const auto ns = static_cast<double>(std::ranges::min(largest.samples.kept).count);
+  return BytesPerSecond{2 * static_cast<double>(largest.bytes.count) / (ns * 1e-9)};
+}
+
+/// Each op by itself against its bound: all into the file, what is too slow on the screen.
+void hold_kernels_against_bounds(Backend& backend, const std::string& model, BytesPerSecond bandwidth,
+                                 std::ostream& out) {
+  const TrainingStep step = training_step(make_network(model), {});
+  ClusterSpec spec = joined(1);
+  spec.devices.front().memory_bandwidth = bandwidth;
+  const Problem problem{step.graph, make_cluster(std::move(spec))};
+  std::size_t slow = 0;
+  const auto bounds = kernel_bounds(backend, problem, {.recipe = &step.recipe});
+  for (const KernelBound& each : bounds) {
+    const bool over = each.ours && each.ratio() > kMostOfBound;
+    slow += over;
+    const std::string name{step.graph.name(each.op)}, type{step.graph.type(each.op)};
+    if (over)
+      std::printf("%s %s (%s): %.1f times its bound\n", model.c_str(), name.c_str(), type.c_str(), each.ratio());
+    out << nlohmann::ordered_json{{"model", model},        {"op", name},
+                                  {"type", type},          {"signature", std::string{step.graph.signature(each.op)}},
+                                  {"ns", each.time.count}, {"bound_ns", each.bound.count},
+                                  {"ours", each.ours},     {"ratio", each.ratio()}}
+               .dump()
+        << "\n";
+  }
+  std::printf("%s: %zu of %zu ops take over %.0f times their bound in kernels of ours\n", model.c_str(), slow,
+              bounds.size(), kMostOfBound);
+}
+
 int run(const std::string& folder) {
   Tables tables;
   const auto source = system_libraries();
@@ -75,10 +111,14 @@ int run(const std::string& folder) {
                 state.version.c_str());
   const int gpus = require_gpus(tables, states);
   Profile profile{.name = "gpu-campaign"};
-  profile.devices.push_back({.name = "host", .device_class = "cpu"});
+  // Of the kinds of gpu_campaign's clusters, whose links take these times.
+  profile.devices.push_back({.name = "host", .kind = "cpu-core", .device_class = "cpu"});
   for (int gpu = 0; gpu < gpus; ++gpu)
-    profile.devices.push_back(
-        {.name = end_name(gpu), .device_class = "gpu", .backend = "cuda", .details = gpu_state(tables, gpu)});
+    profile.devices.push_back({.name = end_name(gpu),
+                               .kind = "measured",
+                               .device_class = "gpu",
+                               .backend = "cuda",
+                               .details = gpu_state(tables, gpu)});
   const auto ladder = [&](int from, int to, bool pinned, bool both_ways = false) {
     std::printf("copies %s -> %s%s\n", end_name(from).c_str(), end_name(to).c_str(),
                 both_ways ? " (both ways)"
@@ -100,6 +140,21 @@ int run(const std::string& folder) {
   OutputFile links{folder + "/links.json"};
   write_profile(profile, links.stream());
   links.commit();
+
+  const auto within = std::ranges::find(profile.links, "d2d", &LinkMeasurement::path);
+  std::ofstream kernels{folder + "/kernels.jsonl"};
+  {
+    const auto alone = make_cuda_backend();
+    for (const std::string model :
+         {"resnet50:batch=16", "transformer:batch=8,layers=2", "rnnlm:batch=20,layers=2,hidden=200"}) {
+      try {
+        hold_kernels_against_bounds(*alone, model, rate_within(*within), kernels);
+      } catch (const std::exception& error) {
+        std::printf("%s: %s\n", model.c_str(), error.what());
+      }
+      kernels.flush();
+    }
+  }
 
   std::ofstream runs{folder + "/validation.jsonl"};  // line by line: what was run is kept where the rest is stopped
   const auto backend = make_cuda_backend();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -294,12 +295,13 @@ class CudaBackend : public Backend {
     for (const DeviceId id : problem.devices())
       if (is_gpu(problem.cluster(), id) && warm_.insert(gpu_of(problem.cluster(), id)).second)
         warm_up(tables_, gpu_of(problem.cluster(), id), *clocks_);
-    return std::make_unique<CudaRun>(tables_, parts_for(problem), problem, workload, schedule, options_, *clocks_);
+    return std::make_unique<CudaRun>(tables_, parts_for(problem.cluster()), problem, workload, schedule, options_,
+                                     *clocks_);
   }
   std::unique_ptr<PreparedRun> prepare_beside_copies(const Problem& problem, const Workload& workload,
                                                      const Schedule& schedule) override {
-    return std::make_unique<CudaRun>(tables_, parts_for(problem), problem, workload, schedule, options_, *clocks_,
-                                     nullptr, true);
+    return std::make_unique<CudaRun>(tables_, parts_for(problem.cluster()), problem, workload, schedule, options_,
+                                     *clocks_, nullptr, true);
   }
   std::optional<double> noise_floor(const Cluster& cluster) override {
     std::map<int, double> floors;
@@ -327,7 +329,9 @@ class CudaBackend : public Backend {
   std::vector<AloneSample> time_alone(const Problem& problem, const Workload& workload, DeviceId device,
                                       MeasureMode mode, int samples) override {
     if (!is_gpu(problem.cluster(), device)) return {};
-    return cuda::time_alone(tables_, gpu_of(problem.cluster(), device), problem, workload, device, mode, samples,
+    const GreenContexts* const parts = parts_for(problem.cluster());
+    const Target target = parts ? parts->targets().front() : Target{.gpu = gpu_of(problem.cluster(), device)};
+    return cuda::time_alone(tables_, target, parts ? parts->sms() : 0, problem, workload, device, mode, samples,
                             options_.tf32);
   }
   std::optional<TracedOps> trace_ops(const Problem& problem, const Workload& workload, const Schedule& schedule,
@@ -345,12 +349,12 @@ class CudaBackend : public Backend {
     };
     double plain = 0;
     {
-      CudaRun run{tables_, parts_for(problem), problem, workload, schedule, options_, *clocks_};
+      CudaRun run{tables_, parts_for(problem.cluster()), problem, workload, schedule, options_, *clocks_};
       plain = median_step(run, [](bool) {});
     }
     try {
       Tracer tracer{tables_};
-      CudaRun run{tables_, parts_for(problem), problem, workload, schedule, options_, *clocks_, &tracer};
+      CudaRun run{tables_, parts_for(problem.cluster()), problem, workload, schedule, options_, *clocks_, &tracer};
       IdMap<OpId, TracedOps::Op> ops(problem.op_count());
       const double traced = median_step(run, [&](bool counts) {
         const ActivityTrace trace = tracer.take();
@@ -381,7 +385,9 @@ class CudaBackend : public Backend {
     std::vector<int> ends;  // of devices: on this machine
     int count = 0;
     for (const DeviceId id : cluster.devices()) ends.push_back(is_gpu(cluster, id) ? count++ : kHost);
-    const bool parts = count > gpus_;
+    const GreenContexts* const parts = parts_for(cluster);
+    // As the executor copies from parts.
+    const std::function<Owned()> own = parts ? [parts] { return parts->make_link_stream(); } : std::function<Owned()>{};
     std::vector<LinkMeasurement> links;
     std::map<std::pair<int, int>, LinkMeasurement> known;  // all parts have the same links
     for (const DeviceId from : cluster.devices())
@@ -395,7 +401,8 @@ class CudaBackend : public Backend {
           measured =
               known
                   .try_emplace({a, b}, link_ladder(tables_, a, b,
-                                                   {.bounced = a == b && options_.part_links == PartLinks::bounced}))
+                                                   {.bounced = a == b && options_.part_links == PartLinks::bounced,
+                                                    .make_stream = own}))
                   .first;
         links.push_back(measured->second);
         links.back().from = cluster.device(from).name;
@@ -426,9 +433,8 @@ class CudaBackend : public Backend {
 
   /// The parts of GPU 0 as which the cluster's GPUs run, split once for all runs: what a driver can give is limited.
   /// Null where the machine has a GPU for each.
-  const GreenContexts* parts_for(const Problem& problem) {
-    const auto wanted =
-        std::ranges::count_if(problem.devices(), [&](DeviceId id) { return is_gpu(problem.cluster(), id); });
+  const GreenContexts* parts_for(const Cluster& cluster) {
+    const auto wanted = std::ranges::count_if(cluster.devices(), [&](DeviceId id) { return is_gpu(cluster, id); });
     if (wanted <= gpus_) return nullptr;
     auto& parts = parts_[static_cast<unsigned>(wanted)];
     if (!parts) parts = std::make_unique<GreenContexts>(tables_, 0, static_cast<unsigned>(wanted));

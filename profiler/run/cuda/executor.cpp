@@ -7,9 +7,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -149,7 +151,9 @@ void CudaExecutor::State::make_streams() {
     if (on_host(device)) continue;
     use(device);
     const Target& target = targets[device.index()];
-    streams.back() = target.make_stream ? target.make_stream() : make_stream(cuda());
+    const bool is_link = streams.size() > targets.size();
+    const std::function<Owned()>& own = is_link ? target.make_link_stream : target.make_stream;
+    streams.back() = own ? own() : make_stream(cuda());
     first_stream.back() = first_on.try_emplace(gpu(device), streams.size() - 1).first->second;
     if (first_stream.back() != streams.size() - 1) continue;
     for (std::vector<Owned>* list : {&before, &after, &bases}) list->back() = make_event(cuda());
@@ -258,9 +262,16 @@ void CudaExecutor::State::close_gate_and_mark_bases(bool gated) {
 }
 
 void CudaExecutor::State::copy_beside(std::size_t most) {
-  for (std::size_t i = 0; i < streams.size(); ++i)
-    if (streams[i] && first_stream[i] == i)
-      side_copies.try_emplace(i, tables, gpu(homes[i])).first->second.issue(bases[i].get(), most);
+  std::set<DeviceId> used;
+  for (const PlanItem& item : plan.items) used.insert({item.from, item.to});
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (!streams[i] || first_stream[i] != i) continue;
+    std::function<Owned()> neighbour;  // of a part that the step leaves alone
+    for (std::size_t k = 0; k < targets.size(); ++k)
+      if (targets[k].gpu == gpu(homes[i]) && !targets[k].host && !used.contains(DeviceId{k}))
+        neighbour = targets[k].make_stream;
+    side_copies.try_emplace(i, tables, gpu(homes[i]), neighbour).first->second.issue(bases[i].get(), most);
+  }
 }
 
 void CudaExecutor::State::issue(std::size_t at, bool plain, const Launch& launch, const CudaExecutor& executor) {

@@ -14,7 +14,8 @@ namespace trainyard::cuda {
 /// (green_contexts.hpp); or on a core of the host.
 struct Target {
   int gpu = 0;
-  std::function<Owned()> make_stream = {};  // empty: an ordinary stream of the GPU
+  std::function<Owned()> make_stream = {};       // empty: an ordinary stream of the GPU
+  std::function<Owned()> make_link_stream = {};  // for copies from it; as make_stream
   bool host = false;
   int core = 0;  // of the host
 };

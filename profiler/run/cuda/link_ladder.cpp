@@ -39,11 +39,11 @@ class EndMemory {
 /// A stream and two events on one GPU.
 class Timer {
  public:
-  Timer(const Tables& tables, int gpu) : tables_(tables), delay_(tables, gpu) {
+  Timer(const Tables& tables, int gpu, const std::function<Owned()>& own) : tables_(tables), delay_(tables, gpu) {
     check(tables, tables.runtime.cudaSetDevice(gpu), "cudaSetDevice");
     begin_ = make_event(tables.runtime);
     end_ = make_event(tables.runtime);
-    stream_ = make_stream(tables.runtime);
+    stream_ = own ? own() : make_stream(tables.runtime);
     other_ = make_stream(tables.runtime);
   }
   Stream stream() const { return stream_.get(); }
@@ -131,7 +131,7 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
   std::vector<unsigned char> pattern(largest), arrived(largest);
   for (std::size_t i = 0; i < largest; ++i) pattern[i] = static_cast<unsigned char>(i * 131 + i / 251);
   const Owned way = options.bounced ? pinned_memory(tables.runtime, largest) : Owned{};
-  Timer timer{tables, home};
+  Timer timer{tables, home, options.make_stream};
   LinkMeasurement link{.from = end_name(from),
                        .to = end_name(to),
                        .path = options.bounced                ? "host-bounce"

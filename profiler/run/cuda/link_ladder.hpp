@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "profiler/run/cuda/errors.hpp"
+#include "profiler/run/cuda/owned.hpp"
 #include "trainyard/cost/profile.hpp"
 
 namespace trainyard::cuda {
@@ -18,8 +20,9 @@ struct LadderOptions {
   int together =
       16;  // copies between two events at most, of up to 64 MiB: one alone is as long as the events are exact
   bool pinned = true;
-  bool bounced = false;    // within one GPU: through pinned memory of the host
-  bool both_ways = false;  // while as many bytes go the other way
+  bool bounced = false;                     // within one GPU: through pinned memory of the host
+  bool both_ways = false;                   // while as many bytes go the other way
+  std::function<Owned()> make_stream = {};  // for the copies; empty: an ordinary stream of the GPU
 };
 
 /// Times copies of each size from one end to the other, `together` at a time by events on one stream; a sample is the

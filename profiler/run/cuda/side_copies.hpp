@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "profiler/run/cuda/owned.hpp"
@@ -8,30 +9,32 @@
 
 namespace trainyard::cuda {
 
-/// Copies between pinned memory of the host and a GPU, both ways at once, beside what else it does in a step. As many
-/// are issued as the last step said are enough.
+/// Copies between pinned memory of the host and a GPU, both ways at once, beside what else it does in a step; where the
+/// GPU is split, also within it, by a part that does nothing else, as fast as its neighbours could read and write. As
+/// many are issued as the last step said are enough.
 class SideCopies {
  public:
-  /// Throws CudaError.
-  SideCopies(const Tables& tables, int gpu);
+  /// `neighbour`: makes a stream of another part; may be empty. Throws CudaError.
+  SideCopies(const Tables& tables, int gpu, const std::function<Owned()>& neighbour = {});
   SideCopies(SideCopies&&) = delete;
 
   /// Once `begin` is over, an event of the GPU that was recorded: as many copies each way as one stream holds at most.
   void issue(Event begin, std::size_t most);
-  /// After the step, of this length: whether copies ran until its end. Chooses the number of the next ones.
+  /// After the step, of this length: whether copies ran until its end. Chooses the numbers of the next ones.
   bool outlasted(double step_ns);
-  /// Of the last step, through the GPU's memory, both ways together.
+  /// Of the last step, read and written in the GPU's memory, all ways together.
   BytesPerSecond rate() const { return rate_; }
 
  private:
   struct Way {
     Owned host, device, start, end, stream;
     int kind;
+    std::size_t size;  // of each, large enough for full speed
+    std::size_t count = 4;
   };
   const Runtime& cuda_;
   const int gpu_;
   std::vector<Way> ways_;
-  std::size_t count_ = 4;
   BytesPerSecond rate_{};
 };
 

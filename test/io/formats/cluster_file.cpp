@@ -20,6 +20,7 @@ peak = "15.7 TFLOP/s"
 memory_bandwidth = "900 GB/s"
 launch_overhead = "5 us"
 gap = "100 ns"
+part_of = "whole"
 [[device]]
 name = "gpu1"
 class = "gpu"
@@ -54,7 +55,7 @@ links = ["up", "pcie-gpu1"]
   ClusterSpec expected;
   expected.name = "box";
   expected.devices = {Device{"gpu0", "", "gpu", Bytes{17179869184}, FlopsPerSecond{15.7e12}, BytesPerSecond{900e9},
-                             Nanoseconds{5000}, Nanoseconds{100}},
+                             Nanoseconds{5000}, Nanoseconds{100}, "whole"},
                       Device{"gpu1", "", "gpu"}};
   expected.switches = {"pcie"};
   expected.links = {Link{"up", "gpu0", "pcie", BytesPerSecond{12.5e9}, Nanoseconds{2500}, Nanoseconds{1000},

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "place/instances.hpp"
@@ -135,6 +137,71 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
     CHECK(schedule.search->evaluations >= 1);
   }
   CHECK(tight > 10);
+}
+
+/// f1, f2, ... and ..., b2, b1 of 10 and 20 ns, where bi reads the `bytes` that fi made; a GPU of so much memory, and
+/// its host, 1 B/ns away, which runs none of them.
+Problem chain_beside_host(const std::vector<std::int64_t>& bytes, Bytes memory) {
+  GraphBuilder builder{"chain"};
+  const auto name = [](char letter, std::size_t i) { return letter + std::to_string(i + 1); };
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    builder.add({.name = name('f', i),
+                 .times = {{"gpu", Nanoseconds{10}}},
+                 .inputs = i > 0 ? std::vector{name('a', i - 1)} : std::vector<std::string>{},
+                 .outputs = {{name('a', i), Bytes{bytes[i]}}}});
+  for (std::size_t i = bytes.size(); i-- > 0;) {
+    OpSpec op{.name = name('b', i),
+              .phase = Phase::backward,
+              .times = {{"gpu", Nanoseconds{20}}},
+              .inputs = {name('a', i)},
+              .outputs = {{name('g', i), Bytes{1}}}};
+    if (i + 1 < bytes.size()) op.inputs.push_back(name('g', i + 1));
+    builder.add(op);
+  }
+  ClusterSpec spec{
+      .name = "beside-host",
+      .devices = {{.name = "cpu0", .device_class = "cpu"}, {.name = "gpu0", .device_class = "gpu", .memory = memory}}};
+  spec.links.push_back({.name = "pcie", .from = "gpu0", .to = "cpu0", .bandwidth = BytesPerSecond{1e9}});
+  return Problem{std::move(builder).build(), make_cluster(std::move(spec))};
+}
+
+TEST_CASE("auto keeps activations in the host's memory where the GPU's is too small, and is no worse than offload") {
+  // Four layers of 30 ns; 9 x 4 + 1 bytes are held while b4 runs. With 35 a1 is away within a byte's nanosecond each,
+  // and back, while other ops run: nothing waits, and nothing runs twice.
+  const auto place = [](const Problem& problem, PlaceOptions options) {
+    options.budget = {.evaluations = 400};
+    return auto_place(problem, auto_members(), options);
+  };
+  const Problem tight = chain_beside_host({9, 9, 9, 9}, Bytes{35});
+  const Schedule away = place(tight, {.threads = 1});
+  CHECK(std::holds_alternative<Offload>(away.rewrites.at(0)));
+  const Timeline timeline = simulate(tight, away);
+  CHECK(timeline.makespan == Nanoseconds{120});
+  CHECK(timeline.fits());
+  CHECK(place(tight, {.threads = 2}) == away);
+  CHECK(place(tight, {.rewrites = false}).rewrites.empty());
+  CHECK(place(chain_beside_host({9, 9, 9, 9}, Bytes{37}), {}).rewrites.empty());
+
+  Random random{5};
+  std::size_t offloaded = 0;
+  for (int round = 0; round < 20; ++round) {
+    CAPTURE(round);
+    std::vector<std::int64_t> bytes;
+    for (std::int64_t layers = random.between(3, 8); layers > 0; --layers) bytes.push_back(random.between(1, 100));
+    const std::int64_t all = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{1});
+    const Problem problem = chain_beside_host(bytes, Bytes{std::max<std::int64_t>(202, all * 4 / 5)});
+    const auto outcome = [&](const Schedule& schedule) {
+      return Evaluator{scheduled_problem(problem, schedule)}.outcome(schedule);
+    };
+    const Schedule found = place(problem, {});
+    try {
+      CHECK(outcome(found) <= outcome(find_placer("offload").place(problem, {})));
+    } catch (const NoPlacementError&) {
+      continue;
+    }
+    if (!found.rewrites.empty()) ++offloaded;
+  }
+  CHECK(offloaded > 5);
 }
 
 TEST_CASE("where no schedule is ever beyond the memories, auto's answer does not depend on them") {

@@ -64,6 +64,7 @@ Device read_device(TableReader& table) {
   std::string name = table.required_text("name", "give each device a unique name");
   Device device = read_device_facts(table);
   device.name = std::move(name);
+  device.part_of = table.text("part_of").value_or("");
   return device;
 }
 
@@ -233,6 +234,7 @@ void write_device_facts(std::string& out, const Device& device) {
 void write_device(std::string& out, const Device& device) {
   out += fmt::format("\n[[device]]\nname = {}\n", toml_string(device.name));
   write_device_facts(out, device);
+  write_text(out, "part_of", device.part_of);
 }
 
 /// Returns whether the devices are written with it.

@@ -27,6 +27,7 @@
 #include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/kit/schedule_archive.hpp"
 #include "trainyard/place/kit/team.hpp"
+#include "trainyard/place/offload/offload_placer.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 
 namespace trainyard {
@@ -41,6 +42,8 @@ constexpr double kHot = 0.1, kCold = 0.003;
 /// Schedules that differ in less than this share of the op time are not worth an island each; nor is a graph with other
 /// splits whose schedule is longer than the best by more than this.
 constexpr double kAlike = 0.03, kHopeful = 0.2;
+/// Of what offloading could reach at best: a schedule that is longer by less than this part is left as it is.
+constexpr std::int64_t kHardlyLonger = 50;
 /// Limits of a quick search: ops over all evaluations, and (op, device) pairs beyond which nothing is searched.
 constexpr std::uint64_t kQuickOps = 1'500'000;
 constexpr std::size_t kSearchedPairs = 10'000;
@@ -77,6 +80,7 @@ class AutoPlacer {
                        options_.stop};
     }
     replicate();
+    offload();
     report();
     if (!done()) prove();
     if (!done() && !effort_.over(evaluations_)) {
@@ -140,6 +144,31 @@ class AutoPlacer {
       found_.push_back(std::move(*answer));
     }
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+  }
+
+  /// As a member that is heard only where it is the best, so that where it is not nothing changes.
+  void offload() {
+    if (!options_.rewrites || effort_.late(0.5)) return;
+    const std::optional<Nanoseconds> goal = offload_goal(base());
+    const Outcome& best = found_.front().outcome;
+    if (!goal || (best.excess == Bytes{0} && best.makespan.count <= goal->count + goal->count / kHardlyLonger)) return;
+    std::vector<std::optional<Ordered>> answers(1);
+    if (is_mine(team_, 0)) try {
+        Budget budget;
+        if (options_.budget.quick)
+          budget.evaluations = std::clamp<std::uint64_t>(kQuickOps / base().op_count(), 1, 400);
+        const Schedule schedule = place_offload(
+            base(), {}, {.seed = options_.seed, .budget = budget, .stop = [this] { return effort_.late(0.6); }});
+        Evaluator evaluator{scheduled_problem(base(), schedule)};
+        answers[0] = best_order(evaluator, schedule);
+        answers[0]->schedule.rewrites = schedule.rewrites;
+      } catch (const InputError&) {  // it does not fit so either
+      } catch (const OutOfTime&) {
+      }
+    share_values(team_, answers);
+    if (!answers[0] || answers[0]->outcome >= found_.front().outcome) return;
+    evaluations_ += answers[0]->evaluations;
+    found_.insert(found_.begin(), std::move(*answers[0]));
   }
 
   /// Step 4: the optimum of a small problem, and what is proven on the way.

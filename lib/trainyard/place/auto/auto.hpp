@@ -18,7 +18,8 @@ inline constexpr std::size_t kIslands = 4;
 /// 1. Lower bounds, so that every result has its gap.
 /// 2. Every member; one that has no answer is left out.
 /// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
-///    Training graphs also as 2, 4, ... replicas on fewer devices than there are.
+///    Training graphs also as 2, 4, ... replicas on fewer devices than there are; and where no GPU holds the network
+///    and there is a host, with activations in its memory (place_offload), if that is better.
 /// 4. Up to 64 ops: branch and bound, which may prove the optimum; its bound is passed on in `Schedule::search`.
 /// 5. Schedules beyond the memories are made to fit (relieved), the best and those that are shorter.
 /// 6. Ops of the critical path are split in two where that helps and the graph allows it (split_critical_ops).

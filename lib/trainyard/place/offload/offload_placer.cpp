@@ -317,6 +317,19 @@ std::optional<OffloadStart> recomputing(const Problem& problem, const Schedule& 
 
 }  // namespace
 
+std::optional<Nanoseconds> offload_goal(const Problem& problem) {
+  const auto hosts = std::ranges::count_if(problem.devices(), [&](DeviceId id) { return is_host(problem, id); });
+  if (hosts == 0 || static_cast<std::size_t>(hosts) == problem.device_count()) return std::nullopt;
+  Evaluator evaluator{problem};
+  Nanoseconds least = evaluator.outcome(place_expert(problem)).makespan;
+  for (const DeviceId device : kinds_of_gpus(problem)) {
+    const Outcome outcome = evaluator.outcome(all_on(problem, device));
+    if (outcome.excess == Bytes{0}) return std::nullopt;
+    least = std::min(least, outcome.makespan);
+  }
+  return least;
+}
+
 Schedule place_offload(const Problem& problem, const OffloadOptions& offloading, const PlaceOptions& options) {
   Budget budget = options.budget;
   if (!budget.given()) budget.evaluations = kEvaluations;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "trainyard/core/quantity.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -32,5 +35,9 @@ struct OffloadOptions {
 /// the bytes that are too many. Where the graph may not be changed (PlaceOptions::rewrites) the best start is the
 /// result, whether it fits or not.
 Schedule place_offload(const Problem& problem, const OffloadOptions& offloading, const PlaceOptions& options);
+
+/// What there is to gain: the step of the starts if memory were no matter, which offloading can only make longer. None
+/// where there is no host, or another device holds the whole network by itself.
+std::optional<Nanoseconds> offload_goal(const Problem& problem);
 
 }  // namespace trainyard

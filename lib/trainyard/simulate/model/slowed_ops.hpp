@@ -1,8 +1,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
@@ -13,11 +17,11 @@
 
 namespace trainyard::detail {
 
-/// Ops that run while copies pass through the memory of their device, and when each ends (problem/memory_load.hpp).
+/// Ops that run while others use the memory of their device, and when each ends (problem/memory_load.hpp).
 ///
 ///     left(op) = p(op) 2^40                         when it starts
 ///     left(op) = left(op) - slowed_rate(s, L)       over each nanosecond, with the load L as it is after all that
-///                                                   started or ended at its beginning
+///                                                   started or ended at its beginning, but for the op's own
 ///
 /// An op ends after the first nanosecond at whose end 2 left < rate, as flows do (fair_flows.hpp): alone after exactly
 /// p(op). A device runs one op at a time.
@@ -29,18 +33,37 @@ class SlowedOps {
   };
 
   SlowedOps(const Problem& problem, const Placement& placement, const PlannedTransfers& transfers)
-      : problem_(problem), placement_(placement), transfers_(transfers), devices_(problem.device_count()) {}
+      : problem_(problem),
+        placement_(placement),
+        transfers_(transfers),
+        devices_(problem.device_count()),
+        memory_(problem.device_count(), 0) {
+    std::map<std::string_view, std::size_t> parts;
+    for (const DeviceId device : problem.devices()) {
+      const std::string_view whole = problem.cluster().device(device).part_of;
+      memory_[device] = whole.empty() ? memories_.size() : parts.try_emplace(whole, memories_.size()).first->second;
+      if (memory_[device] == memories_.size()) memories_.emplace_back();
+      memories_[memory_[device]].devices.push_back(device);
+    }
+  }
 
   void begin(OpId op, DeviceId device, Nanoseconds alone, std::int64_t now) {
     State& state = devices_[device];
-    state = {.load = state.load, .op = op, .left = static_cast<Wide>(alone.count) << kWorkBits, .since = now};
+    state = {.op = op, .left = static_cast<Wide>(alone.count) << kWorkBits, .since = now};
     state.sensitivity = problem_.copy_sensitivity(op, device);
     changed_.push_back(device);
+    if (memories_[memory_[device]].devices.size() == 1) return;
+    state.own =
+        memory_load(problem_.graph().bytes_accessed(op), alone, problem_.cluster().device(device).memory_bandwidth);
+    change(device, state.own);
   }
   bool ends_at(OpId op, DeviceId device, std::int64_t now) const {
     return devices_[device].op == op && devices_[device].end == now;
   }
-  void end(DeviceId device) { devices_[device].op = OpId::none(); }
+  void end(DeviceId device) {
+    devices_[device].op = OpId::none();
+    change(device, -std::exchange(devices_[device].own, 0));
+  }
 
   void copy_begins(TransferId transfer) { add(transfer, 1); }
   void copy_ends(TransferId transfer) { add(transfer, -1); }
@@ -51,7 +74,7 @@ class SlowedOps {
     for (const DeviceId device : changed_) {
       State& state = devices_[device];
       if (state.op.is_none()) continue;
-      const std::int64_t rate = slowed_rate(state.sensitivity, state.load);
+      const std::int64_t rate = slowed_rate(state.sensitivity, memories_[memory_[device]].load - state.own);
       if (rate == state.rate) continue;
       state.left -= static_cast<Wide>(state.rate) * (now - state.since);
       state.since = now;
@@ -67,13 +90,24 @@ class SlowedOps {
  private:
   __extension__ using Wide = __int128;
 
+  struct Memory {
+    std::vector<DeviceId> devices = {};
+    std::int64_t load = 0;  // of all copies and, where it is not of one device alone, ops
+  };
   struct State {
-    std::int64_t load = 0;  // of all copies
     OpId op = OpId::none();
+    std::int64_t own = 0;  // load
     Wide left = 0;
     std::int64_t since = 0, rate = 0, end = -1;
     std::uint32_t sensitivity = 0;
   };
+
+  void change(DeviceId device, std::int64_t load) {
+    if (load == 0) return;
+    Memory& memory = memories_[memory_[device]];
+    memory.load += load;
+    changed_.insert(changed_.end(), memory.devices.begin(), memory.devices.end());
+  }
 
   void add(TransferId transfer, std::int64_t sign) {
     const OpId collective = transfers_.collective(transfer);
@@ -81,10 +115,8 @@ class SlowedOps {
     const Bytes bytes =
         collective.is_none() ? graph.bytes(transfers_.tensor[transfer]) : graph.collective(collective)->bytes;
     const auto touch = [&](DeviceId device) {
-      const std::int64_t load =
-          memory_load(bytes, transfers_.duration[transfer], problem_.cluster().device(device).memory_bandwidth);
-      devices_[device].load += sign * load;
-      changed_.push_back(device);
+      const BytesPerSecond bandwidth = problem_.cluster().device(device).memory_bandwidth;
+      change(device, sign * memory_load(bytes, transfers_.duration[transfer], bandwidth));
     };
     if (collective.is_none()) {
       touch(transfers_.from[transfer]);
@@ -104,6 +136,8 @@ class SlowedOps {
   const Placement& placement_;
   const PlannedTransfers& transfers_;
   IdMap<DeviceId, State> devices_;
+  IdMap<DeviceId, std::size_t> memory_;  // of memories_
+  std::vector<Memory> memories_;
   std::vector<DeviceId> changed_, members_;
   std::vector<End> ends_;
 };

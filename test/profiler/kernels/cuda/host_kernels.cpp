@@ -1,5 +1,6 @@
 #include "profiler/kernels/cuda/host_kernels.hpp"
 
+#include <atomic>
 #include <barrier>
 #include <cmath>
 #include <cstddef>
@@ -29,6 +30,10 @@ void __syncthreads() {
   if (block) block->arrive_and_wait();
 }
 
+std::atomic<std::uint64_t> all_touched{0};
+thread_local std::uint64_t touched = 0;
+
+#define TOUCH(is_short) touched += (is_short) ? 2 : 4
 #define KERNEL [[maybe_unused]] void
 #define __device__ [[maybe_unused]]
 #pragma GCC diagnostic push
@@ -54,10 +59,12 @@ Launch with_arguments(void (*kernel)(Arguments...), unsigned blocks, void** argu
     blockDim.x = threads;
     const auto run = [&](unsigned thread) {
       threadIdx.x = thread;
+      touched = 0;  // what products of matrices did
       for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
         std::apply(kernel, copied);
         __syncthreads();
       }
+      all_touched += std::exchange(touched, 0);
     };
     if (threads == 1) return run(0);
     std::barrier<> all{threads};
@@ -195,6 +202,8 @@ std::function<void()> host_kernel(const std::string& name, unsigned blocks, void
   const auto known = makers().find(name);
   return known == makers().end() ? std::function<void()>{} : known->second(blocks, arguments, threads);
 }
+
+std::uint64_t touched_by_kernels() { return all_touched; }
 
 float HostArray::get(int i) const {
   const float value = In{at, is_short}[static_cast<u64>(i)];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -8,6 +9,9 @@ namespace trainyard::test {
 /// A launch of one of the kernels of profiler/kernels/cuda (.cu), compiled for the host: a grid of this many blocks
 /// of `threads` threads. Arguments are copied now; the call runs it. Empty: there is no kernel of this name.
 std::function<void()> host_kernel(const std::string& name, unsigned blocks, void** arguments, unsigned threads = 1);
+
+/// Bytes of arrays (In, Out) that kernels have read and written until now, each as often as it was.
+std::uint64_t touched_by_kernels();
 
 /// An array of floats, or of bfloat16.
 struct HostArray {

@@ -5,16 +5,22 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "profiler/kernels/cuda/gpu_kernels.hpp"
+#include "profiler/kernels/cuda/gpu_program.hpp"
+#include "profiler/kernels/cuda/host_kernels.hpp"
 #include "profiler/measure/measure.hpp"
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/run/cuda/fake_cuda.hpp"
+#include "profiler/run/cuda/plan_hazards.hpp"
 #include "profiler/run/cuda/random_groups.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/model/op_kind.hpp"
+#include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
 
 using namespace trainyard;
@@ -41,6 +47,24 @@ std::string smallest(const Network& network) {
   return spec;
 }
 
+/// Their smallest ops take no time.
+ClusterSpec gpus_without_overhead(std::size_t count) {
+  ClusterSpec spec{.name = "fast"};
+  for (std::size_t i = 0; i < count; ++i)
+    spec.devices.push_back({.name = "gpu" + std::to_string(i),
+                            .device_class = "gpu",
+                            .peak = FlopsPerSecond{50e12},
+                            .memory_bandwidth = BytesPerSecond{3e12}});
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t k = i + 1; k < count; ++k)
+      spec.links.push_back({.name = std::to_string(i) + "-" + std::to_string(k),
+                            .from = spec.devices[i].name,
+                            .to = spec.devices[k].name,
+                            .bandwidth = BytesPerSecond{100e9},
+                            .latency = Nanoseconds{1'000}});
+  return spec;
+}
+
 }  // namespace
 
 TEST_CASE("every operator of the built-in networks has kernels for GPUs") {
@@ -51,6 +75,93 @@ TEST_CASE("every operator of the built-in networks has kernels for GPUs") {
       if (node.type == "Constant" || is_view(model, node)) continue;
       CHECK_MESSAGE(cuda::find_gpu_op(node.type) != nullptr, node.type);
     }
+  }
+}
+
+TEST_CASE("steps of built-in networks have no hazard: nothing is written over that is still to be read, nor at once") {
+  std::size_t planned = 0;
+  const auto check = [&](const std::string& spec, std::size_t devices, std::uint64_t seeds) {
+    CAPTURE(spec);
+    const TrainingStep step = training_step(make_network(spec));
+    constexpr std::size_t kMostOps = 1'200;  // the check takes their square
+    if (step.graph.op_count() > kMostOps) return;
+    const Problem problem{step.graph, make_cluster(gpus_without_overhead(devices))};
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+      CAPTURE(seed);
+      const Schedule schedule = random_groups(problem, seed);
+      CHECK(hazards(cuda::make_plan(problem, schedule, simulate(problem, schedule))) == 0);
+    }
+    ++planned;
+  };
+  for (const Network& network : networks()) check(smallest(network), 3, 1);
+  CHECK(planned > 40);
+  // Small ones, whose ops may take no time at all.
+  check("lenet:batch=2", 2, 12);
+  check("transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4", 4, 12);
+  check("rnnlm:batch=2,steps=3,layers=2,hidden=8,vocabulary=20", 4, 12);
+}
+
+TEST_CASE("no op writes beyond its tensors, and kernels of ours touch at most three times the bytes of their op") {
+  // Each op of every network by itself, each tensor in memory of its own with a guard behind it: the bytes that its
+  // kernels read and write, as often as they do, against those that the graph says. cuBLAS and cuDNN are not counted.
+  constexpr double kMostFlops = 4e8;
+  constexpr std::size_t kGuard = 64;  // floats
+  constexpr float kUntouched = -12'345.5F;
+  std::map<std::string, std::pair<double, std::string>> most;  // by type: how many times, and where
+  for (const Network& network : networks()) {
+    const std::string spec = smallest(network);
+    CAPTURE(spec);
+    const TrainingStep step = training_step(make_network(spec));
+    const Graph& graph = step.graph;
+    double flops = 0;
+    for (const OpId op : graph.ops()) flops += graph.flops(op).value;
+    if (flops > kMostFlops) continue;
+    const Problem problem{graph, make_cluster(preset_cluster("1xV100"))};
+    const Schedule serial = serial_schedule(problem, DeviceId{0});
+    FakeCuda fake{{.devices = 1}};
+    cuda::Tables tables;
+    cuda::load(tables, fake);
+    cuda::Gpu gpu{tables, 0};
+    cuda::GpuProgram program{problem, step.recipe, 1, serial, {&gpu}};
+    const IdMap<TensorId, Bytes> bytes = program.tensor_bytes();
+    const auto floats = [&](TensorId tensor) { return (static_cast<std::size_t>(bytes[tensor].count) + 3) / 4; };
+    IdMap<TensorId, float*> place(graph.tensor_count(), nullptr);
+    for (const TensorId tensor : graph.tensors()) {
+      place[tensor] = gpu.keep(floats(tensor) + kGuard);
+      std::fill_n(place[tensor] + floats(tensor), kGuard, kUntouched);
+    }
+    const cuda::Owned stream = cuda::make_stream(tables.runtime);
+    for (const OpId op : graph.topological_order()) {
+      const std::string name{graph.name(op)};
+      CAPTURE(name);
+      std::vector<void*> reads, writes;
+      for (const TensorId tensor : graph.inputs(op)) reads.push_back(place[tensor]);
+      for (const TensorId tensor : graph.outputs(op)) writes.push_back(place[tensor]);
+      const std::uint64_t before = touched_by_kernels();
+      program.run(op, reads, writes, stream.get());
+      tables.runtime.cudaStreamSynchronize(stream.get());
+      for (const TensorId tensor : graph.outputs(op)) {
+        const float* const guard = place[tensor] + floats(tensor);
+        CHECK(std::all_of(guard, guard + kGuard, [](float value) { return value == kUntouched; }));
+      }
+      constexpr std::int64_t kLeast = 4'096;  // below, what is fixed is most
+      if (graph.bytes_accessed(op).count < kLeast) continue;
+      const double times =
+          static_cast<double>(touched_by_kernels() - before) / static_cast<double>(graph.bytes_accessed(op).count);
+      auto& [largest, where] = most[std::string{graph.type(op)}];
+      if (times > largest) largest = times, where = spec + ", " + name;
+    }
+  }
+  // What a cache has then is read again: windows of 3 x 3 that overlap; a small gradient that a view spreads; and the
+  // gradient of a lookup compares each place with all others.
+  const std::map<std::string, double> again{
+      {"AveragePool", 5}, {"AveragePoolGrad", 5}, {"MaxPool", 5}, {"ReluGrad", 4}, {"GatherGrad", 100}};
+  CHECK(most.size() > 30);
+  for (const auto& found : most) {
+    CAPTURE(found.first);
+    CAPTURE(found.second.second);
+    const auto known = again.find(found.first);
+    CHECK(found.second.first <= (known == again.end() ? 3 : known->second));
   }
 }
 

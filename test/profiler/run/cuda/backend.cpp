@@ -88,6 +88,7 @@ TEST_CASE("a schedule on fake GPUs is validated by the same code as on the cpu")
     const auto results = validate(*backend, problem, {}, {{"pair", schedule}}, {});
     CHECK(results[0].order_kept);
     CHECK(results[0].clean_steps >= 10);
+    CHECK(std::abs(results[0].structural_error) < 0.001);  // replayed with the times measured
     // 0.1 ms + 0.2 ms + a copy of 5 us.
     CHECK(results[0].p50.count == doctest::Approx(305'041).epsilon(0.01));
   }
@@ -140,6 +141,85 @@ TEST_CASE("parts of one GPU send as their cluster's link, as fast as the GPU cop
   }
 }
 
+TEST_CASE(
+    "links of parts by the host share its engines, which a bus of the cluster says and links of their own do not") {
+  // a sends to b at 0, c to d: 1 MB by the host takes 2 us there and 2 us back, and waits for the other's.
+  GraphBuilder builder{"two"};
+  for (const auto& [from, to] : {std::pair{"a", "b"}, {"c", "d"}}) {
+    builder.add({.name = from, .times = {{"gpu", Nanoseconds{1'000}}}, .outputs = {{from, Bytes{1'000'000}}}});
+    builder.add({.name = to, .times = {{"gpu", Nanoseconds{1'000}}}, .inputs = {from}});
+  }
+  const Graph graph = std::move(builder).build();
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}});
+  for (const bool bus : {true, false}) {
+    ClusterSpec spec{.name = "parts"};
+    for (const char* name : {"gpu0", "gpu1", "gpu2", "gpu3"})
+      spec.devices.push_back({.name = name, .device_class = "gpu"});
+    for (const int i : {0, 2})
+      spec.links.push_back({.name = "l" + std::to_string(i),
+                            .from = spec.devices[static_cast<std::size_t>(i)].name,
+                            .to = spec.devices[static_cast<std::size_t>(i) + 1].name,
+                            .bandwidth = BytesPerSecond{500e9},
+                            .latency = Nanoseconds{2'000},
+                            .bus = bus ? "pcie" : ""});
+    spec.links.push_back({.name = "between", .from = "gpu0", .to = "gpu2", .bandwidth = BytesPerSecond{1e9}});
+    const Problem problem{graph, make_cluster(std::move(spec))};
+    const Nanoseconds predicted = simulate(problem, schedule).makespan;
+    CHECK(predicted == Nanoseconds{bus ? 10'000 : 6'000});
+    FakeCuda fake{{.devices = 1, .shared_engines = true}};
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake, .part_links = cuda::PartLinks::bounced});
+    const auto run = backend->prepare(problem, {}, schedule);
+    run->step();
+    // Without the bus the second's way there follows the first's, and its way back overlaps: 1 + 2 + 2 + 2 + 1 us.
+    CHECK(run->step().makespan.count == doctest::Approx(bus ? 10'000 : 8'000).epsilon(0.01));
+  }
+}
+
+TEST_CASE("copies between parts are measured as they are made: by the SMs that the parts leave") {
+  GraphBuilder builder{"pair"};
+  builder.add({.name = "a", .times = {{"gpu", Nanoseconds{100'000}}}, .outputs = {{"t", Bytes{1 << 20}}}});
+  builder.add({.name = "b", .times = {{"gpu", Nanoseconds{200'000}}}, .inputs = {"t"}});
+  const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("2xV100"))};
+  Schedule schedule;
+  schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
+  // Of 132 SMs the parts have 64 each, copies 4: they take (132 / 4) x 1 ns per 1,000 bytes, + 1 us.
+  constexpr double kCopy = 1'000 + 33 * 1'048.576;
+  FakeCuda fake{{.devices = 1, .copied_by_sms = std::size_t{1} << 30}};
+  {
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake, .part_links = cuda::PartLinks::copied});
+    const auto run = backend->prepare(problem, {}, schedule);
+    run->step();
+    CHECK(run->step().makespan.count == doctest::Approx(300'000 + kCopy).epsilon(1e-5));
+    const LinkMeasurement link = backend->measure_links(problem.cluster(), 0).front();
+    CHECK(link.engine == "sm");
+    const auto size = std::ranges::find(link.sizes, Bytes{1 << 20}, &SizeMeasurement::bytes);
+    CHECK(static_cast<double>(size->samples.kept[0].count) == doctest::Approx(kCopy).epsilon(1e-4));
+  }
+  CHECK(fake.alive() == 0);
+}
+
+TEST_CASE("products on a part of a GPU are chosen for its SMs, and captured ones allocate nothing") {
+  const TrainingStep step = training_step(make_network("lenet:batch=1"));
+  const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
+  const Schedule spread = random_groups(problem, 3);
+  const auto violations = [&](const std::string& ignored) {
+    FakeCuda fake{{.devices = 1, .ignored = ignored, .collect = true}};
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake, .graph = true});
+    const auto run = backend->prepare(problem, {.recipe = &step.recipe}, spread);
+    run->step();
+    run->step();  // captured
+    backend->time_alone(problem, {.recipe = &step.recipe}, DeviceId{0}, MeasureMode::hot, 1);
+    return fake.violations();
+  };
+  CHECK(violations("").empty());
+  const auto found = [](const std::vector<std::string>& all, const std::string& words) {
+    return std::ranges::any_of(all, [&](const std::string& said) { return said.find(words) != std::string::npos; });
+  };
+  CHECK(found(violations("cublasSetSmCountTarget"), "a product is chosen for 0 SMs and runs on 64"));
+  CHECK(found(violations("cublasSetWorkspace_v2"), "a captured product has cuBLAS's own workspace"));
+}
+
 TEST_CASE("a GPU is split into parts once for all runs of a backend") {
   const TrainingStep step = training_step(make_network("lenet:batch=1"));
   const Problem problem{step.graph, make_cluster(preset_cluster("4xV100"))};
@@ -147,7 +227,7 @@ TEST_CASE("a GPU is split into parts once for all runs of a backend") {
   FakeCuda fake{{.devices = 1}};
   const auto backend = cuda::make_cuda_backend({.libraries = &fake});
   for (int i = 0; i < 3; ++i) backend->prepare(problem, {.recipe = &step.recipe}, spread)->step();
-  CHECK(fake.calls("cuGreenCtxCreate") == 4);
+  CHECK(fake.calls("cuGreenCtxCreate") == 5);  // four, and one for the copies between them
 }
 
 TEST_CASE("an op by itself is timed without its launches, however many they are") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -210,6 +211,28 @@ TEST_CASE("parts of one GPU run a schedule of several devices") {
   CHECK(cuda::sms_per_part(132, 8, 8, 8) == 16);
   CHECK(cuda::sms_per_part(132, 17, 8, 8) == 0);
   CHECK_THROWS_AS((cuda::GreenContexts{fake.tables, 0, 17}), MissingError);
+}
+
+TEST_CASE("copies between parts of a GPU take no SMs of a part, whoever makes them") {
+  const Problem problem{fan(5, 6), make_cluster(gpus(4))};
+  const Schedule schedule = round_robin(problem);
+  const cuda::ExecutionPlan plan = cuda::make_plan(problem, schedule, simulate(problem, schedule));
+  // SMs; those of the smallest context; those of each of four parts.
+  for (const std::array<unsigned, 3>& gpu :
+       {std::array{132U, 1U, 32U}, {132U, 8U, 24U}, {128U, 1U, 24U}, {136U, 8U, 32U}}) {
+    const unsigned sms = gpu[0], least = gpu[1], each = gpu[2];
+    CAPTURE(sms);
+    FakeRun fake{{.devices = 1, .sms = sms, .copied_by_sms = 1 << 30, .least_part = least, .collect = true}};
+    const cuda::GreenContexts parts{fake.tables, 0, 4};
+    CHECK(parts.sms() == each);
+    std::vector<cuda::Target> targets = parts.targets();
+    fake.run(problem, plan, targets);
+    CHECK(fake.fake.violations().empty());
+    for (cuda::Target& target : targets) target.make_link_stream = target.make_stream;
+    fake.run(problem, plan, targets);
+    REQUIRE_FALSE(fake.fake.violations().empty());
+    CHECK(fake.fake.violations().front() == "a copy takes the SMs of a part that computes");
+  }
 }
 
 TEST_CASE("a call that fails is named, and everything is given back") {

@@ -27,6 +27,20 @@ using cuda::Stream;
 
 struct FakeGraph;
 
+/// A part of a GPU.
+struct FakeContext {
+  int device = 0;
+  unsigned sms = 0;
+  std::vector<std::pair<double, double>> computed, copied;  // by its SMs, when
+};
+/// cuBLAS's: `workspace` is null for its own.
+struct FakeBlas {
+  Stream stream = nullptr;
+  unsigned sms = 0;  // that products are chosen for; 0: all
+  void* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+};
+
 struct FakeEvent {
   FakeGraph* captured = nullptr;  // its last record only orders work within this graph
   int device = 0;
@@ -53,6 +67,7 @@ struct Command {
   std::uint32_t correlation = 0;  // of traced work
   const char* name = "";
   std::size_t copied = 0;       // bytes
+  int engine = -1;              // that makes it, of its GPU; none: any number at once
   bool by_sms = false;          // a copy, by a kernel
   double issued = 0;            // when, on the host
   const void* mark = nullptr;   // mark_ns: keeps the time here
@@ -61,6 +76,7 @@ struct Command {
 
 struct FakeStream {
   FakeGraph* capture = nullptr;
+  FakeContext* context = nullptr;  // null: the GPU's own
   int device = 0;
   std::deque<Command> queue;
   double now = 0, copied_until = 0;
@@ -86,11 +102,12 @@ struct Machine {
   std::map<const unsigned char*, std::pair<std::size_t, int>> memory;  // begin -> size, GPU (-1: host)
   std::vector<std::pair<const unsigned char*, std::size_t>> freed;     // given back to the system at the end alone
   std::vector<std::size_t> used;
-  std::set<std::string> kernel_names;         // that were looked up
-  std::vector<std::unique_ptr<Stream>> blas;  // handles: the stream of each
-  std::vector<std::unique_ptr<Stream>> dnn;
+  std::set<std::string> kernel_names;  // that were looked up
+  std::vector<std::unique_ptr<FakeBlas>> blas;
+  std::vector<std::unique_ptr<Stream>> dnn;  // handles: the stream of each
   std::vector<std::unique_ptr<std::vector<int>>> descriptors;
-  std::size_t contexts = 0, kernel_libraries = 0;
+  std::vector<std::unique_ptr<FakeContext>> contexts;
+  std::size_t kernel_libraries = 0;
   std::vector<std::unique_ptr<FakeGraph>> graphs;
   std::vector<std::unique_ptr<FakeGraph>> executables;  // graphs as they were when they were instantiated
   std::set<int> begun;                                  // GPUs that were made current: they have a context
@@ -165,12 +182,14 @@ struct Machine {
         __atomic_store_n(command.word, command.value, __ATOMIC_SEQ_CST);
         break;
       case Command::Kind::work: {
-        const double start = stream.now;
+        const double start =
+            command.engine < 0 ? stream.now : turn(engines[{stream.device, command.engine}], stream.now, command.ns);
         if (options.slowed_by_copies > 0 && *command.name != 0 && copies_beside(stream))
           command.ns *= 1 + options.slowed_by_copies;
         if (command.mark) marks[command.mark] = start;
         stream.now = command.since ? std::max(start, marks.at(command.since) + command.ns) : start + command.ns;
         if (command.copied > 0) stream.copied_until = stream.now;
+        if (stream.context) check_part(*stream.context, command, start, stream.now);
         check_memory(command.accesses);
         check_races(start, stream.now, command.accesses);
         if (command.effect) command.effect();
@@ -181,6 +200,16 @@ struct Machine {
     }
     stream.queue.pop_front();
     return true;
+  }
+
+  /// The first time from `now` on when an engine, busy at these times, is free for so long; it then is busy.
+  static double turn(std::map<double, double>& busy, double now, double ns) {
+    for (const auto& [begin, end] : busy) {
+      if (begin >= now + ns) break;
+      now = std::max(now, end);
+    }
+    busy[now] = now + ns;
+    return now;
   }
 
   /// Another stream of the GPU has copies to make, or has made some that end later.
@@ -263,6 +292,14 @@ struct Machine {
   }
   std::map<std::pair<const std::uint32_t*, std::uint32_t>, double> gates;
   std::map<const void*, double> marks;
+  std::map<std::pair<int, int>, std::map<double, double>> engines;  // of a GPU and a direction: when they are busy
+
+  void check_part(FakeContext& part, const Command& command, double start, double end) {
+    if (!command.by_sms && *command.name == 0) return;
+    for (const auto& [from, to] : command.by_sms ? part.computed : part.copied)
+      if (from < end && start < to) violate("a copy takes the SMs of a part that computes");
+    (command.by_sms ? part.copied : part.computed).emplace_back(start, end);
+  }
 
   void check_memory(const std::vector<Access>& accesses) {
     int device = 0;
@@ -349,25 +386,29 @@ Status cu_split(cuda::DeviceResource* result, unsigned* groups, const cuda::Devi
 Status cu_description(void** description, cuda::DeviceResource* resource, unsigned) {
   return *description = resource, machine->fault("cuDevResourceGenerateDesc");
 }
-Status cu_green(void** context, void*, int device, unsigned flags) {
+Status cu_green(void** context, void* description, int device, unsigned flags) {
   if (flags != cuda::kGreenDefaultStream) machine->violate("a green context without its required flag");
   if (!machine->begun.contains(device)) machine->violate("a green context of a GPU without a context of its own");
   if (const Status status = machine->fault("cuGreenCtxCreate")) return status;
-  ++machine->contexts;
-  *context = reinterpret_cast<void*>(static_cast<std::uintptr_t>(device + 1));
+  const unsigned sms = static_cast<cuda::DeviceResource*>(description)->sm.sm_count;
+  if (sms < machine->options.least_part) return 914;  // CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION
+  machine->contexts.push_back(std::make_unique<FakeContext>(FakeContext{.device = device, .sms = sms}));
+  *context = machine->contexts.back().get();
   return 0;
 }
-Status cu_green_destroy(void*) { return --machine->contexts, 0; }
+Status cu_green_destroy(void* context) { return remove(machine->contexts, static_cast<FakeContext*>(context)) ? 0 : 1; }
 
-Status new_stream(Stream* stream, int device) {
+Status new_stream(Stream* stream, int device, FakeContext* context = nullptr) {
   machine->streams.push_back(std::make_unique<FakeStream>());
   machine->streams.back()->device = device;
+  machine->streams.back()->context = context;
   *stream = machine->streams.back().get();
   return 0;
 }
 Status cu_green_stream(Stream* stream, void* context, unsigned, int) {
   if (const Status status = machine->fault("cuGreenCtxStreamCreate")) return status;
-  return new_stream(stream, static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1);
+  FakeContext& part = *static_cast<FakeContext*>(context);
+  return new_stream(stream, part.device, &part);
 }
 Status cu_library(void** library, const void*, int*, void**, unsigned, int*, void**, unsigned) {
   if (const Status status = machine->fault("cuLibraryLoadData")) return status;
@@ -416,14 +457,26 @@ Status cu_launch(void* function, unsigned blocks, unsigned, unsigned, unsigned, 
 // --- cuBLAS ---
 Status blas_create(void** handle) {
   if (const Status status = machine->fault("cublasCreate_v2")) return status;
-  machine->blas.push_back(std::make_unique<Stream>(nullptr));
+  machine->blas.push_back(std::make_unique<FakeBlas>());
   *handle = machine->blas.back().get();
   return 0;
 }
-Status blas_destroy(void* handle) { return remove(machine->blas, static_cast<Stream*>(handle)) ? 0 : 1; }
+Status blas_destroy(void* handle) { return remove(machine->blas, static_cast<FakeBlas*>(handle)) ? 0 : 1; }
 Status blas_stream(void* handle, Stream stream) {
-  *static_cast<Stream*>(handle) = stream;
+  FakeBlas& blas = *static_cast<FakeBlas*>(handle);
+  blas.stream = stream;
+  blas.workspace = nullptr;  // as the library does
   return machine->fault("cublasSetStream_v2");
+}
+Status blas_workspace(void* handle, void* memory, std::size_t bytes) {
+  FakeBlas& blas = *static_cast<FakeBlas*>(handle);
+  blas.workspace = memory;
+  blas.workspace_bytes = bytes;
+  return machine->fault("cublasSetWorkspace_v2");
+}
+Status blas_sms(void* handle, int sms) {
+  static_cast<FakeBlas*>(handle)->sms = static_cast<unsigned>(sms);
+  return machine->fault("cublasSetSmCountTarget");
 }
 Status gemm(const char* name, void* handle, std::function<void()> effect) {
   Command command{.kind = Command::Kind::work, .ns = 2'000};
@@ -431,7 +484,16 @@ Status gemm(const char* name, void* handle, std::function<void()> effect) {
   if (command.correlation > 0) command.ns += machine->options.tracing_ns;
   command.name = name;
   command.effect = std::move(effect);
-  issue(*static_cast<Stream*>(handle), std::move(command));
+  const FakeBlas& blas = *static_cast<FakeBlas*>(handle);
+  const FakeStream& stream = stream_of(blas.stream);
+  if (const unsigned sms = stream.context ? stream.context->sms : 0; sms != blas.sms)
+    machine->violate("a product is chosen for " + std::to_string(blas.sms) + " SMs and runs on " + std::to_string(sms) +
+                     " (0: all)");
+  if (blas.workspace)
+    command.accesses = {writes(blas.workspace, blas.workspace_bytes)};
+  else if (stream.capture)
+    machine->violate("a captured product has cuBLAS's own workspace, which is allocated there");
+  issue(blas.stream, std::move(command));
   return 0;
 }
 HostArray array(const void* at, bool is_short, bool tf32 = false) { return {const_cast<void*>(at), is_short, tf32}; }
@@ -700,12 +762,18 @@ Status rt_memory(std::size_t* free, std::size_t* total) {
   *free = *total - machine->used[static_cast<std::size_t>(machine->current)];
   return 0;
 }
-Status push_copy(void* to, const void* from, std::size_t size, double ns, Stream stream, bool within = false) {
+Status push_copy(void* to, const void* from, std::size_t size, double ns, Stream stream, int kind = -1) {
+  const bool within = kind == cuda::device_to_device;
   Command command{.kind = Command::Kind::work, .ns = ns};
+  if (machine->options.shared_engines && (kind == cuda::host_to_device || kind == cuda::device_to_host))
+    command.engine = kind;
   machine->host += machine->options.launch_ns;
   command.correlation = machine->launched();
   command.copied = size;
   command.by_sms = within && size < machine->options.copied_by_sms;
+  if (command.by_sms && stream_of(stream).context)
+    command.ns += machine->options.own_ns_per_byte * static_cast<double>(size) *
+                  (static_cast<double>(machine->options.sms) / stream_of(stream).context->sms - 1);
   command.effect = [=] { std::memmove(to, from, size); };
   command.accesses = {reads(from, size), writes(to, size)};
   issue(stream, std::move(command));
@@ -731,7 +799,7 @@ Status rt_copy(void* to, const void* from, std::size_t size, int kind, Stream st
     machine->violate("a copy's kind does not match its pointers");
   const FakeCudaOptions& options = machine->options;
   return push_copy(to, from, size, options.own_latency_ns + options.own_ns_per_byte * static_cast<double>(size), stream,
-                   right == cuda::device_to_device);
+                   right);
 }
 Status rt_peer_copy(void* to, int to_said, const void* from, int from_said, std::size_t size, Stream stream) {
   if (const Status status = machine->fault("cudaMemcpyPeerAsync")) return status;
@@ -1068,6 +1136,8 @@ const std::map<std::string, void*>& functions() {
       {"cublasCreate_v2", pointer(blas_create)},
       {"cublasDestroy_v2", pointer(blas_destroy)},
       {"cublasSetStream_v2", pointer(blas_stream)},
+      {"cublasSetWorkspace_v2", pointer(blas_workspace)},
+      {"cublasSetSmCountTarget", pointer(blas_sms)},
       {"cublasGemmEx", pointer(blas_gemm_ex)},
       {"cublasGemmStridedBatchedEx", pointer(blas_gemm_batched)},
       {"cublasSgemm_v2", pointer(blas_sgemm)},
@@ -1140,12 +1210,12 @@ void* FakeCuda::open(const std::string& path) {
 void* FakeCuda::symbol(void*, const char* name) {
   if (machine->options.lacks_symbol == name) return nullptr;
   const auto known = functions().find(name);
-  return known == functions().end() ? pointer(does_nothing) : known->second;
+  return known == functions().end() || machine->options.ignored == name ? pointer(does_nothing) : known->second;
 }
 
 void FakeCuda::kernel(Stream stream, double ns, std::vector<Bytes> reads_of, std::vector<Bytes> writes_of,
                       void (*effect)(const std::vector<Bytes>&, const std::vector<Bytes>&)) {
-  Command command{.kind = Command::Kind::work, .ns = ns};
+  Command command{.kind = Command::Kind::work, .ns = ns, .name = "kernel"};
   for (const Bytes& bytes : reads_of) command.accesses.push_back(reads(bytes.at, bytes.size));
   for (const Bytes& bytes : writes_of) command.accesses.push_back(writes(bytes.at, bytes.size));
   if (effect) command.effect = [=] { effect(reads_of, writes_of); };
@@ -1157,7 +1227,7 @@ const std::vector<std::string>& FakeCuda::violations() const { return machine->v
 std::size_t FakeCuda::alive() const {
   const auto graphs = std::count_if(machine->graphs.begin(), machine->graphs.end(),
                                     [](const auto& graph) { return !graph->destroyed; });
-  return machine->streams.size() + machine->events.size() + machine->memory.size() + machine->contexts +
+  return machine->streams.size() + machine->events.size() + machine->memory.size() + machine->contexts.size() +
          machine->kernel_libraries + machine->blas.size() + machine->dnn.size() + machine->descriptors.size() +
          machine->executables.size() + machine->traced.size() + static_cast<std::size_t>(graphs);
 }

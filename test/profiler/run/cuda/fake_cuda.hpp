@@ -19,9 +19,11 @@ namespace trainyard::test {
 /// What real CUDA lets pass in silence, or answers by wrong data, is a violation: a wait for an event that was never
 /// recorded; an event of another GPU than its stream's; a copy from or to memory that was never given, was freed, or is
 /// another GPU's than said; memory freed while work on it is pending; a part of a GPU made before the GPU's own
-/// context; within the capture of a graph: a wait for the stream, a wait for an event from outside, a stream that is
-/// not joined, the time of an event that only orders; two accesses to the same bytes of which one writes and neither
-/// waits for the other; streams that wait for ever. The first one aborts the program, unless `collect`.
+/// context; a copy by the SMs of a part that computes; a product of cuBLAS on a part of a GPU for which it was not told
+/// the SMs; within the capture of a graph: a wait for the stream, a wait for an event from outside, a stream that is
+/// not joined, the time of an event that only orders, a product in cuBLAS's own workspace, which it would allocate
+/// there; two accesses to the same bytes of which one writes and neither waits for the other; streams that wait for
+/// ever. The first one aborts the program, unless `collect`.
 struct FakeCudaOptions {
   int devices = 2;
   bool peers = true;
@@ -31,7 +33,8 @@ struct FakeCudaOptions {
   double own_latency_ns = 1'000, own_ns_per_byte = 0.001;  // within one
   int driver_version = 13000, runtime_version = 13000;
   std::string lacks_library, lacks_symbol;
-  std::string fails;  // this function, at its call number `fails_at` (from 1), with `status`
+  std::string ignored;  // calls of this function do nothing, as if there were none
+  std::string fails;    // this function, at its call number `fails_at` (from 1), with `status`
   int fails_at = 1;
   int status = 719;
   double tracing_ns = 0;                   // what CUPTI adds to each kernel
@@ -48,7 +51,9 @@ struct FakeCudaOptions {
   double slowed_by_copies = 0;        // the share that kernels take longer on a GPU that copies to or from the host
   double kernel_drift = 0;            // by which share each kernel takes longer than the one before
   std::vector<unsigned> clocks = {};  // of SMs, MHz, that NVML tells one after the other, and then the last; or none
-  std::size_t copied_by_sms = 0;      // copies within a GPU of fewer bytes are made by its SMs
+  std::size_t copied_by_sms = 0;      // copies within a GPU of fewer bytes are made by its SMs, all or those of a part
+  bool shared_engines = false;        // copies of one direction between a GPU and the host take turns
+  unsigned least_part = 1;            // SMs of a context, with fewer of which there is none
   bool collect = false;
 };
 

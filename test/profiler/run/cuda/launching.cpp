@@ -12,6 +12,7 @@
 #include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/run/cuda/executor.hpp"
 #include "profiler/run/cuda/fake_cuda.hpp"
+#include "profiler/run/cuda/kernel_bounds.hpp"
 #include "profiler/run/cuda/random_groups.hpp"
 #include "profiler/validate/validate.hpp"
 #include "trainyard/cluster/presets.hpp"
@@ -211,6 +212,32 @@ TEST_CASE("ops are profiled beside copies, and what that adds is the interferenc
   }
 }
 
+TEST_CASE("ops on a part of a GPU are profiled beside copies of its neighbour too, which load the memory as it could") {
+  const TrainingStep step = training_step(make_network(kLenet));
+  const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
+  FakeCuda fake{{.devices = 1, .own_ns_per_byte = 0.01, .slowed_by_copies = 0.5}};
+  {
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+    const Profile profile =
+        measure(*backend, problem, {.recipe = &step.recipe}, {serial_schedule(problem, DeviceId{0})}, {},
+                {.rounds = 2, .links = ProfileOptions::Links::none, .trace = false});
+    // 4 MiB each way by the host, and 128 MiB read and written within: a byte takes 10 ps, a copy 1 us more.
+    const double expected = 2 * 4'194'304 / 42'943.04e-9 + 2 * 134'217'728 / 1'343'177.28e-9;
+    std::size_t beside = 0;
+    for (const OpMeasurement& op : profile.ops) {
+      if (op.copied.value == 0) continue;
+      ++beside;
+      CHECK(op.copied.value == doctest::Approx(expected).epsilon(0.01));
+    }
+    CHECK(beside > 10);
+    const Calibration calibration = calibrate::fit_profiles(std::vector<Profile>{profile}).calibration;
+    REQUIRE(calibration.interference.size() > 5);
+    for (const CopySensitivity& each : calibration.interference)
+      CHECK(each.sensitivity == doctest::Approx(0.5 / std::min(1.0, expected / 900e9)).epsilon(0.03));
+  }
+  CHECK(fake.alive() == 0);
+}
+
 TEST_CASE("what a run has of the GPU's memory is all that it asked for") {
   const TrainingStep step = training_step(make_network(kLenet), {.optimizer = Optimizer::adam});
   const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
@@ -254,6 +281,35 @@ TEST_CASE("the noise floor of a GPU is its own: it drifts, or not, whatever the 
   CHECK(floor(0, 7'000) == 0);
   // 100 kernels a block, the first of 900: block medians of 1.151 to 1.851 us.
   CHECK(floor(0.001, 0) == doctest::Approx(0.7 / 1.55).epsilon(0.02));
+}
+
+TEST_CASE("ops are held against what their bytes and FLOPs allow, and those far from it are found") {
+  const TrainingStep step = training_step(make_network(kLenet));
+  const auto bounds = [&](double bandwidth) {
+    ClusterSpec spec{.name = "one", .devices = {{.name = "gpu0", .device_class = "gpu"}}};
+    spec.devices[0].memory_bandwidth = BytesPerSecond{bandwidth};
+    spec.devices[0].peak = FlopsPerSecond{1e18};
+    const Problem problem{step.graph, make_cluster(std::move(spec))};
+    FakeCuda fake{{.devices = 1}};
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+    return cuda::kernel_bounds(*backend, problem, {.recipe = &step.recipe}, Nanoseconds{500});
+  };
+  // The fake's kernels take 1 us whatever their shape, so at a byte a nanosecond what has 2,500 bytes and one kernel is
+  // well within 3 us, and at a thousand times that 500 ns of launch are all the bound: one kernel is twice that.
+  std::size_t ours = 0, over = 0;
+  const auto slow = bounds(1e9), fast = bounds(1e12);
+  for (std::size_t i = 0; i < fast.size(); ++i) {
+    const double bytes = static_cast<double>(step.graph.bytes_accessed(fast[i].op).count);
+    CHECK(slow[i].bound.count == 500 + static_cast<std::int64_t>(bytes));
+    ours += fast[i].ours;
+    over += fast[i].ours && fast[i].ratio() > cuda::kMostOfBound;
+    if (fast[i].time == Nanoseconds{1'000})
+      CHECK(fast[i].ratio() == doctest::Approx(1'000 / (500 + bytes / 1e3)).epsilon(0.01));
+  }
+  CHECK(ours > 10);
+  CHECK(over > 0);  // those of several kernels
+  CHECK(std::ranges::none_of(
+      fast, [&](const cuda::KernelBound& each) { return each.ours && step.graph.type(each.op) == "Conv"; }));
 }
 
 TEST_CASE("what fails while a graph is captured leaves no capture and no graph behind") {

@@ -93,6 +93,21 @@ TEST_CASE("a ladder tells the engine that copies are made by, and what ran besid
   CHECK(both_copies > 2 * (fake.calls("cudaMemcpyAsync") - before - both_copies));
 }
 
+TEST_CASE("copies of a ladder are of 64 MiB between two events at most, so that it takes seconds") {
+  const auto copies = [](std::int64_t bytes) {
+    FakeCuda fake{{.devices = 1, .lacks_library = "libcupti"}};
+    cuda::Tables tables;
+    cuda::load(tables, fake);
+    cuda::link_ladder(tables, 0, 0, {.sizes = {Bytes{bytes}}, .warm = 1, .samples = 2});
+    // But for the fill before it, the comparison after it, and one that the engine is asked of.
+    return fake.calls("cudaMemcpyAsync");
+  };
+  const int once = copies(64 << 20);
+  CHECK(copies(16 << 20) - once == 3 * (4 - 1));
+  CHECK(copies(1 << 20) - once == 3 * (16 - 1));
+  CHECK(copies(256) - once == 3 * (16 - 1));
+}
+
 TEST_CASE("without CUPTI a ladder does not say what makes copies") {
   FakeCuda fake{{.devices = 1, .lacks_library = "libcupti"}};
   cuda::Tables tables;
