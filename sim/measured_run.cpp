@@ -41,7 +41,8 @@ void BackendOptions::declare(OptionSet& set, bool plays) {
               {"copied", cuda::PartLinks::copied},
               {"bounced", cuda::PartLinks::bounced}},
              "cuda: how parts of one GPU send: as the cluster says (default), as fast as they can, by the host");
-  set.flag("--without-cudnn", without_cudnn, "cuda: convolutions as columns and products where cuDNN is not there");
+  set.flag("--without-cudnn", without_cudnn,
+           "cuda: where cuDNN is not there, convolutions as columns and products, pools and softmax by own kernels");
   set.number("--rounds", rounds, "of 2 warm steps and 3 measured ones (default: 6)");
   set.check([this] {
     if (rounds > 100000) throw UsageError("--rounds: at most 100000");

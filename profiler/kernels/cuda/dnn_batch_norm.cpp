@@ -2,33 +2,20 @@
 
 namespace trainyard::cuda {
 
+bool DnnBatchNorm::there(const Dnn& dnn) {
+  return dnn.cudnnBatchNormalizationForwardTraining && dnn.cudnnBatchNormalizationBackward;
+}
+
 std::unique_ptr<DnnBatchNorm> DnnBatchNorm::make(const Tables& tables, void* handle) {
-  if (!tables.dnn.cudnnBatchNormalizationForwardTraining || !tables.dnn.cudnnBatchNormalizationBackward) return nullptr;
+  if (!there(tables.dnn)) return nullptr;
   return std::unique_ptr<DnnBatchNorm>{new DnnBatchNorm(tables, handle)};
-}
-
-void DnnBatchNorm::check(Status status, const char* call) const {
-  if (status != 0) throw CudaError{call, status, dnn_.cudnnGetErrorString(status)};
-}
-
-bool DnnBatchNorm::done(Status status, const char* call) const {
-  if (status / 1000 == kDnnNotSupported / 1000) return false;
-  check(status, call);
-  return true;
 }
 
 const DnnBatchNorm::Descriptors& DnnBatchNorm::prepared(const BatchNormShape& s) {
   Descriptors& made = prepared_[s];
   if (made.vectors) return made;
-  const auto describe = [&](Owned& to, int type, int n, int h) {
-    void* descriptor = nullptr;
-    check(dnn_.cudnnCreateTensorDescriptor(&descriptor), "cudnnCreateTensorDescriptor");
-    to = Owned{descriptor, {dnn_.cudnnDestroyTensorDescriptor}};
-    check(dnn_.cudnnSetTensor4dDescriptor(descriptor, kDnnChannelsFirst, type, n, s.c, h, 1),
-          "cudnnSetTensor4dDescriptor");
-  };
-  describe(made.images, s.short_ones ? kDnnShort : kDnnFloat, s.n, s.plane);
-  describe(made.vectors, kDnnFloat, 1, 1);
+  made.images = tensor(s.short_ones, s.n, s.c, s.plane, 1);
+  made.vectors = tensor(false, 1, s.c, 1, 1);
   return made;
 }
 

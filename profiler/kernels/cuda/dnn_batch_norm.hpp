@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "profiler/run/cuda/owned.hpp"
+#include "profiler/kernels/cuda/dnn_calls.hpp"
 
 namespace trainyard::cuda {
 
@@ -17,11 +17,11 @@ struct BatchNormShape {
 };
 
 /// Batch norms by cuDNN, as PyTorch has them; what is kept between the passes is laid out as our own kernels do.
-class DnnBatchNorm {
+class DnnBatchNorm : DnnCalls {
  public:
+  static bool there(const Dnn& dnn);  // the library has them
   /// `handle`: cuDNN's, whose stream is that of the calls. Null where the library has none.
   static std::unique_ptr<DnnBatchNorm> make(const Tables& tables, void* handle);
-  DnnBatchNorm(DnnBatchNorm&&) = delete;
 
   // Each throws CudaError; false where cuDNN does not support the shape: nothing was done.
   bool forward(const BatchNormShape& shape, double epsilon, const void* x, const float* scale, const float* shift,
@@ -33,13 +33,9 @@ class DnnBatchNorm {
   struct Descriptors {
     Owned images, vectors;
   };
-  DnnBatchNorm(const Tables& tables, void* handle) : dnn_(tables.dnn), handle_(handle) {}
-  void check(Status status, const char* call) const;
-  bool done(Status status, const char* call) const;
+  using DnnCalls::DnnCalls;
   const Descriptors& prepared(const BatchNormShape& shape);
 
-  const Dnn& dnn_;
-  void* const handle_;
   std::map<BatchNormShape, Descriptors> prepared_;
 };
 

@@ -58,7 +58,10 @@ Gpu::Gpu(const Tables& tables, int gpu, unsigned sms, bool tf32) : tables_(table
   stream_ = own_.get();
   dnn_ = DnnConvolution::make(
       tables, [this](std::size_t bytes) { return static_cast<void*>(scratch((bytes + 3) / sizeof(float))); }, tf32);
-  if (dnn_) dnn_batch_norm_ = DnnBatchNorm::make(tables, dnn_->handle());
+  if (!dnn_) return;
+  dnn_batch_norm_ = DnnBatchNorm::make(tables, dnn_->handle());
+  dnn_pool_ = DnnPool::make(tables, dnn_->handle());
+  dnn_softmax_ = DnnSoftmax::make(tables, dnn_->handle());
 }
 
 Gpu::~Gpu() { tables_.runtime.cudaSetDevice(gpu_); }

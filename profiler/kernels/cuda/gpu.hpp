@@ -9,6 +9,8 @@
 #include "profiler/kernels/arrays.hpp"
 #include "profiler/kernels/cuda/dnn_batch_norm.hpp"
 #include "profiler/kernels/cuda/dnn_convolution.hpp"
+#include "profiler/kernels/cuda/dnn_pool.hpp"
+#include "profiler/kernels/cuda/dnn_softmax.hpp"
 #include "profiler/run/cuda/owned.hpp"
 
 namespace trainyard::cuda {
@@ -95,11 +97,10 @@ class Gpu {
     return dnn_.get();
   }
 
-  /// cuDNN's batch norms, on this op's stream; null where there are none.
-  DnnBatchNorm* dnn_batch_norm() {
-    launches_ += dnn_batch_norm_ ? 2U : 0U;
-    return dnn_batch_norm_.get();
-  }
+  // Others of cuDNN's, on this op's stream; null where there are none. Each call is up to two launches.
+  DnnBatchNorm* dnn_batch_norm() { return called(dnn_batch_norm_); }
+  DnnPool* dnn_pool() { return called(dnn_pool_); }
+  DnnSoftmax* dnn_softmax() { return called(dnn_softmax_); }
 
   float* scratch(std::size_t floats);
   /// `count` elements of the type of `like`.
@@ -139,6 +140,11 @@ class Gpu {
   static const Argument& as_argument(const Argument& x) {
     return x;
   }
+  template <class Dnn>
+  Dnn* called(const std::unique_ptr<Dnn>& dnn) {
+    launches_ += dnn ? 2U : 0U;
+    return dnn.get();
+  }
   template <class... Arguments>
   void start(const char* kernel, std::uint64_t blocks, const Arguments&... arguments) {
     void* list[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
@@ -162,9 +168,11 @@ class Gpu {
   std::size_t used_ = 0, launches_ = 0, bytes_ = 0;
   Owned blas_memory_, blas_;
   std::unique_ptr<DnnConvolution> dnn_;
-  std::unique_ptr<DnnBatchNorm> dnn_batch_norm_;  // of the same handle
-  Owned own_;                                     // this object's stream
-  Stream stream_ = nullptr;                       // of the op that runs
+  std::unique_ptr<DnnBatchNorm> dnn_batch_norm_;  // of the same handle, as those below
+  std::unique_ptr<DnnPool> dnn_pool_;
+  std::unique_ptr<DnnSoftmax> dnn_softmax_;
+  Owned own_;                // this object's stream
+  Stream stream_ = nullptr;  // of the op that runs
 };
 
 }  // namespace trainyard::cuda

@@ -88,7 +88,7 @@ KERNEL columns_to_image(Out image, In columns, Window w, u64 kernels, u64 window
   }
 }
 // Pools, in planes of [z, y, x]: numbers within one fit 32 bits.
-struct Pool { int in[3], out[3], kernel[3], stride[3], dilation[3], before[3]; Divisor in_x, in_y, in_plane, out_x, out_y, out_plane, strides[3]; };
+struct Pool { int in[3], out[3], kernel[3], stride[3], dilation[3], before[3], after[3]; Divisor in_x, in_y, in_plane, out_x, out_y, out_plane, strides[3]; };
 __device__ void split_plane(u64 i, const Divisor& plane, const Divisor& y, const Divisor& x, u64* which, int* at) {
   *which = quotient(i, plane);
   const u64 rest = i - *which * plane.by, rows = quotient(rest, x), z = quotient(rows, y);
@@ -154,6 +154,8 @@ __device__ float pool_share(const Pool& p, const int* o, u64 padding) {
   for (int d = 0; d < 3; ++d) {
     int from = 0, to = p.kernel[d];
     if (!padding) taps(p, d, o[d], &from, &to);
+    const int first = o[d] * p.stride[d] - p.before[d];  // beyond the padding nothing counts
+    while (to > from && first + (to - 1) * p.dilation[d] >= p.in[d] + p.after[d]) --to;
     count *= to - from;
   }
   return 1.0f / (float)(count > 0 ? count : 1);

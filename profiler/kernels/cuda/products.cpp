@@ -1,5 +1,7 @@
 #include "profiler/kernels/products.hpp"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 #include "profiler/kernels/cuda/gpu_kernels.hpp"
@@ -221,7 +223,7 @@ void conv_d(OpArrays& c, Gpu& gpu) {
 
 /// As the kernels take it.
 struct Pool {
-  int in[3], out[3], kernel[3], stride[3], dilation[3], before[3];
+  int in[3], out[3], kernel[3], stride[3], dilation[3], before[3], after[3];
   Divisor in_x, in_y, in_plane, out_x, out_y, out_plane, strides[3];
 
   explicit Pool(const WindowGeometry& g)
@@ -234,13 +236,45 @@ struct Pool {
     const auto small = [](std::int64_t x) { return static_cast<int>(x); };
     for (std::size_t d = 0; d < 3; ++d) {
       in[d] = small(g.in[d]), out[d] = small(g.out[d]), kernel[d] = small(g.kernel[d]), stride[d] = small(g.stride[d]);
-      dilation[d] = small(g.dilation[d]), before[d] = small(g.before[d]);
+      dilation[d] = small(g.dilation[d]), before[d] = small(g.before[d]), after[d] = small(g.after[d]);
       strides[d] = whole(g.stride[d]);
     }
   }
 };
 
+/// As cuDNN takes it; nothing for windows with holes, for volumes, and where types or sizes are not its own.
+std::optional<PoolShape> pool_for_dnn(const OpArrays& c, int mode, const Reals& a, const Reals& b) {
+  const WindowGeometry g = pool_geometry(c);
+  const std::int64_t images = g.batch * g.channels, most = images * std::max(g.in_size(), g.out_size());
+  if (a.is_short != b.is_short || images * g.in_size() * g.out_size() == 0 || most > std::int64_t{1} << 30 ||
+      c.value(c.node.inputs[0]).shape.size() > 4 || g.dilation != std::array<std::int64_t, 3>{1, 1, 1})
+    return std::nullopt;
+  const auto small = [](std::int64_t x) { return static_cast<int>(x); };
+  return PoolShape{.mode = mode,
+                   .n = small(g.batch),
+                   .c = small(g.channels),
+                   .h = small(g.in[1]),
+                   .w = small(g.in[2]),
+                   .r = small(g.kernel[1]),
+                   .s = small(g.kernel[2]),
+                   .out_h = small(g.out[1]),
+                   .out_w = small(g.out[2]),
+                   .pad_h = small(g.before[1]),
+                   .pad_w = small(g.before[2]),
+                   .stride_h = small(g.stride[1]),
+                   .stride_w = small(g.stride[2]),
+                   .short_ones = a.is_short != 0};
+}
+int average_mode(const OpArrays& c) {
+  return c.node.integer("count_include_pad", 0) != 0 ? kDnnAveragePadded : kDnnAverageInside;
+}
+
 void max_pool(OpArrays& c, Gpu& gpu) {
+  // The gradient reads the places of the maxima, which our kernel alone writes.
+  const auto shape = c.kept() ? std::nullopt : pool_for_dnn(c, kDnnMaxPool, c.in[0].data, c.out[0].data);
+  if (DnnPool* const dnn = shape ? gpu.dnn_pool() : nullptr;
+      dnn && dnn->forward(*shape, c.in[0].data.at, c.out[0].data.at))
+    return;
   gpu.each("max_pool", c.out[0].size(), c.out[0].data, static_cast<void*>(c.kept()), c.in[0].data,
            Pool{pool_geometry(c)});
 }
@@ -249,10 +283,18 @@ void max_pool_d(OpArrays& c, Gpu& gpu) {
            Pool{pool_geometry(c)});
 }
 void average_pool(OpArrays& c, Gpu& gpu) {
+  const auto shape = pool_for_dnn(c, average_mode(c), c.in[0].data, c.out[0].data);
+  if (DnnPool* const dnn = shape ? gpu.dnn_pool() : nullptr;
+      dnn && dnn->forward(*shape, c.in[0].data.at, c.out[0].data.at))
+    return;
   gpu.each("average_pool", c.out[0].size(), c.out[0].data, c.in[0].data, Pool{pool_geometry(c)},
            whole(c.node.integer("count_include_pad", 0)));
 }
 void average_pool_d(OpArrays& c, Gpu& gpu) {
+  const auto shape = pool_for_dnn(c, average_mode(c), c.dy[0].data, c.dx[0].data);
+  if (DnnPool* const dnn = shape ? gpu.dnn_pool() : nullptr;
+      dnn && dnn->average_backward(*shape, c.dy[0].data.at, c.dx[0].data.at))
+    return;
   gpu.each("average_pool_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, Pool{pool_geometry(c)},
            whole(c.node.integer("count_include_pad", 0)));
 }

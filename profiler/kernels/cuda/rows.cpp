@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 
 #include "profiler/kernels/cuda/gpu_kernels.hpp"
@@ -11,12 +12,34 @@ namespace {
 
 std::uint64_t logs(const OpArrays& c) { return c.node.type == "LogSoftmax" ? 1 : 0; }
 
+/// As cuDNN takes it; nothing where types or sizes are not its own.
+std::optional<SoftmaxShape> softmax_for_dnn(const OpArrays& c, const Lines& l, std::initializer_list<Reals> arrays) {
+  const std::size_t count = l.count() * l.length;
+  if (count == 0 || count > std::size_t{1} << 30) return std::nullopt;
+  const bool short_ones = arrays.begin()->is_short != 0;
+  for (const Reals& each : arrays)
+    if ((each.is_short != 0) != short_ones) return std::nullopt;
+  return SoftmaxShape{.n = static_cast<int>(l.outer),
+                      .c = static_cast<int>(l.length),
+                      .plane = static_cast<int>(l.step),
+                      .logs = logs(c) != 0,
+                      .short_ones = short_ones};
+}
+
 void softmax(OpArrays& c, Gpu& gpu) {
   const Lines l = lines_along_axis(c, -1);
+  const auto shape = softmax_for_dnn(c, l, {c.in[0].data, c.out[0].data});
+  if (DnnSoftmax* const dnn = shape ? gpu.dnn_softmax() : nullptr;
+      dnn && dnn->forward(*shape, c.in[0].data.at, c.out[0].data.at))
+    return;
   gpu.rows("softmax", l.count(), c.out[0].data, c.in[0].data, l.length, l.step, logs(c));
 }
 void softmax_d(OpArrays& c, Gpu& gpu) {
   const Lines l = lines_along_axis(c, -1);
+  const auto shape = softmax_for_dnn(c, l, {c.out[0].data, c.dy[0].data, c.dx[0].data});
+  if (DnnSoftmax* const dnn = shape ? gpu.dnn_softmax() : nullptr;
+      dnn && dnn->backward(*shape, c.out[0].data.at, c.dy[0].data.at, c.dx[0].data.at))
+    return;
   gpu.rows("softmax_d", l.count(), c.dx[0].data, c.dy[0].data, c.out[0].data, l.length, l.step, logs(c));
 }
 

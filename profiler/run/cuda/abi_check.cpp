@@ -6,6 +6,7 @@
 #include <nvrtc.h>
 
 #include <cstddef>
+#include <type_traits>
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 #define TRAINYARD_HAS_CUDNN 1
@@ -78,6 +79,38 @@ static_assert(same(kBlasTf32Sums, CUBLAS_COMPUTE_32F_FAST_TF32));
 static_assert(same(kBlasFloatSums, CUBLAS_COMPUTE_32F) && same(kBlasDefault, CUBLAS_GEMM_DEFAULT));
 
 #ifdef TRAINYARD_HAS_CUDNN
+/// A parameter of ours is passed as the library's: a pointer for a pointer, a number for one of its size or an enum.
+template <class Ours, class Theirs>
+constexpr bool passed_alike() {
+  if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>)
+    return true;
+  else if constexpr (std::is_floating_point_v<Ours>)
+    return std::is_same_v<Ours, Theirs>;
+  else
+    return (std::is_enum_v<Theirs> || std::is_integral_v<Theirs>)&&sizeof(Ours) == sizeof(Theirs);
+}
+template <class Ours, class Theirs>
+inline constexpr bool kCalledAlike = false;
+template <class R, class... Ours, class Q, class... Theirs>
+requires(sizeof...(Ours) == sizeof...(Theirs)) inline constexpr bool kCalledAlike<R (*)(Ours...), Q (*)(Theirs...)> =
+    passed_alike<R, Q>() && (passed_alike<Ours, Theirs>() && ...);
+#define CALLED_ALIKE(function) static_assert(kCalledAlike<decltype(Dnn::function), decltype(&::function)>)
+CALLED_ALIKE(cudnnSetTensor4dDescriptor);
+CALLED_ALIKE(cudnnSetFilter4dDescriptor);
+CALLED_ALIKE(cudnnSetConvolution2dDescriptor);
+CALLED_ALIKE(cudnnConvolutionForward);
+CALLED_ALIKE(cudnnConvolutionBackwardData);
+CALLED_ALIKE(cudnnConvolutionBackwardFilter);
+CALLED_ALIKE(cudnnBatchNormalizationForwardTraining);
+CALLED_ALIKE(cudnnBatchNormalizationBackward);
+CALLED_ALIKE(cudnnSoftmaxForward);
+CALLED_ALIKE(cudnnSoftmaxBackward);
+CALLED_ALIKE(cudnnCreatePoolingDescriptor);
+CALLED_ALIKE(cudnnDestroyPoolingDescriptor);
+CALLED_ALIKE(cudnnSetPooling2dDescriptor);
+CALLED_ALIKE(cudnnPoolingForward);
+CALLED_ALIKE(cudnnPoolingBackward);
+#undef CALLED_ALIKE
 static_assert(same(kDnnShort, CUDNN_DATA_BFLOAT16) && same(kDnnTensorMath, CUDNN_TENSOR_OP_MATH));
 static_assert(CUDNN_MAJOR == 9);
 static_assert(sizeof(DnnAlgorithm) == sizeof(cudnnConvolutionFwdAlgoPerf_t));
@@ -90,6 +123,12 @@ static_assert(same(kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION) && same(kDnnFl
 static_assert(same(kDnnDeterministic, CUDNN_DETERMINISTIC) && same(kDnnDefaultMath, CUDNN_DEFAULT_MATH));
 static_assert(same(kDnnNotSupported, CUDNN_STATUS_NOT_SUPPORTED));
 static_assert(same(kDnnBatchNormSpatial, CUDNN_BATCHNORM_SPATIAL));
+static_assert(same(kDnnSoftmaxAccurate, CUDNN_SOFTMAX_ACCURATE) && same(kDnnSoftmaxLog, CUDNN_SOFTMAX_LOG));
+static_assert(same(kDnnSoftmaxInstance, CUDNN_SOFTMAX_MODE_INSTANCE));
+static_assert(same(kDnnSoftmaxChannel, CUDNN_SOFTMAX_MODE_CHANNEL));
+static_assert(same(kDnnMaxPool, CUDNN_POOLING_MAX) && same(kDnnNoNan, CUDNN_NOT_PROPAGATE_NAN));
+static_assert(same(kDnnAveragePadded, CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING));
+static_assert(same(kDnnAverageInside, CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING));
 #endif
 
 }  // namespace trainyard::cuda

@@ -139,8 +139,8 @@ inline constexpr int kDnnFloatMath = 3;           // without tensor cores: 32-bi
 inline constexpr Status kDnnNotSupported = 3000;  // and its reasons, up to 3999
 inline constexpr int kDnnDeterministic = 1;
 
-/// libcudnn.so.9. Convolutions and batch norms are those of the older API, which cuDNN 9 (9.19's headers were read)
-/// deprecates and has.
+/// libcudnn.so.9. Convolutions, batch norms, pools and softmax are those of the older API, which cuDNN 9 (9.19's
+/// headers were read) deprecates, but for softmax, and has.
 struct Dnn {
   using ChooseAlgorithm = Status (*)(void* handle, void* a, void* b, void* convolution, void* result, int most,
                                      int* count, DnnAlgorithm*);
@@ -179,8 +179,26 @@ struct Dnn {
                                             const void* x_data, void* dy, const void* dy_data, void* dx, void* dx_data,
                                             void* vectors, const void* scale, void* dscale, void* dshift,
                                             double epsilon, const void* mean, const void* inverse);
+  Status (*cudnnSoftmaxForward)(void* handle, int algorithm, int mode, const void* alpha, void* x, const void* x_data,
+                                const void* beta, void* y, void* y_data);
+  Status (*cudnnSoftmaxBackward)(void* handle, int algorithm, int mode, const void* alpha, void* y, const void* y_data,
+                                 void* dy, const void* dy_data, const void* beta, void* dx, void* dx_data);
+  Status (*cudnnCreatePoolingDescriptor)(void** pool);
+  Status (*cudnnDestroyPoolingDescriptor)(void* pool);
+  Status (*cudnnSetPooling2dDescriptor)(void* pool, int mode, int nan, int window_h, int window_w, int pad_h, int pad_w,
+                                        int stride_h, int stride_w);
+  Status (*cudnnPoolingForward)(void* handle, void* pool, const void* alpha, void* x, const void* x_data,
+                                const void* beta, void* y, void* y_data);
+  Status (*cudnnPoolingBackward)(void* handle, void* pool, const void* alpha, void* y, const void* y_data, void* dy,
+                                 const void* dy_data, void* x, const void* x_data, const void* beta, void* dx,
+                                 void* dx_data);
 };
-inline constexpr int kDnnBatchNormSpatial = 1;  // over images and planes
+inline constexpr int kDnnBatchNormSpatial = 1;                         // over images and planes
+inline constexpr int kDnnSoftmaxAccurate = 1, kDnnSoftmaxLog = 2;      // both take the largest off first
+inline constexpr int kDnnSoftmaxInstance = 0, kDnnSoftmaxChannel = 1;  // over [c, h, w], over c
+inline constexpr int kDnnMaxPool = 0;
+inline constexpr int kDnnAveragePadded = 1, kDnnAverageInside = 2;  // with the padding's zeros, without them
+inline constexpr int kDnnNoNan = 0;                                 // a maximum passes them over
 
 /// libcupti.so.13.
 struct Cupti {

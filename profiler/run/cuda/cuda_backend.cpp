@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,6 +12,9 @@
 
 #include "profiler/clock.hpp"
 #include "profiler/host.hpp"
+#include "profiler/kernels/cuda/dnn_batch_norm.hpp"
+#include "profiler/kernels/cuda/dnn_pool.hpp"
+#include "profiler/kernels/cuda/dnn_softmax.hpp"
 #include "profiler/kernels/cuda/gpu_program.hpp"
 #include "profiler/kernels/cuda/kernels.hpp"
 #include "profiler/run/cuda/alone.hpp"
@@ -289,9 +293,7 @@ class CudaBackend : public Backend {
            .message = "the schedule rewrites the graph (\"splits\"), which the cuda backend runs as it is",
            .help = "place it with --no-splits"});
     if (!findings.empty()) throw InputError{std::move(findings)};
-    if (workload.recipe && !options_.without_cudnn &&
-        std::ranges::any_of(workload.recipe->model.nodes, [](const Node& node) { return node.type == "Conv"; }))
-      require_cudnn();
+    if (workload.recipe && !options_.without_cudnn) require_cudnn(workload.recipe->model);
     for (const DeviceId id : problem.devices())
       if (is_gpu(problem.cluster(), id) && warm_.insert(gpu_of(problem.cluster(), id)).second)
         warm_up(tables_, gpu_of(problem.cluster(), id), *clocks_);
@@ -323,7 +325,9 @@ class CudaBackend : public Backend {
     details["convolutions"] = dnn != states_.end() && dnn->usable()
                                   ? "cudnn"
                                   : "columns and cublas: " + (dnn == states_.end() ? "" : dnn->problem);
-    details["batch_norms"] = tables_.dnn.cudnnBatchNormalizationBackward ? "cudnn" : "own kernels";
+    details["batch_norms"] = DnnBatchNorm::there(tables_.dnn) ? "cudnn" : "own kernels";
+    details["average_pools"] = DnnPool::there(tables_.dnn) ? "cudnn" : "own kernels";
+    details["softmax"] = DnnSoftmax::there(tables_.dnn) ? "cudnn" : "own kernels";
     return details;
   }
   std::vector<AloneSample> time_alone(const Problem& problem, const Workload& workload, DeviceId device,
@@ -412,12 +416,19 @@ class CudaBackend : public Backend {
   }
 
  private:
-  void require_cudnn() const {
+  /// What a step computes by is not to depend on the machine in silence.
+  void require_cudnn(const Model& model) const {
     const auto dnn = std::ranges::find(states_, "cudnn", &LibraryState::name);
     if (dnn == states_.end() || dnn->usable()) return;
-    throw MissingError(
-        "convolutions need cuDNN: " + dnn->problem,
-        dnn->help + "; or run them as columns and matrix products, several times slower, with --without-cudnn");
+    const auto need = [&](std::initializer_list<const char*> types, const char* what, const char* otherwise) {
+      for (const Node& node : model.nodes)
+        if (std::ranges::find(types, node.type) != types.end())
+          throw MissingError(std::string{what} + " cuDNN: " + dnn->problem,
+                             dnn->help + "; or run " + otherwise + " with --without-cudnn");
+    };
+    need({"Conv"}, "convolutions need", "them as columns and matrix products, several times slower,");
+    need({"AveragePool"}, "average pools need", "them by kernels of Trainyard's own");
+    need({"Softmax", "LogSoftmax"}, "softmax needs", "it by kernels of Trainyard's own");
   }
 
   /// The machine's GPU on which the device runs, as a whole or as a part of it.

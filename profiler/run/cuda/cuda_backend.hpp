@@ -13,7 +13,7 @@ struct CudaOptions {
   bool gate = true, graph = false;     // of ExecuteOptions, from the second step on
   PartLinks part_links = PartLinks::emulated;
   bool tf32 = false;           // of 32-bit floats: products and convolutions by tensor cores
-  bool without_cudnn = false;  // convolutions by columns and products where cuDNN is not there
+  bool without_cudnn = false;  // where it is not there: convolutions by columns and products, the rest by own kernels
 };
 
 /// Runs each GPU of the cluster on one of this machine, or, where there are more than it has, on a part of GPU 0 (green
@@ -24,8 +24,8 @@ struct CudaOptions {
 ///
 /// Throws MissingError: no driver, no runtime, no GPU, no kernels for it (embedded, or by NVRTC), no cuBLAS, in the
 /// words of require_gpus. prepare() throws InputError ("unsupported-device", "unsupported-op", "shared-parameter",
-/// "fair-links", "splits"), and MissingError for convolutions without cuDNN, which several times slower ones would
-/// stand for.
+/// "fair-links", "splits"), and MissingError for convolutions, average pools and softmax without cuDNN, which
+/// other kernels, several times slower where they convolve, would stand for.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options = {});
 
 }  // namespace trainyard::cuda

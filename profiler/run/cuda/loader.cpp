@@ -150,6 +150,13 @@ void fill(Dnn& table, Lookup& get) {
       SYMBOL(cudnnConvolutionBackwardData), SYMBOL(cudnnConvolutionBackwardFilter));
   get.if_there(SYMBOL(cudnnBatchNormalizationForwardTraining));
   get.if_there(SYMBOL(cudnnBatchNormalizationBackward));
+  get.if_there(SYMBOL(cudnnSoftmaxForward));
+  get.if_there(SYMBOL(cudnnSoftmaxBackward));
+  get.if_there(SYMBOL(cudnnCreatePoolingDescriptor));
+  get.if_there(SYMBOL(cudnnDestroyPoolingDescriptor));
+  get.if_there(SYMBOL(cudnnSetPooling2dDescriptor));
+  get.if_there(SYMBOL(cudnnPoolingForward));
+  get.if_there(SYMBOL(cudnnPoolingBackward));
 }
 
 void fill(Cupti& table, Lookup& get) {

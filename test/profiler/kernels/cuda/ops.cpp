@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiler/kernels/cuda/gpu.hpp"
@@ -141,7 +143,7 @@ TEST_CASE("networks in bfloat16 compute on fake GPUs what 32-bit floats compute,
       const Problem gpus{training.graph, make_cluster(preset_cluster("2xV100"))};
       const Schedule one = serial_schedule(gpus, DeviceId{0}), two = random_groups(gpus, 3);
       for (const bool dnn : {true, false}) {
-        FakeCuda fake{{.devices = 2, .deterministic_convolutions = dnn}};
+        FakeCuda fake{{.devices = 2, .deterministic_convolutions = dnn, .other_dnn = dnn}};
         {
           const auto backend = cuda::make_cuda_backend({.libraries = &fake});
           const auto alone = backend->prepare(gpus, {.recipe = &training.recipe}, one);
@@ -169,8 +171,7 @@ TEST_CASE("networks in bfloat16 compute on fake GPUs what 32-bit floats compute,
   }
 }
 
-TEST_CASE(
-    "kernels whose blocks have several threads compute what those of one compute, and so do batch norms by cuDNN") {
+TEST_CASE("kernels whose blocks have several threads compute what those of one compute, and so does cuDNN") {
   LayerBuilder net{"small"};
   net.at("layer");
   ValueId x =
@@ -187,20 +188,90 @@ TEST_CASE(
     const Step expected = step(*make_cpu_backend(), core, training.recipe);
     const Problem gpu{training.graph, make_cluster(preset_cluster("1xV100"))};
     for (const unsigned threads : {1U, 8U})
-      for (const bool norms : {true, false}) {
+      for (const bool dnn : {true, false}) {
         CAPTURE(threads);
-        CAPTURE(norms);
-        FakeCuda fake{{.devices = 1, .batch_norms = norms, .threads = threads}};
+        CAPTURE(dnn);
+        FakeCuda fake{{.devices = 1, .other_dnn = dnn, .threads = threads}};
         const auto backend = cuda::make_cuda_backend({.libraries = &fake});
         const Step found = step(*backend, gpu, training.recipe);
         const bool asked = model.name == "small";
         CHECK((fake.calls("cudnnBatchNormalizationForwardTraining") > 0) == asked);
         CHECK((fake.calls("cudnnBatchNormalizationBackward") > 0) == asked);
+        CHECK((fake.calls("cudnnSoftmaxForward") > 0) == !asked);
+        CHECK((fake.calls("cudnnSoftmaxBackward") > 0) == !asked);
         CHECK(found.loss == doctest::Approx(expected.loss).epsilon(1e-5));
         for (std::size_t p = 0; p < expected.parameters.size(); ++p)
           for (std::size_t k = 0; k < expected.parameters[p].size(); ++k)
             CHECK(std::abs(found.parameters[p][k] - expected.parameters[p][k]) < 2e-7F);
       }
+  }
+}
+
+TEST_CASE("pools and softmax are cuDNN's wherever it has them, and compute what the cpu computes") {
+  struct DnnCase {
+    const char* call;
+    int forward, backward;  // calls in a step
+    Case op;
+  };
+  using Attributes = std::map<std::string, Attribute>;
+  using Numbers = std::vector<std::int64_t>;
+  const auto node = [](const char* type, const Attributes& attributes) {
+    return [=](LayerBuilder& net, ValueId x) { return net.append(type, {x}, attributes); };
+  };
+  const auto average = [&](const char* name, const Shape& shape, int calls, const Attributes& attributes) {
+    return DnnCase{"Pooling", calls, calls, {name, shape, node("AveragePool", attributes)}};
+  };
+  const auto softmax = [&](const char* name, const Shape& shape, const char* type, std::int64_t axis) {
+    return DnnCase{"Softmax", 1, 1, {name, shape, node(type, {{"axis", axis}})}};
+  };
+  const auto max = node("MaxPool", {{"kernel_shape", Numbers{3, 3}}, {"strides", Numbers{2, 2}}});
+  const auto max_of_input = [&](LayerBuilder& net, ValueId x) {
+    return net.add(x, max(net, net.input("image", {2, 3, 7, 6})));
+  };
+  const std::pair<const std::string, Attribute> window{"kernel_shape", Numbers{3, 3}}, by_two{"strides", Numbers{2, 2}},
+      ceil{"ceil_mode", std::int64_t{1}}, zeros_count{"count_include_pad", std::int64_t{1}};
+  const Shape image{2, 3, 7, 6};
+  const std::vector<DnnCase> all{
+      average("windows that overlap", image, 1, {{"kernel_shape", Numbers{2, 3}}, {"strides", Numbers{1, 2}}}),
+      average("padding does not count", image, 1, {window, by_two, {"pads", Numbers{1, 1, 1, 1}}}),
+      average("padding counts", image, 1, {window, {"pads", Numbers{1, 2, 1, 2}}, zeros_count}),
+      average("lines", {2, 3, 8}, 1, {{"kernel_shape", Numbers{2}}, {"strides", Numbers{2}}}),
+      average("volumes", {2, 1, 3, 4, 4}, 0, {{"kernel_shape", Numbers{2, 2, 2}}}),
+      average("uneven padding", image, 0, {window, {"pads", Numbers{0, 0, 1, 1}}}),
+      // (6 - 3) / 2 + 1 = 2.5 columns of windows: the third one hangs over the edge.
+      average("over the edge", image, 0, {window, by_two, ceil}),
+      average("over the edge, where padding counts", image, 0, {window, by_two, ceil, zeros_count}),
+      {"Pooling", 0, 0, {"a max pool's gradient reads the places of the maxima", image, max}},
+      {"Pooling", 1, 0, {"a max pool without a gradient", {2, 3, 3, 2}, max_of_input}},
+      softmax("lines", {4, 3, 5}, "Softmax", -1),
+      softmax("channels", {2, 5, 3, 2}, "Softmax", 1),
+      softmax("logarithms", {4, 5}, "LogSoftmax", -1),
+  };
+  for (const DnnCase& each : all) {
+    CAPTURE(each.op.name);
+    const TrainingStep training = training_step(model_of(each.op), {.optimizer = Optimizer::sgd});
+    const Problem core{training.graph, make_cluster(preset_cluster("1xcpu-core"))};
+    const Step expected = step(*make_cpu_backend(), core, training.recipe);
+    const Problem gpu{training.graph, make_cluster(preset_cluster("1xV100"))};
+    for (const std::string lacks : {"", "cudnnPoolingBackward", "cudnnSoftmaxForward"}) {
+      CAPTURE(lacks);
+      FakeCuda fake{{.devices = 1, .lacks_symbol = lacks}};
+      {
+        const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+        const Step found = step(*backend, gpu, training.recipe);
+        const std::string call = std::string{"cudnn"} + each.call;
+        const bool there = lacks.find(each.call) == std::string::npos;
+        CHECK(fake.calls(call + "Forward") == (there ? each.forward : 0));
+        CHECK(fake.calls(call + "Backward") == (there ? each.backward : 0));
+        const auto details = backend->device_details(gpu.cluster(), DeviceId{0});
+        CHECK(details.at(call == "cudnnPooling" ? "average_pools" : "softmax") == (there ? "cudnn" : "own kernels"));
+        CHECK(found.loss == doctest::Approx(expected.loss).epsilon(1e-5));
+        for (std::size_t p = 0; p < expected.parameters.size(); ++p)
+          for (std::size_t k = 0; k < expected.parameters[p].size(); ++k)
+            CHECK(std::abs(found.parameters[p][k] - expected.parameters[p][k]) < 2e-7F);
+      }
+      CHECK(fake.alive() == 0);
+    }
   }
 }
 

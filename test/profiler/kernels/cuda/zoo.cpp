@@ -118,7 +118,7 @@ TEST_CASE("no op writes beyond its tensors, and kernels of ours touch at most th
     if (flops > kMostFlops) continue;
     const Problem problem{graph, make_cluster(preset_cluster("1xV100"))};
     const Schedule serial = serial_schedule(problem, DeviceId{0});
-    FakeCuda fake{{.devices = 1}};
+    FakeCuda fake{{.devices = 1, .other_dnn = false}};
     cuda::Tables tables;
     cuda::load(tables, fake);
     cuda::Gpu gpu{tables, 0};
@@ -182,7 +182,7 @@ TEST_CASE("a step of each built-in network, made small, computes on two fake GPU
     const double expected = make_cpu_backend()->prepare(core, {.recipe = &step.recipe}, serial)->step().loss;
     const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
     const Schedule spread = random_groups(problem, 1);
-    FakeCuda fake{{.devices = 2, .deterministic_convolutions = false}};
+    FakeCuda fake{{.devices = 2, .deterministic_convolutions = false, .other_dnn = ran % 2 == 0}};
     {
       const auto backend = cuda::make_cuda_backend({.libraries = &fake});
       CHECK(backend->prepare(problem, {.recipe = &step.recipe}, spread)->step().loss ==

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiler/kernels/cpu/program.hpp"
@@ -19,6 +20,7 @@
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
+#include "trainyard/zoo/layers.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
@@ -280,11 +282,17 @@ TEST_CASE("what is missing, and what cannot be run, is told before anything runs
 }
 
 TEST_CASE("each call that may fail ends the run with its name, and everything is given back") {
-  const TrainingStep step = training_step(make_network("lenet:batch=1"));
+  zoo::LayerBuilder net{"small"};
+  net.at("layer");
+  const ValueId x = net.conv(net.input("x", {1, 1, 4, 4}), {.channels = 2, .kernel = {3, 3}, .padding = {1, 1}});
+  const ValueId y = net.softmax(net.average_pool(net.relu(x), {.kernel = 2, .stride = 2}));
+  const TrainingStep step = training_step(std::move(net).finish({net.gemm(net.flatten(y), 5)}));
   const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
   const Schedule spread = random_groups(problem, 3);
-  for (const std::string call : {"cudaMemcpyPeerAsync", "cudaMemcpyAsync", "cuLaunchKernel", "cublasSgemm_v2",
-                                 "cublasCreate_v2", "cuLibraryLoadData", "cudaStreamSynchronize", "cudaEventRecord"}) {
+  for (const std::string call :
+       {"cudaMemcpyPeerAsync", "cudaMemcpyAsync", "cuLaunchKernel", "cublasSgemm_v2", "cublasCreate_v2",
+        "cuLibraryLoadData", "cudaStreamSynchronize", "cudaEventRecord", "cudnnPoolingForward", "cudnnPoolingBackward",
+        "cudnnSoftmaxForward", "cudnnSoftmaxBackward"}) {
     CAPTURE(call);
     FakeCuda fake{{.devices = 2, .fails = call, .fails_at = 1}};
     {

@@ -885,8 +885,15 @@ void each_product(const Descriptor& x, const Descriptor& w, const Descriptor& y,
               }
 }
 /// A kernel of cuDNN's, on its handle's stream.
-Status dnn_work(const char* kernel, double ns, void* handle, std::function<void()> effect) {
+Status dnn_work(const char* kernel, double ns, void* handle, std::function<void()> effect,
+                std::vector<Access> accesses = {}) {
+  int device = 0;
+  for (const Access& each : accesses)
+    if (!machine->owner(each.begin, static_cast<std::size_t>(each.end - each.begin), device) ||
+        device != stream_of(*static_cast<Stream*>(handle)).device)
+      machine->violate("cuDNN is given memory that is not there, or not of its stream's GPU");
   Command command{.kind = Command::Kind::work, .ns = ns};
+  command.accesses = std::move(accesses);
   command.correlation = machine->launched();
   if (command.correlation > 0) command.ns += machine->options.tracing_ns;
   command.name = kernel;
@@ -946,7 +953,7 @@ Status dnn_weights(void* handle, const void*, void* xd, const void* x, void* yd,
 /// Batch norms over [n, c, h, 1], straight from their formulas, in doubles.
 Status norm_command(const char* name, void* handle, std::function<void()> effect) {
   if (const Status status = machine->fault(name)) return status;
-  if (!machine->options.batch_norms) return cuda::kDnnNotSupported;
+  if (!machine->options.other_dnn) return cuda::kDnnNotSupported;
   return dnn_work("batch_norm", 2'000, handle, std::move(effect));
 }
 template <class F>
@@ -1008,6 +1015,147 @@ Status dnn_norm_back(void* handle, int mode, const void*, const void*, const voi
       });
     }
   });
+}
+
+/// A descriptor that was made, set once and not given back: so many numbers.
+Descriptor set_once(void* handle, std::size_t numbers) {
+  const auto known = std::ranges::find(machine->descriptors, handle, &std::unique_ptr<Descriptor>::get);
+  if (known != machine->descriptors.end() && (*known)->size() == numbers) return **known;
+  machine->violate("cuDNN is given a descriptor of another kind, or none");
+  return Descriptor(numbers, 0);
+}
+Descriptor tensor_of(void* handle) { return set_once(handle, 5); }
+std::size_t bytes_of(const Descriptor& t) {
+  return static_cast<std::size_t>(t[0] * t[1] * t[2] * t[3]) * (t[4] == cuda::kDnnShort ? 2 : sizeof(float));
+}
+void check_scales(const void* alpha, const void* beta) {
+  if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0)
+    machine->violate("cuDNN is to scale, or to add");
+}
+
+/// line(length, index of the element i) over the lines of a softmax.
+template <class F>
+void each_softmax_line(const Descriptor& x, int mode, F&& line) {
+  const bool whole = mode == cuda::kDnnSoftmaxInstance;
+  const int length = whole ? x[1] * x[2] * x[3] : x[1], step = whole ? 1 : x[2] * x[3];
+  for (int n = 0; n < x[0]; ++n)
+    for (int s = 0; s < step; ++s) line(length, [=](int i) { return (n * length + i) * step + s; });
+}
+Status softmax(const char* name, void* handle, int algorithm, int mode, const void* alpha, const void* beta,
+               std::function<void()> effect, std::vector<Access> accesses) {
+  if (const Status status = machine->fault(name)) return status;
+  if (!machine->options.other_dnn) return cuda::kDnnNotSupported;
+  check_scales(alpha, beta);
+  if ((algorithm != cuda::kDnnSoftmaxAccurate && algorithm != cuda::kDnnSoftmaxLog) ||
+      (mode != cuda::kDnnSoftmaxInstance && mode != cuda::kDnnSoftmaxChannel))
+    machine->violate("cuDNN has no such softmax, or an inaccurate one");
+  return dnn_work("softmax", 2'000, handle, std::move(effect), std::move(accesses));
+}
+Status dnn_softmax(void* handle, int algorithm, int mode, const void* alpha, void* xd, const void* x, const void* beta,
+                   void* yd, void* y) {
+  const Descriptor shape = tensor_of(xd);
+  if (shape != tensor_of(yd)) machine->violate("a softmax of one shape into another");
+  const HostArray from = typed(shape, shape, x), to = typed(shape, shape, y);
+  const auto effect = [=] {
+    each_softmax_line(shape, mode, [&](int length, const auto& at) {
+      double most = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (int i = 0; i < length; ++i) most = std::max(most, static_cast<double>(from.get(at(i))));
+      for (int i = 0; i < length; ++i) sum += std::exp(static_cast<double>(from.get(at(i))) - most);
+      for (int i = 0; i < length; ++i) {
+        const double log = static_cast<double>(from.get(at(i))) - most - std::log(sum);
+        to.set(at(i), static_cast<float>(algorithm == cuda::kDnnSoftmaxLog ? log : std::exp(log)));
+      }
+    });
+  };
+  return softmax("cudnnSoftmaxForward", handle, algorithm, mode, alpha, beta, effect,
+                 {reads(x, bytes_of(shape)), writes(y, bytes_of(shape))});
+}
+Status dnn_softmax_back(void* handle, int algorithm, int mode, const void* alpha, void* yd, const void* y, void* dyd,
+                        const void* dy, const void* beta, void* dxd, void* dx) {
+  const Descriptor shape = tensor_of(yd);
+  if (shape != tensor_of(dyd) || shape != tensor_of(dxd)) machine->violate("a softmax of one shape into another");
+  const HostArray out = typed(shape, shape, y), given = typed(shape, shape, dy), to = typed(shape, shape, dx);
+  const auto effect = [=] {
+    const bool logs = algorithm == cuda::kDnnSoftmaxLog;
+    each_softmax_line(shape, mode, [&](int length, const auto& at) {
+      double sum = 0;
+      const auto of = [&](const HostArray& array, int i) { return static_cast<double>(array.get(at(i))); };
+      for (int i = 0; i < length; ++i) sum += of(given, i) * (logs ? 1 : of(out, i));
+      for (int i = 0; i < length; ++i)
+        to.set(at(i), static_cast<float>(logs ? of(given, i) - std::exp(of(out, i)) * sum
+                                              : of(out, i) * (of(given, i) - sum)));
+    });
+  };
+  return softmax("cudnnSoftmaxBackward", handle, algorithm, mode, alpha, beta, effect,
+                 {reads(y, bytes_of(shape)), reads(dy, bytes_of(shape)), writes(dx, bytes_of(shape))});
+}
+
+Status dnn_pooling(void* pool, int mode, int nan, int h, int w, int pad_h, int pad_w, int stride_h, int stride_w) {
+  if (mode < 0 || mode > 3 || nan < 0 || nan > 1 || pad_h >= h || pad_w >= w)
+    machine->violate("cuDNN has no such pool");
+  return describe(pool, mode, h, w, pad_h, pad_w, stride_h, stride_w);
+}
+/// What cuDNN refuses as a bad parameter.
+bool is_pool(const Descriptor& p, const Descriptor& x, const Descriptor& y) {
+  return x[0] == y[0] && x[1] == y[1] && (x[2] + 2 * p[3] - p[1]) / p[5] + 1 == y[2] &&
+         (x[3] + 2 * p[4] - p[2]) / p[6] + 1 == y[3];
+}
+/// f(element of y, those of x in its window) over all windows.
+template <class F>
+void each_pool_window(const Descriptor& p, const Descriptor& x, const Descriptor& y, F&& f) {
+  std::vector<int> inside;
+  for (int plane = 0, o = 0; plane < x[0] * x[1]; ++plane)
+    for (int i = 0; i < y[2]; ++i)
+      for (int j = 0; j < y[3]; ++j, ++o) {
+        inside.clear();
+        for (int h = i * p[5] - p[3]; h < i * p[5] - p[3] + p[1]; ++h)
+          for (int w = j * p[6] - p[4]; w < j * p[6] - p[4] + p[2]; ++w)
+            if (h >= 0 && h < x[2] && w >= 0 && w < x[3]) inside.push_back((plane * x[2] + h) * x[3] + w);
+        f(o, inside);
+      }
+}
+/// By how many a window with so many elements inside divides.
+double divisor(const Descriptor& p, std::size_t inside) {
+  return p[0] == cuda::kDnnAveragePadded ? p[1] * p[2] : static_cast<double>(inside);
+}
+constexpr Status kBadParameter = 2000;
+Status dnn_pool(void* handle, void* pool, const void* alpha, void* xd, const void* x, const void* beta, void* yd,
+                void* y) {
+  if (const Status status = machine->fault("cudnnPoolingForward")) return status;
+  if (!machine->options.other_dnn) return cuda::kDnnNotSupported;
+  const Descriptor p = set_once(pool, 7), in = tensor_of(xd), out = tensor_of(yd);
+  if (!is_pool(p, in, out)) return kBadParameter;
+  check_scales(alpha, beta);
+  const HostArray from = typed(in, out, x), to = typed(out, in, y);
+  const auto effect = [=] {
+    each_pool_window(p, in, out, [&](int o, const std::vector<int>& inside) {
+      float most = -std::numeric_limits<float>::max();
+      double sum = 0;
+      for (const int i : inside) most = std::max(most, from.get(i)), sum += static_cast<double>(from.get(i));
+      to.set(o, p[0] == cuda::kDnnMaxPool ? most : static_cast<float>(sum / divisor(p, inside.size())));
+    });
+  };
+  return dnn_work("pool", 2'000, handle, effect, {reads(x, bytes_of(in)), writes(y, bytes_of(out))});
+}
+/// Of averages: x and y are taken, and not read.
+Status dnn_pool_back(void* handle, void* pool, const void* alpha, void* yd, const void* y, void* dyd, const void* dy,
+                     void* xd, const void* x, const void* beta, void* dxd, void* dx) {
+  if (const Status status = machine->fault("cudnnPoolingBackward")) return status;
+  if (!machine->options.other_dnn) return cuda::kDnnNotSupported;
+  const Descriptor p = set_once(pool, 7), in = tensor_of(dxd), out = tensor_of(dyd);
+  if (!is_pool(p, in, out) || in != tensor_of(xd) || out != tensor_of(yd) || !x || !y) return kBadParameter;
+  if (p[0] == cuda::kDnnMaxPool) machine->violate("cuDNN's gradient of such a max pool differs from run to run");
+  check_scales(alpha, beta);
+  const HostArray given = typed(out, in, dy), to = typed(in, out, dx);
+  const auto effect = [=] {
+    std::vector<double> sums(static_cast<std::size_t>(in[0] * in[1] * in[2] * in[3]), 0.0);
+    each_pool_window(p, in, out, [&](int o, const std::vector<int>& inside) {
+      for (const int i : inside)
+        sums[static_cast<std::size_t>(i)] += static_cast<double>(given.get(o)) / divisor(p, inside.size());
+    });
+    for (std::size_t i = 0; i < sums.size(); ++i) to.set(static_cast<int>(i), static_cast<float>(sums[i]));
+  };
+  return dnn_work("pool", 2'000, handle, effect, {reads(dy, bytes_of(out)), writes(dx, bytes_of(in))});
 }
 
 // --- the others: enough to be loaded ---
@@ -1165,6 +1313,13 @@ const std::map<std::string, void*>& functions() {
       {"cudnnConvolutionBackwardFilter", pointer(dnn_weights)},
       {"cudnnBatchNormalizationForwardTraining", pointer(dnn_norm)},
       {"cudnnBatchNormalizationBackward", pointer(dnn_norm_back)},
+      {"cudnnSoftmaxForward", pointer(dnn_softmax)},
+      {"cudnnSoftmaxBackward", pointer(dnn_softmax_back)},
+      {"cudnnCreatePoolingDescriptor", pointer(dnn_describe)},
+      {"cudnnDestroyPoolingDescriptor", pointer(dnn_forget)},
+      {"cudnnSetPooling2dDescriptor", pointer(dnn_pooling)},
+      {"cudnnPoolingForward", pointer(dnn_pool)},
+      {"cudnnPoolingBackward", pointer(dnn_pool_back)},
       {"cuptiGetVersion", pointer(cupti_version)},
       {"cuptiGetResultString", pointer(cupti_text)},
       {"cuptiActivityEnable", pointer(cupti_enable)},

@@ -22,8 +22,9 @@ namespace trainyard::test {
 /// context; a copy by the SMs of a part that computes; a product of cuBLAS on a part of a GPU for which it was not told
 /// the SMs; within the capture of a graph: a wait for the stream, a wait for an event from outside, a stream that is
 /// not joined, the time of an event that only orders, a product in cuBLAS's own workspace, which it would allocate
-/// there; two accesses to the same bytes of which one writes and neither waits for the other; streams that wait for
-/// ever. The first one aborts the program, unless `collect`.
+/// there; tensors of cuDNN's pools and softmax on another GPU than its stream's, or with descriptors that do not fit;
+/// two accesses to the same bytes of which one writes and neither waits for the other; streams that wait for ever. The
+/// first one aborts the program, unless `collect`.
 struct FakeCudaOptions {
   int devices = 2;
   bool peers = true;
@@ -41,7 +42,7 @@ struct FakeCudaOptions {
   std::size_t dropped_records = 0;         // that CUPTI tells of, once
   bool deterministic_convolutions = true;  // that cuDNN has some
   bool wrong_heuristics = false;           // the first of these fails as not supported
-  bool batch_norms = true;                 // that cuDNN supports them
+  bool other_dnn = true;                   // that cuDNN supports batch norms, pools and softmax
   unsigned threads = 1;                    // of each block of our kernels
   std::size_t queue = 1 << 20;             // pieces of work that a stream holds: beyond, the host waits
   double launch_ns = 0;                    // of the host's time, for each kernel and copy

@@ -19,6 +19,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/training/training.hpp"
+#include "trainyard/zoo/layers.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
@@ -392,6 +393,34 @@ TEST_CASE("convolutions by cuDNN compute what the cpu computes, and without it c
       }
       CHECK(fake.alive() == 0);
     }
+  }
+}
+
+TEST_CASE("average pools and softmax without cuDNN are refused, unless kernels of our own are asked for") {
+  zoo::LayerBuilder net{"averages"};
+  net.at("layer");
+  const ValueId x = net.add(net.input("x", {2, 3, 4, 4}), net.parameter("p", {2, 3, 4, 4}));
+  const Model averages =
+      std::move(net).finish({net.gemm(net.flatten(net.average_pool(x, {.kernel = 2, .stride = 2})), 5)});
+  const Model transformer = make_network("transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4");
+  for (const Model& model : {averages, transformer}) {
+    CAPTURE(model.name);
+    const TrainingStep step = training_step(model);
+    const Losses expected = on_cpu(step.graph, step.recipe);
+    const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
+    const Schedule schedule = random_groups(problem, 3);
+    FakeCuda fake{{.devices = 2, .lacks_library = "libcudnn"}};
+    CHECK_THROWS_WITH_AS(
+        cuda::make_cuda_backend({.libraries = &fake})->prepare(problem, {.recipe = &step.recipe}, schedule),
+        (std::string{model.name == "averages" ? "average pools need" : "softmax needs"} +
+         " cuDNN: cuDNN (libcudnn.so.9) was not found")
+            .c_str(),
+        MissingError);
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake, .without_cudnn = true});
+    const Losses found = two_steps(*backend, problem, step.recipe, schedule);
+    CHECK(found.first == doctest::Approx(expected.first).epsilon(1e-4));
+    CHECK(found.second == doctest::Approx(expected.second).epsilon(1e-4));
+    CHECK(fake.calls("cudnnCreate") == 0);
   }
 }
 
