@@ -12,7 +12,7 @@ namespace trainyard::cuda {
 struct KernelBound {
   OpId op;
   Nanoseconds time, bound;
-  bool ours = true;  // no product, convolution or batch norm, which are cuBLAS's and cuDNN's
+  bool ours = true;  // no product, convolution, batch norm, softmax or average pool: those are cuBLAS's and cuDNN's
   /// How many times the bound.
   double ratio() const { return static_cast<double>(time.count) / static_cast<double>(bound.count); }
 };
