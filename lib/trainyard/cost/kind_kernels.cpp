@@ -20,7 +20,8 @@ struct Relatives {
 
 // Ampere and Ada consumer cards count two float32 pipes, of which one is shared with integers: 0.75 of the pooled e.
 // AMD's float32 products run on the matrix cores: twice the vector peak, 0.82 of it reached (held against NeuSight's
-// nodes). Rows: GDDR reaches T4's shares, HBM2 and later A100's. L4 is the next card of T4's power.
+// nodes). Rows: GDDR reaches T4's shares, HBM2 and later A100's. L4 is the next card of T4's power. A100 SXM4 have 400
+// W whatever their memory: products of the PCIe board of 300 W rather than those of 250 W, which holds its clock down.
 constexpr Relatives kRelatives[] = {
     {"K80", "P4", "P4", "P100-PCIE"},
     {"P4", "P4", "P4", "P100-PCIE"},
@@ -34,7 +35,7 @@ constexpr Relatives kRelatives[] = {
     {"RTX2080Ti", "pooled", "T4", "V100-SXM2", "V100-SXM2"},
     {"A100-PCIe-40GB", "A100-PCIE-40", "A100-PCIE-40", "V100-SXM2", "A100"},
     {"A100-PCIe-80GB", "A100-PCIE-80", "A100-PCIE-80", "V100-SXM2", "A100"},
-    {"A100-SXM4-40GB", "A100-PCIE-40", "A100-PCIE-40", "V100-SXM2", "A100"},
+    {"A100-SXM4-40GB", "A100-PCIE-80", "A100-PCIE-40", "V100-SXM2", "A100"},
     {"A100-SXM4-80GB", "A100-PCIE-80", "A100-PCIE-80", "V100-SXM2", "A100"},
     {"RTX3090", "pooled", "T4", "V100-SXM2", "A100", 0.75},
     {"A6000", "pooled", "T4", "V100-SXM2", "A100", 0.75},
