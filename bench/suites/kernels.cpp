@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "published_kernel.hpp"
 #include "suite.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/core/error.hpp"
@@ -25,16 +26,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// A kernel that was timed: the op that it is, and where.
-struct Kernel {
-  std::string type, signature, kind;
-  double flops, bytes, seconds;
-};
-
 struct Errors {
   std::vector<double> form, roofline;
 
-  void add(const Kernel& kernel) {
+  void add(const PublishedKernel& kernel) {
     GraphBuilder builder;
     builder.add({.name = "kernel",
                  .type = kernel.type,
@@ -44,7 +39,7 @@ struct Errors {
     const Graph graph = std::move(builder).build();
     const Device device = make_device(*find_device_kind(kernel.kind), "gpu0");
     CostModel forms;
-    forms.kernels = KernelOptions{.floor = KernelFloor::isolated};
+    forms.kernels = KernelOptions{.floor = kernel.floor};
     const auto error = [&](const CostModel& costs) {
       return std::abs(seconds(costs.op_cost(graph, OpId{0}, device)->time) / kernel.seconds - 1);
     };
@@ -114,11 +109,11 @@ double number(const std::map<std::string, std::string>& row, const std::string& 
   return value;
 }
 
-Kernel neusight_kernel(const std::string& table, const std::map<std::string, std::string>& row) {
+PublishedKernel neusight_kernel(const std::string& table, const std::map<std::string, std::string>& row) {
   const auto kind = kKinds.find(row.at("Device"));
   if (kind == kKinds.end())
     throw InputError({"unknown-device", fmt::format("no kind for device '{}'", row.at("Device")), "", "", {}});
-  Kernel kernel{.kind = kind->second, .flops = 0, .bytes = 0, .seconds = number(row, "Latency") * 1e-3};
+  PublishedKernel kernel{.kind = kind->second, .flops = 0, .bytes = 0, .seconds = number(row, "Latency") * 1e-3};
   const double b = number(row, "B");
   if (table == "linear" || table == "bmm") {
     const double m = number(row, "M"), n = number(row, "N"), k = number(row, "K");
@@ -149,7 +144,7 @@ Kernel neusight_kernel(const std::string& table, const std::map<std::string, std
 }
 
 /// DeepBench's convolutions: forward, and both gradients.
-std::vector<std::pair<std::string, Kernel>> convolutions(const json& row) {
+std::vector<std::pair<std::string, PublishedKernel>> convolutions(const json& row) {
   const json& s = row.at("shape");
   const auto size = [&](const char* key) { return s.at(key).get<double>(); };
   const double oh = std::floor((size("h") + 2 * size("pad_h") - size("r")) / size("stride_h")) + 1;
@@ -161,11 +156,11 @@ std::vector<std::pair<std::string, Kernel>> convolutions(const json& row) {
   const std::string y = fmt::format("{}[{},{},{},{}]", type, size("n"), size("k"), oh, ow);
   const double elements = size("n") * size("c") * size("h") * size("w") + size("n") * size("k") * oh * ow +
                           size("k") * size("c") * size("r") * size("s");
-  Kernel kernel{.kind = kKinds.at(row.at("gpu_kind")),
-                .flops = 2 * size("n") * size("k") * oh * ow * size("c") * size("r") * size("s"),
-                .bytes = (is_short ? 2 : 4) * elements,
-                .seconds = 0};
-  std::vector<std::pair<std::string, Kernel>> all;
+  PublishedKernel kernel{.kind = kKinds.at(row.at("gpu_kind")),
+                         .flops = 2 * size("n") * size("k") * oh * ow * size("c") * size("r") * size("s"),
+                         .bytes = (is_short ? 2 : 4) * elements,
+                         .seconds = 0};
+  std::vector<std::pair<std::string, PublishedKernel>> all;
   const auto add = [&](const char* key, const std::string& op, const std::string& signature, const char* name) {
     if (!row.contains(key) || !row[key].is_number() || row[key].get<double>() <= 0) return;
     kernel.type = op;
@@ -185,7 +180,7 @@ void add_neusight(ErrorTable& table, const fs::path& folder) {
   for (const char* name : {"linear", "bmm", "softmax", "ln", "elem"}) {
     const fs::path file = folder / "formats/neusight/ops" / (std::string{name} + ".csv.gz");
     for (const auto& row : read_rows(file)) {
-      const Kernel kernel = neusight_kernel(name, row);
+      const PublishedKernel kernel = neusight_kernel(name, row);
       table[{name, kernel.kind}].add(kernel);
     }
   }
@@ -208,6 +203,13 @@ void add_deepbench(ErrorTable& table, const fs::path& folder) {
   }
 }
 
+void add_aceso(ErrorTable& table, const fs::path& folder) {
+  const fs::path archive = folder / "formats/aceso/profiled.tar.gz";
+  if (!fs::exists(archive)) return;
+  for (const NamedKernel& each : aceso_kernels(archive))
+    table[{"Aceso " + each.name, each.kernel.kind}].add(each.kernel);
+}
+
 }  // namespace
 
 int run_kernels(const SuiteOptions& options, std::ostream& out) {
@@ -225,6 +227,7 @@ int run_kernels(const SuiteOptions& options, std::ostream& out) {
   ErrorTable errors;
   add_neusight(errors, options.data);
   add_deepbench(errors, options.data);
+  add_aceso(errors, options.data);
   out << "mean of |predicted / measured - 1|, kernels alone (parameters were fitted to these rows; their held-out\n"
          "errors: data/calibrations/kernels.json)\n\n"
          "| class | GPU | rows | form % | median | p90 | roofline % |\n"

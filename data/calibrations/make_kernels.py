@@ -2,7 +2,7 @@
 """Kernel parameters: fits in, kernels.json and the library's table out.
 
     make_kernels.py fits PARAMETERS.json     makes kernels.json from the fits of the published kernels
-    make_kernels.py half PROFILES            fits 16-bit kernels to Aceso's profiled-time-eurosys/ (needs scipy)
+    make_kernels.py half PROFILES            fits 16-bit kernels to Aceso's profiled-time-eurosys/
     make_kernels.py table                    makes lib/trainyard/cost/kernel_table.cpp from kernels.json
 
 The fits minimize the mean of |predicted / measured - 1| over the rows of one GPU and class (Nelder-Mead in log space,
@@ -132,16 +132,45 @@ def half_ops(folder):
     return ops
 
 
+def nelder_mead(f, start, steps):
+    """The least of f near start by Nelder and Mead's simplex (1965), after so many of its steps."""
+    n = len(start)
+    points = [(f(start), list(start))]
+    for i in range(n):
+        x = list(start)
+        x[i] *= 1.05
+        points.append((f(x), x))
+    for _ in range(steps):
+        points.sort(key=lambda point: point[0])
+        worst, x = points[-1]
+        centre = [sum(p[i] for _, p in points[:-1]) / n for i in range(n)]
+        at = lambda share: [c + share * (c - y) for c, y in zip(centre, x)]
+        moved = (f(at(1)), at(1))
+        if moved[0] < points[0][0]:
+            moved = min(moved, (f(at(2)), at(2)), key=lambda point: point[0])
+        elif moved[0] >= points[-2][0]:
+            share = 0.5 if moved[0] < worst else -0.5
+            moved = (f(at(share)), at(share))
+            if moved[0] >= worst:
+                best = points[0][1]
+                points = [points[0]] + [(f(y), y) for y in ([(a + b) / 2 for a, b in zip(p, best)] for _, p in points[1:])]
+                continue
+        points[-1] = moved
+    return min(points, key=lambda point: point[0])[1]
+
+
 def fit_half(folder):
     """Rows of kernels.json of 16-bit kernels: V100's fitted, products of later GPUs with its form and their own e."""
-    from scipy.optimize import minimize
     floor, linear = 10e-6, ('attention-qkv', 'MLP-GEMM-1', 'attention-dense', 'MLP-GEMM-2')
 
     def product(form, op):
         name, backward, (batch, m, n, k), _ = op
+        # Queries, keys and values are laid out by heads: 4 bytes an element at the share of an elementwise op.
+        beside = 4 * m * n / (GPUS['V100-SXM2'][2] * 0.912) if name == 'attention-qkv' else 0
         if not backward:
-            return floor + half_product(form, 'V100-SXM2', batch, m, n, k) * (form[5] if name in linear else 1)
-        return 2 * floor + half_product(form, 'V100-SXM2', batch, m, k, n) + half_product(form, 'V100-SXM2', batch, k, n, m)
+            return floor + beside + half_product(form, 'V100-SXM2', batch, m, n, k) * (form[5] if name in linear else 1)
+        return (2 * floor + beside + half_product(form, 'V100-SXM2', batch, m, k, n) +
+                half_product(form, 'V100-SXM2', batch, k, n, m))
 
     def error(form, ops):
         return sum(abs(product(form, op) / op[3] - 1) for op in ops) / len(ops)
@@ -150,9 +179,8 @@ def fit_half(folder):
         limits = [(0.5, 1), (0, 400), (0.01, 1), (5, 80), (0, 1), (1, 1.5)]
         clip = lambda form: [min(max(x, low), high) for x, (low, high) in zip(form, limits)]
         best = [0.85, 75, 0.1, 35, 0.5, 1.2]
-        for _ in range(3):  # Nelder-Mead from where it stopped, until a simplex of its first size finds nothing
-            best = clip(minimize(lambda form: error(clip(form), ops), best, method='Nelder-Mead',
-                                 options={'maxfev': 400, 'xatol': 1e-3, 'fatol': 1e-5}).x)
+        for _ in range(3):  # from where it stopped, until a simplex of its first size finds nothing
+            best = clip(nelder_mead(lambda form: error(clip(form), ops), best, 250))
         return best
 
     ops = half_ops(folder)

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "print/evidence_json.hpp"
 #include "print/explain.hpp"
 #include "trainyard/report/run_text.hpp"
 
@@ -38,6 +39,7 @@ class Writer {
     object["waits"] = waits();
     object["devices"] = devices();
     object["what_if"] = what_ifs();
+    add_evidence(object, run_.summary);
     return object;
   }
 

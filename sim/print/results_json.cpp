@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "print/evidence_json.hpp"
 #include "print/results.hpp"
 #include "trainyard/report/run_text.hpp"
 
@@ -165,6 +166,13 @@ Json steps_json(const StepTimes& steps) {
 
 }  // namespace
 
+void add_evidence(Json& object, const RunSummary& run) {
+  object["cost_sources"] = sources_json(run);
+  object["evidence"] = evidence_json(run);
+  object["expected_error"] = run.expected_error ? Json(*run.expected_error) : Json(nullptr);
+  object["calibration"] = run.calibration.empty() ? Json(nullptr) : Json(run.calibration);
+}
+
 std::string import_json(const GraphFacts& facts, const std::vector<std::string>& warnings) {
   Json object = begin("import");
   object["name"] = facts.name;
@@ -231,10 +239,7 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
   object["transferred_bytes"] = summary.transferred.count;
   object["devices"] = devices_json(run);
   object["links"] = links_json(run);
-  object["cost_sources"] = sources_json(summary);
-  object["evidence"] = evidence_json(summary);
-  object["expected_error"] = summary.expected_error ? Json(*summary.expected_error) : Json(nullptr);
-  object["calibration"] = summary.calibration.empty() ? Json(nullptr) : Json(summary.calibration);
+  add_evidence(object, summary);
   object["out_of_memory"] = out_of_memory_json(run);
   return end(object, warnings);
 }
@@ -270,6 +275,7 @@ std::string compare_json(std::span<const Comparison> comparisons, const std::vec
                                     {"search_seconds", run.search_seconds ? Json(*run.search_seconds) : Json()},
                                     {"gap", run.gap()},
                                     {"optimal", run.optimal()}});
+      add_evidence(result, run.summary);
       if (run.completions) {
         result["completion_ns"] = run.completions->total.count;
         result["models"] = models_json(*run.completions);

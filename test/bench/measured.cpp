@@ -9,6 +9,7 @@
 
 #include "../../bench/suites/measured/gpt_rank.hpp"
 #include "../../bench/suites/measured/measured_page.hpp"
+#include "../../bench/suites/measured/one_gpu.hpp"
 #include "../../bench/suites/measured/predict.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
@@ -170,6 +171,42 @@ TEST_CASE("replicas take the step of one GPU, the slowest of them, and the sum o
   CHECK(*outcomes[0].ideal == doctest::Approx(0.1));
   CHECK(outcomes[3].why == "no calibrating row of one GPU with this framework");
   CHECK(outcomes[4].why == "no calibrating row of one GPU with this model, framework and batch");
+}
+
+TEST_CASE("gradients of AMP are of 32 bits, as the parameters are") {
+  const Files files;
+  const auto sum_of = [&](const std::string& precision) {
+    const MeasuredSource source =
+        files.rows(R"({"name": "dlperf", "common": {"model": "m", "gpu_kind": "A100-SXM4-40GB",
+        "precision": ")" +
+                   precision + R"(", "microbatch": 8, "params": 1e6, "gpus_per_node": 8}, "data": [
+        {"id": "one", "gpus": 1, "batch_global": 8, "step_seconds": 0.1, "split": "calibrate"},
+        {"id": "eight", "gpus": 8, "batch_global": 64, "step_seconds": 0.11, "split": "test-single-node"}]})");
+    return *predict_replicas(source, files.all_reduce(kCurves), 0).at(0).predicted - 0.1;
+  };
+  CHECK(sum_of("fp32") == doctest::Approx(0.004));  // 4 MB
+  CHECK(sum_of("fp16 AMP") == doctest::Approx(0.004));
+  CHECK(sum_of("amp") == doctest::Approx(0.004));
+  CHECK(sum_of("fp16 mixed") == doctest::Approx(0.002));
+}
+
+TEST_CASE("NeuSight's step adds gradients, and its GPT-2 spells GELU out where Megatron-LM does not") {
+  const MeasuredSource source = Files{}.rows(R"({"name": "neusight-training", "common": {"gpu_kind": "V100-PCIe-32GB",
+      "precision": "fp32", "gpus": 1, "batch_global": 1, "layers": 2, "hidden": 64, "heads": 4, "seq": 16, "vocab": 100,
+      "step_seconds": 1, "framework": "PyTorch"}, "data": [
+      {"id": "bert", "model": "bert_large"}, {"id": "gpt", "model": "gpt2_large"},
+      {"id": "megatron", "model": "gpt2_large", "framework": "Megatron-LM"}]})");
+  const auto outcomes = predict_neusight(source, {});
+  REQUIRE(outcomes.size() == 3);
+  OneGpu gpu;
+  const OneStep& bert = gpu.step("bert_large:batch=1,seq=16,layers=2,hidden=64,heads=4", source.rows[0]);
+  CHECK(bert.update > 0);
+  CHECK(*outcomes[0].predicted == doctest::Approx(bert.passes + bert.update));
+  const std::string gpt2 = "gpt2:batch=1,seq=16,layers=2,hidden=64,heads=4,positions=16,vocabulary=100";
+  CHECK(*outcomes[1].predicted == doctest::Approx(gpu.step(gpt2 + ",gelu_in_parts=1", source.rows[1]).whole()));
+  CHECK(*outcomes[2].predicted == doctest::Approx(gpu.step(gpt2, source.rows[2]).whole()));
+  // Seven kernels more a layer forward alone, at 8.2 us each.
+  CHECK(*outcomes[1].predicted - *outcomes[2].predicted > 2 * 7 * 8.2e-6);
 }
 
 TEST_CASE("the spread of GPUs of one kind is read off pairs of calibrating rows") {

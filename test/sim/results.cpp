@@ -381,6 +381,22 @@ TEST_CASE("fused kernels shorten a step by what passes between ops, and leave me
   CHECK(fused["devices"][0]["peak_bytes"] == eager["devices"][0]["peak_bytes"]);
 }
 
+TEST_CASE("every result says what its times rest on, and how far off published steps with such times are") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& words) {
+    return json_of(run_trainyard(folder.path(), words + " --training none --cluster 1xP4 --json"));
+  };
+  const json compared = run("compare lenet --placers single,heft");
+  for (const json& each : {run("simulate lenet --placer single"), run("place lenet --placer single"),
+                           run("explain lenet --placer single"), compared["results"][0], compared["results"][1]}) {
+    double shares = 0;
+    for (const auto& use : each["evidence"]) shares += use["op_time_share"].get<double>();
+    CHECK(shares == doctest::Approx(1));
+    CHECK(each["cost_sources"].contains("form-transferred"));  // P100's convolutions
+    CHECK(each["expected_error"].get<double>() > 0.05);
+  }
+}
+
 TEST_CASE("compare takes lists: each batch, cluster and factor is a case, with one table and one picture of all") {
   const TemporaryFolder folder;
   const auto run = run_trainyard(folder.path(),

@@ -51,6 +51,13 @@ TEST_CASE("a GPT-2 step takes the products of its layers") {
   CHECK(matmul_flops("gpt2:batch=2,seq=16,layers=3,hidden=64,heads=4,vocabulary=100") == 2 * tokens * per_token);
 }
 
+TEST_CASE("GELU in parts is eight nodes in place of one, and no products more") {
+  const std::string spec = "gpt2:batch=2,seq=16,layers=3,hidden=64,heads=4,vocabulary=100";
+  const Model whole = make_network(spec), parts = make_network(spec + ",gelu_in_parts=1");
+  CHECK(parts.nodes.size() == whole.nodes.size() + 3 * 7);
+  CHECK(matmul_flops(spec + ",gelu_in_parts=1") == matmul_flops(spec));
+}
+
 TEST_CASE("large language models take the published FLOPs a token") {
   // Without the causal mask: 2 x matrix parameters and 4 S d for the scores and their use, a layer; 2 V d for the
   // output.

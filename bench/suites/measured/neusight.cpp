@@ -1,4 +1,7 @@
-// NeuSight's training steps: fp32 without TF32, forward and backward pass without optimizer.
+// NeuSight's training steps: fp32 without TF32, forward and backward pass without optimizer (its Tracing/trace.py,
+// commit 6945927). Gradients are not zeroed between steps: each is added to that of the step before, 12 bytes a
+// parameter, as many as an SGD update moves; so does Megatron-LM on 4 GPUs. Models are those of Hugging Face's
+// transformers, on 4 GPUs Megatron-LM's.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -12,7 +15,8 @@ namespace trainyard::bench {
 namespace {
 
 /// The network with a batch of so many samples. The table of gpt3_xl says 2,048 wide with 16 heads; the ops of its
-/// label are 3,072 wide with 24. OPT has ReLU where GPT-2 has GELU.
+/// label are 3,072 wide with 24. GPT-2 spells its GELU out in transformers; Megatron-LM's is one
+/// kernel, as OPT's ReLU is.
 std::string network_of(const MeasuredRow& row, double batch) {
   if (!row.layers || !row.hidden || !row.heads || !row.sequence)
     cannot("a mixture of experts whose sizes the source does not give");
@@ -20,12 +24,14 @@ std::string network_of(const MeasuredRow& row, double batch) {
   const auto sizes = fmt::format("batch={},seq={},layers={},hidden={},heads={}", batch, *row.sequence, *row.layers,
                                  is_xl ? 3072 : *row.hidden, is_xl ? 24 : *row.heads);
   if (row.model.starts_with("bert")) return "bert_large:" + sizes;
-  return fmt::format("gpt2:{},positions={},vocabulary={}", sizes, *row.sequence, row.vocabulary.value_or(50257));
+  const bool in_parts = row.model.starts_with("gpt") && row.framework.find("Megatron") == std::string::npos;
+  return fmt::format("gpt2:{},positions={},vocabulary={},gelu_in_parts={}", sizes, *row.sequence,
+                     row.vocabulary.value_or(50257), in_parts ? 1 : 0);
 }
 
-/// Forward and backward pass of so many samples.
+/// Forward and backward pass of so many samples, gradients added.
 double one_step(const MeasuredRow& row, double batch, OneGpu& gpu) {
-  return gpu.step(network_of(row, batch), row).passes;
+  return gpu.step(network_of(row, batch), row).whole();
 }
 
 /// "gpt2_large-train-1024-4-pp4_1": M of ppN_M is the number of microbatches.
@@ -51,7 +57,7 @@ double pipeline(const MeasuredRow& row, OneGpu& gpu) {
 /// One of the ranks that divide each layer, one after the other its ops and the ranks' sums.
 double ranks(const MeasuredRow& row, OneGpu& gpu, const AllReduceTimes& all_reduce) {
   const OneStep& step = gpu.step(network_of(row, told(row.batch, "batch")), row, Optimizer::sgd, row.tensor);
-  double time = step.passes;
+  double time = step.whole();
   for (const RankCollective& each : step.collectives) {
     const auto sum = all_reduce.seconds(row.gpu_kind, row.tensor, static_cast<double>(each.bytes.count));
     if (!sum) cannot("no measured all-reduce of this GPU");
@@ -71,7 +77,7 @@ std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllRed
       outcomes.push_back(attempt(row, "NeuSight, 1 GPU", [&] {
         const OneStep& step = gpu.step(network_of(row, told(row.batch, "batch")), row);
         rests_on = step.rests_on;
-        return step.passes;
+        return step.whole();
       }));
       outcomes.back().part = generation(row.gpu_kind);
       outcomes.back().rests_on = rests_on;

@@ -16,7 +16,8 @@ namespace trainyard::bench {
 struct OneStep {
   double passes = 0, update = 0;            // seconds: forward and backward; optimizer
   std::vector<RankCollective> collectives;  // among the ranks: not part of the times
-  std::string rests_on;                     // the source of most of the passes' time: "form" (cost/op_cost.hpp)
+  double whole() const { return passes + update; }
+  std::string rests_on;  // the source of most of the passes' time: "form" (cost/op_cost.hpp)
 };
 
 /// Steps of networks, each worked out once.

@@ -34,9 +34,9 @@ double told(const std::optional<double>& number, const char* what);
 // rows, which have to outlive them. What they are calibrated with are rows whose split is "calibrate", which then are
 // not scored, but for those of one GPU, to which nothing is fitted.
 
-/// NeuSight: one GPU by the costs of the ops of a built-in network, forward and backward; replicas by that and the
-/// all-reduce of the gradients; a pipeline with microbatches by run_plan(). `roofline`: by the costs of `--costs
-/// roofline`.
+/// NeuSight: one GPU by the costs of the ops of a built-in network, forward and backward, and of adding the gradients
+/// to those of the step before; replicas by that and the all-reduce of the gradients; a pipeline with microbatches by
+/// run_plan(). `roofline`: by the costs of `--costs roofline`.
 std::vector<Outcome> predict_neusight(const MeasuredSource& source, const AllReduceTimes& all_reduce,
                                       bool roofline = false);
 
@@ -52,10 +52,10 @@ std::vector<Outcome> predict_one_gpu(const MeasuredSource& source, const std::st
 /// t_1: one microbatch on one GPU; a: microbatches of a replica; s: relative standard deviation of GPUs of one kind,
 /// from rows of one GPU that differ in the memory of their V100 alone (replica_spread); z_n: the largest of n standard
 /// normal values, as a step waits for its slowest GPU (G. Blom: Statistical Estimates, 1958: z_n = the quantile at (n -
-/// 3/8) / (n + 1/4)); T: the all-reduce of the gradients (2 bytes a parameter in half precision, else 4) within a node,
-/// in buckets of 25 MiB, and between nodes 2 (k - 1) / k of them over kNetworkShare of a node's cards.
-/// Nothing is overlapped with the backward pass. GPTs on several tensor ranks are those of transformer_seconds(), with
-/// the mean scale that the framework's rows of one GPU give.
+/// 3/8) / (n + 1/4)); T: the all-reduce of the gradients (2 bytes a parameter in half precision, else 4; 4 in AMP,
+/// whose parameters are float32) within a node, in buckets of 25 MiB, and between nodes 2 (k - 1) / k of them over
+/// kNetworkShare of a node's cards. Nothing is overlapped with the backward pass. GPTs on several tensor ranks are
+/// those of transformer_seconds(), with the mean scale that the framework's rows of one GPU give.
 std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllReduceTimes& all_reduce, double spread);
 
 /// The spread of one kind of GPU: the root mean square of ln(step / step) / sqrt(2) over pairs of `calibrate` rows of

@@ -29,8 +29,9 @@ auto key_of(const MeasuredRow& row) {
 
 /// The gradients' sum among the replicas of a stage, which fill one node after another.
 double sum_of_gradients(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
-  const double bytes =
-      told(parameters_of(row), "number of parameters") * (row.is_half() ? 2 : 4) / static_cast<double>(row.pipeline);
+  const bool amp = row.precision.find("AMP") != std::string::npos || row.precision == "amp";
+  const double bytes = told(parameters_of(row), "number of parameters") * (row.is_half() && !amp ? 2 : 4) /
+                       static_cast<double>(row.pipeline);
   const double buckets = std::max(1.0, std::round(bytes / kBucket));
   const auto node = all_reduce.seconds(row.gpu_kind, std::min(row.data, row.gpus_per_node), bytes / buckets);
   if (!node) cannot("no measured all-reduce of this GPU");

@@ -11,12 +11,22 @@ namespace {
 
 constexpr double kGptDropout = 0.1;
 
-ValueId block(LayerBuilder& net, ValueId x, std::int64_t heads) {
+/// GELU's tanh approximation, x / 2 (1 + tanh(a (x + b x^3))), each operation a kernel: NewGELUActivation of
+/// Hugging Face's transformers.
+ValueId gelu_in_parts(LayerBuilder& net, ValueId x) {
+  const ValueId half = net.mul(x, net.opaque_constant({}));
+  const ValueId cube = net.mul(net.append("Pow", {x, net.opaque_constant({})}), net.opaque_constant({}));
+  const ValueId bent = net.tanh(net.mul(net.add(x, cube), net.opaque_constant({})));
+  return net.mul(half, net.add(bent, net.opaque_constant({})));
+}
+
+ValueId block(LayerBuilder& net, ValueId x, std::int64_t heads, bool in_parts) {
   const std::int64_t width = net.shape(x).back();
   const auto qkv = net.split(net.linear(net.layer_norm(x), 3 * width), 2, 3);
   const ValueId mixed = net.attention(qkv[0], qkv[1], qkv[2], {.heads = heads, .dropout = kGptDropout, .causal = true});
   x = net.add(x, net.dropout(net.linear(mixed, width), kGptDropout));
-  const ValueId wide = net.gelu(net.linear(net.layer_norm(x), 4 * width), true);
+  const ValueId inner = net.linear(net.layer_norm(x), 4 * width);
+  const ValueId wide = in_parts ? gelu_in_parts(net, inner) : net.gelu(inner, true);
   return net.add(x, net.dropout(net.linear(wide, width), kGptDropout));
 }
 
@@ -33,11 +43,15 @@ Model gpt2(const NetworkArguments& given) {
   ValueId x = net.dropout(net.add(net.embedding(words, ids), placed), kGptDropout);
   for (std::int64_t i = 0; i < given["layers"]; ++i) {
     net.at("h." + std::to_string(i));
-    x = block(net, x, given["heads"]);
+    x = block(net, x, given["heads"], given["gelu_in_parts"] != 0);
   }
   net.at("head");
   x = net.layer_norm(x);
   return std::move(net).finish({net.matmul(x, net.transpose(words, {1, 0}))});  // the embedding's weights again
+}
+
+NetworkParameter gelu_parameter() {
+  return {"gelu_in_parts", 0, 0, 1, "1: the activation is eight elementwise ops, as in Hugging Face's transformers"};
 }
 
 Network gpt2_preset(const char* name, const char* summary, std::int64_t layers, std::int64_t width,
@@ -46,7 +60,7 @@ Network gpt2_preset(const char* name, const char* summary, std::int64_t layers, 
           summary,
           "Radford et al., Language Models are Unsupervised Multitask Learners, 2019",
           {batch_parameter(8), seq_parameter(1024), layers_parameter(layers), hidden_parameter(width),
-           heads_parameter(heads), vocabulary_parameter(50'257), positions_parameter(1024)},
+           heads_parameter(heads), vocabulary_parameter(50'257), positions_parameter(1024), gelu_parameter()},
           &gpt2};
 }
 
@@ -60,7 +74,7 @@ std::vector<Network> gpt3_networks() {
         fmt::format("GPT-3 {}: {} layers of width {}, dense attention, tied output weights", size, layers, width),
         "Brown et al., Language Models are Few-Shot Learners, 2020, table 2.1",
         {batch_parameter(1), seq_parameter(2048), layers_parameter(layers), hidden_parameter(width),
-         heads_parameter(heads), vocabulary_parameter(50'257), positions_parameter(2048)},
+         heads_parameter(heads), vocabulary_parameter(50'257), positions_parameter(2048), gelu_parameter()},
         &gpt2};
   };
   return {
