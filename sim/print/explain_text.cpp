@@ -38,7 +38,7 @@ class Text {
   std::string whole() const {
     std::string text = problem_title(run_.model, run_.problem, run_.ops) + "\n\n";
     text += head() + "\n" + shares() + "\n" + path() + "\n" + waits() + devices() + "\n" + what_ifs();
-    return text;
+    return text + wrapped(sources_text(run_.summary), format_.paragraph());
   }
 
  private:

@@ -395,6 +395,13 @@ TEST_CASE("every result says what its times rest on, and how far off published s
     CHECK(each["cost_sources"].contains("form-transferred"));  // P100's convolutions
     CHECK(each["expected_error"].get<double>() > 0.05);
   }
+  for (const char* words : {"simulate lenet --placer single", "place lenet --placer single",
+                            "explain lenet --placer single", "compare lenet --placers single,heft"}) {
+    CAPTURE(words);
+    const std::string text = run_trainyard(folder.path(), words + std::string{" --cluster 1xP4"}).output;
+    CHECK(contains(text, "op times rest on: "));
+    CHECK(contains(text, "off on average\n"));
+  }
 }
 
 TEST_CASE("compare takes lists: each batch, cluster and factor is a case, with one table and one picture of all") {
