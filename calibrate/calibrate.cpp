@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "calibrate/op_table.hpp"
+#include "calibrate/timing_overhead.hpp"
 #include "calibrate/type_fits.hpp"
 #include "trainyard/core/error.hpp"
 
@@ -55,15 +56,16 @@ void fill_head(Calibration& calibration, std::span<const Profile> profiles, std:
 
 }  // namespace
 
-Result fit_profiles(std::span<const Profile> profiles, const Options& options) {
+Result fit_profiles(std::span<const Profile> measured, const Options& options) {
   const bool empty = std::ranges::all_of(
-      profiles, [](const Profile& profile) { return profile.ops.empty() && profile.links.empty(); });
+      measured, [](const Profile& profile) { return profile.ops.empty() && profile.links.empty(); });
   if (empty)
     throw InputError(Finding{.code = "too-few-points",
                              .message = "the profiles hold neither ops nor links: there is nothing to fit",
                              .help = "`trainyard profile MODEL --backend cpu -o profile.json` measures some"});
   Result result;
   Calibration& calibration = result.calibration;
+  const std::vector<Profile> profiles = without_timing_overhead(measured, result.notes);
   fill_head(calibration, profiles, result.notes);
   std::vector<Finding> findings;
   const auto collect = [&](const InputError& error) {

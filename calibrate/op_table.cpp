@@ -91,7 +91,7 @@ std::optional<double> gap_of_steps(std::span<const Profile> profiles, const std:
   std::vector<double> gaps;
   for (const Profile& profile : profiles) {
     for (const StepMeasurement& step : profile.steps) {
-      if (step.ops <= 0 || device_kind(profile, step.device) != kind) continue;
+      if (step.ops <= 0 || step.copied.value > 0 || device_kind(profile, step.device) != kind) continue;
       std::map<std::string, double> means;
       for (const OpMeasurement& op : profile.ops) {
         if (op.graph != step.graph || op.device != step.device || op.mode != MeasureMode::step ||

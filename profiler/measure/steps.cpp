@@ -86,6 +86,7 @@ void measure_beside_copies(Backend& backend, const Problem& problem, const Workl
   if (!run) return;
   constexpr int kWarm = 3;  // which find how many copies a step takes
   IdMap<OpId, OpSamples> ops(problem.op_count());
+  Samples plain;
   double copied = 0;
   int steps = 0;
   const int wanted = options.rounds * options.measured;
@@ -95,14 +96,23 @@ void measure_beside_copies(Backend& backend, const Problem& problem, const Workl
     for (const OpId op : problem.ops()) ops[op].put(trace.ops[op].end - trace.ops[op].start, Nanoseconds{0});
     copied += trace.copied.value;
     ++steps;
+    if (const auto untimed = run->plain_step()) put(plain, *untimed, "");
   }
   if (steps < 3) return;
+  std::int64_t timed = 0;
   for (const OpId op : problem.ops()) {
     if (problem.graph().type(op) == "Input") continue;
+    ++timed;
     profile.ops.push_back(op_measurement(problem, op, device, MeasureMode::step,
                                          backend.clock(problem.cluster().device(device)), ops[op]));
     profile.ops.back().copied = BytesPerSecond{copied / steps};
   }
+  if (!plain.kept.empty())
+    profile.steps.push_back({.graph = problem.graph().name(),
+                             .device = problem.cluster().device(device).name,
+                             .ops = timed,
+                             .copied = BytesPerSecond{copied / steps},
+                             .samples = std::move(plain)});
 }
 
 }  // namespace trainyard

@@ -162,6 +162,9 @@ def profile_steps(machine, schedule, rounds, until, found):
         for row, (begin, end) in zip(step.rows, taken.spans):
             if not isinstance(row, dict):
                 op_times.setdefault(row, []).append(end - begin)
+    plain = plain_steps(executor, "serial") if busy == 1 else []
+    if plain:  # gaps, and what timing adds to ops, follow from these
+        whole, gaps = (plain, []), {}
     executor.close()
     timed = 0
     for index, op in enumerate(recipe.ops):
@@ -178,6 +181,15 @@ def profile_steps(machine, schedule, rounds, until, found):
         found["overheads"].append({"device": recipe.devices[device]["name"], "what": "gap", **samples(times)})
     if busy == 1 and whole[0]:
         found["steps"].append({"graph": recipe.graph, "device": recipe.devices[where[0]]["name"], "ops": timed, **samples(*whole)})
+
+
+def plain_steps(executor, schedule, count=20):
+    """Makespans of steps in which no task is timed, as CUDA graphs; none on CPUs."""
+    try:
+        return executor.plain(count)
+    except RuntimeError as error:
+        print(f"{schedule}: no graph of the step: {error}", file=sys.stderr)
+        return []
 
 
 def mean_gaps(step, taken):
@@ -301,10 +313,7 @@ def runs(machine, rounds=6, seconds=120.0, plain=30):
                 row["steps"].append(recorded(step, taken))
             step.begin()  # lets its tensors go
     for (step, executor), row in zip(runners, rows):
-        try:
-            row["plain_ns"] = executor.plain(plain)
-        except RuntimeError as error:
-            print(f"{row['schedule']}: no graph of the step: {error}", file=sys.stderr)
+        row["plain_ns"] = plain_steps(executor, row["schedule"], plain)
         executor.close()
         step.begin()
     found["runs"] = rows

@@ -105,7 +105,8 @@ def run_corun(options):
 
 
 def trace(options):
-    """Of each recipe; on GPUs those of 32-bit floats with products as TF32, too. What fails is noted."""
+    """Of each recipe, and a few steps of its schedules; on GPUs those of 32-bit floats with products as TF32, too. What
+    fails is noted."""
     folder, until, failed = pathlib.Path(options.folder), time.monotonic() + options.time, 0
     folder.mkdir(parents=True, exist_ok=True)
     for recipe in options.recipe:
@@ -115,7 +116,10 @@ def trace(options):
             try:
                 if time.monotonic() > until:
                     raise TimeoutError("no time left")
-                print(*traces.trace(machine(options, recipe), folder, name + ("-tf32" if options.tf32 else "")), sep="\n", flush=True)
+                here, title = machine(options, recipe), name + ("-tf32" if options.tf32 else "")
+                print(*traces.trace(here, folder, title), sep="\n", flush=True)
+                if here.recipe.schedules:
+                    write(measure.runs(here, 1, 0), folder / f"{title}.runs.json")
             except Exception as error:
                 failed += 1
                 print(f"{name}: {type(error).__name__}: {error}", flush=True)

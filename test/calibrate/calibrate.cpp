@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "calibrate/made_profile.hpp"
+#include "calibrate/timing_overhead.hpp"
 #include "trainyard/core/error.hpp"
 
 using namespace trainyard;
@@ -131,7 +132,7 @@ TEST_CASE("a gap is what a step takes beyond its ops, shared among them") {
   a.op = "a";
   b.op = "b";
   profile.ops = {a, b};
-  profile.steps = {{"g", "a", 2, {{Nanoseconds{3'080}, Nanoseconds{3'120}}, {}}}};
+  profile.steps = {{"g", "a", 2, {}, {{Nanoseconds{3'080}, Nanoseconds{3'120}}, {}}}};
   profile.overheads = {{"a", "dispatch", {{Nanoseconds{30}}, {}}}, {"b", "handoff", {{Nanoseconds{70}}, {}}}};
   Calibration calibration = calibrated_profile(profile).calibration;
   CHECK(calibration.devices[0].gap == Nanoseconds{50});  // (3100 - 3000) / 2
@@ -141,6 +142,42 @@ TEST_CASE("a gap is what a step takes beyond its ops, shared among them") {
   CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{30});
   profile.overheads.push_back({"b", "gap", {{Nanoseconds{40}}, {}}});
   CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{40});
+}
+
+TEST_CASE("what events add to ops is taken from them where whole steps are shorter than their sum") {
+  // From 10, 6 and 1 us, 4 less in all: 1.5 from each of two leaves 1 us its own, which is below 1.5. So 1.5 each is
+  // right: 8.5 + 4.5 + 0 = 13, where 17 - 4 = 13.
+  CHECK(calibrate::even_excess({10, 6, 1}, 13) == Approx(1.5));
+  CHECK(calibrate::even_excess({10, 6, 4}, 17) == Approx(1));
+  CHECK(calibrate::even_excess({10, 6, 1}, 17) == 0);
+  CHECK(calibrate::even_excess({10, 6, 1}, 20) == 0);
+  CHECK(calibrate::even_excess({}, 1) == 0);
+
+  Profile profile = made_profile();
+  OpMeasurement a = made_op("Relu", 0, 1'000, {10'000}), b = made_op("Add", 0, 1'000, {4'000}), beside = b, host = b;
+  a.graph = b.graph = beside.graph = host.graph = "g";
+  a.op = "a";
+  b.op = beside.op = host.op = "b";
+  a.source = b.source = beside.source = "event";
+  beside.busy_devices = 2;
+  beside.device = "b";  // of the same kind
+  profile.ops = {a, b, beside};
+  profile.steps = {{"g", "a", 2, {}, {{Nanoseconds{12'000}}, {}}}};
+  std::vector<std::string> notes;
+  const auto times = [&](const std::vector<Profile>& profiles) {
+    std::vector<std::int64_t> result;
+    for (const OpMeasurement& op : profiles[0].ops) result.push_back(op.samples.kept[0].count);
+    return result;
+  };
+  CHECK(times(calibrate::without_timing_overhead(std::vector{profile}, notes)) ==
+        std::vector<std::int64_t>{9'000, 3'000, 3'000});  // (14 - 12) / 2 us from each
+  CHECK(notes.size() == 1);
+  CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{0});
+  // A host's clock adds nothing to what it tells; an op that was not timed leaves the sum unknown.
+  profile.ops[0].source = profile.ops[1].source = "host";
+  CHECK(times(calibrate::without_timing_overhead(std::vector{profile}, notes))[0] == 10'000);
+  profile.ops = {a, beside};
+  CHECK(times(calibrate::without_timing_overhead(std::vector{profile}, notes))[0] == 10'000);
 }
 
 TEST_CASE("a co-run factor is what ops of a type take together, over what they take alone") {

@@ -109,6 +109,7 @@ struct OverheadMeasurement {
 struct StepMeasurement {
   std::string graph, device;
   std::int64_t ops = 0;
+  BytesPerSecond copied{};  // through the device's memory by copies beside the step
   Samples samples;
 
   friend bool operator==(const StepMeasurement&, const StepMeasurement&) = default;

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "calibrate/calibrate.hpp"
+#include "profiler/measure/measure.hpp"
 #include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/run/cuda/gpu_state.hpp"
 #include "profiler/run/cuda/kernel_bounds.hpp"
@@ -50,7 +52,7 @@ void run_delays(Backend& backend, const std::string& model, const Problem& probl
                 std::ostream& out) {
   const std::vector<Validation> results =
       trainyard::validate(backend, problem, {}, {{placer, find_placer(placer).place(problem, {})}},
-                          {.rounds = 4, .most_ns = 5'000'000'000});
+                          {.rounds = 4, .most_ns = 2'000'000'000});
   const Validation& v = results.front();
   const nlohmann::ordered_json line = {{"model", model},
                                        {"parts", problem.device_count()},
@@ -67,6 +69,22 @@ void run_delays(Backend& backend, const std::string& model, const Problem& probl
                                        {"clean_steps", v.clean_steps},
                                        {"steps", v.steps}};
   out << line.dump() << "\n";
+}
+
+/// What the links between parts take, as the executor sends on them.
+Calibration calibrated_links(Backend& backend) {
+  Profile profile{.name = "parts"};
+  const Cluster cluster = make_cluster(joined(2));
+  for (const DeviceId id : cluster.devices())
+    profile.devices.push_back({.name = cluster.device(id).name,
+                               .kind = cluster.device(id).kind,
+                               .device_class = "gpu",
+                               .backend = "cuda",
+                               .peak = cluster.device(id).peak,
+                               .memory_bandwidth = cluster.device(id).memory_bandwidth,
+                               .details = {}});
+  measure_links(backend, cluster, {.most_link_ns = 2'000'000'000}, profile);
+  return calibrate::fit_profiles(std::vector<Profile>{profile}).calibration;
 }
 
 /// Reads and writes a second, of the largest copy within the GPU.
@@ -103,6 +121,8 @@ void hold_kernels_against_bounds(Backend& backend, const std::string& model, Byt
 }
 
 int run(const std::string& folder) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a log that is cut off has what was said
+  widen_queues();                            // before the driver is there
   Tables tables;
   const auto source = system_libraries();
   const auto states = load(tables, *source);
@@ -158,12 +178,15 @@ int run(const std::string& folder) {
 
   std::ofstream runs{folder + "/validation.jsonl"};  // line by line: what was run is kept where the rest is stopped
   const auto backend = make_cuda_backend();
+  const Calibration calibration = calibrated_links(*backend);
   for (const std::string model : {"resnet50:batch=8", "transformer:batch=8"}) {
     const Graph graph = training_graph(make_network(model), {});
     for (const unsigned parts : {1u, 2u, 4u, 8u})
       for (const std::string placer : {"heft", "etf", "round-robin"}) {
         try {
-          run_delays(*backend, model, {graph, make_cluster(joined(parts))}, placer, runs);
+          const Problem problem{graph, make_cluster(calibrated(joined(parts), calibration).spec),
+                                Costs{cost_model(calibration)}};
+          run_delays(*backend, model, problem, placer, runs);
         } catch (const std::exception& error) {  // the rest is still worth having
           runs << nlohmann::ordered_json{{"model", model}, {"parts", parts}, {"error", error.what()}}.dump() << "\n";
         }

@@ -85,11 +85,10 @@ class CudaRun : public PreparedRun {
     return trace_;
   }
   std::optional<Nanoseconds> plain_step() override {
-    if (beside_copies_) return std::nullopt;
     if (!ran_) step();
     const ExecutionResult result = execute(true);
     const StepRun& run = result.steps.front();
-    return result.gated && usual_clocks_ ? std::optional{rounded(run.makespan_ns)} : std::nullopt;
+    return result.gated && result.outlasted && usual_clocks_ ? std::optional{rounded(run.makespan_ns)} : std::nullopt;
   }
   void reset() override {
     if (program_) program_->reset();

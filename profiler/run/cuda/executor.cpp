@@ -261,7 +261,7 @@ void CudaExecutor::State::close_gate_and_mark_bases(bool gated) {
   }
 }
 
-void CudaExecutor::State::copy_beside(std::size_t most) {
+void CudaExecutor::State::copy_beside() {
   std::set<DeviceId> used;
   for (const PlanItem& item : plan.items) used.insert({item.from, item.to});
   for (std::size_t i = 0; i < streams.size(); ++i) {
@@ -270,7 +270,7 @@ void CudaExecutor::State::copy_beside(std::size_t most) {
     for (std::size_t k = 0; k < targets.size(); ++k)
       if (targets[k].gpu == gpu(homes[i]) && !targets[k].host && !used.contains(DeviceId{k}))
         neighbour = targets[k].make_stream;
-    side_copies.try_emplace(i, tables, gpu(homes[i]), neighbour).first->second.issue(bases[i].get(), most);
+    side_copies.try_emplace(i, tables, gpu(homes[i]), neighbour).first->second.issue(bases[i].get());
   }
 }
 
@@ -463,7 +463,7 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
       state.run_graph(launch, options, *this);
     } else {
       state.close_gate_and_mark_bases(result.gated);
-      if (options.beside_copies) state.copy_beside(options.most_queued);
+      if (options.beside_copies) state.copy_beside();
       if (!result.gated) state.open_gate();
       try {
         if (state.workers)

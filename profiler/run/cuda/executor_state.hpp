@@ -71,7 +71,7 @@ struct CudaExecutor::State {
   void open_gate();
   void synchronize() const;
   void close_gate_and_mark_bases(bool gated);
-  void copy_beside(std::size_t most);
+  void copy_beside();
   void issue(std::size_t at, bool plain, const Launch& launch, const CudaExecutor& executor);
   void issue_inputs(const Launch& launch, const CudaExecutor& executor);
   void issue_step(bool plain, const Launch& launch, const CudaExecutor& executor);

@@ -18,9 +18,9 @@ class SideCopies {
   SideCopies(const Tables& tables, int gpu, const std::function<Owned()>& neighbour = {});
   SideCopies(SideCopies&&) = delete;
 
-  /// Once `begin` is over, an event of the GPU that was recorded: as many copies each way as one stream holds at most.
-  void issue(Event begin, std::size_t most);
-  /// After the step, of this length: whether copies ran until its end. Chooses the numbers of the next ones.
+  /// Once `begin` is over, an event of the GPU that was recorded.
+  void issue(Event begin);
+  /// After the step, of this length: whether copies ran until its end. Chooses the numbers and sizes of the next ones.
   bool outlasted(double step_ns);
   /// Of the last step, read and written in the GPU's memory, all ways together.
   BytesPerSecond rate() const { return rate_; }
@@ -32,6 +32,8 @@ class SideCopies {
     std::size_t size;  // of each, large enough for full speed
     std::size_t count = 4;
   };
+  void make_room(Way& way, std::size_t size) const;
+
   const Runtime& cuda_;
   const int gpu_;
   std::vector<Way> ways_;

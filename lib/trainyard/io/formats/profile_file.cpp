@@ -145,6 +145,7 @@ void describe(StepMeasurement& step, Fields& fields) {
   fields.text("graph", step.graph);
   fields.device("device", step.device);
   fields.whole("ops", step.ops);
+  fields.rate("copied_bytes_per_s", step.copied);
   fields.samples(step.samples);
   fields.end();
 }

@@ -213,6 +213,27 @@ TEST_CASE("ops are profiled beside copies, and what that adds is the interferenc
   }
 }
 
+TEST_CASE("copies beside a long step are larger, not more than a stream holds behind a closed gate") {
+  const TrainingStep step = training_step(make_network(kLenet));
+  const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
+  // Some 70 events of 50 us make a step that 4 MiB copies of 5 us would take 700 of to fill.
+  FakeCuda fake{{.devices = 1, .queue = 400, .event_ns = 50'000}};
+  {
+    const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+    const Profile profile =
+        measure(*backend, problem, {.recipe = &step.recipe}, {serial_schedule(problem, DeviceId{0})}, {},
+                {.rounds = 2, .links = ProfileOptions::Links::none, .trace = false});
+    const auto beside = std::ranges::count_if(profile.ops, [](const OpMeasurement& op) { return op.copied.value > 0; });
+    CHECK(2 * beside == std::ssize(profile.ops));
+    // Whole steps beside them were measured too: no event in these.
+    REQUIRE(profile.steps.size() == 2);
+    CHECK(profile.steps[0].copied.value == 0);
+    CHECK(profile.steps[1].copied.value > 0);
+    CHECK(profile.steps[1].samples.kept.front() < Nanoseconds{1'000'000});
+  }
+  CHECK(fake.alive() == 0);
+}
+
 TEST_CASE("ops on a part of a GPU are profiled beside copies of its neighbour too, which load the memory as it could") {
   const TrainingStep step = training_step(make_network(kLenet));
   const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
