@@ -47,6 +47,9 @@ std::vector<Profile> without_timing_overhead(std::span<const Profile> profiles, 
         if (op.source == "event" && op.graph == step.graph && op.mode == MeasureMode::step &&
             (op.copied.value > 0) == copies && device_kind(profile, op.device) == kind)
           for (Nanoseconds& time : op.samples.kept) time = std::max(Nanoseconds{0}, time - excess);
+      std::erase_if(profile.overheads, [&](const OverheadMeasurement& overhead) {
+        return overhead.what == "gap" && device_kind(profile, overhead.device) == kind;
+      });
       notes.push_back(
           fmt::format("the ops of '{}' on '{}'{} take {} ns less each than they were timed: whole steps "
                       "are shorter than their sum",

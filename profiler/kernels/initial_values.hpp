@@ -9,11 +9,11 @@ namespace trainyard::kernels {
 /// The rule by which a value gets its first numbers; random ones are drawn from the stream that has the value's number
 /// (Random::stream(seed, id)), element by element.
 ///
-///     integers, reals   its known contents
-///     filled            all are `number`
-///     uniform           in [-number, number): parameters, sqrt(3 / inputs of a unit), or 0.1 for those of one
-///     dimension normal            standard normal: inputs that are no indices below             whole, in [0, below):
-///     indices and labels, by what they choose from
+/// - integers, reals: its known contents
+/// - filled: all are `number`
+/// - uniform: in [-number, number): parameters, sqrt(3 / inputs of a unit), or 0.1 for those of one dimension
+/// - normal: standard normal: inputs that are no indices
+/// - below: whole, in [0, below): indices and labels, by what they choose from
 struct InitialValues {
   enum class Rule : std::uint8_t { integers, reals, filled, uniform, normal, below } rule;
   double number = 0;

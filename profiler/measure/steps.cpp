@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "profiler/clock.hpp"
@@ -21,9 +24,9 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
   const Graph& graph = problem.graph();
   const auto run = backend.prepare(problem, workload, schedule);
   IdMap<OpId, OpSamples> ops(graph.op_count());
-  IdMap<DeviceId, std::int64_t> counts(problem.device_count(), 0);
-  for (const OpId op : graph.ops()) ++counts[schedule.placement[op]];
-  const auto busy_devices = std::count_if(counts.begin(), counts.end(), [](std::int64_t n) { return n > 0; });
+  std::map<std::string, std::set<DeviceId>> busy;  // by class: GPUs and CPUs share no memory
+  for (const OpId op : graph.ops())
+    busy[problem.cluster().device(schedule.placement[op]).device_class].insert(schedule.placement[op]);
   IdMap<DeviceId, Samples> gaps(problem.device_count());
   Samples steps, plain;
   // Where steps take seconds, the first one is warm-up enough.
@@ -60,7 +63,7 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
     const DeviceId device = schedule.placement[op];
     profile.ops.push_back(op_measurement(problem, op, device, MeasureMode::step,
                                          backend.clock(problem.cluster().device(device)), ops[op]));
-    profile.ops.back().busy_devices = busy_devices;
+    profile.ops.back().busy_devices = std::ssize(busy[problem.cluster().device(device).device_class]);
   }
   // Where timing ops makes steps longer, gaps are what steps take without it, beyond their ops.
   const bool in_steps = !plain.kept.empty();
@@ -69,7 +72,7 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
     if (!gaps[device].kept.empty() && !in_steps)
       profile.overheads.push_back(
           {.device = problem.cluster().device(device).name, .what = "gap", .samples = std::move(gaps[device])});
-  if (busy_devices == 1)
+  if (busy.size() == 1 && busy.begin()->second.size() == 1)
     profile.steps.push_back({.graph = graph.name(),
                              .device = problem.cluster().device(schedule.placement[OpId{0}]).name,
                              .ops = timed,

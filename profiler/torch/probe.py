@@ -1,7 +1,4 @@
-"""What a machine has, and how its clocks, launches, events and copies behave: before anything is measured by them.
-
-The CUDA half has not been run on a GPU.
-"""
+"""What a machine has, and how its clocks, launches, events and copies behave: before anything is measured by them."""
 import os
 import statistics
 import time

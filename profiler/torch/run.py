@@ -12,8 +12,7 @@
 
 A recipe says what each op computes, from what numbers, and schedules of it (lib/trainyard/io/FORMATS.md). Needs PyTorch
 (1.13 or later) and Python's standard library; green contexts (--parts) need cuda-bindings too. With --device cuda the
-devices are streams of one GPU, --parts makes them green contexts, and each step is also captured as one CUDA graph. That
-half has not been run on a GPU.
+devices are streams of one GPU, --parts makes them green contexts, and each step is also captured as one CUDA graph.
 """
 import argparse
 import json

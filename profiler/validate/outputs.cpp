@@ -47,23 +47,37 @@ OutputCheck::Outcome OutputCheck::run(const Schedule& schedule, const TrainingRe
   return outcome;
 }
 
+std::optional<DeviceId> OutputCheck::able(const std::string& device_class) const {
+  for (const DeviceId device : problem_.devices())
+    if (problem_.cluster().device(device).device_class == device_class &&
+        std::all_of(problem_.ops().begin(), problem_.ops().end(),
+                    [&](OpId op) { return problem_.can_run(op, device); }))
+      return device;
+  return std::nullopt;
+}
+
+const std::string& OutputCheck::quickest(const std::set<std::string>& classes) const {
+  const auto time = [&](const std::string& device_class) {
+    const auto device = able(device_class);
+    if (!device) return std::numeric_limits<double>::infinity();
+    double sum = 0;
+    for (const OpId op : problem_.ops()) sum += static_cast<double>(problem_.duration(op, *device).count);
+    return sum;
+  };
+  return *std::ranges::min_element(classes, {}, time);
+}
+
 const OutputCheck::Outcome& OutputCheck::alone(const std::string& device_class, bool plain) {
   const auto known = alone_.find({device_class, plain});
   if (known != alone_.end()) return known->second;
-  std::optional<DeviceId> only;
-  for (const DeviceId device : problem_.devices())
-    if (!only && problem_.cluster().device(device).device_class == device_class &&
-        std::all_of(problem_.ops().begin(), problem_.ops().end(),
-                    [&](OpId op) { return problem_.can_run(op, device); }))
-      only = device;
-  const Schedule serial = serial_schedule(problem_, only.value_or(DeviceId{0}));
+  const Schedule serial = serial_schedule(problem_, able(device_class).value_or(DeviceId{0}));
   return alone_[{device_class, plain}] = run(serial, plain ? plain_ : *workload_.recipe);
 }
 
 bool OutputCheck::agrees(const Schedule& schedule, const PreparedRun& run, double loss) {
   std::set<std::string> classes;
   for (const OpId op : problem_.ops()) classes.insert(problem_.cluster().device(schedule.placement[op]).device_class);
-  if (classes.size() > 1) return agrees_but_for_rounding(schedule, *classes.begin());
+  if (classes.size() > 1) return agrees_but_for_rounding(schedule, quickest(classes));
   const Outcome& expected = alone(classes.empty() ? "" : *classes.begin(), false);
   return same_loss(loss, expected.loss, 0) && run.parameter_checksum() == expected.checksum;
 }

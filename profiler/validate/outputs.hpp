@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +34,10 @@ class OutputCheck {
   };
   bool agrees_but_for_rounding(const Schedule& schedule, const std::string& device_class);
   Outcome run(const Schedule& schedule, const TrainingRecipe& recipe) const;
+  /// The first device of the class that can run every op.
+  std::optional<DeviceId> able(const std::string& device_class) const;
+  /// That of the classes on which the step alone is predicted to be shortest: on a CPU some take minutes.
+  const std::string& quickest(const std::set<std::string>& classes) const;
   const Outcome& alone(const std::string& device_class, bool plain);
 
   Backend& backend_;

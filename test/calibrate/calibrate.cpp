@@ -163,6 +163,7 @@ TEST_CASE("what events add to ops is taken from them where whole steps are short
   beside.device = "b";  // of the same kind
   profile.ops = {a, b, beside};
   profile.steps = {{"g", "a", 2, {}, {{Nanoseconds{12'000}}, {}}}};
+  profile.overheads = {{"a", "gap", {{Nanoseconds{40}}, {}}}};  // between events
   std::vector<std::string> notes;
   const auto times = [&](const std::vector<Profile>& profiles) {
     std::vector<std::int64_t> result;

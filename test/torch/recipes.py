@@ -88,17 +88,14 @@ class Streams:
     """CUDA's streams and events as far as the executor calls them: each record is a microsecond later than the one
     before, and a wait for an event that was not recorded, which CUDA lets pass, is an error."""
 
-    def __init__(self, external):
-        """`external`: whether events can tell times within a graph."""
+    def __init__(self):
         now = itertools.count()
-        self.waits, self.replays = [], 0
+        self.waits = []
         streams = self
 
         class Event:
-            def __init__(self, enable_timing=False, **more):
-                if more and not external:
-                    raise TypeError(f"{more} is an invalid keyword argument")
-                self.at, self.timing, self.external = None, enable_timing, bool(more)
+            def __init__(self, enable_timing=False):
+                self.at, self.timing = None, enable_timing
 
             def record(self, stream):
                 self.at = next(now)
@@ -118,17 +115,16 @@ class Streams:
                 self.device = device
 
             def wait_event(self, event):
-                assert event.at is not None and not event.external
+                assert event.at is not None
                 streams.waits.append((self, event.at))
 
         class Graph:
             def replay(self):
-                streams.replays += 1
                 next(now)
 
         self.names = {"Event": Event, "Stream": Stream, "CUDAGraph": Graph, "current_device": lambda: 0, "synchronize": lambda: None,
                       "_sleep": lambda cycles: None, "stream": lambda stream: contextlib.nullcontext(),
-                      "graph": lambda graph, pool, stream: contextlib.nullcontext(), "graph_pool_handle": lambda: 1}
+                      "graph": lambda graph, stream: contextlib.nullcontext()}
 
 
 def called(*words, status=0, folder=None):
@@ -329,12 +325,7 @@ class Recipes(unittest.TestCase):
         recipe = Recipe(self.export("lenet:batch=2", "--placer", "round-robin"))
         machine = measure.Machine(recipe)
         expected, _ = measure.reference(machine)
-        for external in (False, True):
-            with self.subTest(external=external):
-                self.check_streams(machine, expected, Streams(external))
-
-    def check_streams(self, machine, expected, streams):
-        recipe = machine.recipe
+        streams = Streams()
         with unittest.mock.patch.multiple(executors.torch.cuda, **streams.names, create=True):
             step = executors.ScheduledStep(machine.program, recipe.schedules[0], executors.Transfers())
             lines = {task.line for task in step.tasks}
@@ -347,8 +338,7 @@ class Recipes(unittest.TestCase):
                 if not task.before_step:  # after all that it needs
                     self.assertTrue(all(taken.spans[other][1] <= begin < end for other in task.waits))
             crossing = sum(step.tasks[other].line != task.line for task in step.tasks for other in task.waits)
-            issued = 1 + (streams.replays > 0)  # behind the gate, and into the graph that tells times
-            self.assertEqual(len(streams.waits), issued * (2 * len(lines) + crossing))  # fork, join, and between lines
+            self.assertEqual(len(streams.waits), 2 * len(lines) + crossing)  # the fork, the join, and between lines
             step.begin()
             self.assertEqual(executor.plain(5), [2000] * 5)  # a replay, and the event after it
             executor.close()

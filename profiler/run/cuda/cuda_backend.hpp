@@ -19,8 +19,7 @@ struct CudaOptions {
 /// Runs each GPU of the cluster on one of this machine, or, where there are more than it has, on a part of GPU 0 (green
 /// contexts; tensors get from one to another as `part_links` says), and each CPU on a core of the host: ops with real
 /// data by cuBLAS and the kernels of kernels/cuda, or those of the cpu backend, transfers by copies, all in the
-/// schedule's simulated order. Without a recipe an op is a kernel that takes the time that the problem gives it. Not
-/// run on a GPU yet: held to its rules, and its numbers to those of the cpu backend, by a fake.
+/// schedule's simulated order. Without a recipe an op is a kernel that takes the time that the problem gives it.
 ///
 /// Throws MissingError: no driver, no runtime, no GPU, no kernels for it (embedded, or by NVRTC), no cuBLAS, in the
 /// words of require_gpus. prepare() throws InputError ("unsupported-device", "unsupported-op", "shared-parameter",
