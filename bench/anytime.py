@@ -68,7 +68,7 @@ def show(rows):
     by_instance = {}
     for row in rows:
         by_instance.setdefault(row["instance"], {})[row["threads"], row["seconds"], row["seed"]] = row
-    print("| instance | bound | 0.1 s | 1 s | 10 s | best of ten of 1 s over 10 s | two threads, 1 s over one, 1.8 s | evaluations, same |")
+    print("| instance | bound | 0.1 s | 1 s | 10 s | ten starts | two threads, 1 s, over one, 1.8 s | evaluations, of these |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     columns = []
     for instance, runs in by_instance.items():
