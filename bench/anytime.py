@@ -14,6 +14,7 @@ import json
 import math
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -34,12 +35,13 @@ RUNS = [(1, 0.1, 1), (1, 10, 1), (2, 1, 1), (1, 1.8, 1)] + [(1, 1, seed + 1) for
 def run(program, folder, instance, threads, seconds, seed):
     words = ["place", f"{instance}.json", "--cluster", f"{instance}.toml", "--placer", "auto", "--no-splits",
              "--time", f"{seconds}s", "--threads", str(threads), "--seed", str(seed), "--json"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{' '.join(words)}: {done.stdout}{done.stderr}")
     found = json.loads(done.stdout)
     return {"instance": instance, "threads": threads, "seconds": seconds, "seed": seed, "load": os.getloadavg()[0],
-            "took": found["search_seconds"], "makespan_ns": found["makespan_ns"], "fits": found["fits"],
+            "took": found["search_seconds"], "processor": resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, "makespan_ns": found["makespan_ns"], "fits": found["fits"],
             "bound_ns": found["lower_bound_ns"], "evaluations": found["evaluations"]}
 
 
@@ -89,6 +91,10 @@ def show(rows):
     print(f"| geometric mean of {len(columns)} | | {' | '.join(cells)} |")
     loads = [row["load"] for row in rows]
     print(f"\nLoad of the machine: {min(loads):.1f} to {max(loads):.1f}.")
+    for threads in (1, 2):
+        spent = [row["processor"] for row in rows if row["threads"] == threads and row["seconds"] == 1 and "processor" in row]
+        if spent:
+            print(f"Processor time in 1 s on {threads} thread{'s' if threads > 1 else ''}: {statistics.fmean(spent):.2f} s.")
 
 
 def main():

@@ -11,6 +11,7 @@
 #include "place/instances.hpp"
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/auto/island.hpp"
 #include "trainyard/place/judge/orders.hpp"
