@@ -326,7 +326,7 @@ void declare_objective(OptionSet& set, Objective& objective, const std::string& 
 }
 
 void declare_coarsen(OptionSet& set, std::optional<CoarsenOptions>& coarsen) {
-  set.option("--coarsen", "RULE", "makes the graph smaller first: pesto:N, merge:N, talos or groups",
+  set.option("--coarsen", "RULE", "makes the graph smaller first: pesto:N, merge:N, hsdag:N, talos or groups",
              [&coarsen](const std::string& text, const std::string& option) {
                try {
                  coarsen = parse_coarsen(text);

@@ -76,7 +76,8 @@ ReadBack read_back(const std::function<Schedule()>& read, const Problem& problem
 }
 
 Problem smaller_problem(const Problem& problem, const CoarsenOptions& how) {
-  if (how.rule == CoarsenOptions::Rule::merge) return merged_problem(problem, how.target);
+  using Rule = CoarsenOptions::Rule;
+  if (how.rule == Rule::merge || how.rule == Rule::parse) return merged_problem(problem, how.target, how.rule);
   return coarse_problem(problem, coarsen(problem, how));
 }
 

@@ -38,7 +38,7 @@ TEST_CASE("export writes an integer program or a MiniZinc model by the name of t
 TEST_CASE("a placer sees a smaller graph under --coarsen, and the schedule is of all ops") {
   const TemporaryFolder folder;
   const std::string place = "place lenet:batch=8 --cluster 2xV100 --json ";
-  for (const std::string how : {"pesto:10", "merge:5", "groups"}) {
+  for (const std::string how : {"pesto:10", "merge:5", "hsdag:5", "groups"}) {
     CAPTURE(how);
     const auto result = run_trainyard(folder.path(), place + "--coarsen " + how + " -o s.json");
     REQUIRE(result.exit_code == 0);

@@ -149,16 +149,9 @@ class Merger {
   }
 
   OpGroups groups() {
-    OpGroups result{.of = IdMap<OpId, std::uint32_t>(graph_.op_count()), .ops = {}};
-    std::map<Vertex, std::uint32_t> number;
-    for (const OpId op : graph_.topological_order()) {
-      const Vertex node = find(static_cast<Vertex>(op.index()));
-      const auto [at, is_new] = number.emplace(node, static_cast<std::uint32_t>(result.ops.size()));
-      if (is_new) result.ops.emplace_back();
-      result.of[op] = at->second;
-      result.ops[at->second].push_back(op);
-    }
-    return result;
+    IdMap<OpId, std::uint32_t> label(graph_.op_count());
+    for (const OpId op : graph_.ops()) label[op] = find(static_cast<Vertex>(op.index()));
+    return groups_by(graph_, label);
   }
 
   const Graph& graph_;
@@ -174,6 +167,18 @@ class Merger {
 };
 
 }  // namespace
+
+OpGroups groups_by(const Graph& graph, const IdMap<OpId, std::uint32_t>& label) {
+  OpGroups result{.of = IdMap<OpId, std::uint32_t>(graph.op_count()), .ops = {}};
+  std::map<std::uint32_t, std::uint32_t> number;
+  for (const OpId op : graph.topological_order()) {
+    const auto [at, is_new] = number.emplace(label[op], static_cast<std::uint32_t>(result.ops.size()));
+    if (is_new) result.ops.emplace_back();
+    result.of[op] = at->second;
+    result.ops[at->second].push_back(op);
+  }
+  return result;
+}
 
 OpGroups merge_and_colocate(const Graph& graph, const MergeOptions& options) { return Merger{graph, options}.run(); }
 

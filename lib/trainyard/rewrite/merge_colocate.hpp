@@ -31,6 +31,9 @@ struct OpGroups {
   std::vector<std::vector<OpId>> ops;  // of each group, in topological order; groups by their first ops in it
 };
 
+/// Ops with the same label are a group.
+OpGroups groups_by(const Graph& graph, const IdMap<OpId, std::uint32_t>& label);
+
 /// Merge-and-colocate (Addanki et al.: Placeto, NeurIPS 2019, A.6): again and again the group that sends the fewest
 /// bytes to others joins the consumer to which it sends the most, or the producer from which it receives the most where
 /// it has no consumer, until there are few enough. Groups without neighbours join each other. Colocation groups of the

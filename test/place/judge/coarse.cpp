@@ -25,10 +25,11 @@ using Rule = CoarsenOptions::Rule;
 TEST_CASE("ways to coarsen are read, and what is none of them is an error") {
   CHECK(parse_coarsen("pesto:200") == CoarsenOptions{Rule::pesto, 200});
   CHECK(parse_coarsen("merge:64") == CoarsenOptions{Rule::merge, 64});
+  CHECK(parse_coarsen("hsdag:64") == CoarsenOptions{Rule::parse, 64});
   CHECK(parse_coarsen("groups") == CoarsenOptions{Rule::groups, 0});
   CHECK(parse_coarsen("talos") == CoarsenOptions{Rule::packs, 0});
-  for (const char* wrong :
-       {"", "pesto", "pesto:", "pesto:0", "pesto:x", "pesto:12x", "merge:-3", "talos:4", "groups:4", "fold:3"}) {
+  for (const char* wrong : {"", "pesto", "pesto:", "pesto:0", "pesto:x", "pesto:12x", "merge:-3", "hsdag", "talos:4",
+                            "groups:4", "fold:3"}) {
     CAPTURE(wrong);
     CHECK_THROWS_AS(parse_coarsen(wrong), InputError);
   }
@@ -113,7 +114,7 @@ TEST_CASE("any placer under any coarsening gives a schedule of the ops that keep
     const Problem problem = random_problem(random, options);
     const Problem merged = merged_problem(problem, 8);
     CHECK(merged.group_count() <= problem.group_count());
-    for (const char* how : {"pesto:8", "merge:8", "talos", "groups"})
+    for (const char* how : {"pesto:8", "merge:8", "hsdag:8", "talos", "groups"})
       for (const char* name : {"heft", "m-topo", "single"}) {
         CAPTURE(how);
         CAPTURE(name);
@@ -128,7 +129,7 @@ TEST_CASE("any placer under any coarsening gives a schedule of the ops that keep
 TEST_CASE(
     "every placer on a coarse training graph gives a schedule of its ops; only replicas are of the graph itself") {
   const Problem problem{training_graph(make_network("lenet")), make_cluster(preset_cluster("2xV100"))};
-  for (const char* how : {"pesto:12", "merge:12", "talos", "groups"})
+  for (const char* how : {"pesto:12", "merge:12", "hsdag:12", "talos", "groups"})
     for (const Placer& placer : placers()) {
       if (placer.trains) continue;
       CAPTURE(how);

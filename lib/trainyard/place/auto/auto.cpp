@@ -324,7 +324,7 @@ class AutoPlacer {
   }
 
   /// The best schedule; then the best of those that differ from all before. Each as strict if that is no worse, since
-  /// there orders can be searched too; but the last has an order that gives a moved op its place by itself.
+  /// small changes are quickest simulated there; but the last has an order that gives a moved op its place by itself.
   void start_islands() {
     std::vector<std::pair<const SearchGround*, Schedule>> starts;
     std::vector<const Ordered*> chosen{&found_.front()};
@@ -338,7 +338,7 @@ class AutoPlacer {
       if (std::ranges::all_of(chosen, [&](const Ordered* other) { return differ(candidate, *other); }))
         chosen.push_back(&candidate);
     }
-    for (const Ordered* each : chosen) starts.emplace_back(&ground_of(each->schedule), strict_of(each->schedule));
+    for (const Ordered* each : chosen) starts.emplace_back(&ground_of(each->schedule), strict_if_no_worse(*each));
     while (starts.size() + 1 < count) starts.push_back(starts.front());
     starts.emplace_back(starts.front().first, ordered_by_itself());
     islands_.resize(starts.size());
@@ -405,13 +405,14 @@ class AutoPlacer {
     }
   }
 
-  Schedule strict_of(const Schedule& schedule) {
-    const Problem& problem = ground_of(schedule).problem;
-    Schedule strict{.placement = schedule.placement, .policy = Policy::strict, .order = schedule.order};
-    if (schedule.policy != Policy::strict)
-      strict = in_started_order(problem, schedule.placement, Simulation{problem}.timeline(schedule));
-    strict.rewrites = schedule.rewrites;
-    return strict;
+  /// As strict, unless that is longer: strict orders send transfers as fifo, where priorities are of transfers too.
+  Schedule strict_if_no_worse(const Ordered& each) {
+    if (each.schedule.policy == Policy::strict) return each.schedule;
+    const Problem& problem = ground_of(each.schedule).problem;
+    Schedule strict = in_started_order(problem, each.schedule.placement, Simulation{problem}.timeline(each.schedule));
+    strict.rewrites = each.schedule.rewrites;
+    ++evaluations_;
+    return Evaluator{problem}.outcome(strict) > each.outcome ? each.schedule : strict;
   }
 
   /// Whether enough op time is elsewhere, where the graphs are split alike; graphs split otherwise always differ.

@@ -26,10 +26,11 @@ inline constexpr std::size_t kIslands = 4;
 /// 7. Beyond 2,000 ops, coarser graphs first (multilevel_search).
 /// 8. The best of all these, and others that differ from it, each on an island of its own (Island): local search over
 ///    placements and orders (LocalSearch), in turn with branch and bound on windows of the schedule (WindowSearch).
-///    The last searches placements alone, under fifo or under priorities by upward rank, which order moved ops by
-///    themselves. Graphs with splits, and replicas of the whole, have islands where they are not far behind. There are
-///    as many islands as can each look at all moves of one op to another device. Now and then the island that is last
-///    starts again from the best schedule of all.
+///    Each as strict, but where that is longer, since transfers then go as fifo, under its priorities. The last begins
+///    under fifo or under priorities by upward rank, which order moved ops by themselves. Graphs with splits, and
+///    replicas of the whole, have islands where they are not far behind. There are as many islands as can each look at
+///    all moves of one op to another device. Now and then the island that is last starts again from the best schedule
+///    of all.
 /// 9. What is returned was simulated from scratch.
 ///
 /// Schedules are compared by bytes beyond the capacities first, then by simulated makespan, so that one that fits is

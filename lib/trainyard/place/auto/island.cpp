@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/place/judge/orders.hpp"
 
 namespace trainyard {
 namespace {
@@ -24,19 +25,26 @@ SearchGround::SearchGround(Problem of)
 Island::Island(const SearchGround& ground, const Schedule& start, Random random)
     : ground_(&ground),
       local_(ground.problem, ground.levels, ground.memory_binds, start, random),
-      windows_(ground.problem, Random{random.next()}),
-      window_share_(start.policy == Policy::strict ? share_of_windows(ground.problem) : 0) {}
+      windows_(ground.problem, Random{random.next()}) {}
 
 void Island::run(const Budget& budget, const std::function<bool()>& stop, double heat) {
   Budget local = budget, windows = budget;
+  // A restart may have changed the policy.
+  const double window_share = best().policy == Policy::strict ? share_of_windows(ground_->problem) : 0;
   if (budget.evaluations) {
-    windows.evaluations = static_cast<std::uint64_t>(static_cast<double>(*budget.evaluations) * window_share_);
+    windows.evaluations = static_cast<std::uint64_t>(static_cast<double>(*budget.evaluations) * window_share);
     local.evaluations = *budget.evaluations - *windows.evaluations;
   }
-  if (budget.seconds) local.seconds = *budget.seconds * (1 - window_share_);
+  if (budget.seconds) local.seconds = *budget.seconds * (1 - window_share);
   const Effort whole{windows, stop};  // windows go on to the end of the seconds
   local_.run(Effort{local, stop}, heat);
-  if (window_share_ == 0 || whole.left() == 0) return;
+  if (best().by_priority() && best_outcome() != reordered_) {
+    Schedule schedule = by_bottom_level(ground_->problem, best().placement);
+    schedule.rewrites = best().rewrites;
+    local_.restart_if_better(std::move(schedule));
+    reordered_ = best_outcome();
+  }
+  if (window_share == 0 || whole.left() == 0) return;
   Schedule schedule = local_.best();
   Outcome outcome = local_.best_outcome();
   if (windows_.run(schedule, outcome, whole)) local_.restart(std::move(schedule));

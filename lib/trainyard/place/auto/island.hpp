@@ -8,6 +8,7 @@
 #include "trainyard/place/auto/clusters.hpp"
 #include "trainyard/place/auto/local_search.hpp"
 #include "trainyard/place/auto/windows.hpp"
+#include "trainyard/place/judge/outcome.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
@@ -23,7 +24,8 @@ struct SearchGround {
   Nanoseconds bound;  // no schedule of this problem is shorter
 };
 
-/// One search: LocalSearch, and where the order is strict WindowSearch in turn with it.
+/// One search: LocalSearch, and in turn with it WindowSearch where the order is strict, priorities by the placement's
+/// own bottom levels where it is by priority.
 class Island {
  public:
   /// The ground must outlive the island.
@@ -49,7 +51,7 @@ class Island {
   const SearchGround* ground_;
   LocalSearch local_;
   WindowSearch windows_;
-  double window_share_;
+  Outcome reordered_{};  // the best one whose placement was last asked for by bottom levels
 };
 
 }  // namespace trainyard

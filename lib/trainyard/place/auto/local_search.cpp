@@ -57,6 +57,11 @@ void LocalSearch::restart(Schedule start) {
   }
 }
 
+void LocalSearch::restart_if_better(Schedule start) {
+  ++evaluations_;
+  if (Evaluator{problem_}.outcome(start) < best_outcome_) restart(std::move(start));
+}
+
 void LocalSearch::relink(const Placement& target, std::size_t steps) {
   for (std::size_t i = 0; i < steps; ++i) {
     const Clusters& clusters = levels_[random_.below(levels_.size())];
@@ -103,13 +108,15 @@ LocalSearch::Kind LocalSearch::draw_kind() {
   const bool strict = delta_.schedule().policy == Policy::strict && !blocks_.empty();
   double sum = 0;
   std::array<double, kKinds> share{};
-  for (const Kind kind : {op_away, transfer_home, cluster_away, block_swap, block_shift}) {
+  constexpr std::array kCritical{op_away, transfer_home, cluster_away, block_swap, block_shift, turn};
+  for (const Kind kind : kCritical) {
     if (!strict && (kind == block_swap || kind == block_shift)) continue;
+    if (waits_.empty() && kind == turn) continue;
     if (kind == transfer_home && critical_transfers_.empty()) continue;
     sum += share[kind] = kLeastWeight + weight_[kind];
   }
   double drawn = random_.uniform() * sum;
-  for (const Kind kind : {op_away, transfer_home, cluster_away, block_swap, block_shift}) {
+  for (const Kind kind : kCritical) {
     drawn -= share[kind];
     if (share[kind] > 0 && drawn <= 0) return kind;
   }
@@ -176,6 +183,9 @@ DeltaResult LocalSearch::try_move(Kind kind, Nanoseconds limit, bool& tried) {
     case block_swap:
     case block_shift:
       tried = try_block(kind, limit, result);
+      break;
+    case turn:
+      tried = try_turn(limit, result);
       break;
     case anywhere: {
       const OpId op{random_.below(problem_.op_count())};
@@ -270,6 +280,20 @@ bool LocalSearch::try_block(Kind kind, Nanoseconds limit, DeltaResult& result) {
   return true;
 }
 
+/// The one that waits comes right before the holder, or the holder right behind it, by a priority halfway to the next.
+bool LocalSearch::try_turn(Nanoseconds limit, DeltaResult& result) {
+  const Wait& wait = any_of(random_, waits_);
+  const IdMap<OpId, double>& priority = delta_.schedule().priority;
+  const bool raise = random_.chance(0.5);
+  const double past = priority[raise ? wait.holder : wait.waiting];
+  std::optional<double> next;
+  for (const double each : priority)
+    if (raise ? each > past && (!next || each < *next) : each < past && (!next || each > *next)) next = each;
+  const double value = next ? past + (*next - past) / 2 : past + (raise ? 1 : -1);
+  result = delta_.try_priority(raise ? wait.waiting : wait.holder, value, limit);
+  return true;
+}
+
 double LocalSearch::cost_of(const Outcome& outcome) const {
   return static_cast<double>(outcome.makespan.count) + price_ * static_cast<double>(outcome.excess.count);
 }
@@ -319,6 +343,13 @@ void LocalSearch::read_path() {
   critical_ops_.clear();
   critical_transfers_.clear();
   blocks_.clear();
+  waits_.clear();
+  OpId last;  // the op of the step before, or who reads its transfer
+  const auto see = [&](const PathStep& step, OpId op) {
+    const bool waits = step.cause == PathStep::Cause::resource && !last.is_none() && !op.is_none() && op != last;
+    if (waits && schedule.by_priority()) waits_.push_back({last, op});
+    last = op;
+  };
   bool in_block = false;
   for (std::size_t i = 0; i < path.size(); ++i) {
     const PathStep& step = path[i];
@@ -331,8 +362,10 @@ void LocalSearch::read_path() {
       for (const OpId consumer : consumers)
         if (reader.is_none() && schedule.placement[consumer] == transfer.to) reader = consumer;
       if (!reader.is_none()) critical_transfers_.push_back({problem_.graph().producer(transfer.tensor), reader});
+      see(step, reader);
       continue;
     }
+    see(step, step.op);
     const bool goes_on =
         step.cause == PathStep::Cause::resource && !critical_ops_.empty() && i > 0 && !path[i - 1].op.is_none();
     critical_ops_.push_back(step.op);

@@ -20,9 +20,10 @@ namespace trainyard {
 /// Only what lies on the critical path can shorten the makespan, so seven of ten moves are read off it: a critical op
 /// to another device, the two ends of a critical transfer onto one device, whole clusters of either, and under policy
 /// `strict` ops at the ends of a block (a run of critical ops that wait for the same device) before or behind it, or
-/// swapped (Nowicki and Smutnicki 1996; Balas and Vazacopoulos 1998). The others are taken anywhere. Kinds of moves
-/// that helped lately are drawn more often (Ropke and Pisinger 2006). Among clusters are the layers, so that a critical
-/// transfer between two layers moves the boundary between two stages. A change for the worse is taken with the
+/// swapped (Nowicki and Smutnicki 1996; Balas and Vazacopoulos 1998), under `priority` an op, or the reader of a
+/// transfer, that waits for a device or a link right before the one that holds it. The others are taken anywhere. Kinds
+/// of moves that helped lately are drawn more often (Ropke and Pisinger 2006). Among clusters are the layers, so that a
+/// critical transfer between two layers moves the boundary between two stages. A change for the worse is taken with the
 /// probability of Metropolis; since it is drawn first, it gives the limit at which the evaluation may stop.
 ///
 /// Where memory may bind, schedules are compared by bytes beyond the capacities first; a schedule beyond them moves
@@ -38,6 +39,8 @@ class LocalSearch {
   void run(const Effort& effort, double heat);
   /// Goes on from another schedule.
   void restart(Schedule start);
+  /// The same where it is better than the best.
+  void restart_if_better(Schedule start);
   /// Walks towards another placement, cluster by cluster, as long as no step costs more than a twentieth (path
   /// relinking; Glover 1997): what one schedule does well in a part of the graph comes together with the rest of
   /// another.
@@ -48,7 +51,17 @@ class LocalSearch {
   std::uint64_t evaluations() const { return evaluations_; }
 
  private:
-  enum Kind : std::uint8_t { op_away, transfer_home, cluster_away, block_swap, block_shift, anywhere, relieve, kKinds };
+  enum Kind : std::uint8_t {
+    op_away,
+    transfer_home,
+    cluster_away,
+    block_swap,
+    block_shift,
+    turn,
+    anywhere,
+    relieve,
+    kKinds
+  };
 
   bool propose(double slack);
   /// The makespan in ns, and what memory beyond the capacities costs by its present price.
@@ -56,6 +69,7 @@ class LocalSearch {
   DeltaResult try_move(Kind kind, Nanoseconds limit, bool& tried);
   bool move_cluster(std::size_t level, OpId op, std::optional<DeviceId> to, Nanoseconds limit, DeltaResult& result);
   bool try_block(Kind kind, Nanoseconds limit, DeltaResult& result);
+  bool try_turn(Nanoseconds limit, DeltaResult& result);
   DeviceId likely_device(OpId op);
   void read_path();
   Kind draw_kind();
@@ -83,6 +97,10 @@ class LocalSearch {
     OpId producer, consumer;
   };
   std::vector<CriticalTransfer> critical_transfers_;
+  struct Wait {
+    OpId holder, waiting;  // for a transfer, the op that reads it
+  };
+  std::vector<Wait> waits_;  // for devices and channels, under priorities
   bool changed_since_path_ = true;
   std::uint64_t path_read_at_ = 0, path_interval_ = 1;
 

@@ -20,6 +20,7 @@
 #include "trainyard/place/talos/packs.hpp"
 #include "trainyard/rewrite/models.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/parse_groups.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
 
@@ -117,7 +118,8 @@ Coarsening as_clusters(const Problem& problem, std::size_t numbers, const auto& 
 
 CoarsenOptions parse_coarsen(std::string_view text) {
   const auto refuse = [&](const std::string& message) {
-    throw InputError({.code = "coarsen", .message = message, .help = "as in pesto:200, merge:64, talos or groups"});
+    throw InputError(
+        {.code = "coarsen", .message = message, .help = "as in pesto:200, merge:64, hsdag:64, talos or groups"});
   };
   const std::string_view name = text.substr(0, text.find(':'));
   CoarsenOptions options;
@@ -127,6 +129,8 @@ CoarsenOptions parse_coarsen(std::string_view text) {
   }
   if (name == "merge")
     options.rule = CoarsenOptions::Rule::merge;
+  else if (name == "hsdag")
+    options.rule = CoarsenOptions::Rule::parse;
   else if (name != "pesto")
     refuse(fmt::format("'{}' is no way to coarsen a graph", text));
   const std::string_view number = name == text ? std::string_view{} : text.substr(name.size() + 1);
@@ -158,9 +162,12 @@ Coarsening coarsen(const Problem& problem, const CoarsenOptions& how) {
   return coarsen(problem, how.target);
 }
 
-Problem merged_problem(const Problem& problem, std::size_t groups) {
+Problem merged_problem(const Problem& problem, std::size_t groups, CoarsenOptions::Rule rule) {
   const Graph& graph = problem.graph();
-  const OpGroups merged = merge_and_colocate(graph, {.most_groups = groups, .kind = device_sets(problem)});
+  const auto kind = device_sets(problem);
+  const OpGroups merged = rule == CoarsenOptions::Rule::parse
+                              ? parse_groups(graph, groups, kind)
+                              : merge_and_colocate(graph, {.most_groups = groups, .kind = kind});
   GraphBuilder builder{graph.name()};
   for (const OpId op : problem.ops()) {
     OpSpec spec = spec_of(graph, op);
@@ -280,8 +287,8 @@ Schedule place_coarsened(const Problem& problem, const CoarsenOptions& how, cons
   if (placer.replicates || (how.target > 0 && problem.op_count() <= how.target)) return placer.place(problem, options);
   PlaceOptions whole = options;
   whole.rewrites = false;
-  if (how.rule == Rule::merge) {
-    Schedule schedule = placer.place(merged_problem(problem, how.target), whole);
+  if (how.rule == Rule::merge || how.rule == Rule::parse) {
+    Schedule schedule = placer.place(merged_problem(problem, how.target, how.rule), whole);
     assert(schedule.rewrites.empty());
     if (schedule.search) schedule.search->lower_bound.reset();
     return schedule;

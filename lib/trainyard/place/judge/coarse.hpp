@@ -16,6 +16,7 @@ struct CoarsenOptions {
   enum class Rule : std::uint8_t {
     pesto,   // clusters of ops become ops: coarsen()
     merge,   // groups of ops share a device and stay ops: merge_and_colocate()
+    parse,   // likewise: parse_groups()
     packs,   // Talos's packs become ops: pack_ops()
     groups,  // each colocation group becomes an op, as far as that makes no cycle
   };
@@ -25,7 +26,7 @@ struct CoarsenOptions {
   friend bool operator==(const CoarsenOptions&, const CoarsenOptions&) = default;
 };
 
-/// "pesto:200", "merge:64", "talos", "groups". Throws InputError ("coarsen").
+/// "pesto:200", "merge:64", "hsdag:64", "talos", "groups". Throws InputError ("coarsen").
 CoarsenOptions parse_coarsen(std::string_view text);
 
 /// Clusters of ops by Pesto's rules (rewrite/coarsen.hpp): ops that the same devices can run, weighed by their
@@ -38,7 +39,7 @@ Coarsening coarsen_groups(const Problem& problem);
 /// Talos's packs (talos/packs.hpp) with its usual thresholds, each one cluster.
 Coarsening coarsen_packs(const Problem& problem);
 
-/// By any rule but `merge`, whose groups stay ops.
+/// By any rule but `merge` and `parse`, whose groups stay ops.
 Coarsening coarsen(const Problem& problem, const CoarsenOptions& how);
 
 /// The problem whose ops are the clusters, on the same cluster: a cluster takes the sum of its ops' times, holds what
@@ -46,9 +47,11 @@ Coarsening coarsen(const Problem& problem, const CoarsenOptions& how);
 /// are one.
 Problem coarse_problem(const Problem& problem, const Coarsening& coarsening);
 
-/// The problem with its ops grouped, each group sharing a device: groups by merge_and_colocate() of ops that the same
-/// devices can run. Colocation groups that exist stay together.
-Problem merged_problem(const Problem& problem, std::size_t groups);
+/// The problem with its ops grouped, each group sharing a device: at most so many groups of ops that the same devices
+/// can run, by merge_and_colocate() or parse_groups() (which may leave more). Colocation groups that exist stay
+/// together.
+Problem merged_problem(const Problem& problem, std::size_t groups,
+                       CoarsenOptions::Rule rule = CoarsenOptions::Rule::merge);
 
 /// A schedule of the ops from one of the clusters: each op where its cluster is, a cluster's ops in the graph's
 /// topological order one after the other, clusters by their simulated starts; as priorities, as strict orders, or

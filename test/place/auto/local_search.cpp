@@ -1,0 +1,122 @@
+#include "trainyard/place/auto/local_search.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "place/instances.hpp"
+#include "support/naive.hpp"
+#include "support/random_problem.hpp"
+#include "support/support.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/auto/island.hpp"
+#include "trainyard/place/judge/orders.hpp"
+#include "trainyard/simulate/simulate.hpp"
+
+namespace trainyard {
+namespace {
+
+/// On p0 `first` of 1 ns, whose outputs of 10 bytes, 1 B/ns, `shortly` of 1 ns and `long` of 100 ns read on p1, each
+/// from its own tensor; no op has a choice.
+Problem two_readers() {
+  GraphBuilder builder{"readers"};
+  builder.add({.name = "first", .times = {{"p0", Nanoseconds{1}}}, .outputs = {{"a", Bytes{10}}, {"b", Bytes{10}}}});
+  builder.add({.name = "shortly", .times = {{"p1", Nanoseconds{1}}}, .inputs = {"a"}});
+  builder.add({.name = "long", .times = {{"p1", Nanoseconds{100}}}, .inputs = {"b"}});
+  return {std::move(builder).build(), make_cluster(test::full_mesh(2))};
+}
+/// On these devices.
+Placement placed(const std::vector<std::size_t>& devices) {
+  Placement placement;
+  for (const std::size_t each : devices) placement.push_back(DeviceId{each});
+  return placement;
+}
+const Placement kOfReaders = placed({0, 1, 1});
+
+Schedule by_priority(Placement placement, std::vector<double> priority) {
+  Schedule schedule{.placement = std::move(placement), .policy = Policy::priority};
+  for (const double each : priority) schedule.priority.push_back(each);
+  return schedule;
+}
+
+LocalSearch search_from(const Problem& problem, const std::vector<Clusters>& levels, Schedule start,
+                        std::uint64_t evaluations) {
+  LocalSearch search{problem, levels, false, std::move(start), Random{1}};
+  search.run(Effort{{.evaluations = evaluations}, {}}, 0.01);
+  return search;
+}
+
+TEST_CASE("under priorities a transfer that holds the critical one up is overtaken, which no strict order does") {
+  const Problem problem = two_readers();
+  const auto levels = cluster_levels(problem);
+  // a in [1, 11), b in [11, 21), long in [21, 121).
+  const Schedule start = by_priority(kOfReaders, {3, 2, 1});
+  REQUIRE(simulate(problem, start).makespan == Nanoseconds{121});
+  // b in [1, 11), long in [11, 111), shortly in [111, 112).
+  const LocalSearch search = search_from(problem, levels, start, 50);
+  CHECK(search.best_outcome() == Outcome{Bytes{0}, Nanoseconds{112}});
+  CHECK(test::naive_simulate(problem, search.best()).makespan == Nanoseconds{112});
+  // Links are fifo there: b in [11, 21) whichever reader comes first.
+  const Schedule strict = in_started_order(problem, kOfReaders, simulate(problem, search.best()));
+  CHECK(search_from(problem, levels, strict, 50).best_outcome().makespan == Nanoseconds{121});
+}
+
+TEST_CASE("under priorities an op that waits for a device comes before the one that it waits for") {
+  // On p0 `idle` and `before`, 1 ns each; on p1 `after`, 10 ns. With idle first 12 ns, else 11.
+  GraphBuilder builder{"turns"};
+  builder.add({.name = "idle", .times = {{"p0", Nanoseconds{1}}}});
+  builder.add({.name = "before", .times = {{"p0", Nanoseconds{1}}}, .outputs = {{"a", Bytes{0}}}});
+  builder.add({.name = "after", .times = {{"p1", Nanoseconds{10}}}, .inputs = {"a"}});
+  const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(2))};
+  const Schedule start = by_priority(placed({0, 0, 1}), {7, 7, 7});
+  REQUIRE(simulate(problem, start).makespan == Nanoseconds{12});
+  const auto levels = cluster_levels(problem);
+  CHECK(search_from(problem, levels, start, 20).best_outcome().makespan == Nanoseconds{11});
+}
+
+TEST_CASE("a search under priorities never ends worse than it began, and says what the naive simulator says") {
+  Random random{5};
+  for (int round = 0; round < (test::is_sanitized() ? 10 : 60); ++round) {
+    CAPTURE(round);
+    const Problem problem = test::random_problem(random, {.most_ops = 25});
+    Placement placement;
+    for (const OpId op : problem.ops()) {
+      DeviceId device{random.below(problem.device_count())};
+      while (!problem.can_run(op, device)) device = DeviceId{random.below(problem.device_count())};
+      placement.push_back(device);
+    }
+    for (const GroupId group : problem.groups())
+      for (const OpId op : problem.group_ops(group)) placement[op] = placement[problem.group_ops(group).front()];
+    Schedule start = by_bottom_level(problem, placement);
+    for (double& each : start.priority) each = static_cast<double>(random.below(4));  // many alike
+    const auto levels = cluster_levels(problem);
+    const LocalSearch search = search_from(problem, levels, start, 200);
+    const Timeline timeline = test::naive_simulate(problem, search.best());
+    CHECK(timeline.makespan == search.best_outcome().makespan);
+    CHECK(timeline.makespan <= test::naive_simulate(problem, start).makespan);
+    CHECK_NOTHROW(check_schedule(problem, search.best()));
+  }
+}
+
+TEST_CASE("an island that goes on under priorities keeps nothing back for windows, which are of strict orders") {
+  const SearchGround ground{two_readers()};
+  const Schedule strict =
+      in_started_order(ground.problem, kOfReaders, simulate(ground.problem, Schedule{.placement = kOfReaders}));
+  Island island{ground, strict, Random{3}};
+  island.restart(by_priority(kOfReaders, {3, 2, 1.5}));
+  CHECK(island.best().policy == Policy::strict);  // no better
+  island.restart(by_priority(kOfReaders, {3, 1, 2}));
+  CHECK(island.best().by_priority());
+  const std::uint64_t before = island.evaluations();
+  island.run({.evaluations = 100}, {}, 0.01);
+  CHECK(island.evaluations() - before >= 100);
+  CHECK(island.evaluations() - before <= 101);  // one by bottom levels
+  CHECK(island.best_outcome().makespan == Nanoseconds{112});
+}
+
+}  // namespace
+}  // namespace trainyard
