@@ -173,6 +173,26 @@ TEST_CASE("replicas take the step of one GPU, the slowest of them, and the sum o
   CHECK(outcomes[4].why == "no calibrating row of one GPU with this model, framework and batch");
 }
 
+TEST_CASE("what each further GPU of a node adds is the mean of calibrating rows of several, which are not scored") {
+  const Files files;
+  const MeasuredSource source = files.rows(R"({"name": "dlperf", "common": {"model": "m", "gpu_kind": "A100-SXM4-40GB",
+      "precision": "fp32", "microbatch": 8, "params": 7e6, "gpus_per_node": 8, "framework": "f"}, "data": [
+      {"id": "one", "gpus": 1, "batch_global": 8, "step_seconds": 0.1, "split": "calibrate"},
+      {"id": "two", "gpus": 2, "batch_global": 16, "step_seconds": 0.136, "split": "calibrate"},
+      {"id": "half", "gpus": 2, "batch_global": 16, "step_seconds": 0.126, "split": "calibrate"},
+      {"id": "eight", "gpus": 8, "batch_global": 64, "step_seconds": 0.3, "split": "test-single-node"},
+      {"id": "two nodes", "gpus": 16, "batch_global": 128, "step_seconds": 0.3, "split": "test-multi-node"},
+      {"id": "one of g", "framework": "g", "gpus": 1, "batch_global": 8, "step_seconds": 0.1, "split": "calibrate"},
+      {"id": "g", "framework": "g", "gpus": 8, "batch_global": 64, "step_seconds": 0.1, "split": "test-single-node"}]})");
+  const auto outcomes = predict_replicas(source, files.all_reduce(kCurves), 0);
+  REQUIRE(outcomes.size() == 3);
+  // 28 MB are one bucket: 28 ms among 8, 16 among 2, whose rows take 20 and 10 ms longer than that.
+  CHECK(*outcomes[0].predicted == doctest::Approx(0.1 + 0.028 + 7 * 0.015));
+  CHECK(*outcomes[0].ideal == doctest::Approx(0.1));
+  CHECK(*outcomes[1].predicted == doctest::Approx(0.1 + 0.028 + 28e6 / 180e9 + 7 * 0.015));
+  CHECK(*outcomes[2].predicted == doctest::Approx(0.1 + 0.028));
+}
+
 TEST_CASE("gradients of AMP are of 32 bits, as the parameters are") {
   const Files files;
   const auto sum_of = [&](const std::string& precision) {

@@ -15,6 +15,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/schedule_bound.hpp"
 
 using namespace trainyard;
 using namespace trainyard::test;
@@ -137,6 +138,7 @@ TEST_CASE("no plan of random chains, of any schedule, takes less than the bound 
     for (const RatedPlan& each : found.best) {
       CHECK(found.bound <= each.run.step);
       CHECK(plan_bound(costs, each.plan) <= each.run.step);
+      CHECK(schedule_bound(costs, each.plan).bound <= each.run.step);
     }
     options.threads = 3;
     const PlanSearchResult again = search_plans(costs, options);
@@ -245,7 +247,7 @@ TEST_CASE("two layers whose activations do not fit long enough: recomputation of
 
 TEST_CASE("no plan that fits takes less than its bound: every schedule, with sums, scores and little memory") {
   Random random{37};
-  int fitting = 0, by_memory = 0;
+  int fitting = 0, by_memory = 0, by_schedule = 0;
   for (int round = 0; round < 4000; ++round) {
     CAPTURE(round);
     const auto schedule = static_cast<PipelineSchedule>(random.below(9));
@@ -280,11 +282,15 @@ TEST_CASE("no plan that fits takes less than its bound: every schedule, with sum
     const Nanoseconds bound = plan_bound(costs, plan);
     CHECK(bound <= run.step);
     CHECK(bound >= free);
+    const ScheduleBound proven = schedule_bound(costs, plan);
+    CHECK(proven.bound <= run.step);
+    by_schedule += proven.bound > bound;
     ++fitting;
     by_memory += bound > free;
   }
   CHECK(fitting == 4000);
   CHECK(by_memory > 200);
+  CHECK(by_schedule > 2000);
 }
 
 TEST_CASE("where ranks may share the sequence the best of all plans is found and proven") {

@@ -135,6 +135,11 @@ TEST_CASE("the simplex method solves a textbook program") {
   CHECK(solution.value == doctest::Approx(-36));
   CHECK(solution.x[0] == doctest::Approx(2));
   CHECK(solution.x[1] == doctest::Approx(6));
+  // With 13 in the second row y is 6.5 and x 5/3: 5/2 - 1 more; with 19 in the third x is 7/3, 1 more.
+  REQUIRE(solution.prices.size() == 3);
+  CHECK(solution.prices[0] == doctest::Approx(0));
+  CHECK(solution.prices[1] == doctest::Approx(-1.5));
+  CHECK(solution.prices[2] == doctest::Approx(-1));
 }
 
 TEST_CASE("a program without rows sits at its bounds") {

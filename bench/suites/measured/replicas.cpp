@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "plans.hpp"
 #include "predict.hpp"
@@ -88,9 +90,27 @@ std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllRed
   for (const MeasuredRow& row : source.rows)
     if (row.gpus == 1 && row.calibrates() && row.seconds && row.microbatch) one.try_emplace(key_of(row), &row);
   const auto scales = step_scales(source, all_reduce, 1, [](const MeasuredRow& row) { return row.framework; });
+  const auto ideal_step = [&](const MeasuredRow& row) {
+    const auto at = one.find(key_of(row));
+    if (at == one.end()) cannot("no calibrating row of one GPU with this model, framework and batch");
+    const double first = *at->second->seconds / at->second->accumulation().value_or(1);
+    return row.pipeline > 1 ? pipeline(row, first) : first * row.accumulation().value_or(1);
+  };
+  const auto step = [&](const MeasuredRow& row, double ideal) {
+    const auto n = static_cast<double>(row.gpus);
+    return ideal * (1 + spread * normal_quantile((n - 0.375) / (n + 0.25))) + sum_of_gradients(row, all_reduce);
+  };
+  // What each further GPU of a node adds, by model and framework: the mean of the calibrating rows of several GPUs.
+  std::map<std::pair<std::string, std::string>, std::pair<double, double>> added;
+  calibrate_with(source, [&](const MeasuredRow& row) {
+    if (row.gpus == 1 || row.nodes() > 1 || row.tensor * row.pipeline > 1 || !row.seconds) return;
+    const double more = (*row.seconds - step(row, ideal_step(row))) / static_cast<double>(row.gpus - 1);
+    auto& [sum, rows] = added[{row.model, row.framework}];
+    sum += more, ++rows;
+  });
   std::vector<Outcome> outcomes;
   for (const MeasuredRow& row : source.rows) {
-    if (row.gpus == 1) continue;
+    if (row.gpus == 1 || row.calibrates()) continue;
     double ideal = 0;
     outcomes.push_back(attempt(row, set_of(source, row), [&] {
       if (row.tensor > 1) {
@@ -98,12 +118,11 @@ std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllRed
         if (scale == scales.end()) cannot("no calibrating row of one GPU with this framework");
         return transformer_seconds(row, source.name, all_reduce, spread_among(scale->second, spread, row.gpus));
       }
-      const auto at = one.find(key_of(row));
-      if (at == one.end()) cannot("no calibrating row of one GPU with this model, framework and batch");
-      const double first = *at->second->seconds / at->second->accumulation().value_or(1);
-      ideal = row.pipeline > 1 ? pipeline(row, first) : first * row.accumulation().value_or(1);
-      const auto n = static_cast<double>(row.gpus);
-      return ideal * (1 + spread * normal_quantile((n - 0.375) / (n + 0.25))) + sum_of_gradients(row, all_reduce);
+      ideal = ideal_step(row);
+      const auto more = added.find({row.model, row.framework});
+      if (more == added.end()) return step(row, ideal);
+      const auto further = static_cast<double>(std::min(row.gpus, row.gpus_per_node) - 1);
+      return step(row, ideal) + further * more->second.first / more->second.second;
     }));
     if (source.name == "dlperf") outcomes.back().part = row.model.substr(0, row.model.find_first_of(" -"));
     if (outcomes.back().predicted && ideal > 0) outcomes.back().ideal = ideal;

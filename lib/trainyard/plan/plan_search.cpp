@@ -12,6 +12,7 @@
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/layer_tables.hpp"
+#include "trainyard/plan/schedule_bound.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 #include "trainyard/plan/stage_degrees_search.hpp"
 
@@ -23,6 +24,8 @@ constexpr double kEnumerated = 4096;
 /// Best plans whose neighbourhoods are searched.
 constexpr std::size_t kImproved = 16;
 constexpr std::size_t kAtOnce = 64;  // plans that are run between two looks at the best
+/// ScheduleBound::work of all proofs, after which no further one begins; about so many nanoseconds of a core.
+constexpr std::uint64_t kProofs = 20'000'000'000;
 
 /// Degrees, microbatch, ZeRO stage and schedule; `plan` has equal cuts.
 struct Candidate {
@@ -208,6 +211,7 @@ class PlanSearch {
     }
     bound = next < candidates_.size() ? candidates_[next].bound : kLongestTime;
     improve();
+    prove(next);
     // What was enumerated is known; of the rest the bounds are.
     if (!exact)
       for (std::size_t i = 0; i < next; ++i)
@@ -420,6 +424,33 @@ class PlanSearch {
     if (best_.size() < 4 * most) return;
     std::ranges::stable_sort(best_, {}, [&](const RatedPlan& each) { return outcome(each.run, costs_.memory); });
     best_.resize(most);
+  }
+
+  /// Better bounds of those that were looked at but not enumerated, by their schedules: first of all some way to the
+  /// best step, then further.
+  void prove(std::size_t looked_at) {
+    std::uint64_t work = 0;
+    for (const double share : {0.9, 0.95, 0.98, 1.0}) {
+      if (!least_) return;
+      const Nanoseconds enough{static_cast<std::int64_t>(share * static_cast<double>(least_->count))};
+      std::vector<Candidate*> open;
+      for (std::size_t i = 0; i < looked_at; ++i)
+        if (candidates_[i].bound < enough && choices(candidates_[i].plan) > kEnumerated)
+          open.push_back(&candidates_[i]);
+      for (std::size_t first = 0; first < open.size(); first += kAtOnce) {
+        if (work > kProofs || (options_.stop && options_.stop())) return;
+        const std::size_t count = std::min(kAtOnce, open.size() - first);
+        std::vector<std::uint64_t> each(count);
+        parallel_for(thread_count(options_.threads), count, [&](std::size_t i) {
+          Candidate& candidate = *open[first + i];
+          const ScheduleBound proven = schedule_bound(costs_, candidate.plan, enough);
+          candidate.bound = std::max(candidate.bound, proven.bound);
+          each[i] = proven.work;
+        });
+        for (const std::uint64_t of_one : each) work += of_one;
+      }
+      if (std::ranges::any_of(open, [&](const Candidate* each) { return each->bound < enough; })) return;
+    }
   }
 
   /// Single moves, the first that is better, until none is.

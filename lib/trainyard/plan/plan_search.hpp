@@ -42,8 +42,9 @@ struct PlanSearchResult {
 /// theirs is no better than what was found. Of each the cuts: all of them with each choice of recomputation, where
 /// these are few thousand; else those whose slowest stage is fastest with recomputation where memory asks for it, by
 /// dynamic programming, and of the best such plans those that single moves of a cut or of a stage's recomputation lead
-/// to. Every plan is judged by run_plan(). Where stages may have degrees of their own, search_stage_degrees() looks for
-/// shorter plans besides, on up to 64 devices: on more, `bound` is of plans with equal degrees.
+/// to. Every plan is judged by run_plan(). What was not enumerated is then bounded by its schedule too
+/// (schedule_bound), as far as a fixed effort goes. Where stages may have degrees of their own, search_stage_degrees()
+/// looks for shorter plans besides, on up to 64 devices: on more, `bound` is of plans with equal degrees.
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options = {});
 
 /// No plan with these degrees, microbatch, ZeRO stage and number of devices in a row (of which `like` is one, whatever

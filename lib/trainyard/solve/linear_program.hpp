@@ -48,11 +48,12 @@ struct LinearSolution {
   enum class Status : std::uint8_t { optimal, infeasible, unbounded, stopped };
 
   Status status = Status::stopped;
-  double value = 0;        // of x
-  std::vector<double> x;   // stopped: feasible if `feasible`
-  bool feasible = false;   // x keeps all bounds, within 1e-7
-  std::size_t pivots = 0;  // bound flips included
-  std::uint64_t work = 0;  // of the simplex method: numbers gone through, roughly; 10^9 take about a second
+  double value = 0;                 // of x
+  std::vector<double> x;            // stopped: feasible if `feasible`
+  std::vector<double> prices = {};  // optimal, by the simplex method: by row, how fast `value` rises with its bounds
+  bool feasible = false;            // x keeps all bounds, within 1e-7
+  std::size_t pivots = 0;           // bound flips included
+  std::uint64_t work = 0;           // of the simplex method: numbers gone through, roughly; 10^9 take about a second
 };
 
 struct SimplexOptions {

@@ -242,6 +242,7 @@ class Simplex {
     solution.x.assign(value_.begin(), value_.begin() + static_cast<std::ptrdiff_t>(columns_));
     for (std::size_t j = 0; j < columns_; ++j) solution.x[j] = std::clamp(solution.x[j], lower_[j], upper_[j]);
     solution.value = objective();
+    if (status == LinearSolution::Status::optimal) solution.prices = prices_;
     solution.feasible = infeasibility() <= 1e-7;
     return solution;
   }

@@ -164,6 +164,29 @@ TEST_CASE("tensor ranks are neighbours, replicas' gradients are added rank by ra
   CHECK(static_cast<double>(step(problem, schedule).count) == doctest::Approx(estimate).epsilon(0.1));
 }
 
+TEST_CASE("where a host has ranks of several replicas, what replicas add is finished behind a device's tasks") {
+  const Problem problem{training_graph(make_network("gpt2:layers=4,batch=16,seq=256")),
+                        make_cluster(preset_cluster("2x8xA100"))};
+  for (const std::size_t tensor : {std::size_t{1}, std::size_t{2}}) {
+    const ParallelPlan plan{.data = 8 / tensor, .tensor = tensor, .cuts = {3}, .microbatch = 1};
+    const Schedule schedule = place_by_plan(problem, plan, {.batch = 16, .detail = PlanDetail::whole});
+    const Timeline timeline = simulate(problem, schedule);
+    const Problem whole = scheduled_problem(problem, schedule);
+    const std::string last = "/accumulate~" + std::to_string(16 / plan.data);
+    IdMap<DeviceId, Nanoseconds> tasks(whole.device_count(), Nanoseconds{0}), first(whole.device_count(), kLongestTime);
+    for (const OpId op : whole.ops()) {
+      if (whole.graph().phase(op) == Phase::update || timeline.ops[op].end == timeline.ops[op].start) continue;
+      const DeviceId device = schedule.placement[op];
+      if (whole.graph().name(op).find(last) != std::string_view::npos)
+        first[device] = std::min(first[device], timeline.ops[op].start);
+      else
+        tasks[device] = std::max(tasks[device], timeline.ops[op].end);
+    }
+    // Replicas alone do it gradient by gradient, and their sums overlap with the last task.
+    for (const DeviceId device : whole.devices()) CHECK((first[device] >= tasks[device]) == (tensor > 1));
+  }
+}
+
 TEST_CASE("degrees that are equal on all stages make the step of the plan that says them once") {
   const Problem problem{training_graph(make_network("gpt2:layers=4,batch=16,seq=256")),
                         make_cluster(preset_cluster("8xA100"))};

@@ -79,7 +79,7 @@ class Planning {
     rewrites.insert(rewrites.end(), planned.rewrites.begin(), planned.rewrites.end());
     const Problem whole = problem_.with_graph(planned.graph, std::move(rewrites));
     checkpoint_();
-    const PipelineWork work = tasks(whole, planned);
+    PipelineWork work = tasks(whole, planned);
     Placement placement(whole.op_count());
     for (const GroupId group : whole.groups()) {
       const auto ops = whole.group_ops(group);
@@ -99,6 +99,8 @@ class Planning {
       }
       for (const OpId op : ops) placement[op] = device;
     }
+    const IdMap<OpId, std::uint8_t> last = for_update(whole, placement);
+    if (sums_cross_ranks()) finish_gradients_last(whole, last, work);
     Schedule schedule;
     if (row_ == 1 && plan_.replicas * plan_.tensor > 1) {
       schedule.policy = Policy::priority;
@@ -109,7 +111,7 @@ class Planning {
       schedule = in_task_order(whole, placement, work);
       if (whole.graph().has_collectives()) {
         schedule.urgent_links = true;
-        schedule.priority = urgencies(whole, schedule.placement, work);
+        schedule.priority = urgencies(whole, last, work);
       }
     }
     schedule.rewrites = planned.rewrites;
@@ -304,23 +306,49 @@ class Planning {
     return work;
   }
 
-  /// Earlier tasks first; last what collectives bring for the update alone, so that no microbatch waits for it.
-  IdMap<OpId, double> urgencies(const Problem& whole, const Placement& placement, const PipelineWork& work) const {
+  /// Updates, and what is handed on to these alone.
+  IdMap<OpId, std::uint8_t> for_update(const Problem& whole, const Placement& placement) const {
     const Graph& graph = whole.graph();
-    IdMap<OpId, double> urgency(whole.op_count());
-    IdMap<OpId, std::uint8_t> for_update(whole.op_count(), 0);
+    IdMap<OpId, std::uint8_t> result(whole.op_count(), 0);
     const auto& order = graph.topological_order();
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
       const OpId op = *at;
       bool all = true;
       for (const TensorId tensor : graph.outputs(op))
-        for (const OpId reader : graph.consumers(tensor)) all = all && for_update[reader];
-      for (const OpId later : graph.before(op)) all = all && for_update[later];
+        for (const OpId reader : graph.consumers(tensor)) all = all && result[reader];
+      for (const OpId later : graph.before(op)) all = all && result[later];
       const bool hands_on = whole.can_run(op, placement[op]) && whole.duration(op, placement[op]) == Nanoseconds{0};
-      for_update[op] = graph.phase(op) == Phase::update || (all && hands_on);
-      urgency[op] = for_update[op] ? 0 : static_cast<double>(work.tasks - work.task[op]);
+      result[op] = graph.phase(op) == Phase::update || (all && hands_on);
     }
+    return result;
+  }
+
+  /// Earlier tasks first; last what collectives bring for the update alone, so that no microbatch waits for it.
+  IdMap<OpId, double> urgencies(const Problem& whole, const IdMap<OpId, std::uint8_t>& last,
+                                const PipelineWork& work) const {
+    IdMap<OpId, double> urgency(whole.op_count());
+    for (const OpId op : whole.ops()) urgency[op] = last[op] ? 0 : static_cast<double>(work.tasks - work.task[op]);
     return urgency;
+  }
+
+  /// Behind a device's tasks what makes nothing but gradients that replicas then add: so these sums begin there.
+  void finish_gradients_last(const Problem& whole, const IdMap<OpId, std::uint8_t>& last, PipelineWork& work) const {
+    const Graph& graph = whole.graph();
+    for (const OpId op : whole.ops()) {
+      bool summed = false, besides = false;
+      for (const TensorId tensor : graph.outputs(op))
+        for (const OpId reader : graph.consumers(tensor)) (last[reader] ? summed : besides) = true;
+      if (!last[op] && graph.phase(op) == Phase::backward && summed && !besides) work.task[op] = work.tasks;
+    }
+  }
+
+  /// Where a host has ranks of several replicas, sums of gradients take links of the ranks, whose own sums each layer
+  /// waits for.
+  bool sums_cross_ranks() const {
+    const auto& fabric = problem_.cluster().spec().fabric;
+    const std::size_t host = fabric ? fabric->devices_per_host : devices_.size();
+    return plan_.degrees.empty() && plan_.tensor > 1 && plan_.replicas > 1 && row_ > 1 && plan_.tensor < host &&
+           plan_.collective == Collective::whole;
   }
 
   /// Backward ops that make gradients of parameters and nothing else, and what adds these, are of the weights' pass.

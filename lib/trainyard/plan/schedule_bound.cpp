@@ -1,0 +1,484 @@
+#include "trainyard/plan/schedule_bound.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "trainyard/plan/stage_cost.hpp"
+#include "trainyard/solve/linear_program.hpp"
+
+namespace trainyard {
+namespace {
+
+/// More are left alone.
+constexpr std::size_t kMostTasks = 1 << 18;
+/// Paths are looked for that are longer by this share.
+constexpr double kNear = 1e-3;
+/// At most, of all memory of a device, in units of the whole work.
+constexpr double kMostPrice = 1e4;
+
+/// What tasks and transfers take of their stage: passes, and what it sends to the stages behind and before it.
+enum class Part : std::uint8_t { forward, input_gradient, weight_gradient, accumulation, onward, back };
+constexpr std::size_t kParts = 6;
+using Parts = std::array<double, kParts>;
+double& of(Parts& parts, Part part) { return parts[static_cast<std::size_t>(part)]; }
+double of(const Parts& parts, Part part) { return parts[static_cast<std::size_t>(part)]; }
+
+unsigned parts_of(const PipelineTask& task) {
+  const auto bit = [](Part part) { return 1u << static_cast<unsigned>(part); };
+  if (task.pass == Pass::forward) return bit(Part::forward);
+  unsigned parts = task.pass == Pass::weight_gradient ? 0 : bit(Part::input_gradient);
+  if (task.pass != Pass::input_gradient) parts |= bit(Part::weight_gradient);
+  if (task.pass != Pass::input_gradient && task.microbatch > 0) parts |= bit(Part::accumulation);
+  return parts;
+}
+template <class Visit>
+void each_part(unsigned parts, const Visit& visit) {
+  for (; parts != 0; parts &= parts - 1) visit(static_cast<std::size_t>(std::countr_zero(parts)));
+}
+
+/// Tasks and transfers of a schedule, each behind those that it waits for.
+class ScheduleGraph {
+ public:
+  ScheduleGraph(const ParallelPlan& like, std::size_t m)
+      : like_(like), p_(like.devices_in_row()), last_(p_, kNone), instants_(p_), tasks_(p_) {
+    const std::size_t stages = like.stages();
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < p_; ++i) {
+      tasks_[i] = pipeline_tasks(like.schedule, i, p_, m, like.chunks);
+      left += tasks_[i].size();
+      note_instants(i);
+    }
+    // By (stage, microbatch): nodes whose ends tasks wait for.
+    std::vector<std::int32_t> input(stages * m, kNotYet), gradient = input, forward = input, backward = input;
+    std::fill_n(input.begin(), m, kNone);
+    std::vector<std::int32_t> link(p_ * p_, kNone);
+    std::vector<std::size_t> done(p_, 0);
+    const auto send = [&](std::size_t from, std::size_t to, std::int32_t made) {
+      const std::size_t a = device(from), b = device(to);
+      if (a == b) return made;
+      const Part part = from < to ? Part::onward : Part::back;
+      return link[a * p_ + b] = add(from, 1u << static_cast<unsigned>(part), made, link[a * p_ + b]);
+    };
+    for (std::size_t before = 0; left > 0 && left != before;) {
+      before = left;
+      for (std::size_t i = 0; i < p_; ++i)
+        for (; done[i] < tasks_[i].size(); ++done[i], --left) {
+          const PipelineTask& task = tasks_[i][done[i]];
+          const std::size_t s = stage(i, task.chunk), at = s * m + task.microbatch;
+          const bool final = s + 1 == stages;
+          const std::int32_t ready = task.pass == Pass::forward           ? input[at]
+                                     : task.pass == Pass::weight_gradient ? backward[at]
+                                     : final || forward[at] == kNotYet    ? forward[at]
+                                                                          : gradient[at];
+          if (ready == kNotYet) break;
+          last_[i] = add(s, parts_of(task), last_[i], ready);
+          if (task.pass == Pass::forward) {
+            forward[at] = last_[i];
+            if (!final) input[at + m] = send(s, s + 1, last_[i]);
+          } else if (task.pass != Pass::weight_gradient) {
+            backward[at] = last_[i];
+            if (s > 0) gradient[at - m] = send(s, s - 1, last_[i]);
+          }
+        }
+    }
+    ends_.resize(nodes_.size());
+  }
+
+  std::size_t size() const { return nodes_.size(); }
+  std::size_t device(std::size_t stage) const { return device_of(like_.schedule, stage, p_); }
+  std::size_t stage(std::size_t device, std::size_t chunk) const { return stage_of(like_.schedule, device, chunk, p_); }
+  const std::vector<PipelineTask>& tasks(std::size_t device) const { return tasks_[device]; }
+  /// Microbatches of each chunk that a device holds, at the instants where no other has as many of each.
+  const std::vector<std::vector<std::size_t>>& instants(std::size_t device) const { return instants_[device]; }
+
+  /// By device, the end of its last task.
+  std::vector<double> ends(const std::vector<Parts>& times) {
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      const Node& node = nodes_[n];
+      double end = std::max(end_of(node.after[0]), end_of(node.after[1]));
+      each_part(node.parts, [&](std::size_t part) { end += times[node.stage][part]; });
+      ends_[n] = end;
+    }
+    std::vector<double> each;
+    for (const std::int32_t node : last_) each.push_back(end_of(node));
+    return each;
+  }
+  /// After ends(): how often the longest path to a device's last task has each part of each stage.
+  std::vector<Parts> longest_path(std::size_t device) const {
+    std::vector<Parts> counts(like_.stages(), Parts{});
+    for (std::int32_t n = last_[device]; n != kNone;) {
+      const Node& node = nodes_[static_cast<std::size_t>(n)];
+      each_part(node.parts, [&](std::size_t part) { ++counts[node.stage][part]; });
+      n = end_of(node.after[1]) > end_of(node.after[0]) ? node.after[1] : node.after[0];
+    }
+    return counts;
+  }
+
+ private:
+  static constexpr std::int32_t kNone = -1, kNotYet = -2;
+  struct Node {
+    std::uint32_t stage;
+    unsigned parts;
+    std::array<std::int32_t, 2> after;
+  };
+
+  std::int32_t add(std::size_t stage, unsigned parts, std::int32_t one, std::int32_t other) {
+    nodes_.push_back({static_cast<std::uint32_t>(stage), parts, {one, other}});
+    return static_cast<std::int32_t>(nodes_.size() - 1);
+  }
+  double end_of(std::int32_t node) const { return node < 0 ? 0 : ends_[static_cast<std::size_t>(node)]; }
+
+  void note_instants(std::size_t device) {
+    auto& kept = instants_[device];
+    std::vector<std::size_t> now(like_.chunks, 0);
+    const auto covers = [](const auto& one, const auto& other) {
+      return std::ranges::equal(one, other, std::ranges::greater_equal{});
+    };
+    for (const PipelineTask& task : tasks_[device]) {
+      if (task.pass == Pass::input_gradient) continue;
+      if (task.pass != Pass::forward) {
+        --now[task.chunk];
+        continue;
+      }
+      ++now[task.chunk];
+      if (std::ranges::any_of(kept, [&](const auto& each) { return covers(each, now); })) continue;
+      std::erase_if(kept, [&](const auto& each) { return covers(now, each); });
+      kept.push_back(now);
+    }
+  }
+
+  const ParallelPlan& like_;
+  std::size_t p_;
+  std::vector<Node> nodes_;
+  std::vector<double> ends_;
+  std::vector<std::int32_t> last_;  // by device
+  std::vector<std::vector<std::vector<std::size_t>>> instants_;
+  std::vector<std::vector<PipelineTask>> tasks_;
+};
+
+/// A layer, or the mean of some, as a stage of its own.
+struct LayerTimes {
+  Parts parts{};
+  double after = 0, resident = 0;  // behind its device's tasks; bytes there for good
+  struct Level {
+    double again = 0, held = 0;  // time, and bytes of a microbatch
+  };
+  std::vector<Level> levels{};
+
+  void add(const LayerTimes& other, double share) {
+    for (std::size_t part = 0; part < kParts; ++part) parts[part] += share * other.parts[part];
+    after += share * other.after;
+    resident += share * other.resident;
+    levels.resize(other.levels.size());
+    for (std::size_t level = 0; level < levels.size(); ++level) {
+      levels[level].again += share * other.levels[level].again;
+      levels[level].held += share * other.levels[level].held;
+    }
+  }
+  double time(const Parts& counts) const {
+    double sum = 0;
+    for (std::size_t part = 0; part < kParts; ++part) sum += counts[part] * parts[part];
+    return sum;
+  }
+};
+
+class BoundOfSchedule {
+ public:
+  BoundOfSchedule(const PlanCosts& costs, const ParallelPlan& like)
+      : costs_(costs),
+        like_(like),
+        p_(like.devices_in_row()),
+        stages_(like.stages()),
+        graph_(like, costs.batch / like.data / like.microbatch) {
+    std::vector<LayerCost> layers;
+    for (std::size_t i = 0; i < costs.layers; ++i)
+      layers.push_back(costs.layer(i, like.microbatch, like.layer_degree()));
+    const auto [dense, experts] = rates_after(layers);
+    const std::vector<StageRecompute> levels = recompute_levels(costs, layers);
+    const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
+    const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
+    for (const LayerCost& layer : layers) {
+      LayerTimes times{
+          .parts = {number(layer.forward), number(layer.input_gradient), number(layer.weight_gradient),
+                    number(layer.accumulation), 0, 0},
+          .after = dense * number(layer.weights - layer.expert_weights) + experts * number(layer.expert_weights),
+          .resident = 2 * number(layer.weights) + number(layer.state - layer.expert_state) / shards +
+                      number(layer.expert_state)};
+      for (const StageRecompute level : levels)
+        times.levels.push_back({number(again_of(layer, level)), number(held_of(layer, level))});
+      layers_.push_back(std::move(times));
+    }
+    for (std::size_t s = 0; s + 1 < stages_; ++s) {
+      onward_.push_back(over_cut(layers, s, s + 1, &LayerCost::output, 0));
+      back_.push_back(over_cut(layers, s + 1, s, &LayerCost::input, 1));
+    }
+    // Each device rounds its share of the state.
+    if (costs.memory) room_ = number(*costs.memory) + 1;
+    const std::size_t between = layers_.size() - 2;
+    for (std::size_t i = 1; i <= between; ++i) between_.add(layers_[i], 1 / static_cast<double>(between));
+    for (const LayerTimes* layer :
+         {&std::as_const(layers_.front()), &std::as_const(between_), &std::as_const(layers_.back())})
+      for (std::size_t s = 0; s < stages_; ++s)
+        for (std::size_t level = 0; level < layer->levels.size(); ++level)
+          if (layer == &between_ || s == (layer == &layers_.front() ? 0 : stages_ - 1))
+            rows_.push_back({s, layer, level, layer == &between_ ? static_cast<double>(between) : 1});
+  }
+
+  ScheduleBound run(Nanoseconds enough, std::size_t rounds) {
+    const auto slack = 2 + static_cast<double>(p_) * (2 * static_cast<double>(like_.replicas()) + 1);
+    ScheduleBound result{Nanoseconds{0}, 0};
+    for (std::size_t i = 0; i < p_; ++i) paths_.push_back({through(i), i});
+    for (const LayerTimes& layer : layers_)
+      for (const Parts& counts : paths_.front().counts) unit_ += layer.time(counts) / static_cast<double>(p_);
+    unit_ = std::max(1.0, unit_);
+    for (std::size_t round = 0; round < rounds && result.bound < enough; ++round) {
+      const Dual dual = best_dual();
+      result.work += dual.work + 10 * graph_.size() + 10 * stages_ * layers_.size();
+      const double least = least_of_cuts(dual) * (1 - 1e-9) - slack;
+      result.bound = std::max(result.bound, Nanoseconds{static_cast<std::int64_t>(least)});
+      if (!learn_paths(dual)) break;
+    }
+    return result;
+  }
+
+ private:
+  /// A layer, or one of `count` between the first and the last, in a stage and with a level of recomputation.
+  struct Row {
+    std::size_t stage;
+    const LayerTimes* layer;
+    std::size_t level;
+    double count;
+  };
+  struct Path {
+    std::vector<Parts> counts;  // by stage
+    std::size_t device;         // with which it ends
+  };
+  /// What the linear program finds.
+  struct Dual {
+    std::vector<Parts> counts;       // of paths, as weighted
+    std::vector<double> ends;        // by device: weights of the paths that end with it
+    std::vector<double> price;       // by device: of a byte that is there for good
+    std::vector<double> held;        // by stage: of a microbatch's bytes
+    std::vector<Parts> times = {};   // of stages, for the cuts that it has chosen
+    std::vector<double> after = {};  // by device
+    double value = 0;
+    std::uint64_t work = 0;
+  };
+
+  /// Nanoseconds a byte of weights, and of those of experts, behind a device's tasks.
+  std::pair<double, double> rates_after(const std::vector<LayerCost>& layers) const {
+    Bytes weights{0}, of_experts{0};
+    for (const LayerCost& layer : layers) {
+      weights += layer.weights - layer.expert_weights;
+      of_experts += layer.expert_weights;
+    }
+    const auto least = [&](const auto& time) {
+      Nanoseconds best = time(0);
+      for (std::size_t i = 1; i < p_; ++i) best = std::min(best, time(i));
+      return best;
+    };
+    Nanoseconds dense = costs_.update(weights, like_.zero > 0 ? like_.replicas() : 1), experts{0};
+    if (like_.replicas() > 1) dense += least([&](std::size_t i) { return costs_.all_reduce(like_, i, weights); });
+    if (of_experts > Bytes{0}) {
+      experts = costs_.update(of_experts, 1);
+      if (like_.replicas() > like_.experts)
+        experts += least([&](std::size_t i) { return costs_.expert_all_reduce(like_, i, of_experts); });
+    }
+    const auto rate = [](Nanoseconds time, Bytes bytes) {
+      return bytes > Bytes{0} ? static_cast<double>(time.count) / static_cast<double>(bytes.count) : 0;
+    };
+    return {rate(dense, weights), rate(experts, of_experts)};
+  }
+
+  /// By the layer before the cut: the time of what crosses it, `ahead` of that layer.
+  std::vector<double> over_cut(const std::vector<LayerCost>& layers, std::size_t from, std::size_t to,
+                               Bytes LayerCost::*bytes, std::size_t ahead) const {
+    const std::size_t a = graph_.device(from), b = graph_.device(to);
+    std::vector<double> times(layers.size(), 0);
+    for (std::size_t i = 0; a != b && i + 1 < layers.size(); ++i) {
+      const Bytes sent = layers[i + ahead].*bytes;
+      times[i] = i > 0 && layers[i - 1 + ahead].*bytes == sent
+                     ? times[i - 1]
+                     : static_cast<double>(costs_.transfer(like_, a, b, sent).count);
+    }
+    return times;
+  }
+
+  /// Through all tasks of a device, behind the first microbatch's way to it.
+  std::vector<Parts> through(std::size_t device) const {
+    std::vector<Parts> counts(stages_, Parts{});
+    for (std::size_t s = 0; s < device; ++s) of(counts[s], Part::forward) = of(counts[s], Part::onward) = 1;
+    for (const PipelineTask& task : graph_.tasks(device))
+      each_part(parts_of(task), [&](std::size_t part) { ++counts[graph_.stage(device, task.chunk)][part]; });
+    return counts;
+  }
+
+  /// The first and the last layer stay in their stages, and those between are as their mean. With weights y of paths,
+  /// prices u, theta what a layer of each of the three groups costs wherever it may be, and nu what it costs more where
+  /// a stage has but one between:
+  ///
+  ///     maximize  sum over groups of (layers) theta + sum of nu + sum of y (transfers of the path) - sum of u (room)
+  ///     for every group, stage and level of recomputation  theta + nu  <=  what a layer costs there, by y and u
+  ///     sum of y  =  1
+  Dual best_dual() const {
+    const std::size_t middle = (layers_.size() - 1) / 2;
+    LinearProgram program;
+    std::vector<std::vector<LinearProgram::Term>> rows(rows_.size());
+    std::vector<LinearProgram::Term> whole;
+    for (const Path& path : paths_) {
+      double transfers = 0;
+      for (std::size_t s = 0; s + 1 < stages_; ++s)
+        transfers += of(path.counts[s], Part::onward) * onward_[s][middle] +
+                     of(path.counts[s + 1], Part::back) * back_[s][middle];
+      const std::uint32_t column = program.add_column(-transfers / unit_, 0, LinearProgram::kInfinity);
+      for (std::size_t k = 0; k < rows_.size(); ++k) {
+        const auto& [s, layer, level, count] = rows_[k];
+        const double time = layer->time(path.counts[s]) +
+                            of(path.counts[s], Part::input_gradient) * layer->levels[level].again +
+                            (graph_.device(s) == path.device ? layer->after : 0);
+        if (time > 0) rows[k].push_back({column, -time / unit_});
+      }
+      whole.push_back({column, 1});
+    }
+    each_instant([&](std::size_t i, const std::vector<std::size_t>& instant) {
+      const std::uint32_t column = program.add_column(1, 0, kMostPrice);
+      for (std::size_t k = 0; k < rows_.size(); ++k) {
+        const auto& [s, layer, level, count] = rows_[k];
+        if (graph_.device(s) != i) continue;
+        const double bytes = layer->resident + held_at(instant, s) * layer->levels[level].held;
+        if (bytes > 0) rows[k].push_back({column, -bytes / room_});
+      }
+    });
+    const LayerTimes* group = nullptr;
+    std::uint32_t theta = 0, nu = 0;
+    for (std::size_t k = 0; k < rows_.size(); ++k) {
+      const auto& [s, layer, level, count] = rows_[k];
+      if (layer != group) theta = program.add_column(-count, -LinearProgram::kInfinity, LinearProgram::kInfinity);
+      group = layer;
+      rows[k].push_back({theta, 1});
+      if (layer != &between_ || s == 0 || s + 1 == stages_) continue;
+      if (level == 0) nu = program.add_column(-1, 0, LinearProgram::kInfinity);
+      rows[k].push_back({nu, 1});
+    }
+    for (const auto& row : rows) program.add_row(-LinearProgram::kInfinity, 0, row);
+    program.add_row(1, 1, whole);
+    return read(solve_by_simplex(program));
+  }
+
+  /// Microbatches of the stage in flight.
+  double held_at(const std::vector<std::size_t>& instant, std::size_t stage) const {
+    for (std::size_t c = 0; c < instant.size(); ++c)
+      if (graph_.stage(graph_.device(stage), c) == stage) return static_cast<double>(instant[c]);
+    return 0;
+  }
+
+  Dual read(const LinearSolution& solution) const {
+    Dual dual{std::vector<Parts>(stages_, Parts{}), std::vector<double>(p_), std::vector<double>(p_),
+              std::vector<double>(stages_)};
+    dual.value = -solution.value * unit_;
+    dual.work = solution.work;
+    const auto weight = [&](std::size_t column) { return std::max(0.0, solution.x[column]); };
+    double sum = 0;
+    for (std::size_t k = 0; k < paths_.size(); ++k) sum += weight(k);
+    for (std::size_t k = 0; k < paths_.size(); ++k) {
+      const double share = sum > 0 ? weight(k) / sum : 1.0 / static_cast<double>(paths_.size());
+      dual.ends[paths_[k].device] += share;
+      for (std::size_t s = 0; s < stages_; ++s)
+        for (std::size_t part = 0; part < kParts; ++part) dual.counts[s][part] += share * paths_[k].counts[s][part];
+    }
+    std::size_t column = paths_.size();
+    each_instant([&](std::size_t i, const std::vector<std::size_t>& instant) {
+      const double price = weight(column++) * unit_ / room_;
+      dual.price[i] += price;
+      for (std::size_t c = 0; c < instant.size(); ++c)
+        dual.held[graph_.stage(i, c)] += price * static_cast<double>(instant[c]);
+    });
+    if (solution.prices.empty()) return dual;
+    // How many layers of each group and level a stage has: what the row's bound is worth.
+    const std::size_t middle = (layers_.size() - 1) / 2;
+    std::vector<LayerTimes> stages(stages_);
+    for (std::size_t k = 0; k < rows_.size(); ++k) {
+      const auto& [s, layer, level, count] = rows_[k];
+      const double many = std::max(0.0, -solution.prices[k]);
+      stages[s].add(*layer, many);
+      of(stages[s].parts, Part::input_gradient) += many * layer->levels[level].again;
+    }
+    dual.after.assign(p_, 0);
+    for (std::size_t s = 0; s < stages_; ++s) {
+      if (s + 1 < stages_) of(stages[s].parts, Part::onward) = onward_[s][middle];
+      if (s > 0) of(stages[s].parts, Part::back) = back_[s - 1][middle];
+      dual.times.push_back(stages[s].parts);
+      dual.after[graph_.device(s)] += stages[s].after;
+    }
+    return dual;
+  }
+
+  /// False where none is longer than the linear program's.
+  bool learn_paths(const Dual& dual) {
+    if (dual.times.empty()) return false;
+    const std::vector<double> ends = graph_.ends(dual.times);
+    const std::size_t before = paths_.size();
+    for (std::size_t i = 0; i < p_; ++i)
+      if (ends[i] + dual.after[i] > dual.value * (1 + kNear)) paths_.push_back({graph_.longest_path(i), i});
+    return paths_.size() > before;
+  }
+
+  /// Over all cuts and recomputations.
+  double least_of_cuts(const Dual& dual) const {
+    const std::size_t n = layers_.size();
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    std::vector<double> before(n, kNever), least(n);  // of layers up to this one, in the stages up to this one
+    for (std::size_t s = 0; s < stages_; ++s) {
+      std::ranges::fill(least, kNever);
+      const std::size_t device = graph_.device(s);
+      for (std::size_t i = s; i + (stages_ - s) <= n; ++i) {
+        double best = i > s ? least[i - 1] : s > 0 ? kNever : 0;
+        if (s > 0)
+          best = std::min(best, before[i - 1] + of(dual.counts[s - 1], Part::onward) * onward_[s - 1][i - 1] +
+                                    of(dual.counts[s], Part::back) * back_[s - 1][i - 1]);
+        double cheapest = kNever;
+        for (const LayerTimes::Level& level : layers_[i].levels)
+          cheapest =
+              std::min(cheapest, of(dual.counts[s], Part::input_gradient) * level.again + dual.held[s] * level.held);
+        least[i] = best + cheapest + layers_[i].time(dual.counts[s]) + dual.price[device] * layers_[i].resident +
+                   dual.ends[device] * layers_[i].after;
+      }
+      std::swap(before, least);
+    }
+    double sum = before.back();
+    for (const double price : dual.price) sum -= price * room_;
+    return sum;
+  }
+
+  template <class Visit>
+  void each_instant(const Visit& visit) const {
+    for (std::size_t i = 0; room_ > 0 && i < p_; ++i)
+      for (const auto& instant : graph_.instants(i)) visit(i, instant);
+  }
+
+  const PlanCosts& costs_;
+  const ParallelPlan& like_;
+  const std::size_t p_, stages_;
+  ScheduleGraph graph_;
+  std::vector<LayerTimes> layers_;
+  LayerTimes between_;                              // the mean of those between the first and the last
+  std::vector<std::vector<double>> onward_, back_;  // by stage before the cut, and layer before it
+  double room_ = 0;                                 // of a device; 0: as much as it takes
+  double unit_ = 0;                                 // of times in the linear program, whose numbers are to be about 1
+  std::vector<Row> rows_;
+  std::vector<Path> paths_;
+};
+
+}  // namespace
+
+ScheduleBound schedule_bound(const PlanCosts& costs, const ParallelPlan& like, Nanoseconds enough, std::size_t rounds) {
+  const std::size_t microbatches = costs.batch / like.data / like.microbatch;
+  if (like.devices_in_row() < 2 || like.stages() * microbatches * 3 > kMostTasks) return {Nanoseconds{0}, 0};
+  return BoundOfSchedule{costs, like}.run(enough, rounds);
+}
+
+}  // namespace trainyard

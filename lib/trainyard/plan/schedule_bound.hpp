@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "trainyard/plan/parallel_plan.hpp"
+
+namespace trainyard {
+
+struct ScheduleBound {
+  Nanoseconds bound;
+  std::uint64_t work;  // numbers gone through, roughly
+};
+
+/// No plan with the degrees, microbatch, ZeRO stage, schedule and devices in a row, two at least, of `like` that fits
+/// in memory takes less, whatever its cuts and recomputation x. The schedule says what its tasks and transfers wait
+/// for, so the step is the longest path through them; and in the order of its tasks, how many microbatches of each
+/// stage a device holds. What a path takes, and what a device holds at an instant, are sums over layers of what each
+/// adds in its stage. So for weights y >= 0 of paths, which add up to 1, and prices u >= 0 of bytes beyond the memory M
+/// of a device at an instant, whatever they are,
+///
+///     step(x)  >=  sum over paths of y length(x)  +  sum over devices and instants of u (bytes(x) - M)
+///              >=  the least of the right side over all x:
+///
+/// a shortest way through (stage, layer), each layer with the recomputation that is cheapest for it, in O(stages
+/// layers). Good weights and prices are those of a linear program of layers that are all the same and may be divided:
+/// it chooses among the paths through all tasks of one device, and in each of so many rounds learns the longest of
+/// those that end on each device for the cuts that it finds. Every round's least is a bound; the first that is `enough`
+/// ends it.
+///
+/// Sums of gradients and updates of a share of the weights are assumed to take that share of the time of all, or more.
+/// Working sets of recomputation are left out. Kept within what rounding can be off.
+ScheduleBound schedule_bound(const PlanCosts& costs, const ParallelPlan& like, Nanoseconds enough = kLongestTime,
+                             std::size_t rounds = 40);
+
+}  // namespace trainyard
