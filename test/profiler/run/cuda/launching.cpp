@@ -296,7 +296,8 @@ TEST_CASE("GPUs are warmed up, steps at a low clock do not count, and the profil
 TEST_CASE("the noise floor of a GPU is its own: it drifts, or not, whatever the host does") {
   const Problem problem{training_graph(make_network(kLenet), {}), make_cluster(preset_cluster("1xV100"))};
   const auto floor = [&](double drift, double launch_ns) {
-    FakeCuda fake{{.devices = 1, .launch_ns = launch_ns, .kernel_drift = drift}};
+    // Copies of 64 MiB take 6.7 ms, so that three make a block of them.
+    FakeCuda fake{{.devices = 1, .own_ns_per_byte = 0.1, .launch_ns = launch_ns, .kernel_drift = drift}};
     const auto backend = cuda::make_cuda_backend({.libraries = &fake});
     return backend->noise_floor(problem.cluster()).value();
   };
