@@ -162,8 +162,9 @@ def profile_steps(machine, schedule, rounds, until, found):
         for row, (begin, end) in zip(step.rows, taken.spans):
             if not isinstance(row, dict):
                 op_times.setdefault(row, []).append(end - begin)
-    if machine.cuda:  # gaps, and what events add to ops, follow from steps without these
-        whole, gaps = (plain_steps(executor, "serial") if busy == 1 else [], []), {}
+    plain = plain_steps(executor, "serial") if busy == 1 else []
+    if plain:  # gaps, and what events add to ops, follow from steps without these
+        whole, gaps = (plain, []), {}
     executor.close()
     timed = 0
     for index, op in enumerate(recipe.ops):
