@@ -22,7 +22,7 @@ std::size_t files_in(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator{folder}, fs::directory_iterator{}));
 }
 
-Finding refused(const fs::path& path) {
+Finding refused_output(const fs::path& path) {
   try {
     OutputFile file{path};
     file.stream() << "text";
@@ -111,11 +111,11 @@ TEST_CASE("a device is written directly") {
 
 TEST_CASE("where nothing can be written there is a clear error") {
   const TemporaryFolder folder;
-  CHECK(refused(folder.path()).code == "file");
-  CHECK(refused(folder.path() / "no" / "out.json").code == "file");
-  CHECK(refused(folder.path() / "no" / "out.json").help.find("folder") != std::string::npos);
-  CHECK(refused("").code == "file");
-  if (fs::exists("/dev/full")) CHECK(refused("/dev/full").message.find("No space") != std::string::npos);
+  CHECK(refused_output(folder.path()).code == "file");
+  CHECK(refused_output(folder.path() / "no" / "out.json").code == "file");
+  CHECK(refused_output(folder.path() / "no" / "out.json").help.find("folder") != std::string::npos);
+  CHECK(refused_output("").code == "file");
+  if (fs::exists("/dev/full")) CHECK(refused_output("/dev/full").message.find("No space") != std::string::npos);
   CHECK(files_in(folder.path()) == 0);
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("a folder that may not be written is a clear error") {
   if (geteuid() == 0) return test::report_skipped("root may write everywhere");
   const TemporaryFolder folder;
   fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
-  CHECK(refused(folder.path() / "out.json").code == "file");
+  CHECK(refused_output(folder.path() / "out.json").code == "file");
   fs::permissions(folder.path(), fs::perms::owner_all);
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("a name may be as long as names are, and one that is longer is refused
   file.stream() << "text";
   file.commit();
   CHECK(read_text(path) == "text");
-  CHECK(refused(folder.path() / std::string(256, 'a')).help == "give a shorter name");
+  CHECK(refused_output(folder.path() / std::string(256, 'a')).help == "give a shorter name");
   fs::create_symlink("loop", folder.path() / "loop");
-  CHECK(refused(folder.path() / "loop").help.find("its links") == 0);
+  CHECK(refused_output(folder.path() / "loop").help.find("its links") == 0);
 }

@@ -22,7 +22,7 @@ struct RandomRun {
 };
 
 /// Every pair joined by a link of its own kind, a star around a switch, or an egress bus per device.
-inline ClusterSpec random_cluster(Random& random) {
+inline ClusterSpec random_run_cluster(Random& random) {
   ClusterSpec spec{.name = "random"};
   const std::size_t devices = 1 + random.below(4);
   for (std::size_t i = 0; i < devices; ++i) {
@@ -80,7 +80,7 @@ inline RandomRun random_run(std::uint64_t seed, std::size_t most_ops = 40) {
     for (const OutputSpec& output : op.outputs) tensors.push_back(output.name);
     builder.add(std::move(op));
   }
-  Problem problem{std::move(builder).build(), make_cluster(random_cluster(random))};
+  Problem problem{std::move(builder).build(), make_cluster(random_run_cluster(random))};
   Schedule schedule{.placement = Placement(ops), .placer = "random"};
   for (const OpId op : problem.ops()) schedule.placement[op] = DeviceId{random.below(problem.device_count())};
   Timeline timeline = simulate(problem, schedule);

@@ -61,6 +61,7 @@ Problem random_problem(Random& random) {
 
 /// Placers that learn stop soon.
 std::map<std::string, std::string> quick(const Placer& placer) {
+  if (placer.name == "doppler") return {{"updates", "1"}, {"imitation", "2"}};
   if (placer.trains) return {{"updates", "1"}};
   return {};
 }

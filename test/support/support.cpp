@@ -55,6 +55,10 @@ std::string read_text(const fs::path& file) {
 
 void write_text(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
 
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  return text.replace(text.find(what), what.size(), by);
+}
+
 CommandResult run_command(const std::string& command) {
   const TemporaryFolder folder;
   const fs::path out = folder.path() / "out", err = folder.path() / "err";

@@ -30,6 +30,8 @@ class TemporaryFolder {
 };
 std::string read_text(const std::filesystem::path& file);
 void write_text(const std::filesystem::path& file, const std::string& text);
+/// `text` with `by` in place of the first `what`, which it has.
+std::string replaced(std::string text, const std::string& what, const std::string& by);
 
 /// What a command did, run by the shell. Standard input is empty.
 struct CommandResult {

@@ -32,10 +32,6 @@ std::string error_code(const std::string& text) {
   return "";
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  return text.replace(text.find(what), what.size(), with);
-}
-
 }  // namespace
 
 TEST_CASE("a workload has its nodes, its edges by position, and its devices") {
@@ -65,20 +61,20 @@ TEST_CASE("as a graph and a cluster an accelerator runs what it supports and its
 }
 
 TEST_CASE("a workload has at most as many devices as a cluster with routes") {
-  CHECK(error_code(replaced(kSmall, "\"maxCPUs\": 1", "\"maxCPUs\": 2046")) == "");
-  CHECK(error_code(replaced(kSmall, "\"maxCPUs\": 1", "\"maxCPUs\": 2047")) == "too-large");
-  CHECK(error_code(replaced(kSmall, "\"maxCPUs\": 1", "\"maxCPUs\": 4611686018427387904")) == "too-large");
+  CHECK(error_code(test::replaced(kSmall, "\"maxCPUs\": 1", "\"maxCPUs\": 2046")) == "");
+  CHECK(error_code(test::replaced(kSmall, "\"maxCPUs\": 1", "\"maxCPUs\": 2047")) == "too-large");
+  CHECK(error_code(test::replaced(kSmall, "\"maxCPUs\": 1", "\"maxCPUs\": 4611686018427387904")) == "too-large");
 }
 
 TEST_CASE("what is wrong with a workload is named") {
   CHECK(error_code("{}") == "missing-key");
   CHECK(error_code("[1]") != "");
-  CHECK(error_code(replaced(kSmall, "\"id\": 9", "\"id\": 7")) == "duplicate-name");
-  CHECK(error_code(replaced(kSmall, "\"destId\": 9", "\"destId\": 8")) == "unknown-node");
-  CHECK(error_code(replaced(kSmall, "1.5", "-1.5")) == "negative-time");
-  CHECK(error_code(replaced(kSmall, "\"size\": 40.0", "\"size\": -40.0")) == "negative-bytes");
-  CHECK(error_code(replaced(kSmall, "\"size\": 12}",
-                            "\"size\": 12}, {\"sourceId\": 7, \"destId\": 9, \"cost\": 0.6}")) == "edge-cost");
+  CHECK(error_code(test::replaced(kSmall, "\"id\": 9", "\"id\": 7")) == "duplicate-name");
+  CHECK(error_code(test::replaced(kSmall, "\"destId\": 9", "\"destId\": 8")) == "unknown-node");
+  CHECK(error_code(test::replaced(kSmall, "1.5", "-1.5")) == "negative-time");
+  CHECK(error_code(test::replaced(kSmall, "\"size\": 40.0", "\"size\": -40.0")) == "negative-bytes");
+  CHECK(error_code(test::replaced(kSmall, "\"size\": 12}",
+                                  "\"size\": 12}, {\"sourceId\": 7, \"destId\": 9, \"cost\": 0.6}")) == "edge-cost");
 }
 
 TEST_CASE("the published workloads are read, and placed within their memory") {

@@ -19,7 +19,7 @@ std::string written(const PlanFile& file) {
   return out.str();
 }
 
-std::string refusal(const std::string& text) {
+std::string plan_refusal(const std::string& text) {
   try {
     parse_plan(text, "plan.json");
   } catch (const InputError& error) {
@@ -52,7 +52,7 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   const ParallelPlan sharing{.data = 2, .context = 4, .exchange = ContextExchange::all_to_all, .microbatch = 1};
   CHECK(has(written(plan_file(sharing, blocks, 2)), R"("context": 4, "exchange": "all-to-all")"));
   CHECK(plan_over(parse_plan(written(plan_file(sharing, blocks, 2)), "plan.json"), blocks) == sharing);
-  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "ring"})"),
+  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "ring"})"),
             "exchange nothing by \"ring\""));
   CHECK(
       plan_over(parse_plan(R"({"format": "trainyard-plan/1", "microbatch": 1, "exchange": "all-to-all"})", "plan.json"),
@@ -76,7 +76,8 @@ TEST_CASE("stages with degrees of their own come back from the file, chunks of a
   CHECK(plan_over(parse_plan(written(file), "plan.json"), blocks) == plan);
   CHECK(has(written(file), R"({"from": "h0", "data": 2, "tensor": 2, "sequence": true, "recompute": true})"));
   const auto of = [](const char* stages, const char* rest) {
-    return refusal(std::string{R"({"format": "trainyard-plan/1", "microbatch": 2, "stages": )"} + stages + rest + "}");
+    return plan_refusal(std::string{R"({"format": "trainyard-plan/1", "microbatch": 2, "stages": )"} + stages + rest +
+                        "}");
   };
   CHECK(has(of(R"([{"data": 2}, {"from": "h0"}])", R"(, "data": 2)"),
             "degrees stand both in the plan and in its stages"));
@@ -87,19 +88,19 @@ TEST_CASE("stages with degrees of their own come back from the file, chunks of a
 }
 
 TEST_CASE("a plan file's faults are told with their places, and a stage of no block with the nearest name") {
-  const std::string text = refusal(
+  const std::string text = plan_refusal(
       R"({"format": "trainyard-plan/1", "data": 0, "microbatch": 1, "schedule": "1f2b", "stages": [{}, {"frmo": "h1"}]})");
   CHECK(has(text, R"(plan.json:1:40: error[degree]: "data" is at least 1)"));
   CHECK(has(text, "unknown pipeline schedule \"1f2b\""));
-  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "stages": [{"recompute": "scores"}]})"),
+  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "stages": [{"recompute": "scores"}]})"),
             R"("scores" is nothing to be recomputed)"));
   CHECK(has(text, "a stage has no \"from\""));
-  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "a plan has no \"microbatch\""));
-  CHECK_FALSE(has(refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "unknown key"));
+  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "a plan has no \"microbatch\""));
+  CHECK_FALSE(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "unknown key"));
   // 2^62 replicas of 4 stages would be no device at all in 64 bits.
-  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "data": 4611686018427387904, "microbatch": 1})"),
+  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 4611686018427387904, "microbatch": 1})"),
             "\"data\" is at most 1048576"));
-  CHECK(has(refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v"})"),
+  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v"})"),
             "zb-v takes 2 stages a device, and there are 1"));
   const PlanFile file{.begins = {"h11"}};
   CHECK_THROWS_WITH_AS(plan_over(file, std::vector<std::string>{"h0", "h1"}), doctest::Contains("no block of layers"),

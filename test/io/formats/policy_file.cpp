@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 
 using namespace trainyard;
@@ -38,10 +39,6 @@ std::string code_of(const std::string& text) {
   return "";
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  return text.replace(text.find(what), what.size(), by);
-}
-
 }  // namespace
 
 TEST_CASE("a policy that is written and read is the same, to the last bit of each weight") {
@@ -52,14 +49,14 @@ TEST_CASE("a policy that is written and read is the same, to the last bit of eac
 TEST_CASE("a corrupt or foreign policy file is refused with its reason") {
   const std::string good = text_of(small_policy());
   CHECK(code_of(good).empty());
-  CHECK(code_of(replaced(good, "trainyard-policy/1", "trainyard-graph/1")) == "format");
-  CHECK(code_of(replaced(good, "\"placeto\"", "\"plaeto\"")) == "unknown-placer");
+  CHECK(code_of(test::replaced(good, "trainyard-policy/1", "trainyard-graph/1")) == "format");
+  CHECK(code_of(test::replaced(good, "\"placeto\"", "\"plaeto\"")) == "unknown-placer");
   CHECK(code_of(good.substr(0, good.size() / 2)) != "");
-  CHECK(code_of(replaced(good, "0.1, ", "")) == "weight-count");
-  CHECK(code_of(replaced(good, "\"rows\": 2", "\"rows\": 4611686018427387904")) == "weight-count");
-  CHECK(code_of(replaced(good, "0.1, ", "1e300, ")) == "number");
-  CHECK(code_of(replaced(good, "0.1, ", "\"x\", ")) != "");
-  CHECK(code_of(replaced(good, "\"devices\"", "\"devises\"")) != "");
-  CHECK(code_of(replaced(good, "\"groups\": 64", "\"groups\": 0")) == "range");
-  CHECK(code_of(replaced(good, "\"heaviest_group\": 1.5", "\"heaviest_group\": -1")) == "range");
+  CHECK(code_of(test::replaced(good, "0.1, ", "")) == "weight-count");
+  CHECK(code_of(test::replaced(good, "\"rows\": 2", "\"rows\": 4611686018427387904")) == "weight-count");
+  CHECK(code_of(test::replaced(good, "0.1, ", "1e300, ")) == "number");
+  CHECK(code_of(test::replaced(good, "0.1, ", "\"x\", ")) != "");
+  CHECK(code_of(test::replaced(good, "\"devices\"", "\"devises\"")) != "");
+  CHECK(code_of(test::replaced(good, "\"groups\": 64", "\"groups\": 0")) == "range");
+  CHECK(code_of(test::replaced(good, "\"heaviest_group\": 1.5", "\"heaviest_group\": -1")) == "range");
 }
