@@ -101,18 +101,29 @@ class AutoPlacer {
   }
   const Problem& base() const { return grounds_.front().problem; }
 
-  /// Steps 2 and 3; what comes of it by outcome, ties in the order of the members.
+  /// Steps 2 and 3; what comes of it by outcome, ties in the order of the members. Where time is short, all members are
+  /// asked before any has its best order, the shortest first.
   void ask() {
+    const bool hurries = options_.budget.seconds.has_value();
+    const auto best_order_of = [&](const Schedule& schedule) {
+      Evaluator evaluator{scheduled_problem(base(), schedule)};
+      Ordered answer = best_order(evaluator, schedule);
+      answer.schedule.rewrites = schedule.rewrites;
+      answer.schedule.parallel = schedule.parallel;
+      return answer;
+    };
     found_ = ask_members(
-        base(), members_, options_, [&] { return effort_.late(0.5); },
+        base(), members_, options_, [&] { return effort_.late(0.4); },
         [&](const Schedule& schedule) -> std::optional<Ordered> {
           if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
-          Evaluator evaluator{scheduled_problem(base(), schedule)};
-          std::optional<Ordered> answer = best_order(evaluator, schedule);
-          answer->schedule.rewrites = schedule.rewrites;
-          answer->schedule.parallel = schedule.parallel;
-          return answer;
+          if (!hurries) return best_order_of(schedule);
+          return Ordered{schedule, Evaluator{scheduled_problem(base(), schedule)}.outcome(schedule), 1};
         });
+    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    if (hurries)
+      parallel_for(threads_, found_.size(), [&](std::size_t i) {
+        if (i == 0 || !effort_.late(0.5)) found_[i] = best_order_of(found_[i].schedule);
+      });
     for (const Ordered& each : found_) evaluations_ += each.evaluations;
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
@@ -283,7 +294,11 @@ class AutoPlacer {
       parallel_for(threads_, islands_.size(), [&](std::size_t i) {
         if (!islands_[i]) return;
         Budget slice;
-        if (all.evaluations) slice.evaluations = share_of(share_of(*all.evaluations, round), i, islands_.size());
+        if (all.evaluations) {
+          // Relinking after the last round is part of this one.
+          const std::uint64_t share = share_of(share_of(*all.evaluations, round), i, islands_.size());
+          slice.evaluations = share - std::min(share, islands_[i]->evaluations() - standings_[i].best.evaluations);
+        }
         // Threads take islands one after the other: each has its share of the round's time.
         if (all.seconds) slice.seconds = slice_seconds(*all.seconds / kRounds, round, islands_.size());
         islands_[i]->run(slice, options_.stop, heat);
@@ -447,7 +462,7 @@ class AutoPlacer {
       if (last) last->restart(best->best.schedule);
       return;
     }
-    retired_ += worst->best.evaluations;
+    retired_ += std::exchange(worst->best.evaluations, 0);
     worst->ground = best->ground;
     if (last)
       last = std::make_unique<Island>(*best->ground, best->best.schedule,

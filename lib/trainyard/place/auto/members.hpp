@@ -34,6 +34,11 @@ inline constexpr std::size_t kQuickPairs = 2'000;
 inline constexpr std::array<std::string_view, 6> kAskedFirst{"single", "data-parallel", "heft",
                                                              "etf",    "fastt",         "pipeline"};
 
+/// From so many pairs of an op and a device on a member takes seconds, and some take minutes: first those that are
+/// quickest, last those of kSlow.
+inline constexpr std::size_t kLargePairs = 200'000;
+inline constexpr std::array<std::string_view, 5> kLargeFirst{"single", "expert", "m-topo", "m-etf", "heft"};
+
 /// Asked after all others, up to kProvable ops: beyond, its nodes, which no budget of evaluations counts, take longer
 /// than all other members together, and find next to nothing.
 inline constexpr std::string_view kAskedLast = "exact";
@@ -46,6 +51,15 @@ inline bool is_asked(const Placer& member, const Problem& problem, Objective obj
   if (member.name == kAskedLast && problem.op_count() > kProvable) return false;
   return !member.exhaustive || problem.op_count() <= kExhaustible ||
          (objective == Objective::max_load && member.name == "load-search");
+}
+
+/// Members with a lower one are asked before those with a higher one.
+inline std::ptrdiff_t turn_of(const Placer& member, const Problem& problem) {
+  const bool large = problem.op_count() * problem.device_count() > kLargePairs;
+  const std::span<const std::string_view> early =
+      large ? std::span<const std::string_view>{kLargeFirst} : std::span<const std::string_view>{kAskedFirst};
+  const bool last = member.name == kAskedLast || (large && std::ranges::find(kSlow, member.name) != kSlow.end());
+  return std::ranges::find(early, member.name) - early.begin() + (last ? 1 : 0);
 }
 
 /// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order. A
@@ -61,10 +75,7 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
     if (is_asked(member, problem, options.objective, options.budget.quick)) asked.push_back(&member);
   std::vector<std::size_t> turns(asked.size());
   std::iota(turns.begin(), turns.end(), std::size_t{0});
-  std::ranges::stable_sort(turns, {}, [&](std::size_t i) {
-    const auto first = std::ranges::find(kAskedFirst, asked[i]->name) - kAskedFirst.begin();
-    return asked[i]->name == kAskedLast ? first + 1 : first;
-  });
+  std::ranges::stable_sort(turns, {}, [&](std::size_t i) { return turn_of(*asked[i], problem); });
   std::vector<Answer> answers(asked.size());
   std::vector<std::optional<InputError>> refusals(asked.size());
   const auto ask = [&](std::size_t i, Team* team) {
