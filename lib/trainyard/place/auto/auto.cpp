@@ -294,11 +294,7 @@ class AutoPlacer {
       parallel_for(threads_, islands_.size(), [&](std::size_t i) {
         if (!islands_[i]) return;
         Budget slice;
-        if (all.evaluations) {
-          // Relinking after the last round is part of this one.
-          const std::uint64_t share = share_of(share_of(*all.evaluations, round), i, islands_.size());
-          slice.evaluations = share - std::min(share, islands_[i]->evaluations() - standings_[i].best.evaluations);
-        }
+        if (all.evaluations) slice.evaluations = share_of(share_of(*all.evaluations, round), i, islands_.size());
         // Threads take islands one after the other: each has its share of the round's time.
         if (all.seconds) slice.seconds = slice_seconds(*all.seconds / kRounds, round, islands_.size());
         islands_[i]->run(slice, options_.stop, heat);
@@ -462,7 +458,7 @@ class AutoPlacer {
       if (last) last->restart(best->best.schedule);
       return;
     }
-    retired_ += std::exchange(worst->best.evaluations, 0);
+    retired_ += worst->best.evaluations;
     worst->ground = best->ground;
     if (last)
       last = std::make_unique<Island>(*best->ground, best->best.schedule,
