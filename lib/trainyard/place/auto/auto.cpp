@@ -105,6 +105,7 @@ class AutoPlacer {
   /// asked before any has its best order, the shortest first.
   void ask() {
     const bool hurries = options_.budget.seconds.has_value();
+    const double share = is_large(base()) ? 0.6 : 0.4;  // of the seconds; few evaluations find nothing
     const auto best_order_of = [&](const Schedule& schedule) {
       Evaluator evaluator{scheduled_problem(base(), schedule)};
       Ordered answer = best_order(evaluator, schedule);
@@ -113,7 +114,7 @@ class AutoPlacer {
       return answer;
     };
     found_ = ask_members(
-        base(), members_, options_, [&] { return effort_.late(0.4); },
+        base(), members_, options_, [&] { return effort_.late(share); },
         [&](const Schedule& schedule) -> std::optional<Ordered> {
           if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
           if (!hurries) return best_order_of(schedule);
@@ -122,7 +123,7 @@ class AutoPlacer {
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
     if (hurries)
       parallel_for(threads_, found_.size(), [&](std::size_t i) {
-        if (i == 0 || !effort_.late(0.5)) found_[i] = best_order_of(found_[i].schedule);
+        if (i == 0 || !effort_.late(share + 0.1)) found_[i] = best_order_of(found_[i].schedule);
       });
     for (const Ordered& each : found_) evaluations_ += each.evaluations;
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);

@@ -38,7 +38,9 @@ inline constexpr std::array<std::string_view, 6> kAskedFirst{"single", "data-par
 /// From so many pairs of an op and a device on a member takes seconds, and some take minutes: first those that are
 /// quickest, last those of kSlow.
 inline constexpr std::size_t kLargePairs = 200'000;
-inline constexpr std::array<std::string_view, 4> kLargeFirst{"m-topo", "celeritas", "heft", "m-etf"};
+inline constexpr std::array<std::string_view, 4> kLargeFirst{"m-topo", "heft", "celeritas", "m-etf"};
+
+inline bool is_large(const Problem& problem) { return problem.op_count() * problem.device_count() > kLargePairs; }
 
 /// Asked after all others, up to kProvable ops: beyond, its nodes, which no budget of evaluations counts, take longer
 /// than all other members together, and find next to nothing.
@@ -56,7 +58,7 @@ inline bool is_asked(const Placer& member, const Problem& problem, Objective obj
 
 /// Members with a lower one are asked before those with a higher one.
 inline std::ptrdiff_t turn_of(const Placer& member, const Problem& problem) {
-  const bool large = problem.op_count() * problem.device_count() > kLargePairs;
+  const bool large = is_large(problem);
   const std::span<const std::string_view> early =
       large ? std::span<const std::string_view>{kLargeFirst} : std::span<const std::string_view>{kAskedFirst};
   const bool last = member.name == kAskedLast || (large && std::ranges::find(kSlow, member.name) != kSlow.end());
