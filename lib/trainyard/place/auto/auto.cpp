@@ -1,6 +1,7 @@
 #include "trainyard/place/auto/auto.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <list>
 #include <memory>
 #include <numeric>
@@ -363,12 +364,20 @@ class AutoPlacer {
   }
 
   /// As many as can each look at all moves of one op to another device, but two at least: an island with less is better
-  /// given to the others.
+  /// given to the others. In seconds there is time for as many as full simulations would take.
   std::size_t useful_islands() {
     const Problem& problem = ground_of(found_.front().schedule).problem;
     const std::uint64_t moves = problem.op_count() * std::max<std::size_t>(problem.device_count() - 1, 1);
+    std::uint64_t left = effort_.left(evaluations_);
+    if (const std::optional<double> seconds = effort_.seconds_left()) {
+      using Clock = std::chrono::steady_clock;
+      const Clock::time_point start = Clock::now();
+      Evaluator{problem}.outcome(found_.front().schedule);
+      const double each = std::chrono::duration<double>(Clock::now() - start).count();
+      left = std::min(left, static_cast<std::uint64_t>(*seconds * threads_ / std::max(each, 1e-9)));
+    }
     return static_cast<std::size_t>(
-        std::clamp<std::uint64_t>(effort_.left(evaluations_) / moves, 2, std::max<std::size_t>(island_count_, 2)));
+        std::clamp<std::uint64_t>(left / moves, 2, std::max<std::size_t>(island_count_, 2)));
   }
 
   /// Of the graph of the best schedule: its placement under fifo, or the placement found that is best under priorities
