@@ -101,6 +101,10 @@ TEST_CASE("each false claim is refused by what is false in it") {
   CHECK(refused("schedule", "theirs.json") == "file");
   CHECK(refused("schedule", "../mine.json") == "outside-folder");
   CHECK(refused("schedule", "/etc/passwd") == "outside-folder");
+  Submission link;
+  std::filesystem::create_symlink("/etc/passwd", link.folder() / "theirs.json");
+  link.claim["schedule"] = "theirs.json";
+  CHECK(link.codes() == "outside-folder");
 }
 
 TEST_CASE("a bound above the library's own holds where the placer proves it when it is asked again, for nobody else") {
@@ -150,6 +154,9 @@ TEST_CASE("lines that are no claims are refused with their line") {
   CHECK(refused(good + good) == "duplicate-claim");
   CHECK(refused(good.substr(0, 40)) == "json");
   CHECK(refused("[1]\n") == "json");
+  CHECK(refused("{\"instance\": \"a\", \"seconds\": NaN}\n") == "json");
+  CHECK(refused("{\"instance\": \"a\", \"seconds\": 1e999}\n") == "number");
+  CHECK(refused("{\"instance\": \"a\", \"instance\": \"b\"}\n") == "duplicate-key");
   CHECK(refused("{\"instance\": \"a\", \"error\": \"no answer\"}\n") == "");
   CHECK(refused("{}\n") == "missing-key missing-key missing-key missing-key");
   CHECK(refused("{\"instance\": 1, \"placer\": \"\", \"makespan_ns\": 1.5, \"fits\": 1}\n") ==

@@ -128,5 +128,16 @@ TEST_CASE(
   CHECK(10 * timeline.makespan.count < 18 * best_lower_bound(problem).value.count);
 }
 
+TEST_CASE("on a large graph, where one device cannot hold all, auto has an answer that fits though it has no time") {
+  YardInstance instance{
+      .name = "a", .tier = "large", .family = "layered", .model = "layered:ops=26000,width=64", .cluster = "8xV100"};
+  instance.memory = 200;  // of an eighth
+  const Problem problem = yard_problem(instance);
+  CHECK_FALSE(simulate(problem, find_placer("single").place(problem, {})).fits());
+  const Schedule schedule =
+      find_placer("auto").place(problem, {.rewrites = false, .budget = {.seconds = 0.0}, .threads = 1});
+  CHECK(simulate(problem, schedule).fits());
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -79,6 +79,17 @@ TEST_CASE(
   CHECK(curve[1].over_bound == doctest::Approx(2));
 }
 
+TEST_CASE("of budgets in seconds the largest counts, and one in evaluations before them; the best step is of any") {
+  std::vector<YardClaim> claims{claim("a", "x", 300, 100), claim("a", "x", 150, 100)};
+  claims[0].time = 1, claims[1].time = 600;
+  CHECK(yard_table(claims).scores[0].over_bound == doctest::Approx(1.5));
+  claims.push_back(claim("a", "x", 200, 100));
+  claims.back().budget = 1000;
+  const YardTable table = yard_table(claims);
+  CHECK(table.scores[0].over_bound == doctest::Approx(2));
+  CHECK(table.instances[0].step == Nanoseconds{150});
+}
+
 TEST_CASE("the table as text, CSV, JSON and page says the same") {
   const YardTable table = yard_table(std::vector{claim("a", "x", 100, 80), claim("a", "</script>", 160, 80)});
   const std::string text = yard_text(table, {});

@@ -16,6 +16,8 @@
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/json/findings.hpp"
+#include "trainyard/io/json/json_value.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/study/run.hpp"
 
@@ -24,6 +26,27 @@ namespace fs = std::filesystem;
 namespace {
 
 using ClaimJson = nlohmann::ordered_json;
+
+/// Why a line is no JSON object, at its place; a finding without code where it is one.
+Finding json_fault(const std::string& line, const Location& at) {
+  detail::JsonTree tree;
+  detail::FindingList findings{at.file, line};
+  try {
+    detail::parse_json(line, tree, findings);
+    findings.raise_if_any();
+    return {};
+  } catch (const InputError& error) {
+    Finding fault = error.findings().front();
+    fault.at.line = at.line;
+    if (fault.code == "type")
+      fault = {.code = "json",
+               .message = "the line is no JSON object",
+               .help = "a claim is one object on one line",
+               .pointer = "",
+               .at = at};
+    return fault;
+  }
+}
 
 /// The values of one line; what is wrong with it becomes a finding.
 class ClaimReader {
@@ -142,10 +165,13 @@ class ClaimCheck {
   std::string who() const { return fmt::format("{} by {}, seed {}", claim_.instance, claim_.placer, claim_.seed); }
 
   void simulate_file(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {
-    const fs::path file = fs::path{claim_.schedule}.lexically_normal();
-    if (file.is_absolute() || file.begin()->string() == "..")
+    const fs::path file = folder_ / claim_.schedule;
+    std::error_code ignored;  // then the path is empty
+    const fs::path within =
+        fs::weakly_canonical(file, ignored).lexically_relative(fs::weakly_canonical(folder_, ignored));
+    if (within.empty() || *within.begin() == "..")
       return fail("outside-folder", fmt::format("the schedule '{}' is not in the folder", claim_.schedule));
-    const Run run = run_schedule(problem, read_schedule(folder_ / file, problem), bound);
+    const Run run = run_schedule(problem, read_schedule(file, problem), bound);
     if (!claim_.answer.empty() && schedule_hash(run.schedule, run.problem) != claim_.answer)
       fail("answer", fmt::format("'{}' is another schedule than {}", claim_.schedule, claim_.answer));
     hold(run.summary.makespan, run.summary.fits, run.summary.peak, !run.schedule.rewrites.empty());
@@ -212,14 +238,9 @@ std::vector<YardClaim> read_claims(const fs::path& folder) {
   for (std::string line; std::getline(lines, line);) {
     const Location at{.file = input_name(path), .line = ++number, .column = 1};
     if (line.empty()) continue;
-    const ClaimJson object = ClaimJson::parse(line, nullptr, false);
-    if (!object.is_object()) {
-      findings.push_back({.code = "json",
-                          .message = "the line is no JSON object",
-                          .help = "a claim is one object on one line",
-                          .pointer = "",
-                          .at = at});
-    } else if (!object.contains("error")) {
+    if (Finding fault = json_fault(line, at); !fault.code.empty()) {
+      findings.push_back(std::move(fault));
+    } else if (const ClaimJson object = ClaimJson::parse(line); !object.contains("error")) {
       claims.push_back(ClaimReader{object, findings, at}.read());
       const YardClaim& claim = claims.back();
       if (!seen.emplace(claim.instance, claim.placer, claim.seed, claim.budget, claim.time, claim.splits).second)

@@ -37,8 +37,8 @@ struct YardClaim {
 };
 
 /// The claims of a submission: the lines of FOLDER/results.jsonl, but for those with an "error". Throws InputError with
-/// a finding for each line that is none: "json", "missing-key", "type", "range", "duplicate-claim" (an instance, a
-/// placer, a seed and a budget twice), "file".
+/// a finding for each line that is none: "json", "number", "duplicate-key", "missing-key", "type", "range",
+/// "duplicate-claim" (an instance, a placer, a seed and a budget twice), "file".
 std::vector<YardClaim> read_claims(const std::filesystem::path& folder);
 
 /// FNV-1a of the schedule's file, in 16 hexadecimal digits.

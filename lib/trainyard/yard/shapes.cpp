@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -14,58 +13,21 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/yard/spec_numbers.hpp"
 
 namespace trainyard {
 namespace {
 
 constexpr std::array<std::string_view, 6> kShapes{"chain", "fork-join", "layered", "random", "tree", "mesh"};
 
-/// A number of a shape.
-struct ShapeNumber {
-  std::string_view name;
-  std::int64_t value, least, most;
-};
-
-/// The numbers of a spec.
-class ShapeSpec {
- public:
-  explicit ShapeSpec(std::string_view spec) : shape(spec.substr(0, spec.find(':'))) {
-    for (std::size_t at = shape.size(); at < spec.size();) {
-      const std::size_t end = std::min(spec.find(',', at + 1), spec.size());
-      read(spec.substr(at + 1, end - at - 1));
-      at = end;
-    }
-  }
-
-  std::int64_t operator[](std::string_view name) const {
-    return std::ranges::find(numbers_, name, &ShapeNumber::name)->value;
-  }
-
-  std::string_view shape;
-
- private:
-  void read(std::string_view pair) {
-    const std::size_t equals = pair.find('=');
-    const auto number = std::ranges::find(numbers_, pair.substr(0, equals), &ShapeNumber::name);
-    if (equals == std::string_view::npos || number == numbers_.end())
-      throw InputError(Finding{.code = equals == std::string_view::npos ? "spec" : "unknown-parameter",
-                               .message = fmt::format("'{}' is no number of the shape {}", pair, shape),
-                               .help = "as in 'layered:ops=40,width=6,ccr=100,training=1,seed=3'"});
-    const std::string_view text = pair.substr(equals + 1);
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), number->value);
-    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number->value < number->least ||
-        number->value > number->most)
-      throw InputError(Finding{.code = "range",
-                               .message = fmt::format("{}={} is out of range", number->name, text),
-                               .help = fmt::format("a whole number from {} to {}", number->least, number->most)});
-  }
-
-  std::array<ShapeNumber, 5> numbers_{ShapeNumber{"ops", 40, 1, 4'000'000},
-                                      {"width", 4, 1, 100'000},
-                                      {"ccr", 100, 0, 100'000},
-                                      {"training", 0, 0, 1},
-                                      {"seed", 1, 0, 1'000'000'000}};
-};
+detail::SpecNumbers numbers_of_shape(std::string_view spec) {
+  return {spec,
+          {{"ops", 40, 1, 4'000'000},
+           {"width", 4, 1, 100'000},
+           {"ccr", 100, 0, 100'000},
+           {"training", 0, 0, 1},
+           {"seed", 1, 0, 1'000'000'000}}};
+}
 
 /// For each op the ops that it reads, all of them before it.
 using Reads = std::vector<std::vector<std::size_t>>;
@@ -126,10 +88,10 @@ Graph make_shape(std::string_view text) {
     throw InputError(Finding{.code = "unknown-network",
                              .message = fmt::format("there is no shape '{}'", text.substr(0, text.find(':'))),
                              .help = fmt::format("shapes are {}", fmt::join(kShapes, ", "))});
-  const ShapeSpec spec{text};
+  const detail::SpecNumbers spec = numbers_of_shape(text);
   const auto ops = static_cast<std::size_t>(spec["ops"]);
   Random random{static_cast<std::uint64_t>(spec["seed"])};
-  const Reads reads = reads_of(spec.shape, ops, static_cast<std::size_t>(spec["width"]), random);
+  const Reads reads = reads_of(spec.word(), ops, static_cast<std::size_t>(spec["width"]), random);
   std::vector<OpSpec> forward(ops);
   std::vector<std::vector<std::size_t>> readers(ops);
   for (std::size_t i = 0; i < ops; ++i) {

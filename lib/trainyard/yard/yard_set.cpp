@@ -24,6 +24,7 @@
 #include "trainyard/simulate/simulation.hpp"
 #include "trainyard/sweep/study.hpp"
 #include "trainyard/training/training.hpp"
+#include "trainyard/yard/giph.hpp"
 #include "trainyard/yard/shapes.hpp"
 #include "trainyard/yard/yard_files.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -93,8 +94,9 @@ YardInstance instance_of(const StudyRow& row) {
   return instance;
 }
 
-Graph graph_of(const YardInstance& instance) {
+Graph graph_of(const YardInstance& instance, const ClusterSpec& spec) {
   const std::string& model = instance.model;
+  if (is_giph(model)) return make_giph_graph(model, spec);
   if (is_graph_file(model)) return read_graph(std::filesystem::path{instance.folder} / model);
   for (const detail::YardFile& file : detail::yard_files())
     if (file.name == model) return parse_stg(file.text, model);
@@ -104,7 +106,8 @@ Graph graph_of(const YardInstance& instance) {
 ClusterSpec spec_of_machine(const YardInstance& instance) {
   ClusterSpec spec = is_cluster_file(instance.cluster)
                          ? read_cluster(std::filesystem::path{instance.folder} / instance.cluster)
-                         : preset_cluster(instance.cluster);
+                     : is_giph(instance.cluster) ? make_giph_network(instance.cluster)
+                                                 : preset_cluster(instance.cluster);
   if (!instance.also.empty()) {
     const DeviceKind* kind = find_device_kind(instance.also);
     if (!kind) refuse("unknown-kind", fmt::format("there is no kind '{}'", instance.also), "as in also = \"T4\"");
@@ -199,7 +202,7 @@ const YardInstance* find_in_yard(std::string_view name, const std::vector<YardIn
 
 Problem yard_problem(const YardInstance& instance) {
   ClusterSpec spec = spec_of_machine(instance);
-  const Problem drawn{graph_of(instance), make_cluster(spec), Costs{CostModel::roofline()}};
+  const Problem drawn{graph_of(instance, spec), make_cluster(spec), Costs{CostModel::roofline()}};
   Graph graph = frozen_graph(drawn, instance.name);
   if (instance.memory) {
     const std::int64_t one = peak_of_one(drawn).count / static_cast<std::int64_t>(spec.devices.size());

@@ -13,13 +13,13 @@ namespace trainyard {
 
 /// A problem of the Yard, the benchmark of placement.
 struct YardInstance {
-  std::string name;    // of files too: "layered-ops40-width6-seed3.4xV100.fair"
-  std::string tier;    // "small" (the optimum is proven), "medium", "large"
-  std::string family;  // "layered", "stg", "network"
-  std::string model;   // a network (make_network), a shape (make_shape), a task graph of the Yard ("stg/rand0004.stg"),
-                       // or a graph file of a set of one's own ("graphs/bert.json")
-  std::string cluster;                         // preset_cluster, or a file of the set ("eight.toml")
-  std::string also = {};                       // a kind: every second device is one of it
+  std::string name;       // of files too: "layered-ops40-width6-seed3.4xV100.fair"
+  std::string tier;       // "small" (the optimum is proven), "medium", "large"
+  std::string family;     // "layered", "stg", "network"
+  std::string model;      // a network (make_network), a shape (make_shape), make_giph_graph, a task graph of the Yard
+                          // ("stg/rand0004.stg"), or a graph file of a set of one's own ("graphs/bert.json")
+  std::string cluster;    // preset_cluster, make_giph_network, or a file of the set ("eight.toml")
+  std::string also = {};  // a kind: every second device is one of it
   std::string sharing = {};                    // of all links: "serial", "fair", "none"; empty: as the cluster has it
   std::optional<std::int64_t> memory = {};     // of each device, in percent of an even share of what one would need
   std::optional<std::int64_t> bandwidth = {};  // of links and egresses, in percent

@@ -13,8 +13,8 @@
 
 namespace trainyard {
 
-/// The result of a placer on an instance: the median of its seeds at its largest budget; of an even count the worse of
-/// the two in the middle.
+/// The result of a placer on an instance: the median of its seeds at its largest budget in evaluations, or, where it
+/// has none, in seconds; of an even count the worse of the two in the middle.
 struct YardCell {
   Nanoseconds makespan;
   Nanoseconds spread{};  // from the best seed to the worst

@@ -1,6 +1,7 @@
 #include "trainyard/place/auto/auto.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <list>
 #include <memory>
 #include <numeric>
@@ -101,18 +102,30 @@ class AutoPlacer {
   }
   const Problem& base() const { return grounds_.front().problem; }
 
-  /// Steps 2 and 3; what comes of it by outcome, ties in the order of the members.
+  /// Steps 2 and 3; what comes of it by outcome, ties in the order of the members. Where time is short, all members are
+  /// asked before any has its best order, the shortest first.
   void ask() {
+    const bool hurries = options_.budget.seconds.has_value();
+    const double share = is_large(base()) ? 0.6 : 0.4;  // of the seconds; few evaluations find nothing
+    const auto best_order_of = [&](const Schedule& schedule) {
+      Evaluator evaluator{scheduled_problem(base(), schedule)};
+      Ordered answer = best_order(evaluator, schedule);
+      answer.schedule.rewrites = schedule.rewrites;
+      answer.schedule.parallel = schedule.parallel;
+      return answer;
+    };
     found_ = ask_members(
-        base(), members_, options_, [&] { return effort_.late(0.5); },
+        base(), members_, options_, [&] { return effort_.late(share); },
         [&](const Schedule& schedule) -> std::optional<Ordered> {
           if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
-          Evaluator evaluator{scheduled_problem(base(), schedule)};
-          std::optional<Ordered> answer = best_order(evaluator, schedule);
-          answer->schedule.rewrites = schedule.rewrites;
-          answer->schedule.parallel = schedule.parallel;
-          return answer;
+          if (!hurries) return best_order_of(schedule);
+          return Ordered{schedule, Evaluator{scheduled_problem(base(), schedule)}.outcome(schedule), 1};
         });
+    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    if (hurries)
+      parallel_for(threads_, found_.size(), [&](std::size_t i) {
+        if (i == 0 || !effort_.late(share + 0.1)) found_[i] = best_order_of(found_[i].schedule);
+      });
     for (const Ordered& each : found_) evaluations_ += each.evaluations;
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
@@ -351,12 +364,20 @@ class AutoPlacer {
   }
 
   /// As many as can each look at all moves of one op to another device, but two at least: an island with less is better
-  /// given to the others.
+  /// given to the others. In seconds there is time for as many as full simulations would take.
   std::size_t useful_islands() {
     const Problem& problem = ground_of(found_.front().schedule).problem;
     const std::uint64_t moves = problem.op_count() * std::max<std::size_t>(problem.device_count() - 1, 1);
+    std::uint64_t left = effort_.left(evaluations_);
+    if (const std::optional<double> seconds = effort_.seconds_left()) {
+      using Clock = std::chrono::steady_clock;
+      const Clock::time_point start = Clock::now();
+      Evaluator{problem}.outcome(found_.front().schedule);
+      const double each = std::chrono::duration<double>(Clock::now() - start).count();
+      left = std::min(left, static_cast<std::uint64_t>(*seconds * threads_ / std::max(each, 1e-9)));
+    }
     return static_cast<std::size_t>(
-        std::clamp<std::uint64_t>(effort_.left(evaluations_) / moves, 2, std::max<std::size_t>(island_count_, 2)));
+        std::clamp<std::uint64_t>(left / moves, 2, std::max<std::size_t>(island_count_, 2)));
   }
 
   /// Of the graph of the best schedule: its placement under fifo, or the placement found that is best under priorities

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <numeric>
 #include <optional>
@@ -34,6 +35,13 @@ inline constexpr std::size_t kQuickPairs = 2'000;
 inline constexpr std::array<std::string_view, 6> kAskedFirst{"single", "data-parallel", "heft",
                                                              "etf",    "fastt",         "pipeline"};
 
+/// From so many pairs of an op and a device on a member takes seconds, and some take minutes: first those that are
+/// quickest, last those of kSlow.
+inline constexpr std::size_t kLargePairs = 200'000;
+inline constexpr std::array<std::string_view, 4> kLargeFirst{"m-topo", "heft", "celeritas", "m-etf"};
+
+inline bool is_large(const Problem& problem) { return problem.op_count() * problem.device_count() > kLargePairs; }
+
 /// Asked after all others, up to kProvable ops: beyond, its nodes, which no budget of evaluations counts, take longer
 /// than all other members together, and find next to nothing.
 inline constexpr std::string_view kAskedLast = "exact";
@@ -48,10 +56,19 @@ inline bool is_asked(const Placer& member, const Problem& problem, Objective obj
          (objective == Objective::max_load && member.name == "load-search");
 }
 
+/// Members with a lower one are asked before those with a higher one.
+inline std::ptrdiff_t turn_of(const Placer& member, const Problem& problem) {
+  const bool large = is_large(problem);
+  const std::span<const std::string_view> early =
+      large ? std::span<const std::string_view>{kLargeFirst} : std::span<const std::string_view>{kAskedFirst};
+  const bool last = member.name == kAskedLast || (large && std::ranges::find(kSlow, member.name) != kSlow.end());
+  return std::ranges::find(early, member.name) - early.begin() + (last ? 1 : 0);
+}
+
 /// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order. A
 /// member that has no answer is left out, and so are, once late() is true, those that were not asked (and one that is
-/// at work ends early); but the first is always asked, as one answer must be there. Throws InputError, that of the
-/// first member, where there is none; without members, everything on one device (place_single) is the answer.
+/// at work ends early); but they are asked until one has answered, as one answer must be there. Throws InputError, that
+/// of the first member, where there is none; without members, everything on one device (place_single) is the answer.
 template <class Late, class Judge>
 auto ask_members(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options, const Late& late,
                  const Judge& judge) {
@@ -61,12 +78,10 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
     if (is_asked(member, problem, options.objective, options.budget.quick)) asked.push_back(&member);
   std::vector<std::size_t> turns(asked.size());
   std::iota(turns.begin(), turns.end(), std::size_t{0});
-  std::ranges::stable_sort(turns, {}, [&](std::size_t i) {
-    const auto first = std::ranges::find(kAskedFirst, asked[i]->name) - kAskedFirst.begin();
-    return asked[i]->name == kAskedLast ? first + 1 : first;
-  });
+  std::ranges::stable_sort(turns, {}, [&](std::size_t i) { return turn_of(*asked[i], problem); });
   std::vector<Answer> answers(asked.size());
   std::vector<std::optional<InputError>> refusals(asked.size());
+  std::atomic<bool> answered = false;
   const auto ask = [&](std::size_t i, Team* team) {
     try {
       answers[i] = judge(asked[i]->place(problem, {.seed = options.seed,
@@ -74,7 +89,8 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
                                                    .batch = options.batch,
                                                    .budget = {.quick = options.budget.quick},
                                                    .team = team,
-                                                   .stop = late}));
+                                                   .stop = [&] { return answered && late(); }}));
+      if (answers[i]) answered = true;
     } catch (const InputError& error) {
       refusals[i] = error;
     } catch (const MissingError&) {  // needs what this build lacks
@@ -91,7 +107,7 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   }
   parallel_for(thread_count(options.threads), asked.size(), [&](std::size_t turn) {
     const std::size_t i = turns[turn];
-    if (!mine[i] || (team && asked[i]->teams) || (turn > 0 && late())) return;
+    if (!mine[i] || (team && asked[i]->teams) || (answered && late())) return;
     ask(i, nullptr);
   });
   share_values(team, answers, [&](std::size_t i) { return mine[i]; });

@@ -9,6 +9,7 @@
 #include "trainyard/place/baechi/m_channels.hpp"
 #include "trainyard/place/baechi/m_memory.hpp"
 #include "trainyard/place/judge/retreat.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/groups.hpp"
 
 namespace trainyard {
@@ -17,8 +18,13 @@ namespace {
 /// One run of the loop.
 class Run {
  public:
-  Run(const Problem& problem, const OpEdges& edges, const IdMap<OpId, OpId>& favourite, bool literal, int percent)
-      : problem_(problem), edges_(edges), favourite_(favourite), memory_(problem, literal, percent) {
+  Run(const Problem& problem, const OpEdges& edges, const IdMap<OpId, OpId>& favourite, const BaechiOptions& options,
+      int percent)
+      : problem_(problem),
+        edges_(edges),
+        favourite_(favourite),
+        memory_(problem, options.literal, percent),
+        checkpoint_(options.stop) {
     const std::vector<OpId> order = edges.fifo_order();
     for (std::size_t i = 0; i < order.size(); ++i) rank_[order[i]] = i;
     for (const OpId op : problem.ops()) {
@@ -32,6 +38,7 @@ class Run {
     for (const OpId op : problem_.ops())
       if (waits_for_[op] == 0) make_ready(op);
     while (taken_.size() < problem_.op_count()) {
+      checkpoint_(ready_.size() * problem_.device_count());
       for (const DeviceId device : problem_.devices()) end_running(device);
       while (const auto next = nominated()) commit(next->op, next->device);
       if (taken_.size() == problem_.op_count()) break;
@@ -238,6 +245,7 @@ class Run {
   IdMap<OpId, Nanoseconds> start_{problem_.op_count()}, end_{problem_.op_count()};
   std::vector<OpId> taken_;
   Nanoseconds now_{0};
+  Checkpoint checkpoint_;
 };
 
 }  // namespace
@@ -248,7 +256,7 @@ BaechiLoop::BaechiLoop(const Problem& problem, const OpEdges& edges, const IdMap
 Schedule BaechiLoop::schedule(const BaechiOptions& options) const {
   Evaluator evaluator{problem_};
   return best_retreat([&](int memory_percent) {
-    Run run{problem_, edges_, favourite_, options.literal, memory_percent};
+    Run run{problem_, edges_, favourite_, options, memory_percent};
     const std::vector<OpId> taken = run.run();
     Schedule schedule = run.schedule();
     const Outcome outcome = keep_order(evaluator, taken, options.order, schedule);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/place/baechi/m_edges.hpp"
@@ -13,6 +15,7 @@ struct BaechiOptions {
   /// As the authors' program counts memory (see m_memory.hpp).
   bool literal = false;
   PlanOrder order = PlanOrder::best;
+  std::function<bool()> stop = {};  // asked all the time: throws OutOfTime
 };
 
 /// The event loop that m-ETF and m-SCT share. An op is ready when all that it depends on has ended. For a ready op i

@@ -1,8 +1,12 @@
 #include "trainyard/place/load/ideal_dp.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/interval_load.hpp"
@@ -12,16 +16,25 @@ namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 constexpr double kSlack = 1 + 1e-9;  // for bounds in doubles
+/// Numbers of devices of each kind that are told apart: each ideal has a state for each.
+constexpr std::uint64_t kMostStates = 100'000;
 
 /// So many devices of each kind, as one number.
 class DeviceCounts {
  public:
   explicit DeviceCounts(const LoadProblem& problem) : strides_(problem.kind_count()) {
+    std::uint64_t size = 1;
     for (std::size_t k = problem.kind_count(); k-- > 0;) {
-      strides_[k] = size_;
+      strides_[k] = static_cast<std::uint32_t>(size);
       most_.push_back(problem.devices_of(KindId{k}).size());
-      size_ *= static_cast<std::uint32_t>(most_.back() + 1);
+      size *= most_.back() + 1;
+      if (size > kMostStates)
+        throw InputError(Finding{.code = "too-many-kinds",
+                                 .message = fmt::format("devices of {} kinds can be chosen in more than {} ways",
+                                                        problem.kind_count(), kMostStates),
+                                 .help = "placer 'load-search' takes any number of kinds"});
     }
+    size_ = static_cast<std::uint32_t>(size);
     std::ranges::reverse(most_);
   }
   std::uint32_t size() const { return size_; }
