@@ -2,7 +2,7 @@
 """The placer `auto` against the best other placer and against the bound, on every built-in network.
 
     bench/auto_table.py BUILD -o results.jsonl [--time 10s | --evaluations N] [--threads 2]
-                        [--models a,b] [--clusters 2xV100,4xV100-pcie] [--minutes 8]
+                        [--costs roofline] [--models a,b] [--clusters 2xV100,4xV100-pcie] [--minutes 8]
     bench/auto_table.py --show results.jsonl
 
 Clusters: 2, 4 and 8 V100 on NVLink (the built-in ones), and the same number on PCIe 3.0 under one host (NxV100-pcie,
@@ -40,14 +40,14 @@ def trainyard(build, words, folder):
     return json.loads(done.stdout)
 
 
-def measure(build, model, cluster, budget, others, folder):
-    words = [model, "--cluster", cluster if "pcie" not in cluster else f"{cluster}.toml"]
+def measure(build, model, cluster, costs, budget, others, folder):
+    words = [model, "--cluster", cluster if "pcie" not in cluster else f"{cluster}.toml", *costs]
     compared = trainyard(build, ["compare", *words, "--placers", ",".join(others)], folder)
     fitting = [each for each in compared["results"] if each["fits"]]
     best = min(fitting, key=lambda each: each["makespan_ns"], default=None)
     began = time.monotonic()
     found = trainyard(build, ["place", *words, "--placer", "auto", *budget], folder)
-    return {"model": model, "cluster": cluster, "budget": " ".join(budget), "load": os.getloadavg()[0],
+    return {"model": model, "cluster": cluster, "budget": " ".join([*budget, *costs]), "load": os.getloadavg()[0],
             "date": time.strftime("%Y-%m-%d"), "seconds": time.monotonic() - began,
             "other": best and best["placer"], "other_ns": best and best["makespan_ns"],
             "auto_ns": found["makespan_ns"], "fits": found["fits"], "bound_ns": found["lower_bound_ns"],
@@ -97,6 +97,7 @@ def main():
     parser.add_argument("--time")
     parser.add_argument("--evaluations")
     parser.add_argument("--threads", default="2")
+    parser.add_argument("--costs")
     parser.add_argument("--models")
     parser.add_argument("--clusters")
     parser.add_argument("--minutes", type=float, default=1e9)
@@ -108,6 +109,7 @@ def main():
         parser.error("BUILD and -o are needed")
     budget = ["--evaluations", given.evaluations] if given.evaluations else ["--time", given.time or "10s"]
     budget += ["--threads", given.threads]
+    costs = ["--costs", given.costs] if given.costs else []
     clusters = given.clusters.split(",") if given.clusters else [
         f"{n}xV100{links}" for n in (2, 4, 8) for links in ("", "-pcie")]
     rows = [json.loads(line) for line in given.output.read_text().splitlines()] if given.output.exists() else []
@@ -124,7 +126,7 @@ def main():
             for model in models:
                 if (model, cluster) in known or time.monotonic() - began > 60 * given.minutes:
                     continue
-                rows.append(measure(given.build, model, cluster, budget, others, folder))
+                rows.append(measure(given.build, model, cluster, costs, budget, others, folder))
                 with given.output.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
     show(rows)
