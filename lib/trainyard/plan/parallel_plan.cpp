@@ -207,6 +207,33 @@ class PlanEvents {
     }
   }
 
+  /// The time of adding up gradients of weights of so many bytes.
+  struct Sum {
+    Nanoseconds time;
+    Bytes weights;
+    double of(Bytes part) const {
+      return part > Bytes{0} ? static_cast<double>(time.count) * static_cast<double>(part.count) /
+                                   static_cast<double>(weights.count)
+                             : 0;
+    }
+  };
+  /// Of one stage: each layer's part, from the last layer on, once the last task has left the layer.
+  Nanoseconds end_of_sums(const Sum& dense, const Sum& experts) const {
+    const PipelineTask& task = tasks_.front().back();
+    Nanoseconds left = run_.starts.front().back();
+    double end = 0;
+    for (std::size_t i = costs_.layers; i-- > 0;) {
+      const LayerCost layer = costs_.layer(i, plan_.samples_of(0), plan_.degrees_of(0).tensor);
+      left += layer.weight_gradient + (task.microbatch > 0 ? layer.accumulation : Nanoseconds{0});
+      if (task.pass == Pass::backward)
+        left += layer.input_gradient +
+                again_of(layer, plan_.recompute.empty() ? StageRecompute::no : plan_.recompute[0].of(i));
+      end = std::max(end, static_cast<double>(left.count)) + dense.of(layer.weights - layer.expert_weights) +
+            experts.of(layer.expert_weights);
+    }
+    return Nanoseconds{static_cast<std::int64_t>(end)};
+  }
+
   /// Gradients of the replicas, and the update. Returns the device's weights.
   Bytes finish(std::size_t device) {
     Bytes weights{0}, of_experts{0};
@@ -216,14 +243,18 @@ class PlanEvents {
     }
     Nanoseconds end = now_[device];
     const std::size_t replicas = plan_.degrees_of(device).data;
-    if (replicas > 1) {
-      const bool overlap = costs_.overlap && plan_.stages() == 1;
-      const Nanoseconds begin = overlap ? run_.starts[device].back() : end;
-      Nanoseconds sum = costs_.all_reduce(plan_, device, weights - of_experts);
-      if (of_experts > Bytes{0} && replicas > plan_.experts) sum += costs_.expert_all_reduce(plan_, device, of_experts);
-      end = std::max(end, begin + sum);
-    }
-    end += costs_.update(weights - of_experts, plan_.zero > 0 ? replicas : 1);
+    const bool share = plan_.zero > 0 && replicas > 1;
+    Nanoseconds sum{0}, expert_sum{0};
+    if (replicas > 1) sum = costs_.all_reduce(plan_, device, weights - of_experts);
+    if (replicas > plan_.experts && of_experts > Bytes{0})
+      expert_sum = costs_.expert_all_reduce(plan_, device, of_experts);
+    // The weights that replicas send each other are half of what an all-reduce takes.
+    const Nanoseconds gather{share ? sum.count / 2 : 0};
+    if (costs_.overlap && plan_.stages() == 1)
+      end = std::max(end, end_of_sums({sum - gather, weights - of_experts}, {expert_sum, of_experts}));
+    else
+      end += sum - gather + expert_sum;
+    end += costs_.update(weights - of_experts, share ? replicas : 1) + gather;
     if (of_experts > Bytes{0}) end += costs_.update(of_experts, 1);
     run_.step = std::max(run_.step, end);
     return weights;
