@@ -96,6 +96,7 @@ class AutoPlacer {
   Schedule best() {
     Schedule schedule = std::move(found_.front().schedule);
     schedule.search = Search{evaluations_, std::nullopt};
+    schedule.plan_bound = plan_bound_;
     if (schedule.rewrites.empty() && proven_ > Nanoseconds{0}) schedule.search->lower_bound = proven_;
     return schedule;
   }
@@ -111,9 +112,13 @@ class AutoPlacer {
           std::optional<Ordered> answer = best_order(evaluator, schedule);
           answer->schedule.rewrites = schedule.rewrites;
           answer->schedule.parallel = schedule.parallel;
+          answer->schedule.plan_bound = schedule.plan_bound;
           return answer;
         });
-    for (const Ordered& each : found_) evaluations_ += each.evaluations;
+    for (const Ordered& each : found_) {
+      evaluations_ += each.evaluations;
+      if (each.schedule.plan_bound) plan_bound_ = each.schedule.plan_bound;
+    }
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
 
@@ -475,6 +480,7 @@ class AutoPlacer {
   std::vector<std::unique_ptr<Island>> islands_;  // none where another rank of the team searches it
   std::vector<Standing> standings_;               // of each island, after a round
   std::vector<std::size_t> owner_;                // of each island: the rank; empty without a team
+  std::optional<Nanoseconds> plan_bound_;         // of the placer plan
   Nanoseconds proven_{};                          // by branch and bound; 0: nothing
   std::uint64_t evaluations_ = 0, retired_ = 0;
 };
