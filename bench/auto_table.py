@@ -51,14 +51,14 @@ def measure(build, model, cluster, costs, budget, others, folder):
             "date": time.strftime("%Y-%m-%d"), "seconds": time.monotonic() - began,
             "other": best and best["placer"], "other_ns": best and best["makespan_ns"],
             "auto_ns": found["makespan_ns"], "fits": found["fits"], "bound_ns": found["lower_bound_ns"],
-            "bound": found["lower_bound"],
+            "bound": found["lower_bound"], "plan_bound_ns": found.get("plan_bound_ns"), "plan": found.get("plan"),
             "evaluations": found["evaluations"], "ops": found["ops"]}
 
 
 def show(rows):
     rows = [row for row in rows if row["fits"]]
-    print("| model | cluster | best other placer | its step | auto | better by | bound | gap |")
-    print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| model | cluster | best other placer | its step | auto | better by | bound | gap | bound of plans | gap |")
+    print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for row in rows:
         if row["other_ns"] is None:
             other, better = ("none fits", "", ""), ""
@@ -66,10 +66,11 @@ def show(rows):
             other = (row["other"], f"{row['other_ns'] / 1e6:.2f} ms")
             better = f"{100 * (1 - row['auto_ns'] / row['other_ns']):.1f} %"
         print(f"| {row['model']} | {row['cluster']} | {other[0]} | {other[1]} | {row['auto_ns'] / 1e6:.2f} ms | {better} "
-              f"| {row['bound_ns'] / 1e6:.2f} ms | {100 * (1 - row['bound_ns'] / row['auto_ns']):.1f} % |")
+              f"| {row['bound_ns'] / 1e6:.2f} ms | {100 * gap(row):.1f} % | {plans(row)} |")
     print()
-    print("| devices | links | rows | geometric mean of auto / best other | worse | median gap | largest gap |")
-    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| devices | links | rows | geometric mean of auto / best other | worse | median gap | largest gap "
+          "| to the larger bound: median | largest |")
+    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for devices in ("2", "4", "8", ""):
         for links in ("NVLink", "PCIe") if devices else ("all",):
             part = [row for row in rows if row["cluster"].startswith(devices)
@@ -79,14 +80,33 @@ def show(rows):
     summary("all", "where the bound leaves 3 %", room)
 
 
+def gap(row):
+    """The share of the step that another schedule of the graph that auto ends with could save at most."""
+    return 1 - row["bound_ns"] / row["auto_ns"]
+
+
+def plan_gap(row):
+    """The same of plans, where the step is no less than their bound; else of the graph."""
+    bound = row.get("plan_bound_ns") or 0
+    return min(gap(row), 1 - bound / row["auto_ns"]) if bound <= row["auto_ns"] else gap(row)
+
+
+def plans(row):
+    bound = row.get("plan_bound_ns")
+    if not bound:
+        return "none |"
+    return f"{bound / 1e6:.2f} ms | " + (f"{100 * plan_gap(row):.1f} %" if bound <= row["auto_ns"] else "below it")
+
+
 def summary(devices, links, rows):
     ratios = [row["auto_ns"] / row["other_ns"] for row in rows if row["other_ns"]]
-    gaps = [1 - row["bound_ns"] / row["auto_ns"] for row in rows]
+    gaps, least = [gap(row) for row in rows], [plan_gap(row) for row in rows]
     if not ratios:
         return
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
     print(f"| {devices} | {links} | {len(rows)} | {mean:.4f} | {sum(ratio > 1 for ratio in ratios)} "
-          f"| {100 * statistics.median(gaps):.1f} % | {100 * max(gaps):.1f} % |")
+          f"| {100 * statistics.median(gaps):.1f} % | {100 * max(gaps):.1f} % "
+          f"| {100 * statistics.median(least):.1f} % | {100 * max(least):.1f} % |")
 
 
 def main():
