@@ -333,7 +333,7 @@ TEST_CASE("ranks that share the sequence exchange rows in every microbatch, hold
   ChainOfBlocks chain{problem, layers, worthy_devices(problem), 4};
   const PlanCosts costs = chain.costs();
   Bytes alone{0};
-  for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::all_to_all})
+  for (const ContextExchange exchange : kContextExchanges)
     for (const ParallelPlan& plan :
          {ParallelPlan{.microbatch = 1}, ParallelPlan{.context = 2, .exchange = exchange, .microbatch = 1},
           ParallelPlan{.data = 2, .context = 2, .exchange = exchange, .microbatch = 1, .zero = 1},

@@ -145,8 +145,12 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree 
   for (const detail::ContextCollective& each :
        detail::ContextUse{graph, degree.context, degree.exchange}.collectives(graph)) {
     LayerCost& block = blocks[block_of_op(each.by)];
+    Nanoseconds time = collective_run(problem_, {each.kind, each.bytes}, sharing).time;
+    if (each.beside && share.can_run(each.by, device))
+      time = std::max(Nanoseconds{0}, time - Nanoseconds{share.duration(each.by, device).count /
+                                                         static_cast<std::int64_t>(degree.context)});
     (graph.phase(each.by) == Phase::forward ? block.forward : block.input_gradient) +=
-        collective_run(problem_, {each.kind, each.bytes}, sharing).time;
+        static_cast<std::int64_t>(each.times) * time;
   }
   const detail::ExpertUse experts{graph};
   std::vector<DeviceId> exchanging;
@@ -236,7 +240,7 @@ std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tens
       if (e > 1 && e * ranks.ranks <= devices_.size() &&
           std::ranges::all_of(experts, [&](std::size_t count) { return count % e == 0; }))
         degrees.push_back({.ranks = ranks.ranks, .sequence = ranks.sequence, .experts = e});
-    for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::all_to_all})
+    for (const ContextExchange exchange : kContextExchanges)
       for (std::size_t c = 2; c <= std::min(devices_.size() / ranks.ranks, kMostContext); c *= 2)
         // All-to-alls divide the heads that tensor ranks have.
         if (detail::shares_context(problem_.graph(), exchange == ContextExchange::all_to_all ? c * ranks.ranks : c,
