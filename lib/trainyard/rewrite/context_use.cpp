@@ -159,10 +159,16 @@ Bytes ContextUse::accessed_besides(const Graph& graph, OpId op) const {
   return static_cast<std::int64_t>(ranks - 1) * all;
 }
 
-bool shares_context(const Graph& graph, std::size_t ranks, ContextExchange exchange) {
+bool shares_context(const Graph& graph, std::size_t ranks, ContextExchange exchange, std::size_t tensor) {
   try {
-    ContextUse{graph, ranks, exchange};
-    return true;
+    const ContextUse use{graph, exchange == ContextExchange::all_to_all ? ranks * tensor : ranks, exchange};
+    return std::ranges::all_of(graph.ops(), [&](OpId op) {
+      if (!use.is_attention(op)) return true;
+      const auto shapes = parse_signature(graph.signature(op));
+      const std::size_t queries = ContextUse::makes_gradients(graph, op) ? 1 : 0;
+      return !shapes || shapes->reads[queries].rank != 4 ||
+             static_cast<std::size_t>(shapes->reads[queries].dims[2]) % ranks == 0;
+    });
   } catch (const InputError&) {
     return false;
   }

@@ -70,7 +70,8 @@ struct ContextUse {
   ContextExchange exchange;
 };
 
-/// Whether as many ranks could share the sequence of the graph's samples.
-bool shares_context(const Graph& graph, std::size_t ranks, ContextExchange exchange);
+/// Whether as many ranks could share the sequence of the graph's samples, each as many rows; all-to-alls divide the
+/// heads that each of `tensor` ranks has.
+bool shares_context(const Graph& graph, std::size_t ranks, ContextExchange exchange, std::size_t tensor = 1);
 
 }  // namespace trainyard::detail
