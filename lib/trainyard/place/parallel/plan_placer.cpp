@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -34,6 +35,8 @@ constexpr std::size_t kTried = 24;
 /// So many of the best simulated plans are improved by moves, each time the likeliest of them, of so many ops together.
 constexpr std::size_t kImproved = 6, kMoves = 12;
 constexpr double kMovedOps = 800'000;
+/// Plans of so many ops together are all simulated, and improved.
+constexpr double kSmallOps = 100'000;
 /// Of the memory, what planners plan with at least where their plans do not fit as simulated.
 constexpr std::int64_t kLeastTenths = 5;
 /// Devices at most whose order is looked for.
@@ -275,13 +278,13 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan
   return moves;
 }
 
-/// Moves from the best of the plans that were simulated, simulated too, as long as they make the step shorter.
-void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSchedule>& schedules) {
+/// Moves from so many of the best plans that were simulated, simulated too, as long as they make the step shorter.
+void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSchedule>& schedules, std::size_t plans) {
   const PlanCosts costs = ground.chain.costs();
   const auto simulated = [&](const ParallelPlan& plan) { return ground.planned(plan); };
   std::optional<Finding> refusal;
   double left = kMovedOps;
-  for (std::size_t i = 0; i < std::min(kImproved, found.all.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
     auto [outcome, plan] = found.all[i];
     for (;;) {
       const double each = planned_ops(ground.problem.graph(), plan, ground.batch / plan.data / plan.microbatch);
@@ -362,7 +365,14 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
 
   std::optional<Finding> refusal;
   const auto simulated = [&](const ParallelPlan& plan) { return ground.planned(plan); };
-  Simulated best = best_of(found.best, options, options.candidates, true, simulated, refusal);
+  // Small ones all, of the same degrees and schedules too.
+  const auto ops_of = [&](const RatedPlan& each) {
+    return planned_ops(graph, each.plan, ground.batch / each.plan.data / each.plan.microbatch);
+  };
+  const bool small = options.candidates > 1 && std::transform_reduce(found.best.begin(), found.best.end(), 0.0,
+                                                                     std::plus<>{}, ops_of) <= kSmallOps;
+  Simulated best =
+      best_of(found.best, options, small ? found.best.size() : options.candidates, !small, simulated, refusal);
   if (!best.best && refusal) throw InputError(*refusal);
   if (!best.best)
     throw InputError({.code = "too-large",
@@ -370,7 +380,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                                              graph.name(), ground.devices.size()),
                       .help = "give fewer devices, or a coarser graph"});
   try {
-    if (options.candidates > 1) improve(best, ground, search.schedules);
+    if (options.candidates > 1) improve(best, ground, search.schedules, small ? kTried : kImproved);
   } catch (const OutOfTime&) {  // the best so far
   }
   Schedule schedule = std::move(best.best->schedule);
