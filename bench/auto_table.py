@@ -2,7 +2,7 @@
 """The placer `auto` against the best other placer and against the bound, on every built-in network.
 
     bench/auto_table.py BUILD -o results.jsonl [--time 10s | --evaluations N] [--threads 2]
-                        [--models a,b] [--clusters 2xV100,4xV100-pcie] [--minutes 8]
+                        [--costs roofline] [--models a,b] [--clusters 2xV100,4xV100-pcie] [--minutes 8]
     bench/auto_table.py --show results.jsonl
 
 Clusters: 2, 4 and 8 V100 on NVLink (the built-in ones), and the same number on PCIe 3.0 under one host (NxV100-pcie,
@@ -40,25 +40,25 @@ def trainyard(build, words, folder):
     return json.loads(done.stdout)
 
 
-def measure(build, model, cluster, budget, others, folder):
-    words = [model, "--cluster", cluster if "pcie" not in cluster else f"{cluster}.toml"]
+def measure(build, model, cluster, costs, budget, others, folder):
+    words = [model, "--cluster", cluster if "pcie" not in cluster else f"{cluster}.toml", *costs]
     compared = trainyard(build, ["compare", *words, "--placers", ",".join(others)], folder)
     fitting = [each for each in compared["results"] if each["fits"]]
     best = min(fitting, key=lambda each: each["makespan_ns"], default=None)
     began = time.monotonic()
     found = trainyard(build, ["place", *words, "--placer", "auto", *budget], folder)
-    return {"model": model, "cluster": cluster, "budget": " ".join(budget), "load": os.getloadavg()[0],
+    return {"model": model, "cluster": cluster, "budget": " ".join([*budget, *costs]), "load": os.getloadavg()[0],
             "date": time.strftime("%Y-%m-%d"), "seconds": time.monotonic() - began,
             "other": best and best["placer"], "other_ns": best and best["makespan_ns"],
             "auto_ns": found["makespan_ns"], "fits": found["fits"], "bound_ns": found["lower_bound_ns"],
-            "bound": found["lower_bound"],
+            "bound": found["lower_bound"], "plan_bound_ns": found.get("plan_bound_ns"), "plan": found.get("plan"),
             "evaluations": found["evaluations"], "ops": found["ops"]}
 
 
 def show(rows):
     rows = [row for row in rows if row["fits"]]
-    print("| model | cluster | best other placer | its step | auto | better by | bound | gap |")
-    print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| model | cluster | best other placer | its step | auto | better by | bound | gap | bound of plans | gap |")
+    print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for row in rows:
         if row["other_ns"] is None:
             other, better = ("none fits", "", ""), ""
@@ -66,10 +66,11 @@ def show(rows):
             other = (row["other"], f"{row['other_ns'] / 1e6:.2f} ms")
             better = f"{100 * (1 - row['auto_ns'] / row['other_ns']):.1f} %"
         print(f"| {row['model']} | {row['cluster']} | {other[0]} | {other[1]} | {row['auto_ns'] / 1e6:.2f} ms | {better} "
-              f"| {row['bound_ns'] / 1e6:.2f} ms | {100 * (1 - row['bound_ns'] / row['auto_ns']):.1f} % |")
+              f"| {row['bound_ns'] / 1e6:.2f} ms | {100 * gap(row):.1f} % | {plans(row)} |")
     print()
-    print("| devices | links | rows | geometric mean of auto / best other | worse | median gap | largest gap |")
-    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| devices | links | rows | geometric mean of auto / best other | worse | median gap | largest gap "
+          "| to the larger bound: median | largest |")
+    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for devices in ("2", "4", "8", ""):
         for links in ("NVLink", "PCIe") if devices else ("all",):
             part = [row for row in rows if row["cluster"].startswith(devices)
@@ -79,14 +80,33 @@ def show(rows):
     summary("all", "where the bound leaves 3 %", room)
 
 
+def gap(row):
+    """The share of the step that another schedule of the graph that auto ends with could save at most."""
+    return 1 - row["bound_ns"] / row["auto_ns"]
+
+
+def plan_gap(row):
+    """The same of plans, where the step is no less than their bound; else of the graph."""
+    bound = row.get("plan_bound_ns") or 0
+    return min(gap(row), 1 - bound / row["auto_ns"]) if bound <= row["auto_ns"] else gap(row)
+
+
+def plans(row):
+    bound = row.get("plan_bound_ns")
+    if not bound:
+        return "none |"
+    return f"{bound / 1e6:.2f} ms | " + (f"{100 * plan_gap(row):.1f} %" if bound <= row["auto_ns"] else "below it")
+
+
 def summary(devices, links, rows):
     ratios = [row["auto_ns"] / row["other_ns"] for row in rows if row["other_ns"]]
-    gaps = [1 - row["bound_ns"] / row["auto_ns"] for row in rows]
+    gaps, least = [gap(row) for row in rows], [plan_gap(row) for row in rows]
     if not ratios:
         return
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
     print(f"| {devices} | {links} | {len(rows)} | {mean:.4f} | {sum(ratio > 1 for ratio in ratios)} "
-          f"| {100 * statistics.median(gaps):.1f} % | {100 * max(gaps):.1f} % |")
+          f"| {100 * statistics.median(gaps):.1f} % | {100 * max(gaps):.1f} % "
+          f"| {100 * statistics.median(least):.1f} % | {100 * max(least):.1f} % |")
 
 
 def main():
@@ -97,6 +117,7 @@ def main():
     parser.add_argument("--time")
     parser.add_argument("--evaluations")
     parser.add_argument("--threads", default="2")
+    parser.add_argument("--costs")
     parser.add_argument("--models")
     parser.add_argument("--clusters")
     parser.add_argument("--minutes", type=float, default=1e9)
@@ -108,6 +129,7 @@ def main():
         parser.error("BUILD and -o are needed")
     budget = ["--evaluations", given.evaluations] if given.evaluations else ["--time", given.time or "10s"]
     budget += ["--threads", given.threads]
+    costs = ["--costs", given.costs] if given.costs else []
     clusters = given.clusters.split(",") if given.clusters else [
         f"{n}xV100{links}" for n in (2, 4, 8) for links in ("", "-pcie")]
     rows = [json.loads(line) for line in given.output.read_text().splitlines()] if given.output.exists() else []
@@ -124,7 +146,7 @@ def main():
             for model in models:
                 if (model, cluster) in known or time.monotonic() - began > 60 * given.minutes:
                     continue
-                rows.append(measure(given.build, model, cluster, budget, others, folder))
+                rows.append(measure(given.build, model, cluster, costs, budget, others, folder))
                 with given.output.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
     show(rows)

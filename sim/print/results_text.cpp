@@ -170,10 +170,11 @@ std::string run_text(const RunResult& run, const TextFormat& format) {
   }
   table.add_row({"step time", format_time(run.summary.makespan)});
   if (run.schedule.parallel) table.add_row({"plan", describe(*run.schedule.parallel)});
-  if (run.schedule.plan_bound)
-    table.add_row(
-        {"plan bound", fmt::format("{} (estimated; this plan is {} above it)", format_time(*run.schedule.plan_bound),
-                                   percent(relative_gap(run.summary.makespan, *run.schedule.plan_bound)))});
+  if (const auto bound = run.schedule.plan_bound)
+    table.add_row({"plan bound", fmt::format("{} (estimated; this {} is {} {} it)", format_time(*bound),
+                                             run.schedule.parallel ? "plan" : "schedule",
+                                             percent(std::abs(relative_gap(run.summary.makespan, *bound))),
+                                             run.summary.makespan < *bound ? "below" : "above")});
   if (run.summary.fold.devices > 1)
     table.add_row({"fold", fmt::format("{} of {} devices of each stage are simulated; the others do the same",
                                        with_separators(static_cast<std::int64_t>(run.summary.fold.made)),

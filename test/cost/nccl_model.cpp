@@ -86,6 +86,12 @@ TEST_CASE("an all-to-all sends each rank's part to each other, and shares the no
   CHECK(nccl_time(all_to_all, Bytes{100'000'000}, 16, 2, kA100).seconds * 1e6 == Approx(8.4 + 14 + 4000));
 }
 
+TEST_CASE("a shift sends what a rank has to the next, at the bandwidth of a link") {
+  // 264 MB at 264 GB/s; 8.4 + 3.4 us
+  CHECK(nccl_time(CollectiveKind::shift, Bytes{264'000'000}, 8, 1, kA100).seconds * 1e6 == Approx(11.8 + 1000));
+  CHECK(bus_factor(CollectiveKind::shift, 8) == 1);
+}
+
 TEST_CASE("one rank, and nothing to add, take no time; kinds have names") {
   CHECK(nccl_time(all_reduce, Bytes{1 << 20}, 1, 1, kA100).seconds == 0);
   CHECK(nccl_time(all_reduce, Bytes{0}, 8, 1, kA100).seconds == 0);

@@ -49,11 +49,13 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
   const PlanCosts costs = two_layers(2);
   // 2 samples of 600 each on every device, then a ring of 80 bytes over 2: 2 (10 + 40).
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 100});
-  // Beside the last backward task of 800 the ring takes no time of its own.
+  // Half of the ring begins when the last backward task of 800 has left the second layer, the rest after the first.
   PlanCosts overlapping = costs;
   overlapping.overlap = true;
-  CHECK(run_plan(overlapping, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200});
-  CHECK(plan_bound(overlapping, {.data = 2, .microbatch = 2}) <= Nanoseconds{1200});
+  CHECK(run_plan(overlapping, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 50});
+  overlapping.bucket = Bytes{1000};  // all at once
+  CHECK(run_plan(overlapping, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 100});
+  CHECK(plan_bound(overlapping, {.data = 2, .microbatch = 2}) <= Nanoseconds{1250});
   // Every layer takes half, and adds 20 bytes twice over two ranks, forward and backward: 4 x 2 (10 + 10).
   CHECK(run_plan(costs, {.tensor = 2, .microbatch = 4}).step == Nanoseconds{1200 + 160});
   // (4 + 1) 300, and four transfers of 10 + 5 on the way: of the first forward task, of the first gradient ...
@@ -168,8 +170,8 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
   CHECK(refusal(costs, {.context = 4}) ==
         "the sequence is not divisible among 4 ranks that exchange rows by all-gather: context 1, 2 can be");
   CHECK(refusal(costs, {.context = 2, .exchange = ContextExchange::all_to_all}) ==
-        "the sequence is not divisible among 2 ranks that exchange rows by all-to-all: take context 1: it is of "
-        "networks whose attention is one op (llama3_8b:fused=1)");
+        "the sequence or its heads are not divisible among 2 ranks that exchange rows by all-to-all: take context 1: "
+        "ranks divide the sequence of networks whose attention is one op (llama3_8b:fused=1)");
   costs.layer_degrees.push_back({2});
   CHECK(refusal(costs, {.tensor = 2, .context = 2}) ==
         "2 tensor ranks and 2 that share a sequence do not go together: take fewer of either, or exchange rows by "
@@ -497,13 +499,18 @@ TEST_CASE("a plan that cannot be is refused by name, with the nearest that can")
         "4 samples of a share of the batch are not microbatches of 3: microbatches of 2 would do");
   CHECK(refusal(costs, {.tensor = 3}) == "layers are not divisible among 3 ranks: tensor 1, 2, 4 can be");
   CHECK(refusal(costs, {.tensor = 2, .sequence = true}) ==
-        "there is no sequence to be divided among 2 ranks: leave out sequence parallelism");
+        "there is no sequence that 2 ranks divide: leave out sequence parallelism");
   CHECK(refusal(costs, {.sequence = true}) ==
         "sequence parallelism is among tensor ranks, and there is one: give more ranks, or leave it out");
   CHECK(refusal(costs, {.cuts = {1, 2, 3, 4}}) == "5 stages are more than 4 layers: give 4 stages at most");
-  CHECK(refusal(costs, {.cuts = {2, 2}}) == "stage 2 would begin at layer 2: cuts ascend between 1 and 3");
+  CHECK(refusal(costs, {.cuts = {2, 2}}) ==
+        "stage 2 would begin at layer 2, and the one before it at 2: cuts ascend between 1 and 3");
   CHECK(refusal(costs, {.data = 4, .cuts = {2}}) ==
         "data 4 x tensor 1 x 2 devices in a row are 8, and there are 4: data 2 would fit");
+  CHECK(refusal(costs, {.tensor = 8}) ==
+        "data 1 x tensor 8 x 1 devices in a row are 8, and there are 4: tensor 4 would fit");
+  CHECK(refusal(costs, {.tensor = 2, .cuts = {1, 2}}) ==
+        "data 1 x tensor 2 x 3 devices in a row are 6, and there are 4: tensor 1 would fit");
   PlanCosts small = costs;
   small.memory = Bytes{1000};
   CHECK_THROWS_WITH_AS(search_plans(small), doctest::Contains("no plan fits"), InputError);

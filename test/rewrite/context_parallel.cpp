@@ -7,10 +7,14 @@
 #include <vector>
 
 #include "rewrite/by_name.hpp"
+#include "simulate/small_instance.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/problem/problem.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
+#include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
@@ -95,6 +99,68 @@ TEST_CASE("by all-to-alls a layer exchanges queries, keys, values and the result
         std::vector<std::string>{"layers.1/reshape_8.out.grad/heads@2", "layers.1/add.out/heads@2",
                                  "layers.1/add_2.out/heads@2", "layers.1/linear_3.out/heads@2",
                                  "layers.1/attention.out/heads@2", "layers.1/attention.out.logsumexp@2"});
+}
+
+TEST_CASE("in a ring keys and values shift beside the steps of attention, their gradients home") {
+  // Three ranks of a sample of 24 rows, 8 each: 256 bytes of keys, as much of values.
+  const Graph whole =
+      training_graph(make_network("llama3_8b:batch=1,seq=24,layers=1,hidden=16,heads=4,kv_heads=2,"
+                                  "inner=24,vocabulary=32,fused=1"));
+  const Graph three = shared(whole, 3, 3, ContextExchange::ring);
+  // Keys and values twice around in each pass, and gradients of both three times.
+  CHECK(collectives(three).at("shift 256 of 3") == 2 * 2 + 2 * 2 + 2 * 3);
+  const std::string attention = "layers.0/attention", keys = "layers.0/add_2.out", values = "layers.0/linear_3.out";
+  CHECK(inputs_of(three, attention + "/step/0@2") ==
+        std::vector<std::string>{"layers.0/add.out@2", keys + "@2", values + "@2"});
+  CHECK(inputs_of(three, attention + "@2") ==
+        std::vector<std::string>{"layers.0/add.out@2", attention + "/" + keys + "/2@2",
+                                 attention + "/" + values + "/2@2", attention + ".out/step/1@2",
+                                 attention + ".out.logsumexp/step/1@2"});
+  // The second shift begins when the first step has ended: its keys are then let go.
+  const OpId wait = op_named(three, attention + "/" + keys + "/2/shift/0/wait@1");
+  REQUIRE(three.after(wait).size() == 1);
+  CHECK(three.name(three.after(wait)[0]) == attention + "/step/0@1");
+  const OpId first = op_named(three, attention + "/grad/" + keys + "/1/shift/0/wait@1");
+  REQUIRE(three.after(first).size() == 1);
+  CHECK(three.name(three.after(first)[0]) == "layers.0/linear_4/grad@1");
+  // Each step a ninth of the work of either pass.
+  for (const std::string& op : {attention, attention + "/grad"})
+    for (const std::string& step : {op + "/step/0", op + "/step/1", op})
+      CHECK(three.flops(op_named(three, step + "@3")).value ==
+            doctest::Approx(whole.flops(op_named(whole, op)).value / 9));
+  // As sends, the next rank reads what the one before had.
+  const Graph sends = shared(whole, 3, 3, ContextExchange::ring, Collective::ring);
+  CHECK(inputs_of(sends, attention + "/" + keys + "/1/shift/0/joined@2") == std::vector<std::string>{keys + "@1"});
+  CHECK(inputs_of(sends, attention + "/" + keys + "/1/shift/0/joined@1") == std::vector<std::string>{keys + "@3"});
+}
+
+TEST_CASE("a ring takes the longer of steps and shifts, where a gather takes both") {
+  // A byte a nanosecond. Each of two ranks has 100 bytes of keys, as much of values, and half of the attention.
+  const auto step_of = [](ContextExchange exchange, std::int64_t attention) {
+    GraphBuilder builder{"attention"};
+    const auto made = [&](const char* name, std::int64_t bytes) {
+      builder.add({.name = name, .times = {{"gpu", Nanoseconds{0}}}, .outputs = {{name, Bytes{bytes}}}});
+    };
+    made("queries", 400);
+    made("keys", 200);
+    made("values", 200);
+    builder.add({.name = "attention",
+                 .type = "Attention",
+                 .times = {{"gpu", Nanoseconds{attention}}},
+                 .inputs = {"queries", "keys", "values"},
+                 .outputs = {{"result", Bytes{400}}}});
+    const Problem problem{shared(std::move(builder).build(), 2, 2, exchange), make_cluster(test::linked(2))};
+    Schedule schedule{.placement = Placement(problem.op_count(), DeviceId{0})};
+    for (const OpId op : problem.ops())
+      if (problem.graph().name(op).ends_with("@2")) schedule.placement[op] = DeviceId{1};
+    return simulate(problem, schedule).makespan.count;
+  };
+  // Two steps of 400, shifts of 100 + 100 beside the first; a gather of 100 + 100, and then 800.
+  CHECK(step_of(ContextExchange::ring, 1600) == 400 + 400);
+  CHECK(step_of(ContextExchange::all_gather, 1600) == 200 + 800);
+  // Steps of 40: the second waits for the shifts.
+  CHECK(step_of(ContextExchange::ring, 160) == 200 + 40);
+  CHECK(step_of(ContextExchange::all_gather, 160) == 200 + 80);
 }
 
 TEST_CASE("each rank has its share of all work and tensors but of gathered keys and values, and all weights") {

@@ -115,6 +115,7 @@ TEST_CASE("8 bytes among 4 devices: the steps of each collective, of a nanosecon
   CHECK(time_of(CollectiveKind::all_gather, 8) == 3 * (1 + 2));
   CHECK(time_of(CollectiveKind::reduce_scatter, 8) == 3 * (1 + 2));
   CHECK(time_of(CollectiveKind::all_to_all, 8) == 3 * (1 + 2));
+  CHECK(time_of(CollectiveKind::shift, 8) == 1 + 8);
   // A chain in sqrt(2 x 8 / 1) = 4 pieces of 2 bytes: the last one leaves after 3, and passes 3 links.
   CHECK(time_of(CollectiveKind::broadcast, 8) == (3 + 3) * (1 + 2));
   CHECK(time_of(CollectiveKind::broadcast, 8, 2) == 1 + 8);
@@ -173,9 +174,9 @@ TEST_CASE("the engine and the plain rules agree on collectives over fabrics") {
     const std::size_t devices = cluster.device_count();
     Ranks ranks{.count = 1 + random.below(devices), .task = {}, .apart = static_cast<std::int64_t>(random.below(3))};
     if (random.below(2) == 0) ranks.count = devices;
-    const CollectiveKind kinds[] = {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+    const CollectiveKind kinds[] = {CollectiveKind::all_reduce,     CollectiveKind::all_gather,
                                     CollectiveKind::reduce_scatter, CollectiveKind::all_to_all,
-                                    CollectiveKind::broadcast};
+                                    CollectiveKind::broadcast,      CollectiveKind::shift};
     const CollectiveKind kind = kinds[random.below(std::size(kinds))];
     ranks.task = {kind, Bytes{static_cast<std::int64_t>(random.below(100))}};
     const Problem problem{ranks.graph(), cluster};

@@ -236,15 +236,16 @@ class World {
     }
     const auto n = static_cast<std::int64_t>(order.size());
     const auto after = [&](std::int64_t i, std::int64_t k) { return order[static_cast<std::size_t>((i + k) % n)]; };
-    const bool rings = collective.kind != Kind::all_to_all && collective.kind != Kind::broadcast;
+    const bool shift = collective.kind == Kind::shift;
+    const bool rings = collective.kind != Kind::all_to_all && collective.kind != Kind::broadcast && !shift;
     const std::vector<Rings> box = rings ? rings_of_box(order) : std::vector<Rings>{};
     const Rings orders = rings && n > 1 ? rings_over_hosts(order) : Rings{order};
     const auto parts = n * static_cast<std::int64_t>(orders.size());
     // Steps: bytes of each hop, and the stride at which devices send.
     std::vector<std::pair<std::int64_t, std::int64_t>> steps;
-    const std::int64_t share = (collective.bytes.count + n - 1) / n;
+    const std::int64_t share = shift ? collective.bytes.count : (collective.bytes.count + n - 1) / n;
     const std::int64_t of_ring = (collective.bytes.count + parts - 1) / parts;
-    for (std::int64_t k = 1; k < n && box.empty(); ++k) {
+    for (std::int64_t k = 1; k < (shift ? std::min<std::int64_t>(n, 2) : n) && box.empty(); ++k) {
       steps.emplace_back(rings ? of_ring : share, collective.kind == Kind::all_to_all ? k : 1);
       if (collective.kind == Kind::all_reduce) steps.emplace_back(of_ring, 1);
     }
@@ -328,7 +329,7 @@ class World {
     if (!box.empty()) counted = 1;
     for (const auto& [channel, hops] : passed)
       for (std::int64_t i = 0; i * counted < hops; ++i) task.shared.insert(channel.index());
-    const std::int64_t sent = chain ? collective.bytes.count : passes * (n - 1) * share;
+    const std::int64_t sent = chain || shift ? collective.bytes.count : passes * (n - 1) * share;
     for (std::int64_t i = 0; chain && i + 1 < n; ++i)
       for (const ChannelId channel : cluster.route(after(i, 0), after(i, 1)).channels)
         task.bytes_over[channel] += collective.bytes;

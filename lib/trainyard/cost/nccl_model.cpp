@@ -63,9 +63,12 @@ struct Case {
   double bus() const;
 };
 
+/// Sends between pairs, at once.
+bool by_sends(CollectiveKind kind) { return kind == CollectiveKind::all_to_all || kind == CollectiveKind::shift; }
+
 bool Case::exists() const {
   const bool simple = protocol == NcclProtocol::simple;
-  if (kind == CollectiveKind::all_to_all) return algorithm == NcclAlgorithm::ring && simple;
+  if (by_sends(kind)) return algorithm == NcclAlgorithm::ring && simple;
   if (protocol == NcclProtocol::ll128 && !machine.nvlink) return false;
   if (algorithm == NcclAlgorithm::ring) return true;
   if (!all_reduce()) return false;
@@ -76,7 +79,7 @@ bool Case::exists() const {
 
 double Case::latency() const {
   const double base = of(kBase), net = of(kNet);
-  if (kind == CollectiveKind::all_to_all) return base + (nodes > 1 ? net : link());
+  if (by_sends(kind)) return base + (nodes > 1 ? net : link());
   switch (algorithm) {
     case NcclAlgorithm::ring: {
       const bool simple = protocol == NcclProtocol::simple;
@@ -120,7 +123,7 @@ double Case::bandwidth() const {
     const double within = machine.intra.value * ranks / (ranks - 1);
     return nodes > 1 ? std::min(within, machine.inter.value / per_node * ranks / (ranks - per_node)) : within;
   }
-  if (kind == CollectiveKind::broadcast) return bus();
+  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::shift) return bus();
   if (algorithm != NcclAlgorithm::tree) return bus() * ranks / steps();
   const auto units = static_cast<std::uint64_t>(bytes) >> 6;
   const std::size_t power = units == 0 ? 0 : static_cast<std::size_t>(std::bit_width(units)) - 1;
@@ -135,7 +138,7 @@ const char* name_of(NcclProtocol protocol) { return kProtocolNames[at(protocol)]
 
 double bus_factor(CollectiveKind kind, std::size_t ranks) {
   const auto n = static_cast<double>(ranks);
-  if (kind == CollectiveKind::broadcast) return 1;
+  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::shift) return 1;
   return (kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1) / n;
 }
 

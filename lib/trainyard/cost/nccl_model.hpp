@@ -53,12 +53,13 @@ struct NcclTime {
 ///     NVLS tree   latency     link + 2 log2(nodes) net;  bandwidth as NVLS
 ///     all-to-all  one step of sends between all pairs: base + link (net), B n / (n - 1), B / nodes' share between
 ///     nodes
+///     shift       one step of sends to the next rank: base + link (net), B
 ///
 /// B is `intra`, and at most `inter` where there are several nodes. base, link and net are latencies by algorithm and
 /// protocol, post that of handing over to the network card (1 us, Simple 3); c(S) is the model's correction of trees of
 /// 64 B to 256 MiB; a Simple ring over several nodes has 1.4 times its latency in an all-reduce of 64 bytes and more a
-/// channel and rank (1.9 before Ampere). Trees and NVLS are for all-reduces, LL128 needs NVLink, all-to-alls are not in
-/// NCCL's model.
+/// channel and rank (1.9 before Ampere). Trees and NVLS are for all-reduces, LL128 needs NVLink, all-to-alls and
+/// shifts are not in NCCL's model.
 ///
 /// NVIDIA/nccl, src/graph/tuning.cc (5067397, 2.2x), written anew from its constants.
 ///

@@ -6,8 +6,8 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<const char*, kCollectiveKinds> kNames{"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
-                                                           "broadcast"};
+constexpr std::array<const char*, kCollectiveKinds> kNames{"all-reduce", "all-gather", "reduce-scatter",
+                                                           "all-to-all", "broadcast",  "shift"};
 
 }  // namespace
 

@@ -9,12 +9,12 @@
 
 namespace trainyard {
 
-/// A collective of n ranks on S bytes: the array that each rank has before an all-reduce, reduce-scatter or all-to-all,
-/// and after an all-gather or broadcast.
-enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
-inline constexpr int kCollectiveKinds = 5;
+/// A collective of n ranks on S bytes: the array that each rank has before an all-reduce, reduce-scatter, all-to-all or
+/// shift (after which it has that of the rank before it), and after an all-gather or broadcast.
+enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, shift };
+inline constexpr int kCollectiveKinds = 6;
 
-/// "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast".
+/// "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "shift".
 const char* name_of(CollectiveKind kind);
 std::optional<CollectiveKind> find_collective_kind(std::string_view name);
 

@@ -18,15 +18,30 @@ constexpr Nanoseconds kNotYet{-1};
   throw InputError({.code = "plan", .message = std::move(message), .help = std::move(help)});
 }
 
-/// The number nearest to `wanted` that divides `whole`.
-std::size_t nearest_divisor(std::size_t whole, std::size_t wanted) {
+/// The number nearest to `wanted` that divides `whole`, and is no more than `most`.
+std::size_t nearest_divisor(std::size_t whole, std::size_t wanted, std::size_t most = static_cast<std::size_t>(-1)) {
   std::size_t best = 1;
   const auto off = [&](std::size_t n) { return n > wanted ? n - wanted : wanted - n; };
   for (std::size_t n = 1; n <= whole / n; ++n)
     if (whole % n == 0)
       for (const std::size_t each : {n, whole / n})
-        if (off(each) < off(best) || (off(each) == off(best) && each < best)) best = each;
+        if (each <= most && (off(each) < off(best) || (off(each) == off(best) && each < best))) best = each;
   return best;
+}
+
+/// Of one degree alone, data first, then tensor ranks.
+std::string nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
+  if (const std::size_t rest = plan.devices() / plan.data; rest <= costs.devices)
+    return fmt::format("data {} would fit", nearest_divisor(costs.batch, costs.devices / rest, costs.devices / rest));
+  if (const std::size_t rest = plan.devices() / plan.tensor; rest <= costs.devices) {
+    std::size_t ranks = 1;
+    for (const LayerDegree& degree : costs.layer_degrees)
+      if (degree.ranks <= costs.devices / rest) ranks = std::max(ranks, degree.ranks);
+    return fmt::format("tensor {} would fit", ranks);
+  }
+  if (const std::size_t rest = plan.replicas() * plan.tensor; rest <= costs.devices)
+    return fmt::format("{} stages would fit", costs.devices / rest * plan.chunks);
+  return "fewer ranks or stages, or a larger cluster";
 }
 
 /// Those of a plan whose stages have the same.
@@ -35,9 +50,7 @@ void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
     refuse(fmt::format("data {} x{} tensor {} x {} devices in a row are {}, and there are {}", plan.data,
                        plan.context > 1 ? fmt::format(" context {} x", plan.context) : "", plan.tensor,
                        plan.devices_in_row(), plan.devices(), costs.devices),
-           plan.devices() / plan.data > costs.devices
-               ? "fewer ranks or stages, or a larger cluster"
-               : fmt::format("data {} would fit", costs.devices / (plan.devices() / plan.data)));
+           nearest_that_fits(costs, plan));
   if (plan.experts == 0 || plan.data % plan.experts != 0)
     refuse(fmt::format("{} replicas are not groups of {} that hold different experts", plan.data, plan.experts),
            fmt::format("experts {} would divide them",
@@ -78,16 +91,18 @@ void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
 void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
   if (tensor.sequence && tensor.ranks == 1)
     refuse("sequence parallelism is among tensor ranks, and there is one", "give more ranks, or leave it out");
-  std::set<std::size_t> ranks, contexts;
+  std::set<std::size_t> ranks, contexts{1};
   for (const LayerDegree& degree : costs.layer_degrees) {
     ranks.insert(degree.ranks);
     if (degree.exchange == tensor.exchange) contexts.insert(degree.context);
   }
   if (tensor.context > 1 && !contexts.contains(tensor.context))
-    refuse(fmt::format("the sequence is not divisible among {} ranks that exchange rows by {}", tensor.context,
+    refuse(fmt::format("the sequence{} not divisible among {} ranks that exchange rows by {}",
+                       tensor.exchange == ContextExchange::all_to_all ? " or its heads are" : " is", tensor.context,
                        name_of(tensor.exchange)),
-           contexts.size() < 2 ? "take context 1: it is of networks whose attention is one op (llama3_8b:fused=1)"
-                               : fmt::format("context {} can be", fmt::join(contexts, ", ")));
+           contexts.size() < 2
+               ? "take context 1: ranks divide the sequence of networks whose attention is one op (llama3_8b:fused=1)"
+               : fmt::format("context {} can be", fmt::join(contexts, ", ")));
   if (!ranks.contains(tensor.ranks))
     refuse(fmt::format("layers are not divisible among {} ranks", tensor.ranks),
            fmt::format("tensor {} can be", fmt::join(ranks, ", ")));
@@ -102,8 +117,7 @@ void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
     refuse(fmt::format("{} tensor ranks and {} that share {} do not go together", tensor.ranks,
                        tensor.context * tensor.experts, tensor.context > 1 ? "a sequence" : "experts"),
            "take fewer of either, or exchange rows by all-gather");
-  refuse(fmt::format("there is no sequence to be divided among {} ranks", tensor.ranks),
-         "leave out sequence parallelism");
+  refuse(fmt::format("there is no sequence that {} ranks divide", tensor.ranks), "leave out sequence parallelism");
 }
 
 class PlanEvents {
@@ -207,24 +221,58 @@ class PlanEvents {
     }
   }
 
+  /// The sum of gradients of weights of so many bytes, and the update behind it.
+  struct Sum {
+    Nanoseconds time, update;
+    Bytes weights;
+    double share_of(double bytes) const { return weights > Bytes{0} ? bytes / static_cast<double>(weights.count) : 0; }
+  };
+  /// Of one stage: bucket by bucket from the last layer on, each once the last task has left its layers; the last one's
+  /// update follows.
+  Nanoseconds end_of_sums(const Sum& dense, const Sum& experts) const {
+    const PipelineTask& task = tasks_.front().back();
+    Nanoseconds left = run_.starts.front().back();
+    double end = 0, weights = 0, of_experts = 0;  // of the bucket
+    for (std::size_t i = costs_.layers; i-- > 0;) {
+      const LayerCost layer = costs_.layer(i, plan_.samples_of(0), plan_.degrees_of(0).tensor);
+      left += layer.weight_gradient + (task.microbatch > 0 ? layer.accumulation : Nanoseconds{0});
+      if (task.pass == Pass::backward)
+        left += layer.input_gradient +
+                again_of(layer, plan_.recompute.empty() ? StageRecompute::no : plan_.recompute[0].of(i));
+      weights += static_cast<double>((layer.weights - layer.expert_weights).count);
+      of_experts += static_cast<double>(layer.expert_weights.count);
+      if (i > 0 && weights + of_experts < static_cast<double>(costs_.bucket.count)) continue;
+      const double share = dense.share_of(weights), share_of_experts = experts.share_of(of_experts);
+      end = std::max(end, static_cast<double>(left.count)) + share * static_cast<double>(dense.time.count) +
+            share_of_experts * static_cast<double>(experts.time.count);
+      if (i == 0)
+        end += share * static_cast<double>(dense.update.count) +
+               share_of_experts * static_cast<double>(experts.update.count);
+      weights = of_experts = 0;
+    }
+    return Nanoseconds{static_cast<std::int64_t>(end)};
+  }
+
   /// Gradients of the replicas, and the update. Returns the device's weights.
   Bytes finish(std::size_t device) {
-    Bytes weights{0}, of_experts{0};
+    Sum dense{}, experts{};
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
-      weights += stages_[stage(device, c)].weights;
-      of_experts += stages_[stage(device, c)].expert_weights;
+      const StageCost& each = stages_[stage(device, c)];
+      dense.weights += each.weights - each.expert_weights;
+      experts.weights += each.expert_weights;
     }
-    Nanoseconds end = now_[device];
     const std::size_t replicas = plan_.degrees_of(device).data;
-    if (replicas > 1) {
-      const bool overlap = costs_.overlap && plan_.stages() == 1;
-      const Nanoseconds begin = overlap ? run_.starts[device].back() : end;
-      Nanoseconds sum = costs_.all_reduce(plan_, device, weights - of_experts);
-      if (of_experts > Bytes{0} && replicas > plan_.experts) sum += costs_.expert_all_reduce(plan_, device, of_experts);
-      end = std::max(end, begin + sum);
-    }
-    end += costs_.update(weights - of_experts, plan_.zero > 0 ? replicas : 1);
-    if (of_experts > Bytes{0}) end += costs_.update(of_experts, 1);
+    dense.update = costs_.update(dense.weights, plan_.zero > 0 ? replicas : 1);
+    if (experts.weights > Bytes{0}) experts.update = costs_.update(experts.weights, 1);
+    if (replicas > 1) dense.time = costs_.all_reduce(plan_, device, dense.weights);
+    if (replicas > plan_.experts && experts.weights > Bytes{0})
+      experts.time = costs_.expert_all_reduce(plan_, device, experts.weights);
+    Nanoseconds end = now_[device] + dense.update + experts.update;
+    if (costs_.overlap && plan_.stages() == 1)
+      end = std::max(end, end_of_sums(dense, experts));
+    else
+      end += dense.time + experts.time;
+    const Bytes weights = dense.weights + experts.weights;
     run_.step = std::max(run_.step, end);
     return weights;
   }
@@ -330,7 +378,8 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
            fmt::format("give {} stages at most", costs.layers));
   for (std::size_t i = 0; i < plan.cuts.size(); ++i)
     if (plan.cuts[i] >= costs.layers || plan.cuts[i] <= (i > 0 ? plan.cuts[i - 1] : 0))
-      refuse(fmt::format("stage {} would begin at layer {}", i + 1, plan.cuts[i]),
+      refuse(fmt::format("stage {} would begin at layer {}{}", i + 1, plan.cuts[i],
+                         i > 0 ? fmt::format(", and the one before it at {}", plan.cuts[i - 1]) : ""),
              fmt::format("cuts ascend between 1 and {}", costs.layers - 1));
   if (plan.chunks != chunks_of(plan.schedule, plan.chunks))
     refuse(fmt::format("{} takes {} stages a device, not {}", name_of(plan.schedule),

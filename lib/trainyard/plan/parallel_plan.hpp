@@ -130,7 +130,8 @@ struct PlanCosts {
   std::size_t devices = 1;  // at hand; a plan need not use all
   std::optional<Bytes> memory = {};
   std::vector<LayerDegree> layer_degrees = {{1}};
-  bool overlap = false;  // with one stage, gradients are added from the start of the last backward task on
+  bool overlap = false;  // with one stage, gradients are added while the last backward task runs,
+  Bytes bucket = {};     // those of layers of so many bytes of weights or more at a time
   /// One layer for a microbatch of so many samples, on one of the ranks.
   std::function<LayerCost(std::size_t layer, std::size_t samples, LayerDegree tensor)> layer = {};
   /// From one device of the pipeline to another, 0 to p - 1: what a replica of the one that has fewer of them takes or
@@ -154,8 +155,9 @@ struct PlanCosts {
 ///                                 or that of the scores; W has accumulation's, but for the first microbatch
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
 ///                                 carries one at a time, first come first served
-///     after its last task         a device adds its gradients to those of the other replicas (PlanCosts::overlap: from
-///                                 the start of that task on), then updates
+///     after its last task         a device adds its gradients to those of the other replicas, then updates;
+///                                 PlanCosts::overlap, one stage: in buckets from the last layer on, each once that
+///                                 task has left its layers, and updates all but the last beside
 ///
 /// Memory of a device: twice its weights, state (or its share; of experts its own), and what its microbatches hold, at
 /// most: from the start of F to the end of W what each layer saves, or where the stage recomputes what comes into each

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "trainyard/core/parallel.hpp"
@@ -45,10 +46,16 @@ class DegreesClass {
   /// Once run: that every plan which takes less than the limit was looked at.
   bool exact() const { return exact_; }
 
-  /// Has bound() know that stages fill and drain, each on its own devices; until it is no less than `limit`.
+  /// Has bound() know that stages fill and drain, each on its own devices, send, add up gradients and update; until it
+  /// is no less than `limit`.
   void tighten_bound(Nanoseconds limit) {
-    for (int quarters = kQuarters; quarters >= 0 && bound_ < limit; --quarters)
-      bound_ = std::max(bound_, least_of_stages(static_cast<double>(quarters) / kQuarters));
+    if (bound_ >= limit) return;
+    limit_ = limit;
+    know_rates();
+    for (const double sums : {1.0, 0.0, 0.5})
+      for (int quarters = kQuarters; quarters >= 0 && bound_ < limit; --quarters)
+        bound_ = std::max(bound_, least_of_stages(static_cast<double>(quarters) / kQuarters, sums));
+    stage_times_ = {};
   }
 
   /// The best of those that take less than `limit`.
@@ -66,7 +73,6 @@ class DegreesClass {
     }
     ways_ = {};
     whole_ = {};
-    least_times_ = {};
     std::erase_if(found, [&](const RatedPlan& each) { return each.run.excess(costs_.memory) > Bytes{0}; });
     sort(found);
     for (std::size_t i = 0; !all_ && i < std::min(kMended, found.size()); ++i) mend(found[i], evaluations);
@@ -182,52 +188,107 @@ class DegreesClass {
     return best;
   }
 
-  /// Nanoseconds of a stage with one microbatch in flight: of all microbatches, and of one. Below zero where it does
-  /// not fit.
-  struct LeastTimes {
-    double work = -2, path = 0;
+  /// Nanoseconds of a stage, at least: of all microbatches, of one and its forward pass, of what it sends of one to the
+  /// stages behind and before it, and of its gradients' sum and its update. `work` is below zero where the stage does
+  /// not fit, or takes the limit.
+  struct StageTimes {
+    double work = -2, path = 0, forward = 0, onward = 0, back = 0, after = 0;
   };
-  const LeastTimes& least_times(std::size_t choice, std::size_t begin, std::size_t end) {
+  const StageTimes& stage_times(std::size_t choice, std::size_t begin, std::size_t end) {
     const std::size_t n = costs_.layers;
-    least_times_.resize(choices_.size() * n * n);
-    LeastTimes& times = least_times_[(choice * n + begin) * n + end - 1];
+    stage_times_.resize(choices_.size() * n * n);
+    StageTimes& times = stage_times_[(choice * n + begin) * n + end - 1];
     if (times.work >= -1) return times;
-    const auto level = least_recompute(costs_, choices_[choice], begin, end, 1, zero_, options_.by_layer);
     times.work = -1;
+    const StageChoice& own = choices_[choice];
+    // All but the last stage hold a second microbatch by then.
+    const auto level = recompute(own, begin, end, end == n ? 0 : 1);
     if (!level) return times;
-    const StageCost stage = choices_[choice].stages->of(begin, end, *level);
-    times = {static_cast<double>(work(stage).count), static_cast<double>((stage.time() - stage.accumulation).count)};
+    const StageCost stage = own.stages->of(begin, end, *level);
+    const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
+    const double onward = end < n ? transfer_rate_ * number(stage.output) : 0,
+                 back = begin > 0 ? transfer_rate_ * number(stage.input) : 0,
+                 after = sum_rates_[choice] * number(stage.weights) +
+                         number(costs_.update(stage.weights, shards(own.degrees))),
+                 limit = number(limit_);
+    if (number(work(stage)) + after >= limit || static_cast<double>(m_) * onward >= limit) return times;
+    times = {
+        number(work(stage)), number(stage.time() - stage.accumulation), number(stage.forward), onward, back, after};
     return times;
   }
 
-  /// No stages take less than this part of the mean device's inequality and the rest of the last stage's. O(layers^2
-  /// devices degrees).
-  Nanoseconds least_of_stages(double part) {
-    const std::size_t n = costs_.layers, most = costs_.devices;
-    constexpr double kNever = 1e300;
-    std::vector<double> least((n + 1) * (most + 1), kNever);  // of the stages from a layer on, by devices left
-    least[n * (most + 1) + most] = 0;
+  /// Nanoseconds a byte, wherever a stage's devices are: of transfers between stages, as between two devices; of the
+  /// sums of gradients, by choice, a share of the weights in that share of the time of all.
+  void know_rates() {
+    Bytes sent{1};
+    for (const StageChoice& choice : choices_)
+      for (std::size_t i = 0; i < costs_.layers; ++i) {
+        const StageCost& layer = choice.stages->of(i, i + 1);
+        sent = std::max({sent, layer.input, layer.output});
+      }
+    const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
+    transfer_rate_ = std::numeric_limits<double>::infinity();
+    for (std::size_t a = 0; a < costs_.devices; ++a)
+      for (std::size_t b = a + 1; b < costs_.devices; ++b) {
+        const ParallelPlan pair{.degrees = {{.data = a}, {}, {.data = b - a - 1}, {}}, .cuts = {1, 2, 3}};
+        for (const Nanoseconds time : {costs_.transfer(pair, 1, 3, sent), costs_.transfer(pair, 3, 1, sent)})
+          transfer_rate_ = std::min(transfer_rate_, number(time) / number(sent));
+      }
+    sum_rates_.assign(choices_.size(), 0);
+    for (std::size_t c = 0; c < choices_.size(); ++c) {
+      const StageDegrees& degrees = choices_[c].degrees;
+      const Bytes weights = choices_[c].stages->of(0, costs_.layers).weights;
+      if (degrees.data == 1 || weights == Bytes{0}) continue;
+      Nanoseconds least = kLongestTime;
+      for (std::size_t first = 0; first + degrees.devices() <= costs_.devices; ++first)
+        least = std::min(least, costs_.all_reduce({.degrees = {{.data = first}, degrees}, .cuts = {1}}, 1, weights));
+      sum_rates_[c] = number(least) / number(weights);
+    }
+  }
+
+  /// No stages of different degrees take less than this part of the mean device's inequality and the rest of the last
+  /// stage's; of each, this part of the one with its own gradients' sum, and the rest of that with the first stage's.
+  /// Or no less than the limit. O(layers^2 devices degrees), several times where stages have been alike so far.
+  Nanoseconds least_of_stages(double part, double sums) {
+    const std::size_t n = costs_.layers, most = costs_.devices, kinds = choices_.size() + 1;
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    const auto limit = static_cast<double>(limit_.count);
+    // Of the stages from a layer on, by devices left, and whether they all are of one choice, which it is, or differ.
+    std::vector<double> least((n + 1) * (most + 1) * kinds, kNever);
+    const std::size_t differ = choices_.size();
+    const auto at = [&](std::size_t layer, std::size_t left, std::size_t kind) -> double& {
+      return least[(layer * (most + 1) + left) * kinds + kind];
+    };
+    const auto share = [&](std::size_t left) {
+      return part * static_cast<double>(most - left) / static_cast<double>(most);
+    };
     for (std::size_t end = n; end > 0; --end)
-      for (std::size_t left = 1; left <= most; ++left) {
-        const double from = least[end * (most + 1) + left];
-        if (from == kNever) continue;
-        for (std::size_t c = 0; c < choices_.size(); ++c) {
-          const std::size_t devices = choices_[c].degrees.devices();
-          if (devices > left) continue;
-          const double own =
-                           part * static_cast<double>(devices) / static_cast<double>(most) + (end == n ? 1 - part : 0),
-                       waited_for = part * static_cast<double>(most - left) / static_cast<double>(most) +
-                                    (end == n ? 0 : 1 - part);
-          for (std::size_t begin = end; begin-- > 0;) {
-            const LeastTimes& times = least_times(c, begin, end);
-            if (times.work < 0) break;
-            double& to = least[begin * (most + 1) + left - devices];
-            to = std::min(to, from + own * times.work + waited_for * times.path);
+      for (std::size_t left = 1; left <= most; ++left)
+        for (std::size_t kind = 0; kind < (end == n ? 1 : kinds); ++kind) {
+          const double from = end == n ? (left == most ? 0 : kNever) : at(end, left, kind);
+          if (from >= limit) continue;
+          for (std::size_t c = 0; c < choices_.size(); ++c) {
+            const std::size_t devices = choices_[c].degrees.devices();
+            if (devices > left) continue;
+            const double waited_for = share(left) + (end == n ? 0 : 1 - part), all = share(left - devices) + 1 - part,
+                         own = all - waited_for;
+            const std::size_t then = end == n || kind == c ? c : differ;
+            for (std::size_t begin = end; begin-- > 0;) {
+              const StageTimes& times = stage_times(c, begin, end);
+              if (times.work < 0) break;
+              if (static_cast<double>(m_) * times.back >= limit) continue;
+              const double one_way = times.forward + times.onward, both_ways = times.path + times.onward;
+              const double sum = from + own * (times.work + sums * times.after) +
+                                 waited_for * (sums * one_way + (1 - sums) * both_ways) +
+                                 all * (1 - sums) * (begin > 0 ? times.back : times.after);
+              double& to = at(begin, left - devices, then);
+              to = std::min(to, sum);
+            }
           }
         }
-      }
-    const double whole = *std::min_element(least.begin(), least.begin() + static_cast<std::ptrdiff_t>(most + 1));
-    return whole == kNever ? kLongestTime : Nanoseconds{static_cast<std::int64_t>(whole * (1 - 1e-12)) - 2};
+    double whole = limit;
+    for (std::size_t left = 0; left <= most; ++left) whole = std::min(whole, at(0, left, differ));
+    return Nanoseconds{static_cast<std::int64_t>(whole * (1 - 1e-12)) - 2 - 4 * static_cast<std::int64_t>(most)};
   }
 
   /// Stage by stage, from the last one on.
@@ -415,7 +476,9 @@ class DegreesClass {
   bool all_ = false, exact_ = false;
   std::vector<double> rest_work_;        // of the layers before each, at least, devices times time
   std::vector<Nanoseconds> rest_path_;   // and of one microbatch
-  std::vector<LeastTimes> least_times_;  // by choice, first and last layer
+  std::vector<StageTimes> stage_times_;  // by choice, first and last layer
+  double transfer_rate_ = 0;
+  std::vector<double> sum_rates_;  // by choice
   std::vector<Way> ways_;
   std::vector<std::size_t> whole_;  // of the ways those that begin with the first layer
 };

@@ -198,6 +198,9 @@ CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task,
     case CollectiveKind::all_to_all:
       for (std::size_t k = 1; k < devices.size(); ++k) take({ring(devices, k)}, part(n), 1);
       break;
+    case CollectiveKind::shift:
+      take({ring(devices, 1)}, task.bytes, 1);
+      break;
     case CollectiveKind::broadcast: {
       Pairs chain = ring(devices, 1);
       chain.pop_back();
@@ -273,7 +276,7 @@ std::vector<CollectivePart> collective_parts(const Graph& graph, OpId collective
 Bytes sent_by_each(const CollectiveTask& task, std::size_t devices) {
   const auto n = static_cast<std::int64_t>(devices);
   if (n == 1) return Bytes{0};
-  if (task.kind == CollectiveKind::broadcast) return task.bytes;
+  if (task.kind == CollectiveKind::broadcast || task.kind == CollectiveKind::shift) return task.bytes;
   const Bytes share{(task.bytes.count + n - 1) / n};
   return (task.kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1) * share;
 }

@@ -23,6 +23,7 @@ namespace trainyard {
 ///                                 of a box in a torus as below
 ///     all-gather, reduce-scatter  n - 1 steps of them
 ///     all-to-all                  n - 1 steps, in step k d(i) -> d(i + k)
+///     shift                       one step of S, d(i) -> d(i + 1)
 ///     broadcast                   n - 2 + k steps of S / k along the chain from the first device, k the
 ///                                 number of pieces that makes it shortest, sqrt((n - 2) S / (bandwidth latency))
 ///

@@ -15,8 +15,8 @@ namespace trainyard {
 namespace {
 
 constexpr std::array kNames{"parameter-server", "ring", "halving-doubling", "tree", "hierarchical", "whole"};
-constexpr std::array<const char*, kCollectiveKinds> kTypes{"AllReduce", "AllGather", "ReduceScatter", "AllToAll",
-                                                           "Broadcast"};
+constexpr std::array<const char*, kCollectiveKinds> kTypes{"AllReduce", "AllGather", "ReduceScatter",
+                                                           "AllToAll",  "Broadcast", "CollectivePermute"};
 
 Bytes total(const ArrayParts& parts) {
   Bytes sum{0};

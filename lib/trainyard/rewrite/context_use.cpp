@@ -81,6 +81,7 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
     queries[op] = inputs[first];
     keys[op] = inputs[first + 1];
     values[op] = inputs[first + 2];
+    if (by == ContextExchange::ring) continue;
     if (by == ContextExchange::all_gather) {
       if (backward) made[outputs[1]] = made[outputs[2]] = Part::all;
       continue;
@@ -100,8 +101,10 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
            "give a network whose attention is one op (llama3_8b:fused=1)");
 }
 
+bool ContextUse::makes_gradients(const Graph& graph, OpId op) { return graph.type(op) == kBackward; }
+
 ContextUse::Part ContextUse::taken(const Graph& graph, OpId reader, TensorId tensor) const {
-  if (!is_attention(reader)) return Part::rows;
+  if (!is_attention(reader) || exchange == ContextExchange::ring) return Part::rows;
   const bool of_keys = tensor == keys[reader] || tensor == values[reader];
   if (exchange == ContextExchange::all_gather) return of_keys ? Part::all : Part::rows;
   // The backward op reads the result by heads, as attention made it, and what only attention knows.
@@ -116,6 +119,17 @@ std::vector<ContextCollective> ContextUse::collectives(const Graph& graph) const
     if (!is_attention(op)) continue;
     const bool backward = graph.phase(op) == Phase::backward;
     const std::vector<TensorId> outputs = outputs_of(graph, op);
+    if (exchange == ContextExchange::ring) {
+      const Bytes around = graph.bytes(keys[op]) + graph.bytes(values[op]);
+      if (!makes_gradients(graph, op)) {
+        all.push_back({CollectiveKind::shift, around, op, ranks - 1, true});
+        continue;
+      }
+      const Bytes gradients = graph.bytes(outputs[1]) + graph.bytes(outputs[2]);
+      all.push_back({CollectiveKind::shift, around + gradients, op, ranks - 1, true});
+      all.push_back({CollectiveKind::shift, gradients, op});
+      continue;
+    }
     if (exchange == ContextExchange::all_gather) {
       for (const TensorId tensor : {keys[op], values[op]})
         all.push_back({CollectiveKind::all_gather, n * graph.bytes(tensor), op});
@@ -136,17 +150,25 @@ std::vector<ContextCollective> ContextUse::collectives(const Graph& graph) const
 
 Bytes ContextUse::accessed_besides(const Graph& graph, OpId op) const {
   Bytes all{0};
-  if (!is_attention(op) || exchange != ContextExchange::all_gather) return all;
+  if (!is_attention(op) || exchange == ContextExchange::all_to_all) return all;
+  // Each step reads and writes what a rank has.
+  if (exchange == ContextExchange::ring) return static_cast<std::int64_t>(ranks - 1) * graph.bytes_accessed(op);
   for (const TensorId tensor : {keys[op], values[op]}) all += graph.bytes(tensor);
   for (const TensorId tensor : graph.outputs(op))
     if (made[tensor] == Part::all) all += graph.bytes(tensor);
   return static_cast<std::int64_t>(ranks - 1) * all;
 }
 
-bool shares_context(const Graph& graph, std::size_t ranks, ContextExchange exchange) {
+bool shares_context(const Graph& graph, std::size_t ranks, ContextExchange exchange, std::size_t tensor) {
   try {
-    ContextUse{graph, ranks, exchange};
-    return true;
+    const ContextUse use{graph, exchange == ContextExchange::all_to_all ? ranks * tensor : ranks, exchange};
+    return std::ranges::all_of(graph.ops(), [&](OpId op) {
+      if (!use.is_attention(op)) return true;
+      const auto shapes = parse_signature(graph.signature(op));
+      const std::size_t queries = ContextUse::makes_gradients(graph, op) ? 1 : 0;
+      return !shapes || shapes->reads[queries].rank != 4 ||
+             static_cast<std::size_t>(shapes->reads[queries].dims[2]) % ranks == 0;
+    });
   } catch (const InputError&) {
     return false;
   }

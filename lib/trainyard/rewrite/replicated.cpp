@@ -56,8 +56,12 @@ class Replicas {
     for (const OpId op : graph_.ops()) {
       const std::size_t bucket = n_ > 1 && graph_.phase(op) == Phase::update ? bucket_of(op) : kNone;
       if (bucket != kNone && !std::exchange(buckets_[bucket].added, true)) add_gradients(bucket);
+      if (context_.is_attention(op) && options_.exchange == ContextExchange::ring) {
+        attend_in_ring(op);
+        continue;
+      }
       if (context_.is_attention(op)) gather_again(op);
-      for (std::size_t r = 0; r < made_; ++r) add_copy(op, r);
+      for (std::size_t r = 0; r < made_; ++r) add(copy(op, r), r, op);
       for (const TensorId tensor : graph_.outputs(op)) {
         if (std::ranges::any_of(graph_.consumers(tensor), [&](OpId reader) { return is_exchanged(tensor, reader); }))
           exchange_tokens(op, tensor);
@@ -298,21 +302,29 @@ class Replicas {
         own.back() = {wait.name};
       }
       if (is_whole()) {
-        ops.whole({how.kind, how.kind == Kind::all_to_all ? bytes_of_replica(tensor, first) : together,
-                   folds ? size : 1, std::max<std::size_t>(options_.fold, 1)},
+        const bool of_one = how.kind == Kind::all_to_all || how.kind == Kind::shift;
+        ops.whole({how.kind, of_one ? bytes_of_replica(tensor, first) : together, folds ? size : 1,
+                   std::max<std::size_t>(options_.fold, 1)},
                   own, made);
       } else {
         std::vector<std::size_t> all(size);
         std::iota(all.begin(), all.end(), std::size_t{0});
         std::vector<ArrayParts> parts;
         ArrayParts shares;
-        for (std::size_t i = 0; i < size; ++i) {
+        for (std::size_t i = 0; i < size && how.kind != Kind::shift; ++i) {
           if (how.kind == Kind::all_gather)
             shares.push_back({own[i].front(), bytes_of_replica(tensor, members[i])});
           else
             parts.push_back(ops.divide(i, "parts", own[i],
                                        how.kind == Kind::all_to_all ? bytes_of_replica(tensor, members[i]) : together,
                                        size));
+        }
+        if (how.kind == Kind::shift) {
+          for (std::size_t i = 0; i < size; ++i)
+            ops.join((i + 1) % size, "joined", {{own[i].front(), bytes_of_replica(tensor, members[i])}},
+                     {made[(i + 1) % size]});
+          add(ops, members, how.by);
+          continue;
         }
         if (how.kind == Kind::all_gather) parts = ops.all_gather("step", all, shares);
         if (how.kind == Kind::reduce_scatter) shares = ops.reduce_scatter("step", all, parts);
@@ -388,7 +400,103 @@ class Replicas {
       if (context_.taken(graph_, op, tensor) == ContextUse::Part::all) spec.bytes_accessed += others(tensor);
   }
 
-  void add_copy(OpId op, std::size_t replica) {
+  // --- attention in a ring ---
+
+  /// Sends what each replica has to the next one of its group.
+  void shift(OpId op, TensorId tensor, std::string takes, std::string makes, std::string after = {}) {
+    std::string name = makes + "/shift";
+    exchange(tensor, {CollectiveKind::shift, options_.context, std::move(name), std::move(takes), std::move(makes), op,
+                      std::move(after)});
+  }
+
+  void attend_in_ring(OpId op) {
+    const std::string name{graph_.name(op)};
+    const auto step = [&](std::size_t j) {
+      return j + 1 == options_.context ? name : fmt::format("{}/step/{}", name, j);
+    };
+    const bool backward = ContextUse::makes_gradients(graph_, op);
+    std::vector<TensorId> going;  // gradients that go around
+    if (backward)
+      for (const TensorId made : graph_.outputs(op))
+        if (going.size() < 2 && made != *graph_.outputs(op).begin()) going.push_back(made);
+    const std::string begin = graph_.phase(op) == Phase::backward
+                                  ? std::string{graph_.name(graph_.producer(graph_.inputs(op).front()))}
+                                  : std::string{};
+    for (std::size_t j = 0; j < options_.context; ++j) {
+      for (const TensorId tensor : {context_.keys[op], context_.values[op]})
+        if (j + 1 < options_.context)
+          shift(op, tensor, block(op, tensor, j), block(op, tensor, j + 1), j > 0 ? step(j - 1) : begin);
+      for (const TensorId tensor : going)
+        if (j > 0) shift(op, tensor, sum_of(tensor, j - 1), sum_of(tensor, j - 1) + "/next");
+      for (std::size_t r = 0; r < made_; ++r) add(ring_step(op, r, j, step(j), going), r, op);
+      for (const TensorId tensor : going)
+        for (std::size_t r = 0; r < made_ && j > 0; ++r) add(ring_sum(op, tensor, r, j), r, op);
+    }
+    for (const TensorId tensor : going)
+      shift(op, tensor, sum_of(tensor, options_.context - 1), std::string{graph_.name(tensor)});
+  }
+
+  /// Keys or values of the replica j before.
+  std::string block(OpId op, TensorId tensor, std::size_t j) const {
+    return j == 0 ? std::string{graph_.name(tensor)} : fmt::format("{}/{}/{}", graph_.name(op), graph_.name(tensor), j);
+  }
+  /// The terms of a gradient of steps 0 to j, and of step j alone.
+  std::string sum_of(TensorId gradient, std::size_t j) const {
+    return fmt::format("{}/{}/{}", graph_.name(gradient), j > 0 ? "sum" : "term", j);
+  }
+  std::string term_of(TensorId gradient, std::size_t j) const {
+    return fmt::format("{}/term/{}", graph_.name(gradient), j);
+  }
+
+  /// A share of the work; results of all but the last step are what the next one corrects.
+  OpSpec ring_step(OpId op, std::size_t replica, std::size_t j, const std::string& name,
+                   const std::vector<TensorId>& going) const {
+    const std::size_t c = options_.context;
+    OpSpec spec = copy(op, replica);
+    spec.name = copy_of(name, replica);
+    spec.flops.value /= static_cast<double>(c);
+    for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of(given.time.count, j, c)};
+    spec.signature = detail::part_signature(spec.signature, 1 / static_cast<double>(c));
+    for (const TensorId tensor : {context_.keys[op], context_.values[op]})
+      std::ranges::replace(spec.inputs, copy_of(graph_.name(tensor), replica), copy_of(block(op, tensor, j), replica));
+    std::size_t number = 0;
+    for (const TensorId tensor : graph_.outputs(op)) {
+      OutputSpec& output = spec.outputs[number++];
+      if (std::ranges::find(going, tensor) != going.end()) {
+        output.name = copy_of(term_of(tensor, j), replica);
+        continue;
+      }
+      const auto so_far = [&](std::size_t at) {
+        return copy_of(fmt::format("{}/step/{}", graph_.name(tensor), at), replica);
+      };
+      if (j > 0) {
+        spec.inputs.push_back(so_far(j - 1));
+        spec.bytes_accessed += output.bytes;
+      }
+      if (j + 1 < c) output = {so_far(j), output.bytes};
+    }
+    return spec;
+  }
+
+  OpSpec ring_sum(OpId op, TensorId gradient, std::size_t replica, std::size_t j) const {
+    const OpSpec maker = spec_of(graph_, op);
+    const Bytes bytes = bytes_of_replica(gradient, replica);
+    OpSpec sum{.name = copy_of(sum_of(gradient, j), replica),
+               .type = kReduceType,
+               .phase = maker.phase,
+               .layer = maker.layer,
+               .flops = Flops{static_cast<double>(bytes.count / 4)},
+               .bytes_accessed = 3 * bytes,
+               .device_kinds = maker.device_kinds,
+               .times = maker.times};
+    for (GivenTime& given : sum.times) given.time = Nanoseconds{0};
+    sum.inputs = {copy_of(sum_of(gradient, j - 1) + "/next", replica), copy_of(term_of(gradient, j), replica)};
+    sum.outputs = {{sum.name, bytes}};
+    return sum;
+  }
+
+  /// A replica's copy of an op.
+  OpSpec copy(OpId op, std::size_t replica) const {
     OpSpec spec = spec_of(graph_, op);
     const bool update = graph_.phase(op) == Phase::update;
     if (!update) take_share(spec, graph_, op, use_, replica % parts_, parts_);
@@ -439,7 +547,7 @@ class Replicas {
     else if (!spec.colocate.empty())
       spec.colocate = copy_of(spec.colocate, replica);
     spec.name = copy_of(spec.name, replica);
-    add(std::move(spec), replica, op);
+    return spec;
   }
 
   static const char* name_of(Phase phase) { return phase == Phase::forward ? "forward" : "backward"; }

@@ -32,11 +32,13 @@ namespace trainyard::detail {
 /// Context parallelism (Replicate::context), c consecutive replicas a group: a replica has 1/c of the sequence of each
 /// sample of its group, so that the batch is divided among n/c, and exchanges what ContextUse says: by all-gathers
 /// "TENSOR/all-gather/GROUP/...", of the backward pass when the gradient of the result is there, reduce-scatters and
-/// all-to-alls. K and V are the bytes of keys and values of all rows, Q of queries and of the result; a rank sends,
-/// times (c - 1)/c, in the forward and in the backward pass
+/// all-to-alls; or in a ring, whose steps are "ATTENTION/step/0", ... and ATTENTION itself, the last one; the shift of
+/// keys and values for a step begins with the step before. K and V are the bytes of keys and values of all rows, Q of
+/// queries and of the result; a rank sends, times (c - 1)/c, in the forward and in the backward pass
 ///
 ///     all-gather     K + V             2 (K + V)
 ///     all-to-all     (2 Q + K + V)/c   (2 Q + K + V)/c
+///     ring           K + V             2 (K + V) and (K + V)/(c - 1)
 ///
 /// A copy of a colocation group with parameters is one group "GROUP@2", and the ops of a bucket are in that of its
 /// first parameters; what adds and sends them is named "all-reduce/BUCKET/...", "reduce-scatter/", "all-gather/",

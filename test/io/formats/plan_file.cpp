@@ -52,8 +52,8 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   const ParallelPlan sharing{.data = 2, .context = 4, .exchange = ContextExchange::all_to_all, .microbatch = 1};
   CHECK(has(written(plan_file(sharing, blocks, 2)), R"("context": 4, "exchange": "all-to-all")"));
   CHECK(plan_over(parse_plan(written(plan_file(sharing, blocks, 2)), "plan.json"), blocks) == sharing);
-  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "ring"})"),
-            "exchange nothing by \"ring\""));
+  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "tree"})"),
+            "exchange nothing by \"tree\""));
   CHECK(
       plan_over(parse_plan(R"({"format": "trainyard-plan/1", "microbatch": 1, "exchange": "all-to-all"})", "plan.json"),
                 blocks) == ParallelPlan{});

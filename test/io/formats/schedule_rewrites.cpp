@@ -172,7 +172,7 @@ TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"replicas": 2, "bucket_bytes": 0})") == "split-parts");
   CHECK(code_of(R"({"replicas": 2, "experts": 2, "collective": "ring"})") == "experts");
   CHECK(code_of(R"({"replicas": 2, "context": 2, "collective": "ring"})") == "context");
-  CHECK(code_of(R"({"replicas": 2, "context": 2, "exchange": "ring"})") == "exchange");
+  CHECK(code_of(R"({"replicas": 2, "context": 2, "exchange": "tree"})") == "exchange");
   CHECK(code_of(R"({"microbatches": 0})") == "split-parts");
   CHECK(code_of(R"({"tensor": 0})") == "split-parts");
   CHECK(code_of(R"({"microbatches": 2, "zero": 1})") == "unknown-key");

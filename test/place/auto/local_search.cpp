@@ -102,6 +102,15 @@ TEST_CASE("a search under priorities never ends worse than it began, and says wh
   }
 }
 
+TEST_CASE("a search that begins anew from a strict order turns no priorities, of which that has none") {
+  const Problem problem = two_readers();
+  const auto levels = cluster_levels(problem);
+  LocalSearch search = search_from(problem, levels, by_priority(kOfReaders, {3, 2, 1}), 1);
+  search.restart(in_started_order(problem, kOfReaders, simulate(problem, Schedule{.placement = kOfReaders})));
+  search.run(Effort{{.evaluations = 50}, {}}, 0.01);
+  CHECK(test::naive_simulate(problem, search.best()).makespan == search.best_outcome().makespan);
+}
+
 TEST_CASE("an island that goes on under priorities keeps nothing back for windows, which are of strict orders") {
   const SearchGround ground{two_readers()};
   const Schedule strict =

@@ -118,7 +118,7 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
         const std::size_t group = d > 1 ? std::size_t{2} << random.below(d / 2) : 1;
         if (std::string_view{network}.starts_with("llama")) {
           plan.context = group;
-          plan.exchange = random.chance(0.5) ? ContextExchange::all_gather : ContextExchange::all_to_all;
+          plan.exchange = kContextExchanges[random.below(3)];
         }
         if (std::string_view{network}.starts_with("mixtral")) {
           plan.experts = group;
@@ -249,8 +249,8 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
       const std::size_t group = std::size_t{1} << random.below(static_cast<std::uint64_t>(std::bit_width(d)));
       if (network == 1) {
         plan.context = group;
-        plan.exchange =
-            group * t <= 8 && random.chance(0.5) ? ContextExchange::all_to_all : ContextExchange::all_gather;
+        plan.exchange = kContextExchanges[random.below(3)];
+        if (group * t > 8 && plan.exchange == ContextExchange::all_to_all) plan.exchange = ContextExchange::ring;
       }
       if (network == 2) plan.experts = group;
       if (network == 2 && group > 1 && group < d) plan.zero = 0;

@@ -333,7 +333,7 @@ TEST_CASE("ranks that share the sequence exchange rows in every microbatch, hold
   ChainOfBlocks chain{problem, layers, worthy_devices(problem), 4};
   const PlanCosts costs = chain.costs();
   Bytes alone{0};
-  for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::all_to_all})
+  for (const ContextExchange exchange : kContextExchanges)
     for (const ParallelPlan& plan :
          {ParallelPlan{.microbatch = 1}, ParallelPlan{.context = 2, .exchange = exchange, .microbatch = 1},
           ParallelPlan{.data = 2, .context = 2, .exchange = exchange, .microbatch = 1, .zero = 1},
@@ -353,6 +353,24 @@ TEST_CASE("ranks that share the sequence exchange rows in every microbatch, hold
       if (plan.devices() == 1) alone = peak;
       if (plan == ParallelPlan{.context = 2, .exchange = exchange, .microbatch = 1}) CHECK(peak < alone);
     }
+}
+
+TEST_CASE("a plan that does not fit names the nearest that does") {
+  const Problem problem{training_graph(make_network("gpt2_medium:batch=16")), make_cluster(preset_cluster("2xV100"))};
+  const auto notes = [&](std::size_t microbatch) {
+    return place_by_plan(problem, {.data = 2, .microbatch = microbatch}, {.batch = 16}).notes;
+  };
+  REQUIRE(notes(8).size() == 1);
+  CHECK(notes(8)[0].find("the nearest that fits, data 2, microbatches of 2, needs") != std::string::npos);
+  CHECK(notes(2).empty());
+}
+
+TEST_CASE("replicas of a plan are in a ring over the fastest links") {
+  // In the order of their numbers two of eight have no NVLink to the next.
+  const Problem problem{training_graph(make_network("resnet18:batch=64")), make_cluster(preset_cluster("8xV100"))};
+  const auto rings = [&](const Schedule& schedule) { return simulate(problem, schedule).makespan; };
+  const Nanoseconds plan = rings(place_by_plan(problem, {.data = 8, .microbatch = 8}, {.batch = 64}));
+  CHECK(static_cast<double>(plan.count) <= 1.02 * static_cast<double>(rings(place_replicas(problem)).count));
 }
 
 TEST_CASE("attention computed again takes less time than blocks, and leaves less than nothing computed again") {

@@ -98,7 +98,7 @@ void read_collective(const JsonValue& value, std::optional<CollectiveTask>& out,
         task.kind = *kind;
       else
         findings.add(member.begin_offset(), "unknown-collective", fmt::format("unknown collective \"{}\"", name),
-                     "a collective is an all-reduce, all-gather, reduce-scatter, all-to-all or broadcast");
+                     "a collective is an all-reduce, all-gather, reduce-scatter, all-to-all, broadcast or shift");
     } else if (key == "bytes") {
       sized = true, read_bytes(member, task.bytes, findings);
     } else if (key == "ranks" || key == "stride") {

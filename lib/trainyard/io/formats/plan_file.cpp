@@ -150,7 +150,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
       else
         findings.add(exchange->begin_offset(), "exchange",
                      fmt::format("ranks that share a sequence exchange nothing by \"{}\"", exchange->text()),
-                     "all-gather, all-to-all");
+                     "all-gather, all-to-all, ring");
     }
     if (file.plan.context == 1) file.plan.exchange = {};  // nothing is exchanged
     if (const auto sequence = reader.get("sequence")) read(*sequence, file.plan.sequence, findings);

@@ -167,7 +167,7 @@ void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& find
     else
       findings.add(exchange->begin_offset(), "exchange",
                    fmt::format("replicas that share a sequence exchange nothing by \"{}\"", exchange->text()),
-                   "all-gather, all-to-all");
+                   "all-gather, all-to-all, ring");
   }
   replicate.bucket = Bytes{count("bucket_bytes", 1, Replicate::kBucket.count)};
   replicate.fold = static_cast<std::size_t>(count("fold", 1, 0));

@@ -207,11 +207,10 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   ForeignPlan read;
   ParallelPlan& plan = read.file.plan;
   plan.context = given.count("context-parallel-size").value_or(1);
-  if (const std::string exchange{given.word("cp-comm-type")}; plan.context > 1) {
-    plan.exchange = exchange == "a2a" ? ContextExchange::all_to_all : ContextExchange::all_gather;
-    if (exchange != "a2a" && exchange != "all_gather")
-      read.notes.push_back("--cp-comm-type p2p: keys and values go around by all-gather instead, at once");
-  }
+  if (const std::string exchange{given.word("cp-comm-type")}; plan.context > 1)
+    plan.exchange = exchange == "a2a"          ? ContextExchange::all_to_all
+                    : exchange == "all_gather" ? ContextExchange::all_gather
+                                               : ContextExchange::ring;
   plan.experts = given.count("expert-model-parallel-size").value_or(1);
   plan.tensor = given.count("tensor-model-parallel-size").value_or(1);
   const std::size_t row = given.count("pipeline-model-parallel-size").value_or(1);
@@ -272,7 +271,9 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   if (plan.sequence) text += " --sequence-parallel";
   if (plan.context > 1)
     text += fmt::format(" --context-parallel-size {} --cp-comm-type {}", plan.context,
-                        plan.exchange == ContextExchange::all_gather ? "all_gather" : "a2a");
+                        plan.exchange == ContextExchange::all_gather   ? "all_gather"
+                        : plan.exchange == ContextExchange::all_to_all ? "a2a"
+                                                                       : "p2p");
   if (plan.experts > 1) text += fmt::format(" --expert-model-parallel-size {}", plan.experts);
   if (row > 1) {
     const DecoderLayers decoder = decoder_layers(ground.blocks);

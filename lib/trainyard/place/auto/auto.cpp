@@ -97,6 +97,7 @@ class AutoPlacer {
   Schedule best() {
     Schedule schedule = std::move(found_.front().schedule);
     schedule.search = Search{evaluations_, std::nullopt};
+    schedule.plan_bound = plan_bound_;
     if (schedule.rewrites.empty() && proven_ > Nanoseconds{0}) schedule.search->lower_bound = proven_;
     return schedule;
   }
@@ -118,6 +119,7 @@ class AutoPlacer {
         base(), members_, options_, [&] { return effort_.late(share); },
         [&](const Schedule& schedule) -> std::optional<Ordered> {
           if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
+<<<<<<< HEAD
           if (!hurries) return best_order_of(schedule);
           return Ordered{schedule, Evaluator{scheduled_problem(base(), schedule)}.outcome(schedule), 1};
         });
@@ -127,6 +129,19 @@ class AutoPlacer {
         if (i == 0 || !effort_.late(share + 0.1)) found_[i] = best_order_of(found_[i].schedule);
       });
     for (const Ordered& each : found_) evaluations_ += each.evaluations;
+=======
+          Evaluator evaluator{scheduled_problem(base(), schedule)};
+          std::optional<Ordered> answer = best_order(evaluator, schedule);
+          answer->schedule.rewrites = schedule.rewrites;
+          answer->schedule.parallel = schedule.parallel;
+          answer->schedule.plan_bound = schedule.plan_bound;
+          return answer;
+        });
+    for (const Ordered& each : found_) {
+      evaluations_ += each.evaluations;
+      if (each.schedule.plan_bound) plan_bound_ = each.schedule.plan_bound;
+    }
+>>>>>>> ad191f849e7e6101de6f8fd9863f6231d44e65e1
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
 
@@ -496,6 +511,7 @@ class AutoPlacer {
   std::vector<std::unique_ptr<Island>> islands_;  // none where another rank of the team searches it
   std::vector<Standing> standings_;               // of each island, after a round
   std::vector<std::size_t> owner_;                // of each island: the rank; empty without a team
+  std::optional<Nanoseconds> plan_bound_;         // of the placer plan
   Nanoseconds proven_{};                          // by branch and bound; 0: nothing
   std::uint64_t evaluations_ = 0, retired_ = 0;
 };

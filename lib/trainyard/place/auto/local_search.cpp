@@ -111,7 +111,8 @@ LocalSearch::Kind LocalSearch::draw_kind() {
   constexpr std::array kCritical{op_away, transfer_home, cluster_away, block_swap, block_shift, turn};
   for (const Kind kind : kCritical) {
     if (!strict && (kind == block_swap || kind == block_shift)) continue;
-    if (waits_.empty() && kind == turn) continue;
+    // A restart may have changed the policy since the path was read.
+    if (kind == turn && (waits_.empty() || delta_.schedule().priority.empty())) continue;
     if (kind == transfer_home && critical_transfers_.empty()) continue;
     sum += share[kind] = kLeastWeight + weight_[kind];
   }

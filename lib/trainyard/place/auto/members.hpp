@@ -32,7 +32,7 @@ inline constexpr std::size_t kQuickPairs = 2'000;
 
 /// Asked before all others, since time may be short: the first is the fastest of all, and one of these is the best
 /// member on nearly every network.
-inline constexpr std::array<std::string_view, 6> kAskedFirst{"single", "data-parallel", "heft",
+inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-parallel", "plan",    "heft",
                                                              "etf",    "fastt",         "pipeline"};
 
 /// From so many pairs of an op and a device on a member takes seconds, and some take minutes: first those that are

@@ -145,8 +145,12 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree 
   for (const detail::ContextCollective& each :
        detail::ContextUse{graph, degree.context, degree.exchange}.collectives(graph)) {
     LayerCost& block = blocks[block_of_op(each.by)];
+    Nanoseconds time = collective_run(problem_, {each.kind, each.bytes}, sharing).time;
+    if (each.beside && share.can_run(each.by, device))
+      time = std::max(Nanoseconds{0}, time - Nanoseconds{share.duration(each.by, device).count /
+                                                         static_cast<std::int64_t>(degree.context)});
     (graph.phase(each.by) == Phase::forward ? block.forward : block.input_gradient) +=
-        collective_run(problem_, {each.kind, each.bytes}, sharing).time;
+        static_cast<std::int64_t>(each.times) * time;
   }
   const detail::ExpertUse experts{graph};
   std::vector<DeviceId> exchanging;
@@ -220,7 +224,7 @@ const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, LayerDe
   return known;
 }
 
-std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tensor) const {
+std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tensor, std::size_t context) const {
   const auto& fabric = problem_.cluster().spec().fabric;
   const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
   std::vector<LayerDegree> degrees{{1}};
@@ -231,30 +235,32 @@ std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tens
                                                           : shares_parameters(problem_.graph(), parallel_of(degree)))
         degrees.push_back(degree);
   const std::vector<std::size_t> experts = detail::ExpertUse{problem_.graph()}.counts;
+  std::set<std::size_t> contexts;
+  for (std::size_t c = 2; c <= kMostContext; c *= 2) contexts.insert(c);
+  if (context > 1) contexts.insert(context);
   for (const LayerDegree ranks : std::vector{degrees}) {
     for (const std::size_t e : divisors(experts.empty() ? 1 : experts.front()))
       if (e > 1 && e * ranks.ranks <= devices_.size() &&
           std::ranges::all_of(experts, [&](std::size_t count) { return count % e == 0; }))
         degrees.push_back({.ranks = ranks.ranks, .sequence = ranks.sequence, .experts = e});
-    for (const ContextExchange exchange : {ContextExchange::all_gather, ContextExchange::all_to_all})
-      for (std::size_t c = 2; c <= std::min(devices_.size() / ranks.ranks, kMostContext); c *= 2)
-        // All-to-alls divide the heads that tensor ranks have.
-        if (detail::shares_context(problem_.graph(), exchange == ContextExchange::all_to_all ? c * ranks.ranks : c,
-                                   exchange))
+    for (const ContextExchange exchange : kContextExchanges)
+      for (const std::size_t c : contexts)
+        if (c <= devices_.size() / ranks.ranks && detail::shares_context(problem_.graph(), c, exchange, ranks.ranks))
           degrees.push_back({ranks.ranks, ranks.sequence, c, exchange});
   }
   return degrees;
 }
 
 PlanCosts ChainOfBlocks::own_costs(const ParallelPlan& asked) {
-  PlanCosts costs{.layers = count_, .batch = batch_, .devices = devices_.size(), .overlap = true};
+  PlanCosts costs{
+      .layers = count_, .batch = batch_, .devices = devices_.size(), .overlap = true, .bucket = Replicate::kBucket};
   for (const DeviceId device : devices_)
     if (const auto memory = problem_.cluster().device(device).memory)
       costs.memory = std::min(costs.memory.value_or(*memory), *memory);
   std::set<std::size_t> ranks;
   for (std::size_t i = 0; i < (asked.degrees.empty() ? 1 : asked.degrees.size()); ++i)
     if (const std::size_t t = asked.degrees_of(i).tensor.ranks; t > 1 && t <= devices_.size()) ranks.insert(t);
-  costs.layer_degrees = layer_degrees(std::move(ranks));
+  costs.layer_degrees = layer_degrees(std::move(ranks), asked.context);
   costs.layer = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     return blocks(samples, tensor)[layer];
   };
@@ -285,8 +291,8 @@ ChainOfBlocks::SumTime ChainOfBlocks::sum_time(const Mesh& mesh) const {
   return {none, (time(kMany) - none) / static_cast<double>(kMany.count), host_count(problem_.cluster(), replicas)};
 }
 
-PlanCosts ChainOfBlocks::costs() {
-  PlanCosts costs = own_costs({});
+PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked) {
+  PlanCosts costs = own_costs(asked);
   // Worked out when first asked for, by any thread.
   struct Known {
     std::mutex mutex;

@@ -41,7 +41,7 @@ class ChainOfBlocks {
   const std::vector<std::string>& names() const { return names_; }
   /// The object must outlive them; of its own without what links cost, which is as much work as there are devices, and
   /// with the tensor degrees of the plan that is asked for, which may be any, and reach over hosts.
-  PlanCosts costs();
+  PlanCosts costs(const ParallelPlan& asked = {});
   PlanCosts own_costs(const ParallelPlan& asked);
   /// The stage of each layer, where stages begin at these blocks.
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
@@ -67,9 +67,9 @@ class ChainOfBlocks {
   const std::vector<LayerCost>& blocks(std::size_t samples, LayerDegree tensor);
   std::vector<LayerCost> costs_of(std::size_t samples, LayerDegree degree) const;
   /// Tensor ranks by which parameters are shared: `tensor`, and powers of two within a host; where there is one, the
-  /// sequence too; with each of these as many ranks that share it throughout, a power of two, or any number of replicas
-  /// that experts divide among.
-  std::vector<LayerDegree> layer_degrees(std::set<std::size_t> tensor) const;
+  /// sequence too; with each of these as many ranks that share it throughout, a power of two or `context`, or any
+  /// number of replicas that experts divide among.
+  std::vector<LayerDegree> layer_degrees(std::set<std::size_t> tensor, std::size_t context) const;
 
   const Problem& problem_;
   const Layers& layers_;

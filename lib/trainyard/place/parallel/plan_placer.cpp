@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -20,6 +21,8 @@
 #include "trainyard/place/kit/team.hpp"
 #include "trainyard/place/parallel/plan_costs.hpp"
 #include "trainyard/place/parallel/plan_schedule.hpp"
+#include "trainyard/place/parallel/replicas_placer.hpp"
+#include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/plan_search.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
@@ -29,8 +32,15 @@ namespace {
 
 /// Plans that are simulated at most until one fits.
 constexpr std::size_t kTried = 24;
+/// So many of the best simulated plans are improved by moves, each time the likeliest of them, of so many ops together.
+constexpr std::size_t kImproved = 6, kMoves = 12;
+constexpr double kMovedOps = 800'000;
+/// Plans of so many ops together are all simulated, and improved.
+constexpr double kSmallOps = 100'000;
 /// Of the memory, what planners plan with at least where their plans do not fit as simulated.
 constexpr std::int64_t kLeastTenths = 5;
+/// Devices at most whose order is looked for.
+constexpr std::size_t kMostInRing = 64;
 /// Samples for each device where the batch is not known.
 constexpr std::size_t kSamples = 16;
 
@@ -76,6 +86,12 @@ bool whole_collectives(PlanDetail detail) { return detail != PlanDetail::rings; 
 
 bool has_hosts(const Cluster& cluster) { return cluster.spec().fabric && cluster.spec().fabric->hosts > 1; }
 
+/// In the order of a ring over the fastest links, where those within a machine differ (8xV100).
+std::vector<DeviceId> devices_of_plans(const Problem& problem) {
+  const std::vector<DeviceId> devices = worthy_devices(problem);
+  return has_hosts(problem.cluster()) || devices.size() > kMostInRing ? devices : ring_order(problem, devices);
+}
+
 std::optional<PlanDetail> detail_of(const Problem& problem, const ParallelPlan& plan, std::size_t batch,
                                     PlanDetail asked) {
   for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole, PlanDetail::folded}) {
@@ -107,7 +123,7 @@ struct PlanGround {
   PlanGround(const Problem& on, const PlanPlacerOptions& asked)
       : problem((check_training(on.graph()), on)),
         options(asked),
-        devices(worthy_devices(on)),
+        devices(devices_of_plans(on)),
         batch(batch_of(asked, devices.size())),
         layers(find_layers(on.graph())) {}
   PlanGround(const PlanGround&) = delete;  // the chain refers to the layers
@@ -160,23 +176,31 @@ struct Trial {
   Outcome outcome;
 };
 
-/// The best of the plans in this order, simulated until `candidates` of different degrees and schedules fit; each rank
-/// of a team simulates the next one. Nothing where all are too large, with the last refusal; throws OutOfTime where
-/// none was done in time.
-std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& options,
-                                const std::function<PlannedSchedule(const ParallelPlan&)>& simulated,
-                                std::optional<Finding>& refusal) {
+/// What came of simulating plans: the best one, nothing where all are too large, and all by their outcome.
+struct Simulated {
+  std::optional<PlannedSchedule> best;
+  std::vector<std::pair<Outcome, ParallelPlan>> all;
+};
+
+/// The best of the plans in this order, simulated until `candidates` fit, of different degrees and schedules if
+/// `different`; each rank of a team simulates the next one. With the last refusal of what is too large; throws
+/// OutOfTime where none was done in time.
+Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& options, std::size_t candidates,
+                  bool different, const std::function<PlannedSchedule(const ParallelPlan&)>& simulated,
+                  std::optional<Finding>& refusal) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
-    return std::tuple{plan.data, plan.layer_degree(), plan.degrees, plan.stages(), plan.schedule};
+    return std::tuple{plan.data, plan.layer_degree(), plan.degrees, plan.stages(), plan.schedule, different ? 0 : i};
   };
   std::set<decltype(kind(0))> fitting;
-  std::map<std::size_t, Schedule> made;  // by this rank
+  std::map<std::size_t, PlannedSchedule> made;  // by this rank
+  Simulated result;
   const auto try_plan = [&](std::size_t i) -> Trial {
     try {
       PlannedSchedule each = simulated(rated[i].plan);
-      made.emplace(i, std::move(each.schedule));
-      return {Trial::End::simulated, each.outcome};
+      const Outcome outcome = each.outcome;
+      made.emplace(i, std::move(each));
+      return {Trial::End::simulated, outcome};
     } catch (const OutOfTime&) {
       return {Trial::End::out_of_time, {}};
     } catch (const InputError& error) {
@@ -189,7 +213,7 @@ std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanP
   Outcome outcome;
   const std::size_t ranks = options.team ? options.team->count() : 1;
   bool late = false;
-  for (std::size_t next = 0; next < rated.size() && fitting.size() < options.candidates && !late;) {
+  for (std::size_t next = 0; next < rated.size() && fitting.size() < candidates && !late;) {
     std::vector<std::size_t> turn;
     for (; next < rated.size() && turn.size() < ranks; ++next)
       if (!fitting.contains(kind(next))) turn.push_back(next);
@@ -198,11 +222,12 @@ std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanP
       if (is_mine(options.team, t)) trials[t] = try_plan(turn[t]);
     share_values(options.team, trials);
     // One after the other again: what another rank has done too much does not count.
-    for (std::size_t t = 0; t < turn.size() && fitting.size() < options.candidates && !late; ++t) {
+    for (std::size_t t = 0; t < turn.size() && fitting.size() < candidates && !late; ++t) {
       if (fitting.contains(kind(turn[t])) || trials[t].end == Trial::End::too_large) continue;
       late = trials[t].end == Trial::End::out_of_time;
       if (late) break;
       if (trials[t].outcome.excess == Bytes{0}) fitting.insert(kind(turn[t]));
+      result.all.emplace_back(trials[t].outcome, rated[turn[t]].plan);
       if (best && outcome <= trials[t].outcome) continue;
       best = turn[t];
       outcome = trials[t].outcome;
@@ -210,9 +235,114 @@ std::optional<Schedule> best_of(const std::vector<RatedPlan>& rated, const PlanP
     std::erase_if(made, [&](const auto& each) { return each.first != best; });
   }
   if (late && !best) throw OutOfTime{};
-  if (!best) return std::nullopt;
+  if (!best) return result;
   const auto own = made.find(*best);
-  return own != made.end() ? std::move(own->second) : simulated(rated[*best].plan).schedule;
+  result.best = own != made.end() ? std::move(own->second) : simulated(rated[*best].plan);
+  std::ranges::stable_sort(result.all, {}, &std::pair<Outcome, ParallelPlan>::first);
+  return result;
+}
+
+/// What single moves lead to, by the estimate: a cut by a layer, microbatches of twice or half the samples, another
+/// schedule, and replicas that share the optimizer's state or do not. Those that fit, the quickest first.
+std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan,
+                                const std::vector<PipelineSchedule>& schedules) {
+  std::vector<RatedPlan> moves;
+  const auto offer = [&](const ParallelPlan& moved) {
+    try {
+      RatedPlan each{moved, run_plan(costs, moved)};
+      if (each.run.excess(costs.memory) == Bytes{0}) moves.push_back(std::move(each));
+    } catch (const InputError&) {  // what does not divide, or goes beyond the neighbouring cut
+    }
+  };
+  ParallelPlan moved = plan;
+  for (std::size_t& cut : moved.cuts)
+    for (const std::size_t to : {cut - 1, cut + 1}) {
+      const std::size_t from = std::exchange(cut, to);
+      offer(moved);
+      cut = from;
+    }
+  moved.microbatch = 2 * plan.microbatch;
+  offer(moved);
+  moved.microbatch = plan.microbatch / 2;
+  offer(moved);
+  moved.microbatch = plan.microbatch;
+  moved.zero = plan.zero == 0 ? 1 : 0;
+  if (plan.replicas() > 1) offer(moved);
+  moved.zero = plan.zero;
+  for (const PipelineSchedule schedule : schedules) {
+    if (schedule == plan.schedule || plan.stages() == 1 || !plan.degrees.empty()) continue;
+    moved.schedule = schedule;
+    offer(moved);
+  }
+  std::ranges::stable_sort(moves, {}, [](const RatedPlan& each) { return each.run.step; });
+  return moves;
+}
+
+/// Moves from so many of the best plans that were simulated, simulated too, as long as they make the step shorter.
+void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSchedule>& schedules, std::size_t plans) {
+  const PlanCosts costs = ground.chain.costs();
+  const auto simulated = [&](const ParallelPlan& plan) { return ground.planned(plan); };
+  std::optional<Finding> refusal;
+  double left = kMovedOps;
+  for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
+    auto [outcome, plan] = found.all[i];
+    for (;;) {
+      const double each = planned_ops(ground.problem.graph(), plan, ground.batch / plan.data / plan.microbatch);
+      const auto most = std::min(kMoves, static_cast<std::size_t>(left / each));
+      std::vector<RatedPlan> moves = moves_of(costs, plan, schedules);
+      std::erase_if(moves, [&](const RatedPlan& move) { return !ground.detail_of(move.plan); });
+      if (moves.size() > most) moves.resize(most);
+      if (moves.empty()) break;
+      left -= each * static_cast<double>(moves.size());
+      Simulated next = best_of(moves, ground.options, moves.size(), false, simulated, refusal);
+      if (!next.best || next.best->outcome >= outcome) break;
+      std::tie(outcome, plan) = next.all.front();
+      if (outcome < found.best->outcome) found.best = std::move(next.best);
+    }
+  }
+}
+
+/// Of a plan that does not fit, by the estimate: those that do with the fewest of ZeRO 1, a smaller microbatch, and
+/// attention or blocks of all stages computed again; of these the quickest.
+std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
+  std::optional<RatedPlan> best;
+  std::size_t fewest = 4;
+  const std::set<std::size_t> zeros{plan.zero, std::max<std::size_t>(plan.zero, 1)};
+  for (const std::size_t zero : zeros)
+    for (const std::size_t microbatch : divisors(plan.microbatch))
+      for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks}) {
+        ParallelPlan each = plan;
+        each.zero = zero;
+        each.microbatch = microbatch;
+        if (what != StageRecompute::no) each.recompute.assign(plan.stages(), what);
+        const std::size_t changes = static_cast<std::size_t>(zero != plan.zero) +
+                                    static_cast<std::size_t>(microbatch != plan.microbatch) +
+                                    static_cast<std::size_t>(what != StageRecompute::no);
+        if (changes > fewest) continue;
+        try {
+          RatedPlan rated{each, run_plan(costs, each)};
+          if (rated.run.excess(costs.memory) > Bytes{0}) continue;
+          if (changes == fewest && best && rated.run.step >= best->run.step) continue;
+          best = std::move(rated);
+          fewest = changes;
+        } catch (const InputError&) {  // microbatches of fewer samples than replicas, for one
+        }
+      }
+  return best;
+}
+
+/// What to do about a plan that does not fit by the estimate; nothing where it does.
+std::optional<std::string> beyond_memory(PlanGround& ground, const ParallelPlan& plan) {
+  const PlanCosts costs = ground.chain.costs(plan);
+  const auto most = [](const PlanStep& run) { return *std::ranges::max_element(run.peaks); };
+  const PlanStep run = run_plan(costs, plan);
+  if (run.excess(costs.memory) == Bytes{0}) return std::nullopt;
+  const std::optional<RatedPlan> fits = nearest_that_fits(costs, plan);
+  return fmt::format(
+      "by its estimate the plan needs {} of a device's {}; {}", format_bytes(most(run)), format_bytes(*costs.memory),
+      fits ? fmt::format("the nearest that fits, {}, needs {}", describe(fits->plan), format_bytes(most(fits->run)))
+           : fmt::format("none with its degrees fits: the placer plan looks for others on {} devices",
+                         ground.devices.size()));
 }
 
 }  // namespace
@@ -235,21 +365,35 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
 
   std::optional<Finding> refusal;
   const auto simulated = [&](const ParallelPlan& plan) { return ground.planned(plan); };
-  std::optional<Schedule> best = best_of(found.best, options, simulated, refusal);
-  if (!best && refusal) throw InputError(*refusal);
-  if (!best)
+  // Small ones all, of the same degrees and schedules too.
+  const auto ops_of = [&](const RatedPlan& each) {
+    return planned_ops(graph, each.plan, ground.batch / each.plan.data / each.plan.microbatch);
+  };
+  const bool small = options.candidates > 1 && std::transform_reduce(found.best.begin(), found.best.end(), 0.0,
+                                                                     std::plus<>{}, ops_of) <= kSmallOps;
+  Simulated best =
+      best_of(found.best, options, small ? found.best.size() : options.candidates, !small, simulated, refusal);
+  if (!best.best && refusal) throw InputError(*refusal);
+  if (!best.best)
     throw InputError({.code = "too-large",
                       .message = fmt::format("graph '{}' is too large to be simulated as any plan over {} devices",
                                              graph.name(), ground.devices.size()),
                       .help = "give fewer devices, or a coarser graph"});
-  best->plan_bound = found.bound;
-  return *std::move(best);
+  try {
+    if (options.candidates > 1) improve(best, ground, search.schedules, small ? kTried : kImproved);
+  } catch (const OutOfTime&) {  // the best so far
+  }
+  Schedule schedule = std::move(best.best->schedule);
+  schedule.plan_bound = std::min(found.bound, best.best->outcome.makespan);
+  return schedule;
 }
 
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options) {
   PlanGround ground{problem, options};
   check_plan(ground.chain.own_costs(plan), plan);
-  return ground.planned(plan, false).schedule;
+  Schedule schedule = ground.planned(plan, false).schedule;
+  if (auto note = beyond_memory(ground, plan)) schedule.notes.push_back(*std::move(note));
+  return schedule;
 }
 
 Schedule place_by_planner(const Problem& problem, const Planner& planner, const PlanPlacerOptions& options) {

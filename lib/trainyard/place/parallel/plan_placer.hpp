@@ -35,7 +35,7 @@ inline constexpr Choice kPlanDetail{
 
 struct PlanPlacerOptions {
   std::optional<std::int64_t> batch = {};  // samples of a step; none: 16 for each device
-  std::size_t candidates = 8;              // plans that are simulated
+  std::size_t candidates = 8;              // plans that are simulated; more than one: all of small graphs
   PlanDetail detail = PlanDetail::fitting;
   unsigned threads = 0;
   Team* team = nullptr;  // its ranks share the candidates
@@ -47,15 +47,16 @@ struct PlanPlacerOptions {
 /// large a microbatch, which pipeline schedule (1f1b, interleaved, and where gradients of weights are ops of their own
 /// those of zero bubble), where the stages are cut, what is computed again, whether replicas share the optimizer's
 /// state. Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of different degrees are
-/// simulated, as schedules of the problem (schedule_of), and the best of these is returned; where none fits in memory,
-/// more are. Schedule::plan_bound is the search's.
+/// simulated, as schedules of the problem (schedule_of), where none fits in memory more; the best of these are improved
+/// by single moves, simulated too, and the best is returned. Schedule::plan_bound is the search's.
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits, "too-large" where none can be simulated, with what
 /// stands in the way of a fold; OutOfTime where none was simulated in time.
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options = {});
 
-/// A plan of one's own as a schedule of the problem. Throws InputError as check_plan() does ("plan": ranks that
-/// share no parameters, for one), "no-training", "too-large"; OutOfTime.
+/// A plan of one's own as a schedule of the problem; the nearest that fits among its notes, where by the estimate it
+/// does not: with ZeRO 1, smaller microbatches, or attention or blocks computed again. Throws InputError as
+/// check_plan() does ("plan": ranks that share no parameters, for one), "no-training", "too-large"; OutOfTime.
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options = {});
 
 /// The answer of a published planner as a schedule of the problem, with its own objective among the notes: the first

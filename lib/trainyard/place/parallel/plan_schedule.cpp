@@ -123,7 +123,7 @@ class Planning {
  private:
   PlanMesh mesh() const {
     return {devices_,      plan_.replicas, plan_.tensor,
-            plan_.context, plan_.experts,  plan_.experts > 1 || plan_.exchange == ContextExchange::all_to_all};
+            plan_.context, plan_.experts,  plan_.experts > 1 || plan_.exchange != ContextExchange::all_gather};
   }
   /// A colocation group is on the stage of its first op.
   std::size_t stage_of(OpId op) const {
@@ -383,7 +383,11 @@ double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t mic
     const double share = plan.degrees.empty() ? 1 : 1 / static_cast<double>(row);  // of the graph, and of its stages
     // A quarter of the ops make what ranks have to add, as in transformers.
     const double each = degree.ranks == 1 ? 1 : static_cast<double>(ranks) + collective_ops(ranks, collective) / 4;
-    all += (degree.context == 1 ? 1.6 : 2.4) * static_cast<double>(made * microbatches) * each * share *
+    // A ring has steps and shifts of each attention.
+    const double exchanges = degree.context == 1                        ? 0
+                             : degree.exchange == ContextExchange::ring ? 0.8 * static_cast<double>(degree.context)
+                                                                        : 0.8;
+    all += (1.6 + exchanges) * static_cast<double>(made * microbatches) * each * share *
            static_cast<double>(graph.op_count());
     if (data == 1) continue;
     const std::size_t stages = plan.stages() * ranks;
