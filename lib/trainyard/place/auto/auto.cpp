@@ -113,13 +113,13 @@ class AutoPlacer {
       Ordered answer = best_order(evaluator, schedule);
       answer.schedule.rewrites = schedule.rewrites;
       answer.schedule.parallel = schedule.parallel;
+      answer.schedule.plan_bound = schedule.plan_bound;
       return answer;
     };
     found_ = ask_members(
         base(), members_, options_, [&] { return effort_.late(share); },
         [&](const Schedule& schedule) -> std::optional<Ordered> {
           if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
-<<<<<<< HEAD
           if (!hurries) return best_order_of(schedule);
           return Ordered{schedule, Evaluator{scheduled_problem(base(), schedule)}.outcome(schedule), 1};
         });
@@ -128,20 +128,10 @@ class AutoPlacer {
       parallel_for(threads_, found_.size(), [&](std::size_t i) {
         if (i == 0 || !effort_.late(share + 0.1)) found_[i] = best_order_of(found_[i].schedule);
       });
-    for (const Ordered& each : found_) evaluations_ += each.evaluations;
-=======
-          Evaluator evaluator{scheduled_problem(base(), schedule)};
-          std::optional<Ordered> answer = best_order(evaluator, schedule);
-          answer->schedule.rewrites = schedule.rewrites;
-          answer->schedule.parallel = schedule.parallel;
-          answer->schedule.plan_bound = schedule.plan_bound;
-          return answer;
-        });
     for (const Ordered& each : found_) {
       evaluations_ += each.evaluations;
       if (each.schedule.plan_bound) plan_bound_ = each.schedule.plan_bound;
     }
->>>>>>> ad191f849e7e6101de6f8fd9863f6231d44e65e1
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
 

@@ -13,8 +13,6 @@
 namespace trainyard {
 namespace {
 
-constexpr double kInfinity = LinearProgram::kInfinity;
-
 /// follows[i][j]: j comes after i, directly or not.
 std::vector<std::vector<bool>> closure(const Graph& graph) {
   std::vector<std::vector<bool>> follows(graph.op_count(), std::vector<bool>(graph.op_count(), false));
@@ -59,7 +57,7 @@ void MakespanProgram::at_least(Sum sum, double bound) {
   std::vector<LinearProgram::Term> terms;
   for (const auto& [number, coefficient] : merged)
     if (coefficient != 0) terms.push_back({number, coefficient});
-  program_.linear.add_row(bound - sum.constant, kInfinity, terms);
+  program_.linear.add_row(bound - sum.constant, LinearProgram::kInfinity, terms);
 }
 
 MakespanProgram::Sum MakespanProgram::on(OpId op, DeviceId device) const {
