@@ -25,3 +25,15 @@ TEST_CASE("a retreat ends where a plan is settled, and keeps the first of the le
   CHECK(seed_of({5, 4, 4, 3, 3, 6}, 0) == 70);  // never settled
   CHECK(asked == std::vector{100, 90, 80, 70, 60, 50});
 }
+
+TEST_CASE("a retreat whose time is up keeps what it has; without a plan it says that it was not done") {
+  const auto until = [](int last) {  // plans on less are not done in time; each is better than the one before
+    return best_retreat([&](int percent) {
+      if (percent < last) throw OutOfTime{};
+      return Retreat<int>{Schedule{.seed = static_cast<std::uint64_t>(percent)}, percent, false};
+    });
+  };
+  CHECK(until(100).seed == 100);
+  CHECK(until(80).seed == 80);
+  CHECK_THROWS_AS(until(101), OutOfTime);
+}

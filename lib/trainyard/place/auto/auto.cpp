@@ -67,9 +67,8 @@ class AutoPlacer {
         team_(options.team),
         island_count_(islands),
         effort_(options.budget.given() ? options.budget : usual_budget(problem), options.stop),
-        threads_(thread_count(options.threads)) {
-    grounds_.emplace_back(problem);
-  }
+        threads_(thread_count(options.threads)),
+        problem_(problem) {}
 
   Schedule run() {
     if (base().op_count() == 0) return {};
@@ -80,6 +79,8 @@ class AutoPlacer {
       effort_ = Effort{{.evaluations = evaluations_ + std::min(kQuickOps / ops, *usual_budget(base()).evaluations)},
                        options_.stop};
     }
+    if (too_late_to_search()) return best();
+    grounds_.emplace_back(base());
     replicate();
     offload();
     report();
@@ -101,13 +102,14 @@ class AutoPlacer {
     if (schedule.rewrites.empty() && proven_ > Nanoseconds{0}) schedule.search->lower_bound = proven_;
     return schedule;
   }
-  const Problem& base() const { return grounds_.front().problem; }
+  const Problem& base() const { return problem_; }
 
   /// Steps 2 and 3; what comes of it by outcome, ties in the order of the members. Where time is short, all members are
   /// asked before any has its best order, the shortest first.
   void ask() {
     const bool hurries = options_.budget.seconds.has_value();
-    const double share = is_large(base()) ? 0.6 : 0.4;  // of the seconds; few evaluations find nothing
+    const bool large = is_large(base());
+    const double share = large ? 0.8 : 0.4;  // of the seconds; few evaluations find nothing
     const auto best_order_of = [&](const Schedule& schedule) {
       Evaluator evaluator{scheduled_problem(base(), schedule)};
       Ordered answer = best_order(evaluator, schedule);
@@ -126,7 +128,7 @@ class AutoPlacer {
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
     if (hurries)
       parallel_for(threads_, found_.size(), [&](std::size_t i) {
-        if (i == 0 || !effort_.late(share + 0.1)) found_[i] = best_order_of(found_[i].schedule);
+        if ((i == 0 && !large) || !effort_.late(share + 0.1)) found_[i] = best_order_of(found_[i].schedule);
       });
     for (const Ordered& each : found_) {
       evaluations_ += each.evaluations;
@@ -298,12 +300,13 @@ class AutoPlacer {
     const Budget all = rest();
     for (std::size_t round = 0; round < kRounds && !done() && !effort_.over(evaluations_); ++round) {
       const double heat = kHot * portable_exp(static_cast<double>(round) / (kRounds - 1) * portable_log(kCold / kHot));
+      const std::optional<double> left = effort_.seconds_left();
       parallel_for(threads_, islands_.size(), [&](std::size_t i) {
         if (!islands_[i]) return;
         Budget slice;
         if (all.evaluations) slice.evaluations = share_of(share_of(*all.evaluations, round), i, islands_.size());
         // Threads take islands one after the other: each has its share of the round's time.
-        if (all.seconds) slice.seconds = slice_seconds(*all.seconds / kRounds, round, islands_.size());
+        if (left) slice.seconds = slice_seconds(*left, round, islands_.size());
         islands_[i]->run(slice, options_.stop, heat);
       });
       read_standings();
@@ -313,6 +316,23 @@ class AutoPlacer {
       report();
       if (round + 1 < kRounds && round % 2 == 1) restart_last(round);
     }
+  }
+
+  /// On a large graph, where so few evaluations are left that what they need (SearchGround) takes longer than they do.
+  bool too_late_to_search() const {
+    if (!options_.budget.seconds || !is_large(base())) return false;
+    if (effort_.late()) return true;
+    const Problem problem = scheduled_problem(base(), found_.front().schedule);
+    return *effort_.seconds_left() < kFewEvaluations * seconds_of_evaluation(problem);
+  }
+  static constexpr double kFewEvaluations = 32;
+
+  /// A full simulation of the best schedule, whose graph this is; measured.
+  double seconds_of_evaluation(const Problem& problem) const {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    Evaluator{problem}.outcome(found_.front().schedule);
+    return std::max(std::chrono::duration<double>(Clock::now() - start).count(), 1e-9);
   }
 
   /// The rest of the budget.
@@ -327,11 +347,11 @@ class AutoPlacer {
     return all * (i + 1) / parts - all * i / parts;
   }
 
-  /// A round that took longer shortens those after it.
-  double slice_seconds(double round_seconds, std::size_t round, std::size_t islands) const {
-    const double left = *effort_.seconds_left() - round_seconds * static_cast<double>(kRounds - 1 - round);
+  /// An island's seconds where this many are left to this round and those after it, which share them evenly: one that
+  /// ends early leaves more to the others.
+  double slice_seconds(double left, std::size_t round, std::size_t islands) const {
     const std::size_t turns = (islands + threads_ - 1) / threads_;
-    return std::clamp(left, 0.0, round_seconds) / static_cast<double>(turns);
+    return left / static_cast<double>((kRounds - round) * turns);
   }
 
   /// The problem with these splits, and what is known of it.
@@ -374,13 +394,8 @@ class AutoPlacer {
     const Problem& problem = ground_of(found_.front().schedule).problem;
     const std::uint64_t moves = problem.op_count() * std::max<std::size_t>(problem.device_count() - 1, 1);
     std::uint64_t left = effort_.left(evaluations_);
-    if (const std::optional<double> seconds = effort_.seconds_left()) {
-      using Clock = std::chrono::steady_clock;
-      const Clock::time_point start = Clock::now();
-      Evaluator{problem}.outcome(found_.front().schedule);
-      const double each = std::chrono::duration<double>(Clock::now() - start).count();
-      left = std::min(left, static_cast<std::uint64_t>(*seconds * threads_ / std::max(each, 1e-9)));
-    }
+    if (const std::optional<double> seconds = effort_.seconds_left())
+      left = std::min(left, static_cast<std::uint64_t>(*seconds * threads_ / seconds_of_evaluation(problem)));
     return static_cast<std::size_t>(
         std::clamp<std::uint64_t>(left / moves, 2, std::max<std::size_t>(island_count_, 2)));
   }
@@ -496,6 +511,7 @@ class AutoPlacer {
   const std::size_t island_count_;
   Effort effort_;
   const unsigned threads_;
+  const Problem& problem_;
   std::list<SearchGround> grounds_;               // the problem itself first, then with splits
   std::vector<Ordered> found_;                    // by outcome; the schedules with their splits
   std::vector<std::unique_ptr<Island>> islands_;  // none where another rank of the team searches it

@@ -48,6 +48,8 @@ void Island::run(const Budget& budget, const std::function<bool()>& stop, double
   Schedule schedule = local_.best();
   Outcome outcome = local_.best_outcome();
   if (windows_.run(schedule, outcome, whole)) local_.restart(std::move(schedule));
+  // Windows that had no more to find leave their seconds.
+  if (budget.seconds && !budget.evaluations) local_.run(Effort{{.seconds = whole.seconds_left()}, stop}, heat);
 }
 
 }  // namespace trainyard

@@ -38,7 +38,8 @@ inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-par
 /// From so many pairs of an op and a device on a member takes seconds, and some take minutes: first those that are
 /// quickest, last those of kSlow.
 inline constexpr std::size_t kLargePairs = 200'000;
-inline constexpr std::array<std::string_view, 4> kLargeFirst{"m-topo", "heft", "celeritas", "m-etf"};
+inline constexpr std::array<std::string_view, 7> kLargeFirst{"m-topo", "celeritas", "heft", "cpop",
+                                                             "dpos",   "etf",       "m-etf"};
 
 inline bool is_large(const Problem& problem) { return problem.op_count() * problem.device_count() > kLargePairs; }
 

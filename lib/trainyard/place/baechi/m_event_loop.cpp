@@ -259,7 +259,7 @@ Schedule BaechiLoop::schedule(const BaechiOptions& options) const {
     Run run{problem_, edges_, favourite_, options, memory_percent};
     const std::vector<OpId> taken = run.run();
     Schedule schedule = run.schedule();
-    const Outcome outcome = keep_order(evaluator, taken, options.order, schedule);
+    const Outcome outcome = keep_order(evaluator, taken, options.order, schedule, options.stop);
     return Retreat<Outcome>{std::move(schedule), outcome, outcome.excess == Bytes{0} || options.literal};
   });
 }

@@ -56,7 +56,8 @@ Schedule celeritas(const Problem& problem, const CeleritasOptions& options) {
   }
   limit.bytes = Bytes{static_cast<std::int64_t>(std::min(room / static_cast<double>(parts), 0x1p62))};
 
-  const std::vector<std::size_t> begins = sequential_partition(problem.graph(), order, weights, limit);
+  const std::vector<std::size_t> begins =
+      sequential_partition(problem.graph(), order, weights, limit, Checkpoint{options.list.stop});
   IdMap<OpId, ClusterId> cluster(problem.op_count());
   for (std::size_t run = 0; run < begins.size(); ++run) {
     const std::size_t end = run + 1 < begins.size() ? begins[run + 1] : order.size();

@@ -24,8 +24,9 @@ std::vector<Placer> detail::celeritas_placers() {
                  "Kernighan: JACM 18(1), 1971",
        .parameters = {kClusters, kIntoGaps, kOrder}},
       [](const Problem& problem, const Parameters& given) {
-        return celeritas(
-            problem, {.clusters = given[kClusters], .list = {.insertion = given[kIntoGaps], .order = given[kOrder]}});
+        return celeritas(problem,
+                         {.clusters = given[kClusters],
+                          .list = {.insertion = given[kIntoGaps], .order = given[kOrder], .stop = given.stop()}});
       })};
 }
 

@@ -8,7 +8,8 @@
 namespace trainyard {
 
 std::vector<std::size_t> sequential_partition(const Graph& graph, const std::vector<OpId>& order,
-                                              const IdMap<OpId, RunWeight>& weights, const RunWeight& limit) {
+                                              const IdMap<OpId, RunWeight>& weights, const RunWeight& limit,
+                                              Checkpoint checkpoint) {
   const std::size_t count = order.size();
   struct Best {
     std::int64_t bytes = std::numeric_limits<std::int64_t>::max();
@@ -33,6 +34,7 @@ std::vector<std::size_t> sequential_partition(const Graph& graph, const std::vec
       fresh[tensor] = at + 1;
     }
     for (const TensorId tensor : graph.outputs(op)) fresh[tensor] = at + 1;
+    checkpoint(1 + (at - first) / 64);  // a run costs far less than an op on a device
     std::int64_t more = 0;
     Best& next = best[at + 1];
     for (std::size_t from = first; from <= at; ++from) {

@@ -6,6 +6,7 @@
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/graph/graph.hpp"
+#include "trainyard/place/kit/effort.hpp"
 
 namespace trainyard {
 
@@ -28,6 +29,7 @@ struct RunWeight {
 /// B. W. Kernighan: Optimal sequential partitions of graphs. Journal of the ACM 18(1), 1971, where an edge counts, not
 /// a tensor.
 std::vector<std::size_t> sequential_partition(const Graph& graph, const std::vector<OpId>& order,
-                                              const IdMap<OpId, RunWeight>& weights, const RunWeight& limit);
+                                              const IdMap<OpId, RunWeight>& weights, const RunWeight& limit,
+                                              Checkpoint checkpoint = Checkpoint{});
 
 }  // namespace trainyard

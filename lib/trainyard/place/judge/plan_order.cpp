@@ -23,20 +23,24 @@ void set_order(const Problem& problem, std::vector<OpId> taken, PlanOrder order,
   }
 }
 
-Outcome keep_order(Evaluator& evaluator, const std::vector<OpId>& taken, PlanOrder order, Schedule& schedule) {
+Outcome keep_order(Evaluator& evaluator, const std::vector<OpId>& taken, PlanOrder order, Schedule& schedule,
+                   const std::function<bool()>& stop) {
   const Problem& problem = evaluator.problem();
   PlanOrder best = order == PlanOrder::best ? PlanOrder::rank : order;
   set_order(problem, taken, best, schedule);
   Outcome least = evaluator.outcome(schedule);
   if (order != PlanOrder::best) return least;
+  PlanOrder last = best;
   for (const PlanOrder each : {PlanOrder::start, PlanOrder::strict}) {
+    if (stop && stop()) break;
+    last = each;
     set_order(problem, taken, each, schedule);
     const Outcome outcome = evaluator.outcome(schedule);
     if (outcome >= least) continue;
     least = outcome;
     best = each;
   }
-  if (best != PlanOrder::strict) set_order(problem, taken, best, schedule);  // the last one tried stands
+  if (best != last) set_order(problem, taken, best, schedule);  // the last one tried stands
   return least;
 }
 

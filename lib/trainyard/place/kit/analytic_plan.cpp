@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "trainyard/place/kit/groups.hpp"
 
 namespace trainyard {
 
-AnalyticPlan::AnalyticPlan(const Problem& problem, bool insertion, int memory_percent)
+AnalyticPlan::AnalyticPlan(const Problem& problem, bool insertion, int memory_percent, Checkpoint checkpoint)
     : problem_(problem),
       insertion_(insertion),
+      checkpoint_(std::move(checkpoint)),
       able_(group_devices(problem)),
       memory_(problem, memory_percent),
       arrived_(problem.graph().tensor_count() * problem.device_count(), false) {}
@@ -101,6 +103,7 @@ void AnalyticPlan::hold_arrivals(OpId op, DeviceId device) {
 }
 
 void AnalyticPlan::place(OpId op, const Slot& slot) {
+  checkpoint_(problem_.device_count());
   const GroupId group = problem_.group(op);
   if (!assigned(group)) assign(group, slot.device);
   assert(group_device_[group] == slot.device);

@@ -8,6 +8,7 @@
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/place/kit/calendar.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -18,8 +19,9 @@ namespace trainyard {
 /// route's time without ever waiting. Ops are placed one by one, each after all that it depends on.
 class AnalyticPlan {
  public:
-  /// Counts on `memory_percent` of each capacity.
-  explicit AnalyticPlan(const Problem& problem, bool insertion = true, int memory_percent = 100);
+  /// Counts on `memory_percent` of each capacity. Passes the checkpoint with every op placed.
+  explicit AnalyticPlan(const Problem& problem, bool insertion = true, int memory_percent = 100,
+                        Checkpoint checkpoint = Checkpoint{});
 
   /// Candidate devices of the op: that of its colocation group; before the group has one, the devices that can run the
   /// whole group and have room for it (see MemoryLedger), by ascending id.
@@ -46,6 +48,7 @@ class AnalyticPlan {
   Slot earliest_slot(OpId op, DeviceId device) const;
   /// The candidate that finishes first; ties go to the lower id.
   Slot earliest_finish(OpId op);
+  /// Throws OutOfTime where the checkpoint does.
   void place(OpId op, const Slot& slot);
 
   /// None before the op is placed.
@@ -63,6 +66,7 @@ class AnalyticPlan {
 
   const Problem& problem_;
   bool insertion_;
+  Checkpoint checkpoint_;
   CompressedRows<GroupId, DeviceId> able_;
   MemoryLedger memory_;
   IdMap<GroupId, DeviceId> group_device_{problem_.group_count()};

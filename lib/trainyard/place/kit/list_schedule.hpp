@@ -15,13 +15,15 @@ namespace trainyard {
 struct ListOptions {
   bool insertion = true;  // an op may go into a gap before later ones
   PlanOrder order = PlanOrder::best;
+  std::function<bool()> stop = {};  // asked all the time: ends with the plans that are done, or throws OutOfTime
 };
 
 /// Places every op in the plan and says in which order it took them, each after all that it depends on.
 using PlanRun = std::function<std::vector<OpId>(AnalyticPlan&)>;
 
 /// The schedule of a list scheduler, with its plan. Where memory keeps an op off a device, or the schedule does not fit
-/// in simulation, it is planned on less of each memory too (best_retreat).
+/// in simulation, it is planned on less of each memory too (best_retreat). Throws OutOfTime where `stop` ends the first
+/// plan.
 Schedule list_schedule(const Problem& problem, const ListOptions& options, const PlanRun& run);
 
 }  // namespace trainyard

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "trainyard/place/kit/list_schedule.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -14,6 +15,7 @@ struct CriticalPathOptions {
   Level level = Level::statical;
   bool insertion = false;
   PlanOrder order = PlanOrder::best;
+  std::function<bool()> stop = {};  // as ListOptions::stop
 };
 
 /// Highest levels first with estimated times (HLFET): ops by descending length of the longest chain from them to an

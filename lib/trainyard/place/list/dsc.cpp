@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "trainyard/place/kit/list_schedule.hpp"
@@ -13,7 +14,8 @@ namespace {
 
 class DominantSequence {
  public:
-  DominantSequence(const Problem& problem, const MeanCosts& means) : problem_(problem), means_(means) {
+  DominantSequence(const Problem& problem, const MeanCosts& means, Checkpoint checkpoint)
+      : problem_(problem), means_(means), checkpoint_(std::move(checkpoint)) {
     for (const OpId op : problem.ops()) find_only_successor(op);
   }
 
@@ -74,6 +76,7 @@ class DominantSequence {
   void take(const Entry& entry) {
     const OpId op = entry.op;
     find_arrivals(op);
+    checkpoint_(1 + arrivals_.size());
     const ScaledTime alone = arrivals_.empty() ? 0 : arrivals_.front().at;
     if (const Cluster bound = group_cluster_[problem_.group(op)]; bound != kNoCluster) {
       append(op, bound, std::max(end_of(bound), arrival_in(op, bound)));
@@ -173,6 +176,7 @@ class DominantSequence {
   }
 
   ScaledTime end_with(std::size_t moved, Cluster cluster) {
+    checkpoint_(1 + moved);
     sort_moves(moved);
     ScaledTime end = end_of(cluster);
     for (const auto& [at, op] : sorted_) end = std::max(end, at) + means_.mean(op);
@@ -226,6 +230,7 @@ class DominantSequence {
   const Problem& problem_;
   const Graph& graph_ = problem_.graph();
   const MeanCosts& means_;
+  Checkpoint checkpoint_;
   IdMap<OpId, ScaledTime> blevel_{upward_ranks(problem_, means_)};
   Predecessors predecessors_{graph_};
   IdMap<OpId, OpId> only_successor_{problem_.op_count()};  // none: several, or no successor
@@ -242,16 +247,16 @@ class DominantSequence {
 
 }  // namespace
 
-DscClusters dsc_clusters(const Problem& problem, const MeanCosts& means) {
-  return DominantSequence{problem, means}.run();
+DscClusters dsc_clusters(const Problem& problem, const MeanCosts& means, Checkpoint checkpoint) {
+  return DominantSequence{problem, means, std::move(checkpoint)}.run();
 }
 
 Schedule dsc(const Problem& problem, const DscOptions& options) {
   const MeanCosts means{problem};
-  const DscClusters found = dsc_clusters(problem, means);
+  const DscClusters found = dsc_clusters(problem, means, Checkpoint{options.stop});
   const CompressedRows<ClusterId, GroupId> clusters = groups_by_cluster(problem, found.count, found.of);
   const std::vector<OpId> order = by_descending_rank(problem, upward_ranks(problem, means));
-  return list_schedule(problem, {options.insertion, options.order}, [&](AnalyticPlan& plan) {
+  return list_schedule(problem, {options.insertion, options.order, options.stop}, [&](AnalyticPlan& plan) {
     map_clusters(problem, clusters, order, options.mapping, plan);
     return order;
   });

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <functional>
+
 #include "trainyard/place/judge/plan_order.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/list/cluster_mapping.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -34,12 +37,13 @@ struct DscClusters {
 /// but for partly free ops of many predecessors.
 ///
 /// T. Yang, A. Gerasoulis: DSC: scheduling parallel tasks on an unbounded number of processors. IEEE TPDS 5(9), 1994.
-DscClusters dsc_clusters(const Problem& problem, const MeanCosts& means);
+DscClusters dsc_clusters(const Problem& problem, const MeanCosts& means, Checkpoint checkpoint = Checkpoint{});
 
 struct DscOptions {
   ClusterMapping mapping = ClusterMapping::finish;
   bool insertion = true;
   PlanOrder order = PlanOrder::best;
+  std::function<bool()> stop = {};  // as ListOptions::stop
 };
 
 /// Clusters by dsc_clusters(), to devices by map_clusters(), ops by descending blevel.

@@ -139,9 +139,10 @@ class EarliestTaskFirst {
 
 Schedule etf(const Problem& problem, const EtfOptions& options) {
   const PriorityOrder level = priority_order(static_levels(problem, MeanCosts{problem}));
-  return list_schedule(problem, {.insertion = false, .order = options.order}, [&](AnalyticPlan& plan) {
-    return EarliestTaskFirst{problem, level, options, plan}.run();
-  });
+  return list_schedule(problem, {.insertion = false, .order = options.order, .stop = options.stop},
+                       [&](AnalyticPlan& plan) {
+                         return EarliestTaskFirst{problem, level, options, plan}.run();
+                       });
 }
 
 }  // namespace trainyard

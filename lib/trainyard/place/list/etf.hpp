@@ -17,6 +17,7 @@ struct EtfOptions {
   PlanOrder order = PlanOrder::best;
   /// Whether the op is to go there, if it can: an op with no such device goes to any. None: everywhere.
   std::function<bool(OpId, DeviceId)> wanted = {};
+  std::function<bool()> stop = {};  // as ListOptions::stop
 };
 
 /// Earliest task first: of all ops i whose predecessors have been taken and all devices d always the pair of the least

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/place/list/etf.hpp"
@@ -93,11 +94,12 @@ IdMap<OpId, std::size_t> speed_group_of_ops(const Problem& problem, const SpeedG
   return of;
 }
 
-Schedule getf(const Problem& problem, PlanOrder order) {
+Schedule getf(const Problem& problem, PlanOrder order, std::function<bool()> stop) {
   const SpeedGroups groups = speed_groups(problem);
   const IdMap<OpId, std::size_t> of = speed_group_of_ops(problem, groups);
-  return etf(problem,
-             {.order = order, .wanted = [&](OpId op, DeviceId device) { return groups.of[device] == of[op]; }});
+  return etf(problem, {.order = order,
+                       .wanted = [&](OpId op, DeviceId device) { return groups.of[device] == of[op]; },
+                       .stop = std::move(stop)});
 }
 
 }  // namespace trainyard

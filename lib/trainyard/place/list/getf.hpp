@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
@@ -40,6 +41,6 @@ IdMap<OpId, std::size_t> speed_group_of_ops(const Problem& problem, const SpeedG
 ///
 /// Y. Su, X. Ren, S. Vardi, A. Wierman: Communication-aware scheduling of precedence-constrained tasks on related
 /// machines. arXiv 2004.14639, 2020.
-Schedule getf(const Problem& problem, PlanOrder order = PlanOrder::best);
+Schedule getf(const Problem& problem, PlanOrder order = PlanOrder::best, std::function<bool()> stop = {});
 
 }  // namespace trainyard

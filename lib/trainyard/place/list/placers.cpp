@@ -36,7 +36,9 @@ constexpr Choice kMapping{
     "of clusters to devices: load (longest first, to the least loaded), cut (the same, with transfer times to "
     "clusters elsewhere), finish (when its first op is taken, where the cluster would end first)"};
 
-ListOptions list_options(const Parameters& given) { return {.insertion = given[kInsertion], .order = given[kOrder]}; }
+ListOptions list_options(const Parameters& given) {
+  return {.insertion = given[kInsertion], .order = given[kOrder], .stop = given.stop()};
+}
 
 }  // namespace
 
@@ -67,7 +69,7 @@ std::vector<Placer> detail::list_placers() {
                    .source = "Hwang, Chow, Anger, Lee: SIAM J. Comput. 18(2), 1989",
                    .parameters = {kEarliest, kOrder}},
                   [](const Problem& problem, const Parameters& given) {
-                    return etf(problem, {.by = given[kEarliest], .order = given[kOrder]});
+                    return etf(problem, {.by = given[kEarliest], .order = given[kOrder], .stop = given.stop()});
                   }));
   list.push_back(make_placer(
       {.name = "critical-path",
@@ -75,8 +77,9 @@ std::vector<Placer> detail::list_placers() {
        .source = "Adam, Chandy, Dickson: CACM 17(12), 1974",
        .parameters = {kLevel, kInsertion.usually(false), kOrder}},
       [](const Problem& problem, const Parameters& given) {
-        return critical_path_list(problem,
-                                  {.level = given[kLevel], .insertion = given[kInsertion], .order = given[kOrder]});
+        return critical_path_list(
+            problem,
+            {.level = given[kLevel], .insertion = given[kInsertion], .order = given[kOrder], .stop = given.stop()});
       }));
   list.push_back(make_placer(
       {.name = "dsc",
@@ -84,7 +87,9 @@ std::vector<Placer> detail::list_placers() {
        .source = "Yang, Gerasoulis: IEEE TPDS 5(9), 1994",
        .parameters = {kMapping, kInsertion, kOrder}},
       [](const Problem& problem, const Parameters& given) {
-        return dsc(problem, {.mapping = given[kMapping], .insertion = given[kInsertion], .order = given[kOrder]});
+        return dsc(
+            problem,
+            {.mapping = given[kMapping], .insertion = given[kInsertion], .order = given[kOrder], .stop = given.stop()});
       }));
   return list;
 }
@@ -109,12 +114,12 @@ std::vector<Placer> detail::later_list_placers() {
        .source = "Djigal, Feng, Lu, Ge: IEEE TPDS 32(5), 2021",
        .parameters = {kInsertion, kOrder}},
       [](const Problem& problem, const Parameters& given) { return ippts(problem, list_options(given)); }));
-  list.push_back(
-      make_placer({.name = "getf",
-                   .summary = "earliest task first within groups of devices of like speed: long chains on fast ones",
-                   .source = "Su, Ren, Vardi, Wierman: arXiv 2004.14639, 2020",
-                   .parameters = {kOrder}},
-                  [](const Problem& problem, const Parameters& given) { return getf(problem, given[kOrder]); }));
+  list.push_back(make_placer(
+      {.name = "getf",
+       .summary = "earliest task first within groups of devices of like speed: long chains on fast ones",
+       .source = "Su, Ren, Vardi, Wierman: arXiv 2004.14639, 2020",
+       .parameters = {kOrder}},
+      [](const Problem& problem, const Parameters& given) { return getf(problem, given[kOrder], given.stop()); }));
   return list;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/pipedream/pipeline_states.hpp"
 
 namespace trainyard {
@@ -73,7 +74,8 @@ class LevelSearch {
         machines_(level.machines),
         bandwidth_(level.bandwidth.value),
         within_(inner ? inner->machines_ : 1),
-        inner_(inner) {}
+        inner_(inner),
+        checkpoint_(options.stop) {}
 
   /// For runs that begin with any state, or with the first alone.
   void run(bool from_all) {
@@ -82,7 +84,10 @@ class LevelSearch {
     for (std::size_t first = 0; first < rows; ++first)
       for (std::size_t last = first; last < states_.size(); ++last)
         if (follows(first, last))
-          for (std::size_t machines = 1; machines <= machines_; ++machines) fill(first, last, machines);
+          for (std::size_t machines = 1; machines <= machines_; ++machines) {
+            checkpoint_(1 + states_.earlier[last].size() / 16);  // a cut costs far less than an op on a device
+            fill(first, last, machines);
+          }
   }
 
   double time(std::size_t first, std::size_t last) const { return at(first, last, machines_).time; }
@@ -162,6 +167,7 @@ class LevelSearch {
   double bandwidth_;
   std::size_t within_;
   const LevelSearch* inner_;
+  Checkpoint checkpoint_;
   std::vector<BestRun> table_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct PipedreamOptions {
   std::optional<Bytes> memory = {};  // of a device; none: not looked at, as is the default
   bool fewer_machines = false;       // machines may stay unused
   std::size_t most_states = 10'000;  // where the network may be cut
+  std::function<bool()> stop = {};   // asked all the time: throws OutOfTime
 };
 
 /// One stage at one level: the layers of states `first` to `last` (excluded), on `machines` machines of that level.

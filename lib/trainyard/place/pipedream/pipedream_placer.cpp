@@ -93,7 +93,8 @@ std::vector<std::size_t> pipedream_stages(const Problem& problem, const Layers& 
                                           const std::vector<DeviceId>& devices, const PipedreamPlacerOptions& options) {
   auto [profile, member] = profile_of(problem, layers, devices.front());
 
-  PipedreamOptions search{.straight = true, .fewer_machines = true, .most_states = kMostSplitStates};
+  PipedreamOptions search{
+      .straight = true, .fewer_machines = true, .most_states = kMostSplitStates, .stop = options.stop};
   if (options.activations) search.activation_compression = 1;
   if (options.memory)
     for (const DeviceId device : devices)

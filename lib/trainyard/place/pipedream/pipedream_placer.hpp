@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "trainyard/place/kit/layers.hpp"
@@ -11,8 +12,9 @@
 namespace trainyard {
 
 struct PipedreamPlacerOptions {
-  bool activations = true;  // activations and gradients that cross between stages count
-  bool memory = false;      // so does what a stage keeps for batches in flight, on the smallest of the devices
+  bool activations = true;          // activations and gradients that cross between stages count
+  bool memory = false;              // so does what a stage keeps for batches in flight, on the smallest of the devices
+  std::function<bool()> stop = {};  // asked all the time: throws OutOfTime
 };
 
 /// The stages of PipeDream's partitioner without replication, one after the other on the devices: what it makes of a

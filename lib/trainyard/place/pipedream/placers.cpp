@@ -12,14 +12,15 @@ constexpr auto kPipelineMemory =
 }  // namespace
 
 std::vector<Placer> detail::pipedream_placers() {
-  return {make_placer({.name = "pipedream",
-                       .summary = "contiguous layers as the stages of a pipeline, the slowest stage as fast as can be",
-                       .source = "Narayanan et al.: PipeDream, SOSP 2019",
-                       .parameters = {kActivations, kPipelineMemory}},
-                      [](const Problem& problem, const Parameters& given) {
-                        return place_pipedream(problem,
-                                               {.activations = given[kActivations], .memory = given[kPipelineMemory]});
-                      })};
+  return {make_placer(
+      {.name = "pipedream",
+       .summary = "contiguous layers as the stages of a pipeline, the slowest stage as fast as can be",
+       .source = "Narayanan et al.: PipeDream, SOSP 2019",
+       .parameters = {kActivations, kPipelineMemory}},
+      [](const Problem& problem, const Parameters& given) {
+        return place_pipedream(
+            problem, {.activations = given[kActivations], .memory = given[kPipelineMemory], .stop = given.stop()});
+      })};
 }
 
 }  // namespace trainyard
