@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kSearchedStates = 2'000;
+constexpr std::size_t kMostSplitStates = 2'000;
 
 /// The layers one behind the other, in a topological order that keeps to theirs: of each its place in the chain.
 std::vector<std::size_t> as_chain(LayerProfile& profile) {
@@ -93,7 +93,7 @@ std::vector<std::size_t> pipedream_stages(const Problem& problem, const Layers& 
                                           const std::vector<DeviceId>& devices, const PipedreamPlacerOptions& options) {
   auto [profile, member] = profile_of(problem, layers, devices.front());
 
-  PipedreamOptions search{.straight = true, .fewer_machines = true, .most_states = kSearchedStates};
+  PipedreamOptions search{.straight = true, .fewer_machines = true, .most_states = kMostSplitStates};
   if (options.activations) search.activation_compression = 1;
   if (options.memory)
     for (const DeviceId device : devices)
