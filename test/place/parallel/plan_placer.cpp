@@ -412,6 +412,13 @@ TEST_CASE("a plan of tensor ranks is found where nothing else fits") {
   CHECK(simulate(scheduled_problem(tight, schedule), schedule).fits());
 }
 
+TEST_CASE("without time for any search a plan is simulated all the same, and runs") {
+  const Problem problem = split_layers(4, 8, 2);
+  const Schedule schedule = place_plan(problem, {.batch = 8, .stop = [] { return true; }});
+  REQUIRE(schedule.parallel);
+  CHECK(simulate(scheduled_problem(problem, schedule), schedule).makespan > Nanoseconds{0});
+}
+
 TEST_CASE("a batch is not divided into more microbatches than it has samples") {
   const Problem problem = split_layers(4, 16, 4);
   CHECK_THROWS_WITH_AS(place_pipeline(problem, {.replicas = 2, .microbatches = 9, .batch = 16}),

@@ -45,6 +45,8 @@ constexpr double kHot = 0.1, kCold = 0.003;
 constexpr double kAlike = 0.03, kHopeful = 0.2;
 /// Of what offloading could reach at best: a schedule that is longer by less than this part is left as it is.
 constexpr std::int64_t kHardlyLonger = 50;
+/// Of the seconds, after so many the placer plan ends.
+constexpr double kPatience = 0.7;
 /// Limits of a quick search: ops over all evaluations, and (op, device) pairs beyond which nothing is searched.
 constexpr std::uint64_t kQuickOps = 1'500'000;
 constexpr std::size_t kSearchedPairs = 10'000;
@@ -119,7 +121,8 @@ class AutoPlacer {
       return answer;
     };
     found_ = ask_members(
-        base(), members_, options_, [&] { return effort_.late(share); },
+        base(), members_, options_,
+        [&](bool patient) { return effort_.late(patient ? std::max(kPatience, share) : share); },
         [&](const Schedule& schedule) -> std::optional<Ordered> {
           if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
           if (!hurries) return best_order_of(schedule);

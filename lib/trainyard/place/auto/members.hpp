@@ -38,10 +38,14 @@ inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-par
 /// From so many pairs of an op and a device on a member takes seconds, and some take minutes: first those that are
 /// quickest, last those of kSlow.
 inline constexpr std::size_t kLargePairs = 200'000;
-inline constexpr std::array<std::string_view, 7> kLargeFirst{"m-topo", "celeritas", "heft", "cpop",
-                                                             "dpos",   "etf",       "m-etf"};
+inline constexpr std::array<std::string_view, 8> kLargeFirst{"m-topo", "celeritas", "heft", "plan",
+                                                             "cpop",   "dpos",      "etf",  "m-etf"};
 
 inline bool is_large(const Problem& problem) { return problem.op_count() * problem.device_count() > kLargePairs; }
+
+/// At work for longer than the others where it has to: on training steps over many devices its answer is most often the
+/// best by far, and moves of single ops do not lead there.
+inline constexpr std::string_view kPatient = "plan";
 
 /// Asked after all others, up to kProvable ops: beyond, its nodes, which no budget of evaluations counts, take longer
 /// than all other members together, and find next to nothing.
@@ -67,9 +71,10 @@ inline std::ptrdiff_t turn_of(const Placer& member, const Problem& problem) {
 }
 
 /// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order. A
-/// member that has no answer is left out, and so are, once late() is true, those that were not asked (and one that is
-/// at work ends early); but they are asked until one has answered, as one answer must be there. Throws InputError, that
-/// of the first member, where there is none; without members, everything on one device (place_single) is the answer.
+/// member that has no answer is left out, and so are, once late(false) is true, those that were not asked, and one that
+/// is at work ends early (kPatient once late(true) is); but they are asked until one has answered, as one answer must
+/// be there. Throws InputError, that of the first member, where there is none; without members, everything on one
+/// device (place_single) is the answer.
 template <class Late, class Judge>
 auto ask_members(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options, const Late& late,
                  const Judge& judge) {
@@ -85,12 +90,13 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   std::atomic<bool> answered = false;
   const auto ask = [&](std::size_t i, Team* team) {
     try {
-      answers[i] = judge(asked[i]->place(problem, {.seed = options.seed,
-                                                   .rewrites = options.rewrites,
-                                                   .batch = options.batch,
-                                                   .budget = {.quick = options.budget.quick},
-                                                   .team = team,
-                                                   .stop = [&] { return answered && late(); }}));
+      answers[i] =
+          judge(asked[i]->place(problem, {.seed = options.seed,
+                                          .rewrites = options.rewrites,
+                                          .batch = options.batch,
+                                          .budget = {.quick = options.budget.quick},
+                                          .team = team,
+                                          .stop = [&] { return answered && late(asked[i]->name == kPatient); }}));
       if (answers[i]) answered = true;
     } catch (const InputError& error) {
       refusals[i] = error;
@@ -108,7 +114,7 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   }
   parallel_for(thread_count(options.threads), asked.size(), [&](std::size_t turn) {
     const std::size_t i = turns[turn];
-    if (!mine[i] || (team && asked[i]->teams) || (answered && late())) return;
+    if (!mine[i] || (team && asked[i]->teams) || (answered && late(false))) return;
     ask(i, nullptr);
   });
   share_values(team, answers, [&](std::size_t i) { return mine[i]; });

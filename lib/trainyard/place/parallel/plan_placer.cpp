@@ -39,6 +39,8 @@ constexpr double kMovedOps = 800'000;
 constexpr double kSmallOps = 100'000;
 /// Of the memory, what planners plan with at least where their plans do not fit as simulated.
 constexpr std::int64_t kLeastTenths = 5;
+/// A plan of so many ops, which take a second or two, is simulated though the search took all the time.
+constexpr double kHastyOps = 250'000;
 /// Devices at most whose order is looked for.
 constexpr std::size_t kMostInRing = 64;
 /// Samples for each device where the batch is not known.
@@ -150,6 +152,9 @@ struct PlanGround {
   }
   /// One that is searched for and simulated, or one that was given, and may have as many ops as rewrites can make.
   PlannedSchedule planned(const ParallelPlan& plan, bool searched = true) const {
+    return planned(plan, searched, options.stop);
+  }
+  PlannedSchedule planned(const ParallelPlan& plan, bool searched, const std::function<bool()>& stop) const {
     StagePlan stages = stage_plan(plan, chain, batch);
     const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
     const PlanDetail detail = detail_of(plan).value_or(last);
@@ -158,7 +163,7 @@ struct PlanGround {
     const double of_each = planned_ops(problem.graph(), plan, stages.microbatches, Collective::whole, true);
     const std::size_t most = searched ? limits::kRewrittenOps : limits::kMostRewrittenOps;
     stages.most_classes = std::max(std::size_t{1}, static_cast<std::size_t>(static_cast<double>(most) / of_each));
-    PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), options.stop, searched);
+    PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), stop, searched);
     made.schedule.parallel = plan;
     if (stages.fold && options.detail == PlanDetail::fitting)
       made.schedule.notes.push_back(
@@ -364,13 +369,18 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   const PlanSearchResult found = search_plans(ground.chain.costs(), search);
 
   std::optional<Finding> refusal;
-  const auto simulated = [&](const ParallelPlan& plan) { return ground.planned(plan); };
-  // Small ones all, of the same degrees and schedules too.
-  const auto ops_of = [&](const RatedPlan& each) {
-    return planned_ops(graph, each.plan, ground.batch / each.plan.data / each.plan.microbatch);
+  const auto ops_of = [&](const ParallelPlan& plan) {
+    return planned_ops(graph, plan, ground.batch / plan.data / plan.microbatch);
   };
+  bool answered = false;
+  const auto simulated = [&](const ParallelPlan& plan) {
+    const bool whole = !std::exchange(answered, true) && ops_of(plan) <= kHastyOps;
+    return whole ? ground.planned(plan, true, {}) : ground.planned(plan);
+  };
+  // Small ones all, of the same degrees and schedules too.
+  const auto each_ops = [&](const RatedPlan& each) { return ops_of(each.plan); };
   const bool small = options.candidates > 1 && std::transform_reduce(found.best.begin(), found.best.end(), 0.0,
-                                                                     std::plus<>{}, ops_of) <= kSmallOps;
+                                                                     std::plus<>{}, each_ops) <= kSmallOps;
   Simulated best =
       best_of(found.best, options, small ? found.best.size() : options.candidates, !small, simulated, refusal);
   if (!best.best && refusal) throw InputError(*refusal);
