@@ -17,9 +17,10 @@
 using namespace trainyard;
 using test::inputs_of;
 using test::op_named;
-using Names = std::vector<std::string>;
 
 namespace {
+
+using Names = std::vector<std::string>;
 
 /// LeNet's step with its weights as tensors, one replica: names end in "@1".
 Graph lenet(Granularity granularity = Granularity::op) {
