@@ -210,10 +210,10 @@ constexpr std::array<UnaryRule, 26> kUnary{{
 
 /// Ops whose gradient needs nothing but dY: it is moved, spread or scaled.
 bool needs_gradient_only(std::string_view type) {
-  static constexpr std::array<std::string_view, 12> kTypes{
+  static constexpr std::array<std::string_view, 12> kNeedGradientOnly{
       "GlobalAveragePool", "ReduceMean",   "ReduceSum",    "Neg",   "Cast", "Pad", "Tile", "Resize",
       "Upsample",          "DepthToSpace", "SpaceToDepth", "CumSum"};
-  return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
+  return std::find(kNeedGradientOnly.begin(), kNeedGradientOnly.end(), type) != kNeedGradientOnly.end();
 }
 
 BackwardRule one_piece(std::string type, GradientPiece piece) {

@@ -84,9 +84,9 @@ double YardTable::profile(const YardScore& score, double tau) const {
 
 YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::string> tiers,
                      const std::vector<YardInstance>& set) {
-  using Budget = std::pair<std::optional<std::uint64_t>, std::optional<double>>;  // evaluations come before seconds
+  using Spent = std::pair<std::optional<std::uint64_t>, std::optional<double>>;  // evaluations come before seconds
   struct Cells {
-    Budget budget;
+    Spent budget;
     std::vector<Nanoseconds> steps;
   };
   std::map<std::pair<std::size_t, std::string>, YardBest> bests;
@@ -106,7 +106,7 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
     best.step = std::min(best.step, claim.makespan);
     best.bound = std::max(best.bound, claim.bound.value_or(Nanoseconds{0}));
     Cells& mine = cells[claim.placer][claim.instance];
-    const Budget budget{claim.budget, claim.time};
+    const Spent budget{claim.budget, claim.time};
     if (mine.steps.empty() || budget > mine.budget) mine = {budget, {}};
     if (budget == mine.budget) mine.steps.push_back(claim.makespan);
   }
