@@ -173,8 +173,8 @@ TEST_CASE("a validation's error, and a profile's gaps, are of steps as they are 
                                   {.rounds = 2, .links = ProfileOptions::Links::none, .trace = false});
   CHECK(profile.overheads.empty());
   const auto calibration = calibrate::fit_profiles(std::vector<Profile>{profile}).calibration;
-  const auto machine = calibrated(preset_cluster("1xV100"), calibration);
-  const Problem predicted{step.graph, make_cluster(machine.spec), Costs{cost_model(calibration)}};
+  const auto known = calibrated(preset_cluster("1xV100"), calibration);
+  const Problem predicted{step.graph, make_cluster(known.spec), Costs{cost_model(calibration)}};
   const auto results = validate(*backend, predicted, workload, {{"serial", serial}}, {.rounds = 4});
   CHECK(results[0].plain < results[0].measured - Nanoseconds{40'000});
   CHECK(results[0].makespan() == results[0].plain);
