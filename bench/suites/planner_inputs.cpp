@@ -320,4 +320,117 @@ PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const s
   }
 }
 
+namespace {
+
+constexpr std::size_t kSailorNode = 4;
+
+/// The only member whose name ends so.
+json member(const std::map<std::string, std::string>& artifact, const std::string& end) {
+  const auto at = std::ranges::find_if(artifact, [&](const auto& each) { return each.first.ends_with(end); });
+  if (at == artifact.end())
+    throw InputError({.code = "no-profile", .message = "the archive has no '" + end + "'", .help = "give Sailor's"});
+  return json::parse(at->second);
+}
+
+PlanCosts checked_sailor_costs(const std::map<std::string, std::string>& artifact, std::size_t devices,
+                               std::size_t batch) {
+  const json profile = member(artifact, "sailor_planner/profiles/OPT-350/GH-96/profile.json");
+  const json network = member(artifact, "network_coeffs_all_homo.json");
+  const auto bandwidth = [&](const char* where, std::size_t gpus) {
+    return BytesPerSecond{network.at(where).at("GH-96").at(std::to_string(gpus)).at(1).get<double>()};
+  };
+  const std::size_t layers = profile.at("1").at("1").size();
+  PlanCosts costs{.layers = layers, .batch = batch, .devices = devices};
+  costs.memory =
+      Bytes{member(artifact, "configs/basic_cluster_config.json").at("GH-96").at("mem_per_gpu").get<std::int64_t>()};
+  costs.layer_degrees = {{1}, {2}, {4}};
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<LayerCost>> profiled;  // by samples and ranks
+  for (const auto& [samples, by_ranks] : profile.items())
+    for (const auto& [ranks, times] : by_ranks.items()) {
+      const json metis = member(artifact, "Metis/profiles/OPT-350/GH-96/mbs" + samples + "_tmp" + ranks + ".json");
+      const json& sizes = metis.at("model").at("parameters");
+      std::vector<LayerCost>& chain = profiled[{std::stoul(samples), std::stoul(ranks)}];
+      for (std::size_t i = 0; i < layers; ++i) {
+        const json& time = times.at(std::to_string(i));
+        LayerCost& layer = chain.emplace_back();
+        layer.forward = nanoseconds_from_seconds(time.at(0).get<double>());
+        layer.input_gradient = nanoseconds_from_seconds(time.at(1).get<double>());
+        layer.weights = Bytes{sizes.at("parameters_per_layer_bytes").at(i).get<std::int64_t>()};
+        layer.state = 2 * layer.weights;
+        const Bytes total = mebibytes(metis.at("execution_memory").at("layer_memory_total_mb").at(i).get<double>());
+        layer.saved = std::max(Bytes{0}, total - 4 * layer.weights);
+        const json& activations = sizes.at("activation_parameters_bytes");
+        layer.output = Bytes{activations.at(i).get<std::int64_t>()};
+        if (i > 0) layer.input = Bytes{activations.at(i - 1).get<std::int64_t>()};
+      }
+    }
+  costs.layer = [=, none = LayerCost{.weights = *costs.memory}](std::size_t i, std::size_t samples,
+                                                                LayerDegree tensor) {
+    const auto at = profiled.find({samples, tensor.ranks});
+    return at == profiled.end() ? none : at->second[i];
+  };
+  const auto is_one_node = [](const ParallelPlan& plan, std::size_t from, std::size_t to) {
+    return plan.first_device(from) / kSailorNode ==
+           (plan.first_device(to) + plan.degrees_of(to).devices() - 1) / kSailorNode;
+  };
+  costs.transfer = [=, within = bandwidth("intra", 2), between = bandwidth("inter", 1)](
+                       const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes sent) {
+    return time_for(sent, is_one_node(plan, std::min(from, to), std::max(from, to)) ? within : between);
+  };
+  costs.all_reduce = [=, within = bandwidth("intra", kSailorNode), between = bandwidth("inter", kSailorNode)](
+                         const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const StageDegrees degrees = plan.degrees_of(device);
+    const Bytes sent = ring_bytes(weights, degrees.data);
+    return is_one_node(plan, device, device)
+               ? time_for(sent, within)
+               : time_for(static_cast<std::int64_t>(degrees.tensor.ranks) * sent, between);
+  };
+  const auto one = static_cast<double>(profiled.at({1, 1}).at(1).weights.count);
+  costs.update = [seconds = profile.at("1").at("1").at("1").at(2).get<double>() / one](Bytes weights,
+                                                                                       std::size_t shards) {
+    return nanoseconds_from_seconds(seconds * static_cast<double>(weights.count) / static_cast<double>(shards));
+  };
+  return costs;
+}
+
+/// What the artifact's JSON gives, or an error that says whose it should be.
+template <typename Read>
+auto read_sailor(const Read& read) {
+  try {
+    return read();
+  } catch (const json::exception& error) {
+    throw InputError({.code = "bad-profile",
+                      .message = std::string{"no artifact of Sailor's: "} + error.what(),
+                      .help = "give its archive, sailor.tar.gz"});
+  }
+}
+
+}  // namespace
+
+PlanCosts sailor_costs(const std::map<std::string, std::string>& artifact, std::size_t devices, std::size_t batch) {
+  return read_sailor([&] { return checked_sailor_costs(artifact, devices, batch); });
+}
+
+std::vector<SailorPlan> sailor_plans(const std::map<std::string, std::string>& artifact) {
+  return read_sailor([&] {
+    std::vector<SailorPlan> plans;
+    for (const auto& [name, text] : artifact) {
+      if (name.find("validation/clariden/OPT-350/") == std::string::npos || !name.ends_with(".json")) continue;
+      const json file = json::parse(text), &pipeline = file.at("pipeline_list").at(0);
+      if (file.at("mbs") != 8) continue;
+      const std::size_t start = name.rfind("plan_config_") + std::string{"plan_config_"}.size();
+      SailorPlan& read = plans.emplace_back();
+      read.name = name.substr(start, name.size() - start - std::string{".json"}.size());
+      read.batch = file.at("gbs");
+      read.seconds = file.at("real");
+      read.plan = {.data = pipeline.at("dp").at(0), .tensor = kSailorNode, .microbatch = 8};
+      for (const json& layers : pipeline.at("layers_per_stage"))
+        if (layers.at(0) != 0) read.plan.cuts.push_back(layers.at(0));
+      read.devices = read.plan.devices();
+    }
+    std::ranges::sort(plans, {}, [](const SailorPlan& each) { return std::pair{each.devices, each.plan.data}; });
+    return plans;
+  });
+}
+
 }  // namespace trainyard::bench

@@ -51,4 +51,26 @@ PiperInput read_piper_input(const std::filesystem::path& path);
 PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const std::string& size, std::size_t devices,
                       std::size_t microbatch);
 
+/// A plan of Sailor's and its measured step (`simulations/validation/`).
+struct SailorPlan {
+  std::string name;  // "N16_D4": nodes and replicas
+  std::size_t devices = 0, batch = 0;
+  ParallelPlan plan;
+  double seconds = 0;
+};
+
+/// OPT-350M on GH200 in nodes of 4 in Sailor's cost model (the members of its artifact by name):
+///
+///     a layer             forward, backward and update as profiled for the microbatch and the ranks, whose collectives
+///                         are part of them; what was not profiled does not fit
+///     memory              96 GB as its configuration has it; a layer's total as profiled for Metis, of which weights,
+///                         gradients and Adam's moments are four times the parameters
+///     transfer            the layer's activations at the highest bandwidth measured between two GPUs
+///     sum of gradients    a ring at the highest bandwidth of a node, which the rings of the ranks share
+///     update              the time of a layer at one rank, by bytes of weights
+PlanCosts sailor_costs(const std::map<std::string, std::string>& artifact, std::size_t devices, std::size_t batch);
+
+/// Those with microbatches of 8 samples, which are measured as the profile was (others name another set-up).
+std::vector<SailorPlan> sailor_plans(const std::map<std::string, std::string>& artifact);
+
 }  // namespace trainyard::bench

@@ -1,5 +1,5 @@
 // What planners published: DAPPLE's layer profiles beside the plans of its paper, Piper's inputs beside what no plan
-// goes below, Aceso's profile beside its steps, and Alpa's plans of GPTs.
+// goes below, Aceso's and Sailor's profiles beside their steps, and Alpa's plans of GPTs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -192,6 +192,35 @@ std::string aceso_table(const SuiteOptions& options) {
   return table.text();
 }
 
+/// In Sailor's cost model: its plan as predicted and as measured, `plan` with what Sailor has, 1F1B without ZeRO and
+/// recomputation, and with all.
+std::string sailor_table(const SuiteOptions& options) {
+  const auto artifact = tar_members(options.data / "formats/sailor/sailor.tar.gz", "");
+  Table table = table_of({{"plan of Sailor's"},
+                          {"GH200", Align::right},
+                          {"batch", Align::right},
+                          {"measured", Align::right},
+                          {"in its model", Align::right},
+                          {"plan, 1F1B, no ZeRO", Align::right}});
+  for (const SailorPlan& of : sailor_plans(artifact)) {
+    const PlanCosts costs = sailor_costs(artifact, of.devices, of.batch);
+    PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b}, .most_zero = 0};
+    search.allowed = [](const ParallelPlan& plan) {
+      return plan.recomputing(StageRecompute::no) == plan.recompute.size();
+    };
+    const PlanStep run = search_plans(costs, search).best.front().run;
+    Steps steps;
+    const double seconds = add_steps(steps, costs, {});
+    add_row(table,
+            {of.name, fmt::format("{}", of.devices), fmt::format("{}", of.batch), fmt::format("{:.3f} s", of.seconds),
+             cell(run_plan(costs, of.plan).step),
+             cell(run.excess(costs.memory) == Bytes{0} ? std::optional{run.step} : std::nullopt)},
+            steps, seconds);
+    if (options.smallest) break;
+  }
+  return table.text();
+}
+
 Problem alpa_problem(const AlpaRow& of) {
   const Model model = make_network("gpt3_xl:batch=1024,seq=1024,positions=1024,vocabulary=51200," + of.network);
   ClusterSpec spec = preset_cluster(of.cluster);
@@ -269,7 +298,8 @@ int run_planners(const SuiteOptions& options, std::ostream& out) {
     out << "DAPPLE's profiles on 16 V100 in two hosts: steps by events, the published plan with its best microbatch\n\n"
         << dapple_table(options) << "\nPiper's inputs: steps of the whole batch, microbatches of one sample\n\n"
         << piper_table(options) << "\nAceso's profile, in its cost model: steps by events, 1,024 samples\n\n"
-        << aceso_table(options) << "\n";
+        << aceso_table(options) << "\nSailor's profile of OPT-350M, in its cost model: steps by events\n\n"
+        << sailor_table(options) << "\n";
   out << "Alpa's plans of GPTs: steps by events, as estimated\n\n" << alpa_table(options);
   return 0;
 }

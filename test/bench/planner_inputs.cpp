@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
@@ -144,4 +145,55 @@ TEST_CASE("Aceso's profile, op by op: its layers, their sums over ranks, what th
                        InputError);
   CHECK_THROWS_WITH_AS(aceso_costs(profile, "350M", 1, 2), doctest::Contains("has no 'gpt_350M_mbs2_tp1_algo0.csv'"),
                        InputError);
+}
+
+TEST_CASE("Sailor's profile: layers by samples and ranks, rings that ranks share, its measured plans of 8 samples") {
+  std::map<std::string, std::string> artifact{
+      {"providers/network_coeffs_all_homo.json",
+       R"({"inter": {"GH-96": {"1": [[0], 2e9], "4": [[0], 8e9]}}, "intra": {"GH-96": {"2": [[0], 1e10], "4": [[0], 2e10]}}})"},
+      {"Planner/simulations/configs/basic_cluster_config.json", R"({"GH-96": {"mem_per_gpu": 1000000000}})"},
+      {"Planner/sailor_planner/profiles/OPT-350/GH-96/profile.json",
+       R"({"1": {"1": {"0": [0.001, 0.0, 0.004], "1": [0.002, 0.003, 0.004]}}})"},
+      {"Planner/baselines/Metis/profiles/OPT-350/GH-96/mbs1_tmp1.json",
+       R"({"model": {"parameters": {"parameters_per_layer_bytes": [2000, 1000], "activation_parameters_bytes": [100, 50]}},
+           "execution_memory": {"layer_memory_total_mb": [1, 2]}})"},
+  };
+  const PlanCosts costs = sailor_costs(artifact, 8, 16);
+  CHECK(costs.layers == 2);
+  CHECK(costs.memory == Bytes{1'000'000'000});
+  const LayerCost layer = costs.layer(1, 1, {});
+  CHECK(layer.forward == Nanoseconds{2'000'000});
+  CHECK(layer.input_gradient == Nanoseconds{3'000'000});
+  CHECK(layer.input == Bytes{100});
+  CHECK(layer.output == Bytes{50});
+  CHECK(layer.state == Bytes{2000});
+  CHECK(layer.saved == Bytes{2 * 1'048'576 - 4000});
+  CHECK(costs.layer(1, 2, {}).weights == *costs.memory);  // not profiled: does not fit
+  // 1,000 bytes in 4 ms: 2,000 divided between two replicas as long.
+  CHECK(costs.update(Bytes{2000}, 2) == Nanoseconds{4'000'000});
+  // Two stages on one node, and on two.
+  CHECK(costs.transfer({.data = 2, .cuts = {1}}, 0, 1, Bytes{1000}) == Nanoseconds{100});
+  CHECK(costs.transfer({.data = 4, .cuts = {1}}, 0, 1, Bytes{1000}) == Nanoseconds{500});
+  // A ring of four on a node: 2 x 3/4 of 2,000 bytes at 20 GB/s. Of four ranks each on two nodes: 2 x 1/2 of 2,000
+  // bytes, four rings at 8 GB/s together.
+  CHECK(costs.all_reduce({.data = 4}, 0, Bytes{2000}) == Nanoseconds{150});
+  CHECK(costs.all_reduce({.data = 2, .tensor = 4}, 0, Bytes{2000}) == Nanoseconds{1000});
+
+  const auto plan_file = [](int samples) {
+    return R"({"mbs": )" + std::to_string(samples) +
+           R"(, "gbs": 32, "real": 0.5, "pipeline_list": [{"dp": [2, 2], "layers_per_stage": [[0], [1]]}]})";
+  };
+  artifact["Planner/simulations/validation/clariden/OPT-350/N4/plan_config_N4_D2.json"] = plan_file(8);
+  artifact["Planner/simulations/validation/clariden/OPT-350/N4/plan_config_N4_D1.json"] = plan_file(1);
+  const std::vector<SailorPlan> plans = sailor_plans(artifact);
+  REQUIRE(plans.size() == 1);
+  CHECK(plans[0].name == "N4_D2");
+  CHECK(plans[0].devices == 16);
+  CHECK(plans[0].seconds == 0.5);
+  CHECK(plans[0].plan == ParallelPlan{.data = 2, .tensor = 4, .cuts = {1}, .microbatch = 8});
+
+  artifact["Planner/simulations/configs/basic_cluster_config.json"] = "{}";
+  CHECK_THROWS_WITH_AS(sailor_costs(artifact, 8, 16), doctest::Contains("no artifact of Sailor's"), InputError);
+  artifact.erase("Planner/sailor_planner/profiles/OPT-350/GH-96/profile.json");
+  CHECK_THROWS_WITH_AS(sailor_costs(artifact, 8, 16), doctest::Contains("has no "), InputError);
 }
