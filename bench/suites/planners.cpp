@@ -1,10 +1,10 @@
 // What planners published: DAPPLE's layer profiles beside the plans of its paper, Piper's inputs beside what no plan
-// goes below, Aceso's and Sailor's profiles beside their steps, and Alpa's plans of GPTs.
+// goes below, Aceso's and Sailor's profiles beside their steps, and Alpa's plans.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,24 +46,50 @@ const std::vector<DappleRow> kDapple{
     {"amoeba-36-pbs-1", 1, 128, "cell_24"},
 };
 const std::vector<std::string> kPiper{"bert32a100", "gnmt", "resnet"};
-/// A plan of Alpa's for a GPT of the zoo on V100 with 16 GB in hosts of 8, one network card of 25 Gbit/s each
-/// (p3.16xlarge; alpa-projects/alpa b8078a9, benchmark/alpa/suite_auto_gpt.py). 1,024 samples; rematerialization of all
-/// blocks; sharded gradients.
+/// A stage of Alpa's: how many of the network's equal parts, and its replicas and ranks; 0 replicas: so many devices,
+/// as replicas or as ranks, whichever its integer program chose.
+struct AlpaStage {
+  std::size_t parts, data, ranks;
+};
+/// A plan of Alpa's on V100 with 16 GB in hosts of 8, one network card of 25 Gbit/s each (p3.16xlarge;
+/// alpa-projects/alpa b8078a9, benchmark/alpa/suite_auto_gpt.py, suite_auto_moe.py, suite_wresnet.py).
+/// Rematerialization of all blocks; sharded gradients.
 struct AlpaRow {
   std::string name, cluster, network;
-  std::size_t data, tensor, stages, microbatch;  // samples of a replica; of a stage where these differ:
-  /// By stage, whose layers are in proportion: replicas of the first, replicas or ranks of the others, as its integer
-  /// program chose.
-  std::vector<std::size_t> devices = {};
+  std::size_t batch, microbatches;
+  std::vector<AlpaStage> stages;
 };
+const std::string kAlpaGpt = "gpt3_xl:seq=1024,positions=1024,vocabulary=51200,";
 const std::vector<AlpaRow> kAlpa{
-    {"350M", "1xV100", "layers=24,hidden=1024,heads=16", 1, 1, 1, 2},
-    {"760M", "2xV100", "layers=24,hidden=1536,heads=16", 1, 1, 2, 8},
-    {"1.3B", "4xV100", "layers=24,hidden=2048,heads=32", 2, 1, 2, 4},
-    {"2.6B", "8xV100", "layers=32,hidden=2560,heads=32", 1, 1, 3, 8, {2, 2, 4}},
-    {"6.7B", "2x8xV100", "layers=32,hidden=4096,heads=32", 2, 4, 2, 8},
-    {"15B", "4x8xV100", "layers=48,hidden=5120,heads=40", 2, 4, 4, 4},
-    {"39B", "8x8xV100", "layers=48,hidden=8192,heads=64", 1, 4, 16, 1},
+    {"GPT 350M", "1xV100", kAlpaGpt + "layers=24,hidden=1024,heads=16", 1024, 512, {{1, 1, 1}}},
+    {"GPT 760M", "2xV100", kAlpaGpt + "layers=24,hidden=1536,heads=16", 1024, 128, std::vector(2, AlpaStage{3, 1, 1})},
+    {"GPT 1.3B", "4xV100", kAlpaGpt + "layers=24,hidden=2048,heads=32", 1024, 128, std::vector(2, AlpaStage{3, 2, 1})},
+    {"GPT 2.6B", "8xV100", kAlpaGpt + "layers=32,hidden=2560,heads=32", 1024, 128, {{2, 2, 1}, {2, 0, 2}, {4, 0, 4}}},
+    {"GPT 6.7B", "2x8xV100", kAlpaGpt + "layers=32,hidden=4096,heads=32", 1024, 64, std::vector(2, AlpaStage{4, 2, 4})},
+    {"GPT 15B", "4x8xV100", kAlpaGpt + "layers=48,hidden=5120,heads=40", 1024, 128, std::vector(4, AlpaStage{4, 2, 4})},
+    {"GPT 39B", "8x8xV100", kAlpaGpt + "layers=48,hidden=8192,heads=64", 1024, 1024,
+     std::vector(16, AlpaStage{1, 1, 4})},
+    {"GShard 2.4B", "8xV100", "gshard_2_4b:layers=16", 1024, 32, std::vector(2, AlpaStage{4, 4, 1})},
+    {"GShard 10B", "2x8xV100", "gshard_10b:layers=16", 1024, 16, std::vector(2, AlpaStage{4, 0, 8})},
+    {"GShard 27B", "4x8xV100", "gshard_27b:layers=16", 1024, 128, std::vector(8, AlpaStage{1, 0, 4})},
+    {"GShard 70B", "8x8xV100", "gshard_70b:layers=32", 1024, 64, std::vector(8, AlpaStage{1, 0, 8})},
+    {"Wide-ResNet 250M", "1xV100", "wide_resnet50:base=160", 1536, 24, {{16, 1, 1}}},
+    {"Wide-ResNet 500M", "2xV100", "wide_resnet50:base=224", 1536, 24, {{16, 0, 2}}},
+    {"Wide-ResNet 1B", "4xV100", "wide_resnet50:base=320", 1536, 24, {{16, 0, 4}}},
+    {"Wide-ResNet 2B", "8xV100", "wide_resnet50:base=448", 1536, 24, {{8, 0, 4}, {8, 1, 4}}},
+    {"Wide-ResNet 4B", "2x8xV100", "wide_resnet50:base=640", 1536, 32, {{5, 4, 1}, {4, 4, 1}, {7, 0, 8}}},
+    {"Wide-ResNet 6.8B",
+     "4x8xV100",
+     "wide_resnet50:base=320,widening=16",
+     1536,
+     32,
+     {{5, 8, 1}, {4, 0, 8}, {4, 0, 8}, {3, 0, 8}}},
+    {"Wide-ResNet 13B",
+     "8x8xV100",
+     "wide_resnet101:base=320,widening=16",
+     1520,
+     38,
+     {{4, 0, 8}, {4, 1, 8}, {4, 0, 8}, {4, 1, 8}, {4, 0, 8}, {4, 0, 8}, {5, 1, 8}, {4, 0, 8}}},
 };
 
 /// With the microbatch and the recomputation (of all stages, or of none) of its shortest step, of those that fit.
@@ -91,13 +117,17 @@ double add_steps(Steps& steps, const PlanCosts& costs, PlanSearchOptions options
   steps.resize(1 + planners().size());
   options.stage_degrees = options.by_layer = true;
   const auto start = std::chrono::steady_clock::now();
-  const PlanSearchResult found = search_plans(costs, options);
+  try {
+    const PlanStep run = search_plans(costs, options).best.front().run;
+    if (run.excess(costs.memory) == Bytes{0}) keep_least(steps[0], run.step);
+  } catch (const InputError&) {  // no plan can fit
+  }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (found.best.front().run.excess(costs.memory) == Bytes{0}) keep_least(steps[0], found.best.front().run.step);
   const PlannerOptions asked{.allowed = options.allowed, .stage_degrees = true};
   for (std::size_t i = 0; i < planners().size(); ++i) {
     try {
-      keep_least(steps[i + 1], run_plan(costs, planners()[i].plan(costs, asked).plan).step);
+      const PlanStep run = run_plan(costs, planners()[i].plan(costs, asked).plan);
+      if (run.excess(costs.memory) == Bytes{0}) keep_least(steps[i + 1], run.step);
     } catch (const InputError&) {
     }
   }
@@ -221,43 +251,59 @@ std::string sailor_table(const SuiteOptions& options) {
   return table.text();
 }
 
+/// Wide-ResNets in float32, the others in float16.
 Problem alpa_problem(const AlpaRow& of) {
-  const Model model = make_network("gpt3_xl:batch=1024,seq=1024,positions=1024,vocabulary=51200," + of.network);
+  const bool is_float32 = of.network.starts_with("wide");
+  const Model model = make_network(fmt::format("{},batch={}", of.network, of.batch));
   ClusterSpec spec = preset_cluster(of.cluster);
   if (spec.fabric && spec.fabric->hosts > 1) {
     spec.fabric->nics_per_host = 1;
     spec.fabric->nic_bandwidth = BytesPerSecond{25e9 / 8};
   }
-  return {
-      training_graph(with_precision(model, DataType::float16), {.optimizer = Optimizer::adam, .loss_scaling = true}),
-      make_cluster(std::move(spec))};
+  return {training_graph(is_float32 ? model : with_precision(model, DataType::float16),
+                         {.optimizer = Optimizer::adam, .loss_scaling = !is_float32}),
+          make_cluster(std::move(spec))};
 }
 
-/// Those that a row may mean: ranks may share the sequence or not, and stages of several devices be replicas or ranks.
+/// Those that a row may mean: ranks may share the sequence or not, all replicas divide the experts or none, and stages
+/// that its integer program chose be replicas or ranks, all alike.
 std::vector<ParallelPlan> plans_of(const PlanCosts& costs, const AlpaRow& of) {
-  std::vector<ParallelPlan> plans;
-  if (of.devices.empty()) {
-    for (const LayerDegree degree : costs.layer_degrees)
-      if (degree.ranks == of.tensor) plans.push_back(Mesh{of.data, degree, of.stages}.plan(of.microbatch, 1));
-    for (ParallelPlan& plan : plans) plan.cuts = equal_cuts(costs, of.stages);
-    return plans;
+  std::size_t parts = 0;
+  for (const AlpaStage& stage : of.stages) parts += stage.parts;
+  const std::vector<std::size_t> equal = equal_cuts(costs, parts);
+  std::vector<std::size_t> cuts;
+  for (std::size_t s = 0, before = 0; s + 1 < of.stages.size(); ++s) {
+    before += of.stages[s].parts;
+    cuts.push_back(equal[before - 1]);
   }
-  const std::size_t unit = *std::ranges::min_element(of.devices);
-  const auto all = std::accumulate(of.devices.begin(), of.devices.end(), std::size_t{0});
-  const std::vector<std::size_t> parts = equal_cuts(costs, all / unit);
-  plans.push_back({.microbatch = of.microbatch, .zero = 1});
-  for (std::size_t s = 0, before = 0; s < of.devices.size(); ++s) {
-    if (s > 0)
-      for (ParallelPlan& plan : plans) plan.cuts.push_back(parts[before / unit - 1]);
-    before += of.devices[s];
-    std::vector<ParallelPlan> longer;
-    for (const ParallelPlan& plan : plans)
-      for (const LayerDegree degree : costs.layer_degrees) {
-        if (degree.ranks != 1 && (s == 0 || degree.ranks != of.devices[s])) continue;
-        longer.push_back(plan);
-        longer.back().degrees.push_back({of.devices[s] / degree.ranks, degree});
-      }
-    plans = std::move(longer);
+  const std::size_t microbatch = of.batch / of.microbatches;
+  std::vector<ParallelPlan> plans;
+  for (const LayerDegree& degree : costs.layer_degrees) {
+    std::vector<StageDegrees> degrees;
+    for (const auto& [layers, data, ranks] : of.stages) {
+      if (data > 0)
+        degrees.push_back({data, degree.ranks == ranks ? degree : LayerDegree{ranks}});
+      else if (degree.ranks == 1 || degree.ranks == ranks)
+        degrees.push_back({ranks / degree.ranks, degree});
+    }
+    const auto cannot = [&](const StageDegrees& each) {
+      return each.tensor.context > 1 || (each.tensor.experts > 1 && each.tensor.experts != each.data) ||
+             microbatch % each.data > 0;
+    };
+    if (degrees.size() < of.stages.size() || std::ranges::any_of(degrees, cannot)) continue;
+    ParallelPlan plan{.cuts = cuts, .microbatch = microbatch, .zero = 1};
+    const StageDegrees& first = degrees.front();
+    if (std::ranges::count(degrees, first) == std::ssize(degrees)) {
+      plan.data = first.data;
+      plan.tensor = first.tensor.ranks;
+      plan.sequence = first.tensor.sequence;
+      plan.experts = first.tensor.experts;
+      plan.microbatch = microbatch / first.data;
+      if (plan.data == 1) plan.zero = 0;
+    } else {
+      plan.degrees = std::move(degrees);
+    }
+    plans.push_back(std::move(plan));
   }
   return plans;
 }
@@ -266,7 +312,7 @@ std::vector<ParallelPlan> plans_of(const PlanCosts& costs, const AlpaRow& of) {
 std::string alpa_step(const PlanCosts& costs, const AlpaRow& of) {
   std::optional<std::pair<Bytes, Nanoseconds>> best;
   for (ParallelPlan plan : plans_of(costs, of)) {
-    plan.recompute.assign(of.stages, StageRecompute::blocks);
+    plan.recompute.assign(of.stages.size(), StageRecompute::blocks);
     const PlanStep run = run_plan(costs, plan);
     const std::pair outcome{run.excess(costs.memory), run.step};
     best = std::min(best.value_or(outcome), outcome);
@@ -275,12 +321,12 @@ std::string alpa_step(const PlanCosts& costs, const AlpaRow& of) {
 }
 
 std::string alpa_table(const SuiteOptions& options) {
-  Table table = table_of({{"GPT"}, {"V100", Align::right}, {"published", Align::right}});
+  Table table = table_of({{"network"}, {"V100", Align::right}, {"published", Align::right}});
   for (const AlpaRow& of : kAlpa) {
     const Problem problem = alpa_problem(of);
     const Layers layers = find_layers(problem.graph());
     const std::vector<DeviceId> devices = worthy_devices(problem);
-    ChainOfBlocks chain{problem, layers, devices, 1024};
+    ChainOfBlocks chain{problem, layers, devices, of.batch};
     const PlanCosts costs = chain.costs();
     Steps steps;
     const double seconds =
@@ -300,7 +346,7 @@ int run_planners(const SuiteOptions& options, std::ostream& out) {
         << piper_table(options) << "\nAceso's profile, in its cost model: steps by events, 1,024 samples\n\n"
         << aceso_table(options) << "\nSailor's profile of OPT-350M, in its cost model: steps by events\n\n"
         << sailor_table(options) << "\n";
-  out << "Alpa's plans of GPTs: steps by events, as estimated\n\n" << alpa_table(options);
+  out << "Alpa's plans: steps by events, as estimated\n\n" << alpa_table(options);
   return 0;
 }
 

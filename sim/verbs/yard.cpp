@@ -397,7 +397,7 @@ struct YardVerb {
 }  // namespace
 
 const Verb kYard{"yard", "the benchmark of placement: instances, claims that are checked, ranks",
-                 "trainyard yard run --tier small -o results && trainyard yard check results",
+                 "trainyard yard run --tier small --shard 1/8 -o results && trainyard yard check results",
                  trainyard::program::declare<YardVerb>};
 
 }  // namespace trainyard::program

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "trainyard/zoo/zoo.hpp"
 
@@ -142,6 +144,25 @@ TEST_CASE("mixtures of experts have the published parameters") {
   CHECK(parameters("switch_base") == 7'439'891'712);
   CHECK(parameters("switch_large") == 27'153'787'904);
   CHECK(parameters("switch_c") == 1'571'375'798'688);
+}
+
+TEST_CASE("GShard's GPTs have the parameters that Alpa's table rounds") {
+  // A layer: 4 d^2 + 4 d of attention, 4 d of norms; of every two one with 16 d^2 + 9 d, and one with a router d e and
+  // 16 d^2 for each expert. Embeddings of 32,000 words and 1,024 places, a last norm of 2 d.
+  const auto sum = [](std::int64_t layers, std::int64_t d, std::int64_t e) {
+    return layers * (4 * d * d + 8 * d) + layers / 2 * (16 * d * d + 9 * d + d * e + e * 16 * d * d) + 33'024 * d +
+           2 * d;
+  };
+  CHECK(parameters("gshard_380m") == sum(8, 768, 8));
+  CHECK(parameters("gshard_2_4b") == sum(16, 1024, 16));
+  CHECK(parameters("gshard_70b") == sum(32, 2048, 64));
+  const std::pair<const char*, double> published[] = {
+      {"gshard_380m", 0.38}, {"gshard_690m", 0.69}, {"gshard_1_3b", 1.3}, {"gshard_2_4b", 2.4},
+      {"gshard_10b", 10},    {"gshard_27b", 27},    {"gshard_70b", 70}};
+  for (const auto& [name, billions] : published) {
+    CAPTURE(name);
+    CHECK(static_cast<double>(parameters(name)) / 1e9 == doctest::Approx(billions).epsilon(0.04));
+  }
 }
 
 TEST_CASE("DeepSeek-V3 has the published parameters") {

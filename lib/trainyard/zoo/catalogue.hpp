@@ -24,6 +24,7 @@ std::vector<Network> transformer_networks();
 std::vector<Network> bert_networks();
 std::vector<Network> gpt2_networks();
 std::vector<Network> gpt3_networks();
+std::vector<Network> gshard_networks();
 std::vector<Network> llama_networks();  // and Mixtral
 std::vector<Network> deepseek_networks();
 std::vector<Network> dlrm_networks();

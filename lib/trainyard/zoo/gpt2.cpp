@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <functional>
 #include <string>
 
 #include "trainyard/zoo/catalogue.hpp"
@@ -20,17 +21,41 @@ ValueId gelu_in_parts(LayerBuilder& net, ValueId x) {
   return net.mul(half, net.add(bent, net.opaque_constant({})));
 }
 
-ValueId block(LayerBuilder& net, ValueId x, std::int64_t heads, bool in_parts) {
+/// The causal attention of a layer, added to x.
+ValueId attended(LayerBuilder& net, ValueId x, std::int64_t heads) {
   const std::int64_t width = net.shape(x).back();
   const auto qkv = net.split(net.linear(net.layer_norm(x), 3 * width), 2, 3);
   const ValueId mixed = net.attention(qkv[0], qkv[1], qkv[2], {.heads = heads, .dropout = kGptDropout, .causal = true});
-  x = net.add(x, net.dropout(net.linear(mixed, width), kGptDropout));
+  return net.add(x, net.dropout(net.linear(mixed, width), kGptDropout));
+}
+
+ValueId block(LayerBuilder& net, ValueId x, std::int64_t heads, bool in_parts) {
+  x = attended(net, x, heads);
+  const std::int64_t width = net.shape(x).back();
   const ValueId inner = net.linear(net.layer_norm(x), 4 * width);
   const ValueId wide = in_parts ? gelu_in_parts(net, inner) : net.gelu(inner, true);
   return net.add(x, net.dropout(net.linear(wide, width), kGptDropout));
 }
 
-Model gpt2(const NetworkArguments& given) {
+/// Layer i of a GPT with mixtures of experts: of every few feed-forward layers the last one is such.
+ValueId expert_block(LayerBuilder& net, ValueId x, std::int64_t i, const NetworkArguments& given) {
+  x = attended(net, x, given["heads"]);
+  const ValueId normed = net.layer_norm(x);
+  const ValueId fed = (i + 1) % given["every"] == 0
+                          ? net.experts(normed, {.experts = given["experts"],
+                                                 .chosen = given["chosen"],
+                                                 .inner = given["inner"],
+                                                 .capacity = given["capacity"],
+                                                 .gated = false,
+                                                 .router = Experts::Router::softmax,
+                                                 .activation = Experts::Activation::gelu})
+                          : net.linear(net.gelu(net.linear(normed, given["inner"]), true), given["hidden"]);
+  return net.add(x, net.dropout(fed, kGptDropout));
+}
+
+using Block = std::function<ValueId(LayerBuilder&, ValueId x, std::int64_t i)>;
+
+Model gpt_of(const NetworkArguments& given, const Block& layer) {
   const std::int64_t seq = given["seq"], width = given["hidden"];
   require_positions(seq, given["positions"]);
   LayerBuilder net{given.network()};
@@ -43,11 +68,21 @@ Model gpt2(const NetworkArguments& given) {
   ValueId x = net.dropout(net.add(net.embedding(words, ids), placed), kGptDropout);
   for (std::int64_t i = 0; i < given["layers"]; ++i) {
     net.at("h." + std::to_string(i));
-    x = block(net, x, given["heads"], given["gelu_in_parts"] != 0);
+    x = layer(net, x, i);
   }
   net.at("head");
   x = net.layer_norm(x);
   return std::move(net).finish({net.matmul(x, net.transpose(words, {1, 0}))});  // the embedding's weights again
+}
+
+Model gpt2(const NetworkArguments& given) {
+  return gpt_of(given, [&](LayerBuilder& net, ValueId x, std::int64_t) {
+    return block(net, x, given["heads"], given["gelu_in_parts"] != 0);
+  });
+}
+
+Model gshard(const NetworkArguments& given) {
+  return gpt_of(given, [&](LayerBuilder& net, ValueId x, std::int64_t i) { return expert_block(net, x, i, given); });
 }
 
 NetworkParameter gelu_parameter() {
@@ -95,6 +130,36 @@ std::vector<Network> gpt2_networks() {
       gpt2_preset("gpt2_medium", "GPT-2 medium: 24 layers of width 1024, tied output weights", 24, 1024, 16),
       gpt2_preset("gpt2_large", "GPT-2 large: 36 layers of width 1280, tied output weights", 36, 1280, 20),
       gpt2_preset("gpt2_xl", "GPT-2 XL: 48 layers of width 1600, tied output weights", 48, 1600, 25),
+  };
+}
+
+std::vector<Network> gshard_networks() {
+  const auto preset = [](const char* name, const char* size, std::int64_t layers, std::int64_t width,
+                         std::int64_t experts) {
+    return Network{
+        name,
+        fmt::format("GShard {}: a GPT, 2 of {} experts for each token in every second layer", size, experts),
+        "Lepikhin et al., GShard: Scaling Giant Models with Conditional Computation and Automatic Sharding, 2021; "
+        "sizes as in Zheng et al., Alpa, 2022, table 6",
+        {batch_parameter(8),
+         seq_parameter(1024),
+         layers_parameter(layers),
+         hidden_parameter(width),
+         heads_parameter(16),
+         {"inner", 8 * width, 1, 1'048'576, "width inside of the feed-forward layers, and of an expert"},
+         experts_parameter(experts),
+         chosen_parameter(2),
+         capacity_parameter(100),
+         {"every", 2, 1, 1024, "feed-forward layers of which the last is one of experts"},
+         vocabulary_parameter(32'000),
+         positions_parameter(1024)},
+        &gshard};
+  };
+  return {
+      preset("gshard_380m", "380M", 8, 768, 8),   preset("gshard_690m", "690M", 8, 768, 16),
+      preset("gshard_1_3b", "1.3B", 16, 768, 16), preset("gshard_2_4b", "2.4B", 16, 1024, 16),
+      preset("gshard_10b", "10B", 16, 1536, 32),  preset("gshard_27b", "27B", 16, 2048, 48),
+      preset("gshard_70b", "70B", 32, 2048, 64),
   };
 }
 

@@ -46,7 +46,8 @@ std::vector<Network> all_networks() {
            zoo::resnet_networks(),      zoo::densenet_networks(), zoo::mobilenet_networks(), zoo::nasnet_networks(),
            zoo::enas_networks(),        zoo::vit_networks(),      zoo::rnnlm_networks(),     zoo::nmt_networks(),
            zoo::transformer_networks(), zoo::bert_networks(),     zoo::gpt2_networks(),      zoo::gpt3_networks(),
-           zoo::llama_networks(),       zoo::deepseek_networks(), zoo::t5_networks(),        zoo::dlrm_networks(),
+           zoo::gshard_networks(),      zoo::llama_networks(),    zoo::deepseek_networks(),  zoo::t5_networks(),
+           zoo::dlrm_networks(),
        })
     all.insert(all.end(), some.begin(), some.end());
   return all;

@@ -80,7 +80,7 @@ TEST_CASE("auto finds the optimum of small problems: no placement and no order o
 
 TEST_CASE("auto is no worse than any of its members, and the same on any number of threads") {
   Random random{2};
-  for (int round = 0; round < (test::is_sanitized() ? 2 : 10); ++round) {
+  for (int round = 0; round < (test::is_sanitized() ? 2 : 6); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 40});
     const PlaceOptions options{.seed = 9, .budget = {.evaluations = 600}, .threads = 1};
