@@ -159,9 +159,9 @@ TEST_CASE("GShard's GPTs have the parameters that Alpa's table rounds") {
   const std::pair<const char*, double> published[] = {
       {"gshard_380m", 0.38}, {"gshard_690m", 0.69}, {"gshard_1_3b", 1.3}, {"gshard_2_4b", 2.4},
       {"gshard_10b", 10},    {"gshard_27b", 27},    {"gshard_70b", 70}};
-  for (const auto& [name, billions] : published) {
-    CAPTURE(name);
-    CHECK(static_cast<double>(parameters(name)) / 1e9 == doctest::Approx(billions).epsilon(0.04));
+  for (const auto& each : published) {
+    CAPTURE(each.first);
+    CHECK(static_cast<double>(parameters(each.first)) / 1e9 == doctest::Approx(each.second).epsilon(0.04));
   }
 }
 
