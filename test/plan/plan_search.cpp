@@ -32,13 +32,14 @@ std::string refusal(const PlanCosts& costs, const ParallelPlan& plan) {
 }
 
 /// Two equal layers of 100 + 100 + 100 a sample, 4 samples, links of 10 ns and 1 byte a ns, weights of 40 bytes.
-PlanCosts two_layers(std::size_t devices) {
+PlanCosts two_layers(std::size_t devices, std::int64_t latency = 10) {
   nlohmann::json chain = nlohmann::json::parse(R"({
     "batch": 4, "link": {"latency_ns": 10, "bytes_per_ns": 1}, "state_per_weight_byte": 2,
     "update_ns_per_mb": 0, "memory_bytes": 100000, "layers": [
     {"forward_ns": 100, "input_gradient_ns": 100, "weight_gradient_ns": 100, "weight_bytes": 40, "fixed_ns": 0,
      "input_bytes": 5, "output_bytes": 5, "saved_bytes": 20, "all_reduces": 1}]})");
   chain["devices"] = devices;
+  chain["link"]["latency_ns"] = latency;
   chain["layers"].push_back(chain["layers"].front());
   return chain_costs(chain);
 }
@@ -49,13 +50,19 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
   const PlanCosts costs = two_layers(2);
   // 2 samples of 600 each on every device, then a ring of 80 bytes over 2: 2 (10 + 40).
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 100});
-  // Half of the ring begins when the last backward task of 800 has left the second layer, the rest after the first.
+  // The ring of the second layer's 40 bytes, 2 (10 + 20), begins when the last backward task of 800 has left it, that
+  // of the first layer's behind the task.
   PlanCosts overlapping = costs;
   overlapping.overlap = true;
-  CHECK(run_plan(overlapping, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 50});
+  CHECK(run_plan(overlapping, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 60});
   overlapping.bucket = Bytes{1000};  // all at once
   CHECK(run_plan(overlapping, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 100});
-  CHECK(plan_bound(overlapping, {.data = 2, .microbatch = 2}) <= Nanoseconds{1250});
+  CHECK(plan_bound(overlapping, {.data = 2, .microbatch = 2}) <= Nanoseconds{1260});
+  // Without overlap two buckets take both of their latencies, unless the plan asks for one.
+  PlanCosts buckets = costs;
+  buckets.bucket = Bytes{1};
+  CHECK(run_plan(buckets, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 2 * 60});
+  CHECK(run_plan(buckets, {.data = 2, .microbatch = 2, .bucket = Bytes{80}}).step == Nanoseconds{1200 + 100});
   // Every layer takes half, and adds 20 bytes twice over two ranks, forward and backward: 4 x 2 (10 + 10).
   CHECK(run_plan(costs, {.tensor = 2, .microbatch = 4}).step == Nanoseconds{1200 + 160});
   // (4 + 1) 300, and four transfers of 10 + 5 on the way: of the first forward task, of the first gradient ...
@@ -95,6 +102,18 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
   CHECK(found.exact);
   CHECK(found.bound == Nanoseconds{1300});
   CHECK(describe(found.best.front().plan) == "data 2, microbatches of 1");
+}
+
+TEST_CASE("where a sum's latency is long the search adds gradients in larger buckets") {
+  PlanCosts costs = two_layers(2, 1000);
+  costs.overlap = true;
+  costs.bucket = Bytes{1};
+  const auto best =
+      search_plans(costs, {.allowed = [](const ParallelPlan& plan) { return plan.data == 2; }}).best.front();
+  // All 80 bytes behind the last task, 2 (1000 + 40). In two buckets, from 800 on, it would be 4 (1000 + 20).
+  CHECK(best.plan.bucket > Bytes{40});
+  CHECK(best.run.step == Nanoseconds{1200 + 2080});
+  CHECK(run_plan(costs, {.data = 2, .microbatch = 2}).step == Nanoseconds{800 + 4080});
 }
 
 TEST_CASE("the best of all plans of twenty chains is found, and proven") {

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/units.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 
 namespace trainyard {
@@ -221,60 +224,80 @@ class PlanEvents {
     }
   }
 
-  /// The sum of gradients of weights of so many bytes, and the update behind it.
-  struct Sum {
-    Nanoseconds time, update;
-    Bytes weights;
-    double share_of(double bytes) const { return weights > Bytes{0} ? bytes / static_cast<double>(weights.count) : 0; }
+  /// Gradients of weights that replicas add at once, those of experts apart.
+  struct Gradients {
+    Bytes dense{0}, experts{0};
+    Bytes all() const { return dense + experts; }
   };
-  /// Of one stage: bucket by bucket from the last layer on, each once the last task has left its layers; the last one's
-  /// update follows.
-  Nanoseconds end_of_sums(const Sum& dense, const Sum& experts) const {
+  Nanoseconds time_of_sum(std::size_t device, const Gradients& gradients) const {
+    const std::size_t replicas = plan_.degrees_of(device).data;
+    Nanoseconds time{0};
+    if (replicas > 1 && gradients.dense > Bytes{0}) time += costs_.all_reduce(plan_, device, gradients.dense);
+    if (replicas > plan_.experts && gradients.experts > Bytes{0})
+      time += costs_.expert_all_reduce(plan_, device, gradients.experts);
+    return time;
+  }
+  Nanoseconds time_of_update(std::size_t device, const Gradients& weights) const {
+    Nanoseconds time = costs_.update(weights.dense, plan_.zero > 0 ? plan_.degrees_of(device).data : 1);
+    if (weights.experts > Bytes{0}) time += costs_.update(weights.experts, 1);
+    return time;
+  }
+  Bytes bucket() const { return plan_.bucket > Bytes{0} ? plan_.bucket : costs_.bucket; }
+
+  /// use(layer, its cost, the bucket that ends with it): layers of a stage from the last one on; a bucket ends with the
+  /// stage, or where it is large enough.
+  template <class Use>
+  void for_buckets(std::size_t stage, const Use& use) const {
+    const std::size_t device = device_of(plan_.schedule, stage, p_);
+    const std::size_t first = stage == 0 ? 0 : plan_.cuts[stage - 1],
+                      behind = stage == plan_.cuts.size() ? costs_.layers : plan_.cuts[stage];
+    Gradients bucket;
+    for (std::size_t i = behind; i-- > first;) {
+      const LayerCost layer = costs_.layer(i, plan_.samples_of(device), plan_.degrees_of(device).tensor);
+      bucket.dense += layer.weights - layer.expert_weights;
+      bucket.experts += layer.expert_weights;
+      const bool ends = i == first || bucket.all() >= this->bucket();
+      use(i, layer, ends ? std::optional{std::exchange(bucket, {})} : std::nullopt);
+    }
+  }
+
+  /// Of one stage: each bucket once the last task has left its layers; the last one's update follows.
+  Nanoseconds end_of_sums() const {
     const PipelineTask& task = tasks_.front().back();
-    Nanoseconds left = run_.starts.front().back();
-    double end = 0, weights = 0, of_experts = 0;  // of the bucket
-    for (std::size_t i = costs_.layers; i-- > 0;) {
-      const LayerCost layer = costs_.layer(i, plan_.samples_of(0), plan_.degrees_of(0).tensor);
+    Nanoseconds left = run_.starts.front().back(), end{0};
+    for_buckets(0, [&](std::size_t i, const LayerCost& layer, const std::optional<Gradients>& bucket) {
       left += layer.weight_gradient + (task.microbatch > 0 ? layer.accumulation : Nanoseconds{0});
       if (task.pass == Pass::backward)
         left += layer.input_gradient +
                 again_of(layer, plan_.recompute.empty() ? StageRecompute::no : plan_.recompute[0].of(i));
-      weights += static_cast<double>((layer.weights - layer.expert_weights).count);
-      of_experts += static_cast<double>(layer.expert_weights.count);
-      if (i > 0 && weights + of_experts < static_cast<double>(costs_.bucket.count)) continue;
-      const double share = dense.share_of(weights), share_of_experts = experts.share_of(of_experts);
-      end = std::max(end, static_cast<double>(left.count)) + share * static_cast<double>(dense.time.count) +
-            share_of_experts * static_cast<double>(experts.time.count);
-      if (i == 0)
-        end += share * static_cast<double>(dense.update.count) +
-               share_of_experts * static_cast<double>(experts.update.count);
-      weights = of_experts = 0;
-    }
-    return Nanoseconds{static_cast<std::int64_t>(end)};
+      if (!bucket) return;
+      end = std::max(end, left) + time_of_sum(0, *bucket);
+      if (i == 0) end += time_of_update(0, *bucket);
+    });
+    return end;
   }
 
   /// Gradients of the replicas, and the update. Returns the device's weights.
   Bytes finish(std::size_t device) {
-    Sum dense{}, experts{};
+    Gradients weights;
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
       const StageCost& each = stages_[stage(device, c)];
-      dense.weights += each.weights - each.expert_weights;
-      experts.weights += each.expert_weights;
+      weights.dense += each.weights - each.expert_weights;
+      weights.experts += each.expert_weights;
     }
-    const std::size_t replicas = plan_.degrees_of(device).data;
-    dense.update = costs_.update(dense.weights, plan_.zero > 0 ? replicas : 1);
-    if (experts.weights > Bytes{0}) experts.update = costs_.update(experts.weights, 1);
-    if (replicas > 1) dense.time = costs_.all_reduce(plan_, device, dense.weights);
-    if (replicas > plan_.experts && experts.weights > Bytes{0})
-      experts.time = costs_.expert_all_reduce(plan_, device, experts.weights);
-    Nanoseconds end = now_[device] + dense.update + experts.update;
-    if (costs_.overlap && plan_.stages() == 1)
-      end = std::max(end, end_of_sums(dense, experts));
-    else
-      end += dense.time + experts.time;
-    const Bytes weights = dense.weights + experts.weights;
+    Nanoseconds end = now_[device] + time_of_update(device, weights);
+    if (costs_.overlap && plan_.stages() == 1) {
+      end = std::max(end, end_of_sums());
+    } else if (bucket() == Bytes{0} || plan_.degrees_of(device).data == 1) {
+      end += time_of_sum(device, weights);
+    } else {
+      for (std::size_t c = 0; c < plan_.chunks; ++c)
+        for_buckets(stage(device, c), [&](std::size_t, const LayerCost&, const std::optional<Gradients>& bucket) {
+          if (bucket) end += time_of_sum(device, *bucket);
+        });
+    }
     run_.step = std::max(run_.step, end);
-    return weights;
+    return weights.all();
   }
 
   void count_memory(std::size_t device, Bytes weights) {
@@ -341,6 +364,7 @@ std::string describe(const ParallelPlan& plan) {
   if (plan.stages() > 1) parts.push_back(fmt::format("{} stages ({})", plan.stages(), name_of(plan.schedule)));
   parts.push_back(fmt::format("microbatches of {}", plan.microbatch));
   if (plan.zero > 0) parts.push_back(fmt::format("ZeRO {}", plan.zero));
+  if (plan.bucket > Bytes{0}) parts.push_back(fmt::format("buckets of {}", format_bytes(plan.bucket)));
   for (const StageRecompute what : {StageRecompute::blocks, StageRecompute::attention}) {
     const std::string attention = what == StageRecompute::attention ? "attention of " : "";
     std::size_t whole = 0, some = 0, least = StageRecomputation::kAll, most = 0;

@@ -72,6 +72,9 @@ struct ParallelPlan {
   std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
   /// Consecutive replicas that hold different experts of each mixture, and exchange tokens.
   std::size_t experts = 1;
+  /// Gradients of a stage that replicas add at a time, from its last layer on: those of so many bytes or more. 0:
+  /// PlanCosts::bucket.
+  Bytes bucket = {};
 
   std::size_t stages() const { return cuts.size() + 1; }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
@@ -131,7 +134,8 @@ struct PlanCosts {
   std::optional<Bytes> memory = {};
   std::vector<LayerDegree> layer_degrees = {{1}};
   bool overlap = false;  // with one stage, gradients are added while the last backward task runs,
-  Bytes bucket = {};     // those of layers of so many bytes of weights or more at a time
+  Bytes bucket = {};     // those of layers of so many bytes of weights or more at a time; 0: one stage those of each
+                         // layer, several those of a device, all at once
   /// One layer for a microbatch of so many samples, on one of the ranks.
   std::function<LayerCost(std::size_t layer, std::size_t samples, LayerDegree tensor)> layer = {};
   /// From one device of the pipeline to another, 0 to p - 1: what a replica of the one that has fewer of them takes or

@@ -24,6 +24,8 @@ constexpr double kEnumerated = 4096;
 /// Best plans whose neighbourhoods are searched.
 constexpr std::size_t kImproved = 16;
 constexpr std::size_t kAtOnce = 64;  // plans that are run between two looks at the best
+/// The share of the step that a larger bucket has to come below.
+constexpr double kWorthLarger = 0.99;
 /// ScheduleBound::work of all proofs, after which no further one begins; about so many nanoseconds of a core.
 constexpr std::uint64_t kProofs = 20'000'000'000;
 
@@ -311,8 +313,29 @@ class PlanSearch {
   }
 
   RatedPlan first_of(const Candidate& candidate, std::uint64_t& evaluations) const {
-    return choices(candidate.plan) <= kEnumerated ? best_of_all(candidate.plan, evaluations)
-                                                  : balanced(candidate.plan, evaluations);
+    return with_buckets(choices(candidate.plan) <= kEnumerated ? best_of_all(candidate.plan, evaluations)
+                                                               : balanced(candidate.plan, evaluations),
+                        evaluations);
+  }
+
+  /// Gradients in larger buckets, four, sixteen, ... times as large, where that is worth it: each has the latency of
+  /// its own sum.
+  RatedPlan with_buckets(RatedPlan best, std::uint64_t& evaluations) const {
+    if (costs_.bucket == Bytes{0} || best.plan.replicas() == 1) return best;
+    // At most a bucket a layer is saved.
+    const Nanoseconds latency = costs_.all_reduce(best.plan, 0, Bytes{0});
+    const auto saved = static_cast<double>(latency.count) * static_cast<double>(costs_.layers);
+    if (saved < (1 - kWorthLarger) * static_cast<double>(best.run.step.count)) return best;
+    Bytes weights{0};
+    for (std::size_t i = 0; i < costs_.layers; ++i)
+      weights += costs_.layer(i, best.plan.microbatch, best.plan.layer_degree()).weights;
+    ParallelPlan larger = best.plan;
+    for (larger.bucket = 4 * costs_.bucket; larger.bucket < 4 * weights; larger.bucket = 4 * larger.bucket) {
+      RatedPlan each = rated(larger, evaluations);
+      if (static_cast<double>(each.run.step.count) < kWorthLarger * static_cast<double>(best.run.step.count))
+        best = std::move(each);
+    }
+    return best;
   }
 
   RatedPlan rated(ParallelPlan plan, std::uint64_t& evaluations) const {

@@ -44,7 +44,8 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
       .recompute = {StageRecompute::no, StageRecompute::blocks, StageRecompute::no, StageRecompute::attention},
       .schedule = PipelineSchedule::zb_v,
       .zero = 1,
-      .experts = 2};
+      .experts = 2,
+      .bucket = Bytes{100'000'000}};
   const PlanFile file = plan_file(plan, blocks, 64);
   CHECK(file.begins == std::vector<std::string>{"h0", "h2", "head"});
   CHECK(parse_plan(written(file), "plan.json") == file);
@@ -100,6 +101,8 @@ TEST_CASE("a plan file's faults are told with their places, and a stage of no bl
   // 2^62 replicas of 4 stages would be no device at all in 64 bits.
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 4611686018427387904, "microbatch": 1})"),
             "\"data\" is at most 1048576"));
+  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "bucket_bytes": 0})"),
+            "\"bucket_bytes\" is at least 1"));
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v"})"),
             "zb-v takes 2 stages a device, and there are 1"));
   const PlanFile file{.begins = {"h11"}};

@@ -158,6 +158,11 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     reader.required("microbatch");
     file.plan.zero = count("zero", 0, 0);
     file.plan.experts = count("experts", 1, 1);
+    if (const auto bytes = reader.get("bucket_bytes");
+        bytes && read_count(*bytes, file.plan.bucket.count, "byte", "bucket_bytes", findings) &&
+        file.plan.bucket == Bytes{0})
+      findings.add(bytes->begin_offset(), "bucket_bytes", "\"bucket_bytes\" is at least 1",
+                   "leave it out for buckets of 25 MiB");
     if (const auto schedule = reader.get("schedule", JsonKind::string))
       file.plan.schedule = read_task_order(*schedule, findings);
     const auto list = reader.get("stages", JsonKind::array);
@@ -188,6 +193,7 @@ void write_plan(const PlanFile& file, std::ostream& out) {
     text += fmt::format(", \"context\": {}, \"exchange\": \"{}\"", plan.context, name_of(plan.exchange));
   if (plan.sequence) text += ", \"sequence\": true";
   if (plan.experts > 1) text += fmt::format(", \"experts\": {}", plan.experts);
+  if (plan.bucket > Bytes{0}) text += fmt::format(", \"bucket_bytes\": {}", plan.bucket.count);
   if (plan.chunks > 1) text += fmt::format(", \"chunks\": {}", plan.chunks);
   text += ",\n \"stages\": [";
   for (std::size_t s = 0; s <= file.begins.size(); ++s) {

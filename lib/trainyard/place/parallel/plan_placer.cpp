@@ -81,6 +81,7 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
   stages.degrees = plan.degrees;
   if (!plan.recompute.empty()) stages.recompute = chain.recomputed(plan);
   stages.experts = plan.experts;
+  stages.bucket = plan.bucket;
   return stages;
 }
 

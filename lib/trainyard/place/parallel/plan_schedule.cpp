@@ -156,6 +156,7 @@ class Planning {
 
   /// Of gradients of a stage.
   Bytes bucket(std::size_t replicas, std::size_t ranks) const {
+    if (plan_.bucket > Bytes{0}) return plan_.bucket;
     Bytes parameters{0};
     for (const OpId op : graph_.ops()) parameters += graph_.parameter_bytes(op);
     const std::size_t stages = row_ * plan_.chunks * ranks;

@@ -30,6 +30,7 @@ struct StagePlan {
   IdMap<LayerId, std::size_t> stages = {};        // of each layer, numbered along the pipeline
   IdMap<LayerId, StageRecompute> recompute = {};  // of each layer; empty: nothing
   Collective collective = Collective::ring;       // of replicas and ranks: or whole
+  Bytes bucket = {};                              // ParallelPlan::bucket
   std::size_t experts = 1;                        // replicas in a row that hold different experts
   bool fold = false;  // ranks and replicas that do the same are left out (fold.hpp), unless more than these differ
   std::size_t most_classes = static_cast<std::size_t>(-1);
