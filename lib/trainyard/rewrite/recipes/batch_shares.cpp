@@ -1,0 +1,322 @@
+#include "trainyard/rewrite/recipes/batch_shares.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <string>
+
+#include "trainyard/core/error.hpp"
+
+namespace trainyard::detail {
+namespace {
+
+[[noreturn]] void refuse_share(std::string message, std::string help) {
+  throw InputError({.code = "not-executed", .message = std::move(message), .help = std::move(help)});
+}
+
+}  // namespace
+
+BatchShares::BatchShares(const Graph& graph, const TrainingRecipe& recipe, TrainingRecipe& result, std::size_t samples,
+                         std::size_t rows)
+    : apart(graph.op_count(), false),
+      graph_(graph),
+      from_(recipe),
+      to_(result),
+      local_(result.model, {samples, rows}),
+      tensor_(graph.tensor_count(), local_.whole()),
+      like_(graph.tensor_count(), ValueId::none()),
+      value_(recipe.model.values.size(), local_.whole()) {}
+
+void BatchShares::find() {
+  for (const OpId op : graph_.ops())
+    if (const OpRecipe& how = from_.ops[op]; how.kind == OpRecipe::Kind::input) {
+      const Shape& shape = from_.model.values[how.value].shape;
+      if (!shape.empty()) samples_ = shape.front();
+      break;
+    }
+  for (const OpId op : graph_.topological_order()) find(op);
+}
+
+Cuts BatchShares::cuts_of(const Operand& operand) const {
+  if (operand.tensor.is_none() || !operand.held.is_none()) return local_.whole();
+  Cuts cuts = local_.seen(operand.views, tensor_[operand.tensor]);
+  return cuts;
+}
+
+void BatchShares::note(ValueId value, const Cuts& cuts) {
+  if (!value.is_none()) value_[value] = cuts;
+}
+
+void BatchShares::make(const OpRecipe&, const OpRecipe::Result& result, const Cuts& cuts, ValueId value) {
+  for (const Operand& part : result.parts) {
+    tensor_[part.tensor] = local_.seen(part.views, cuts);
+    like_[part.tensor] = value.is_none() ? value : value_after(from_.model, part.views, value);
+  }
+}
+
+bool BatchShares::is_loss(const OpRecipe& how) const {
+  if (how.kind != OpRecipe::Kind::forward || from_.loss.is_none()) return false;
+  return how.loss_share || from_.model.nodes[how.node].outputs[0] == from_.loss;
+}
+
+void BatchShares::find_forward(OpId op) {
+  const OpRecipe& how = from_.ops[op];
+  const Model& model = from_.model;
+  const Node& node = model.nodes[how.node];
+  std::vector<Cuts> inputs;
+  for (std::size_t i = 0; i < how.reads.size(); ++i) {
+    inputs.push_back(cuts_of(how.reads[i]));
+    Cuts seen = how.reads[i].tensor.is_none() ? local_.whole() : tensor_[how.reads[i].tensor];
+    for (const ViewStep& view : how.reads[i].views) {
+      const Node& of = model.nodes[view.node];
+      if (view.kind == ViewStep::Kind::output) note(of.inputs[0], seen);
+      seen = local_.seen(view, seen);
+      if (view.kind == ViewStep::Kind::output) note(of.outputs[view.index], seen);
+    }
+    if (i < node.inputs.size() && any_cut(inputs.back())) note(node.inputs[i], inputs.back());
+  }
+  auto& rules = nodes_[how.node];
+  rules.clear();
+  std::vector<Cuts> outputs(node.outputs.size(), local_.whole());
+  for (std::size_t axis = 0; axis < local_.parts().size(); ++axis) {
+    std::vector<MaybeCut> cut;
+    for (const Cuts& each : inputs) cut.push_back(each[axis]);
+    rules.push_back(cut_node(model, node, std::move(cut), local_.parts()[axis]));
+    if (rules.back().partial && !is_loss(how))
+      refuse_share(fmt::format("the shares of '{}' ({}) are terms of a sum over what replicas or microbatches divide",
+                               graph_.name(op), node.type),
+                   "`trainyard simulate` predicts them all the same");
+    for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i][axis] = rules.back().outputs[i];
+  }
+  if (!inputs.empty() && any_cut(inputs[0]) && has_statistics_of_batch(model, node)) to_.own_statistics = true;
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) note(node.outputs[i], outputs[i]);
+  for (const OpRecipe::Result& result : how.results)
+    make(how, result, outputs[result.position], node.outputs[result.position]);
+}
+
+std::size_t BatchShares::dimension_of(ValueId input, std::size_t axis) const {
+  if (axis > 0) return axis;
+  for (const HeldCopy& copy : from_.copies)  // a share of samples: of the same dimension
+    if (copy.copy == input && !copy.parts.empty()) return copy.parts.front().cut->dimension;
+  const Shape& shape = from_.model.values[input].shape;
+  const auto at = std::ranges::find(shape, samples_);
+  return at == shape.end() ? 0 : static_cast<std::size_t>(at - shape.begin());
+}
+
+void BatchShares::find(OpId op) {
+  using Kind = OpRecipe::Kind;
+  const OpRecipe& how = from_.ops[op];
+  const Model& model = from_.model;
+  if (apart[op]) return;
+  switch (how.kind) {
+    case Kind::input: {
+      Cuts cuts = local_.whole();
+      const Value& value = model.values[how.value];
+      for (std::size_t axis = 0; axis < cuts.size(); ++axis) {
+        if (local_.parts()[axis] == 1) continue;
+        cuts[axis] = even_cut(value.shape, dimension_of(how.value, axis), local_.parts()[axis]);
+        if (!cuts[axis])
+          refuse_share(
+              fmt::format("the {} of the input '{}', {}, are not divided equally among {}",
+                          axis == 0 ? "samples" : "rows", value.name, text_of(value.shape), local_.parts()[axis]),
+              "take a number of replicas and microbatches that divides them");
+      }
+      note(how.value, cuts);
+      return make(how, how.results[0], cuts, how.value);
+    }
+    case Kind::forward:
+      return find_forward(op);
+    case Kind::backward: {
+      const std::vector<Cuts> inputs = side(how.node, false);
+      const Node& node = model.nodes[how.node];
+      for (const OpRecipe::Result& result : how.results) {
+        const ValueId of = node.inputs[result.position];
+        if (any_cut(inputs[result.position]) && !how.reads[result.position].held.is_none())
+          refuse_share(fmt::format("'{}' makes the gradient of '{}', of which each replica uses its own rows",
+                                   graph_.name(op), model.values[of].name),
+                       "take context 1");
+        make(how, result, inputs[result.position], of);
+      }
+      return;
+    }
+    case Kind::add_gradients: {
+      const Cuts cuts = cuts_of(how.reads[0]);
+      if (cuts != cuts_of(how.reads[1]))
+        refuse_share(fmt::format("'{}' adds gradients that are cut differently", graph_.name(op)), "");
+      return make(how, how.results[0], cuts, how.value);
+    }
+    case Kind::slice_gradient:
+      return make(how, how.results[0], value_[how.value], how.value);
+    case Kind::view_gradient:
+      return make(how, how.results[0], value_[model.nodes[how.node].inputs[0]], model.nodes[how.node].inputs[0]);
+    case Kind::update:
+    case Kind::rest:
+      return;
+    case Kind::relay: {
+      const TensorId from = graph_.inputs(op)[0], to = *graph_.outputs(op).begin();
+      tensor_[to] = tensor_[from];
+      like_[to] = like_[from];
+      return;
+    }
+    case Kind::sum:
+    case Kind::join: {
+      // Parts of an array are cut as it is, in any order; only what is whole again says how.
+      Cuts cuts = local_.whole();
+      ValueId value = ValueId::none();
+      if (!how.reads.empty()) {
+        cuts = cuts_of(how.reads[0]);
+        if (how.reads[0].parts.empty() && how.reads[0].views.empty() && how.kind == Kind::sum &&
+            !how.reads[0].tensor.is_none())
+          value = like_[how.reads[0].tensor];
+      }
+      for (const Operand& read : how.reads)
+        if (cuts_of(read) != cuts) {
+          if (how.kind == Kind::sum || how.joined)
+            refuse_share(fmt::format("'{}' puts together what is cut differently", graph_.name(op)), "");
+          cuts = local_.whole();
+          if (any_cut(cuts_of(read)))
+            refuse_share(fmt::format("'{}' puts together what is cut and what is not", graph_.name(op)), "");
+        }
+      for (const OpRecipe::Result& result : how.results) {
+        make(how, result, cuts, result.like.is_none() ? value : result.like);
+        if (!result.like.is_none()) note(result.like, cuts);
+      }
+      return;
+    }
+  }
+}
+
+std::vector<Cuts> BatchShares::side(NodeId node, bool outputs) const {
+  const Node& of = from_.model.nodes[node];
+  std::vector<Cuts> made(outputs ? of.outputs.size() : of.inputs.size(), local_.whole());
+  const auto rules = nodes_.find(node);
+  if (rules == nodes_.end()) return made;
+  for (std::size_t axis = 0; axis < rules->second.size(); ++axis) {
+    const auto& from = outputs ? rules->second[axis].outputs : rules->second[axis].inputs;
+    for (std::size_t i = 0; i < made.size(); ++i) made[i][axis] = from[i];
+  }
+  return made;
+}
+
+NodeId BatchShares::local_node(NodeId node) {
+  if (node.is_none()) return node;
+  return local_.node(node, side(node, false), side(node, true));
+}
+
+double BatchShares::part_of_loss(const OpRecipe& how) const {
+  const Node& node = from_.model.nodes[how.node];
+  const auto rules = nodes_.find(how.node);
+  double part = 1;
+  for (std::size_t axis = 0; rules != nodes_.end() && axis < rules->second.size(); ++axis)
+    if (rules->second[axis].partial) part /= static_cast<double>(local_.parts()[axis]);
+  const std::string reduction = node.text("reduction", "mean");
+  if (part == 1 || reduction == "sum") return 1;
+  if (reduction != "mean" || (node.type == "SoftmaxCrossEntropyLoss" && node.inputs.size() > 2))
+    refuse_share(fmt::format("the loss '{}' is no mean over samples that count alike", node.name),
+                 "take a loss without weights, with reduction mean or sum");
+  return part;
+}
+
+OpRecipe BatchShares::share(OpId op, std::size_t sample, std::size_t row, const Names& names) {
+  using Kind = OpRecipe::Kind;
+  OpRecipe how = from_.ops[op];
+  const std::size_t index[] = {sample, row};
+  const auto parts_by = [&](const Cuts& cuts) {
+    std::vector<Part> parts;
+    for (std::size_t axis = 0; axis < cuts.size(); ++axis)
+      if (cuts[axis]) parts.push_back({cuts[axis], index[axis], local_.parts()[axis]});
+    return parts;
+  };
+  const auto operand = [&](Operand& of) {
+    if (of.is_none()) return;
+    Cuts cuts = local_.whole();
+    if (!of.tensor.is_none()) {
+      if (of.held.is_none()) cuts = tensor_[of.tensor];
+      of.tensor = names.tensor(of.tensor);
+    }
+    if (!of.held.is_none()) of.held = names.held(of.held);
+    cuts = local_.through(of.views, std::move(cuts));
+    for (Part& part : of.parts)
+      if (part.cut) part.cut = local_.within(*part.cut, cuts);
+  };
+  const bool loss = is_loss(how);
+  if (loss) how.loss_share = how.loss_share.value_or(1) * part_of_loss(how);
+  if (how.kind == Kind::backward && std::ranges::all_of(how.gradients, &Operand::is_none))
+    how.seed *= part_of_loss(how);
+  const std::vector<Cuts> inputs = how.node.is_none() ? std::vector<Cuts>{} : side(how.node, false);
+  const std::vector<Cuts> outputs = how.node.is_none() ? std::vector<Cuts>{} : side(how.node, true);
+  for (std::size_t i = 0; i < how.reads.size(); ++i) {
+    const bool held = how.reads[i].tensor.is_none() || !how.reads[i].held.is_none();
+    operand(how.reads[i]);
+    if (!held || how.reads[i].is_none() || (how.kind != Kind::forward && how.kind != Kind::backward)) continue;
+    for (Part& part : parts_by(inputs[i])) how.reads[i].parts.push_back(std::move(part));
+  }
+  for (auto* list : {&how.gradients, &how.outputs})
+    for (Operand& each : *list) operand(each);
+  for (TensorId& extra : how.extras) extra = names.tensor(extra);
+  if (!how.results.empty() && !from_.ops[op].reads.empty())
+    for (MaybeCut* cut : {&how.joined, &how.cut})
+      if (*cut) *cut = local_.within(**cut, cuts_of(from_.ops[op].reads[0]));
+  for (OpRecipe::Result& result : how.results) {
+    Cuts cuts = local_.whole();
+    if (how.kind == Kind::forward)
+      cuts = outputs[result.position];
+    else if (how.kind == Kind::backward)
+      cuts = inputs[result.position];
+    else if (how.kind == Kind::view_gradient)
+      cuts = value_[from_.model.nodes[how.node].inputs[0]];
+    else if (!how.value.is_none())
+      cuts = value_[how.value];
+    if (!result.like.is_none()) cuts = value_[result.like];
+    result.like = local_.value(result.like, cuts);
+    for (Operand& part : result.parts) {
+      part.tensor = names.tensor(part.tensor);
+      static_cast<void>(local_.through(part.views, cuts));
+    }
+  }
+  for (NodeId& slice : how.slices) {
+    const Node& node = from_.model.nodes[slice];
+    slice = local_.step({ViewStep::Kind::output, slice, 0}, value_[node.inputs[0]]).node;
+  }
+  if (how.kind == Kind::input) {
+    const Cuts& cuts = value_[how.value];
+    const auto [at, added] = inputs_.try_emplace({how.value, {sample, row}}, ValueId::none());
+    if (added && any_cut(cuts)) {
+      at->second = local_.copy(local_.value(how.value, cuts), fmt::format("/{}.{}", sample, row));
+      note_copy(to_, at->second, how.value, parts_by(cuts));
+    }
+    if (!at->second.is_none()) how.value = at->second;
+  } else if (how.kind == Kind::update) {
+    how.value = names.held(how.value);
+  } else if (how.kind == Kind::view_gradient) {
+    const Node& node = from_.model.nodes[how.node];
+    how.node = local_.step({ViewStep::Kind::output, how.node, 0}, value_[node.inputs[0]]).node;
+  } else if (!how.value.is_none()) {
+    how.value = local_.value(how.value, value_[how.value]);
+  }
+  if (how.kind == Kind::forward && from_.model.nodes[how.node].type == "Dropout" && any_cut(outputs[0])) {
+    const Drawn whole{how.node, from_.model.nodes[how.node].outputs[0], {}};
+    auto drawn = std::make_shared<Drawn>(how.drawn ? *how.drawn : whole);
+    for (Part& part : parts_by(outputs[0])) drawn->parts.push_back(std::move(part));
+    how.drawn = std::move(drawn);
+  }
+  if (how.kind == Kind::forward || how.kind == Kind::backward) how.node = local_node(how.node);
+  for (OpRecipe::Store& store : how.stores) store.parameter = names.held(store.parameter);
+  return how;
+}
+
+TensorNames::TensorNames(const Graph& graph) {
+  for (const TensorId tensor : graph.tensors()) ids_.emplace(graph.name(tensor), tensor);
+}
+std::optional<TensorId> TensorNames::find(std::string_view name) const {
+  const auto at = ids_.find(name);
+  return at == ids_.end() ? std::nullopt : std::optional{at->second};
+}
+TensorId TensorNames::at(std::string_view name) const {
+  const auto found = find(name);
+  assert(found);
+  return *found;
+}
+
+}  // namespace trainyard::detail
