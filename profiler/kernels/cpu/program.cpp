@@ -92,7 +92,12 @@ Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t
   for (const OpId op : graph.ops()) {  // what is kept for a gradient may count its elements in those of the values
     const OpRecipe& how = recipe.ops[op];
     if (how.kind != OpRecipe::Kind::forward) continue;
-    const std::int64_t element = bytes_per_element(model_.values[model_.nodes[how.node].outputs[0]].type);
+    const Node& node = model_.nodes[how.node];
+    const std::int64_t element = bytes_per_element(model_.values[node.outputs[0]].type);
+    if (node.type == "BatchNormalization")  // each share of a batch has statistics of all channels
+      for (const TensorId extra : how.extras)
+        bytes_[extra] = std::max(bytes_[extra],
+                                 2 * sizeof(float) * static_cast<std::size_t>(model_.values[node.inputs[0]].shape[1]));
     for (const TensorId extra : how.extras)
       if (element < 4) bytes_[extra] *= static_cast<std::size_t>(4 / std::max<std::int64_t>(1, element));
   }

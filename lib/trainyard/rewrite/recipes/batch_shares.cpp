@@ -1,6 +1,7 @@
 #include "trainyard/rewrite/recipes/batch_shares.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
@@ -11,19 +12,21 @@
 namespace trainyard::detail {
 namespace {
 
+constexpr std::size_t kDivided = 2;  // axes that inputs are divided by: samples and rows
+
 [[noreturn]] void refuse_share(std::string message, std::string help) {
   throw InputError({.code = "not-executed", .message = std::move(message), .help = std::move(help)});
 }
 
 }  // namespace
 
-BatchShares::BatchShares(const Graph& graph, const TrainingRecipe& recipe, TrainingRecipe& result, std::size_t samples,
-                         std::size_t rows)
-    : apart(graph.op_count(), false),
+BatchShares::BatchShares(const Graph& graph, const TrainingRecipe& recipe, TrainingRecipe& result,
+                         const BatchAxes& axes)
+    : is_attention(graph.op_count(), false),
       graph_(graph),
       from_(recipe),
       to_(result),
-      local_(result.model, {samples, rows}),
+      local_(result.model, {axes.samples, axes.rows, axes.rows, axes.groups, axes.experts}),
       tensor_(graph.tensor_count(), local_.whole()),
       like_(graph.tensor_count(), ValueId::none()),
       value_(recipe.model.values.size(), local_.whole()) {}
@@ -31,7 +34,7 @@ BatchShares::BatchShares(const Graph& graph, const TrainingRecipe& recipe, Train
 void BatchShares::find() {
   for (const OpId op : graph_.ops())
     if (const OpRecipe& how = from_.ops[op]; how.kind == OpRecipe::Kind::input) {
-      const Shape& shape = from_.model.values[how.value].shape;
+      const Shape& shape = whole_shape(how.value);
       if (!shape.empty()) samples_ = shape.front();
       break;
     }
@@ -41,6 +44,23 @@ void BatchShares::find() {
 Cuts BatchShares::cuts_of(const Operand& operand) const {
   if (operand.tensor.is_none() || !operand.held.is_none()) return local_.whole();
   Cuts cuts = local_.seen(operand.views, tensor_[operand.tensor]);
+  for (const Part& part : operand.parts) cuts = part_of_cuts(std::move(cuts), part);
+  return cuts;
+}
+
+Cuts BatchShares::part_of_cuts(Cuts cuts, const Part& part) const {
+  if (!part.cut) return cuts;
+  for (MaybeCut& cut : cuts) {
+    if (!cut || cut->dimension != part.cut->dimension) continue;
+    std::vector<std::int64_t>& blocks = cut->blocks;
+    if (blocks.size() % part.of == 0) {
+      const std::size_t each = blocks.size() / part.of;
+      blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(part.index * each));
+      blocks.resize(each);
+    } else {
+      for (std::int64_t& block : blocks) block /= static_cast<std::int64_t>(part.of);
+    }
+  }
   return cuts;
 }
 
@@ -79,9 +99,22 @@ void BatchShares::find_forward(OpId op) {
   auto& rules = nodes_[how.node];
   rules.clear();
   std::vector<Cuts> outputs(node.outputs.size(), local_.whole());
-  for (std::size_t axis = 0; axis < local_.parts().size(); ++axis) {
+  for (std::size_t axis = 0; axis < kDivided; ++axis) {
     std::vector<MaybeCut> cut;
     for (const Cuts& each : inputs) cut.push_back(each[axis]);
+    if (axis == BatchAxes::kRows && is_attention[op]) {
+      CutNode rows{std::move(cut), std::vector<MaybeCut>(node.outputs.size()), false};
+      rows.outputs[0] = even_cut(model.values[node.outputs[0]].shape, 2, local_.parts()[axis]);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i)
+        if (!node.inputs[i].is_none() &&
+            (i > 2 || rows.inputs[i] != even_cut(model.values[node.inputs[i]].shape, 2, local_.parts()[axis])))
+          refuse_share(
+              fmt::format("the attention '{}' has more operands than queries, keys and values by row", graph_.name(op)),
+              "take context 1");
+      rules.push_back(std::move(rows));
+      outputs[0][axis] = rules.back().outputs[0];
+      continue;
+    }
     rules.push_back(cut_node(model, node, std::move(cut), local_.parts()[axis]));
     if (rules.back().partial && !is_loss(how))
       refuse_share(fmt::format("the shares of '{}' ({}) are terms of a sum over what replicas or microbatches divide",
@@ -95,11 +128,16 @@ void BatchShares::find_forward(OpId op) {
     make(how, result, outputs[result.position], node.outputs[result.position]);
 }
 
+/// Of the input before all rewrites.
+const Shape& BatchShares::whole_shape(ValueId input) const {
+  for (const HeldCopy& copy : from_.copies)
+    if (copy.copy == input) return from_.model.values[copy.of].shape;
+  return from_.model.values[input].shape;
+}
+
 std::size_t BatchShares::dimension_of(ValueId input, std::size_t axis) const {
   if (axis > 0) return axis;
-  for (const HeldCopy& copy : from_.copies)  // a share of samples: of the same dimension
-    if (copy.copy == input && !copy.parts.empty()) return copy.parts.front().cut->dimension;
-  const Shape& shape = from_.model.values[input].shape;
+  const Shape& shape = whole_shape(input);
   const auto at = std::ranges::find(shape, samples_);
   return at == shape.end() ? 0 : static_cast<std::size_t>(at - shape.begin());
 }
@@ -108,12 +146,11 @@ void BatchShares::find(OpId op) {
   using Kind = OpRecipe::Kind;
   const OpRecipe& how = from_.ops[op];
   const Model& model = from_.model;
-  if (apart[op]) return;
   switch (how.kind) {
     case Kind::input: {
       Cuts cuts = local_.whole();
       const Value& value = model.values[how.value];
-      for (std::size_t axis = 0; axis < cuts.size(); ++axis) {
+      for (std::size_t axis = 0; axis < kDivided; ++axis) {
         if (local_.parts()[axis] == 1) continue;
         cuts[axis] = even_cut(value.shape, dimension_of(how.value, axis), local_.parts()[axis]);
         if (!cuts[axis])
@@ -130,6 +167,9 @@ void BatchShares::find(OpId op) {
     case Kind::backward: {
       const std::vector<Cuts> inputs = side(how.node, false);
       const Node& node = model.nodes[how.node];
+      const auto is_cut = [&](const Operand& read) { return any_cut(cuts_of(read)); };
+      if (!nodes_.contains(how.node) && std::ranges::any_of(how.gradients, is_cut))
+        refuse_share(fmt::format("'{}' is the gradient of no op of the forward pass", graph_.name(op)), "");
       for (const OpRecipe::Result& result : how.results) {
         const ValueId of = node.inputs[result.position];
         if (any_cut(inputs[result.position]) && !how.reads[result.position].held.is_none())
@@ -166,21 +206,32 @@ void BatchShares::find(OpId op) {
       ValueId value = ValueId::none();
       if (!how.reads.empty()) {
         cuts = cuts_of(how.reads[0]);
+        if (how.joined)  // each has its blocks
+          for (MaybeCut& cut : cuts)
+            if (cut && cut->dimension == how.joined->dimension) {
+              const std::vector<std::int64_t> one = cut->blocks;
+              for (std::size_t i = 1; i < how.reads.size(); ++i)
+                cut->blocks.insert(cut->blocks.end(), one.begin(), one.end());
+            }
         if (how.reads[0].parts.empty() && how.reads[0].views.empty() && how.kind == Kind::sum &&
             !how.reads[0].tensor.is_none())
           value = like_[how.reads[0].tensor];
       }
+      const Cuts first = how.reads.empty() ? cuts : cuts_of(how.reads[0]);
       for (const Operand& read : how.reads)
-        if (cuts_of(read) != cuts) {
+        if (cuts_of(read) != first) {
           if (how.kind == Kind::sum || how.joined)
             refuse_share(fmt::format("'{}' puts together what is cut differently", graph_.name(op)), "");
           cuts = local_.whole();
           if (any_cut(cuts_of(read)))
             refuse_share(fmt::format("'{}' puts together what is cut and what is not", graph_.name(op)), "");
         }
+      std::size_t number = how.first;
       for (const OpRecipe::Result& result : how.results) {
-        make(how, result, cuts, result.like.is_none() ? value : result.like);
-        if (!result.like.is_none()) note(result.like, cuts);
+        const Part part{how.cut, number++, how.of > 0 ? how.of : how.results.size()};
+        const Cuts made = how.cut ? part_of_cuts(cuts, part) : cuts;
+        make(how, result, made, result.like.is_none() ? value : result.like);
+        if (!result.like.is_none()) note(result.like, made);
       }
       return;
     }
@@ -199,11 +250,6 @@ std::vector<Cuts> BatchShares::side(NodeId node, bool outputs) const {
   return made;
 }
 
-NodeId BatchShares::local_node(NodeId node) {
-  if (node.is_none()) return node;
-  return local_.node(node, side(node, false), side(node, true));
-}
-
 double BatchShares::part_of_loss(const OpRecipe& how) const {
   const Node& node = from_.model.nodes[how.node];
   const auto rules = nodes_.find(how.node);
@@ -218,90 +264,102 @@ double BatchShares::part_of_loss(const OpRecipe& how) const {
   return part;
 }
 
-OpRecipe BatchShares::share(OpId op, std::size_t sample, std::size_t row, const Names& names) {
+OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names) {
   using Kind = OpRecipe::Kind;
   OpRecipe how = from_.ops[op];
-  const std::size_t index[] = {sample, row};
-  const auto parts_by = [&](const Cuts& cuts) {
+  const Model& model = from_.model;
+  const auto form = [&](const Cuts& cuts, ValueId like) { return names.form ? names.form(cuts, like) : cuts; };
+  const auto form_of = [&](ValueId value) { return form(value_[value], value); };
+  const auto held_form = [&](ValueId value) { return names.held_form ? names.held_form(value) : local_.whole(); };
+  const auto parts_by = [&](const Cuts& cuts, const Cuts& has) {
     std::vector<Part> parts;
     for (std::size_t axis = 0; axis < cuts.size(); ++axis)
-      if (cuts[axis]) parts.push_back({cuts[axis], index[axis], local_.parts()[axis]});
+      if (cuts[axis] && cuts[axis] != has[axis]) parts.push_back({cuts[axis], index[axis], local_.parts()[axis]});
     return parts;
   };
+  // Returns how what it reads is cut.
   const auto operand = [&](Operand& of) {
-    if (of.is_none()) return;
     Cuts cuts = local_.whole();
+    if (of.is_none()) return cuts;
     if (!of.tensor.is_none()) {
-      if (of.held.is_none()) cuts = tensor_[of.tensor];
+      if (of.held.is_none()) cuts = form(tensor_[of.tensor], like_[of.tensor]);
       of.tensor = names.tensor(of.tensor);
     }
-    if (!of.held.is_none()) of.held = names.held(of.held);
+    if (!of.held.is_none()) {
+      cuts = held_form(of.held);
+      of.held = names.held(of.held);
+    }
     cuts = local_.through(of.views, std::move(cuts));
     for (Part& part : of.parts)
       if (part.cut) part.cut = local_.within(*part.cut, cuts);
+    return cuts;
   };
-  const bool loss = is_loss(how);
-  if (loss) how.loss_share = how.loss_share.value_or(1) * part_of_loss(how);
+  if (is_loss(how)) how.loss_share = how.loss_share.value_or(1) * part_of_loss(how);
   if (how.kind == Kind::backward && std::ranges::all_of(how.gradients, &Operand::is_none))
     how.seed *= part_of_loss(how);
-  const std::vector<Cuts> inputs = how.node.is_none() ? std::vector<Cuts>{} : side(how.node, false);
-  const std::vector<Cuts> outputs = how.node.is_none() ? std::vector<Cuts>{} : side(how.node, true);
+  const bool has_node = how.kind == Kind::forward || how.kind == Kind::backward;
+  std::vector<Cuts> inputs, outputs;
+  if (has_node) {
+    const Node& node = model.nodes[how.node];
+    inputs = side(how.node, false);
+    outputs = side(how.node, true);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!node.inputs[i].is_none()) inputs[i] = form(inputs[i], node.inputs[i]);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (!node.outputs[i].is_none()) outputs[i] = form(outputs[i], node.outputs[i]);
+  }
+  Cuts first = local_.whole();
   for (std::size_t i = 0; i < how.reads.size(); ++i) {
-    const bool held = how.reads[i].tensor.is_none() || !how.reads[i].held.is_none();
-    operand(how.reads[i]);
-    if (!held || how.reads[i].is_none() || (how.kind != Kind::forward && how.kind != Kind::backward)) continue;
-    for (Part& part : parts_by(inputs[i])) how.reads[i].parts.push_back(std::move(part));
+    const bool held = !how.reads[i].held.is_none();
+    const Cuts cuts = operand(how.reads[i]);
+    if (i == 0) first = cuts;
+    if (held && has_node)
+      for (Part& part : parts_by(inputs[i], cuts)) how.reads[i].parts.push_back(std::move(part));
   }
   for (auto* list : {&how.gradients, &how.outputs})
-    for (Operand& each : *list) operand(each);
+    for (Operand& each : *list) static_cast<void>(operand(each));
   for (TensorId& extra : how.extras) extra = names.tensor(extra);
-  if (!how.results.empty() && !from_.ops[op].reads.empty())
-    for (MaybeCut* cut : {&how.joined, &how.cut})
-      if (*cut) *cut = local_.within(**cut, cuts_of(from_.ops[op].reads[0]));
+  for (MaybeCut* cut : {&how.joined, &how.cut})
+    if (*cut) *cut = local_.within(**cut, first);
   for (OpRecipe::Result& result : how.results) {
     Cuts cuts = local_.whole();
-    if (how.kind == Kind::forward)
-      cuts = outputs[result.position];
-    else if (how.kind == Kind::backward)
-      cuts = inputs[result.position];
+    if (has_node)
+      cuts = how.kind == Kind::forward ? outputs[result.position] : inputs[result.position];
     else if (how.kind == Kind::view_gradient)
-      cuts = value_[from_.model.nodes[how.node].inputs[0]];
+      cuts = form_of(model.nodes[how.node].inputs[0]);
     else if (!how.value.is_none())
-      cuts = value_[how.value];
-    if (!result.like.is_none()) cuts = value_[result.like];
+      cuts = form_of(how.value);
+    if (!result.like.is_none()) cuts = form_of(result.like);
     result.like = local_.value(result.like, cuts);
     for (Operand& part : result.parts) {
       part.tensor = names.tensor(part.tensor);
       static_cast<void>(local_.through(part.views, cuts));
     }
   }
-  for (NodeId& slice : how.slices) {
-    const Node& node = from_.model.nodes[slice];
-    slice = local_.step({ViewStep::Kind::output, slice, 0}, value_[node.inputs[0]]).node;
-  }
+  for (NodeId& slice : how.slices)
+    slice = local_.step({ViewStep::Kind::output, slice, 0}, form_of(model.nodes[slice].inputs[0])).node;
   if (how.kind == Kind::input) {
     const Cuts& cuts = value_[how.value];
-    const auto [at, added] = inputs_.try_emplace({how.value, {sample, row}}, ValueId::none());
+    const auto [at, added] = inputs_.try_emplace({how.value, index}, ValueId::none());
     if (added && any_cut(cuts)) {
-      at->second = local_.copy(local_.value(how.value, cuts), fmt::format("/{}.{}", sample, row));
-      note_copy(to_, at->second, how.value, parts_by(cuts));
+      at->second = local_.copy(local_.value(how.value, cuts), fmt::format("/{}", fmt::join(index, ".")));
+      note_copy(to_, at->second, how.value, parts_by(cuts, local_.whole()));
     }
     if (!at->second.is_none()) how.value = at->second;
   } else if (how.kind == Kind::update) {
     how.value = names.held(how.value);
   } else if (how.kind == Kind::view_gradient) {
-    const Node& node = from_.model.nodes[how.node];
-    how.node = local_.step({ViewStep::Kind::output, how.node, 0}, value_[node.inputs[0]]).node;
+    how.node = local_.step({ViewStep::Kind::output, how.node, 0}, form_of(model.nodes[how.node].inputs[0])).node;
   } else if (!how.value.is_none()) {
-    how.value = local_.value(how.value, value_[how.value]);
+    how.value = local_.value(how.value, form_of(how.value));
   }
-  if (how.kind == Kind::forward && from_.model.nodes[how.node].type == "Dropout" && any_cut(outputs[0])) {
-    const Drawn whole{how.node, from_.model.nodes[how.node].outputs[0], {}};
+  if (how.kind == Kind::forward && model.nodes[how.node].type == "Dropout" && any_cut(outputs[0])) {
+    const Drawn whole{how.node, model.nodes[how.node].outputs[0], {}};
     auto drawn = std::make_shared<Drawn>(how.drawn ? *how.drawn : whole);
-    for (Part& part : parts_by(outputs[0])) drawn->parts.push_back(std::move(part));
+    for (Part& part : parts_by(outputs[0], local_.whole())) drawn->parts.push_back(std::move(part));
     how.drawn = std::move(drawn);
   }
-  if (how.kind == Kind::forward || how.kind == Kind::backward) how.node = local_node(how.node);
+  if (has_node) how.node = local_.node(how.node, inputs, outputs);
   for (OpRecipe::Store& store : how.stores) store.parameter = names.held(store.parameter);
   return how;
 }

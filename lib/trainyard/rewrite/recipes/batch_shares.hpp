@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,24 +17,38 @@
 
 namespace trainyard::detail {
 
+/// Axes along which replicas divide arrays, by number: the samples; the rows of each; the heads of attention, among
+/// those that share rows; the samples of groups of replicas that hold different experts; and these experts.
+struct BatchAxes {
+  static constexpr std::size_t kSamples = 0, kRows = 1, kHeads = 2, kGroups = 3, kExperts = 4, kCount = 5;
+  std::size_t samples = 1, rows = 1, groups = 1, experts = 1;
+};
+using BatchIndex = std::array<std::size_t, BatchAxes::kCount>;
+
 /// Shares of a step's samples, and of the rows of each: what an op computes on its share. All shares are alike but for
 /// the inputs that they read; the loss of one counts as its part of the mean over all.
 class BatchShares {
  public:
-  /// Divides the samples, the first dimension of the first input and that which is as long of each other one, in
-  /// `samples` parts, and the rows of the sequence, the second, in `rows`. `result` is the recipe that is being made,
-  /// with a copy of the model. Throws InputError
-  /// ("not-executed") where parts are not equal, or an op mixes what is in different ones.
-  BatchShares(const Graph& graph, const TrainingRecipe& recipe, TrainingRecipe& result, std::size_t samples,
-              std::size_t rows = 1);
+  /// Divides the samples, the first dimension of the first input and that which is as long of each other one, and the
+  /// rows of the sequence, the second. `result` is the recipe that is being made, with a copy of the model. Throws
+  /// InputError ("not-executed") where parts are not equal, or an op mixes what is in different ones.
+  BatchShares(const Graph& graph, const TrainingRecipe& recipe, TrainingRecipe& result, const BatchAxes& axes);
+
+  /// Attention, queries, keys and values [samples, heads, rows, size], looks at all rows by ways of its own.
+  IdMap<OpId, bool> is_attention;
+  /// To be called once before the first share.
+  void find();
 
   /// What a share names in place of what the op reads and writes.
   struct Names {
     std::function<TensorId(TensorId)> tensor;
     std::function<ValueId(ValueId)> held;  // parameters and buffers
+    /// Where it has arrays in another form: how they are cut, from how they are among all shares, of this value.
+    std::function<Cuts(Cuts, ValueId)> form = {};
+    std::function<Cuts(ValueId)> held_form = {};  // of what `held` names; whole without it
   };
-  /// The op on share `sample` of the samples and `row` of the rows.
-  OpRecipe share(OpId op, std::size_t sample, std::size_t row, const Names& names);
+  /// The op on one share.
+  OpRecipe share(OpId op, const BatchIndex& index, const Names& names);
 
   /// What is cut of a tensor, and of a value, in the graph that is divided.
   const Cuts& cuts(TensorId tensor) const { return tensor_[tensor]; }
@@ -41,24 +56,21 @@ class BatchShares {
   /// The value whose shape the tensor has; none: a part of one, or of several.
   ValueId value_of(TensorId tensor) const { return like_[tensor]; }
   LocalModel& local() { return local_; }
-  /// Ops whose attention is made of shares in a way of its own: not looked at.
-  IdMap<OpId, bool> apart;
-
-  /// To be called once before the first share.
-  void find();
+  /// Cuts of the node's inputs or outputs, by position and axis.
+  std::vector<Cuts> side(NodeId node, bool outputs) const;
 
  private:
   Cuts cuts_of(const Operand& operand) const;
+  /// What is cut of a part of an array that is.
+  Cuts part_of_cuts(Cuts cuts, const Part& part) const;
   void note(ValueId value, const Cuts& cuts);
   void make(const OpRecipe& how, const OpRecipe::Result& result, const Cuts& cuts, ValueId value);
   void find(OpId op);
+  const Shape& whole_shape(ValueId input) const;
   std::size_t dimension_of(ValueId input, std::size_t axis) const;
   void find_forward(OpId op);
   bool is_loss(const OpRecipe& how) const;
   double part_of_loss(const OpRecipe& how) const;
-  /// Cuts of the node's inputs or outputs, by position and axis.
-  std::vector<Cuts> side(NodeId node, bool outputs) const;
-  NodeId local_node(NodeId node);
 
   const Graph& graph_;
   const TrainingRecipe& from_;
@@ -69,7 +81,7 @@ class BatchShares {
   IdMap<TensorId, ValueId> like_;
   IdMap<ValueId, Cuts> value_;
   std::map<NodeId, std::vector<CutNode>> nodes_;  // by axis
-  std::map<std::pair<ValueId, std::pair<std::size_t, std::size_t>>, ValueId> inputs_;
+  std::map<std::pair<ValueId, BatchIndex>, ValueId> inputs_;
 };
 
 /// Ids by name, of a graph that a rewrite made.

@@ -185,7 +185,7 @@ class NodeRule {
       matmul();
     else if (type == "Conv")
       convolution();
-    else if (type == "Attention")
+    else if (type == "Attention" || type == "AttentionStep")
       attention();
     else if (type == "Gather")
       gather();
@@ -317,7 +317,8 @@ class NodeRule {
       return std::vector<std::int64_t>{extent / static_cast<std::int64_t>(parts_)};
     };
     for (std::size_t i = 0; i < 3; ++i) need(i, cut.dimension, part(shape(i)[cut.dimension]));
-    if (given(3)) {
+    if (given(3) && node_.type == "AttentionStep") need(3, cut.dimension, part(shape(3)[cut.dimension]));
+    if (given(3) && node_.type == "Attention") {
       const Shape& mask = shape(3);
       const std::size_t from_end = shape(0).size() - cut.dimension;
       if (split && mask.size() >= from_end && mask[mask.size() - from_end] > 1)

@@ -18,7 +18,7 @@ RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, 
                         .own_statistics = recipe.own_statistics,
                         .added = recipe.added,
                         .copies = recipe.copies};
-  BatchShares shares{graph, recipe, result, microbatch.parts};
+  BatchShares shares{graph, recipe, result, {.samples = microbatch.parts}};
   shares.find();
   const TensorNames names{made.graph};
   for (const OpId op : made.graph.ops()) {
@@ -48,7 +48,7 @@ RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, 
       result.ops.push_back(std::move(sum));
       continue;
     }
-    result.ops.push_back(shares.share(original, part, 0,
+    result.ops.push_back(shares.share(original, {part},
                                       {.tensor = [&](TensorId tensor) { return *in_part(tensor, part); },
                                        .held = [](ValueId value) { return value; }}));
   }

@@ -200,7 +200,7 @@ class RankedRecipe {
       return cut;
     };
     MaybeCut outer;
-    if (way == RankWay::vocabulary) refuse(op, "the rows of its table are divided");
+
     if (way == RankWay::column) {
       outer = divided(shape(node.outputs[0]), feature(shape(node.outputs[0])));
       // Several tensors that it is the concatenation of are each divided.
@@ -222,7 +222,13 @@ class RankedRecipe {
     if (way == RankWay::row && !inputs[0]) inputs[0] = divided(shape(node.inputs[0]), feature(shape(node.inputs[0])));
     if (way == RankWay::whole) inputs.assign(inputs.size(), std::nullopt);
     if (is_shared_loss(op)) return find_loss(op, how, std::move(inputs));
-    CutNode& made = rules_[how.node] = cut_node(model(), node, std::move(inputs), ranks_, outer);
+    CutNode& made = rules_[how.node];
+    if (way == RankWay::vocabulary) {  // each rank looks up what is in its rows; the rest is 0
+      if (node.integer("axis", 0) != 0 || inputs[1]) refuse(op, "it looks up no rows of a table");
+      made = {{divided(shape(node.inputs[0]), 0), std::nullopt}, {std::nullopt}, true};
+    } else {
+      made = cut_node(model(), node, std::move(inputs), ranks_, outer);
+    }
     for (const OpRecipe::Result& result : how.results) {
       const MaybeCut cut = made.outputs[result.position];
       value_[node.outputs[result.position]] = cut;
@@ -311,7 +317,7 @@ class RankedRecipe {
       how = whole;
       how.reads = std::move(reads);
       how.node = loss_node(op, "CrossEntropyWhole", rank, pieces, loss.outputs[0]);
-      loss_nodes_[{whole.node, rank}] = how.node;
+      of_rank_[{whole.node, rank}] = how.node;
       for (TensorId& extra : how.extras) extra = names_.at(rank_name(graph_.name(extra), rank));
       for (OpRecipe::Result& result : how.results)
         for (Operand& piece_of : result.parts)
@@ -486,8 +492,19 @@ class RankedRecipe {
     std::vector<Cuts> inputs, outputs;
     for (const MaybeCut& cut : of.inputs) inputs.push_back({cut});
     for (const MaybeCut& cut : of.outputs) outputs.push_back({cut});
-    const auto divided = loss_nodes_.find({how.node, rank});
-    how.node = divided == loss_nodes_.end() ? local_.node(how.node, inputs, outputs) : divided->second;
+    if (const auto divided = of_rank_.find({how.node, rank}); divided != of_rank_.end()) {
+      how.node = divided->second;
+      return how;
+    }
+    if (made_.way[op] != RankWay::vocabulary) {
+      how.node = local_.node(how.node, inputs, outputs);
+      return how;
+    }
+    Node rows = model().nodes[how.node];
+    rows.inputs[0] = local_.value(rows.inputs[0], inputs[0]);
+    rows.attributes["first_row"] = static_cast<std::int64_t>(rank) * of.inputs[0]->blocks[0];
+    result_.model.nodes.push_back(std::move(rows));
+    how.node = of_rank_[{how.node, rank}] = NodeId{result_.model.nodes.size() - 1};
     return how;
   }
 
@@ -520,7 +537,7 @@ class RankedRecipe {
   std::map<ValueId, MaybeCut> parameter_;  // those that are cut
   std::map<ValueId, std::vector<ValueId>> added_;
   std::map<std::pair<ValueId, std::size_t>, ValueId> own_;
-  std::map<std::pair<NodeId, std::size_t>, NodeId> loss_nodes_;  // of a cross entropy by class, by rank
+  std::map<std::pair<NodeId, std::size_t>, NodeId> of_rank_;  // nodes that know their place
 };
 
 }  // namespace

@@ -5,11 +5,15 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/model/model.hpp"
+#include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/context_use.hpp"
+#include "trainyard/rewrite/expert_use.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 #include "trainyard/rewrite/recipes/batch_shares.hpp"
@@ -44,11 +48,17 @@ class ReplicatedRecipe {
                 .own_statistics = recipe.own_statistics,
                 .added = recipe.added,
                 .copies = recipe.copies},
-        shares_(graph, recipe, result_, n_ / options.context, options.context) {
+        shares_(graph, recipe, result_,
+                {.samples = n_ / options.context,
+                 .rows = options.context,
+                 .groups = n_ / options.experts,
+                 .experts = options.experts}),
+        experts_(graph),
+        context_(graph, options.context, options.exchange) {
     if (options.fold > 0) refuse_replicas("replicas that stand for others are not executed", "take no fold");
-    if (options.experts > 1 || options.context > 1)
-      refuse_replicas("replicas that share experts or a sequence are not executed", "take 1 of both");
+    for (const OpId op : graph.ops()) shares_.is_attention[op] = options.context > 1 && context_.is_attention(op);
     shares_.find();
+    if (options.experts > 1) find_experts();
   }
 
   RewrittenStep run() {
@@ -98,7 +108,7 @@ class ReplicatedRecipe {
       const std::string& type = made_.graph.type(op);
       if (replica < n_) {
         how = shares_.share(
-            original, replica, 0,
+            original, index(replica),
             {.tensor = [&](TensorId t) { return copy_of(t, replica); }, .held = [](ValueId value) { return value; }});
         for (auto* list : {&how.reads, &how.outputs, &how.gradients})
           for (Operand& read : *list) {
@@ -137,8 +147,18 @@ class ReplicatedRecipe {
       for (std::size_t i = 0; i < each.count; ++i) of_collective[each.first + i] = true;
       make(each);
     }
-    for (const OpId op : made_.graph.ops())
-      if (!of_collective[op.index()]) result_.ops[op] = copy(made_.original[op], made_.replica[op]);
+    for (const OpId op : made_.graph.ops()) {
+      if (of_collective[op.index()]) continue;
+      const OpId original = made_.original[op];
+      const std::size_t replica = made_.replica[op];
+      if (!shares_.is_attention[original])
+        result_.ops[op] = copy(original, replica, op);
+      else if (made_.graph.type(op) == kReduceType)
+        result_.ops[op] = collective_op(made_.graph, op, {CollectiveKind::all_reduce, std::nullopt, std::nullopt});
+      else
+        result_.ops[op] = options_.exchange == ContextExchange::ring ? attend_in_ring(original, replica, op)
+                                                                     : attend(original, replica, op);
+    }
     if (n_ == 1) return;
     if (zero() > 0 && !from_.added.empty())
       refuse_replicas("ZeRO of ranks that share a sequence is not executed", "take stage 0");
@@ -191,6 +211,232 @@ class ReplicatedRecipe {
     }
   }
 
+  BatchIndex index(std::size_t replica) const {
+    const std::size_t c = options_.context, e = options_.experts;
+    return {replica / c, replica % c, replica % c, replica / e, replica % e};
+  }
+
+  // --- replicas that hold different experts ---
+
+  void find_experts() {
+    for (const OpId op : graph_.ops()) {
+      if (!experts_.inside[op]) continue;
+      for (const Operand& read : from_.ops[op].reads)
+        if (!read.held.is_none() && from_.model.values[read.held].role == Value::Role::parameter)
+          expert_weights_[read.held] = experts_of(read.held);
+    }
+  }
+  Cut experts_of(ValueId value) const {
+    const MaybeCut cut = even_cut(from_.model.values[value].shape, 0, options_.experts);
+    if (!cut)
+      refuse_replicas(fmt::format("the experts of '{}' are not divided among {} replicas",
+                                  from_.model.values[value].name, options_.experts),
+                      "take a divisor");
+    return *cut;
+  }
+  /// What is computed of experts is of those of the replica, and of the samples of its group.
+  Cuts form_of_experts(Cuts cuts, ValueId value) const {
+    if (MaybeCut& samples = cuts[BatchAxes::kSamples]) {
+      Cut group = *samples;
+      for (std::int64_t& block : group.blocks) block *= static_cast<std::int64_t>(options_.experts);
+      cuts[BatchAxes::kGroups] = group;
+      samples.reset();
+    }
+    if (!value.is_none() && from_.model.values[value].shape.size() > 1) cuts[BatchAxes::kExperts] = experts_of(value);
+    return cuts;
+  }
+  Cuts held_form(ValueId value) {
+    Cuts cuts = shares_.local().whole();
+    if (const auto at = expert_weights_.find(value); at != expert_weights_.end())
+      cuts[BatchAxes::kExperts] = at->second;
+    return cuts;
+  }
+  bool is_of_experts(OpId op) const { return options_.experts > 1 && experts_.inside[op]; }
+
+  // --- replicas that share a sequence ---
+
+  /// Of a tensor that attention makes or reads: the cut of its heads.
+  Cut heads_of(TensorId tensor) {
+    const std::size_t c = options_.context;
+    const Shape& shape = from_.model.values[shares_.value_of(tensor)].shape;
+    if (context_.made[tensor] == ContextUse::Part::heads)
+      if (const MaybeCut cut = even_cut(shape, 1, c)) return *cut;
+    for (const OpId reader : graph_.consumers(tensor)) {
+      if (!context_.is_attention(reader)) continue;
+      const OpRecipe& how = from_.ops[reader];
+      for (const auto* list : {&how.reads, &how.gradients, &how.outputs})
+        for (const Operand& read : *list)
+          for (std::size_t d = 0; read.tensor == tensor && d < shape.size(); ++d)
+            if (const MaybeCut cut = even_cut(shape, d, c); cut && shows_heads(read, *cut)) return *cut;
+    }
+    refuse_replicas(fmt::format("the heads of '{}' are not divided among {} replicas", graph_.name(tensor), c),
+                    "exchange by all-gather");
+  }
+  bool shows_heads(const Operand& read, const Cut& cut) {
+    Cuts cuts = shares_.local().whole();
+    cuts[BatchAxes::kHeads] = cut;
+    try {
+      return shares_.local().seen(read.views, cuts)[BatchAxes::kHeads]->dimension == 1;
+    } catch (const InputError&) {
+      return false;  // not along this dimension
+    }
+  }
+  Cuts form_of_part(TensorId tensor, ContextUse::Part part) {
+    Cuts cuts = shares_.cuts(tensor);
+    if (part != ContextUse::Part::rows) cuts[BatchAxes::kRows].reset();
+    if (part == ContextUse::Part::heads) cuts[BatchAxes::kHeads] = heads_of(tensor);
+    return cuts;
+  }
+  Cut rows_of(TensorId tensor) {
+    Cuts samples = shares_.local().whole();
+    samples[BatchAxes::kSamples] = shares_.cuts(tensor)[BatchAxes::kSamples];
+    return shares_.local().within(*shares_.cuts(tensor)[BatchAxes::kRows], samples);
+  }
+  std::int64_t rows_of_rank(OpId attention) const {
+    const Node& node = from_.model.nodes[from_.ops[attention].node];
+    return from_.model.values[node.inputs[0]].shape[2] / static_cast<std::int64_t>(options_.context);
+  }
+  /// The node with the places at which its queries and keys begin, and perhaps the result of the steps before: one for
+  /// both passes.
+  NodeId placed(NodeId node, std::int64_t first_query, std::int64_t first_key, const char* type, bool adds = false) {
+    const auto [at, added] = placed_.try_emplace({node, first_query, first_key, adds}, NodeId::none());
+    if (!added) return at->second;
+    Node made = result_.model.nodes[node];
+    made.type = type;
+    if (adds) {
+      made.inputs.resize(3, ValueId::none());
+      made.inputs.push_back(made.outputs[0]);
+    }
+    made.attributes["first_query"] = first_query;
+    made.attributes["first_key"] = first_key;
+    result_.model.nodes.push_back(std::move(made));
+    return at->second = NodeId{result_.model.nodes.size() - 1};
+  }
+
+  /// By all-gather and all-to-all: attention of the replica's queries, or of its heads.
+  OpRecipe attend(OpId op, std::size_t replica, OpId made) {
+    OpRecipe how = from_.ops[op];
+    const Node node = from_.model.nodes[how.node];
+    LocalModel& local = shares_.local();
+    std::vector<Cuts> inputs(node.inputs.size(), local.whole()), outputs(node.outputs.size(), local.whole());
+    const auto take = [&](Operand& read, Cuts& cuts) {
+      if (read.tensor.is_none()) return;
+      cuts = form_of_part(read.tensor, context_.taken(graph_, op, read.tensor));
+      read.tensor = named(read.tensor, replica, made);
+      cuts = local.through(read.views, std::move(cuts));
+    };
+    for (std::size_t i = 0; i < how.reads.size(); ++i) take(how.reads[i], inputs[i]);
+    if (!how.outputs.empty()) take(how.outputs[0], outputs[0]);
+    if (!how.gradients.empty()) take(how.gradients[0], outputs[0]);
+    for (OpRecipe::Result& result : how.results) {
+      Operand& part = result.parts[0];
+      if (!part.views.empty())
+        refuse_replicas(fmt::format("'{}' makes several tensors of one array", graph_.name(op)), "take context 1");
+      if (how.kind == OpRecipe::Kind::forward)
+        outputs[result.position] = form_of_part(part.tensor, context_.made[part.tensor]);
+      part.tensor = named(part.tensor, replica, made);
+    }
+    for (TensorId& extra : how.extras) extra = named(extra, replica, made);
+    how.node = local.node(how.node, inputs, outputs);
+    if (options_.exchange == ContextExchange::all_gather)
+      how.node =
+          placed(how.node, static_cast<std::int64_t>(replica % options_.context) * rows_of_rank(op), 0, "Attention");
+    return how;
+  }
+
+  /// Step j of a ring: the replica's queries to the keys of the replica j before.
+  OpRecipe attend_in_ring(OpId op, std::size_t replica, OpId made) {
+    const std::size_t c = options_.context;
+    const std::string name{graph_.name(op)};
+    const std::string_view step = made_.graph.name(made);
+    std::size_t j = c - 1;
+    if (step != copy_name(name, replica)) j = std::stoul(std::string{step.substr(name.size() + 6)});  // NAME/step/J@1
+    OpRecipe how =
+        shares_.share(op, index(replica),
+                      {.tensor = [](TensorId tensor) { return tensor; }, .held = [](ValueId value) { return value; }});
+    const auto at = [&](std::string_view tensor) { return names_.at(copy_name(tensor, replica)); };
+    const auto so_far = [&](TensorId tensor, std::size_t number) {
+      return number + 1 == c ? at(graph_.name(tensor)) : at(fmt::format("{}/step/{}", graph_.name(tensor), number));
+    };
+    for (Operand& read : how.reads) {
+      if (read.tensor.is_none()) continue;
+      const bool around = read.tensor == context_.keys[op] || read.tensor == context_.values[op];
+      read.tensor = around && j > 0 ? at(fmt::format("{}/{}/{}", name, graph_.name(read.tensor), j))
+                                    : at(graph_.name(read.tensor));
+    }
+    for (auto* list : {&how.outputs, &how.gradients})
+      for (Operand& read : *list)
+        if (!read.tensor.is_none()) read.tensor = at(graph_.name(read.tensor));
+    const bool backward = how.kind == OpRecipe::Kind::backward;
+    TensorId before = TensorId::none();  // the result of the steps before
+    for (OpRecipe::Result& result : how.results) {
+      TensorId& tensor = result.parts[0].tensor;
+      if (backward && result.position > 0) {
+        tensor = at(fmt::format("{}/term/{}", graph_.name(tensor), j));
+        continue;
+      }
+      if (j > 0) before = so_far(tensor, j - 1);
+      tensor = so_far(tensor, j);
+    }
+    std::vector<TensorId> extras;
+    for (const TensorId extra : how.extras) {
+      if (!backward && j > 0) extras.push_back(so_far(extra, j - 1));
+      extras.push_back(backward ? at(graph_.name(extra)) : so_far(extra, j));
+    }
+    how.extras = std::move(extras);
+    const std::size_t row = replica % c;
+
+    how.node =
+        placed(how.node, static_cast<std::int64_t>(row) * rows_of_rank(op),
+               static_cast<std::int64_t>((row + c - j) % c) * rows_of_rank(op), "AttentionStep", !before.is_none());
+    if (!before.is_none()) {
+      how.reads.resize(3);
+      how.reads.push_back({.tensor = before});
+    }
+    return how;
+  }
+
+  /// What the op of the replica reads or makes in place of the tensor.
+  TensorId named(TensorId tensor, std::size_t replica, OpId made) const {
+    const auto inputs = made_.graph.inputs(made);
+    const auto outputs = made_.graph.outputs(made);
+    for (const char* word : {"", "/all", "/all#2", "/heads", "/exchanged"})
+      if (const auto found = names_.find(copy_name(fmt::format("{}{}", graph_.name(tensor), word), replica));
+          found && (std::find(inputs.begin(), inputs.end(), *found) != inputs.end() ||
+                    std::find(outputs.begin(), outputs.end(), *found) != outputs.end()))
+        return *found;
+    return copy_of(tensor, replica);
+  }
+
+  void exchange(const ReplicaCollective& each) {
+    using Part = ContextUse::Part;
+    const TensorId tensor = each.tensors.front();
+    const ValueId like = shares_.value_of(tensor);
+    if (like.is_none()) refuse_replicas(fmt::format("'{}' is part of an array", graph_.name(tensor)), "");
+    Exchanged how{each.kind, std::nullopt, std::nullopt};
+    Cuts after;
+    if (options_.experts > 1) {
+      const MaybeCut& samples = shares_.cuts(tensor)[BatchAxes::kSamples];
+      const bool inside = experts_.inside[graph_.producer(tensor)];
+      how.cut = inside ? samples : MaybeCut{experts_of(like)};
+      how.joined = inside ? MaybeCut{experts_of(like)} : samples;
+      after = inside ? shares_.cuts(tensor) : form_of_experts(shares_.cuts(tensor), like);
+    } else {
+      const bool shifts = each.kind == CollectiveKind::shift, apart = !shifts && context_.made[tensor] != Part::rows;
+      const bool by_heads = each.kind == CollectiveKind::all_to_all;
+      const MaybeCut rows = rows_of(tensor), heads = by_heads ? MaybeCut{heads_of(tensor)} : std::nullopt;
+      how.cut = apart ? rows : heads;
+      how.joined = apart ? heads : rows;
+      after = form_of_part(tensor, apart || shifts ? Part::rows : by_heads ? Part::heads : Part::all);
+    }
+    for (std::size_t i = 0; i < each.count; ++i) {
+      const OpId op{each.first + i};
+      OpRecipe& made = result_.ops[op];
+      made = collective_op(made_.graph, op, how);
+      if (i + each.members >= each.count) made.results[0].like = shares_.local().value(like, after);
+    }
+  }
+
   std::size_t zero() const { return n_ > 1 ? options_.zero : 0; }
   std::size_t bundle(const ReplicaCollective& each) const { return bundle_of_.at(each.tensors.front()).first; }
   TensorId copy_of(TensorId tensor, std::size_t replica) const {
@@ -203,8 +449,12 @@ class ReplicatedRecipe {
     if (n_ == 1 || (role != Value::Role::parameter && role != Value::Role::buffer)) return value;
     const auto [at, added] = own_.try_emplace({value, replica}, ValueId::none());
     if (!added) return at->second;
-    at->second = shares_.local().copy(value, fmt::format("@{}", replica + 1));
-    note_copy(result_, at->second, value, {});
+    const Cuts cuts = held_form(value);
+    at->second = shares_.local().copy(shares_.local().value(value, cuts), fmt::format("@{}", replica + 1));
+    std::vector<Part> parts;
+    if (const MaybeCut& experts = cuts[BatchAxes::kExperts])
+      parts.push_back({experts, replica % options_.experts, options_.experts});
+    note_copy(result_, at->second, value, std::move(parts));
     if (const auto place = place_.find(value); zero() == 3 && place != place_.end()) {
       const Range held = share(place->second, replica);
       result_.copies.back().valid = std::pair{held.to, held.to + held.count};
@@ -229,43 +479,43 @@ class ReplicatedRecipe {
         how.stores.push_back({own(bundle.values[i], replica), each});
   }
 
-  OpRecipe copy(OpId op, std::size_t replica) {
+  OpRecipe copy(OpId op, std::size_t replica, OpId made) {
     const bool update = graph_.phase(op) == Phase::update;
     const auto name = [&](TensorId tensor) {
       const auto at = bundle_of_.find(tensor);
-      if (!update || at == bundle_of_.end()) return copy_of(tensor, replica);
+      if (!update || at == bundle_of_.end()) return named(tensor, replica, made);
       if (zero() > 0) return sums_[at->second.first][replica];
       return names_.at(copy_name(fmt::format("{}/sum", graph_.name(tensor)), replica));
     };
-    OpRecipe how = shares_.share(op, replica / options_.context, replica % options_.context,
-                                 {.tensor = name, .held = [&](ValueId value) { return own(value, replica); }});
+    BatchShares::Names names{.tensor = name, .held = [&](ValueId value) { return own(value, replica); }};
+    if (options_.experts > 1) names.held_form = [&](ValueId value) { return held_form(value); };
+    if (is_of_experts(op))
+      names.form = [&](Cuts cuts, ValueId value) { return form_of_experts(std::move(cuts), value); };
+    OpRecipe how = shares_.share(op, index(replica), names);
     const OpRecipe& whole = from_.ops[op];
     if (zero() > 0 && whole.kind == OpRecipe::Kind::update)
       if (const auto at = place_.find(whole.value); at != place_.end()) how.range = share(at->second, replica);
     if (zero() < 3 || update) return how;
-    const auto fetch = [&](std::vector<Operand>& made, const std::vector<Operand>& given) {
+    const auto fetch = [&](std::vector<Operand>& reads, const std::vector<Operand>& given) {
       for (std::size_t i = 0; i < given.size(); ++i) {
         const auto at = place_.find(given[i].held);
         if (given[i].held.is_none() || at == place_.end()) continue;
         const auto& by_replica = fetched_[at->second.first][graph_.phase(op) == Phase::forward ? 0 : 1];
-        const auto inputs = made_.graph.inputs(made_op(op, replica));
+        const auto inputs = made_.graph.inputs(made);
         if (by_replica.empty() || std::find(inputs.begin(), inputs.end(), by_replica[replica]) == inputs.end())
           refuse_replicas(fmt::format("'{}' reads weights that are not fetched for it", graph_.name(op)), "");
-        made[i].tensor = by_replica[replica];
-        made[i].offset = bundles_[at->second.first].begins[at->second.second];
+        reads[i].tensor = by_replica[replica];
+        reads[i].offset = bundles_[at->second.first].begins[at->second.second];
       }
     };
     fetch(how.reads, whole.reads);
     fetch(how.outputs, whole.outputs);
     return how;
   }
-  OpId made_op(OpId op, std::size_t replica) {
-    if (!index_) index_.emplace(made_.graph);
-    return *index_->find(copy_name(graph_.name(op), replica));
-  }
 
   void make(const ReplicaCollective& each) {
     using Of = ReplicaCollective::Of;
+    if (each.of == Of::exchange) return exchange(each);
     const Bundle& all = bundles_[bundle(each)];
     std::map<TensorId, std::size_t> part_of;  // of weights on their way
     for (std::size_t i = 0; i < each.count; ++i) {
@@ -296,11 +546,12 @@ class ReplicatedRecipe {
       }
     }
   }
-  ValueId gradient_shape(TensorId tensor) const {
+  ValueId gradient_shape(TensorId tensor) {
     const ValueId like = shares_.value_of(tensor);
     if (like.is_none())
       refuse_replicas(fmt::format("'{}' is part of a gradient", graph_.name(tensor)), "take a parameter server");
-    return like;
+    if (!is_of_experts(graph_.producer(tensor))) return like;
+    return shares_.local().value(like, form_of_experts(shares_.local().whole(), like));
   }
 
   const Graph& graph_;
@@ -317,7 +568,10 @@ class ReplicatedRecipe {
   std::map<TensorId, std::pair<std::size_t, std::size_t>> bundle_of_;  // of a gradient, and its number there
   std::map<ValueId, std::pair<std::size_t, std::size_t>> place_;       // of a parameter, likewise
   std::map<std::pair<ValueId, std::size_t>, ValueId> own_;
-  std::optional<OpIndex> index_;
+  const ExpertUse experts_;
+  const ContextUse context_;
+  std::map<ValueId, Cut> expert_weights_;
+  std::map<std::tuple<NodeId, std::int64_t, std::int64_t, bool>, NodeId> placed_;
 };
 
 }  // namespace
