@@ -52,7 +52,7 @@ detail::RewrittenStep with_copies(const Graph& graph, const TrainingRecipe& reci
     if (again || op.index() < graph.op_count()) {
       const OpId original = *index.find(name);
       result.ops.push_back(recipe_of_copy(recipe.ops[original], graph, original, rewritten, op, names));
-      if (again) result.ops[op].loss_share = std::nullopt;
+      if (again) result.ops[op].loss_share = 0;
       continue;
     }
     OpRecipe relay;
@@ -60,7 +60,7 @@ detail::RewrittenStep with_copies(const Graph& graph, const TrainingRecipe& reci
     relay.reads = {{.tensor = rewritten.inputs(op)[0]}};
     result.ops.push_back(std::move(relay));
   }
-  return {std::move(rewritten), std::move(result)};
+  return {std::move(rewritten), std::move(result), 0};
 }
 
 [[noreturn]] void refuse_rewrite(std::size_t number, const Finding& finding) {
@@ -72,7 +72,7 @@ detail::RewrittenStep with_copies(const Graph& graph, const TrainingRecipe& reci
 }  // namespace
 
 TrainingRecipe rewritten_recipe(const TrainingRecipe& recipe, const Graph& graph, std::span<const Rewrite> rewrites) {
-  detail::RewrittenStep step{graph, recipe};
+  detail::RewrittenStep step{graph, recipe, 0};
   for (std::size_t number = 0; number < rewrites.size(); ++number) {
     const Rewrite& rewrite = rewrites[number];
     std::size_t end = number + 1;
@@ -87,10 +87,10 @@ TrainingRecipe rewritten_recipe(const TrainingRecipe& recipe, const Graph& graph
         step = detail::replicated_step(step.graph, step.recipe, *replicate);
       else if (const auto* parallel = std::get_if<TensorParallel>(&rewrite))
         step = detail::ranked_step(step.graph, step.recipe, *parallel);
+      else if (const auto* split = std::get_if<SplitOp>(&rewrite))
+        step = detail::split_step(step.graph, step.recipe, *split);
       else
-        throw InputError({.code = "not-executed",
-                          .message = "what the ops of this rewrite compute is not known",
-                          .help = "`trainyard simulate` predicts them all the same"});
+        step = detail::meshes_step(step.graph, step.recipe, std::get<StageMeshes>(rewrite));
     } catch (const InputError& error) {
       refuse_rewrite(number, error.findings().front());
     }

@@ -109,6 +109,7 @@ struct OpRecipe {
   std::vector<Result> results;
   std::optional<Cut> joined, cut;  // join; without them end to end
   std::size_t first = 0, of = 0;  // join: the results are the parts from `first` on of `of`; 0: of as many as there are
+  bool apart = false;             // join: the parts are of samples of their own, those of other ranks
   std::optional<Range> range;     // update: of the parameter's elements, from those of the gradient
   std::vector<Store> stores;      // sum, join
   std::shared_ptr<const Drawn> drawn;  // forward, at random: for part of an array

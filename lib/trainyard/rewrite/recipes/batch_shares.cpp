@@ -191,7 +191,13 @@ void BatchShares::find(OpId op) {
     case Kind::view_gradient:
       return make(how, how.results[0], value_[model.nodes[how.node].inputs[0]], model.nodes[how.node].inputs[0]);
     case Kind::update:
+      return;
     case Kind::rest:
+      if (!how.results.empty()) {  // another stage makes it, cut so
+        Cuts cuts = local_.whole();
+        cuts[BatchAxes::kSamples] = how.cut;
+        make(how, how.results[0], cuts, how.results[0].like);
+      }
       return;
     case Kind::relay: {
       const TensorId from = graph_.inputs(op)[0], to = *graph_.outputs(op).begin();
@@ -209,8 +215,10 @@ void BatchShares::find(OpId op) {
         if (how.joined)  // each has its blocks
           for (MaybeCut& cut : cuts)
             if (cut && cut->dimension == how.joined->dimension) {
-              const std::vector<std::int64_t> one = cut->blocks;
-              for (std::size_t i = 1; i < how.reads.size(); ++i)
+              std::vector<std::int64_t> one = cut->blocks;
+              for (std::int64_t& block : cut->blocks)
+                block *= how.apart ? 1 : static_cast<std::int64_t>(how.reads.size());
+              for (std::size_t i = 1; how.apart && i < how.reads.size(); ++i)
                 cut->blocks.insert(cut->blocks.end(), one.begin(), one.end());
             }
         if (how.reads[0].parts.empty() && how.reads[0].views.empty() && how.kind == Kind::sum &&
@@ -342,7 +350,7 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
     const Cuts& cuts = value_[how.value];
     const auto [at, added] = inputs_.try_emplace({how.value, index}, ValueId::none());
     if (added && any_cut(cuts)) {
-      at->second = local_.copy(local_.value(how.value, cuts), fmt::format("/{}", fmt::join(index, ".")));
+      at->second = local_.copy(how.value, cuts, fmt::format("/{}", fmt::join(index, ".")));
       note_copy(to_, at->second, how.value, parts_by(cuts, local_.whole()));
     }
     if (!at->second.is_none()) how.value = at->second;

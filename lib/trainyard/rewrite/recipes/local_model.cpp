@@ -39,6 +39,7 @@ ValueId LocalModel::value(ValueId id, const Cuts& cuts) {
                           .help = "take a divisor"});
       extent /= static_cast<std::int64_t>(parts_[axis]);
     }
+  local.role = Value::Role::activation;  // it says shapes alone
   local.contents_known = false;
   local.integers.clear();
   local.reals.clear();
@@ -141,8 +142,9 @@ Cut LocalModel::within(const Cut& cut, const Cuts& cuts) const {
   return local;
 }
 
-ValueId LocalModel::copy(ValueId of, const std::string& suffix) {
-  Value own = model_.values[of];
+ValueId LocalModel::copy(ValueId of, const Cuts& cuts, const std::string& suffix) {
+  Value own = model_.values[value(of, cuts)];
+  own.role = model_.values[of].role;
   own.name += suffix;
   model_.values.push_back(std::move(own));
   return ValueId{model_.values.size() - 1};

@@ -42,8 +42,8 @@ class LocalModel {
   /// A cut of other ranks, of an array that is cut so besides.
   Cut within(const Cut& cut, const Cuts& cuts) const;
 
-  /// A value as a rank has it of its own.
-  ValueId copy(ValueId of, const std::string& suffix);
+  /// A part of a value that a rank has for its own.
+  ValueId copy(ValueId of, const Cuts& cuts, const std::string& suffix);
 
  private:
   Model& model_;

@@ -10,7 +10,7 @@ namespace trainyard::detail {
 
 RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, const Microbatch& microbatch) {
   MicrobatchGraph made = split_batch(graph, microbatch.parts);
-  if (microbatch.parts == 1) return {std::move(made.graph), recipe};
+  if (microbatch.parts == 1) return {std::move(made.graph), recipe, 0};
   TrainingRecipe result{.model = recipe.model,
                         .loss = recipe.loss,
                         .optimizer = recipe.optimizer,
@@ -52,7 +52,7 @@ RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, 
                                       {.tensor = [&](TensorId tensor) { return *in_part(tensor, part); },
                                        .held = [](ValueId value) { return value; }}));
   }
-  return {std::move(made.graph), std::move(result)};
+  return {std::move(made.graph), std::move(result), 0};
 }
 
 }  // namespace trainyard::detail

@@ -54,7 +54,7 @@ class RankedRecipe {
     }
     for (const OpId op : made_.graph.ops())
       if (!of_collective[op.index()]) result_.ops[op] = copy(made_.original[op], made_.rank[op], op);
-    return {std::move(made_.graph), std::move(result_)};
+    return {std::move(made_.graph), std::move(result_), 0};
   }
 
  private:
@@ -163,8 +163,10 @@ class RankedRecipe {
         make(how.results[0], cut ? value_[value] : std::nullopt, value);
         return check(op, how.results[0].parts[0].tensor, cut ? value_[value] : std::nullopt);
       }
+      case Kind::rest:  // another stage makes it, whole
+        if (!how.results.empty()) make(how.results[0], std::nullopt, how.results[0].like);
+        return;
       case Kind::update:
-      case Kind::rest:
         return;
       case Kind::relay:
       case Kind::sum:
@@ -371,7 +373,7 @@ class RankedRecipe {
     if (!added) return at->second;
     const auto cut = parameter_.find(value);
     const Cuts cuts{cut == parameter_.end() ? MaybeCut{} : cut->second};
-    at->second = local_.copy(local_.value(value, cuts), fmt::format("^{}", rank + 1));
+    at->second = local_.copy(value, cuts, fmt::format("^{}", rank + 1));
     std::vector<Part> parts;
     if (cuts[0]) parts.push_back({cuts[0], rank, ranks_});
     note_copy(result_, at->second, value, std::move(parts));
@@ -385,6 +387,7 @@ class RankedRecipe {
   /// The operand as the op of a rank wants it.
   void turn(OpId op, OpId copy, Operand& operand, std::size_t rank, const MaybeCut& wanted) {
     if (operand.is_none()) return;
+    if (!operand.held.is_none() && model().values[operand.held].role == Value::Role::activation) return;  // nobody's
     Cuts cuts{MaybeCut{}};
     if (!operand.held.is_none()) {
       if (const auto at = parameter_.find(operand.held); at != parameter_.end()) cuts[0] = at->second;
@@ -543,7 +546,7 @@ class RankedRecipe {
 }  // namespace
 
 RewrittenStep ranked_step(const Graph& graph, const TrainingRecipe& recipe, const TensorParallel& parallel) {
-  if (parallel.ranks == 1) return {graph, recipe};
+  if (parallel.ranks == 1) return {graph, recipe, 0};
   return RankedRecipe{graph, recipe, parallel}.run();
 }
 

@@ -16,14 +16,18 @@ namespace trainyard::detail {
 struct RewrittenStep {
   Graph graph;
   TrainingRecipe recipe;
+  std::size_t buckets = 0;  // of gradients, that replicas add
 };
 
 // What the ops compute that a rewrite makes of a graph whose recipe is given. Each throws InputError ("not-executed"),
 // naming the op, where that is not known, besides what the rewrite throws.
 
+RewrittenStep split_step(const Graph& graph, const TrainingRecipe& recipe, const SplitOp& split);
 RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, const Microbatch& microbatch);
 RewrittenStep ranked_step(const Graph& graph, const TrainingRecipe& recipe, const TensorParallel& parallel);
-RewrittenStep replicated_step(const Graph& graph, const TrainingRecipe& recipe, const Replicate& replicate);
+RewrittenStep replicated_step(const Graph& graph, const TrainingRecipe& recipe, const Replicate& replicate,
+                              std::size_t first_bucket = 0);
+RewrittenStep meshes_step(const Graph& graph, const TrainingRecipe& recipe, const StageMeshes& meshes);
 
 /// An array that is divided among ranks, and cut otherwise afterwards.
 struct Exchanged {

@@ -34,12 +34,12 @@ std::string copy_name(std::string_view name, std::size_t replica) { return fmt::
 
 class ReplicatedRecipe {
  public:
-  ReplicatedRecipe(const Graph& graph, const TrainingRecipe& recipe, const Replicate& options)
+  ReplicatedRecipe(const Graph& graph, const TrainingRecipe& recipe, const Replicate& options, std::size_t first_bucket)
       : graph_(graph),
         from_(recipe),
         options_(options),
         n_(options.replicas),
-        made_(data_parallel(graph, options)),
+        made_(data_parallel(graph, options, true, first_bucket)),
         names_(made_.graph),
         result_{.model = recipe.model,
                 .loss = recipe.loss,
@@ -66,7 +66,7 @@ class ReplicatedRecipe {
       share_parameters();
     else
       give_parameters();
-    return {std::move(made_.graph), std::move(result_)};
+    return {std::move(made_.graph), std::move(result_), made_.buckets};
   }
 
  private:
@@ -433,6 +433,7 @@ class ReplicatedRecipe {
       const OpId op{each.first + i};
       OpRecipe& made = result_.ops[op];
       made = collective_op(made_.graph, op, how);
+      made.apart = options_.experts > 1;
       if (i + each.members >= each.count) made.results[0].like = shares_.local().value(like, after);
     }
   }
@@ -450,7 +451,7 @@ class ReplicatedRecipe {
     const auto [at, added] = own_.try_emplace({value, replica}, ValueId::none());
     if (!added) return at->second;
     const Cuts cuts = held_form(value);
-    at->second = shares_.local().copy(shares_.local().value(value, cuts), fmt::format("@{}", replica + 1));
+    at->second = shares_.local().copy(value, cuts, fmt::format("@{}", replica + 1));
     std::vector<Part> parts;
     if (const MaybeCut& experts = cuts[BatchAxes::kExperts])
       parts.push_back({experts, replica % options_.experts, options_.experts});
@@ -576,8 +577,9 @@ class ReplicatedRecipe {
 
 }  // namespace
 
-RewrittenStep replicated_step(const Graph& graph, const TrainingRecipe& recipe, const Replicate& replicate) {
-  return ReplicatedRecipe{graph, recipe, replicate}.run();
+RewrittenStep replicated_step(const Graph& graph, const TrainingRecipe& recipe, const Replicate& replicate,
+                              std::size_t first_bucket) {
+  return ReplicatedRecipe{graph, recipe, replicate, first_bucket}.run();
 }
 
 }  // namespace trainyard::detail

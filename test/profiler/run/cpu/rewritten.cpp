@@ -1,8 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiler/run/cpu/cpu_backend.hpp"
@@ -12,6 +15,7 @@
 #include "trainyard/core/random.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/rewritten_recipe.hpp"
+#include "trainyard/rewrite/split_op.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/layers.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -20,12 +24,12 @@ using namespace trainyard;
 
 namespace {
 
-const std::string kTinyTransformer = "transformer:batch=4,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4";
+const std::string kTinyTransformer = "transformer:batch=8,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4";
 
 const std::string kTinyLlama =
-    "llama3_8b:batch=4,seq=8,layers=1,hidden=32,heads=8,kv_heads=4,inner=32,vocabulary=20,fused=1";
+    "llama3_8b:batch=8,seq=8,layers=1,hidden=32,heads=8,kv_heads=4,inner=32,vocabulary=20,fused=1";
 const std::string kTinyMixture =
-    "mixtral_8x7b:batch=4,seq=4,layers=1,hidden=16,heads=4,kv_heads=2,inner=16,experts=4,vocabulary=20";
+    "mixtral_8x7b:batch=8,seq=4,layers=1,hidden=16,heads=4,kv_heads=2,inner=16,experts=4,vocabulary=20";
 
 /// Groups of ops at random over the devices.
 Schedule anywhere(const Problem& problem, std::uint64_t seed) {
@@ -198,6 +202,125 @@ TEST_CASE(
         const TrainingStep step = training_step(network(norm, depthwise), {.optimizer = Optimizer::momentum});
         CHECK(Rewritten{step, rewrites, "4xcpu-core"}.agrees(3));
       }
+}
+
+TEST_CASE("ops in parts compute what one op computes, in both passes") {
+  const TrainingStep step = training_step(make_network("lenet:batch=4"), {.optimizer = Optimizer::momentum});
+  std::size_t executed = 0;
+  for (const SplitDimension dimension : {SplitDimension::batch, SplitDimension::channel})
+    for (const OpId op : step.graph.ops()) {
+      const std::vector<Rewrite> rewrites{SplitOp{std::string{step.graph.name(op)}, dimension, 2}};
+      if (most_parts(step.graph, op, dimension) < 2) continue;
+      CAPTURE(step.graph.name(op));
+      CAPTURE(static_cast<int>(dimension));
+      CHECK(Rewritten{step, rewrites, "2xcpu-core"}.agrees(op.index()));
+      ++executed;
+    }
+  CHECK(executed == 20);  // two convolutions and three products, in both passes, along both dimensions
+  CHECK(agrees("lenet:batch=4", {Replicate{.replicas = 2}, SplitOp{"conv2/conv@1", SplitDimension::batch, 2},
+                                 SplitOp{"fc1/gemm@2", SplitDimension::batch, 2}}));
+}
+
+TEST_CASE("stages of different degrees compute together what one device computes") {
+  for (const std::string& network : {std::string{"lenet:batch=8"}, kTinyTransformer}) {
+    const TrainingStep step = training_step(make_network(network), {.optimizer = Optimizer::adam});
+    // The first half of the layers and the rest, an op's group with it.
+    std::vector<std::string> layers;
+    for (const OpId op : step.graph.ops())
+      if (step.graph.phase(op) == Phase::forward && !step.graph.layer(op).empty() &&
+          std::ranges::find(layers, step.graph.layer(op)) == layers.end())
+        layers.push_back(step.graph.layer(op));
+    const auto is_first = [&](OpId op) {
+      const auto at = std::ranges::find(layers, step.graph.layer(op));
+      return step.graph.layer(op).empty() || at - layers.begin() < static_cast<std::ptrdiff_t>(layers.size() / 2);
+    };
+    for (const auto& [a, b] : {std::pair<StageMesh, StageMesh>{{.replicas = 2}, {.replicas = 1}},
+                               {{.replicas = 1}, {.replicas = 2}},
+                               {{.replicas = 4}, {.replicas = 2}},
+                               {{.ranks = 2}, {.replicas = 2}},
+                               {{.replicas = 2, .ranks = 2}, {.ranks = 2}}})
+      for (const Collective collective : {Collective::ring, Collective::whole}) {
+        StageMeshes meshes{.stages = {a, b}, .collective = collective, .zero = a.replicas == 4 ? 1U : 0U};
+        for (const OpId op : step.graph.ops())
+          meshes.stages[is_first(op) ? 0 : 1].ops.emplace_back(step.graph.name(op));
+        CAPTURE(network);
+        CAPTURE(a.replicas);
+        CAPTURE(a.ranks);
+        CAPTURE(b.replicas);
+        CAPTURE(b.ranks);
+        CAPTURE(static_cast<int>(collective));
+        CHECK(Rewritten{step, {meshes}, "4xcpu-core"}.agrees(7));
+        CHECK(Rewritten{step, {meshes, Microbatch{2}}, "4xcpu-core"}.agrees(8));
+      }
+  }
+}
+
+/// A random layout of so many devices: tensor ranks, replicas of a random kind, microbatches and recomputation.
+std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices, bool shares_sequence,
+                                   bool has_experts, Random& random) {
+  const auto any_of = [&](const auto& list) { return list[random.below(std::size(list))]; };
+  const Collective collective = any_of(std::array{Collective::ring, Collective::whole});
+  std::vector<Rewrite> layout;
+  const std::size_t ranks = any_of(std::array<std::size_t, 2>{1, 2}), replicas = devices / ranks;
+  if (ranks > 1)
+    layout.emplace_back(TensorParallel{.ranks = ranks, .collective = collective, .sequence = random.below(2) == 0});
+  if (replicas > 1) {
+    Replicate replicate{.replicas = replicas, .collective = collective, .bucket = Bytes{1 << (8 + random.below(10))}};
+    const std::size_t kind = random.below(4);
+    if (kind == 0 && has_experts) {
+      replicate.experts = replicas;
+    } else if (kind == 0 && shares_sequence) {
+      replicate.context = any_of(std::array<std::size_t, 2>{2, replicas});
+      replicate.exchange =
+          any_of(std::array{ContextExchange::all_gather, ContextExchange::all_to_all, ContextExchange::ring});
+    } else if (kind == 1) {
+      replicate.collective = any_of(std::array{Collective::halving_doubling, Collective::tree, Collective::hierarchical,
+                                               Collective::parameter_server});
+      replicate.per_node = 2;
+    }
+    // The sums of the norms' gradients that a shared sequence leaves out are of whole gradients.
+    const bool sequence = ranks > 1 && std::get<TensorParallel>(layout.front()).sequence;
+    if (kind != 1 && !sequence) replicate.zero = random.below(4);
+    layout.emplace_back(replicate);
+  }
+  if (random.below(2) == 0) layout.emplace_back(Microbatch{2});
+  if (layout.size() > 1 && std::holds_alternative<Microbatch>(layout.back()) && random.below(3) == 0 && ranks == 1)
+    std::swap(layout.front(), layout.back());
+  if (random.below(3) == 0) {  // some of the forward pass again
+    const Graph graph = apply_rewrites(step.graph, std::span<const Rewrite>{layout});
+    Recompute again;
+    for (const OpId op : graph.topological_order())
+      if (graph.phase(op) == Phase::forward && graph.parameter_bytes(op).count == 0 && !graph.collective(op) &&
+          graph.type(op) != "Input" && graph.type(op) != "Relay" && graph.type(op) != "Reduce" &&
+          graph.type(op) != "Variable" && random.below(4) == 0)
+        again.ops.emplace_back(graph.name(op));
+    if (!again.ops.empty()) layout.emplace_back(std::move(again));
+  }
+  return layout;
+}
+
+TEST_CASE("random layouts on 2 and 4 devices compute what one device computes") {
+  struct Network {
+    std::string name;
+    bool shares_sequence = false, has_experts = false;
+  };
+  Random random{2026};
+  for (const Network& network : {Network{"lenet:batch=8"}, Network{kTinyTransformer}, Network{kTinyLlama, true},
+                                 Network{kTinyMixture, false, true}}) {
+    const TrainingStep step = training_step(make_network(network.name), {.optimizer = Optimizer::adam});
+    for (const std::size_t devices : {2U, 4U})
+      for (int i = 0; i < 12; ++i) {
+        const std::vector<Rewrite> layout =
+            random_layout(step, devices, network.shares_sequence, network.has_experts, random);
+        std::string text;
+        for (const Rewrite& rewrite : layout) text += std::to_string(rewrite.index()) + " ";
+        CAPTURE(network.name);
+        CAPTURE(devices);
+        CAPTURE(text);
+        CAPTURE(i);
+        CHECK(Rewritten{step, layout, std::to_string(devices) + "xcpu-core"}.agrees(random.below(1000)));
+      }
+  }
 }
 
 TEST_CASE("a step of replicas whose gradients do not count as shares of the mean is found out") {
