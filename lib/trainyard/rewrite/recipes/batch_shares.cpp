@@ -27,6 +27,7 @@ BatchShares::BatchShares(const Graph& graph, const TrainingRecipe& recipe, Train
       from_(recipe),
       to_(result),
       local_(result.model, {axes.samples, axes.rows, axes.rows, axes.groups, axes.experts}),
+      outermost_(axes.outermost),
       tensor_(graph.tensor_count(), local_.whole()),
       like_(graph.tensor_count(), ValueId::none()),
       value_(recipe.model.values.size(), local_.whole()) {}
@@ -351,7 +352,7 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
     const auto [at, added] = inputs_.try_emplace({how.value, index}, ValueId::none());
     if (added && any_cut(cuts)) {
       at->second = local_.copy(how.value, cuts, fmt::format("/{}", fmt::join(index, ".")));
-      note_copy(to_, at->second, how.value, parts_by(cuts, local_.whole()));
+      note_copy(to_, at->second, how.value, parts_by(cuts, local_.whole()), outermost_);
     }
     if (!at->second.is_none()) how.value = at->second;
   } else if (how.kind == Kind::update) {
@@ -364,7 +365,7 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
   if (how.kind == Kind::forward && model.nodes[how.node].type == "Dropout" && any_cut(outputs[0])) {
     const Drawn whole{how.node, model.nodes[how.node].outputs[0], {}};
     auto drawn = std::make_shared<Drawn>(how.drawn ? *how.drawn : whole);
-    for (Part& part : parts_by(outputs[0], local_.whole())) drawn->parts.push_back(std::move(part));
+    for (Part& part : parts_by(outputs[0], local_.whole())) add_part(drawn->parts, std::move(part), outermost_);
     how.drawn = std::move(drawn);
   }
   if (has_node) how.node = local_.node(how.node, inputs, outputs);

@@ -22,6 +22,9 @@ namespace trainyard::detail {
 struct BatchAxes {
   static constexpr std::size_t kSamples = 0, kRows = 1, kHeads = 2, kGroups = 3, kExperts = 4, kCount = 5;
   std::size_t samples = 1, rows = 1, groups = 1, experts = 1;
+  /// Shares of all samples, of which replicas have theirs, and not the other way round: however many replicas stages
+  /// have, one share of a step goes through all of them.
+  bool outermost = false;
 };
 using BatchIndex = std::array<std::size_t, BatchAxes::kCount>;
 
@@ -76,6 +79,7 @@ class BatchShares {
   const TrainingRecipe& from_;
   TrainingRecipe& to_;
   LocalModel local_;
+  const bool outermost_;
   std::int64_t samples_ = 0;
   IdMap<TensorId, Cuts> tensor_;
   IdMap<TensorId, ValueId> like_;

@@ -158,14 +158,34 @@ ValueId value_after(const Model& model, const std::vector<ViewStep>& views, Valu
   return node.inputs[last.kind == ViewStep::Kind::part ? last.index : 0];
 }
 
-void note_copy(TrainingRecipe& recipe, ValueId copy, ValueId of, std::vector<Part> parts) {
+void add_part(std::vector<Part>& parts, Part part, bool outermost) {
+  std::vector<Part*> within;
+  for (Part& each : parts)
+    if (each.cut && part.cut && each.cut->dimension == part.cut->dimension) within.push_back(&each);
+  const auto of = static_cast<std::int64_t>(part.of);
+  const bool alike = std::ranges::all_of(within, [&](const Part* each) {
+    return each->cut->blocks.size() == part.cut->blocks.size() &&
+           std::ranges::all_of(each->cut->blocks, [&](std::int64_t block) { return block % of == 0; });
+  });
+  if (!outermost || !alike) {
+    parts.push_back(std::move(part));
+    return;
+  }
+  for (Part* each : within) {
+    for (std::int64_t& block : each->cut->blocks) block /= of;
+    for (std::int64_t& block : part.cut->blocks) block *= static_cast<std::int64_t>(each->of);
+  }
+  parts.insert(parts.begin(), std::move(part));
+}
+
+void note_copy(TrainingRecipe& recipe, ValueId copy, ValueId of, const std::vector<Part>& parts, bool outermost) {
   HeldCopy noted{.copy = copy, .of = of};
   for (const HeldCopy& earlier : recipe.copies)
     if (earlier.copy == of) {
       noted = earlier;
       noted.copy = copy;
     }
-  noted.parts.insert(noted.parts.end(), parts.begin(), parts.end());
+  for (const Part& part : parts) add_part(noted.parts, part, outermost);
   recipe.copies.push_back(std::move(noted));
 }
 

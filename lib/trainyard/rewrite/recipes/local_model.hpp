@@ -55,7 +55,12 @@ class LocalModel {
 /// The value that the last of the steps shows of an array with the shape of `value`.
 ValueId value_after(const Model& model, const std::vector<ViewStep>& views, ValueId value);
 
+/// Part of what `parts` leave of an array; or, `outermost`, parts of what is left of it after this one, which all ranks
+/// with any of the samples then agree about.
+void add_part(std::vector<Part>& parts, Part part, bool outermost);
+
 /// Says of what the array is a copy or a part, in terms of the model before all rewrites.
-void note_copy(TrainingRecipe& recipe, ValueId copy, ValueId of, std::vector<Part> parts);
+void note_copy(TrainingRecipe& recipe, ValueId copy, ValueId of, const std::vector<Part>& parts,
+               bool outermost = false);
 
 }  // namespace trainyard::detail

@@ -18,7 +18,7 @@ RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, 
                         .own_statistics = recipe.own_statistics,
                         .added = recipe.added,
                         .copies = recipe.copies};
-  BatchShares shares{graph, recipe, result, {.samples = microbatch.parts}};
+  BatchShares shares{graph, recipe, result, {.samples = microbatch.parts, .outermost = true}};
   shares.find();
   const TensorNames names{made.graph};
   for (const OpId op : made.graph.ops()) {

@@ -232,6 +232,7 @@ TEST_CASE("stages of different degrees compute together what one device computes
         layers.push_back(step.graph.layer(op));
     const auto is_first = [&](OpId op) {
       const auto at = std::ranges::find(layers, step.graph.layer(op));
+      if (step.graph.name(op) == "labels") return false;
       return step.graph.layer(op).empty() || at - layers.begin() < static_cast<std::ptrdiff_t>(layers.size() / 2);
     };
     for (const auto& [a, b] : {std::pair<StageMesh, StageMesh>{{.replicas = 2}, {.replicas = 1}},
