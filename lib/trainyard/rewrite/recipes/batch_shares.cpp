@@ -69,7 +69,7 @@ void BatchShares::note(ValueId value, const Cuts& cuts) {
   if (!value.is_none()) value_[value] = cuts;
 }
 
-void BatchShares::make(const OpRecipe&, const OpRecipe::Result& result, const Cuts& cuts, ValueId value) {
+void BatchShares::make(const OpRecipe::Result& result, const Cuts& cuts, ValueId value) {
   for (const Operand& part : result.parts) {
     tensor_[part.tensor] = local_.seen(part.views, cuts);
     like_[part.tensor] = value.is_none() ? value : value_after(from_.model, part.views, value);
@@ -126,7 +126,7 @@ void BatchShares::find_forward(OpId op) {
   if (!inputs.empty() && any_cut(inputs[0]) && has_statistics_of_batch(model, node)) to_.own_statistics = true;
   for (std::size_t i = 0; i < node.outputs.size(); ++i) note(node.outputs[i], outputs[i]);
   for (const OpRecipe::Result& result : how.results)
-    make(how, result, outputs[result.position], node.outputs[result.position]);
+    make(result, outputs[result.position], node.outputs[result.position]);
 }
 
 /// Of the input before all rewrites.
@@ -161,7 +161,7 @@ void BatchShares::find(OpId op) {
               "take a number of replicas and microbatches that divides them");
       }
       note(how.value, cuts);
-      return make(how, how.results[0], cuts, how.value);
+      return make(how.results[0], cuts, how.value);
     }
     case Kind::forward:
       return find_forward(op);
@@ -177,7 +177,7 @@ void BatchShares::find(OpId op) {
           refuse_share(fmt::format("'{}' makes the gradient of '{}', of which each replica uses its own rows",
                                    graph_.name(op), model.values[of].name),
                        "take context 1");
-        make(how, result, inputs[result.position], of);
+        make(result, inputs[result.position], of);
       }
       return;
     }
@@ -185,19 +185,19 @@ void BatchShares::find(OpId op) {
       const Cuts cuts = cuts_of(how.reads[0]);
       if (cuts != cuts_of(how.reads[1]))
         refuse_share(fmt::format("'{}' adds gradients that are cut differently", graph_.name(op)), "");
-      return make(how, how.results[0], cuts, how.value);
+      return make(how.results[0], cuts, how.value);
     }
     case Kind::slice_gradient:
-      return make(how, how.results[0], value_[how.value], how.value);
+      return make(how.results[0], value_[how.value], how.value);
     case Kind::view_gradient:
-      return make(how, how.results[0], value_[model.nodes[how.node].inputs[0]], model.nodes[how.node].inputs[0]);
+      return make(how.results[0], value_[model.nodes[how.node].inputs[0]], model.nodes[how.node].inputs[0]);
     case Kind::update:
       return;
     case Kind::rest:
       if (!how.results.empty()) {  // another stage makes it, cut so
         Cuts cuts = local_.whole();
         cuts[BatchAxes::kSamples] = how.cut;
-        make(how, how.results[0], cuts, how.results[0].like);
+        make(how.results[0], cuts, how.results[0].like);
       }
       return;
     case Kind::relay: {
@@ -239,7 +239,7 @@ void BatchShares::find(OpId op) {
       for (const OpRecipe::Result& result : how.results) {
         const Part part{how.cut, number++, how.of > 0 ? how.of : how.results.size()};
         const Cuts made = how.cut ? part_of_cuts(cuts, part) : cuts;
-        make(how, result, made, result.like.is_none() ? value : result.like);
+        make(result, made, result.like.is_none() ? value : result.like);
         if (!result.like.is_none()) note(result.like, made);
       }
       return;

@@ -67,7 +67,7 @@ class BatchShares {
   /// What is cut of a part of an array that is.
   Cuts part_of_cuts(Cuts cuts, const Part& part) const;
   void note(ValueId value, const Cuts& cuts);
-  void make(const OpRecipe& how, const OpRecipe::Result& result, const Cuts& cuts, ValueId value);
+  void make(const OpRecipe::Result& result, const Cuts& cuts, ValueId value);
   void find(OpId op);
   const Shape& whole_shape(ValueId input) const;
   std::size_t dimension_of(ValueId input, std::size_t axis) const;

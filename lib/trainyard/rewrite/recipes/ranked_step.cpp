@@ -72,34 +72,27 @@ class RankedRecipe {
     return shape.size() >= 4 ? 1 : std::max<std::size_t>(shape.size(), 1) - 1;
   }
 
-  /// How the op takes a tensor: as it is, or as it is after a collective.
-  MaybeCut taken(OpId op, TensorId tensor) const {
-    const RankWay way = made_.way[op];
-    const RankLayout is = made_.layout[tensor];
-    static_cast<void>(way);
-    static_cast<void>(is);
-    const auto name = [&](const char* word) { return rank_name(fmt::format("{}/{}", graph_.name(tensor), word), 0); };
-    for (const char* again : {"", "#2"}) {
-      if (reads(op, name((std::string{"whole"} + again).c_str()))) return std::nullopt;
-      if (reads(op, name((std::string{"share"} + again).c_str()))) return target(tensor, RankLayout::share);
-      if (reads(op, name((std::string{"rows"} + again).c_str()))) return target(tensor, RankLayout::rows);
-    }
-    return tensor_[tensor];
-  }
-  std::string taken_name(OpId copy, TensorId tensor, std::size_t rank) const {
+  /// A tensor as a copy of an op reads it: as it is, or as a collective has made it.
+  struct Taken {
+    TensorId tensor;
+    std::optional<RankLayout> as = {};  // of a collective
+  };
+  Taken take(OpId copy, TensorId tensor, std::size_t rank) const {
+    using Layout = RankLayout;
+    static constexpr std::pair<const char*, Layout> kWords[] = {
+        {"/whole", Layout::whole},   {"/share", Layout::share},   {"/rows", Layout::rows},
+        {"/whole#2", Layout::whole}, {"/share#2", Layout::share}, {"/rows#2", Layout::rows}};
     const auto inputs = made_.graph.inputs(copy);
-    for (const char* word : {"/whole", "/share", "/rows", "/whole#2", "/share#2", "/rows#2"})
+    for (const auto& [word, layout] : kWords)
       if (const auto found = names_.find(rank_name(fmt::format("{}{}", graph_.name(tensor), word), rank));
           found && std::find(inputs.begin(), inputs.end(), *found) != inputs.end())
-        return std::string{made_.graph.name(*found)};
-    return rank_name(graph_.name(tensor), rank);
+        return {*found, layout};
+    return {names_.at(rank_name(graph_.name(tensor), rank))};
   }
-  bool reads(OpId op, const std::string& name) const {
-    const auto tensor = names_.find(name);
-    const auto copy = ops_.find(rank_name(graph_.name(op), 0));
-    if (!tensor || !copy) return false;
-    const auto inputs = made_.graph.inputs(*copy);
-    return std::find(inputs.begin(), inputs.end(), *tensor) != inputs.end();
+  /// How the op takes the tensor, by its copy of the first rank.
+  MaybeCut taken(OpId op, TensorId tensor) const {
+    const Taken how = take(*ops_.find(rank_name(graph_.name(op), 0)), tensor, 0);
+    return how.as ? target(tensor, *how.as) : tensor_[tensor];
   }
   /// The cut that a collective gives a tensor.
   MaybeCut target(TensorId tensor, RankLayout layout) const {
@@ -394,7 +387,7 @@ class RankedRecipe {
       operand.held = own(operand.held, rank);
     } else {
       cuts[0] = taken(op, operand.tensor);
-      operand.tensor = names_.at(taken_name(copy, operand.tensor, rank));
+      operand.tensor = take(copy, operand.tensor, rank).tensor;
     }
     cuts = local_.through(operand.views, std::move(cuts));
     if (cuts[0] == wanted) return;

@@ -10,6 +10,7 @@
 
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/validate/outputs.hpp"
+#include "profiler/validate/validate.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
@@ -65,8 +66,8 @@ struct Rewritten {
   }
 };
 
-bool agrees(const std::string& network, const std::vector<Rewrite>& rewrites, const std::string& cluster = "2xcpu-core",
-            std::uint64_t seed = 1) {
+bool as_on_one_device(const std::string& network, const std::vector<Rewrite>& rewrites,
+                      const std::string& cluster = "2xcpu-core", std::uint64_t seed = 1) {
   return Rewritten{training_step(make_network(network), {.optimizer = Optimizer::adam}), rewrites, cluster}.agrees(
       seed);
 }
@@ -77,19 +78,19 @@ TEST_CASE("microbatches and replicas compute together what one device computes, 
   for (const std::string& network : {std::string{"lenet:batch=8"}, kTinyTransformer,
                                      std::string{"rnnlm:batch=4,steps=3,layers=2,hidden=8,vocabulary=20"}}) {
     CAPTURE(network);
-    CHECK(agrees(network, {Microbatch{4}}));
-    CHECK(agrees(network, {Replicate{.replicas = 2}}));
+    CHECK(as_on_one_device(network, {Microbatch{4}}));
+    CHECK(as_on_one_device(network, {Replicate{.replicas = 2}}));
     for (const Collective collective : {Collective::ring, Collective::halving_doubling, Collective::tree,
                                         Collective::hierarchical, Collective::whole, Collective::parameter_server})
       for (const std::size_t replicas : {2U, 4U}) {
         CAPTURE(static_cast<int>(collective));
         CAPTURE(replicas);
-        CHECK(agrees(network, {Replicate{.replicas = replicas, .collective = collective, .per_node = 2}}, "4xcpu-core",
-                     replicas));
+        CHECK(as_on_one_device(network, {Replicate{.replicas = replicas, .collective = collective, .per_node = 2}},
+                               "4xcpu-core", replicas));
       }
-    CHECK(agrees(network, {Replicate{.replicas = 2, .collective = Collective::whole}, Microbatch{2}}));
-    CHECK(agrees(network,
-                 {Microbatch{2}, Replicate{.replicas = 2, .collective = Collective::ring, .bucket = Bytes{1000}}}));
+    CHECK(as_on_one_device(network, {Replicate{.replicas = 2, .collective = Collective::whole}, Microbatch{2}}));
+    CHECK(as_on_one_device(
+        network, {Microbatch{2}, Replicate{.replicas = 2, .collective = Collective::ring, .bucket = Bytes{1000}}}));
   }
 }
 
@@ -101,8 +102,8 @@ TEST_CASE("replicas that shard state, gradients and weights compute what one dev
         CAPTURE(static_cast<int>(collective));
         CAPTURE(replicas);
         const Replicate shards{.replicas = replicas, .collective = collective, .zero = zero, .bucket = Bytes{20'000}};
-        CHECK(agrees("lenet:batch=8", {shards}, "4xcpu-core", zero));
-        CHECK(agrees("lenet:batch=8", {shards, Microbatch{2}}, "4xcpu-core", zero));
+        CHECK(as_on_one_device("lenet:batch=8", {shards}, "4xcpu-core", zero));
+        CHECK(as_on_one_device("lenet:batch=8", {shards, Microbatch{2}}, "4xcpu-core", zero));
       }
 }
 
@@ -112,9 +113,9 @@ TEST_CASE("tensor ranks compute together what one device computes") {
       CAPTURE(network);
       CAPTURE(static_cast<int>(collective));
       const TensorParallel two{.ranks = 2, .collective = collective};
-      CHECK(agrees(network, {two}));
-      CHECK(agrees(network, {two, Microbatch{2}}, "4xcpu-core"));
-      CHECK(agrees(network, {two, Replicate{.replicas = 2, .collective = collective}}, "4xcpu-core"));
+      CHECK(as_on_one_device(network, {two}));
+      CHECK(as_on_one_device(network, {two, Microbatch{2}}, "4xcpu-core"));
+      CHECK(as_on_one_device(network, {two, Replicate{.replicas = 2, .collective = collective}}, "4xcpu-core"));
     }
 }
 
@@ -122,12 +123,13 @@ TEST_CASE("ranks that share the sequence between products, or a vocabulary, comp
   for (const Collective collective : {Collective::ring, Collective::whole}) {
     CAPTURE(static_cast<int>(collective));
     const TensorParallel rows{.ranks = 2, .collective = collective, .sequence = true};
-    CHECK(agrees(kTinyTransformer, {rows}));
-    CHECK(agrees(kTinyLlama, {rows}));
-    CHECK(agrees(kTinyLlama, {rows, Replicate{.replicas = 2, .collective = collective}, Microbatch{2}}, "4xcpu-core"));
+    CHECK(as_on_one_device(kTinyTransformer, {rows}));
+    CHECK(as_on_one_device(kTinyLlama, {rows}));
+    CHECK(as_on_one_device(kTinyLlama, {rows, Replicate{.replicas = 2, .collective = collective}, Microbatch{2}},
+                           "4xcpu-core"));
     // Tables of 8,192 rows and more are divided.
-    CHECK(agrees("llama3_8b:batch=2,seq=4,layers=1,hidden=8,heads=2,kv_heads=2,inner=16,vocabulary=8192",
-                 {TensorParallel{.ranks = 2, .collective = collective}}));
+    CHECK(as_on_one_device("llama3_8b:batch=2,seq=4,layers=1,hidden=8,heads=2,kv_heads=2,inner=16,vocabulary=8192",
+                           {TensorParallel{.ranks = 2, .collective = collective}}));
   }
 }
 
@@ -139,11 +141,11 @@ TEST_CASE("replicas that share a sequence compute what one device computes, by e
         CAPTURE(static_cast<int>(exchange));
         CAPTURE(static_cast<int>(collective));
         CAPTURE(context);
-        CHECK(agrees(kTinyLlama,
-                     {Replicate{.replicas = 4, .collective = collective, .context = context, .exchange = exchange}},
-                     "4xcpu-core", context));
+        CHECK(as_on_one_device(
+            kTinyLlama, {Replicate{.replicas = 4, .collective = collective, .context = context, .exchange = exchange}},
+            "4xcpu-core", context));
       }
-  CHECK(agrees(
+  CHECK(as_on_one_device(
       kTinyLlama,
       {TensorParallel{.ranks = 2, .collective = Collective::whole},
        Replicate{.replicas = 2, .collective = Collective::whole, .context = 2, .exchange = ContextExchange::ring},
@@ -156,15 +158,16 @@ TEST_CASE("replicas that hold different experts compute what one device computes
     for (const std::size_t experts : {1U, 2U, 4U}) {
       CAPTURE(static_cast<int>(collective));
       CAPTURE(experts);
-      CHECK(agrees(kTinyMixture, {Replicate{.replicas = 4, .collective = collective, .experts = experts}}, "4xcpu-core",
-                   experts));
+      CHECK(as_on_one_device(kTinyMixture, {Replicate{.replicas = 4, .collective = collective, .experts = experts}},
+                             "4xcpu-core", experts));
     }
-  CHECK(agrees(kTinyMixture,
-               {TensorParallel{.ranks = 2}, Replicate{.replicas = 2, .collective = Collective::ring, .experts = 2}},
-               "4xcpu-core"));
-  CHECK(agrees(kTinyMixture,
-               {Replicate{.replicas = 2, .collective = Collective::ring, .zero = 3, .experts = 2}, Microbatch{2}},
-               "4xcpu-core"));
+  CHECK(as_on_one_device(
+      kTinyMixture,
+      {TensorParallel{.ranks = 2}, Replicate{.replicas = 2, .collective = Collective::ring, .experts = 2}},
+      "4xcpu-core"));
+  CHECK(as_on_one_device(
+      kTinyMixture, {Replicate{.replicas = 2, .collective = Collective::ring, .zero = 3, .experts = 2}, Microbatch{2}},
+      "4xcpu-core"));
 }
 
 TEST_CASE(
@@ -217,8 +220,8 @@ TEST_CASE("ops in parts compute what one op computes, in both passes") {
       ++executed;
     }
   CHECK(executed == 20);  // two convolutions and three products, in both passes, along both dimensions
-  CHECK(agrees("lenet:batch=4", {Replicate{.replicas = 2}, SplitOp{"conv2/conv@1", SplitDimension::batch, 2},
-                                 SplitOp{"fc1/gemm@2", SplitDimension::batch, 2}}));
+  CHECK(as_on_one_device("lenet:batch=4", {Replicate{.replicas = 2}, SplitOp{"conv2/conv@1", SplitDimension::batch, 2},
+                                           SplitOp{"fc1/gemm@2", SplitDimension::batch, 2}}));
 }
 
 TEST_CASE("stages of different degrees compute together what one device computes") {
@@ -235,12 +238,13 @@ TEST_CASE("stages of different degrees compute together what one device computes
       if (step.graph.name(op) == "labels") return false;
       return step.graph.layer(op).empty() || at - layers.begin() < static_cast<std::ptrdiff_t>(layers.size() / 2);
     };
-    for (const auto& [a, b] : {std::pair<StageMesh, StageMesh>{{.replicas = 2}, {.replicas = 1}},
-                               {{.replicas = 1}, {.replicas = 2}},
-                               {{.replicas = 4}, {.replicas = 2}},
-                               {{.ranks = 2}, {.replicas = 2}},
-                               {{.replicas = 2, .ranks = 2}, {.ranks = 2}}})
+    for (const auto& both : {std::pair<StageMesh, StageMesh>{{.replicas = 2}, {.replicas = 1}},
+                             {{.replicas = 1}, {.replicas = 2}},
+                             {{.replicas = 4}, {.replicas = 2}},
+                             {{.ranks = 2}, {.replicas = 2}},
+                             {{.replicas = 2, .ranks = 2}, {.ranks = 2}}})
       for (const Collective collective : {Collective::ring, Collective::whole}) {
+        const StageMesh &a = both.first, &b = both.second;
         StageMeshes meshes{.stages = {a, b}, .collective = collective, .zero = a.replicas == 4 ? 1U : 0U};
         for (const OpId op : step.graph.ops())
           meshes.stages[is_first(op) ? 0 : 1].ops.emplace_back(step.graph.name(op));
@@ -254,6 +258,27 @@ TEST_CASE("stages of different degrees compute together what one device computes
         CHECK(Rewritten{step, {meshes, Microbatch{2}}, "4xcpu-core"}.agrees(8));
       }
   }
+}
+
+TEST_CASE("a strict order of ops and whole collectives is kept, and its prediction replayed") {
+  const Rewritten two{training_step(make_network("lenet:batch=4")),
+                      {Replicate{.replicas = 2, .collective = Collective::whole}},
+                      "2xcpu-core"};
+  Schedule schedule = anywhere(two.problem, 5);
+  for (const OpId op : two.problem.ops())  // replicas apart
+    schedule.placement[op] = DeviceId{two.problem.graph().name(op).ends_with("@2") ? 1U : 0U};
+  schedule.policy = Policy::strict;
+  schedule.order.assign(two.problem.device_count(), {});
+  for (const OpId op : two.problem.graph().topological_order()) schedule.order[schedule.placement[op]].push_back(op);
+  check_schedule(two.problem, schedule);
+  const auto backend = make_cpu_backend();
+  const Workload workload{.recipe = &two.recipe, .whole_problem = &two.whole, .whole_recipe = &two.step.recipe};
+  const Validation result = validate(*backend, two.problem, workload, {{"strict", schedule}},
+                                     {.rounds = 1, .most_rounds = 1, .warm = 0, .measured = 2})
+                                .front();
+  CHECK(result.order_fault == "");
+  CHECK(result.order_kept);
+  CHECK(result.outputs_agree);
 }
 
 /// A random layout of so many devices: tensor ranks, replicas of a random kind, microbatches and recomputation.
@@ -334,6 +359,6 @@ TEST_CASE("a step of replicas whose gradients do not count as shares of the mean
 }
 
 TEST_CASE("samples that replicas cannot divide are refused by name") {
-  CHECK_THROWS_WITH_AS(agrees("lenet:batch=3", {Replicate{.replicas = 2}}), doctest::Contains("samples of the input"),
-                       InputError);
+  CHECK_THROWS_WITH_AS(as_on_one_device("lenet:batch=3", {Replicate{.replicas = 2}}),
+                       doctest::Contains("samples of the input"), InputError);
 }
