@@ -52,7 +52,10 @@ detail::RewrittenStep with_copies(const Graph& graph, const TrainingRecipe& reci
     if (again || op.index() < graph.op_count()) {
       const OpId original = *index.find(name);
       result.ops.push_back(recipe_of_copy(recipe.ops[original], graph, original, rewritten, op, names));
-      if (again) result.ops[op].loss_share = 0;
+      OpRecipe& how = result.ops[op];
+      const bool loss = how.kind == OpRecipe::Kind::forward && !recipe.loss.is_none() &&
+                        (how.loss_share || recipe.model.nodes[how.node].outputs[0] == recipe.loss);
+      if (again && loss) how.loss_share = 0;  // it counts once
       continue;
     }
     OpRecipe relay;
