@@ -22,6 +22,9 @@ namespace trainyard {
 struct Workload {
   const TrainingRecipe* recipe = nullptr;
   std::uint64_t seed = 1;  // of parameters, inputs and dropout
+  /// Of a rewritten graph: the step before rewrites, whose outputs it is to have; else null.
+  const Problem* whole_problem = nullptr;
+  const TrainingRecipe* whole_recipe = nullptr;
 };
 
 /// Idle time between an op and the next one of its device that could have begun at its end.

@@ -52,10 +52,11 @@ template <class Array>
 struct OpArraysOf {
   const Model& model;
   const Node& node;
-  std::vector<Array> in, out;          // of the forward node; a forward kernel fills every `out` that has data
-  std::vector<Array> dy, dx;           // backward: gradients of the outputs, and to fill, of the inputs
-  std::vector<std::byte*> extra = {};  // what the forward op keeps for the backward op
-  std::uint64_t seed = 0;              // of what the op draws at random
+  std::vector<Array> in, out;            // of the forward node; a forward kernel fills every `out` that has data
+  std::vector<Array> dy, dx;             // backward: gradients of the outputs, and to fill, of the inputs
+  std::vector<std::byte*> extra = {};    // what the forward op keeps for the backward op
+  std::uint64_t seed = 0;                // of what the op draws at random
+  std::vector<std::size_t> places = {};  // of the elements of `out` in the array that it draws for; empty: their own
 
   Array input(std::size_t i) const { return i < in.size() ? in[i] : Array{}; }
   bool wants(std::size_t i) const { return i < dx.size() && dx[i]; }

@@ -28,7 +28,7 @@ Uses uses_of(const Model& model, ValueId of) {
       const Shape& first = model.values[node.inputs[0]].shape;
       if (node.type.ends_with("Normalization")) {
         uses.scales |= i == 1, uses.shifts |= i == 2, uses.is_mean |= i == 3, uses.is_variance |= i == 4;
-      } else if (node.type.starts_with("Gather") && i == 1 && !first.empty()) {
+      } else if (node.type.starts_with("Gather") && i == 1 && !first.empty() && !node.has_attribute("first_row")) {
         const auto axis = axis_at(node.integer("axis", 0), first.size());
         at_most(node.type == "GatherND" ? *std::min_element(first.begin(), first.end()) : first[axis]);
       } else if (node.type == "SoftmaxCrossEntropy" && i == 1) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <span>
 #include <string>
@@ -30,6 +31,57 @@ struct AdamCorrection {
       : first(1 - std::pow(kFirstDecay, static_cast<float>(step))),
         second(1 - std::pow(kSecondDecay, static_cast<float>(step))) {}
 };
+
+/// to[o][to_begin + k][i] = from[o][from_begin + k][i], of arrays [outer, extent, inner], for k below count.
+struct Slab {
+  std::size_t outer = 1, inner = 1, to_extent = 0, to_begin = 0, from_extent = 0, from_begin = 0, count = 0;
+};
+
+template <class Number>
+void copy_slab(Number* to, const Number* from, const Slab& slab) {
+  for (std::size_t o = 0; o < slab.outer; ++o)
+    std::copy_n(from + (o * slab.from_extent + slab.from_begin) * slab.inner, slab.count * slab.inner,
+                to + (o * slab.to_extent + slab.to_begin) * slab.inner);
+}
+
+/// The shape of a part, of an array of this shape.
+Shape part_shape(const Shape& shape, const Part& part);
+/// Calls take(slab) for what a part consists of: slabs from the whole array to the part.
+template <class Take>
+void each_slab(const Shape& whole, const Part& part, const Take& take) {
+  if (!part.cut) {
+    const auto all = static_cast<std::size_t>(elements(whole));
+    const std::size_t begin = all * part.index / part.of, end = all * (part.index + 1) / part.of;
+    return take(Slab{.to_extent = end - begin, .from_extent = all, .from_begin = begin, .count = end - begin});
+  }
+  Slab slab{.to_extent = static_cast<std::size_t>(part_shape(whole, part)[part.cut->dimension]),
+            .from_extent = static_cast<std::size_t>(whole[part.cut->dimension])};
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    if (i != part.cut->dimension)
+      (i < part.cut->dimension ? slab.outer : slab.inner) *= static_cast<std::size_t>(whole[i]);
+  for (const std::int64_t block : part.cut->blocks) {
+    slab.count = static_cast<std::size_t>(block);
+    slab.from_begin += part.index * slab.count;
+    take(slab);
+    slab.from_begin += (part.of - part.index) * slab.count;
+    slab.to_begin += slab.count;
+  }
+}
+
+/// The numbers of a part of an array, of a part of that, and so on.
+template <class Number>
+std::vector<Number> numbers_of_parts(std::vector<Number> numbers, Shape shape, std::span<const Part> parts) {
+  for (const Part& part : parts) {
+    Shape next = part_shape(shape, part);
+    std::vector<Number> made(static_cast<std::size_t>(elements(next)));
+    each_slab(shape, part, [&](const Slab& slab) { copy_slab(made.data(), numbers.data(), slab); });
+    numbers = std::move(made);
+    shape = std::move(next);
+  }
+  return numbers;
+}
+/// The places that the elements of the part have in the whole array.
+std::vector<std::size_t> places_of_parts(const Shape& shape, std::span<const Part> parts);
 
 /// The model's value whose shape and type the result of an op has.
 const Value& result_value(const Model& model, const OpRecipe& op, const OpRecipe::Result& result);
@@ -58,8 +110,17 @@ std::uint64_t parameter_checksum(const Model& model, const Numbers& numbers) {
 ///     fill, copy, add, sum_to_shape      element-wise; the array that is written comes first
 ///     gather(to, from, shape, view)      to[i] = from[view(i)] over the elements i of `shape`
 ///     scatter(to, from, shape, view, add)  to[view(i)] = (or +=) from[i]
-///     input(ValueId, to), update(ValueId, gradient), loss(array), run(kernel, arrays)
+///     input(ValueId, to), run(kernel, arrays)
+///     update(ValueId, gradient, range)   of a range of the parameter, or of all of it
+///     loss(array, share)                 counts as so much of the loss of the step
 ///     relay(to, from)                    copies the bytes of a tensor to another
+///
+/// and, where rewritten graphs are to run (ops of Kind::sum, join, rest; operands in parts),
+///
+///     updated(ValueId)                   a parameter as this step leaves it
+///     from(data, offset)                 the elements from there on
+///     copy_slab(to, from, slab)
+///     store(ValueId, from, range)        elements of the parameter as this step leaves it
 template <class Array, class Kernel>
 class StepProgram {
  public:
@@ -80,19 +141,31 @@ class StepProgram {
         compiled.arrays.in.resize(node.inputs.size());
         compiled.arrays.out.resize(node.outputs.size());
         if (backward) compiled.arrays.dy.resize(node.outputs.size()), compiled.arrays.dx.resize(node.inputs.size());
-        compiled.arrays.seed = (seed << 20) + how.node.index();
+        compiled.arrays.seed = (seed << 20) + (how.drawn ? how.drawn->node : how.node).index();
+        if (how.drawn) {
+          auto places = places_of_parts(model_.values[how.drawn->of].shape, how.drawn->parts);
+          compiled.arrays.places.assign(places.begin(), places.end());
+        }
       }
       ops_.push_back(std::move(compiled));
+      if (rearranges(how)) continue;
       for (const OpRecipe::Result& result : how.results)
         for (const Operand& part : result.parts) {
           const Value& value = result_value(model_, how, result);
           values_[part.tensor] = &value;
           shapes_[part.tensor] = &shape_after(model_, part.views, value.shape);
         }
-      if (how.kind == OpRecipe::Kind::relay) {  // it comes after what makes the tensor
+    }
+    for (const OpId op : graph.topological_order()) {
+      const OpRecipe& how = recipe.ops[op];
+      if (how.kind == OpRecipe::Kind::relay) {
         values_[relayed(op)] = values_[graph.inputs(op)[0]];
         shapes_[relayed(op)] = shapes_[graph.inputs(op)[0]];
       }
+      if (rearranges(how)) shape_results(how);
+      for (const auto* list : {&how.reads, &how.outputs, &how.gradients})
+        for (const Operand& operand : *list)
+          if (!operand.parts.empty()) shape_parts(operand);
     }
   }
 
@@ -124,13 +197,26 @@ class StepProgram {
     return findings;
   }
 
+  /// The op makes the loss, or its share.
+  bool gives_loss(OpId op) const {
+    const OpRecipe& how = recipe_.ops[op];
+    if (how.kind != OpRecipe::Kind::forward || recipe_.loss.is_none()) return false;
+    return how.loss_share || model_.nodes[how.node].outputs[0] == recipe_.loss;
+  }
+
   /// Ops that touch one parameter must not run at once.
   template <class Device>
   void run(OpId op, Device& device) {
     const OpRecipe& how = recipe_.ops[op];
-    if (has_kernel(how)) return run_node(ops_[op], how, device);
+    if (how.kind == OpRecipe::Kind::rest) return;
+    if (has_kernel(how)) {
+      run_node(ops_[op], how, device);
+      if (gives_loss(op)) device.loss(ops_[op].arrays.out[0], how.loss_share.value_or(1));
+      return;
+    }
+    if (rearranges(how)) return rearrange(how, device);
     if (how.kind == OpRecipe::Kind::relay) return device.relay(relayed(op), graph_.inputs(op)[0]);
-    if (how.kind == OpRecipe::Kind::update) return device.update(how.value, read(how.reads[0], device));
+    if (how.kind == OpRecipe::Kind::update) return device.update(how.value, read(how.reads[0], device), how.range);
     const OpRecipe::Result& result = how.results[0];
     const Array to = target(how, result, device);
     if (how.kind == OpRecipe::Kind::input)
@@ -159,9 +245,128 @@ class StepProgram {
   template <class Device>
   Array read(const Operand& operand, Device& device) const {
     if (operand.is_none()) return {};
-    const Array array = operand.held.is_none() ? Array{device.tensor(operand.tensor), shapes_[operand.tensor]}
-                                               : Array{device.held(operand.held), &model_.values[operand.held].shape};
-    return seen(operand.views, array, device);
+    Array array = seen(operand.views, whole(operand, device), device);
+    if (operand.parts.empty()) return array;
+    std::size_t number = 0;
+    for (const Shape* shape : part_shapes_.at(&operand)) {
+      const Array to = device.scratch(*shape, array);
+      each_slab(*array.shape, operand.parts[number++],
+                [&](const Slab& slab) { device.copy_slab(to.data, array.data, slab); });
+      array = to;
+    }
+    return array;
+  }
+  template <class Device>
+  Array whole(const Operand& operand, Device& device) const {
+    if (operand.held.is_none()) return {device.tensor(operand.tensor), shapes_[operand.tensor]};
+    const Shape* shape = &model_.values[operand.held].shape;
+    if (!operand.tensor.is_none()) return {device.from(device.tensor(operand.tensor), operand.offset), shape};
+    return {operand.updated ? device.updated(operand.held) : device.held(operand.held), shape};
+  }
+
+  // --- what rewrites add: sums, and arrays put together and divided ---
+
+  static bool rearranges(const OpRecipe& how) {
+    return how.kind == OpRecipe::Kind::sum || how.kind == OpRecipe::Kind::join;
+  }
+  const Shape* keep(Shape shape) { return &kept_shapes_.emplace_back(std::move(shape)); }
+  const Shape& before_parts(const Operand& operand) const {
+    return shape_after(model_, operand.views,
+                       operand.held.is_none() ? *shapes_[operand.tensor] : model_.values[operand.held].shape);
+  }
+  void shape_parts(const Operand& operand) {
+    std::vector<const Shape*>& shapes = part_shapes_[&operand];
+    if (!shapes.empty()) return;
+    const Shape* shape = &before_parts(operand);
+    for (const Part& part : operand.parts) shapes.push_back(shape = keep(part_shape(*shape, part)));
+  }
+  const Shape& shape_of(const Operand& operand) const {
+    return operand.parts.empty() ? before_parts(operand) : *part_shapes_.at(&operand).back();
+  }
+  /// Of the reads put together.
+  Shape joined_shape(const OpRecipe& how) const {
+    Shape shape = shape_of(how.reads[0]);
+    if (how.reads.size() == 1) return shape;
+    std::int64_t all = 0;
+    for (const Operand& read : how.reads)
+      all += how.joined ? shape_of(read)[how.joined->dimension] : elements(shape_of(read));
+    if (!how.joined) return {all};
+    shape[how.joined->dimension] = all;
+    return shape;
+  }
+  Part part_of(const OpRecipe& how, std::size_t result) const {
+    return {how.cut, how.first + result, how.of > 0 ? how.of : how.results.size()};
+  }
+  void shape_results(const OpRecipe& how) {
+    for (const Operand& read : how.reads)
+      if (!read.parts.empty()) shape_parts(read);
+    const Shape all = how.kind == OpRecipe::Kind::sum ? shape_of(how.reads[0]) : joined_shape(how);
+    const Operand& first = how.reads[0];
+    const Value* value = first.held.is_none() ? values_[first.tensor] : &model_.values[first.held];
+    std::size_t number = 0;
+    for (const OpRecipe::Result& result : how.results) {
+      const TensorId tensor = result.parts[0].tensor;
+      const bool divided = how.kind == OpRecipe::Kind::join && (how.results.size() > 1 || how.of > 0);
+      values_[tensor] = result.like.is_none() ? value : &model_.values[result.like];
+      shapes_[tensor] = !result.like.is_none() ? &values_[tensor]->shape
+                        : divided              ? keep(part_shape(all, part_of(how, number)))
+                                               : keep(all);
+      ++number;
+    }
+  }
+
+  template <class Device>
+  void rearrange(const OpRecipe& how, Device& device) const {
+    const TensorId first = how.results[0].parts[0].tensor;
+    const Array to{device.tensor(first), shapes_[first]};
+    if (how.kind == OpRecipe::Kind::sum) {
+      const Array one = read(how.reads[0], device);
+      if (how.reads.size() == 1) device.copy({to.data, one.shape}, one);
+      for (std::size_t i = 1; i < how.reads.size(); ++i) {
+        const Array sum{to.data, one.shape}, next = read(how.reads[i], device);
+        device.add(sum, i == 1 ? one : sum, {next.data, one.shape});
+      }
+    } else {
+      join(how, to, device);
+    }
+    for (const OpRecipe::Store& store : how.stores) device.store(store.parameter, to.data, store.range);
+  }
+  template <class Device>
+  void join(const OpRecipe& how, const Array& to, Device& device) const {
+    const bool divides = how.results.size() > 1 || how.of > 0;
+    const Shape shape = joined_shape(how);
+    Array all;
+    if (how.reads.size() == 1) {
+      all = read(how.reads[0], device);
+    } else {
+      all = divides ? device.scratch(shape, to) : to;
+      std::size_t begin = 0;  // where they are end to end
+      for (std::size_t i = 0; i < how.reads.size(); ++i) {
+        const Array part = read(how.reads[i], device);
+        if (how.joined) {
+          each_slab(shape, {how.joined, i, how.reads.size()}, [&](const Slab& slab) {
+            device.copy_slab(
+                all.data, part.data,
+                {slab.outer, slab.inner, slab.from_extent, slab.from_begin, slab.to_extent, slab.to_begin, slab.count});
+          });
+        } else {
+          device.copy_slab(all.data, part.data, {.to_begin = begin, .count = part.size()});
+          begin += part.size();
+        }
+      }
+      if (!divides) return;
+    }
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < how.results.size(); ++i) {
+      const TensorId tensor = how.results[i].parts[0].tensor;
+      const Array made{device.tensor(tensor), shapes_[tensor]};
+      if (how.results[i].like.is_none() || how.cut) {
+        each_slab(shape, part_of(how, i), [&](const Slab& slab) { device.copy_slab(made.data, all.data, slab); });
+      } else {  // arrays of their own sizes
+        device.copy_slab(made.data, all.data, {.from_begin = begin, .count = made.size()});
+        begin += made.size();
+      }
+    }
   }
 
   /// The array seen through the steps: the same memory where they only change its shape, otherwise a copy.
@@ -215,7 +420,7 @@ class StepProgram {
     if (backward && std::none_of(arrays.dy.begin(), given, [](const Array& dy) { return static_cast<bool>(dy); })) {
       const Value& loss = model_.values[arrays.node.outputs[0]];  // where gradients start
       arrays.dy[0] = device.scratch(loss.shape, loss);
-      device.fill(arrays.dy[0], 1);
+      device.fill(arrays.dy[0], static_cast<float>(how.seed));
     }
     std::vector<Array>& results = backward ? arrays.dx : arrays.out;
     std::ranges::fill(arrays.dx, Array{});
@@ -224,7 +429,6 @@ class StepProgram {
     for (const TensorId extra : how.extras) arrays.extra.push_back(device.extra(extra));
     device.run(op.kernel, arrays);
     for (const OpRecipe::Result& result : how.results) deliver(result, results[result.position], device);
-    if (!backward && !recipe_.loss.is_none() && arrays.node.outputs[0] == recipe_.loss) device.loss(arrays.out[0]);
   }
 
   template <class Device>
@@ -253,6 +457,8 @@ class StepProgram {
   IdMap<TensorId, const Shape*> shapes_;
   IdMap<TensorId, const Value*> values_;
   IdMap<OpId, Compiled> ops_;
+  std::deque<Shape> kept_shapes_;
+  std::map<const Operand*, std::vector<const Shape*>> part_shapes_;
 };
 
 }  // namespace trainyard::kernels

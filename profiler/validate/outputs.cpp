@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "profiler/kernels/step_program.hpp"
 #include "profiler/measure/measure.hpp"
 
 namespace trainyard {
@@ -29,11 +30,12 @@ OutputCheck::OutputCheck(Backend& backend, const Problem& problem, const Workloa
   plain_.optimizer = Optimizer::sgd;
 }
 
-OutputCheck::Outcome OutputCheck::run(const Schedule& schedule, const TrainingRecipe& recipe) const {
-  const auto run = backend_.prepare(problem_, {.recipe = &recipe, .seed = workload_.seed}, schedule);
+OutputCheck::Outcome OutputCheck::run(Backend& backend, const Problem& problem, const Schedule& schedule,
+                                      const TrainingRecipe& recipe, std::uint64_t seed, bool changes) {
+  const auto run = backend.prepare(problem, {.recipe = &recipe, .seed = seed}, schedule);
   Outcome outcome;
   std::vector<ValueId> parameters;
-  if (&recipe == &plain_)
+  if (changes)
     for (const ValueId id : recipe.model.values.ids())
       if (recipe.model.values[id].role == Value::Role::parameter) parameters.push_back(id);
   for (const ValueId id : parameters) outcome.changes.push_back(run->parameter(id));
@@ -45,6 +47,10 @@ OutputCheck::Outcome OutputCheck::run(const Schedule& schedule, const TrainingRe
     for (std::size_t k = 0; k < after.size(); ++k) outcome.changes[i][k] = after[k] - outcome.changes[i][k];
   }
   return outcome;
+}
+
+OutputCheck::Outcome OutputCheck::run(const Schedule& schedule, const TrainingRecipe& recipe) const {
+  return run(backend_, problem_, schedule, recipe, workload_.seed, &recipe == &plain_);
 }
 
 std::optional<DeviceId> OutputCheck::able(const std::string& device_class) const {
@@ -78,8 +84,58 @@ bool OutputCheck::agrees(const Schedule& schedule, const PreparedRun& run, doubl
   std::set<std::string> classes;
   for (const OpId op : problem_.ops()) classes.insert(problem_.cluster().device(schedule.placement[op]).device_class);
   if (classes.size() > 1) return agrees_but_for_rounding(schedule, quickest(classes));
-  const Outcome& expected = alone(classes.empty() ? "" : *classes.begin(), false);
-  return same_loss(loss, expected.loss, 0) && run.parameter_checksum() == expected.checksum;
+  const std::string device_class = classes.empty() ? "" : *classes.begin();
+  const Outcome& expected = alone(device_class, false);
+  if (!same_loss(loss, expected.loss, 0) || run.parameter_checksum() != expected.checksum) return false;
+  if (!workload_.whole_recipe || workload_.recipe->own_statistics) return true;
+  const auto [at, added] = whole_.try_emplace(device_class, false);
+  if (added) at->second = agrees_with_whole(device_class);
+  return at->second;
+}
+
+bool OutputCheck::agrees_with_whole(const std::string& device_class) {
+  constexpr double kLossShare = 1e-4, kChangeShare = 1e-3;
+  constexpr double kNothing = 1e-4;  // of the largest change of any parameter: smaller ones may be all rounding
+  constexpr double kRoundings = 4 * std::numeric_limits<float>::epsilon();
+  TrainingRecipe plain = *workload_.whole_recipe;
+  plain.optimizer = Optimizer::sgd;
+  const Problem& problem = *workload_.whole_problem;
+  const Outcome whole = run(backend_, problem, serial_schedule(problem, able(device_class).value_or(DeviceId{0})),
+                            plain, workload_.seed, true);
+  const Outcome& parts = alone(device_class, true);
+  if (!same_loss(parts.loss, whole.loss, kLossShare)) return false;
+  double most = 0;
+  for (const std::vector<float>& changes : whole.changes) most = std::max(most, largest(changes));
+  std::map<ValueId, const HeldCopy*> copies;
+  for (const HeldCopy& copy : plain_.copies) copies.emplace(copy.copy, &copy);
+  std::map<ValueId, std::size_t> number;  // of the whole parameters
+  for (const ValueId id : plain.model.values.ids())
+    if (plain.model.values[id].role == Value::Role::parameter) number.emplace(id, number.size());
+  std::map<ValueId, std::vector<bool>> seen;  // the elements of these that some part has
+  std::size_t i = 0;
+  for (const ValueId id : plain_.model.values.ids()) {
+    if (plain_.model.values[id].role != Value::Role::parameter) continue;
+    const std::vector<float>& changes = parts.changes[i++];
+    if (changes.empty()) continue;
+    const auto found = copies.find(id);
+    const HeldCopy copy = found == copies.end() ? HeldCopy{.copy = id, .of = id} : *found->second;
+    const Shape& shape = plain.model.values[copy.of].shape;
+    const std::size_t of = number.at(copy.of);
+    const std::vector<std::size_t> places = kernels::places_of_parts(shape, copy.parts);
+    std::vector<bool>& there = seen[copy.of];
+    there.resize(whole.changes[of].size());
+    const auto [begin, end] = copy.valid.value_or(std::pair{std::size_t{0}, changes.size()});
+    const double allowed = kChangeShare * largest(whole.changes[of]) + kNothing * most + kRoundings * whole.sizes[of];
+    for (std::size_t k = begin; k < end; ++k) {
+      if (!(std::abs(static_cast<double>(changes[k]) - static_cast<double>(whole.changes[of][places[k]])) <= allowed))
+        return false;
+      there[places[k]] = true;
+    }
+  }
+  for (const auto& [id, of] : number)
+    if (largest(whole.changes[of]) > 0 && (!seen.contains(id) || std::ranges::find(seen[id], false) != seen[id].end()))
+      return false;
+  return true;
 }
 
 bool OutputCheck::agrees_but_for_rounding(const Schedule& schedule, const std::string& device_class) {

@@ -45,9 +45,9 @@ Timeline timeline_of(const StepTrace& trace, const Problem& problem, const Place
   return timeline;
 }
 
-/// Without the ops that took no time: these take no device, and no turn on it.
-std::vector<OpId> timed(std::vector<OpId> order, const StepTrace& trace) {
-  std::erase_if(order, [&](OpId op) { return trace.ops[op].start == trace.ops[op].end; });
+/// Without collectives and ops that took no time: these take no device, and no turn on it.
+std::vector<OpId> timed(const Graph& graph, std::vector<OpId> order, const StepTrace& trace) {
+  std::erase_if(order, [&](OpId op) { return graph.collective(op) || trace.ops[op].start == trace.ops[op].end; });
   return order;
 }
 
@@ -56,7 +56,7 @@ std::string order_fault(const Problem& problem, const Schedule& schedule, const 
   if (!trace.hazards.empty()) return trace.hazards.front();
   const Graph& graph = problem.graph();
   for (const DeviceId device : problem.devices()) {
-    if (schedule.policy == Policy::strict && trace.order[device] != timed(schedule.order[device], trace))
+    if (schedule.policy == Policy::strict && trace.order[device] != timed(graph, schedule.order[device], trace))
       return fmt::format("{} did not run its ops in the order of the schedule", problem.cluster().device(device).name);
     for (std::size_t i = 1; i < trace.order[device].size(); ++i)
       if (trace.ops[trace.order[device][i]].start < trace.ops[trace.order[device][i - 1]].end)

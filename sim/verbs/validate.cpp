@@ -135,14 +135,13 @@ std::string result_text(const Problem& problem, const Schedule& schedule, const 
   return text;
 }
 
-/// The problem and the recipe that the schedule is of, where its rewrites are such as can be executed.
-void rewrite(LoadedProblem& loaded, const Schedule& schedule) {
-  if (schedule.rewrites.empty() || !loaded.problem.rewrites().empty() || !loaded.recipe) return;
-  const Problem placed = scheduled_problem(loaded.problem, schedule);
-  auto recipe = rewritten_recipe(*loaded.recipe, loaded.problem.graph(), schedule.rewrites, placed.graph());
-  if (!recipe) return;
-  loaded.recipe = std::move(recipe);
-  loaded.problem = placed;
+/// The problem and the recipe that the schedule is of. Returns those before its rewrites; nothing where it has none.
+std::optional<LoadedProblem> rewrite(LoadedProblem& loaded, const Schedule& schedule) {
+  if (schedule.rewrites.empty() || !loaded.problem.rewrites().empty() || !loaded.recipe) return std::nullopt;
+  LoadedProblem whole = loaded;
+  loaded.recipe = rewritten_recipe(*loaded.recipe, loaded.problem.graph(), schedule.rewrites);
+  loaded.problem = scheduled_problem(whole.problem, schedule);
+  return whole;
 }
 
 /// As many steps as every run has, all measured: they were warm when they were recorded.
@@ -197,7 +196,7 @@ struct ValidateVerb {
     } else {
       schedules.emplace_back("schedule", parse_schedule_or_map(text_, input_name(file), problem));
     }
-    rewrite(loaded, schedules.front().second);
+    const std::optional<LoadedProblem> whole = rewrite(loaded, schedules.front().second);
     if (ranked > 1) {
       auto more = schedules_to_rank(problem, ranked - 1, schedules.front().first);
       schedules.insert(schedules.end(), more.begin(), more.end());
@@ -211,8 +210,10 @@ struct ValidateVerb {
     if (!own || std::ranges::any_of(problem.cluster().spec().devices, on_host))
       options.noise_floor = std::max(host.compute_swing.value_or(0), 0.0);
     options.noise_floor = std::max(options.noise_floor, own.value_or(0));
-    const std::vector<Validation> results =
-        validate(*runner, problem, {.recipe = loaded.recipe ? &*loaded.recipe : nullptr}, schedules, options);
+    const Workload workload{.recipe = loaded.recipe ? &*loaded.recipe : nullptr,
+                            .whole_problem = whole ? &whole->problem : nullptr,
+                            .whole_recipe = whole ? &*whole->recipe : nullptr};
+    const std::vector<Validation> results = validate(*runner, problem, workload, schedules, options);
     const Validation& result = results.front();
     const std::string& title = schedules.front().first;
     const Schedule& schedule = schedules.front().second;

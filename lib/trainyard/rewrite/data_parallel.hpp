@@ -1,12 +1,25 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "trainyard/core/id_map.hpp"
+#include "trainyard/graph/collective_task.hpp"
 #include "trainyard/graph/graph.hpp"
 #include "trainyard/graph/rewrite.hpp"
 
 namespace trainyard {
+
+/// A collective among replicas: ops `first` to `first` + `count` of their graph, of which the last `members` have what
+/// comes of it.
+struct ReplicaCollective {
+  enum class Of : std::uint8_t { gradients, weights, fetch_forward, fetch_backward, share, exchange };
+  Of of;
+  CollectiveKind kind;
+  std::size_t first = 0, count = 0, members = 0;
+  std::vector<TensorId> tensors;  // in the graph as it was given: end to end; of weights their gradients
+};
 
 /// In-graph data parallelism with shared weights: a parameter server, and what FastT starts from. With n replicas,
 ///
@@ -33,6 +46,7 @@ struct DataParallelGraph {
   /// The op that each is a copy of; of what holds weights, adds gradients or sends either: an op whose weights these
   /// are.
   IdMap<OpId, OpId> original{};
+  std::vector<ReplicaCollective> collectives{};  // in the order of their ops; none behind a parameter server
 };
 /// With any collective but the parameter server every replica has weights of its own (rewrite/replicated.hpp). Without
 /// `divide_batch` each replica computes the whole batch of the graph; buckets are numbered from `first_bucket`. Throws

@@ -225,12 +225,23 @@ class Replicas {
     result_.original.push_back(original);
   }
   /// `members`: the replicas that are the collective's ranks.
-  void add(const CollectiveOps& collective, const std::vector<std::size_t>& members, OpId original) {
+  void add(const CollectiveOps& collective, const std::vector<std::size_t>& members, OpId original,
+           ReplicaCollective note) {
+    note.first = result_.original.size();
+    note.count = collective.ops().size();
+    note.members = members.size();
+    result_.collectives.push_back(std::move(note));
     for (const OpSpec& op : collective.ops())
       add(op, members[static_cast<std::size_t>(std::stoul(op.name.substr(op.name.rfind('@') + 1))) - 1], original);
   }
-  void add(const CollectiveOps& collective, const Bucket& bucket) {
-    add(collective, all_replicas(), units_[bucket.units.front()].first);
+  void add(const CollectiveOps& collective, const Bucket& bucket, ReplicaCollective::Of of, CollectiveKind kind) {
+    add(collective, all_replicas(), units_[bucket.units.front()].first, {of, kind, 0, 0, 0, gradients_of(bucket)});
+  }
+  std::vector<TensorId> gradients_of(const Bucket& bucket) const {
+    std::vector<TensorId> all;
+    for (const std::size_t unit : bucket.units)
+      all.insert(all.end(), units_[unit].gradients.begin(), units_[unit].gradients.end());
+    return all;
   }
   std::vector<std::size_t> all_replicas() const {
     std::vector<std::size_t> all(made_);
@@ -275,6 +286,7 @@ class Replicas {
     using Kind = CollectiveKind;
     const bool folds = options_.fold > 0;
     const std::size_t size = how.size;
+    const ReplicaCollective note{ReplicaCollective::Of::exchange, how.kind, 0, 0, 0, {tensor}};
     const OpSpec maker = spec_of(graph_, how.by);
     const OpSpec rank{
         .phase = maker.phase, .layer = maker.layer, .device_kinds = maker.device_kinds, .times = maker.times};
@@ -323,7 +335,7 @@ class Replicas {
           for (std::size_t i = 0; i < size; ++i)
             ops.join((i + 1) % size, "joined", {{own[i].front(), bytes_of_replica(tensor, members[i])}},
                      {made[(i + 1) % size]});
-          add(ops, members, how.by);
+          add(ops, members, how.by, note);
           continue;
         }
         if (how.kind == Kind::all_gather) parts = ops.all_gather("step", all, shares);
@@ -337,7 +349,7 @@ class Replicas {
           ops.join(i, "joined", arriving, {made[i]});
         }
       }
-      add(ops, members, how.by);
+      add(ops, members, how.by, note);
     }
   }
 
@@ -604,7 +616,8 @@ class Replicas {
                                  Bytes{share_of_experts(graph_.bytes(tensor).count, members[i])}});
         ops.join(i, "scatter", sums[i], std::move(scattered));
       }
-      add(ops, members, units_[bucket.units.front()].first);
+      add(ops, members, units_[bucket.units.front()].first,
+          {ReplicaCollective::Of::gradients, CollectiveKind::all_reduce, 0, 0, 0, gradients_of(bucket)});
     }
   }
 
@@ -633,7 +646,7 @@ class Replicas {
             outputs.push_back({copy_of(fmt::format("{}/sum", graph_.name(tensor)), r), graph_.bytes(tensor)});
         ops.join(r, "scatter", sums[r], std::move(outputs));
       }
-      return add(ops, bucket);
+      return add(ops, bucket, ReplicaCollective::Of::gradients, CollectiveKind::all_reduce);
     }
     CollectiveOps ops{name_in(b, "reduce-scatter"), ranks(b, Phase::update)};
     if (is_whole()) {
@@ -641,7 +654,7 @@ class Replicas {
       for (std::size_t r = 0; r < made_; ++r)
         sums.push_back({copy_of(name_in(b, "reduce-scatter") + "/sum", r), Bytes{share_of(bucket.bytes.count, r, n_)}});
       whole(ops, CollectiveKind::reduce_scatter, bucket.bytes, inputs, sums);
-      return add(ops, bucket);
+      return add(ops, bucket, ReplicaCollective::Of::gradients, CollectiveKind::reduce_scatter);
     }
     std::vector<std::size_t> members;
     std::vector<ArrayParts> parts;
@@ -651,7 +664,7 @@ class Replicas {
     }
     const ArrayParts sums = ops.reduce_scatter("step", members, parts);
     for (std::size_t r = 0; r < n_; ++r) ops.join(r, "sum", {sums[r]});
-    add(ops, bucket);
+    add(ops, bucket, ReplicaCollective::Of::gradients, CollectiveKind::reduce_scatter);
   }
 
   /// All-gather of each replica's share of a bucket's weights; `fill` says what the op that sends a share waits for.
@@ -704,7 +717,7 @@ class Replicas {
         for (std::size_t i = 0; i < all[r].size(); ++i)
           if (i != r || is_whole()) done.after.push_back(all[r][i].tensor);  // what hands it on has its name
       }
-    add(ops, bucket);
+    add(ops, bucket, ReplicaCollective::Of::weights, CollectiveKind::all_gather);
   }
 
   /// Stage 3: the shares of weights, and the all-gathers that make them whole for each pass.
@@ -719,7 +732,7 @@ class Replicas {
       share.outputs = {{share.name, Bytes{share_of(bucket.parameters.count, r, n_)}, true}};
       shares.push_back(share.name);
     }
-    add(held, bucket);
+    add(held, bucket, ReplicaCollective::Of::share, CollectiveKind::all_gather);
     for (const int pass : {0, 1}) {
       if (bucket.readers[pass].empty()) continue;
       const Phase phase = pass == 0 ? Phase::forward : Phase::backward;
@@ -732,7 +745,8 @@ class Replicas {
       });
       if (!is_whole())
         for (std::size_t r = 0; r < n_; ++r) ops.join(r, "whole", all[r], {gathered[r]});
-      add(ops, bucket);
+      add(ops, bucket, pass == 0 ? ReplicaCollective::Of::fetch_forward : ReplicaCollective::Of::fetch_backward,
+          CollectiveKind::all_gather);
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <string>
@@ -344,7 +345,7 @@ StageMeshGraph stage_meshes(const Graph& graph, const StageMeshes& meshes, const
     if (added) degrees.meshes.push_back({.ranks = mesh.ranks, .sequence = sequence});
     degrees.of.push_back(at->second);
   }
-  const StageMeshGraph ranks = RewrittenPieces{graph, degrees, meshes, before}.run();
+  StageMeshGraph ranks = RewrittenPieces{graph, degrees, meshes, before}.run();
   Pieces stages;
   for (const OpId op : ranks.graph.ops()) stages.of.push_back(stage[ranks.original[op]]);
   for (const StageMesh& mesh : meshes.stages) stages.meshes.push_back({.replicas = mesh.replicas});
@@ -353,6 +354,7 @@ StageMeshGraph stage_meshes(const Graph& graph, const StageMeshes& meshes, const
     made.rank[op] = ranks.rank[made.original[op]];
     made.original[op] = ranks.original[made.original[op]];
   }
+  made.ranks = std::make_shared<const Graph>(std::move(ranks.graph));
   return made;
 }
 

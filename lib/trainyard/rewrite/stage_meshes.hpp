@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/graph/graph.hpp"
@@ -31,6 +32,7 @@ struct StageMeshGraph {
   Graph graph;
   IdMap<OpId, std::size_t> stage{}, replica{}, rank{};  // from 0
   IdMap<OpId, OpId> original{};                         // as of data_parallel() and tensor_parallel()
+  std::shared_ptr<const Graph> ranks{};                 // of ranks, before replicas
 };
 /// `before` is called with each graph and the rewrite that it is about to undergo, and may throw. Throws InputError:
 /// "stages": an op in no stage or in two, a stage without ops or degrees, gradients of parameters that cross stages;

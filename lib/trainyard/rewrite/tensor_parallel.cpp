@@ -20,8 +20,8 @@
 namespace trainyard {
 namespace {
 
-enum class Layout : std::uint8_t { whole, share, rows, partial };
-enum class Way : std::uint8_t { whole, share, rows, column, row, vocabulary };
+using Layout = RankLayout;
+using Way = RankWay;
 
 constexpr std::int64_t kTable = 8192;  // rows: smaller ones, as of positions, are whole
 constexpr std::int64_t kPadded = 512;  // extent a rank, from which padding is small
@@ -127,6 +127,8 @@ class Sharding {
   bool shares_rows(OpId op) const { return way_[op] == Way::rows; }
   bool is_loss(OpId op) const { return graph_.type(op) == "SoftmaxCrossEntropy" && way_[op] == Way::share; }
   const std::optional<Shapes>& shapes(OpId op) const { return shapes_[op]; }
+  const IdMap<OpId, Way>& ways() const { return way_; }
+  const IdMap<TensorId, Layout>& layouts() const { return layout_; }
 
   /// What the op takes of an input.
   Layout taken(OpId op, TensorId tensor) const {
@@ -423,6 +425,8 @@ class Ranks {
             convert(op, tensor, layout, found->second, false);
     }
     result_.ranks = n_;
+    result_.way = sharding_.ways();
+    result_.layout = sharding_.layouts();
     result_.graph = std::move(builder_).build();
     return std::move(result_);
   }
@@ -511,11 +515,13 @@ class Ranks {
     result_.original.push_back(original);
   }
   void add(const CollectiveOps& collective, OpId made_by) {
+    result_.collectives.back().first = result_.original.size();
+    result_.collectives.back().count = collective.ops().size();
     for (const OpSpec& op : collective.ops())
       add(op, static_cast<std::size_t>(std::stoul(op.name.substr(op.name.rfind('@') + 1))) - 1, made_by);
   }
   CollectiveOps collective(OpId op, const std::string& array, CollectiveKind kind, Bytes bytes, Phase phase) {
-    result_.collectives.push_back({kind, bytes, op, phase});
+    result_.collectives.push_back({.kind = kind, .bytes = bytes, .made_by = op, .phase = phase});
     const OpSpec maker = spec_of(graph_, op);
     const OpSpec rank{.phase = phase, .layer = maker.layer, .device_kinds = maker.device_kinds, .times = maker.times};
     return {fmt::format("{}/{}", array, name_of(kind)), std::vector<OpSpec>(whole_ ? made_ : n_, rank)};
@@ -531,6 +537,8 @@ class Ranks {
     const std::string name{graph_.name(tensor)};
     const Bytes whole = graph_.bytes(tensor);
     CollectiveOps ops = collective(op, again ? name + "#2" : name, kind, whole, want.phase);
+    result_.collectives.back().tensor = tensor;
+    result_.collectives.back().to = to;
     std::vector<std::size_t> members;
     std::vector<std::vector<std::string>> own;
     for (std::size_t rank = 0; rank < made_; ++rank) {

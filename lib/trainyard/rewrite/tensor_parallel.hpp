@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,12 +22,19 @@ std::string rank_name(std::string_view name, std::size_t rank);
 /// The rank at the end of a name, from 0; 0 for a name without one.
 std::size_t tensor_rank(std::string_view name);
 
-/// A collective among the ranks of a tensor-parallel graph.
+/// What a rank has of a tensor, and what it computes of an op: see TensorParallelGraph.
+enum class RankLayout : std::uint8_t { whole, share, rows, partial };
+enum class RankWay : std::uint8_t { whole, share, rows, column, row, vocabulary };
+
+/// A collective among the ranks of a tensor-parallel graph: ops `first` to `first` + `count` of it.
 struct RankCollective {
   CollectiveKind kind;
   Bytes bytes;   // of the whole array
   OpId made_by;  // in the graph as it was given
   Phase phase;
+  TensorId tensor = TensorId::none();  // there; none: three numbers a row of a cross entropy
+  RankLayout to = RankLayout::whole;
+  std::size_t first = 0, count = 0;
 };
 
 /// A training step on t ranks that share the features of each layer: channels, heads, the vocabulary. A tensor is
@@ -73,6 +81,8 @@ struct TensorParallelGraph {
   IdMap<OpId, std::size_t> rank{};  // from 0
   IdMap<OpId, OpId> original{};     // of what a collective does: the op that made its array
   std::vector<RankCollective> collectives = {};
+  IdMap<OpId, RankWay> way{};            // of the ops of the graph as it was given; empty with one rank
+  IdMap<TensorId, RankLayout> layout{};  // likewise
 };
 /// ranks >= 1; one is the graph itself.
 TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& parallel);

@@ -9,9 +9,10 @@ namespace trainyard::cpu {
 namespace {
 
 /// ONNX Attention without past keys: Y = softmax(scale Q K^T + mask) V by head, [B, heads, length, size] or
-/// [B, length, heads size]; several query heads may share one of keys and values.
+/// [B, length, heads size]; several query heads may share one of keys and values. Ranks that share a sequence have
+/// queries from "first_query" on, and keys from "first_key" on.
 struct Heads {
-  std::int64_t batch, heads, shared, queries, keys, size, value_size;
+  std::int64_t batch, heads, shared, queries, keys, size, value_size, ahead;
   bool split;  // rank 4
   float scale;
   bool causal;
@@ -27,6 +28,7 @@ struct Heads {
     size = q.back() / (split ? 1 : heads), value_size = v.back() / (split ? 1 : shared);
     scale = static_cast<float>(c.node.real("scale", 1 / std::sqrt(static_cast<double>(size))));
     causal = c.node.integer("is_causal", 0) != 0;
+    ahead = c.node.integer("first_query", 0) - c.node.integer("first_key", 0);
   }
   using Strided = Eigen::Map<Matrix, 0, Eigen::OuterStride<>>;
   /// [length, size] of one head of an array with `count` heads.
@@ -45,7 +47,8 @@ struct Heads {
     if (const Array mask = c.input(3)) add_mask(c, mask, b, h, p);
     for (std::int64_t i = 0; i < queries; ++i) {
       if (causal)
-        for (std::int64_t j = i + 1; j < keys; ++j) p(i, j) = -std::numeric_limits<float>::infinity();
+        for (std::int64_t j = std::max<std::int64_t>(0, i + ahead + 1); j < keys; ++j)
+          p(i, j) = -std::numeric_limits<float>::infinity();
       const float most = known ? sums[i] : p.row(i).maxCoeff();
       if (!std::isfinite(most)) {
         if (sums) sums[i] = most;
@@ -124,7 +127,80 @@ void attention_backward(OpArrays& c) {
     }
 }
 
-constexpr OpKernels kAttention[] = {{"Attention", attention, attention_backward}};
+// One step of attention in a ring (rewrite/context_use.hpp): of queries to a block of keys and values, added to the
+// result of the steps before, input 3. What is kept of each row is the logarithm of its sum of exponentials so far.
+
+/// The scores of one head.
+void step_scores(const OpArrays& c, const Heads& a, std::int64_t b, std::int64_t h, MatrixMap p) {
+  p.noalias() = a.head(c.in[0].data, b, h, a.heads, a.queries, a.size) *
+                a.head(c.in[1].data, b, a.partner(h), a.shared, a.keys, a.size).transpose() * a.scale;
+  for (std::int64_t i = 0; a.causal && i < a.queries; ++i)
+    for (std::int64_t j = std::max<std::int64_t>(0, i + a.ahead + 1); j < a.keys; ++j)
+      p(i, j) = -std::numeric_limits<float>::infinity();
+}
+
+void attention_step(OpArrays& c) {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  const Heads a{c};
+  MatrixMap p = scratch(a.queries, a.keys);
+  const Array earlier = c.input(3);
+  const float* before = earlier ? c.kept(0) : nullptr;
+  float* after = c.kept(earlier ? 1 : 0);
+  for (std::int64_t b = 0; b < a.batch; ++b)
+    for (std::int64_t h = 0; h < a.heads; ++h) {
+      auto out = a.head(c.out[0].data, b, h, a.heads, a.queries, a.value_size);
+      if (earlier)
+        out = a.head(earlier.data, b, h, a.heads, a.queries, a.value_size);
+      else
+        out.setZero();
+      step_scores(c, a, b, h, p);
+      for (std::int64_t i = 0; i < a.queries; ++i) {
+        const std::int64_t row = (b * a.heads + h) * a.queries + i;
+        const float known = before ? before[row] : kNone, most = std::max(known, p.row(i).maxCoeff());
+        if (!std::isfinite(most)) {  // it has seen no key yet
+          after[row] = kNone;
+          p.row(i).setZero();
+          continue;
+        }
+        const float sum = most + std::log(std::exp(known - most) + (p.row(i).array() - most).exp().sum());
+        after[row] = sum;
+        out.row(i) *= std::exp(known - sum);
+        p.row(i) = (p.row(i).array() - sum).exp();
+      }
+      out.noalias() += p * a.head(c.in[2].data, b, a.partner(h), a.shared, a.keys, a.value_size);
+    }
+}
+
+void attention_step_backward(OpArrays& c) {
+  const Heads a{c};
+  MatrixMap p = scratch(a.queries, a.keys);
+  MatrixMap dp = scratch(a.queries, a.keys);
+  for (std::size_t i = 0; i < 3; ++i)
+    if (c.wants(i)) std::fill_n(c.dx[i].data, c.dx[i].size(), 0.0F);
+  if (const Array earlier = c.input(3); earlier && c.wants(0)) std::copy_n(earlier.data, earlier.size(), c.dx[0].data);
+  for (std::int64_t b = 0; b < a.batch; ++b)
+    for (std::int64_t h = 0; h < a.heads; ++h) {
+      const auto dy = a.head(c.dy[0].data, b, h, a.heads, a.queries, a.value_size);
+      const auto y = a.head(c.out[0].data, b, h, a.heads, a.queries, a.value_size);
+      step_scores(c, a, b, h, p);
+      dp.noalias() = dy * a.head(c.in[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).transpose();
+      for (std::int64_t i = 0; i < a.queries; ++i) {
+        p.row(i) = (p.row(i).array() - c.kept()[(b * a.heads + h) * a.queries + i]).exp();
+        dp.row(i) = p.row(i).array() * (dp.row(i).array() - dy.row(i).dot(y.row(i))) * a.scale;
+      }
+      if (c.wants(0))
+        a.head(c.dx[0].data, b, h, a.heads, a.queries, a.size).noalias() +=
+            dp * a.head(c.in[1].data, b, a.partner(h), a.shared, a.keys, a.size);
+      if (c.wants(1))
+        a.head(c.dx[1].data, b, a.partner(h), a.shared, a.keys, a.size).noalias() +=
+            dp.transpose() * a.head(c.in[0].data, b, h, a.heads, a.queries, a.size);
+      if (c.wants(2))
+        a.head(c.dx[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).noalias() += p.transpose() * dy;
+    }
+}
+
+constexpr OpKernels kAttention[] = {{"Attention", attention, attention_backward},
+                                    {"AttentionStep", attention_step, attention_step_backward}};
 
 }  // namespace
 

@@ -12,7 +12,10 @@ std::int64_t index_of(float given, std::int64_t extent) {
   return std::clamp<std::int64_t>(index, 0, extent - 1);
 }
 
-/// f(first element of a row of the table, of the output, elements) for each index.
+bool is_part_of_table(const OpArrays& c) { return c.node.has_attribute("first_row"); }
+
+/// f(first element of a row of the table, of the output, elements) for each index. Of a table of which a rank has the
+/// rows from "first_row" on, for those that it has.
 template <class F>
 void each_row(const OpArrays& c, F&& f) {
   const Shape& table = c.value(c.node.inputs[0]).shape;
@@ -20,12 +23,20 @@ void each_row(const OpArrays& c, F&& f) {
   const Lines lines{table, axis};
   const auto outer = static_cast<std::int64_t>(lines.outer), inner = static_cast<std::int64_t>(lines.step);
   const auto count = static_cast<std::int64_t>(c.in[1].size());
+  if (is_part_of_table(c)) {
+    const std::int64_t first = c.node.integer("first_row", 0);
+    for (std::int64_t k = 0; k < count; ++k)
+      if (const std::int64_t row = static_cast<std::int64_t>(c.in[1].data[k]) - first; row >= 0 && row < table[0])
+        f(row * inner, k * inner, inner);
+    return;
+  }
   for (std::int64_t o = 0; o < outer; ++o)
     for (std::int64_t k = 0; k < count; ++k)
       f((o * table[axis] + index_of(c.in[1].data[k], table[axis])) * inner, (o * count + k) * inner, inner);
 }
 
 void gather(OpArrays& c) {
+  if (is_part_of_table(c)) std::fill_n(c.out[0].data, c.out[0].size(), 0.0F);
   each_row(c, [&](std::int64_t from, std::int64_t to, std::int64_t length) {
     std::copy_n(c.in[0].data + from, length, c.out[0].data + to);
   });

@@ -1,6 +1,7 @@
 #include "profiler/kernels/initial_values.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "profiler/kernels/cpu/program.hpp"
 #include "trainyard/core/random.hpp"
@@ -9,6 +10,7 @@ namespace trainyard::cpu {
 
 void Program::fill(ValueId id, std::vector<float>& to) const {
   using Rule = InitialValues::Rule;
+  if (const auto copy = copies_.find(id); copy != copies_.end()) return fill_part(*copy->second, to);
   const Value& value = model_.values[id];
   const InitialValues first = initial_values(model_, id);
   to.assign(static_cast<std::size_t>(elements(value.shape)), static_cast<float>(first.number));
@@ -26,10 +28,17 @@ void Program::fill(ValueId id, std::vector<float>& to) const {
     for (float& x : to) x = static_cast<float>(random.below(static_cast<std::uint64_t>(first.below)));
 }
 
+/// The part of what the whole array begins with.
+void Program::fill_part(const HeldCopy& copy, std::vector<float>& to) const {
+  std::vector<float> whole;
+  fill(copy.of, whole);
+  to = numbers_of_parts(std::move(whole), model_.values[copy.of].shape, copy.parts);
+}
+
 void Program::reset() {
   for (const ValueId id : model_.values.ids()) {
     const Value& value = model_.values[id];
-    if (!value.shape_known) continue;
+    if (!value.shape_known || !is_used_[id]) continue;
     if (value.role == Value::Role::input) {
       fill(id, inputs_[id]);
     } else if (value.role != Value::Role::activation) {
@@ -39,7 +48,7 @@ void Program::reset() {
       if (recipe_.optimizer == Optimizer::momentum || recipe_.optimizer == Optimizer::adam)
         momentum_[id].assign(count, 0.0F);
       if (recipe_.optimizer == Optimizer::adam) variance_[id].assign(count, 0.0F);
-      updated_[id].clear();
+      updated_[id] = in_pieces_.contains(id) ? held_[id] : std::vector<float>{};
       steps_[id] = 0;
     }
   }

@@ -25,7 +25,8 @@ std::span<const OpKernels> einsum_kernels();
 std::span<const OpKernels> resize_kernels();
 std::span<const OpKernels> attention_kernels();
 std::span<const OpKernels> expert_kernels();
-std::span<const OpKernels> norm_kernels();  // and what is rare
+std::span<const OpKernels> divided_kernels();  // among ranks
+std::span<const OpKernels> norm_kernels();     // and what is rare
 
 /// What gates and activations are made of.
 inline float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }

@@ -8,11 +8,11 @@
 namespace trainyard::cpu {
 namespace {
 
-std::array<std::span<const OpKernels>, 18> tables() {
+std::array<std::span<const OpKernels>, 19> tables() {
   return {unary_kernels(),     operand_kernels(), product_kernels(),       window_kernels(),   pool_kernels(),
           row_kernels(),       layout_kernels(),  normalization_kernels(), indexing_kernels(), reduction_kernels(),
           recurrent_kernels(), source_kernels(),  gated_kernels(),         einsum_kernels(),   resize_kernels(),
-          attention_kernels(), expert_kernels(),  norm_kernels()};
+          attention_kernels(), expert_kernels(),  divided_kernels(),       norm_kernels()};
 }
 
 struct Block {

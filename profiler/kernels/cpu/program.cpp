@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "profiler/kernels/cpu/broadcast.hpp"
@@ -24,7 +25,7 @@ Kernel find_kernel(const std::string& type, bool backward) {
 /// The device of a StepProgram on a CPU: arrays are in the memory that each tensor has in this run.
 class Program::Device {
  public:
-  Device(Program& program, std::byte* const* tensors) : program_(program), tensors_(tensors) {}
+  Device(Program& program, OpId op, std::byte* const* tensors) : program_(program), op_(op), tensors_(tensors) {}
 
   float* tensor(TensorId id) const { return reinterpret_cast<float*>(extra(id)); }
   std::byte* extra(TensorId id) const { return tensors_[id.index()]; }
@@ -54,12 +55,26 @@ class Program::Device {
   }
   void input(ValueId id, const Array& to) const { std::copy_n(program_.inputs_[id].data(), to.size(), to.data); }
   void relay(TensorId to, TensorId from) const { std::memcpy(extra(to), extra(from), program_.bytes_[from]); }
-  void update(ValueId id, const Array& gradient) const { program_.update(id, gradient); }
+  float* updated(ValueId id) const { return program_.updated_[id].data(); }
+  float* from(float* data, std::size_t offset) const { return data + offset; }
+  void copy_slab(float* to, const float* from, const Slab& slab) const { kernels::copy_slab(to, from, slab); }
+  void store(ValueId id, const float* from, const Range& range) const {
+    std::copy_n(from + range.from, range.count, program_.updated_[id].begin() + static_cast<std::ptrdiff_t>(range.to));
+  }
+  void update(ValueId id, const Array& gradient, const std::optional<Range>& range) const {
+    if (const auto at = program_.waiting_.find(id); at != program_.waiting_.end())
+      at->second.assign(gradient.data, gradient.data + gradient.size());
+    else
+      program_.update(id, gradient, range);
+  }
   void run(Kernel kernel, OpArrays& arrays) const { kernel(arrays); }
-  void loss(const Array& loss) const { program_.loss_ = static_cast<double>(loss.data[0]); }
+  void loss(const Array& loss, double share) const {
+    program_.losses_.find(op_)->second = share * static_cast<double>(loss.data[0]);
+  }
 
  private:
   Program& program_;
+  const OpId op_;
   std::byte* const* tensors_;
 };
 
@@ -77,48 +92,78 @@ Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t
   for (const OpId op : graph.ops()) {  // what is kept for a gradient may count its elements in those of the values
     const OpRecipe& how = recipe.ops[op];
     if (how.kind != OpRecipe::Kind::forward) continue;
-    const std::int64_t element = bytes_per_element(model_.values[model_.nodes[how.node].outputs[0]].type);
+    const Node& node = model_.nodes[how.node];
+    const std::int64_t element = bytes_per_element(model_.values[node.outputs[0]].type);
+    if (node.type == "BatchNormalization")  // each share of a batch has statistics of all channels
+      for (const TensorId extra : how.extras)
+        bytes_[extra] = std::max(bytes_[extra],
+                                 2 * sizeof(float) * static_cast<std::size_t>(model_.values[node.inputs[0]].shape[1]));
     for (const TensorId extra : how.extras)
       if (element < 4) bytes_[extra] *= static_cast<std::size_t>(4 / std::max<std::int64_t>(1, element));
   }
   for (const OpId op : graph.ops())
     if (recipe.ops[op].kind == OpRecipe::Kind::relay) bytes_[*graph.outputs(op).begin()] = bytes_[graph.inputs(op)[0]];
+  for (const OpId op : graph.ops()) {
+    const OpRecipe& how = recipe.ops[op];
+    if (ops_.gives_loss(op)) losses_.emplace(op, 0);
+    if (how.range) in_pieces_.insert(how.value);
+    for (const OpRecipe::Store& store : how.stores) in_pieces_.insert(store.parameter);
+  }
+  for (const auto& group : recipe.added)
+    for (const ValueId id : group) waiting_.emplace(id, std::vector<float>{});
   const std::size_t values = model_.values.size();
   held_.assign(values, {});
   inputs_.assign(values, {});
   momentum_.assign(values, {});
+  find_used(graph);
   updated_.assign(values, {});
   variance_.assign(values, {});
   steps_.assign(values, 0);
   reset();
 }
 
+/// Where parts of values stand in for them, those are not used.
+void Program::find_used(const Graph& graph) {
+  is_used_.assign(model_.values.size(), recipe_.copies.empty());
+  for (const HeldCopy& copy : recipe_.copies) copies_.emplace(copy.copy, &copy);
+  if (recipe_.copies.empty()) return;
+  for (const OpId op : graph.ops()) {
+    const OpRecipe& how = recipe_.ops[op];
+    for (const auto* list : {&how.reads, &how.outputs, &how.gradients})
+      for (const Operand& operand : *list)
+        if (!operand.held.is_none()) is_used_[operand.held] = true;
+    if (how.kind == OpRecipe::Kind::input || how.kind == OpRecipe::Kind::update) is_used_[how.value] = true;
+    for (const OpRecipe::Store& store : how.stores) is_used_[store.parameter] = true;
+  }
+}
+
 void Program::run(OpId op, std::byte* const* tensors) {
   Scratch::reset();
-  Device device{*this, tensors};
+  Device device{*this, op, tensors};
   ops_.run(op, device);
 }
 
-void Program::update(ValueId id, const Array& gradient) {
+void Program::update(ValueId id, const Array& gradient, const std::optional<Range>& range) {
   // Ops of this step may still read the weights, whatever the order: the new ones come into force at its end.
   std::vector<float>& weights = held_[id];
   std::vector<float>& next = updated_[id];
   next.resize(weights.size());
-  const auto n = static_cast<std::int64_t>(weights.size());
-  const auto w = column(weights.data(), n).array();
-  const auto g = column(gradient.data, n).array();
-  auto weight = column(next.data(), n);
+  const Range of = range.value_or(Range{.count = weights.size()});
+  const auto n = static_cast<std::int64_t>(of.count);
+  const auto w = column(weights.data() + of.to, n).array();
+  const auto g = column(gradient.data + of.from, n).array();
+  auto weight = column(next.data() + of.to, n);
   if (recipe_.optimizer == Optimizer::sgd) {
     weight.array() = w - kLearningRate * g;
     return;
   }
-  auto first = column(momentum_[id].data(), n);
+  auto first = column(momentum_[id].data() + of.to, n);
   if (recipe_.optimizer == Optimizer::momentum) {
     first.array() = kMomentum * first.array() + g;
     weight.array() = w - kLearningRate * first.array();
     return;
   }
-  auto second = column(variance_[id].data(), n);
+  auto second = column(variance_[id].data() + of.to, n);
   const AdamCorrection correction{++steps_[id]};
   first.array() = kFirstDecay * first.array() + (1 - kFirstDecay) * g;
   second.array() = kSecondDecay * second.array() + (1 - kSecondDecay) * g * g;
@@ -127,11 +172,24 @@ void Program::update(ValueId id, const Array& gradient) {
 }
 
 void Program::end_step() {
+  for (const auto& group : recipe_.added) {
+    std::vector<float> sum = waiting_.at(group[0]);
+    for (std::size_t i = 1; i < group.size(); ++i)
+      std::ranges::transform(sum, waiting_.at(group[i]), sum.begin(), std::plus{});
+    if (sum.empty()) continue;
+    for (const ValueId id : group) update(id, {sum.data(), &model_.values[id].shape}, std::nullopt);
+  }
   for (const ValueId id : updated_.ids()) {
     if (updated_[id].empty()) continue;
     std::ranges::copy(updated_[id], held_[id].begin());
-    updated_[id].clear();
+    if (!in_pieces_.contains(id)) updated_[id].clear();
   }
+}
+
+double Program::loss() const {
+  double sum = 0;
+  for (const auto& [op, share] : losses_) sum += share;
+  return sum;
 }
 
 std::uint64_t Program::parameter_checksum() const {

@@ -2,6 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "profiler/kernels/cpu/arrays.hpp"
@@ -34,13 +37,15 @@ class Program {
   const std::vector<float>& input(ValueId value) const { return inputs_[value]; }
   const TrainingRecipe& recipe() const { return recipe_; }
   /// Loss of the last step; 0 where there is none.
-  double loss() const { return loss_; }
+  double loss() const;
 
  private:
   class Device;
 
-  void update(ValueId parameter, const Array& gradient);
+  void update(ValueId parameter, const Array& gradient, const std::optional<Range>& range);
   void fill(ValueId id, std::vector<float>& to) const;
+  void fill_part(const HeldCopy& copy, std::vector<float>& to) const;
+  void find_used(const Graph& graph);
 
   const TrainingRecipe& recipe_;
   const Model& model_;
@@ -49,7 +54,11 @@ class Program {
   IdMap<TensorId, std::size_t> bytes_;
   IdMap<ValueId, std::vector<float>> held_, inputs_, momentum_, variance_, updated_;
   IdMap<ValueId, std::int64_t> steps_;
-  double loss_ = 0;
+  IdMap<ValueId, bool> is_used_;
+  std::map<ValueId, const HeldCopy*> copies_;
+  std::set<ValueId> in_pieces_;                    // parameters that several ops update, each in part
+  std::map<ValueId, std::vector<float>> waiting_;  // gradients of TrainingRecipe::added, until the step's end
+  std::map<OpId, double> losses_;                  // by the op that makes a share of it
 };
 
 }  // namespace trainyard::cpu

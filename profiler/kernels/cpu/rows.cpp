@@ -161,7 +161,7 @@ void dropout(OpArrays& c) {
   auto* mask = c.extra.empty() ? nullptr : reinterpret_cast<std::uint8_t*>(c.extra[0]);
   const float* x = c.in[0].data;
   for (std::size_t i = 0, n = c.out[0].size(); i < n; ++i) {
-    const bool stays = chance(c.seed, i) >= drop;
+    const bool stays = chance(c.seed, c.places.empty() ? i : c.places[i]) >= drop;
     c.out[0].data[i] = stays ? x[i] * scale : 0;
     if (mask) mask[i] = stays ? 1 : 0;
     if (c.out.size() > 1 && c.out[1]) c.out[1].data[i] = stays ? 1.0F : 0.0F;

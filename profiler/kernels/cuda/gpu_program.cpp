@@ -73,9 +73,16 @@ class GpuProgram::Device {
     gpu_.scale_add(to.data, program_.inputs_.at({id, at_}), 1, 0, to.size());
   }
   void relay(TensorId, TensorId) const { assert(false && "relays are for devices of class cpu"); }
-  void update(ValueId id, const Array& gradient) const { program_.update(id, at_, gradient.data); }
+  void update(ValueId id, const Array& gradient, const std::optional<Range>&) const {
+    program_.update(id, at_, gradient.data);
+  }
+  // check() refuses what replicas, ranks and microbatches compute.
+  Reals updated(ValueId id) const { return held(id); }
+  Reals from(const Reals& data, std::size_t) const { return data; }
+  void copy_slab(const Reals&, const Reals&, const Slab&) const { assert(false && "parts are for CPUs"); }
+  void store(ValueId, const Reals&, const Range&) const { assert(false && "parts are for CPUs"); }
   void run(GpuKernel kernel, OpArrays& arrays) const { kernel(arrays, gpu_); }
-  void loss(const Array& loss) const { gpu_.scale_add(program_.loss_, loss.data, 1, 0, 1); }
+  void loss(const Array& loss, double) const { gpu_.scale_add(program_.loss_, loss.data, 1, 0, 1); }
 
  private:
   Array scratch(const Shape& shape, const Reals& like) const {
@@ -108,6 +115,13 @@ GpuProgram::GpuProgram(const Problem& problem, const TrainingRecipe& recipe, std
 void GpuProgram::check(const Problem& problem) const {
   std::vector<Finding> findings;
   std::map<ValueId, DeviceId> home;
+  using Kind = OpRecipe::Kind;
+  for (const OpId op : graph_.ops())
+    if (const Kind kind = recipe_.ops[op].kind; kind == Kind::sum || kind == Kind::join || kind == Kind::rest)
+      throw InputError({.code = "splits",
+                        .message = "the cuda backend does not run '" + std::string{graph_.name(op)} +
+                                   "', which divides a step among replicas, ranks or microbatches",
+                        .help = "the cpu backend does: give a cluster of cpus, as in --cluster 2xcpu-core"});
   for (const OpId op : graph_.ops()) {
     const OpRecipe& how = recipe_.ops[op];
     const auto uses = [&](ValueId id) {

@@ -12,6 +12,7 @@
 #include "profiler/run/cpu/lost_time.hpp"
 #include "profiler/run/cpu/tensor_store.hpp"
 #include "profiler/run/memory_of_trace.hpp"
+#include "trainyard/problem/collective_run.hpp"
 
 namespace trainyard {
 namespace {
@@ -19,10 +20,28 @@ namespace {
 /// More than this share of a step lost to other work makes its times useless.
 constexpr double kLostShare = 0.01;
 
+/// What ops read of other ranks in place of what a whole collective would bring, by op; empty: nothing.
+std::vector<std::vector<TensorId>> read_beside(const Graph& graph, const TrainingRecipe* recipe) {
+  if (!recipe || recipe->copies.empty()) return {};
+  std::vector<std::vector<TensorId>> beside(graph.op_count());
+  for (const OpId op : graph.ops()) {
+    const auto inputs = graph.inputs(op);
+    for (const Operand& read : recipe->ops[op].reads)
+      if (!read.tensor.is_none() && std::find(inputs.begin(), inputs.end(), read.tensor) == inputs.end())
+        beside[op.index()].push_back(read.tensor);
+  }
+  return beside;
+}
+
 class CpuRun : public PreparedRun {
  public:
   CpuRun(const Problem& problem, const Workload& workload, const Schedule& schedule, const CpuOptions& options)
-      : problem_(problem), schedule_(schedule), options_(options), ops_(graph_.op_count()), workers_(devices_) {
+      : problem_(problem),
+        schedule_(schedule),
+        options_(options),
+        ops_(graph_.op_count()),
+        tensors_(graph_, schedule.placement, devices_, read_beside(graph_, workload.recipe), options.log),
+        workers_(devices_) {
     if (workload.recipe) program_ = std::make_unique<cpu::Program>(graph_, *workload.recipe, workload.seed);
     trace_.ops = IdMap<OpId, Span>(graph_.op_count());
     trace_.order = IdMap<DeviceId, std::vector<OpId>>(devices_);
@@ -82,8 +101,9 @@ class CpuRun : public PreparedRun {
   /// Ops that take no time take no device either, as in the simulator.
   enum class Instant : std::uint8_t {
     no,
-    input,     // made before the step begins
-    duration,  // the problem says so, and nothing is computed
+    input,       // made before the step begins
+    duration,    // the problem says so, and nothing is computed
+    collective,  // on links
   };
 
   std::size_t device(OpId op) const { return schedule_.placement[op].index(); }
@@ -96,7 +116,10 @@ class CpuRun : public PreparedRun {
     queue_.resize(devices_);
     inputs_.resize(devices_);
     for (const OpId op : graph_.ops()) {
-      if (workload.recipe) {
+      if (graph_.collective(op)) {
+        instant_[op.index()] = Instant::collective;
+        ++instants_;
+      } else if (workload.recipe) {
         if (workload.recipe->ops[op].kind == OpRecipe::Kind::input && graph_.after(op).empty())
           instant_[op.index()] = Instant::input, inputs_[device(op)].push_back(op);
       } else if (problem_.duration(op, schedule_.placement[op]).count == 0) {
@@ -133,7 +156,8 @@ class CpuRun : public PreparedRun {
     for (const OpId op : graph_.ops()) {
       if (ops_[op.index()].pending.load() > 0) continue;
       if (instant_[op.index()] == Instant::no) workers_[device(op)].inbox.push_back(op);
-      if (instant_[op.index()] == Instant::duration) workers_[device(op)].instants.push_back(op);
+      if (instant_[op.index()] == Instant::duration || instant_[op.index()] == Instant::collective)
+        workers_[device(op)].instants.push_back(op);
     }
   }
 
@@ -226,7 +250,7 @@ class CpuRun : public PreparedRun {
   }
 
   void poll(std::size_t d) {
-    links_.advance(now_ns(), [this, d](const Transfer& transfer) { arrive(transfer, d); });
+    links_.advance(now_ns(), [this, d](const Transfer& transfer, OpId collective) { arrive(transfer, collective, d); });
     end_instants(d, 0);
   }
 
@@ -237,10 +261,24 @@ class CpuRun : public PreparedRun {
       const OpId op = list.back();
       list.pop_back();
       const std::int64_t at = std::max(from, ops_[op.index()].ready.load());
+      if (instant_[op.index()] == Instant::collective) {
+        begin_collective(op, at);
+        continue;
+      }
       take_outputs(op, device(op));
       complete(op, at, at, d);
       instants_left_.fetch_sub(1);
     }
+  }
+
+  /// Its members' devices exchange what they have; the ops behind it compute what comes of it.
+  void begin_collective(OpId op, std::int64_t at) {
+    const CollectiveRun run =
+        collective_run(problem_, *graph_.collective(op), collective_devices(graph_, op, schedule_.placement));
+    double priority = 0;
+    if (!schedule_.priority.empty())
+      for (const OpId member : graph_.before(op)) priority = std::max(priority, schedule_.priority[member]);
+    links_.submit(op, Nanoseconds{at}, run.time, run.channels, priority);
   }
 
   OpId next_op(std::size_t d, std::size_t position) {
@@ -297,6 +335,7 @@ class CpuRun : public PreparedRun {
       ++worker.gap.count;
     }
     take_outputs(op, d);
+    tensors_.show_beside(op, d);
     if (program_)
       program_->run(op, tensors_.table(d));
     else
@@ -323,7 +362,10 @@ class CpuRun : public PreparedRun {
     }
     for (const OpId next : graph_.before(op)) satisfy(next, end, d);
     for (const TensorId tensor : graph_.inputs(op)) tensors_.release(tensor, home);
-    if (sent) links_.advance(now_ns(), [this, d](const Transfer& transfer) { arrive(transfer, d); });
+    tensors_.release_beside(op);
+    if (sent)
+      links_.advance(now_ns(),
+                     [this, d](const Transfer& transfer, OpId collective) { arrive(transfer, collective, d); });
   }
 
   static void pause_briefly() {
@@ -373,7 +415,12 @@ class CpuRun : public PreparedRun {
     return true;
   }
 
-  void arrive(const Transfer& transfer, std::size_t d) {
+  void arrive(const Transfer& transfer, OpId collective, std::size_t d) {
+    if (!collective.is_none()) {
+      complete(collective, transfer.start.count, transfer.end.count, d);
+      instants_left_.fetch_sub(1);
+      return;
+    }
     arrive_on(transfer, transfer.to, d);
     for (const DeviceId to : transfer.also_to) arrive_on(transfer, to, d);
   }
@@ -409,7 +456,7 @@ class CpuRun : public PreparedRun {
   std::unique_ptr<cpu::Program> program_;
   cpu::LinkEmulator links_{problem_, schedule_.policy};
   std::vector<OpState> ops_;
-  cpu::TensorStore tensors_{graph_, schedule_.placement, devices_, options_.log};
+  cpu::TensorStore tensors_;
   std::vector<Worker> workers_;
   std::vector<Instant> instant_;
   std::vector<std::vector<OpId>> queue_, inputs_;  // by device: strict orders; what is made before the step

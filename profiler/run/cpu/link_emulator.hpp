@@ -18,14 +18,20 @@ class LinkEmulator {
   struct Request {
     Transfer transfer;
     double priority = 0;
-    std::int64_t until = -1;  // when it arrives; -1: it waits for its start
+    OpId collective = OpId::none();        // a collective, with times of `transfer` alone
+    std::vector<ChannelId> channels = {};  // that it holds
+    Nanoseconds time{};                    // for so long
+    std::int64_t until = -1;               // when it arrives; -1: it waits for its start
   };
 
   LinkEmulator(const Problem& problem, Policy policy);
 
   void reset();
   void submit(Transfer transfer, double priority);
-  /// Everything that happens up to `now`; deliver(transfer) for each transfer that has arrived.
+  /// A collective that is ready at this time, and holds the channels for as long.
+  void submit(OpId collective, Nanoseconds ready, Nanoseconds time, std::vector<ChannelId> channels, double priority);
+  /// Everything that happens up to `now`; deliver(transfer, op) for each transfer that has arrived, or collective that
+  /// has ended.
   template <class Deliver>
   void advance(std::int64_t now, Deliver&& deliver) {
     if (waiting_.load(std::memory_order_acquire) == 0 || busy_.test_and_set(std::memory_order_acquire)) return;
@@ -36,10 +42,12 @@ class LinkEmulator {
         ++i;
         continue;
       }
-      done_.push_back(std::move(requests_[i].transfer));
+      const OpId collective = requests_[i].collective;
+      const Transfer transfer = std::move(requests_[i].transfer);
+      if (collective.is_none()) done_.push_back(transfer);
       requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(i));
       waiting_.fetch_sub(1, std::memory_order_release);
-      deliver(done_.back());
+      deliver(transfer, collective);
     }
     busy_.clear(std::memory_order_release);
   }
@@ -47,6 +55,7 @@ class LinkEmulator {
   std::vector<Transfer> transfers() const;
 
  private:
+  void add(Request request);
   bool start_next(std::int64_t now);
   bool before(const Request& a, const Request& b) const;
 

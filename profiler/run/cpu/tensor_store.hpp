@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "profiler/run/cpu/memory_pool.hpp"
@@ -15,11 +16,14 @@ namespace trainyard::cpu {
 /// it arrived. Memory is given back when nobody needs it any more.
 class TensorStore {
  public:
-  /// `log`: what is allocated and freed; may be null.
-  TensorStore(const Graph& graph, const Placement& placement, std::size_t devices, ActionLog* log)
+  /// `beside`: what each op reads besides its inputs, where it was made. `log`: what is allocated and freed; may be
+  /// null.
+  TensorStore(const Graph& graph, const Placement& placement, std::size_t devices,
+              std::vector<std::vector<TensorId>> beside, ActionLog* log)
       : graph_(graph),
         placement_(placement),
         devices_(devices),
+        beside_(std::move(beside)),
         log_(log),
         slots_(graph.tensor_count() * devices),
         tables_(devices, std::vector<std::byte*>(graph.tensor_count(), nullptr)) {}
@@ -40,6 +44,17 @@ class TensorStore {
         if (d != home && slot(tensor, d).users.load() > 0) slot(tensor, home).users.fetch_add(1);
       slot(tensor, home).users.fetch_add(graph_.kept(tensor) ? 2 : 1);  // its producer; the end of the step
     }
+    for (const auto& tensors : beside_)
+      for (const TensorId tensor : tensors) slot(tensor, home_of(tensor)).users.fetch_add(1);
+  }
+  /// Shows the op, on this device, what it reads besides its inputs.
+  void show_beside(OpId op, std::size_t d) {
+    if (!beside_.empty())
+      for (const TensorId tensor : beside_[op.index()]) tables_[d][tensor.index()] = slot(tensor, home_of(tensor)).data;
+  }
+  void release_beside(OpId op) {
+    if (!beside_.empty())
+      for (const TensorId tensor : beside_[op.index()]) release(tensor, home_of(tensor));
   }
   void end_step() {
     for (const TensorId tensor : graph_.tensors())
@@ -96,6 +111,7 @@ class TensorStore {
   const Graph& graph_;
   const Placement& placement_;
   const std::size_t devices_;
+  const std::vector<std::vector<TensorId>> beside_;  // by op; empty: nothing
   ActionLog* const log_;
   MemoryPool pool_;
   std::vector<Slot> slots_;

@@ -114,7 +114,7 @@ TEST_CASE("a step whose tensors wait on the host or are computed again computes 
       REQUIRE_FALSE(waiting.empty());
       rewrites.insert(rewrites.end(), waiting.begin(), waiting.end());
       const Problem two = apply_rewrites(cores, rewrites);
-      const TrainingRecipe recipe = *rewritten_recipe(step.recipe, step.graph, rewrites, two.graph());
+      const TrainingRecipe recipe = rewritten_recipe(step.recipe, step.graph, rewrites);
       for (const Policy policy : {Policy::fifo, Policy::strict})
         CHECK(relayed_steps(*cpu, two, recipe,
                             beside_host(two, DeviceId{0}, DeviceId{1}, recomputed.op_count(), policy)) == expected);
@@ -135,9 +135,14 @@ TEST_CASE("a step whose tensors wait on the host or are computed again computes 
   }
 }
 
-TEST_CASE("what replicas or parts of ops compute is not said by a recipe of the whole") {
+TEST_CASE("what divides a step among microbatches is refused by a GPU, by name") {
   const TrainingStep step = training_step(make_network("lenet:batch=2"), {});
   const std::vector<Rewrite> rewrites{Microbatch{2}};
-  const Graph parts = apply_rewrites(step.graph, std::span<const Rewrite>{rewrites});
-  CHECK_FALSE(rewritten_recipe(step.recipe, step.graph, rewrites, parts));
+  const Problem parts = apply_rewrites(Problem{step.graph, make_cluster(preset_cluster("cpu-v100"))}, rewrites);
+  const TrainingRecipe recipe = rewritten_recipe(step.recipe, step.graph, rewrites);
+  FakeCuda fake{{.devices = 1}};
+  const auto cuda = cuda::make_cuda_backend({.libraries = &fake});
+  Schedule schedule{.placement = Placement(parts.op_count(), DeviceId{1}), .rewrites = rewrites};
+  CHECK_THROWS_WITH_AS(static_cast<void>(cuda->prepare(parts, {.recipe = &recipe}, schedule)),
+                       doctest::Contains("accumulate~2"), InputError);
 }

@@ -1,0 +1,220 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/rewrite/recipes/batch_shares.hpp"
+#include "trainyard/rewrite/recipes/recipes.hpp"
+#include "trainyard/rewrite/stage_meshes.hpp"
+
+namespace trainyard::detail {
+namespace {
+
+/// A stage, with ops that stand for others, and what is made of it.
+struct Piece {
+  Graph graph;
+  Rewrite rewrite;
+};
+
+/// One of the two rewrites of stages: into ranks, and into replicas.
+class PiecesRecipe {
+ public:
+  PiecesRecipe(const RewrittenStep& before, const Graph& made)
+      : graph_(before.graph), from_(before.recipe), made_(made), names_(made), result_(before.recipe) {
+    result_.ops.assign(made.op_count(), {});
+  }
+
+  TrainingRecipe run(const std::vector<Piece>& pieces) {
+    std::size_t buckets = 0;
+    for (const Piece& piece : pieces) {
+      const auto* replicate = std::get_if<Replicate>(&piece.rewrite);
+      const TrainingRecipe recipe = recipe_of(piece.graph, replicate ? replicate->replicas : 1);
+      RewrittenStep step = replicate ? replicated_step(piece.graph, recipe, *replicate, buckets)
+                                     : ranked_step(piece.graph, recipe, std::get<TensorParallel>(piece.rewrite));
+      buckets += step.buckets;
+      take(std::move(step));
+    }
+    const OpIndex whole{graph_};
+    for (const OpId op : made_.ops()) {
+      if (const auto at = of_pieces_.find(made_.name(op)); at != of_pieces_.end()) {
+        const RewrittenStep& step = *steps_[at->second.first];
+        result_.ops[op] = turned(step.recipe.ops[at->second.second], step.graph, at->second.second, op);
+      } else if (const auto original = whole.find(made_.name(op))) {
+        result_.ops[op] = turned(from_.ops[*original], graph_, *original, op);
+      } else {
+        result_.ops[op] = between(op);
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// How the samples of the graph are divided among so many.
+  BatchShares& shares(std::size_t samples) {
+    auto& shares = shares_[samples];
+    if (!shares) {
+      shares = std::make_unique<BatchShares>(graph_, from_, result_, BatchAxes{.samples = samples});
+      shares->find();
+    }
+    return *shares;
+  }
+
+  TrainingRecipe recipe_of(const Graph& piece, std::size_t samples) {
+    TrainingRecipe recipe = from_;
+    recipe.ops.assign(piece.op_count(), {});
+    const OpIndex index{graph_};
+    const TensorNames whole{graph_}, names{piece};
+    for (const OpId op : piece.ops()) {
+      OpRecipe& how = recipe.ops[op];
+      if (const auto original = index.find(piece.name(op))) {
+        how = from_.ops[*original];
+        rename(how, [&](TensorId tensor) { return names.at(graph_.name(tensor)); });
+        continue;
+      }
+      how.kind = OpRecipe::Kind::rest;  // another stage makes it
+      for (const TensorId tensor : piece.outputs(op)) {
+        const TensorId made = whole.at(piece.name(tensor));
+        how.cut = shares(samples).cuts(made)[BatchAxes::kSamples];
+        how.results.push_back({.position = 0, .parts = {{.tensor = tensor}}, .like = shares(1).value_of(made)});
+      }
+    }
+    return recipe;
+  }
+
+  template <class Turn>
+  static void rename(OpRecipe& how, const Turn& turn) {
+    const auto each = [&](TensorId& tensor) {
+      if (!tensor.is_none()) tensor = turn(tensor);
+    };
+    for (auto* list : {&how.reads, &how.outputs, &how.gradients})
+      for (Operand& operand : *list) each(operand.tensor);
+    for (TensorId& extra : how.extras) each(extra);
+    for (OpRecipe::Result& result : how.results)
+      for (Operand& part : result.parts) each(part.tensor);
+  }
+  /// The recipe of an op whose inputs and outputs are those of `op` by position.
+  OpRecipe turned(OpRecipe how, const Graph& graph, OpId given, OpId op) const {
+    const auto reads = graph.inputs(given), now = made_.inputs(op);
+    rename(how, [&](TensorId tensor) {
+      const auto at = std::find(reads.begin(), reads.end(), tensor);
+      return at == reads.end() ? names_.at(graph.name(tensor)) : now[static_cast<std::size_t>(at - reads.begin())];
+    });
+    return how;
+  }
+
+  /// Takes over what the piece adds to the model, under other numbers.
+  void take(RewrittenStep step) {
+    const std::size_t values = from_.model.values.size(), nodes = from_.model.nodes.size();
+    const std::size_t more_values = result_.model.values.size() - values,
+                      more_nodes = result_.model.nodes.size() - nodes;
+    const auto value = [&](ValueId& id) {
+      if (!id.is_none() && id.index() >= values) id = ValueId{id.index() + more_values};
+    };
+    const auto node = [&](NodeId& id) {
+      if (!id.is_none() && id.index() >= nodes) id = NodeId{id.index() + more_nodes};
+    };
+    TrainingRecipe& recipe = step.recipe;
+    for (std::size_t i = values; i < recipe.model.values.size(); ++i)
+      result_.model.values.push_back(recipe.model.values[ValueId{i}]);
+    for (std::size_t i = nodes; i < recipe.model.nodes.size(); ++i) {
+      Node made = recipe.model.nodes[NodeId{i}];
+      for (auto* side : {&made.inputs, &made.outputs})
+        for (ValueId& id : *side) value(id);
+      result_.model.nodes.push_back(std::move(made));
+    }
+    const auto operand = [&](Operand& of) {
+      value(of.held);
+      for (ViewStep& view : of.views) node(view.node);
+    };
+    for (OpRecipe& how : recipe.ops) {
+      node(how.node);
+      value(how.value);
+      for (auto* list : {&how.reads, &how.outputs, &how.gradients}) std::ranges::for_each(*list, operand);
+      std::ranges::for_each(how.slices, node);
+      for (OpRecipe::Result& result : how.results) {
+        value(result.like);
+        std::ranges::for_each(result.parts, operand);
+      }
+      for (OpRecipe::Store& store : how.stores) value(store.parameter);
+    }
+    for (std::size_t i = from_.copies.size(); i < recipe.copies.size(); ++i) {
+      value(recipe.copies[i].copy);
+      result_.copies.push_back(recipe.copies[i]);
+    }
+    for (std::vector<ValueId>& group : recipe.added) {
+      std::ranges::for_each(group, value);
+      if (std::ranges::find(result_.added, group) == result_.added.end()) result_.added.push_back(group);
+    }
+    result_.own_statistics = result_.own_statistics || recipe.own_statistics;
+    steps_.push_back(std::make_unique<RewrittenStep>(std::move(step)));
+    const Graph& graph = steps_.back()->graph;
+    for (const OpId op : graph.ops()) of_pieces_.emplace(graph.name(op), std::pair{steps_.size() - 1, op});
+  }
+
+  /// What crosses from some replicas to others, divided or joined by samples.
+  OpRecipe between(OpId op) {
+    const auto inputs = made_.inputs(op);
+    const auto outputs = made_.outputs(op);
+    OpRecipe how = collective_op(made_, op, {CollectiveKind::all_gather, std::nullopt, std::nullopt});
+    const bool joins = inputs.size() > 1;
+    const std::string_view name = made_.name(joins ? *outputs.begin() : inputs[0]);
+    const TensorId tensor = whole_of(name.substr(0, name.rfind("/from-")));
+    // As many parts of all samples as the parts' bytes say.
+    const TensorId part = joins ? inputs[0] : *outputs.begin();
+    const auto parts =
+        static_cast<std::size_t>(graph_.bytes(tensor).count / std::max<std::int64_t>(1, made_.bytes(part).count));
+    const MaybeCut cut = shares(parts).cuts(tensor)[BatchAxes::kSamples];
+    const ValueId like = shares(1).value_of(tensor);
+    if (!cut || cut->blocks.size() != 1 || like.is_none())
+      throw InputError({.code = "not-executed",
+                        .message = fmt::format("'{}', which goes between stages, is not divided by samples alone",
+                                               graph_.name(tensor)),
+                        .help = "take as many replicas in both"});
+    if (joins) {
+      how.joined = cut;
+      const std::size_t replicas = parts / inputs.size();
+      BatchShares& after = shares(replicas);
+      how.results[0].like = after.local().value(like, after.cuts(tensor));
+    } else {
+      how.cut = cut;
+    }
+    return how;
+  }
+  /// A replica's tensor in the graph before replicas.
+  TensorId whole_of(std::string_view name) const {
+    const TensorNames whole{graph_};
+    if (const auto found = whole.find(name)) return *found;
+    return whole.at(name.substr(0, name.rfind('@')));
+  }
+
+  const Graph& graph_;
+  const TrainingRecipe& from_;
+  const Graph& made_;
+  TensorNames names_;
+  TrainingRecipe result_;
+  std::map<std::size_t, std::unique_ptr<BatchShares>> shares_;
+  std::vector<std::unique_ptr<RewrittenStep>> steps_;
+  std::map<std::string_view, std::pair<std::size_t, OpId>> of_pieces_;  // by name: the piece, and its op
+};
+
+}  // namespace
+
+RewrittenStep meshes_step(const Graph& graph, const TrainingRecipe& recipe, const StageMeshes& meshes) {
+  std::vector<Piece> ranks, replicas;
+  StageMeshGraph made = stage_meshes(graph, meshes, [&](const Graph& piece, const Rewrite& rewrite) {
+    (std::holds_alternative<Replicate>(rewrite) ? replicas : ranks).push_back({piece, rewrite});
+  });
+  RewrittenStep before{graph, recipe, 0};
+  RewrittenStep divided{*made.ranks, PiecesRecipe{before, *made.ranks}.run(ranks), 0};
+  TrainingRecipe result = PiecesRecipe{divided, made.graph}.run(replicas);
+  return {std::move(made.graph), std::move(result), 0};
+}
+
+}  // namespace trainyard::detail

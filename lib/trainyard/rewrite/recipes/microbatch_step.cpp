@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "trainyard/rewrite/recipes/batch_shares.hpp"
+#include "trainyard/rewrite/recipes/recipes.hpp"
+
+namespace trainyard::detail {
+
+RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, const Microbatch& microbatch) {
+  MicrobatchGraph made = split_batch(graph, microbatch.parts);
+  if (microbatch.parts == 1) return {std::move(made.graph), recipe, 0};
+  TrainingRecipe result{.model = recipe.model,
+                        .loss = recipe.loss,
+                        .optimizer = recipe.optimizer,
+                        .ops = {},
+                        .own_statistics = recipe.own_statistics,
+                        .added = recipe.added,
+                        .copies = recipe.copies};
+  BatchShares shares{graph, recipe, result, {.samples = microbatch.parts, .outermost = true}};
+  shares.find();
+  const TensorNames names{made.graph};
+  for (const OpId op : made.graph.ops()) {
+    const OpId original = made.original[op];
+    const std::size_t part = made.microbatch[op];
+    const auto in_part = [&](TensorId tensor, std::size_t of) {
+      return names.find(fmt::format("{}~{}", graph.name(tensor), of + 1));
+    };
+    if (part == microbatch.parts) {  // an op of the update, once
+      const auto sum_of = [&](TensorId tensor) {
+        if (graph.phase(graph.producer(tensor)) == Phase::update) return names.at(graph.name(tensor));
+        return names.at(fmt::format("{}/accumulate~{}", graph.name(tensor), part));
+      };
+      OpRecipe how = recipe.ops[original];
+      for (Operand& read : how.reads)
+        if (!read.tensor.is_none()) read.tensor = sum_of(read.tensor);
+      for (OpRecipe::Result& each : how.results)
+        for (Operand& piece : each.parts) piece.tensor = names.at(graph.name(piece.tensor));
+      result.ops.push_back(std::move(how));
+      continue;
+    }
+    if (made.graph.name(op) != fmt::format("{}~{}", graph.name(original), part + 1)) {
+      OpRecipe sum;  // of the gradients of earlier parts and this one
+      sum.kind = OpRecipe::Kind::sum;
+      for (const TensorId tensor : made.graph.inputs(op)) sum.reads.push_back({.tensor = tensor});
+      sum.results.push_back({.position = 0, .parts = {{.tensor = *made.graph.outputs(op).begin()}}});
+      result.ops.push_back(std::move(sum));
+      continue;
+    }
+    result.ops.push_back(shares.share(original, {part},
+                                      {.tensor = [&](TensorId tensor) { return *in_part(tensor, part); },
+                                       .held = [](ValueId value) { return value; }}));
+  }
+  return {std::move(made.graph), std::move(result), 0};
+}
+
+}  // namespace trainyard::detail

@@ -1,0 +1,364 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiler/run/cpu/cpu_backend.hpp"
+#include "profiler/validate/outputs.hpp"
+#include "profiler/validate/validate.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/rewritten_recipe.hpp"
+#include "trainyard/rewrite/split_op.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/layers.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+const std::string kTinyTransformer = "transformer:batch=8,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4";
+
+const std::string kTinyLlama =
+    "llama3_8b:batch=8,seq=8,layers=1,hidden=32,heads=8,kv_heads=4,inner=32,vocabulary=20,fused=1";
+const std::string kTinyMixture =
+    "mixtral_8x7b:batch=8,seq=4,layers=1,hidden=16,heads=4,kv_heads=2,inner=16,experts=4,vocabulary=20";
+
+/// Groups of ops at random over the devices.
+Schedule anywhere(const Problem& problem, std::uint64_t seed) {
+  Random random{seed};
+  Schedule schedule{.placement = Placement(problem.op_count(), DeviceId{0}), .rewrites = problem.rewrites()};
+  for (const GroupId group : problem.groups()) {
+    const DeviceId device{random.below(problem.device_count())};
+    for (const OpId op : problem.group_ops(group)) schedule.placement[op] = device;
+  }
+  check_schedule(problem, schedule);
+  return schedule;
+}
+
+/// A step, and the same of a graph that is rewritten.
+struct Rewritten {
+  Problem problem, whole;
+  TrainingRecipe recipe;
+  TrainingStep step;
+
+  Rewritten(TrainingStep given, const std::vector<Rewrite>& rewrites, const std::string& cluster)
+      : problem{given.graph, make_cluster(preset_cluster(cluster))}, whole{problem}, step{std::move(given)} {
+    problem = apply_rewrites(whole, rewrites);
+    recipe = rewritten_recipe(step.recipe, step.graph, rewrites);
+  }
+  /// Loss and parameters after a step, the ops placed at random, are those of one device.
+  bool agrees(std::uint64_t seed) const {
+    const Schedule schedule = anywhere(problem, seed);
+    const auto backend = make_cpu_backend();
+    const Workload workload{.recipe = &recipe, .whole_problem = &whole, .whole_recipe = &step.recipe};
+    const auto run = backend->prepare(problem, workload, schedule);
+    const double loss = run->step().loss;
+    return OutputCheck{*backend, problem, workload}.agrees(schedule, *run, loss);
+  }
+};
+
+bool as_on_one_device(const std::string& network, const std::vector<Rewrite>& rewrites,
+                      const std::string& cluster = "2xcpu-core", std::uint64_t seed = 1) {
+  return Rewritten{training_step(make_network(network), {.optimizer = Optimizer::adam}), rewrites, cluster}.agrees(
+      seed);
+}
+
+}  // namespace
+
+TEST_CASE("microbatches and replicas compute together what one device computes, by every collective") {
+  for (const std::string& network : {std::string{"lenet:batch=8"}, kTinyTransformer,
+                                     std::string{"rnnlm:batch=4,steps=3,layers=2,hidden=8,vocabulary=20"}}) {
+    CAPTURE(network);
+    CHECK(as_on_one_device(network, {Microbatch{4}}));
+    CHECK(as_on_one_device(network, {Replicate{.replicas = 2}}));
+    for (const Collective collective : {Collective::ring, Collective::halving_doubling, Collective::tree,
+                                        Collective::hierarchical, Collective::whole, Collective::parameter_server})
+      for (const std::size_t replicas : {2U, 4U}) {
+        CAPTURE(static_cast<int>(collective));
+        CAPTURE(replicas);
+        CHECK(as_on_one_device(network, {Replicate{.replicas = replicas, .collective = collective, .per_node = 2}},
+                               "4xcpu-core", replicas));
+      }
+    CHECK(as_on_one_device(network, {Replicate{.replicas = 2, .collective = Collective::whole}, Microbatch{2}}));
+    CHECK(as_on_one_device(
+        network, {Microbatch{2}, Replicate{.replicas = 2, .collective = Collective::ring, .bucket = Bytes{1000}}}));
+  }
+}
+
+TEST_CASE("replicas that shard state, gradients and weights compute what one device computes") {
+  for (const std::size_t zero : {1U, 2U, 3U})
+    for (const Collective collective : {Collective::ring, Collective::whole})
+      for (const std::size_t replicas : {2U, 4U}) {
+        CAPTURE(zero);
+        CAPTURE(static_cast<int>(collective));
+        CAPTURE(replicas);
+        const Replicate shards{.replicas = replicas, .collective = collective, .zero = zero, .bucket = Bytes{20'000}};
+        CHECK(as_on_one_device("lenet:batch=8", {shards}, "4xcpu-core", zero));
+        CHECK(as_on_one_device("lenet:batch=8", {shards, Microbatch{2}}, "4xcpu-core", zero));
+      }
+}
+
+TEST_CASE("tensor ranks compute together what one device computes") {
+  for (const std::string& network : {std::string{"lenet:batch=4"}, kTinyTransformer})
+    for (const Collective collective : {Collective::ring, Collective::whole}) {
+      CAPTURE(network);
+      CAPTURE(static_cast<int>(collective));
+      const TensorParallel two{.ranks = 2, .collective = collective};
+      CHECK(as_on_one_device(network, {two}));
+      CHECK(as_on_one_device(network, {two, Microbatch{2}}, "4xcpu-core"));
+      CHECK(as_on_one_device(network, {two, Replicate{.replicas = 2, .collective = collective}}, "4xcpu-core"));
+    }
+}
+
+TEST_CASE("ranks that share the sequence between products, or a vocabulary, compute what one device computes") {
+  for (const Collective collective : {Collective::ring, Collective::whole}) {
+    CAPTURE(static_cast<int>(collective));
+    const TensorParallel rows{.ranks = 2, .collective = collective, .sequence = true};
+    CHECK(as_on_one_device(kTinyTransformer, {rows}));
+    CHECK(as_on_one_device(kTinyLlama, {rows}));
+    CHECK(as_on_one_device(kTinyLlama, {rows, Replicate{.replicas = 2, .collective = collective}, Microbatch{2}},
+                           "4xcpu-core"));
+    // Tables of 8,192 rows and more are divided.
+    CHECK(as_on_one_device("llama3_8b:batch=2,seq=4,layers=1,hidden=8,heads=2,kv_heads=2,inner=16,vocabulary=8192",
+                           {TensorParallel{.ranks = 2, .collective = collective}}));
+  }
+}
+
+TEST_CASE("replicas that share a sequence compute what one device computes, by every exchange") {
+  for (const ContextExchange exchange :
+       {ContextExchange::all_gather, ContextExchange::all_to_all, ContextExchange::ring})
+    for (const Collective collective : {Collective::ring, Collective::whole})
+      for (const std::size_t context : {2U, 4U}) {
+        CAPTURE(static_cast<int>(exchange));
+        CAPTURE(static_cast<int>(collective));
+        CAPTURE(context);
+        CHECK(as_on_one_device(
+            kTinyLlama, {Replicate{.replicas = 4, .collective = collective, .context = context, .exchange = exchange}},
+            "4xcpu-core", context));
+      }
+  CHECK(as_on_one_device(
+      kTinyLlama,
+      {TensorParallel{.ranks = 2, .collective = Collective::whole},
+       Replicate{.replicas = 2, .collective = Collective::whole, .context = 2, .exchange = ContextExchange::ring},
+       Microbatch{2}},
+      "4xcpu-core"));
+}
+
+TEST_CASE("replicas that hold different experts compute what one device computes") {
+  for (const Collective collective : {Collective::ring, Collective::whole})
+    for (const std::size_t experts : {1U, 2U, 4U}) {
+      CAPTURE(static_cast<int>(collective));
+      CAPTURE(experts);
+      CHECK(as_on_one_device(kTinyMixture, {Replicate{.replicas = 4, .collective = collective, .experts = experts}},
+                             "4xcpu-core", experts));
+    }
+  CHECK(as_on_one_device(
+      kTinyMixture,
+      {TensorParallel{.ranks = 2}, Replicate{.replicas = 2, .collective = Collective::ring, .experts = 2}},
+      "4xcpu-core"));
+  CHECK(as_on_one_device(
+      kTinyMixture, {Replicate{.replicas = 2, .collective = Collective::ring, .zero = 3, .experts = 2}, Microbatch{2}},
+      "4xcpu-core"));
+}
+
+TEST_CASE(
+    "convolutions whose channels ranks share, and batch norms of each rank's channels, compute what one device does") {
+  const auto network = [](bool norm, bool depthwise) {
+    zoo::LayerBuilder net{"small-cnn"};
+    net.at("stem");
+    ValueId x = net.input("x", {4, 3, 8, 8});
+    const auto block = [&](std::int64_t channels, std::int64_t groups) {
+      x = net.conv(x, {.channels = channels, .kernel = {3, 3}, .padding = {1, 1}, .groups = groups});
+      if (norm) x = net.batch_norm(x);
+      x = net.relu(x);
+    };
+    block(8, 1);
+    if (depthwise) block(8, 8);
+    const ValueId before = x;
+    net.at("middle");
+    block(8, 1);
+    x = net.add(x, before);
+    x = net.max_pool(x, {.kernel = 3, .stride = 2, .padding = 1});
+    block(12, 1);
+    net.at("tail");
+    x = net.dropout(net.global_average_pool(x), 0.25);
+    return std::move(net).finish({net.gemm(net.flatten(x), 6)});
+  };
+  for (const bool norm : {false, true})
+    for (const bool depthwise : {false, true})
+      for (const std::vector<Rewrite>& rewrites :
+           {std::vector<Rewrite>{TensorParallel{.ranks = 2}},
+            std::vector<Rewrite>{TensorParallel{.ranks = 2, .collective = Collective::whole}},
+            std::vector<Rewrite>{Replicate{.replicas = 4, .collective = Collective::ring}}}) {
+        CAPTURE(norm);
+        CAPTURE(depthwise);
+        CAPTURE(rewrites.front().index());
+        const TrainingStep step = training_step(network(norm, depthwise), {.optimizer = Optimizer::momentum});
+        CHECK(Rewritten{step, rewrites, "4xcpu-core"}.agrees(3));
+      }
+}
+
+TEST_CASE("ops in parts compute what one op computes, in both passes") {
+  const TrainingStep step = training_step(make_network("lenet:batch=4"), {.optimizer = Optimizer::momentum});
+  std::size_t executed = 0;
+  for (const SplitDimension dimension : {SplitDimension::batch, SplitDimension::channel})
+    for (const OpId op : step.graph.ops()) {
+      const std::vector<Rewrite> rewrites{SplitOp{std::string{step.graph.name(op)}, dimension, 2}};
+      if (most_parts(step.graph, op, dimension) < 2) continue;
+      CAPTURE(step.graph.name(op));
+      CAPTURE(static_cast<int>(dimension));
+      CHECK(Rewritten{step, rewrites, "2xcpu-core"}.agrees(op.index()));
+      ++executed;
+    }
+  CHECK(executed == 20);  // two convolutions and three products, in both passes, along both dimensions
+  CHECK(as_on_one_device("lenet:batch=4", {Replicate{.replicas = 2}, SplitOp{"conv2/conv@1", SplitDimension::batch, 2},
+                                           SplitOp{"fc1/gemm@2", SplitDimension::batch, 2}}));
+}
+
+TEST_CASE("stages of different degrees compute together what one device computes") {
+  for (const std::string& network : {std::string{"lenet:batch=8"}, kTinyTransformer}) {
+    const TrainingStep step = training_step(make_network(network), {.optimizer = Optimizer::adam});
+    // The first half of the layers and the rest, an op's group with it.
+    std::vector<std::string> layers;
+    for (const OpId op : step.graph.ops())
+      if (step.graph.phase(op) == Phase::forward && !step.graph.layer(op).empty() &&
+          std::ranges::find(layers, step.graph.layer(op)) == layers.end())
+        layers.push_back(step.graph.layer(op));
+    const auto is_first = [&](OpId op) {
+      const auto at = std::ranges::find(layers, step.graph.layer(op));
+      if (step.graph.name(op) == "labels") return false;
+      return step.graph.layer(op).empty() || at - layers.begin() < static_cast<std::ptrdiff_t>(layers.size() / 2);
+    };
+    for (const auto& both : {std::pair<StageMesh, StageMesh>{{.replicas = 2}, {.replicas = 1}},
+                             {{.replicas = 1}, {.replicas = 2}},
+                             {{.replicas = 4}, {.replicas = 2}},
+                             {{.ranks = 2}, {.replicas = 2}},
+                             {{.replicas = 2, .ranks = 2}, {.ranks = 2}}})
+      for (const Collective collective : {Collective::ring, Collective::whole}) {
+        const StageMesh &a = both.first, &b = both.second;
+        StageMeshes meshes{.stages = {a, b}, .collective = collective, .zero = a.replicas == 4 ? 1U : 0U};
+        for (const OpId op : step.graph.ops())
+          meshes.stages[is_first(op) ? 0 : 1].ops.emplace_back(step.graph.name(op));
+        CAPTURE(network);
+        CAPTURE(a.replicas);
+        CAPTURE(a.ranks);
+        CAPTURE(b.replicas);
+        CAPTURE(b.ranks);
+        CAPTURE(static_cast<int>(collective));
+        CHECK(Rewritten{step, {meshes}, "4xcpu-core"}.agrees(7));
+        CHECK(Rewritten{step, {meshes, Microbatch{2}}, "4xcpu-core"}.agrees(8));
+      }
+  }
+}
+
+TEST_CASE("a strict order of ops and whole collectives is kept, and its prediction replayed") {
+  const Rewritten two{training_step(make_network("lenet:batch=4")),
+                      {Replicate{.replicas = 2, .collective = Collective::whole}},
+                      "2xcpu-core"};
+  Schedule schedule = anywhere(two.problem, 5);
+  for (const OpId op : two.problem.ops())  // replicas apart
+    schedule.placement[op] = DeviceId{two.problem.graph().name(op).ends_with("@2") ? 1U : 0U};
+  schedule.policy = Policy::strict;
+  schedule.order.assign(two.problem.device_count(), {});
+  for (const OpId op : two.problem.graph().topological_order()) schedule.order[schedule.placement[op]].push_back(op);
+  check_schedule(two.problem, schedule);
+  const auto backend = make_cpu_backend();
+  const Workload workload{.recipe = &two.recipe, .whole_problem = &two.whole, .whole_recipe = &two.step.recipe};
+  const Validation result = validate(*backend, two.problem, workload, {{"strict", schedule}},
+                                     {.rounds = 1, .most_rounds = 1, .warm = 0, .measured = 2})
+                                .front();
+  CHECK(result.order_fault == "");
+  CHECK(result.order_kept);
+  CHECK(result.outputs_agree);
+}
+
+/// A random layout of so many devices: tensor ranks, replicas of a random kind, microbatches and recomputation.
+std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices, bool shares_sequence,
+                                   bool has_experts, Random& random) {
+  const auto any_of = [&](const auto& list) { return list[random.below(std::size(list))]; };
+  const Collective collective = any_of(std::array{Collective::ring, Collective::whole});
+  std::vector<Rewrite> layout;
+  const std::size_t ranks = any_of(std::array<std::size_t, 2>{1, 2}), replicas = devices / ranks;
+  if (ranks > 1)
+    layout.emplace_back(TensorParallel{.ranks = ranks, .collective = collective, .sequence = random.below(2) == 0});
+  if (replicas > 1) {
+    Replicate replicate{.replicas = replicas, .collective = collective, .bucket = Bytes{1 << (8 + random.below(10))}};
+    const std::size_t kind = random.below(4);
+    if (kind == 0 && has_experts) {
+      replicate.experts = replicas;
+    } else if (kind == 0 && shares_sequence) {
+      replicate.context = any_of(std::array<std::size_t, 2>{2, replicas});
+      replicate.exchange =
+          any_of(std::array{ContextExchange::all_gather, ContextExchange::all_to_all, ContextExchange::ring});
+    } else if (kind == 1) {
+      replicate.collective = any_of(std::array{Collective::halving_doubling, Collective::tree, Collective::hierarchical,
+                                               Collective::parameter_server});
+      replicate.per_node = 2;
+    }
+    // The sums of the norms' gradients that a shared sequence leaves out are of whole gradients.
+    const bool sequence = ranks > 1 && std::get<TensorParallel>(layout.front()).sequence;
+    if (kind != 1 && !sequence) replicate.zero = random.below(4);
+    layout.emplace_back(replicate);
+  }
+  if (random.below(2) == 0) layout.emplace_back(Microbatch{2});
+  if (layout.size() > 1 && std::holds_alternative<Microbatch>(layout.back()) && random.below(3) == 0 && ranks == 1)
+    std::swap(layout.front(), layout.back());
+  if (random.below(3) == 0) {  // some of the forward pass again
+    const Graph graph = apply_rewrites(step.graph, std::span<const Rewrite>{layout});
+    Recompute again;
+    for (const OpId op : graph.topological_order())
+      if (graph.phase(op) == Phase::forward && graph.parameter_bytes(op).count == 0 && !graph.collective(op) &&
+          graph.type(op) != "Input" && graph.type(op) != "Relay" && graph.type(op) != "Reduce" &&
+          graph.type(op) != "Variable" && random.below(4) == 0)
+        again.ops.emplace_back(graph.name(op));
+    if (!again.ops.empty()) layout.emplace_back(std::move(again));
+  }
+  return layout;
+}
+
+TEST_CASE("random layouts on 2 and 4 devices compute what one device computes") {
+  struct Network {
+    std::string name;
+    bool shares_sequence = false, has_experts = false;
+  };
+  Random random{2026};
+  for (const Network& network : {Network{"lenet:batch=8"}, Network{kTinyTransformer}, Network{kTinyLlama, true},
+                                 Network{kTinyMixture, false, true}}) {
+    const TrainingStep step = training_step(make_network(network.name), {.optimizer = Optimizer::adam});
+    for (const std::size_t devices : {2U, 4U})
+      for (int i = 0; i < 12; ++i) {
+        const std::vector<Rewrite> layout =
+            random_layout(step, devices, network.shares_sequence, network.has_experts, random);
+        std::string text;
+        for (const Rewrite& rewrite : layout) text += std::to_string(rewrite.index()) + " ";
+        CAPTURE(network.name);
+        CAPTURE(devices);
+        CAPTURE(text);
+        CAPTURE(i);
+        CHECK(Rewritten{step, layout, std::to_string(devices) + "xcpu-core"}.agrees(random.below(1000)));
+      }
+  }
+}
+
+TEST_CASE("a step of replicas whose gradients do not count as shares of the mean is found out") {
+  Rewritten two{training_step(make_network("lenet:batch=4")),
+                {Replicate{.replicas = 2, .collective = Collective::ring}},
+                "2xcpu-core"};
+  REQUIRE(two.agrees(1));
+  for (OpRecipe& op : two.recipe.ops) op.seed = 1;
+  CHECK_FALSE(two.agrees(1));
+}
+
+TEST_CASE("samples that replicas cannot divide are refused by name") {
+  CHECK_THROWS_WITH_AS(as_on_one_device("lenet:batch=3", {Replicate{.replicas = 2}}),
+                       doctest::Contains("samples of the input"), InputError);
+}
