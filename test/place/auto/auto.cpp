@@ -323,6 +323,32 @@ TEST_CASE("auto splits an op of the critical path where that helps") {
         split->outcome);
 }
 
+TEST_CASE("auto goes on with the graph that can still be better, though the best of another is the first") {
+  // The chain of 2, 16 and 2 whole takes 20 on one device, and no less on two. In halves it takes 20 there too, but
+  // 2 + 2 + 8 + 2 + 2 on two, with a transfer of 2 to the other half and one back: 16, or less where the first op's
+  // output is split as well.
+  GraphBuilder builder{"chain"};
+  builder.add({.name = "a", .type = "Conv", .times = {{"cpu", Nanoseconds{2}}}, .outputs = {{"a.0", Bytes{2}}}});
+  builder.add({.name = "b",
+               .type = "Conv",
+               .times = {{"cpu", Nanoseconds{16}}},
+               .inputs = {"a.0"},
+               .outputs = {{"b.0", Bytes{2}}}});
+  builder.add({.name = "c", .type = "Conv", .times = {{"cpu", Nanoseconds{2}}}, .inputs = {"b.0"}});
+  const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(2))};
+  const auto on_one_device = [](std::vector<Rewrite> rewrites) {
+    return Placer{.name = "on-one", .place = [rewrites](const Problem& given, const PlaceOptions&) {
+                    Schedule schedule{.placement = {}, .rewrites = rewrites};
+                    schedule.placement.assign(scheduled_problem(given, schedule).op_count(), DeviceId{0});
+                    return schedule;
+                  }};
+  };
+  const std::vector<Placer> members{
+      on_one_device({}), on_one_device({SplitOp{.op = "b", .dimension = SplitDimension::batch, .parts = 2}})};
+  const Schedule schedule = auto_place(problem, members, {.budget = {.evaluations = 500}});
+  CHECK(simulate(scheduled_problem(problem, schedule), schedule).makespan <= Nanoseconds{16});
+}
+
 TEST_CASE("auto is no worse than its members on networks, with the smallest budgets") {
   for (const char* network : {"lenet:batch=64", "alexnet", "squeezenet1_1"}) {
     CAPTURE(network);

@@ -1,6 +1,8 @@
 #include "trainyard/place/auto/auto.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <chrono>
 #include <list>
 #include <memory>
@@ -36,7 +38,7 @@ namespace {
 
 /// Branch and bound is asked up to so many devices.
 constexpr std::size_t kProvableDevices = 16;
-constexpr std::size_t kRounds = 24, kSplits = 24;
+constexpr std::size_t kRounds = 24, kSplits = 24, kRaced = 5;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.
 constexpr double kHot = 0.1, kCold = 0.003;
@@ -62,6 +64,8 @@ void archive_fields(Archive& archive, Standing& standing) {
 }
 
 class AutoPlacer {
+  using Clock = std::chrono::steady_clock;
+
  public:
   AutoPlacer(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options, std::size_t islands)
       : members_(members),
@@ -75,6 +79,7 @@ class AutoPlacer {
   Schedule run() {
     if (base().op_count() == 0) return {};
     ask();
+
     if (options_.budget.quick && !options_.budget.given()) {
       if (base().op_count() * base().device_count() > kSearchedPairs) return best();
       const std::size_t ops = scheduled_problem(base(), found_.front().schedule).op_count();
@@ -90,21 +95,24 @@ class AutoPlacer {
     if (!done() && !effort_.over(evaluations_)) {
       relieve();
       split_ops();
-      if (base().op_count() > kMultilevelOps && !effort_.late(0.8)) search_levels();
-      if (!effort_.over(evaluations_)) improve();
+      if (!done() && base().op_count() > kMultilevelOps && !effort_.late(0.8)) search_levels();
+      if (!done() && !effort_.over(evaluations_)) race();
+      if (!done() && !effort_.over(evaluations_)) improve();
     }
     return best();
   }
 
  private:
   Schedule best() {
-    Schedule schedule = std::move(found_.front().schedule);
+    Schedule schedule = std::move(leader().schedule);
     schedule.search = Search{evaluations_, std::nullopt};
     schedule.plan_bound = plan_bound_;
     if (schedule.rewrites.empty() && proven_ > Nanoseconds{0}) schedule.search->lower_bound = proven_;
     return schedule;
   }
   const Problem& base() const { return problem_; }
+  /// The best schedule of all.
+  Ordered& leader() { return raced_ && raced_->outcome < found_.front().outcome ? *raced_ : found_.front(); }
 
   /// Steps 2 and 3; what comes of it by outcome, ties in the order of the members. Where time is short, all members are
   /// asked before any has its best order, the shortest first.
@@ -126,12 +134,18 @@ class AutoPlacer {
         [&](const Schedule& schedule) -> std::optional<Ordered> {
           if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
           if (!hurries) return best_order_of(schedule);
-          return Ordered{schedule, Evaluator{scheduled_problem(base(), schedule)}.outcome(schedule), 1};
-        });
+          const Problem problem = scheduled_problem(base(), schedule);
+          const Clock::time_point start = Clock::now();
+          Ordered answer{schedule, Evaluator{problem}.outcome(schedule), 1};
+          evaluation_ = std::max(evaluation_.load(), std::chrono::duration<double>(Clock::now() - start).count());
+          return answer;
+        },
+        hurries ? std::optional{share * *options_.budget.seconds} : std::nullopt);
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
     if (hurries)
       parallel_for(threads_, found_.size(), [&](std::size_t i) {
-        if ((i == 0 && !large) || !effort_.late(share + 0.1)) found_[i] = best_order_of(found_[i].schedule);
+        const bool ends = !large || *effort_.seconds_left() > kOrders * evaluation_;
+        if ((i == 0 && !large) || (ends && !effort_.late(share + 0.1))) found_[i] = best_order_of(found_[i].schedule);
       });
     for (const Ordered& each : found_) {
       evaluations_ += each.evaluations;
@@ -255,35 +269,58 @@ class AutoPlacer {
     report();
   }
 
+  /// The best schedule of each graph on which a search may yet find the best of all: hardly longer than the best, with
+  /// a bound below it; the best first, and one fewer than islands at most.
+  std::vector<Ordered> contenders() {
+    std::vector<Ordered> chosen;
+    const Outcome best = leader().outcome;
+    const double hopeful = static_cast<double>(best.makespan.count) * (1 + kHopeful);
+    for (const Ordered& each : found_) {
+      if (!chosen.empty() && chosen.size() + 1 >= island_count_) break;
+      if (static_cast<double>(each.outcome.makespan.count) > hopeful ||
+          std::ranges::any_of(chosen, [&](const Ordered& other) { return alike(each, other); }))
+        continue;
+      if (Outcome{Bytes{0}, ground_of(each.schedule).bound} < best) chosen.push_back(each);
+    }
+    return chosen;
+  }
+  bool done() { return contenders().empty(); }
+
   /// Step 6.
   void split_ops() {
     if (!options_.rewrites || effort_.late(0.4)) return;
-    auto better =
-        split_critical_ops(base(), found_.front(), kSplits, evaluations_, [this] { return effort_.late(0.4); });
-    if (!better) return;
-    found_.insert(found_.begin(), std::move(*better));
+    const std::vector<Ordered> starts = contenders();
+    std::vector<std::optional<Ordered>> answers(starts.size());
+    std::vector<std::uint64_t> evaluations(starts.size());
+    parallel_for(threads_, starts.size(), [&](std::size_t i) {
+      if (is_mine(team_, i))
+        answers[i] =
+            split_critical_ops(base(), starts[i], kSplits, evaluations[i], [this] { return effort_.late(0.4); });
+    });
+    share_values(team_, answers);
+    share_values(team_, evaluations);
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      evaluations_ += evaluations[i];
+      if (answers[i]) found_.push_back(std::move(*answers[i]));
+    }
+    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
     report();
   }
 
-  /// Step 7: from the best schedule, and from the best with other splits.
+  /// Step 7.
   void search_levels() {
-    std::vector<const Ordered*> starts;
-    for (const Ordered& candidate : found_)
-      if (starts.size() < 2 && std::ranges::none_of(starts, [&](const Ordered* other) {
-            return candidate.schedule.rewrites == other->schedule.rewrites;
-          }))
-        starts.push_back(&candidate);
+    const std::vector<Ordered> starts = contenders();
     std::vector<const SearchGround*> grounds;
-    for (const Ordered* each : starts) grounds.push_back(&ground_of(each->schedule));
+    for (const Ordered& each : starts) grounds.push_back(&ground_of(each.schedule));
     Budget budget = rest();
     if (budget.evaluations) *budget.evaluations /= 5 * starts.size();
     if (budget.seconds) *budget.seconds /= threads_ > 1 ? 5 : 5 * static_cast<double>(starts.size());
     std::vector<std::optional<Ordered>> answers(starts.size());
     parallel_for(threads_, starts.size(), [&](std::size_t i) {
       if (!is_mine(team_, i)) return;
-      answers[i] = multilevel_search(grounds[i]->problem, starts[i]->schedule.placement, budget,
+      answers[i] = multilevel_search(grounds[i]->problem, starts[i].schedule.placement, budget,
                                      Random::stream(options_.seed, kStreams + i), options_.stop);
-      if (answers[i]) answers[i]->schedule.rewrites = starts[i]->schedule.rewrites;
+      if (answers[i]) answers[i]->schedule.rewrites = starts[i].schedule.rewrites;
     });
     share_values(team_, answers);
     for (auto& answer : answers) {
@@ -296,12 +333,54 @@ class AutoPlacer {
   }
   static constexpr std::uint64_t kStreams = 1'000'000;  // of random numbers, beyond those of the islands
 
-  /// Step 8.
+  /// Step 8: successive halving (Jamieson and Talwalkar 2016). Ordered by themselves and with little heat, so that they
+  /// show soon how far they get; what they find is no start for islands, which a descent would hold in its valley.
+  void race() {
+    std::vector<Ordered> runners = contenders();
+    std::vector<std::unique_ptr<Island>> islands(runners.size());
+    std::vector<std::pair<const SearchGround*, Schedule>> starts;
+    if (runners.size() > 1)
+      for (const Ordered& each : runners) starts.emplace_back(&ground_of(each.schedule), ordered_by_itself(each));
+    for (Ordered& each : runners) each.evaluations = 0;
+    const Budget all = rest();
+    std::vector<std::size_t> running(runners.size());
+    std::iota(running.begin(), running.end(), std::size_t{0});
+    const auto rungs = static_cast<std::size_t>(std::bit_width(runners.size() - 1));
+    for (; running.size() > 1; running.resize((running.size() + 1) / 2)) {
+      const std::size_t parts = kRaced * rungs;
+      Budget slice;
+      if (all.evaluations) slice.evaluations = *all.evaluations / (parts * running.size());
+      if (all.seconds) slice.seconds = *all.seconds / static_cast<double>(parts * turns_of(running.size()));
+      parallel_for(threads_, running.size(), [&](std::size_t turn) {
+        const std::size_t i = running[turn];
+        if (!is_mine(team_, i)) return;
+        const auto& [ground, start] = starts[i];
+        std::unique_ptr<Island>& island = islands[i];
+        if (!island) island = std::make_unique<Island>(*ground, start, Random::stream(options_.seed, 2 * kStreams + i));
+        island->run(slice, options_.stop, kCold);
+        runners[i].evaluations = island->evaluations();
+        if (island->best_outcome() >= runners[i].outcome) return;
+        runners[i].outcome = island->best_outcome();
+        runners[i].schedule = island->best();
+        runners[i].schedule.rewrites = ground->problem.rewrites();
+      });
+      share_values(team_, runners);
+      std::ranges::stable_sort(running, {}, [&](std::size_t i) { return runners[i].outcome; });
+    }
+    for (const Ordered& each : runners) evaluations_ += each.evaluations;
+    const Ordered& first = runners[running.front()];
+    const auto winner = std::ranges::find_if(found_, [&](const Ordered& each) { return alike(each, first); });
+    raced_ = std::min(first, found_.front(), [](const Ordered& a, const Ordered& b) { return a.outcome < b.outcome; });
+    std::rotate(found_.begin(), winner, winner + 1);
+    report();
+  }
+
+  /// Step 9.
   void improve() {
     start_islands();
     const std::uint64_t before = evaluations_;
     const Budget all = rest();
-    for (std::size_t round = 0; round < kRounds && !done() && !effort_.over(evaluations_); ++round) {
+    for (std::size_t round = 0; round < kRounds && may_improve() && !effort_.over(evaluations_); ++round) {
       const double heat = kHot * portable_exp(static_cast<double>(round) / (kRounds - 1) * portable_log(kCold / kHot));
       const std::optional<double> left = effort_.seconds_left();
       parallel_for(threads_, islands_.size(), [&](std::size_t i) {
@@ -321,18 +400,21 @@ class AutoPlacer {
     }
   }
 
+  /// Whether a graph of the islands may have a better schedule.
+  bool may_improve() {
+    return std::ranges::any_of(standings_, [&](const Standing& standing) {
+      return Outcome{Bytes{0}, standing.ground->bound} < leader().outcome;
+    });
+  }
+
   /// On a large graph, where so few evaluations are left that what they need (SearchGround) takes longer than they do.
   bool too_late_to_search() const {
-    if (!options_.budget.seconds || !is_large(base())) return false;
-    if (effort_.late()) return true;
-    const Problem problem = scheduled_problem(base(), found_.front().schedule);
-    return *effort_.seconds_left() < kFewEvaluations * seconds_of_evaluation(problem);
+    return options_.budget.seconds && is_large(base()) && *effort_.seconds_left() < kFewEvaluations * evaluation_;
   }
-  static constexpr double kFewEvaluations = 32;
+  static constexpr double kFewEvaluations = 32, kOrders = 8;  // full simulations: best_order() takes as long as these
 
   /// A full simulation of the best schedule, whose graph this is; measured.
   double seconds_of_evaluation(const Problem& problem) const {
-    using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
     Evaluator{problem}.outcome(found_.front().schedule);
     return std::max(std::chrono::duration<double>(Clock::now() - start).count(), 1e-9);
@@ -353,9 +435,10 @@ class AutoPlacer {
   /// An island's seconds where this many are left to this round and those after it, which share them evenly: one that
   /// ends early leaves more to the others.
   double slice_seconds(double left, std::size_t round, std::size_t islands) const {
-    const std::size_t turns = (islands + threads_ - 1) / threads_;
-    return left / static_cast<double>((kRounds - round) * turns);
+    return left / static_cast<double>((kRounds - round) * turns_of(islands));
   }
+  /// Of the threads, until so many have had one.
+  std::size_t turns_of(std::size_t islands) const { return (islands + threads_ - 1) / threads_; }
 
   /// The problem with these splits, and what is known of it.
   const SearchGround& ground_of(const Schedule& schedule) {
@@ -364,24 +447,23 @@ class AutoPlacer {
     return grounds_.emplace_back(scheduled_problem(base(), schedule));
   }
 
-  /// The best schedule; then the best of those that differ from all before. Each as strict if that is no worse, since
-  /// small changes are quickest simulated there; but the last has an order that gives a moved op its place by itself.
+  /// The best schedule; then the best of those on contenders' graphs that differ from all before. Each as strict if
+  /// that is no worse, since small changes are quickest simulated there; but the last has an order that gives a moved
+  /// op its place by itself.
   void start_islands() {
+    const std::vector<Ordered> graphs = contenders();
     std::vector<std::pair<const SearchGround*, Schedule>> starts;
-    std::vector<const Ordered*> chosen{&found_.front()};
-    const auto makespan = [](const Ordered& each) { return each.outcome.makespan; };
-    const std::size_t count = std::max(chosen.size() + 1, useful_islands());
-    const auto hopeful = static_cast<double>(makespan(found_.front()).count) * (1 + kHopeful);
-    for (const Ordered& candidate : found_) {
+    std::vector<const Ordered*> chosen;
+    const std::size_t count = useful_islands();
+    for (const Ordered& each : found_) {
       if (chosen.size() + 1 >= count) break;
-      const bool splits = !candidate.schedule.rewrites.empty();
-      if (splits && static_cast<double>(makespan(candidate).count) > hopeful) continue;
-      if (std::ranges::all_of(chosen, [&](const Ordered* other) { return differ(candidate, *other); }))
-        chosen.push_back(&candidate);
+      if (std::ranges::any_of(graphs, [&](const Ordered& other) { return alike(each, other); }) &&
+          std::ranges::all_of(chosen, [&](const Ordered* other) { return differ(each, *other); }))
+        chosen.push_back(&each);
     }
     for (const Ordered* each : chosen) starts.emplace_back(&ground_of(each->schedule), strict_if_no_worse(*each));
     while (starts.size() + 1 < count) starts.push_back(starts.front());
-    starts.emplace_back(starts.front().first, ordered_by_itself());
+    starts.emplace_back(starts.front().first, ordered_by_itself(*chosen.front()));
     islands_.resize(starts.size());
     for (const auto& start : starts) standings_.push_back({start.first});
     deal_islands();
@@ -403,18 +485,18 @@ class AutoPlacer {
         std::clamp<std::uint64_t>(left / moves, 2, std::max<std::size_t>(island_count_, 2)));
   }
 
-  /// Of the graph of the best schedule: its placement under fifo, or the placement found that is best under priorities
-  /// by upward rank, whichever is better.
-  Schedule ordered_by_itself() {
-    const Problem& problem = ground_of(found_.front().schedule).problem;
+  /// On the graph of this schedule: its placement under fifo, or the placement found that is best under priorities by
+  /// upward rank, whichever is better.
+  Schedule ordered_by_itself(const Ordered& of) {
+    const Problem& problem = ground_of(of.schedule).problem;
     Evaluator evaluator{problem};
-    Schedule best{.placement = found_.front().schedule.placement};
+    Schedule best{.placement = of.schedule.placement};
     Outcome least = evaluator.outcome(best);
     ++evaluations_;
     Schedule ranked{.placement = {}, .policy = Policy::priority};
     ranked.priority = rank_priorities(problem);
     for (const Ordered& each : found_) {
-      if (each.schedule.rewrites != found_.front().schedule.rewrites) continue;
+      if (!alike(each, of)) continue;
       ranked.placement = each.schedule.placement;
       const Outcome outcome = evaluator.outcome(ranked);
       ++evaluations_;
@@ -422,7 +504,7 @@ class AutoPlacer {
       least = outcome;
       best = ranked;
     }
-    best.rewrites = found_.front().schedule.rewrites;
+    best.rewrites = of.schedule.rewrites;
     return best;
   }
 
@@ -459,9 +541,12 @@ class AutoPlacer {
     return Evaluator{problem}.outcome(strict) > each.outcome ? each.schedule : strict;
   }
 
+  static bool alike(const Ordered& one, const Ordered& other) {
+    return one.schedule.rewrites == other.schedule.rewrites;
+  }
   /// Whether enough op time is elsewhere, where the graphs are split alike; graphs split otherwise always differ.
   bool differ(const Ordered& one, const Ordered& other) {
-    if (one.schedule.rewrites != other.schedule.rewrites) return true;
+    if (!alike(one, other)) return true;
     const Problem& problem = ground_of(one.schedule).problem;
     double all = 0, elsewhere = 0;
     for (const OpId op : problem.ops()) {
@@ -499,12 +584,11 @@ class AutoPlacer {
   }
 
   /// The bound of the best schedule's own graph: to split ops otherwise may still be better, but that is not searched.
-  Nanoseconds bound() { return ground_of(found_.front().schedule).bound; }
-  bool done() { return found_.front().outcome <= Outcome{Bytes{0}, bound()}; }
+  Nanoseconds bound() { return ground_of(leader().schedule).bound; }
 
   void report() {
     if (!options_.on_progress) return;
-    const Outcome& best = found_.front().outcome;
+    const Outcome best = leader().outcome;
     options_.on_progress({best.makespan, best.excess.count == 0, bound(), evaluations_});
   }
 
@@ -517,11 +601,13 @@ class AutoPlacer {
   const Problem& problem_;
   std::list<SearchGround> grounds_;               // the problem itself first, then with splits
   std::vector<Ordered> found_;                    // by outcome; the schedules with their splits
+  std::optional<Ordered> raced_;                  // the best when the race was over
   std::vector<std::unique_ptr<Island>> islands_;  // none where another rank of the team searches it
   std::vector<Standing> standings_;               // of each island, after a round
   std::vector<std::size_t> owner_;                // of each island: the rank; empty without a team
   std::optional<Nanoseconds> plan_bound_;         // of the placer plan
   Nanoseconds proven_{};                          // by branch and bound; 0: nothing
+  std::atomic<double> evaluation_ = 0;            // seconds, of a member's schedule on a large graph, at most
   std::uint64_t evaluations_ = 0, retired_ = 0;
 };
 

@@ -22,24 +22,27 @@ inline constexpr std::size_t kIslands = 4;
 ///    and there is a host, with activations in its memory (place_offload), if that is better.
 /// 4. Up to 64 ops: branch and bound, which may prove the optimum; its bound is passed on in `Schedule::search`.
 /// 5. Schedules beyond the memories are made to fit (relieved), the best and those that are shorter.
-/// 6. Ops of the critical path are split in two where that helps and the graph allows it (split_critical_ops).
+/// 6. Ops of the critical path are split in two where that helps and the graph allows it (split_critical_ops). This and
+///    the next two steps on each graph of steps 2 and 3 that may yet have the best schedule: one that is not far
+///    behind, with a bound below the best.
 /// 7. Beyond 2,000 ops, coarser graphs first (multilevel_search).
-/// 8. The best of all these, and others that differ from it, each on an island of its own (Island): local search over
+/// 8. Where there are several such graphs, a fifth of the effort for a race: each is searched for as long, then the
+///    better half goes on, until one is left.
+/// 9. The best of that graph, and others that differ from it, each on an island of its own (Island): local search over
 ///    placements and orders (LocalSearch), in turn with branch and bound on windows of the schedule (WindowSearch).
 ///    Each as strict, but where that is longer, since transfers then go as fifo, under its priorities. The last begins
-///    under fifo or under priorities by upward rank, which order moved ops by themselves. Graphs with splits, and
-///    replicas of the whole, have islands where they are not far behind. There are as many islands as can each look at
-///    all moves of one op to another device. Now and then the island that is last starts again from the best schedule
-///    of all.
-/// 9. What is returned was simulated from scratch.
+///    under fifo or under priorities by upward rank, which order moved ops by themselves. There are as many islands as
+///    can each look at all moves of one op to another device, so that other graphs have theirs too where there is
+///    effort enough. Now and then the island that is last starts again from the best schedule of all.
+/// 10. What is returned was simulated from scratch.
 ///
 /// Schedules are compared by bytes beyond the capacities first, then by simulated makespan, so that one that fits is
 /// never lost to a shorter one that does not. Ends early where the makespan is a lower bound.
 ///
 /// For the other objectives: auto_load(), auto_completion().
 ///
-/// The number of islands does not depend on the number of threads, nor on the ranks of a team, which share steps 7 and
-/// 8 and the plans of step 2: for a budget in evaluations the result is the same on any number of either. Steps 2, 3
+/// The number of islands does not depend on the number of threads, nor on the ranks of a team, which share steps 6 to
+/// 9 and the plans of step 2: for a budget in evaluations the result is the same on any number of either. Steps 2, 3
 /// and 6 are always done, whatever the budget in evaluations; of one in seconds, members have four tenths
 /// (eight on large graphs; ask_members), `plan`, once it is at work, seven at least; best orders have the tenth after
 /// those, so that one too short for them may miss the best of them. `Schedule::search` says how many schedules and

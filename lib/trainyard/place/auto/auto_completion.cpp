@@ -252,7 +252,8 @@ class AutoCompletion {
           if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
           const Problem problem = scheduled_problem(problem_, schedule);
           return best_of_orders(problem, std::move(schedule));
-        });
+        },
+        options_.budget.seconds);
     evaluations_ += 2 * found_.size();
     std::ranges::stable_sort(found_, {}, &Completed::outcome);
   }

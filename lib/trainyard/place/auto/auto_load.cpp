@@ -79,7 +79,8 @@ class AutoLoad {
           // A split graph does other work per step: its load is not comparable op by op, nor this problem's placement.
           if (!schedule.rewrites.empty()) return std::nullopt;
           return judged(std::move(schedule));
-        });
+        },
+        options_.budget.seconds);
     evaluations_ += answers.size();
     for (Loaded& answer : answers) offer(std::move(answer));
   }

@@ -4,16 +4,21 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/place/auto/rehearsal.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/team.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/place/simple/simple.hpp"
@@ -35,11 +40,12 @@ inline constexpr std::size_t kQuickPairs = 2'000;
 inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-parallel", "plan",    "heft",
                                                              "etf",    "fastt",         "pipeline"};
 
-/// From so many pairs of an op and a device on a member takes seconds, and some take minutes: first those that are
-/// quickest, last those of kSlow.
+/// From so many pairs of an op and a device on a member takes seconds, and some take minutes: where seconds are given,
+/// their forecasts (rehearse) decide who is asked, and when.
 inline constexpr std::size_t kLargePairs = 200'000;
-inline constexpr std::array<std::string_view, 8> kLargeFirst{"m-topo", "celeritas", "heft", "plan",
-                                                             "cpop",   "dpos",      "etf",  "m-etf"};
+
+/// Of members that do alike on the first ops, asked before the others: on whole graphs most often ahead of them.
+inline constexpr std::array<std::string_view, 6> kLargeFirst{"celeritas", "m-etf", "heft", "cpop", "dpos", "etf"};
 
 inline bool is_large(const Problem& problem) { return problem.op_count() * problem.device_count() > kLargePairs; }
 
@@ -63,28 +69,61 @@ inline bool is_asked(const Placer& member, const Problem& problem, Objective obj
 
 /// Members with a lower one are asked before those with a higher one.
 inline std::ptrdiff_t turn_of(const Placer& member, const Problem& problem) {
-  const bool large = is_large(problem);
-  const std::span<const std::string_view> early =
-      large ? std::span<const std::string_view>{kLargeFirst} : std::span<const std::string_view>{kAskedFirst};
-  const bool last = member.name == kAskedLast || (large && std::ranges::find(kSlow, member.name) != kSlow.end());
-  return std::ranges::find(early, member.name) - early.begin() + (last ? 1 : 0);
+  const bool last =
+      member.name == kAskedLast || (is_large(problem) && std::ranges::find(kSlow, member.name) != kSlow.end());
+  return last ? std::ssize(kAskedFirst) + 1 : std::ranges::find(kAskedFirst, member.name) - kAskedFirst.begin();
+}
+
+/// The members in the order in which they are asked. Where there are forecasts, the quickest; then, of those without
+/// one, kAskedFirst; then the others with one: those that were asked for more ops, then by outcome, then kLargeFirst,
+/// then the quicker.
+inline std::vector<std::size_t> turns_of(std::span<const Placer* const> members, const Problem& problem,
+                                         std::span<const std::optional<Forecast>> forecasts) {
+  std::vector<std::size_t> turns(members.size());
+  std::iota(turns.begin(), turns.end(), std::size_t{0});
+  std::ranges::stable_sort(turns, {}, [&](std::size_t i) { return turn_of(*members[i], problem); });
+  const auto known = [&](std::size_t i) { return !forecasts.empty() && forecasts[i].has_value(); };
+  const auto group = [&](std::size_t i) {
+    if (known(i)) return 1;
+    return turn_of(*members[i], problem) < std::ssize(kAskedFirst) ? 0 : 2;
+  };
+  if (std::ranges::none_of(turns, known)) return turns;
+  const auto worth = [&](std::size_t i) {
+    const Forecast& forecast = *forecasts[i];
+    const auto listed = std::ranges::find(kLargeFirst, members[i]->name) - kLargeFirst.begin();
+    return std::tuple{-static_cast<std::int64_t>(forecast.ops), forecast.outcome, listed, forecast.seconds};
+  };
+  std::ranges::stable_sort(turns, [&](std::size_t a, std::size_t b) {
+    if (group(a) != group(b)) return group(a) < group(b);
+    return known(a) && worth(a) < worth(b);
+  });
+  const auto quickest = std::ranges::min_element(turns, {}, [&](std::size_t i) {
+    return known(i) ? forecasts[i]->seconds : std::numeric_limits<double>::infinity();
+  });
+  std::rotate(turns.begin(), quickest, quickest + 1);
+  return turns;
 }
 
 /// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order. A
 /// member that has no answer is left out, and so are, once late(false) is true, those that were not asked, and one that
 /// is at work ends early (kPatient once late(true) is); but they are asked until one has answered, as one answer must
-/// be there. Throws InputError, that of the first member, where there is none; without members, everything on one
-/// device (place_single) is the answer.
+/// be there. On large graphs those that would not end within `seconds`, if there is such a limit, are not asked. Throws
+/// InputError, that of the first member, where there is none; without members, everything on one device (place_single)
+/// is the answer.
 template <class Late, class Judge>
 auto ask_members(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options, const Late& late,
-                 const Judge& judge) {
+                 const Judge& judge, std::optional<double> seconds) {
+  const Effort effort{{.seconds = seconds}};
   using Answer = std::invoke_result_t<const Judge&, Schedule>;
   std::vector<const Placer*> asked;
   for (const Placer& member : members)
     if (is_asked(member, problem, options.objective, options.budget.quick)) asked.push_back(&member);
-  std::vector<std::size_t> turns(asked.size());
-  std::iota(turns.begin(), turns.end(), std::size_t{0});
-  std::ranges::stable_sort(turns, {}, [&](std::size_t i) { return turn_of(*asked[i], problem); });
+  std::vector<std::optional<Forecast>> forecasts;
+  if (seconds && is_large(problem)) forecasts = rehearse(problem, asked, options, *seconds);
+  const auto would_end = [&](std::size_t i) {
+    return forecasts.empty() || !forecasts[i] || forecasts[i]->seconds <= *effort.seconds_left();
+  };
+  const std::vector<std::size_t> turns = turns_of(asked, problem, forecasts);
   std::vector<Answer> answers(asked.size());
   std::vector<std::optional<InputError>> refusals(asked.size());
   std::atomic<bool> answered = false;
@@ -114,7 +153,7 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   }
   parallel_for(thread_count(options.threads), asked.size(), [&](std::size_t turn) {
     const std::size_t i = turns[turn];
-    if (!mine[i] || (team && asked[i]->teams) || (answered && late(false))) return;
+    if (!mine[i] || (team && asked[i]->teams) || (answered && (late(false) || !would_end(i)))) return;
     ask(i, nullptr);
   });
   share_values(team, answers, [&](std::size_t i) { return mine[i]; });

@@ -4,7 +4,9 @@
 #include <cassert>
 #include <cstdint>
 #include <optional>
+#include <queue>
 #include <utility>
+#include <vector>
 
 #include "trainyard/place/baechi/m_channels.hpp"
 #include "trainyard/place/baechi/m_memory.hpp"
@@ -38,7 +40,7 @@ class Run {
     for (const OpId op : problem_.ops())
       if (waits_for_[op] == 0) make_ready(op);
     while (taken_.size() < problem_.op_count()) {
-      checkpoint_(ready_.size() * problem_.device_count());
+      checkpoint_(ready_.size() + problem_.device_count());
       for (const DeviceId device : problem_.devices()) end_running(device);
       while (const auto next = nominated()) commit(next->op, next->device);
       if (taken_.size() == problem_.op_count()) break;
@@ -64,6 +66,23 @@ class Run {
     OpId op;
     DeviceId device;
   };
+  /// Ready ops that may yet run on a device: heaps, from which those that do not any more are taken when they are met.
+  struct Queue {
+    /// By ready() when it was asked last: channels that move make it later, never earlier.
+    struct Waiting {
+      Nanoseconds at;
+      OpId op;
+      bool operator<(const Waiting& other) const { return at > other.at; }
+    };
+    std::priority_queue<Waiting> waiting;
+    /// By rank: those that waited no longer than until now. Later ready() may be later again.
+    struct Arrived {
+      std::size_t rank;
+      OpId op;
+      bool operator<(const Arrived& other) const { return rank > other.rank; }
+    };
+    std::priority_queue<Arrived> arrived;
+  };
   static constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
 
   // --- ready ops ---
@@ -77,6 +96,7 @@ class Run {
     slot_[op] = free_slots_.back();
     free_slots_.pop_back();
     for (const DeviceId device : problem_.devices()) estimate(op, device) = {};
+    for (const DeviceId device : devices_for(op)) queues_[device].waiting.push({now_, op});
     ready_.insert(std::ranges::lower_bound(ready_, rank_[op], {}, [&](OpId other) { return rank_[other]; }), op);
   }
 
@@ -97,15 +117,21 @@ class Run {
     return placed(op) ? std::span{&group_device_.values()[group.index()], 1} : able_[group];
   }
 
+  /// Whether the op still waits for this device among others.
+  bool wants(OpId op, DeviceId device) const {
+    return is_ready(op) && (!placed(op) || group_device_[problem_.group(op)] == device);
+  }
+
   bool allowed(OpId op, DeviceId device) const {
     return std::ranges::binary_search(devices_for(op), device) && memory_.may_run(op, device, placed(op));
   }
 
-  /// The device must be allowed.
-  Nanoseconds sched(OpId op, DeviceId device) {
-    const Nanoseconds ready = channels_.ready(op, device, placement_, end_, estimate(op, device));
-    return std::max({ready, devices_[device].free, now_});
+  Nanoseconds arrival(OpId op, DeviceId device) {
+    return channels_.ready(op, device, placement_, end_, estimate(op, device));
   }
+
+  /// The device must be allowed.
+  Nanoseconds sched(OpId op, DeviceId device) { return std::max({arrival(op, device), devices_[device].free, now_}); }
 
   /// The earliest, or the latest, sched over all devices that are allowed; kLongestTime where none is.
   Nanoseconds earliest(OpId op) {
@@ -139,12 +165,38 @@ class Run {
   OpId nominee(DeviceId device, std::size_t limit) {
     const OpId child = favourite_to_await(device);
     devices_[device].awake = !child.is_none();
+    if (child.is_none()) return first_startable(device, limit);
     for (const OpId op : ready_) {
       if (rank_[op] >= limit) break;
-      if (allowed(op, device) && (child.is_none() ? sched(op, device) == now_ : urgent_now(op))) return op;
+      if (allowed(op, device) && urgent_now(op)) return op;
     }
-    if (!child.is_none() && rank_[child] < limit && sched(child, device) == now_) return child;
-    return OpId::none();
+    return rank_[child] < limit && sched(child, device) == now_ ? child : OpId::none();
+  }
+
+  OpId first_startable(DeviceId device, std::size_t limit) {
+    auto& [waiting, arrived] = queues_[device];
+    while (!waiting.empty() && waiting.top().at <= now_) {
+      const OpId op = waiting.top().op;
+      waiting.pop();
+      if (wants(op, device)) arrived.push({rank_[op], op});
+    }
+    std::vector<Queue::Arrived> without_room;
+    OpId found;
+    while (!arrived.empty() && arrived.top().rank < limit && found.is_none()) {
+      const auto first = arrived.top();
+      if (wants(first.op, device) && allowed(first.op, device) && arrival(first.op, device) <= now_) {
+        found = first.op;
+        break;
+      }
+      arrived.pop();
+      if (!wants(first.op, device)) continue;
+      if (const Nanoseconds at = arrival(first.op, device); at > now_)
+        waiting.push({at, first.op});
+      else
+        without_room.push_back(first);
+    }
+    for (const auto& each : without_room) arrived.push(each);
+    return found;
   }
 
   std::optional<Nomination> nominated() {
@@ -173,12 +225,30 @@ class Run {
         for (const OpId op : ready_)
           if (allowed(op, device)) next = std::min(next, urgent(op));
       } else {
-        for (const OpId op : ready_)
-          if (allowed(op, device)) next = std::min(next, sched(op, device));
+        next = std::min(next, next_start(device, next));
       }
     }
     assert(next > now_);
     return next;
+  }
+
+  /// When the free device, which has no nomination, could start an op, if before `limit`.
+  Nanoseconds next_start(DeviceId device, Nanoseconds limit) {
+    auto& waiting = queues_[device].waiting;
+    std::vector<Queue::Waiting> without_room;
+    while (!waiting.empty() && waiting.top().at < limit) {
+      auto first = waiting.top();
+      waiting.pop();
+      if (!wants(first.op, device)) continue;
+      const Nanoseconds known = std::exchange(first.at, arrival(first.op, device));
+      if (first.at == known && allowed(first.op, device)) limit = known;
+      if (first.at == known && !allowed(first.op, device))
+        without_room.push_back(first);
+      else
+        waiting.push(first);
+    }
+    for (const auto& each : without_room) waiting.push(each);
+    return limit;
   }
 
   // --- what happens ---
@@ -238,6 +308,7 @@ class Run {
   IdMap<GroupId, DeviceId> group_device_{problem_.group_count()};
   IdMap<DeviceId, DeviceState> devices_{problem_.device_count()};
   std::vector<OpId> ready_;  // by rank
+  IdMap<DeviceId, Queue> queues_{problem_.device_count()};
   IdMap<OpId, std::uint32_t> slot_{problem_.op_count(), kNoSlot};
   std::vector<std::uint32_t> free_slots_;
   std::vector<BaechiChannels::Estimate> estimates_;  // slot x device

@@ -38,7 +38,8 @@ TalosOptions talos_options(const Parameters& given) {
                     .most = Nanoseconds{static_cast<std::int64_t>(milliseconds) * 1'000'000},
                     .each = given[kTimeOfOp]},
           .packing = milliseconds > 0,
-          .together = given[kTogether]};
+          .together = given[kTogether],
+          .stop = given.stop()};
 }
 
 }  // namespace

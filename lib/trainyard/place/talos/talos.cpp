@@ -57,10 +57,11 @@ Packs single_packs(const Problem& problem, const Models& models, const IdMap<OpI
 
 /// The plan's schedule with the order of the three that is best for the sum of completion times.
 Retreat<CompletionOutcome> best_by_completion(CompletionEvaluator& evaluator, const AnalyticPlan& plan,
-                                              const std::vector<OpId>& taken) {
+                                              const std::vector<OpId>& taken, const std::function<bool()>& stop) {
   std::optional<CompletionOutcome> best;
   Schedule chosen;
   for (const PlanOrder order : {PlanOrder::rank, PlanOrder::start, PlanOrder::strict}) {
+    if (best && stop && stop()) break;
     Schedule schedule = plan.schedule();
     set_order(evaluator.problem(), taken, order, schedule);
     const CompletionOutcome outcome = evaluator.outcome(schedule);
@@ -82,9 +83,9 @@ Schedule talos(const Problem& problem, const TalosOptions& options) {
   const auto turn = turns(problem, models, speedups, options.together);
   CompletionEvaluator evaluator{problem, models};
   return best_retreat([&](int memory_percent) {
-    AnalyticPlan plan{problem, false, memory_percent};
+    AnalyticPlan plan{problem, false, memory_percent, Checkpoint{options.stop}};
     const std::vector<OpId> taken = PackRun{problem, models, packs, turn, options.cost, plan}.run();
-    return best_by_completion(evaluator, plan, taken);
+    return best_by_completion(evaluator, plan, taken, options.stop);
   });
 }
 

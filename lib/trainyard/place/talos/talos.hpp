@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "trainyard/place/talos/packs.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -19,6 +21,7 @@ struct TalosOptions {
   /// Whether models run together all at once, or in pairs that go well together (model_affinity above
   /// kCoPlacedAffinity, the highest first), one pair after the other, then the others one by one; the shortest first.
   enum class Together { all, pairs } together = Together::all;
+  std::function<bool()> stop = {};  // asked all the time: throws OutOfTime, once it has a plan ends with that
 };
 
 inline constexpr double kCoPlacedAffinity = 0.4;

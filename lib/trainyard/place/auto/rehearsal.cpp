@@ -1,0 +1,139 @@
+#include "trainyard/place/auto/rehearsal.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <ctime>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/parallel.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kFew = 500, kMore = 2'000, kTimes = 4;  // ops, and what they grow by
+/// Of the seconds; and how much longer than the best a schedule may be whose member is asked for more ops.
+constexpr double kShare = 0.1, kBehind = 0.05;
+/// Beside its share of the time, in seconds of the clock, which other work may have taken.
+constexpr double kGrace = 0.02;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+double clock_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Problem first_ops(const Problem& problem, std::size_t count) {
+  GraphBuilder builder{problem.graph().name()};
+  const std::vector<OpId>& order = problem.graph().topological_order();
+  for (std::size_t i = 0; i < count; ++i) builder.add(spec_of(problem.graph(), order[i]));
+  return problem.with_graph(std::move(builder).build());
+}
+
+double work_of(const Problem& problem) {
+  const auto ops = static_cast<double>(problem.op_count());
+  return ops * std::log(ops);
+}
+
+/// Asks members for the first ops of the problem, more and more.
+class Rehearsal {
+ public:
+  Rehearsal(const Problem& problem, std::span<const Placer* const> members, const PlaceOptions& options, double seconds)
+      : problem_(problem), members_(members), options_(options), seconds_(seconds) {}
+
+  std::vector<std::optional<Forecast>> run() {
+    const double began = clock_seconds();
+    std::vector<std::size_t> asked(members_.size());
+    std::iota(asked.begin(), asked.end(), std::size_t{0});
+    for (std::size_t count = kFew; kTimes * count < problem_.op_count(); count *= kTimes) {
+      const double before = clock_seconds();
+      if (count > kMore && before + kTimes * stage_ > began + kShare * seconds_) break;
+      try {
+        ask(asked, first_ops(problem_, count));
+      } catch (const InputError&) {  // ops that belong together are not all among the first
+        break;
+      }
+      stage_ = clock_seconds() - before;
+      std::erase_if(asked, [&](std::size_t i) { return !forecasts_[i] || forecasts_[i]->seconds == kNever; });
+      if (count < kMore) continue;
+      keep_the_best(asked);
+    }
+    return std::move(forecasts_);
+  }
+
+ private:
+  void ask(const std::vector<std::size_t>& asked, const Problem& part) {
+    parallel_for(thread_count(options_.threads), asked.size(), [&](std::size_t turn) {
+      const std::size_t i = asked[turn];
+      const double share = static_cast<double>(part.op_count()) / static_cast<double>(problem_.op_count());
+      const double began = clock_seconds(), before = processor_seconds();
+      const double latest = began + share * seconds_ + kGrace;
+      std::optional<Forecast> forecast;
+      try {
+        const Schedule schedule = members_[i]->place(
+            part, {.seed = options_.seed,
+                   .rewrites = options_.rewrites,
+                   .batch = options_.batch,
+                   .budget = {.quick = options_.budget.quick},
+                   .stop = [&] { return clock_seconds() > latest || (options_.stop && options_.stop()); }});
+        const double took = std::max(processor_seconds() - before, 1e-6);
+        const double slower = std::max((clock_seconds() - began) / took, 1.0);
+        if (schedule.rewrites.empty())
+          forecast = {slower * took * work_of(problem_) / work_of(part), Evaluator{part}.outcome(schedule),
+                      part.op_count()};
+      } catch (const NoPlacementError& error) {
+        if (error.findings().front().code == "time") forecast = {kNever, {Bytes{0}, kLongestTime}, part.op_count()};
+      } catch (const InputError&) {
+      } catch (const MissingError&) {
+      }
+      forecasts_[i] = forecast;
+    });
+  }
+
+  /// Those whose schedule is hardly longer than the best count as the best, others that are less than twice as long as
+  /// twice as long: among alike ones the quicker are worth more.
+  void keep_the_best(std::vector<std::size_t>& asked) {
+    if (asked.empty()) return;
+    Outcome best = forecasts_[asked.front()]->outcome;
+    for (const std::size_t i : asked) best = std::min(best, forecasts_[i]->outcome);
+    const auto step = [&](double times) {
+      return Outcome{best.excess, Nanoseconds{std::llround(times * static_cast<double>(best.makespan.count))}};
+    };
+    std::erase_if(asked, [&](std::size_t i) {
+      Outcome& outcome = forecasts_[i]->outcome;
+      const bool alike = outcome <= step(1 + kBehind);
+      if (alike)
+        outcome = best;
+      else if (outcome < step(2))
+        outcome = step(2);
+      return !alike;
+    });
+  }
+
+  const Problem& problem_;
+  const std::span<const Placer* const> members_;
+  const PlaceOptions& options_;
+  const double seconds_;
+  double stage_ = 0;  // seconds that the last part took
+  std::vector<std::optional<Forecast>> forecasts_ = std::vector<std::optional<Forecast>>(members_.size());
+};
+
+}  // namespace
+
+std::vector<std::optional<Forecast>> rehearse(const Problem& problem, std::span<const Placer* const> members,
+                                              const PlaceOptions& options, double seconds) {
+  return Rehearsal{problem, members, options, seconds}.run();
+}
+
+}  // namespace trainyard

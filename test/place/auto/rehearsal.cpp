@@ -1,0 +1,100 @@
+#include "trainyard/place/auto/rehearsal.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "place/instances.hpp"
+#include "trainyard/place/auto/members.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+
+namespace trainyard {
+namespace {
+
+/// A chain of 9,000 ops of 10 on 23 devices, 207,000 pairs; tensors take 5.
+Problem long_chain() {
+  test::Instance instance;
+  for (std::size_t i = 0; i < 9'000; ++i) {
+    instance.times.emplace_back(23, 10);
+    if (i > 0) instance.edges.push_back({i - 1, i, 5});
+  }
+  return test::make_problem(instance);
+}
+
+std::vector<const Placer*> pointers(const std::vector<Placer>& members) {
+  std::vector<const Placer*> list;
+  for (const Placer& member : members) list.push_back(&member);
+  return list;
+}
+
+TEST_CASE("a rehearsal says what a member does with the first ops, and who is not done with them") {
+  const Problem problem = long_chain();
+  std::map<std::string, std::vector<std::size_t>> asked;
+  const auto member = [&](std::string name, auto answer) {
+    return Placer{.name = name, .place = [&asked, name, answer](const Problem& given, const PlaceOptions& options) {
+                    asked[name].push_back(given.op_count());
+                    return answer(given, options);
+                  }};
+  };
+  const auto on = [](const Problem& given, std::size_t devices) {
+    Schedule schedule{.placement = Placement(given.op_count())};
+    for (const OpId op : given.ops()) schedule.placement[op] = DeviceId{op.index() % devices};
+    return schedule;
+  };
+  const std::vector<Placer> members{
+      member("one", [&](const Problem& given, const PlaceOptions&) { return on(given, 1); }),
+      member("two", [&](const Problem& given, const PlaceOptions&) { return on(given, 2); }),
+      member("endless",
+             [](const Problem&, const PlaceOptions& options) -> Schedule {
+               while (!options.stop()) continue;
+               throw NoPlacementError({.code = "time", .message = "not done", .help = ""});
+             }),
+      member("without",
+             [](const Problem&, const PlaceOptions&) -> Schedule {
+               throw InputError({.code = "none", .message = "nothing to say", .help = ""});
+             }),
+      member("rewrites", [&](const Problem& given, const PlaceOptions&) {
+        Schedule schedule = on(given, 1);
+        schedule.rewrites = {Replicate{.replicas = 2}};
+        return schedule;
+      })};
+  const auto forecasts = rehearse(problem, pointers(members), {.threads = 1}, 0);
+  REQUIRE(forecasts.size() == 5);
+  // No seconds: 500 and 2,000 ops, and no more for anyone.
+  CHECK(asked["one"] == std::vector<std::size_t>{500, 2'000});
+  CHECK(asked["two"] == std::vector<std::size_t>{500, 2'000});
+  CHECK(asked["endless"] == std::vector<std::size_t>{500});
+  // 2,000 of 10; 1,999 transfers of 5 between them.
+  REQUIRE(forecasts[0]);
+  CHECK(forecasts[0]->outcome.makespan == Nanoseconds{20'000});
+  REQUIRE(forecasts[1]);
+  CHECK(forecasts[1]->outcome.makespan == Nanoseconds{40'000});  // 29,995, less than twice as long
+  CHECK(std::isfinite(forecasts[0]->seconds));
+  REQUIRE(forecasts[2]);
+  CHECK(std::isinf(forecasts[2]->seconds));
+  CHECK(!forecasts[3]);
+  CHECK(!forecasts[4]);
+}
+
+TEST_CASE("on a large graph the quickest member is asked first, then plans, then the others by what they did") {
+  const Problem problem = long_chain();
+  std::vector<Placer> members;
+  for (const char* name : {"heft", "fastt", "peft", "m-etf", "talos", "m-topo", "plan"})
+    members.push_back({.name = name});
+  const auto done = [](double seconds, std::int64_t makespan) {
+    return std::optional{Forecast{seconds, {Bytes{0}, Nanoseconds{makespan}}, 2'000}};
+  };
+  // heft is longer than peft, m-etf and talos, which are alike: m-etf is listed, talos quicker than peft; fastt and
+  // plan rewrite the graph, and fastt is slow.
+  const std::vector<std::optional<Forecast>> forecasts{done(1, 120), std::nullopt,   done(5, 100), done(6, 100),
+                                                       done(4, 100), done(0.1, 600), std::nullopt};
+  std::vector<std::string> order;
+  for (const std::size_t i : turns_of(pointers(members), problem, forecasts)) order.push_back(members[i].name);
+  CHECK(order == std::vector<std::string>{"m-topo", "plan", "m-etf", "talos", "peft", "heft", "fastt"});
+}
+
+}  // namespace
+}  // namespace trainyard
