@@ -42,8 +42,7 @@ PiperInput read_piper_input(const std::filesystem::path& path);
 /// microbatches of so many samples a replica, a power of two, or that halved again and again (others do not fit):
 /// embedding, layers and head on V100 with 32 GB in hosts of 8.
 ///
-///     a layer             its ops one by one; on ranks the first product of a block by columns, the second by rows,
-///     and
+///     a layer             its ops one by one; on ranks the first product of a block by columns, the second by rows;
 ///                         two all-reduces of a layer's output forward and two backward, of the profile's tables
 ///     memory              28,000 MB (its search's limit) less what the ops reserve; 16 bytes a parameter
 ///     transfer            the profile's bandwidths within a host and between hosts

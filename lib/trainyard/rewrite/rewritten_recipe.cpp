@@ -21,7 +21,6 @@ OpRecipe recipe_of_copy(const OpRecipe& recipe, const Graph& graph, OpId op, con
   const auto reads = graph.inputs(op), now = rewritten.inputs(copy);
   const auto made = graph.outputs(op), again = rewritten.outputs(copy);
   const auto turn = [&](TensorId& tensor) {
-    if (tensor.is_none()) return;
     if (const auto at = std::ranges::find(reads, tensor); at != reads.end())
       tensor = now[static_cast<std::size_t>(at - reads.begin())];
     else if (std::find(made.begin(), made.end(), tensor) != made.end())
@@ -29,11 +28,7 @@ OpRecipe recipe_of_copy(const OpRecipe& recipe, const Graph& graph, OpId op, con
     else  // of another rank, that took part in a collective
       tensor = names.at(graph.name(tensor));
   };
-  for (auto* operands : {&result.reads, &result.gradients, &result.outputs})
-    for (Operand& operand : *operands) turn(operand.tensor);
-  for (TensorId& extra : result.extras) turn(extra);
-  for (OpRecipe::Result& each : result.results)
-    for (Operand& part : each.parts) turn(part.tensor);
+  detail::for_each_tensor(result, turn);
   return result;
 }
 

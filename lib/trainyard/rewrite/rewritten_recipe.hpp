@@ -18,13 +18,11 @@ namespace trainyard {
 ///                              parameters of its own (TrainingRecipe::copies); all begin alike
 ///     experts, shared rows     replicas compute their experts, for the rows of all of their group; attention all keys
 ///                              of their queries, all rows of their heads, or a step of a ring, of consecutive rows
-///     tensor ranks, split ops  each op on its share of features, channels, heads, rows or classes, of the parameters
-///     too.
+///     tensor ranks, split ops  each op on its share of features, channels, heads, rows or classes, and of parameters.
 ///                              Where ranks share rows, each gets the sum of the gradients of what it holds whole
 ///                              (TrainingRecipe::added), which the graph leaves out
 ///     stages                   ranks and replicas of each; between stages samples are divided and joined
-///     collectives              sums, and parts put together, in the order of the algorithm; of a whole one in the
-///     order
+///     collectives              sums, and parts put together, in the order of the algorithm, or, of a whole one,
 ///                              of the ranks
 ///
 /// Another function than on one device is computed where a share of the samples has statistics of its own (batch

@@ -90,14 +90,7 @@ class PiecesRecipe {
 
   template <class Turn>
   static void rename(OpRecipe& how, const Turn& turn) {
-    const auto each = [&](TensorId& tensor) {
-      if (!tensor.is_none()) tensor = turn(tensor);
-    };
-    for (auto* list : {&how.reads, &how.outputs, &how.gradients})
-      for (Operand& operand : *list) each(operand.tensor);
-    for (TensorId& extra : how.extras) each(extra);
-    for (OpRecipe::Result& result : how.results)
-      for (Operand& part : result.parts) each(part.tensor);
+    for_each_tensor(how, [&](TensorId& tensor) { tensor = turn(tensor); });
   }
   /// The recipe of an op whose inputs and outputs are those of `op` by position.
   OpRecipe turned(OpRecipe how, const Graph& graph, OpId given, OpId op) const {

@@ -11,13 +11,7 @@ namespace trainyard::detail {
 RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, const Microbatch& microbatch) {
   MicrobatchGraph made = split_batch(graph, microbatch.parts);
   if (microbatch.parts == 1) return {std::move(made.graph), recipe, 0};
-  TrainingRecipe result{.model = recipe.model,
-                        .loss = recipe.loss,
-                        .optimizer = recipe.optimizer,
-                        .ops = {},
-                        .own_statistics = recipe.own_statistics,
-                        .added = recipe.added,
-                        .copies = recipe.copies};
+  TrainingRecipe result = without_ops(recipe, 0);
   BatchShares shares{graph, recipe, result, {.samples = microbatch.parts, .outermost = true}};
   shares.find();
   const TensorNames names{made.graph};

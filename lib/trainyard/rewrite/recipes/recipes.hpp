@@ -19,6 +19,30 @@ struct RewrittenStep {
   std::size_t buckets = 0;  // of gradients, that replicas add
 };
 
+/// The recipe of a rewritten graph of so many ops, which are yet to be said.
+inline TrainingRecipe without_ops(const TrainingRecipe& recipe, std::size_t op_count) {
+  return {.model = recipe.model,
+          .loss = recipe.loss,
+          .optimizer = recipe.optimizer,
+          .ops = IdMap<OpId, OpRecipe>(op_count),
+          .own_statistics = recipe.own_statistics,
+          .added = recipe.added,
+          .copies = recipe.copies};
+}
+
+/// use(tensor): each that the op reads or makes, to be changed in place.
+template <class Use>
+void for_each_tensor(OpRecipe& recipe, const Use& use) {
+  const auto each = [&](TensorId& tensor) {
+    if (!tensor.is_none()) use(tensor);
+  };
+  for (auto* operands : {&recipe.reads, &recipe.gradients, &recipe.outputs})
+    for (Operand& operand : *operands) each(operand.tensor);
+  for (TensorId& extra : recipe.extras) each(extra);
+  for (OpRecipe::Result& result : recipe.results)
+    for (Operand& part : result.parts) each(part.tensor);
+}
+
 // What the ops compute that a rewrite makes of a graph whose recipe is given. Each throws InputError ("not-executed"),
 // naming the op, where that is not known, besides what the rewrite throws.
 

@@ -69,14 +69,7 @@ class SplitRecipe {
   /// The tensors keep their names.
   OpRecipe renamed(OpId op) const {
     OpRecipe how = from_.ops[op];
-    const auto turn = [&](TensorId& tensor) {
-      if (!tensor.is_none()) tensor = names_.at(graph_.name(tensor));
-    };
-    for (auto* list : {&how.reads, &how.outputs, &how.gradients})
-      for (Operand& each : *list) turn(each.tensor);
-    for (TensorId& extra : how.extras) turn(extra);
-    for (OpRecipe::Result& result : how.results)
-      for (Operand& part : result.parts) turn(part.tensor);
+    for_each_tensor(how, [&](TensorId& tensor) { tensor = names_.at(graph_.name(tensor)); });
     return how;
   }
 
