@@ -2,12 +2,24 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <set>
 
 namespace trainyard::detail {
 
-DeviceBound::DeviceBound(const ExactModel& model) : model_(model), group_(model.ops) {
+DeviceBound::DeviceBound(const ExactModel& model) : model_(model), group_(model.ops), left_(model.ops) {
   for (std::uint32_t g = 0; g < model.group_ops.size(); ++g)
     for (const std::uint32_t op : model.group_ops[g]) group_[op] = g;
+  // Several tensors between the same two ops would count an op twice: such ops have the simple bound alone.
+  const auto joins = [](const std::vector<ExactModel::Input>& edges) {
+    std::set<std::uint32_t> others;
+    for (const auto& edge : edges) others.insert(edge.from);
+    return edges.size() >= 2 && edges.size() <= 32 && others.size() == edges.size();
+  };
+  for (std::size_t op = 0; op < model.ops; ++op) {
+    joins_inputs_.push_back(joins(model.inputs[op]));
+    joins_outputs_.push_back(joins(model.outputs[op]));
+  }
 }
 
 /// The time that one device needs for `together_`, which is sorted by descending release; then the header's least k.
@@ -42,13 +54,11 @@ std::int64_t DeviceBound::longest(const std::vector<ExactModel::Input>& edges, s
   std::int64_t least = 0;
   for (const auto& [tensor, other] : edges) {
     Neighbor n{kNever, 0, kNever};
-    if (may(other, device)) {
-      n.release = release[other * devices + device];
-      n.duration = model_.time(other, device);
-    }
-    if (group_[other] != group_[op]) {
-      for (std::size_t d = 0; d < devices; ++d) {
-        if (d == device || !may(other, d)) continue;
+    for (const std::uint32_t d : left_[other]) {
+      if (d == device) {
+        n.release = release[other * devices + d];
+        n.duration = model_.time(other, d);
+      } else if (group_[other] != group_[op]) {
         const std::int64_t crossing = tensor == ExactModel::kNoTensor ? 0
                                       : before                        ? model_.transfer(tensor, d, device)
                                                                       : model_.transfer(tensor, device, d);
@@ -58,13 +68,7 @@ std::int64_t DeviceBound::longest(const std::vector<ExactModel::Input>& edges, s
     least = std::max(least, std::min(n.end(), n.remote));
     neighbors_.push_back(n);
   }
-  if (edges.size() < 2) return least;
-  // Several tensors between the same two ops would count an op twice: such ops have the simple bound alone.
-  for (std::size_t i = 0; i < edges.size(); ++i)
-    for (std::size_t k = i + 1; k < edges.size() && edges.size() <= 32; ++k)
-      if (edges[i].from == edges[k].from) return least;
-  if (edges.size() > 32) return least;
-  return std::max(least, join(model_.gap[device]));
+  return (before ? joins_inputs_ : joins_outputs_)[op] ? std::max(least, join(model_.gap[device])) : least;
 }
 
 /// Takes away devices on which an op cannot be below the limit; true where there were some.
@@ -73,13 +77,18 @@ bool DeviceBound::drop(std::int64_t limit, std::int64_t& bound) {
   const std::size_t devices = model_.devices;
   for (std::size_t op = 0; op < model_.ops; ++op) {
     std::int64_t least = kNever;
-    for (std::size_t d = 0; d < devices; ++d) {
-      if (!may(op, d)) continue;
+    std::vector<std::uint32_t>& mine = left_[op];
+    const auto beyond = [&](std::uint32_t d) {
       const std::int64_t sum = head_[op * devices + d] + model_.time(op, d) + tail_[op * devices + d];
       least = std::min(least, sum);
-      if (sum < limit) continue;
+      return sum >= limit;
+    };
+    dropped_.clear();
+    std::ranges::copy_if(mine, std::back_inserter(dropped_), beyond);
+    if (!dropped_.empty()) {
       dropped = true;
-      for (const std::uint32_t other : model_.group_ops[group_[op]]) possible_[other * devices + d] = 0;
+      for (const std::uint32_t other : model_.group_ops[group_[op]])
+        std::erase_if(left_[other], [&](std::uint32_t d) { return std::ranges::find(dropped_, d) != dropped_.end(); });
     }
     bound = std::max(bound, least == kNever ? limit : least);
   }
@@ -88,12 +97,11 @@ bool DeviceBound::drop(std::int64_t limit, std::int64_t& bound) {
 
 std::int64_t DeviceBound::operator()(const std::vector<std::uint32_t>& device, std::int64_t limit) {
   const std::size_t devices = model_.devices;
-  possible_.assign(model_.ops * devices, 0);
   for (std::size_t op = 0; op < model_.ops; ++op) {
     if (device[op] != kUnplaced)
-      possible_[op * devices + device[op]] = 1;
+      left_[op].assign(1, device[op]);
     else
-      for (const std::uint32_t d : model_.able[group_[op]]) possible_[op * devices + d] = 1;
+      left_[op] = model_.able[group_[op]];
   }
   head_.resize(model_.ops * devices);
   tail_.resize(model_.ops * devices);
@@ -101,16 +109,14 @@ std::int64_t DeviceBound::operator()(const std::vector<std::uint32_t>& device, s
   constexpr int kRounds = 4;
   for (int round = 0; round < kRounds; ++round) {
     for (const std::uint32_t op : model_.order)
-      for (std::size_t d = 0; d < devices; ++d)
-        if (may(op, d))
-          head_[op * devices + d] =
-              std::max({model_.head[op], model_.arrives(op, d), longest(model_.inputs[op], op, d, true, head_)});
+      for (const std::uint32_t d : left_[op])
+        head_[op * devices + d] =
+            std::max({model_.head[op], model_.arrives(op, d), longest(model_.inputs[op], op, d, true, head_)});
     for (std::size_t i = model_.order.size(); i-- > 0;) {
       const std::uint32_t op = model_.order[i];
-      for (std::size_t d = 0; d < devices; ++d)
-        if (may(op, d))
-          tail_[op * devices + d] =
-              std::max({model_.tail[op], model_.follows(op, d), longest(model_.outputs[op], op, d, false, tail_)});
+      for (const std::uint32_t d : left_[op])
+        tail_[op * devices + d] =
+            std::max({model_.tail[op], model_.follows(op, d), longest(model_.outputs[op], op, d, false, tail_)});
     }
     const bool dropped = drop(limit, bound);
     if (bound >= limit) return bound;
@@ -120,17 +126,13 @@ std::int64_t DeviceBound::operator()(const std::vector<std::uint32_t>& device, s
   least_head_.assign(model_.ops, kNever);
   least_tail_ = least_time_ = least_head_;
   for (std::size_t op = 0; op < model_.ops; ++op) {
-    std::size_t left = 0;
-    for (std::size_t d = 0; d < devices; ++d) {
-      if (!may(op, d)) continue;
-      ++left;
-      decided_[op] = static_cast<std::uint32_t>(d);
+    for (const std::uint32_t d : left_[op]) {
       least_head_[op] = std::min(least_head_[op], head_[op * devices + d]);
       least_tail_[op] = std::min(least_tail_[op], tail_[op * devices + d]);
       least_time_[op] = std::min(least_time_[op], model_.time(op, d));
     }
-    if (left != 1) decided_[op] = kUnplaced;
-    if (left == 0) return std::max(bound, limit);  // dropped in the last round
+    if (left_[op].size() == 1) decided_[op] = left_[op].front();
+    if (left_[op].empty()) return std::max(bound, limit);  // dropped in the last round
   }
   return bound;
 }

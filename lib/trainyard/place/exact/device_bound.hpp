@@ -44,18 +44,18 @@ class DeviceBound {
     std::int64_t end() const { return release == kNever ? kNever : release + duration; }
   };
 
-  bool may(std::size_t op, std::size_t device) const { return possible_[op * model_.devices + device] != 0; }
   std::int64_t longest(const std::vector<ExactModel::Input>& edges, std::size_t op, std::size_t device, bool before,
                        const std::vector<std::int64_t>& release);
   std::int64_t join(std::int64_t gap);
   bool drop(std::int64_t limit, std::int64_t& bound);
 
   const ExactModel& model_;
-  std::vector<std::uint32_t> group_;       // of an op
-  std::vector<char> possible_;             // op x device
-  std::vector<std::int64_t> head_, tail_;  // op x device
+  std::vector<std::uint32_t> group_;                // of an op
+  std::vector<bool> joins_inputs_, joins_outputs_;  // of an op: whether join() holds for them
+  std::vector<std::vector<std::uint32_t>> left_;    // devices of an op, ascending
+  std::vector<std::int64_t> head_, tail_;           // op x device; of devices that are left
   std::vector<std::int64_t> least_head_, least_tail_, least_time_;
-  std::vector<std::uint32_t> decided_;
+  std::vector<std::uint32_t> decided_, dropped_;
   std::vector<Neighbor> neighbors_, together_;
 };
 
