@@ -59,7 +59,7 @@ TEST_CASE("auto reaches the proven optima of standard task graphs, and no bound 
   const auto optima = nlohmann::json::parse(test::read_text(*path));
   int graphs = 0, proven = 0, reached = 0;
   for (const auto& graph_entry : optima.items()) {
-    if (++graphs % (test::is_sanitized() ? 100 : 48) != 0) continue;
+    if (++graphs % (test::is_sanitized() ? 100 : 50) != 0) continue;
     const std::string& file = graph_entry.key();
     const Graph graph = read_stg(path->parent_path() / file);
     for (const auto& entry : graph_entry.value().items()) {
