@@ -155,11 +155,11 @@ class Packing {
   }
 
   void number_units() {
-    constexpr auto kNone = static_cast<std::uint32_t>(-1);
-    std::vector<std::uint32_t> number(problem_.group_count(), kNone);
+    constexpr auto kUnnumbered = static_cast<std::uint32_t>(-1);
+    std::vector<std::uint32_t> number(problem_.group_count(), kUnnumbered);
     for (std::size_t p = 0; p < packs_.size(); ++p) {
       const std::uint32_t root = units_.find(problem_.group(packs_.ops[PackId{p}].front()));
-      if (number[root] == kNone) {
+      if (number[root] == kUnnumbered) {
         number[root] = static_cast<std::uint32_t>(packs_.unit_devices.size());
         packs_.unit_devices.push_back(units_.devices(root));
       }
