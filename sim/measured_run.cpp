@@ -79,11 +79,14 @@ std::string BackendOptions::here() const {
   return fmt::format("{}x{}", gpus, best);
 }
 
-std::pair<std::string, Schedule> placed_whole(const Problem& problem, const PlacerOptions& placing, Console& console) {
+std::pair<std::string, Schedule> placed_to_run(const Problem& problem, const PlacerOptions& placing, bool rewrites,
+                                               Console& console) {
   const Placer placer = placing.placer("heft");
   PlaceOptions options = placing.options(placer, {});
-  options.rewrites = false;
-  console.note(fmt::format("{} places with --no-splits: backends run ops whole", placer.name));
+  if (!rewrites && options.rewrites) {
+    options.rewrites = false;
+    console.note(fmt::format("{} places with --no-splits: the cpu backend alone runs rewritten steps", placer.name));
+  }
   return {placer.name, placer.place(problem, options)};
 }
 

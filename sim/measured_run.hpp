@@ -39,8 +39,10 @@ struct BackendOptions {
   std::string here() const;
 };
 
-/// What the placer makes of the problem (default: heft) with its ops whole, as backends run them; and its name.
-std::pair<std::string, Schedule> placed_whole(const Problem& problem, const PlacerOptions& placing, Console& console);
+/// The schedule to run of a problem without one, by the placer (default: heft), and that placer's name; without
+/// rewrites where they cannot run.
+std::pair<std::string, Schedule> placed_to_run(const Problem& problem, const PlacerOptions& placing, bool rewrites,
+                                               Console& console);
 
 /// Groups of ops on devices at random; nothing where that does not pass check_schedule.
 std::optional<Schedule> random_schedule(const Problem& problem, std::uint64_t seed);

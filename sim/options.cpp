@@ -199,7 +199,7 @@ void PlacerOptions::declare(OptionSet& set, const std::string& usual) {
 }
 
 void declare_no_splits(OptionSet& set, bool& no_splits) {
-  set.flag("--no-splits", no_splits, "keeps ops whole, and one copy of the network: what a backend can run");
+  set.flag("--no-splits", no_splits, "keeps ops whole, and one copy of the network: what every backend can run");
 }
 
 void PlacerOptions::declare_policy(OptionSet& set) {

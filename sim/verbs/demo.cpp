@@ -58,7 +58,7 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
     }
     console.progress(fmt::format("{}: {}", model, placer.name));
     try {
-      PlaceOptions options{.rewrites = false};  // the cpu backend runs the graph as it is
+      PlaceOptions options{.rewrites = false};  // all of one graph
       if (placer.searches) options.budget.seconds = kSearchSeconds;
       Schedule schedule = placer.place(problem, options);
       const Nanoseconds makespan = simulate(beside_others(problem, schedule), schedule).makespan;
@@ -117,7 +117,7 @@ struct DemoVerb {
     if (!two) console.warn("this machine gives one core: the demo has one device, and nothing to transfer");
     nlohmann::ordered_json object = {{"format", "trainyard-result/1"}, {"verb", "demo"}};
     object["results"] = nlohmann::ordered_json::array();
-    console.note("placers are asked with --no-splits: the cpu backend runs ops whole");
+    console.note("placers are asked with --no-splits: schedules of one graph are compared");
     std::string text = fmt::format("{} on {}, {}; noise floor {:.0f} %\n", two ? "two devices" : "one device", host.cpu,
                                    counted(host.cores, "core"), 100 * host.compute_swing.value_or(0));
 

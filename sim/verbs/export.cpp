@@ -220,7 +220,7 @@ struct ExportVerb {
     refuse_unexecuted(inputs.training, false);
     std::vector<std::pair<std::string, Schedule>> schedules;
     if (schedule.empty())
-      schedules.push_back(placed_whole(problem, placing, console));
+      schedules.push_back(placed_to_run(problem, placing, false, console));
     else
       schedules.emplace_back("schedule", read_schedule_or_map(schedule, problem));
     if (placements > 1)

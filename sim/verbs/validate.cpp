@@ -192,7 +192,8 @@ struct ValidateVerb {
           fmt::format("'{}' does not say what its ops compute: each takes the time predicted for it", loaded.name));
     std::vector<std::pair<std::string, Schedule>> schedules;
     if (file.empty()) {
-      schedules.push_back(placed_whole(problem, placing, console));
+      const bool rewrites = backend.kind == BackendOptions::Kind::cpu && loaded.recipe.has_value();
+      schedules.push_back(placed_to_run(problem, placing, rewrites, console));
     } else {
       schedules.emplace_back("schedule", parse_schedule_or_map(text_, input_name(file), problem));
     }
