@@ -85,6 +85,10 @@ TEST_CASE(
                                                   {"all-gather 262144", 3 * 2 + 1 + 3 * 2 + 1},
                                                   {"all-gather 131072", 1}});
 
+  // Once a step the gradients of what ranks hold whole of norms, 2 x 256 numbers each: two a layer, one of the head.
+  CHECK(sums(parallel, Phase::update) == Counts{{"all-reduce 4096", 3}, {"all-reduce 2048", 1}});
+  CHECK(inputs_of(parallel.graph, "h.1/layer_norm.weight/update^3") == Names{"h.1/layer_norm.weight.grad/whole^3"});
+
   // What is kept for the backward pass is shared by all: 1/4 of everything, but for scalars.
   const auto kept = [](const Graph& graph, const auto& counts) {
     std::int64_t bytes = 0;

@@ -70,7 +70,7 @@ class Replicas {
     }
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       if (zero_ == 1 || zero_ == 2) gather_weights(b);
-      if (zero_ == 3) fetch_weights(b);
+      if (zero_ == 3 && is_shared(b)) fetch_weights(b);
     }
     result_.replicas = n_;
     result_.buckets = buckets_.size();
@@ -89,13 +89,14 @@ class Replicas {
     std::size_t made = 0;             // the last of these, as a topological position
     Bytes parameters{0}, bytes{0};    // of gradients
     bool of_experts = false;          // of which a replica holds its share
+    bool is_term = false;             // of gradients that tensor ranks add up once replicas have
     std::size_t bucket = kNone;
   };
   struct Bucket {
     std::string model;  // what the names of its ops start with: "resnet50::"
     std::vector<std::size_t> units;
     Bytes parameters{0}, bytes{0};
-    bool of_experts = false;
+    bool of_experts = false, is_term = false;
     bool added = false;
     std::vector<OpId> readers[2];  // forward, backward: by position
     std::vector<OpId> before[2];   // must have ended before it is fetched
@@ -122,7 +123,7 @@ class Replicas {
     std::map<std::string_view, std::size_t> by_group;
     for (const OpId op : graph_.ops()) {
       const bool update = graph_.phase(op) == Phase::update;
-      if (!update && !holds_parameters(graph_, op) && !use_.in_group[op]) continue;
+      if ((!update && !holds_parameters(graph_, op) && !use_.in_group[op]) || graph_.collective(op)) continue;
       const std::string& group = graph_.colocation_group(op);
       const std::size_t fresh = units_.size();
       unit_[op] = group.empty() ? fresh : by_group.try_emplace(group, fresh).first->second;
@@ -139,6 +140,7 @@ class Replicas {
         if (graph_.phase(graph_.producer(tensor)) == Phase::update) continue;
         if (gradient_of_[tensor] != kNone) continue;
         gradient_of_[tensor] = unit_[op];
+        unit.is_term = graph_.type(op) == kRelayType;
         unit.gradients.push_back(tensor);
         unit.bytes += graph_.bytes(tensor);
         unit.made = std::max(unit.made, position_[graph_.producer(tensor)]);
@@ -157,9 +159,13 @@ class Replicas {
                           .help = "stages begin with ops of the graph before it is replicated"});
       begins.push_back(position_[*op]);
     }
-    for (Unit& unit : units_)
+    for (Unit& unit : units_) {
+      // What tensor ranks add up is of the stage of the parameters whose gradients these are.
+      const std::size_t of = unit.is_term ? unit_[graph_.producer(unit.gradients.front())] : kNone;
+      const OpId first = of == kNone ? unit.first : units_[of].first;
       unit.stage = static_cast<std::size_t>(
-          std::ranges::count_if(begins, [&](std::size_t begin) { return begin <= position_[unit.first]; }));
+          std::ranges::count_if(begins, [&](std::size_t begin) { return begin <= position_[first]; }));
+    }
   }
 
   void fill_buckets() {
@@ -167,15 +173,17 @@ class Replicas {
     for (std::size_t u = 0; u < units_.size(); ++u)
       if (!units_[u].gradients.empty()) order.push_back(u);
     std::ranges::stable_sort(order, {}, [&](std::size_t u) { return units_[u].made; });
-    // Of model, stage, tensor rank, and whether of experts.
-    std::map<std::tuple<std::string, std::size_t, std::size_t, bool>, std::size_t> open;
+    // Of model, stage, tensor rank, and whether of experts, or terms.
+    std::map<std::tuple<std::string, std::size_t, std::size_t, bool, bool>, std::size_t> open;
     for (const std::size_t u : order) {
       if (units_[u].of_experts && spread_ == n_) continue;  // no two replicas hold the same ones
       const std::string model = model_of(units_[u].first);
       const auto [at, added] = open.try_emplace(
-          {model, units_[u].stage, tensor_rank(graph_.name(units_[u].first)), units_[u].of_experts}, buckets_.size());
+          {model, units_[u].stage, tensor_rank(units_[u].group), units_[u].of_experts, units_[u].is_term},
+          buckets_.size());
       if (!added && buckets_[at->second].bytes >= options_.bucket) at->second = buckets_.size();
-      if (at->second == buckets_.size()) buckets_.push_back({.model = model, .of_experts = units_[u].of_experts});
+      if (at->second == buckets_.size())
+        buckets_.push_back({.model = model, .of_experts = units_[u].of_experts, .is_term = units_[u].is_term});
       Bucket& bucket = buckets_[at->second];
       bucket.units.push_back(u);
       bucket.parameters += units_[u].parameters;
@@ -185,6 +193,8 @@ class Replicas {
   }
 
   bool is_whole() const { return options_.collective == Collective::whole; }
+  /// Whether each replica has its part of the bucket's sum; terms are added up by ranks whole.
+  bool is_shared(std::size_t bucket) const { return zero_ > 0 && !buckets_[bucket].is_term; }
   bool is_sharded(OpId holder) const { return zero_ == 3 && bucket_of(holder) != kNone; }
 
   /// Finds the readers of each bucket in each pass, and the ops that have to end before it is fetched.
@@ -526,7 +536,7 @@ class Replicas {
                                                context_.gathers_again(graph_, op, tensor));
       const std::size_t bucket =
           n_ > 1 && update && gradient_of_[tensor] != kNone ? units_[gradient_of_[tensor]].bucket : kNone;
-      if (bucket == kNone || zero_ == 0) {
+      if (bucket == kNone || !is_shared(bucket)) {
         read(copy_of(bucket == kNone ? name : name + "/sum", replica));
         continue;
       }
@@ -628,7 +638,7 @@ class Replicas {
     for (std::size_t r = 0; r < made_; ++r)
       for (const std::size_t unit : bucket.units)
         for (const TensorId tensor : units_[unit].gradients) inputs[r].push_back(copy_of(graph_.name(tensor), r));
-    if (zero_ == 0) {
+    if (!is_shared(b)) {
       CollectiveOps ops{name_in(b, "all-reduce"), ranks(b, Phase::update)};
       std::vector<ArrayParts> sums;
       if (is_whole()) {
