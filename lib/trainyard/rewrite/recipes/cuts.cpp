@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -185,41 +184,33 @@ class NodeRule {
  private:
   using Rule = void (NodeRule::*)();
 
-  /// A "*" at either end of a type stands for anything.
+  /// By types; a "*" at either end of one stands for anything.
   static Rule rule_of(std::string_view type) {
-    static constexpr std::pair<std::string_view, Rule> kRules[] = {{"Linear", &NodeRule::linear},
-                                                                   {"Gemm", &NodeRule::gemm},
-                                                                   {"MatMul", &NodeRule::matmul},
-                                                                   {"Conv", &NodeRule::convolution},
-                                                                   {"Attention*", &NodeRule::attention},
-                                                                   {"Gather", &NodeRule::gather},
-                                                                   {"Concat", &NodeRule::concat},
-                                                                   {"BatchNormalization", &NodeRule::batch_norm},
-                                                                   {"Expert*", &NodeRule::experts},
-                                                                   {"CrossEntropy*", &NodeRule::divided_loss},
-                                                                   {"LSTM", &NodeRule::recurrent},
-                                                                   {"GRU", &NodeRule::recurrent},
-                                                                   {"RNN", &NodeRule::recurrent},
-                                                                   {"SoftmaxCrossEntropy*", &NodeRule::loss},
-                                                                   {"NegativeLogLikelihoodLoss", &NodeRule::loss},
-                                                                   {"*Pool", &NodeRule::images},
-                                                                   {"LRN", &NodeRule::images},
-                                                                   {"Resize", &NodeRule::images},
-                                                                   {"InstanceNormalization", &NodeRule::images},
-                                                                   {"GroupNormalization", &NodeRule::images},
-                                                                   {"*Softmax", &NodeRule::rows},
-                                                                   {"Hardmax", &NodeRule::rows},
-                                                                   {"*LayerNormalization", &NodeRule::rows},
-                                                                   {"RMSNormalization", &NodeRule::rows},
-                                                                   {"TopK", &NodeRule::rows},
-                                                                   {"ArgMax", &NodeRule::rows},
-                                                                   {"GatherElements", &NodeRule::rows},
-                                                                   {"Reduce*", &NodeRule::reduction}};
-    for (const auto& [name, rule] : kRules)
-      if (name.back() == '*'    ? type.starts_with(name.substr(0, name.size() - 1))
-          : name.front() == '*' ? type.ends_with(name.substr(1))
-                                : type == name)
-        return rule;
+    static constexpr std::pair<std::string_view, Rule> kRules[] = {
+        {"Linear", &NodeRule::linear},
+        {"Gemm", &NodeRule::gemm},
+        {"MatMul", &NodeRule::matmul},
+        {"Conv", &NodeRule::convolution},
+        {"Attention*", &NodeRule::attention},
+        {"Gather", &NodeRule::gather},
+        {"Concat", &NodeRule::concat},
+        {"BatchNormalization", &NodeRule::batch_norm},
+        {"Expert*", &NodeRule::experts},
+        {"CrossEntropy*", &NodeRule::divided_loss},
+        {"LSTM GRU RNN", &NodeRule::recurrent},
+        {"SoftmaxCrossEntropy* NegativeLogLikelihoodLoss", &NodeRule::loss},
+        {"*Pool LRN Resize InstanceNormalization GroupNormalization", &NodeRule::images},
+        {"*Softmax Hardmax *LayerNormalization RMSNormalization TopK ArgMax GatherElements", &NodeRule::rows},
+        {"Reduce*", &NodeRule::reduction}};
+    for (const auto& [names, rule] : kRules)
+      for (std::string_view rest = names; !rest.empty();) {
+        const std::string_view name = rest.substr(0, rest.find(' '));
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+        if (name.back() == '*'    ? type.starts_with(name.substr(0, name.size() - 1))
+            : name.front() == '*' ? type.ends_with(name.substr(1))
+                                  : type == name)
+          return rule;
+      }
     return &NodeRule::elementwise;
   }
 
