@@ -122,12 +122,14 @@ TEST_CASE("replicas add the norms' gradients by stage and rank, whole under ZeRO
                           .graph;
   const Replicate replicate{.replicas = 2, .collective = Collective::whole, .zero = 1, .stages = {"h.1/layer_norm^1"}};
   const Graph graph = data_parallel(ranks, replicate).graph;
-  // A norm has 2 x 16 numbers: 256 bytes a layer, and 128 of the head, which is in the second stage.
+  // A norm has 2 x 16 numbers, 128 bytes. The first one comes before ranks share the sequence; the second stage has two
+  // and that of the head.
   const auto counts = test::collectives(graph);
   CHECK(counts.at("all-reduce 384 of 2") == 2);          // of replicas, either rank: the second stage,
-  CHECK(counts.at("all-reduce 256 of 2") == 2 + 2 * 2);  // the first; and of ranks, in either replica: two layers,
-  CHECK(counts.at("all-reduce 128 of 2") == 2);          // the head
-  CHECK(inputs_of(graph, "h.0/layer_norm.weight/update^2@1") == Names{"h.0/layer_norm.weight.grad/whole^2@1"});
+  CHECK(counts.at("all-reduce 128 of 2") == 2 + 2 + 2);  // the first; and of ranks, in either replica: h.0, the head,
+  CHECK(counts.at("all-reduce 256 of 2") == 2);          // h.1
+  CHECK(inputs_of(graph, "h.0/layer_norm_2.weight.grad/all-reduce/ready@2@1") ==
+        Names{"h.0/layer_norm_2.weight.grad^2/sum@1", "h.0/layer_norm_2.bias.grad^2/sum@1"});
 }
 
 TEST_CASE("a network without a sequence has none to be shared") {

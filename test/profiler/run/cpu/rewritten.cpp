@@ -159,6 +159,13 @@ TEST_CASE("replicas that share a sequence compute what one device computes, by e
       "4xcpu-core"));
 }
 
+TEST_CASE("a learned bias of fused attention's scores is each rank's own heads', and its gradient a sum of samples") {
+  const std::string t5 =
+      "t5_small:batch=8,seq=4,targets=4,layers=2,hidden=16,heads=2,head_width=8,inner=32,vocabulary=20,fused=1";
+  CHECK(as_on_one_device(t5, {TensorParallel{.ranks = 2}}));
+  CHECK(as_on_one_device(t5, {Replicate{.replicas = 2, .collective = Collective::ring}, Microbatch{2}}));
+}
+
 TEST_CASE("replicas that hold different experts compute what one device computes") {
   for (const Collective collective : {Collective::ring, Collective::whole})
     for (const std::size_t experts : {1U, 2U, 4U}) {
