@@ -92,7 +92,8 @@ OpId GraphBuilder::add(const OpSpec& op) {
   view_.device_kinds.assign(op.device_kinds.begin(), op.device_kinds.end());
   for (const GivenTime& given : op.times) view_.times.push_back({given.on, given.time});
   view_.inputs.assign(op.inputs.begin(), op.inputs.end());
-  for (const OutputSpec& output : op.outputs) view_.outputs.push_back({output.name, output.bytes, output.kept, output.statistics});
+  for (const OutputSpec& output : op.outputs)
+    view_.outputs.push_back({output.name, output.bytes, output.kept, output.statistics});
   view_.after.assign(op.after.begin(), op.after.end());
   view_.collective = op.collective;
   return add_view(view_);
