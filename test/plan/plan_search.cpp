@@ -188,9 +188,10 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
   costs.devices = 4;
   CHECK(refusal(costs, {.context = 4}) ==
         "the sequence is not divisible among 4 ranks that exchange rows by all-gather: context 1, 2 can be");
-  CHECK(refusal(costs, {.context = 2, .exchange = ContextExchange::all_to_all}) ==
-        "the sequence or its heads are not divisible among 2 ranks that exchange rows by all-to-all: take context 1: "
-        "ranks divide the sequence of networks whose attention is one op (llama3_8b:fused=1)");
+  CHECK(
+      refusal(costs, {.context = 2, .exchange = ContextExchange::all_to_all}) ==
+      "the sequence or its heads are not divisible among 2 ranks that exchange rows by all-to-all: take context 1, or "
+      "take a network whose attention is one op: those of the zoo have the parameter fused=1 (gpt2:fused=1)");
   costs.layer_degrees.push_back({2});
   CHECK(refusal(costs, {.tensor = 2, .context = 2}) ==
         "2 tensor ranks and 2 that share a sequence do not go together: take fewer of either, or exchange rows by "
@@ -508,6 +509,27 @@ TEST_CASE("forty layers on sixteen devices: within the bound, no worse than equa
   equal.recompute.assign(equal.stages(), StageRecompute::no);
   const PlanStep run = run_plan(costs, equal);
   CHECK((run.excess(costs.memory) > Bytes{0} || run.step >= best.run.step));
+}
+
+TEST_CASE("where devices together cannot hold parameters, gradients and state once, the search says how many could") {
+  PlanCosts costs = two_layers(2);
+  const auto why = [&](std::int64_t memory) -> std::string {
+    costs.memory = Bytes{memory};
+    try {
+      search_plans(costs);
+    } catch (const InputError& error) {
+      return error.findings().front().help;
+    }
+    return "";
+  };
+  // Two layers of 40 bytes of weights, as much of gradients, and 80 of state: 320.
+  CHECK(why(150) == "they are 320 B, and 2 devices of 150 B are at hand: 3 or more could hold them");
+  CHECK(why(160) == "give more devices, or devices with more memory");  // nothing is left for a microbatch
+  // Without ranks four devices hold each layer twice, and with ZeRO its state once: 80 + 80 / 2, were there stages.
+  costs.layer_degrees = {{1}};
+  costs.layers = 1;
+  costs.devices = 4;
+  CHECK(why(90) == "a device has 90 B, and needs 100 B at least, by data 4, microbatches of 1, ZeRO 1");
 }
 
 TEST_CASE("a plan that cannot be is refused by name, with the nearest that can") {

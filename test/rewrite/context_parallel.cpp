@@ -259,6 +259,9 @@ TEST_CASE("a sequence is not shared where ops look at several rows, or ranks do 
   CHECK(refusal("lenet:batch=2") ==
         "context: 'conv1/conv' (Conv) looks at several rows of the sequence that 2 ranks are to share");
   CHECK(refusal("gpt2:batch=2,seq=16,layers=1,hidden=16,heads=2").starts_with("context: 'h.0/matmul' (MatMul) looks"));
+  CHECK(refusal("gpt2:batch=2,seq=16,layers=1,hidden=16,heads=2,fused=1") == "none");
+  CHECK(refusal("bert_base:batch=2,seq=16,layers=1,hidden=16,heads=2,fused=1") == "none");
+  CHECK(refusal("t5_small:batch=2,seq=16,targets=16,layers=1,fused=1").starts_with("context: "));
   CHECK(code(training_graph(make_network("mixtral_8x7b:batch=2,seq=8,layers=1,hidden=16,heads=2,kv_heads=1,inner=24,"
                                          "vocabulary=32,experts=4,fused=1")),
              {.replicas = 4, .collective = Collective::ring, .experts = 2, .context = 2}) ==

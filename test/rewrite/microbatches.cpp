@@ -2,10 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "rewrite/by_name.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/recompute.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -48,6 +51,26 @@ TEST_CASE("microbatches share the work, hold parameters once, and their gradient
     CHECK(graph.colocation_group(op_named(graph, op)) == "conv1/conv.weight");
   CHECK(batched.microbatch[op_named(graph, "conv1/conv~3")] == 2);
   CHECK(batched.original[op_named(graph, "conv1/conv~3")] == op_named(whole, "conv1/conv"));
+}
+
+TEST_CASE("what a batch norm keeps of all samples is as large for any number of them") {
+  const Graph whole = training_graph(make_network("resnet18:batch=8,image=32"));
+  const Graph replicas = data_parallel(whole, {.replicas = 2, .collective = Collective::ring}).graph;
+  const auto bytes = [](const Graph& graph, const std::string& name) {
+    const OpId op = op_named(graph, name);
+    std::vector<std::int64_t> all;
+    for (const TensorId tensor : graph.outputs(op)) all.push_back(graph.bytes(tensor).count);
+    return all;
+  };
+  // 64 channels of 16 x 16 numbers of 8 samples, and a mean and a deviation of each channel.
+  CHECK(bytes(whole, "stem/batch_norm") == std::vector<std::int64_t>{8 * 4 * 64 * 256, 2 * 4 * 64});
+  CHECK(bytes(replicas, "stem/batch_norm@2") == std::vector<std::int64_t>{4 * 4 * 64 * 256, 2 * 4 * 64});
+  CHECK(bytes(split_batch(replicas, 4).graph, "stem/batch_norm@2~3") ==
+        std::vector<std::int64_t>{4 * 64 * 256, 2 * 4 * 64});
+  // Those of a layer norm are of each row.
+  const Graph gpt = training_graph(make_network("gpt2:batch=8,seq=16,layers=1"));
+  CHECK(bytes(split_batch(gpt, 4).graph, "h.0/layer_norm~1") ==
+        std::vector<std::int64_t>{2 * 4 * 16 * 768, 2 * 4 * 2 * 16});
 }
 
 TEST_CASE("one microbatch is the graph itself") {

@@ -12,6 +12,7 @@
 #include "rewrite/by_name.hpp"
 #include "trainyard/cost/op_signature.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
@@ -85,6 +86,10 @@ TEST_CASE(
                                                   {"all-gather 262144", 3 * 2 + 1 + 3 * 2 + 1},
                                                   {"all-gather 131072", 1}});
 
+  // Once a step the gradients of what ranks hold whole of norms, 2 x 256 numbers each: two a layer, one of the head.
+  CHECK(sums(parallel, Phase::update) == Counts{{"all-reduce 4096", 3}, {"all-reduce 2048", 1}});
+  CHECK(inputs_of(parallel.graph, "h.1/layer_norm.weight/update^3") == Names{"h.1/layer_norm.weight.grad/whole^3"});
+
   // What is kept for the backward pass is shared by all: 1/4 of everything, but for scalars.
   const auto kept = [](const Graph& graph, const auto& counts) {
     std::int64_t bytes = 0;
@@ -108,6 +113,23 @@ TEST_CASE(
   // A gather waits for the gradient with which its op goes, rather than starting in the forward pass.
   for (const OpId op : parallel.graph.after(op_named(parallel.graph, "h.1/layer_norm.out#2/all-gather/wait@3")))
     CHECK(parallel.graph.name(op) == "h.1/split/grad^3");
+}
+
+TEST_CASE("replicas add the norms' gradients by stage and rank, whole under ZeRO too, before ranks do by layer") {
+  const Graph ranks = tensor_parallel(training_graph(make_network("gpt2:batch=2,seq=8,positions=8,layers=2,hidden=16,"
+                                                                  "heads=2,vocabulary=20")),
+                                      {.ranks = 2, .collective = Collective::whole, .sequence = true})
+                          .graph;
+  const Replicate replicate{.replicas = 2, .collective = Collective::whole, .zero = 1, .stages = {"h.1/layer_norm^1"}};
+  const Graph graph = data_parallel(ranks, replicate).graph;
+  // A norm has 2 x 16 numbers, 128 bytes. The first one comes before ranks share the sequence; the second stage has two
+  // and that of the head.
+  const auto counts = test::collectives(graph);
+  CHECK(counts.at("all-reduce 384 of 2") == 2);          // of replicas, either rank: the second stage,
+  CHECK(counts.at("all-reduce 128 of 2") == 2 + 2 + 2);  // the first; and of ranks, in either replica: h.0, the head,
+  CHECK(counts.at("all-reduce 256 of 2") == 2);          // h.1
+  CHECK(inputs_of(graph, "h.0/layer_norm_2.weight.grad/all-reduce/ready@2@1") ==
+        Names{"h.0/layer_norm_2.weight.grad^2/sum@1", "h.0/layer_norm_2.bias.grad^2/sum@1"});
 }
 
 TEST_CASE("a network without a sequence has none to be shared") {

@@ -172,6 +172,17 @@ TEST_CASE("fused attention keeps its output and a number a row, no scores, and c
   CHECK(largest(plain.graph) == Bytes{4 * 4 * 64 * 64});  // scores of 4 heads
   CHECK(largest(fused.graph) == Bytes{4 * 64 * 48});      // the feed-forward layer
   CHECK(fused.summary.saved_bytes == plain.summary.saved_bytes - Bytes{4 * 4 * 64 * 64} + Bytes{4 * 4 * 64});
+  // With a dropout of the weights, which one op leaves out, also the mask and what it passes on: 4 + 1 + 4 bytes.
+  for (const std::string with_dropout : {"gpt2:positions=64,", "bert_base:positions=64,inner=48,"}) {
+    CAPTURE(with_dropout);
+    const auto saved = [&](const char* fused_parameter) {
+      return training_step(
+                 make_network(with_dropout +
+                              "layers=2,batch=1,seq=64,hidden=32,heads=4,vocabulary=50,fused=" + fused_parameter))
+          .summary.saved_bytes;
+    };
+    CHECK(saved("1") == saved("0") - Bytes{2 * 9 * 4 * 64 * 64} + Bytes{2 * 4 * 4 * 64});
+  }
 }
 
 TEST_CASE("gradients of a mixture of experts: each choice is weighed once, and multiplied with its output once") {

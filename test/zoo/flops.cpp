@@ -82,6 +82,15 @@ TEST_CASE("fused attention takes the products of the scores that a causal mask l
   // Scores and their use: 4 S d a token and layer.
   const double scores = 4096. * 32 * 4 * 4096 * 4096;
   CHECK(matmul_flops("llama2_7b:fused=1") == matmul_flops("llama2_7b") - scores / 2);
+  const double of_gpt = 1024. * 12 * 4 * 1024 * 768;
+  CHECK(matmul_flops("gpt2:batch=1,fused=1") == matmul_flops("gpt2:batch=1") - of_gpt / 2);
+  // Without one, all of them.
+  for (const std::string network : {"bert_base", "vit_b_16", "t5_small:targets=1"}) {
+    CAPTURE(network);
+    const std::string fused = network + (network.find(':') == std::string::npos ? ":" : ",") + "fused=1";
+    const double causal = network.starts_with("t5") ? 16. * 6 * 4 * 512 : 0;  // of one target
+    CHECK(matmul_flops(fused) == matmul_flops(network) - causal / 2);
+  }
   CHECK(matmul_flops("deepseek_v3:fused=1") == 4096 * (93'717'397'504. - 20'468'203'520. / 2));
 }
 

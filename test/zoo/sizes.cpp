@@ -174,6 +174,14 @@ TEST_CASE("DeepSeek-V3 has the published parameters") {
   CHECK(parameters("deepseek_v3") == 671'026'419'200);
 }
 
+TEST_CASE("fused attention has no parameters more or less") {
+  for (const std::string network :
+       {"gpt2", "gpt3_6_7b", "gshard_380m", "bert_base", "t5_base", "switch_base", "vit_b_16", "transformer"}) {
+    CAPTURE(network);
+    CHECK(parameters(network + ":fused=1") == parameters(network));
+  }
+}
+
 TEST_CASE("DLRM has the published tables and perceptrons") {
   // 187 767 399 rows of 128; 13-512-256-128, and (27 x 26 / 2 + 128 = 479)-1024-1024-512-256-1.
   CHECK(parameters("dlrm_terabyte") == 187'767'399LL * 128 + 171'392 + 2'197'505);

@@ -19,6 +19,9 @@ inline const char* name_of(ContextExchange exchange) {
          : exchange == ContextExchange::all_to_all ? "all-to-all"
                                                    : "ring";
 }
+/// What to do where attention is several ops, whose rows ranks cannot share.
+inline constexpr const char* kTakeFusedAttention =
+    "take a network whose attention is one op: those of the zoo have the parameter fused=1 (gpt2:fused=1)";
 inline std::optional<ContextExchange> find_context_exchange(std::string_view name) {
   for (const ContextExchange each : kContextExchanges)
     if (name == name_of(each)) return each;

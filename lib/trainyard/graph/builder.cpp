@@ -92,7 +92,8 @@ OpId GraphBuilder::add(const OpSpec& op) {
   view_.device_kinds.assign(op.device_kinds.begin(), op.device_kinds.end());
   for (const GivenTime& given : op.times) view_.times.push_back({given.on, given.time});
   view_.inputs.assign(op.inputs.begin(), op.inputs.end());
-  for (const OutputSpec& output : op.outputs) view_.outputs.push_back({output.name, output.bytes, output.kept});
+  for (const OutputSpec& output : op.outputs)
+    view_.outputs.push_back({output.name, output.bytes, output.kept, output.statistics});
   view_.after.assign(op.after.begin(), op.after.end());
   view_.collective = op.collective;
   return add_view(view_);
@@ -150,7 +151,8 @@ void GraphBuilder::add_output(const OpView& view, OpId op, std::size_t number) {
   const TensorId tensor{graph_.tensor_count()};
   graph_.tensor_names_.push_back(output.name);
   graph_.tensor_bytes_.push_back(output.bytes);
-  graph_.tensor_kept_.push_back(output.kept ? 1 : 0);
+  graph_.tensor_kind_.push_back(
+      static_cast<std::uint8_t>((output.kept ? Graph::kKept : 0) | (output.statistics ? Graph::kStatistics : 0)));
   graph_.producer_.push_back(op);
   const TensorId same_name = tensor_index_.insert(graph_.tensor_names_, tensor);
   if (full()) return;

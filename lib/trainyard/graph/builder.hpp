@@ -21,6 +21,7 @@ struct OutputSpec {
   std::string name;
   Bytes bytes;
   bool kept = false;
+  bool statistics = false;
 };
 
 /// An op as its author declares it: the fields of an op in a `trainyard-graph/1` file, with the same defaults.
@@ -52,6 +53,7 @@ struct OpView {
     std::string_view name;
     Bytes bytes;
     bool kept = false;
+    bool statistics = false;
   };
 
   std::string_view name, type, layer, signature, colocate;

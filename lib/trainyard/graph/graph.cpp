@@ -22,7 +22,7 @@ std::size_t Graph::memory_bytes() const {
   const auto add = [&](const auto&... parts) { total += (parts.memory_bytes() + ...); };
   add(op_names_, tensor_names_, inputs_, after_, before_, consumers_);
   add(type_, layer_, signature_, colocate_, phase_, flops_, bytes_accessed_, parameter_bytes_, state_bytes_,
-      workspace_bytes_, device_kinds_, collective_, tensor_kept_);
+      workspace_bytes_, device_kinds_, collective_, tensor_kind_);
   total += collectives_.capacity() * sizeof(CollectiveTask);
   // A word is held twice, as the vocabulary's text and as its key, with a hash node of about 16 bytes.
   for (const auto& word : words_.words()) total += 2 * (sizeof(std::string) + word.capacity()) + 16;

@@ -90,7 +90,9 @@ class Graph {
   std::string_view name(TensorId tensor) const { return tensor_names_[tensor]; }
   Bytes bytes(TensorId tensor) const { return tensor_bytes_[tensor]; }
   /// Held where it was produced until the end of the step.
-  bool kept(TensorId tensor) const { return tensor_kept_[tensor] != 0; }
+  bool kept(TensorId tensor) const { return (tensor_kind_[tensor] & kKept) != 0; }
+  /// As large for any number of samples: what an op keeps of all of them together, as a batch norm its statistics.
+  bool statistics(TensorId tensor) const { return (tensor_kind_[tensor] & kStatistics) != 0; }
   OpId producer(TensorId tensor) const { return producer_[tensor]; }
   /// Distinct ops that read the tensor, by ascending id.
   std::span<const OpId> consumers(TensorId tensor) const { return consumers_[tensor]; }
@@ -115,6 +117,8 @@ class Graph {
  private:
   friend class GraphBuilder;
 
+  static constexpr std::uint8_t kKept = 1, kStatistics = 2;
+
   std::string name_;
   NameTable<OpId> op_names_;
   Vocabulary words_;
@@ -133,7 +137,7 @@ class Graph {
   CompressedRows<OpId, OpId> after_, before_;
   NameTable<TensorId> tensor_names_;
   IdMap<TensorId, Bytes> tensor_bytes_;
-  Column<TensorId, std::uint8_t> tensor_kept_;
+  Column<TensorId, std::uint8_t> tensor_kind_;
   IdMap<TensorId, OpId> producer_;
   CompressedRows<TensorId, OpId> consumers_;
   std::vector<OpId> topological_order_;

@@ -103,9 +103,8 @@ void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
     refuse(fmt::format("the sequence{} not divisible among {} ranks that exchange rows by {}",
                        tensor.exchange == ContextExchange::all_to_all ? " or its heads are" : " is", tensor.context,
                        name_of(tensor.exchange)),
-           contexts.size() < 2
-               ? "take context 1: ranks divide the sequence of networks whose attention is one op (llama3_8b:fused=1)"
-               : fmt::format("context {} can be", fmt::join(contexts, ", ")));
+           contexts.size() < 2 ? fmt::format("take context 1, or {}", kTakeFusedAttention)
+                               : fmt::format("context {} can be", fmt::join(contexts, ", ")));
   if (!ranks.contains(tensor.ranks))
     refuse(fmt::format("layers are not divisible among {} ranks", tensor.ranks),
            fmt::format("tensor {} can be", fmt::join(ranks, ", ")));
@@ -272,7 +271,7 @@ class PlanEvents {
                 again_of(layer, plan_.recompute.empty() ? StageRecompute::no : plan_.recompute[0].of(i));
       if (!bucket) return;
       end = std::max(end, left) + time_of_sum(0, *bucket);
-      if (i == 0) end += time_of_update(0, *bucket);
+      if (i == 0) end += stages_.front().rank_sums + time_of_update(0, *bucket);
     });
     return end;
   }
@@ -280,12 +279,14 @@ class PlanEvents {
   /// Gradients of the replicas, and the update. Returns the device's weights.
   Bytes finish(std::size_t device) {
     Gradients weights;
+    Nanoseconds end = now_[device];
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
       const StageCost& each = stages_[stage(device, c)];
+      end += each.rank_sums;
       weights.dense += each.weights - each.expert_weights;
       weights.experts += each.expert_weights;
     }
-    Nanoseconds end = now_[device] + time_of_update(device, weights);
+    end += time_of_update(device, weights);
     if (costs_.overlap && plan_.stages() == 1) {
       end = std::max(end, end_of_sums());
     } else if (bucket() == Bytes{0} || plan_.degrees_of(device).data == 1) {

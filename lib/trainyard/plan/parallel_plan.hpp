@@ -116,6 +116,7 @@ struct LayerCost {
   Bytes scores = {};                             // of what is kept, what recomputation of attention leaves out,
   Nanoseconds scores_forward = {};               // and the time of the forward pass that it repeats
   Nanoseconds accumulation = {};                 // adds the gradients of weights to those of earlier microbatches
+  Nanoseconds rank_sums = {};                    // once a step, of gradients that are terms on each tensor rank
   Bytes expert_weights = {}, expert_state = {};  // of weights and state, those of experts that replicas divide
 
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
@@ -159,7 +160,8 @@ struct PlanCosts {
 ///                                 or that of the scores; W has accumulation's, but for the first microbatch
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
 ///                                 carries one at a time, first come first served
-///     after its last task         a device adds its gradients to those of the other replicas, then updates;
+///     after its last task         a device adds its gradients to those of the other replicas, then those that are
+///                                 terms on its tensor ranks, and updates;
 ///                                 PlanCosts::overlap, one stage: in buckets from the last layer on, each once that
 ///                                 task has left its layers, and updates all but the last beside
 ///

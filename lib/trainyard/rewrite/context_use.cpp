@@ -67,7 +67,7 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
       if (graph.phase(op) == Phase::forward && !is_by_row(graph, op, use))
         refuse(fmt::format("'{}' ({}) looks at several rows of the sequence that {} ranks are to share", graph.name(op),
                            type, ranks),
-               type == "MatMul" ? "give a network whose attention is one op (llama3_8b:fused=1)"
+               type == "MatMul" ? kTakeFusedAttention
                                 : "context parallelism is of networks whose ops but attention go row by row");
       continue;
     }
@@ -78,6 +78,9 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
     if (inputs.size() < first + 3 || outputs.size() < (backward ? 3 : 1))
       refuse(fmt::format("attention '{}' has not queries, keys and values of its own", graph.name(op)),
              "context parallelism is of attention of three different tensors, which are all trained");
+    if (!backward && inputs.size() > 3)
+      refuse(fmt::format("attention '{}' adds to the scores what is of all rows", graph.name(op)),
+             "context parallelism is of attention without a bias or mask");
     queries[op] = inputs[first];
     keys[op] = inputs[first + 1];
     values[op] = inputs[first + 2];
@@ -98,7 +101,7 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
   }
   if (!any)
     refuse(fmt::format("graph '{}' has no attention whose sequence ranks could share", graph.name()),
-           "give a network whose attention is one op (llama3_8b:fused=1)");
+           kTakeFusedAttention);
 }
 
 bool ContextUse::makes_gradients(const Graph& graph, OpId op) { return graph.type(op) == kBackward; }

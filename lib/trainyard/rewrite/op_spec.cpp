@@ -24,7 +24,8 @@ OpSpec spec_of(const Graph& graph, OpId op) {
               .times = {times.begin(), times.end()}};
   for (const TensorId tensor : graph.inputs(op)) spec.inputs.emplace_back(graph.name(tensor));
   for (const TensorId tensor : graph.outputs(op))
-    spec.outputs.push_back({std::string{graph.name(tensor)}, graph.bytes(tensor), graph.kept(tensor)});
+    spec.outputs.push_back(
+        {std::string{graph.name(tensor)}, graph.bytes(tensor), graph.kept(tensor), graph.statistics(tensor)});
   for (const OpId earlier : graph.after(op)) spec.after.emplace_back(graph.name(earlier));
   if (const CollectiveTask* collective = graph.collective(op)) spec.collective = *collective;
   return spec;
@@ -48,7 +49,7 @@ void view_op(const Graph& graph, OpId op, OpView& view) {
   for (const GivenTime& given : graph.given_times(op)) view.times.push_back({given.on, given.time});
   for (const TensorId tensor : graph.inputs(op)) view.inputs.push_back(graph.name(tensor));
   for (const TensorId tensor : graph.outputs(op))
-    view.outputs.push_back({graph.name(tensor), graph.bytes(tensor), graph.kept(tensor)});
+    view.outputs.push_back({graph.name(tensor), graph.bytes(tensor), graph.kept(tensor), graph.statistics(tensor)});
   for (const OpId earlier : graph.after(op)) view.after.push_back(graph.name(earlier));
   if (const CollectiveTask* collective = graph.collective(op)) view.collective = *collective;
 }

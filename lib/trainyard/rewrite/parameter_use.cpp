@@ -69,10 +69,12 @@ bool take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, const Par
   if (parts == 1) return false;
   std::int64_t whole = 0;  // bytes of traffic that are not divided
   for (const OpId holder : use.reads[id]) whole += graph.parameter_bytes(holder).count;
+  for (const TensorId tensor : graph.inputs(id))
+    if (graph.statistics(tensor)) whole += graph.bytes(tensor).count;
   std::size_t number = 0;
   for (const TensorId tensor : graph.outputs(id)) {
     auto& output = op.outputs[number++];
-    if (use.is_gradient[tensor])
+    if (use.is_gradient[tensor] || graph.statistics(tensor))
       whole += graph.bytes(tensor).count;
     else if (output.bytes.count > kScalar)
       output.bytes = Bytes{share_of(output.bytes.count, part, parts)};

@@ -34,7 +34,7 @@ std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts);
 
 /// Makes the op one of `parts` that each have their share of the batch: of FLOPs, workspace, given times and what it
 /// writes, and of the traffic but for parameters and their gradients. Not divided are gradients of parameters, what
-/// adds them, and tensors of at most 8 bytes.
+/// adds them, statistics (Graph::statistics), and tensors of at most 8 bytes.
 void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
                 std::size_t parts);
 /// Likewise, but for the signature; false where nothing of the op but what it writes is divided.

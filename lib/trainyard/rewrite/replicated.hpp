@@ -43,7 +43,8 @@ namespace trainyard::detail {
 /// A copy of a colocation group with parameters is one group "GROUP@2", and the ops of a bucket are in that of its
 /// first parameters; what adds and sends them is named "all-reduce/BUCKET/...", "reduce-scatter/", "all-gather/",
 /// "fetch/"; buckets are numbered from `first_bucket`. Parameters without an update are held by every replica in any
-/// stage; state is divided whole, running statistics too.
+/// stage, as are those whose gradients tensor ranks add up after the replicas (tensor_parallel), in buckets of their
+/// own by all-reduces; state is divided whole, running statistics too.
 ///
 /// D. Lepikhin et al.: GShard: scaling giant models with conditional computation and automatic sharding. ICLR 2021,
 /// section 3. S. Rajbhandari, J. Rasley, O. Ruwase, Y. He: ZeRO: memory optimizations toward training trillion

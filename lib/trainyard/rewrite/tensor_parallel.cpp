@@ -256,7 +256,11 @@ class Sharding {
       const bool by_head = std::ranges::all_of(shapes.reads, [&](const Shapes::Tensor& read) {
         return read.extents.size() == 4 && read.extents[1] % ranks_ == 0;
       });
-      return by_head && all_shares(op, 0) ? Way::share : Way::whole;
+      // What an attention adds to its scores, behind queries, keys and values, may be whole.
+      const auto operands = inputs.first(std::min<std::size_t>(inputs.size(), 3));
+      return by_head && std::ranges::all_of(operands, [&](TensorId each) { return layout_[each] == Layout::share; })
+                 ? Way::share
+                 : Way::whole;
     }
     if (type == "SoftmaxCrossEntropy" || type == "BatchNormalization")
       return first == Layout::share ? Way::share : Way::whole;
@@ -318,7 +322,7 @@ class Sharding {
       case Way::share:
         return is_loss(op) && number == 0 ? Layout::whole : Layout::share;
       case Way::rows:
-        return backward && use_.is_gradient[tensor] ? Layout::whole : Layout::rows;
+        return backward && use_.is_gradient[tensor] ? Layout::partial : Layout::rows;
       case Way::column:
         return backward && !use_.is_gradient[tensor] ? Layout::partial : Layout::share;
       case Way::row: {
@@ -408,15 +412,22 @@ class Ranks {
       for (const TensorId tensor : graph_.inputs(op)) {
         const Layout taken = sharding_.taken(op, tensor);
         if (taken == sharding_.layout(tensor)) continue;
+        if (is_term(tensor)) {
+          std::vector<TensorId>& terms = terms_[graph_.layer(graph_.producer(tensor))];
+          if (std::ranges::find(terms, tensor) == terms.end()) terms.push_back(tensor);
+          continue;
+        }
         const auto [at, added] =
             wanted_.try_emplace({tensor, taken, gathers_again(op, tensor)}, Want{graph_.phase(op), op});
         if (!added) at->second.phase = std::min(at->second.phase, graph_.phase(op));
       }
     for (const OpId op : graph_.ops()) {
-      for (const TensorId tensor : graph_.inputs(op))
+      for (const TensorId tensor : graph_.inputs(op)) {
+        if (is_term(tensor)) add_terms(std::exchange(terms_[graph_.layer(graph_.producer(tensor))], {}));
         if (const auto found = wanted_.find({tensor, Layout::whole, true});
             found != wanted_.end() && found->second.by == op)
           convert(graph_.producer(tensor), tensor, Layout::whole, found->second, true);
+      }
       for (std::size_t rank = 0; rank < made_; ++rank) add_copy(op, rank);
       if (sharding_.is_loss(op)) add_loss(op);
       for (const TensorId tensor : graph_.outputs(op))
@@ -442,6 +453,13 @@ class Ranks {
   bool gathers_again(OpId op, TensorId tensor) const {
     return sharding_.layout(tensor) == Layout::rows && graph_.phase(op) != Phase::forward &&
            graph_.phase(graph_.producer(tensor)) == Phase::forward;
+  }
+
+  /// A gradient of parameters that ranks hold whole, of which each has computed a part of the sum.
+  bool is_term(TensorId tensor) const {
+    return sharding_.layout(tensor) == Layout::partial &&
+           std::ranges::all_of(graph_.consumers(tensor),
+                               [&](OpId reader) { return graph_.phase(reader) == Phase::update; });
   }
 
   std::string converted(TensorId tensor, Layout layout, bool again, std::size_t rank) const {
@@ -472,7 +490,7 @@ class Ranks {
     else
       for (const TensorId tensor : graph_.outputs(op))
         spec.outputs.push_back({rank_name(graph_.name(tensor), rank), bytes_of(tensor, sharding_.layout(tensor), rank),
-                                graph_.kept(tensor)});
+                                graph_.kept(tensor), graph_.statistics(tensor)});
     for (std::string& earlier : spec.after) earlier = rank_name(earlier, rank);
     if (!spec.colocate.empty()) spec.colocate = rank_name(spec.colocate, rank);
     if (sharding_.is_divided(op)) take_share(spec, op, rank);
@@ -520,14 +538,59 @@ class Ranks {
     for (const OpSpec& op : collective.ops())
       add(op, static_cast<std::size_t>(std::stoul(op.name.substr(op.name.rfind('@') + 1))) - 1, made_by);
   }
-  CollectiveOps collective(OpId op, const std::string& array, CollectiveKind kind, Bytes bytes, Phase phase) {
+  /// `group`: that the ops of each rank are colocated in; empty: none.
+  CollectiveOps collective(OpId op, const std::string& array, CollectiveKind kind, Bytes bytes, Phase phase,
+                           const std::string& group = "") {
     result_.collectives.push_back({.kind = kind, .bytes = bytes, .made_by = op, .phase = phase});
     const OpSpec maker = spec_of(graph_, op);
-    const OpSpec rank{.phase = phase, .layer = maker.layer, .device_kinds = maker.device_kinds, .times = maker.times};
-    return {fmt::format("{}/{}", array, name_of(kind)), std::vector<OpSpec>(whole_ ? made_ : n_, rank)};
+    const OpSpec each{.phase = phase, .layer = maker.layer, .device_kinds = maker.device_kinds, .times = maker.times};
+    std::vector<OpSpec> ranks(whole_ ? made_ : n_, each);
+    for (std::size_t rank = 0; !group.empty() && rank < ranks.size(); ++rank)
+      ranks[rank].colocate = rank_name(group, rank);
+    return {fmt::format("{}/{}", array, name_of(kind)), std::move(ranks)};
   }
   CollectiveTask task(CollectiveKind kind, Bytes bytes) const {
     return {kind, bytes, n_ / made_, std::max<std::size_t>(fold_, 1)};
+  }
+  /// The sums of the arrays that ranks have, in parts; as one task of tensors `name`.
+  std::vector<ArrayParts> sums(CollectiveOps& ops, const std::vector<std::vector<std::string>>& own,
+                               const std::string& name, Bytes bytes) const {
+    std::vector<ArrayParts> parts;
+    if (whole_) {
+      std::vector<OutputSpec> outputs;
+      for (std::size_t rank = 0; rank < made_; ++rank) outputs.push_back({rank_name(name, rank), bytes});
+      ops.whole(task(CollectiveKind::all_reduce, bytes), own, outputs);
+      for (const OutputSpec& output : outputs) parts.push_back({{output.name, bytes}});
+      return parts;
+    }
+    if (made_ == n_) return ops.all_reduce(Collective::ring, own, bytes);
+    for (const auto& arrays : own) {
+      parts.emplace_back();
+      for (const std::string& array : arrays) parts.back().push_back({array, bytes});
+    }
+    return parts;
+  }
+
+  /// Adds up the terms of a layer's gradients, which updates take whole.
+  void add_terms(const std::vector<TensorId>& terms) {
+    if (terms.empty()) return;
+    const OpId op = graph_.producer(terms.front());
+    const std::string name = fmt::format("{}/sum", graph_.name(terms.front()));
+    Bytes bytes{0};
+    for (const TensorId term : terms) bytes += graph_.bytes(term);
+    CollectiveOps ops =
+        collective(op, std::string{graph_.name(terms.front())}, CollectiveKind::all_reduce, bytes, Phase::update, name);
+    result_.collectives.back().terms = terms;
+    std::vector<std::vector<std::string>> own(made_);
+    std::vector<std::vector<OutputSpec>> made(made_);
+    for (std::size_t rank = 0; rank < made_; ++rank)
+      for (const TensorId term : terms) {
+        own[rank].push_back(rank_name(graph_.name(term), rank));
+        made[rank].push_back({converted(term, Layout::whole, false, rank), graph_.bytes(term)});
+      }
+    const std::vector<ArrayParts> parts = sums(ops, own, name, bytes);
+    for (std::size_t rank = 0; rank < made_; ++rank) ops.join(rank, "scatter", parts[rank], std::move(made[rank]));
+    add(ops, op);
   }
 
   void convert(OpId op, TensorId tensor, Layout to, Want want, bool again) {
@@ -600,22 +663,13 @@ class Ranks {
     CollectiveOps ops = collective(op, rows_of(op), CollectiveKind::all_reduce, row_bytes(op), graph_.phase(op));
     std::vector<std::vector<std::string>> rows;
     for (std::size_t rank = 0; rank < made_; ++rank) rows.push_back({rank_name(rows_of(op), rank)});
-    std::vector<ArrayParts> sums(made_, {{rows.front().front(), row_bytes(op)}});
-    if (whole_) {
-      std::vector<OutputSpec> whole;
-      for (std::size_t rank = 0; rank < made_; ++rank)
-        whole.push_back({rank_name(fmt::format("{}/sum", rows_of(op)), rank), row_bytes(op)});
-      ops.whole(task(CollectiveKind::all_reduce, row_bytes(op)), rows, whole);
-      for (std::size_t rank = 0; rank < made_; ++rank) sums[rank] = {{whole[rank].name, row_bytes(op)}};
-    } else if (made_ == n_) {
-      sums = ops.all_reduce(Collective::ring, rows, row_bytes(op));
-    }
+    const std::vector<ArrayParts> parts = sums(ops, rows, rows_of(op) + "/sum", row_bytes(op));
     for (std::size_t rank = 0; rank < made_; ++rank) {
       std::vector<OutputSpec> outputs;
       for (const TensorId tensor : graph_.outputs(op))
         outputs.push_back({rank_name(graph_.name(tensor), rank), bytes_of(tensor, sharding_.layout(tensor), rank),
                            graph_.kept(tensor)});
-      ops.join(rank, "sum", sums[rank], std::move(outputs));
+      ops.join(rank, "sum", parts[rank], std::move(outputs));
     }
     add(ops, op);
   }
@@ -626,6 +680,7 @@ class Ranks {
   const std::size_t fold_;
   const Sharding sharding_;
   std::map<std::tuple<TensorId, Layout, bool>, Want> wanted_;  // true: again
+  std::map<std::string_view, std::vector<TensorId>> terms_;    // to be added up, by layer
   TensorParallelGraph result_;
   GraphBuilder builder_{graph_.name()};
 };

@@ -32,7 +32,8 @@ struct RankCollective {
   Bytes bytes;   // of the whole array
   OpId made_by;  // in the graph as it was given
   Phase phase;
-  TensorId tensor = TensorId::none();  // there; none: three numbers a row of a cross entropy
+  TensorId tensor = TensorId::none();  // there; none: three numbers a row of a cross entropy, or
+  std::vector<TensorId> terms = {};    // gradients of parameters, one after the other, whose terms are added up
   RankLayout to = RankLayout::whole;
   std::size_t first = 0, count = 0;
 };
@@ -65,8 +66,9 @@ struct RankCollective {
 /// all-gathers in each instead, and in the backward pass two more: rows of the forward pass are gathered a second time,
 /// when their op's gradient is there, and not kept whole. The products of experts are
 /// columns and rows as others are; a mixture's router, and what takes tokens to experts and back, is whole on each
-/// rank. Left out: the gradients of the norms' own parameters, partial on each rank, which the source adds up once a
-/// step: 4 h bytes of 16 bit a norm, where a layer has 24 h^2.
+/// rank. The gradients of the norms' own parameters, which each rank holds, are partial then: they are added up once a
+/// step, in the update phase, by one all-reduce a layer ("FIRST/all-reduce" of its first such gradient), after the sums
+/// of replicas, as in NVIDIA's Megatron-LM (finalize_model_grads.py, which has one a stage).
 ///
 /// Extents that t does not divide are shared from 512 t on (a vocabulary, which is padded); ops of others, and those
 /// without a signature, are whole. Shares of FLOPs, traffic, workspace, given times, parameters, state and tensors are

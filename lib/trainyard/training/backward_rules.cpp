@@ -132,7 +132,7 @@ BackwardRule normalization_rule(const Context& c, const SavedSizes&) {
   piece.reads = {x};
   if (c.node.inputs.size() > 1 && !c.in(1).is_none()) piece.reads.push_back(c.in(1));
   piece.extras = {0};
-  rule.extras = {{"stats", (centred ? 8 : 4) * statistics}};
+  rule.extras = {{"stats", (centred ? 8 : 4) * statistics, type == "BatchNormalization"}};
   rule.pieces = {piece};
   return rule;
 }
@@ -148,7 +148,7 @@ BackwardRule attention_rule(const Context& c) {
   const double matmul = 2 * shape.pairs * (3 * shape.size + 2 * shape.value_size);
   GradientPiece piece{.type = rule.type,
                       .suffix = "grad",
-                      .flops = matmul + 8 * shape.pairs,
+                      .flops = matmul + (c.wants(3) ? 9 : 8) * shape.pairs,
                       .matmul_flops = matmul,
                       .reads = {c.in(0), c.in(1), c.in(2), c.out()},
                       .extras = {0},

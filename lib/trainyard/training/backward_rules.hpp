@@ -19,6 +19,7 @@ struct SavedSizes {
 struct SavedExtra {
   std::string suffix;  // "mask", "stats", "indices", "gates"
   std::int64_t bytes;
+  bool statistics = false;  // as of a tensor (Graph::statistics)
 };
 
 /// One kernel of a node's backward pass. It always reads the gradient of every output.

@@ -15,9 +15,9 @@ DraftGraph::Index DraftGraph::add_op(OpSpec op, const std::vector<Index>& inputs
   return ops_.size() - 1;
 }
 
-DraftGraph::Index DraftGraph::add_output(Index op, const std::string& name, Bytes bytes) {
+DraftGraph::Index DraftGraph::add_output(Index op, const std::string& name, Bytes bytes, bool statistics) {
   const Index tensor = tensors_.size();
-  tensors_.push_back({unique(tensor_names_, name), bytes, tensor});
+  tensors_.push_back({unique(tensor_names_, name), bytes, tensor, statistics});
   ops_[op].outputs.push_back(tensor);
   return tensor;
 }
@@ -112,7 +112,8 @@ DraftGraph::Built DraftGraph::build(const std::string& name) && {
     for (const Index input : op.inputs) op.spec.inputs.push_back(tensors_[input].name);
     for (const Index output : op.outputs) {
       declared[output] = TensorId{count++};
-      op.spec.outputs.push_back({.name = tensors_[output].name, .bytes = tensors_[output].bytes});
+      op.spec.outputs.push_back(
+          {.name = tensors_[output].name, .bytes = tensors_[output].bytes, .statistics = tensors_[output].statistics});
     }
     builder.add(std::move(op.spec));
   }

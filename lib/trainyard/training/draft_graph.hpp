@@ -22,7 +22,7 @@ class DraftGraph {
   OpSpec& op(Index index) { return ops_[index].spec; }
   std::size_t op_count() const { return ops_.size(); }
 
-  Index add_output(Index op, const std::string& name, Bytes bytes);
+  Index add_output(Index op, const std::string& name, Bytes bytes, bool statistics = false);
   /// Part of another tensor: a tensor of its own where no op reads the whole and the parts that are read make it up,
   /// otherwise another name for the whole.
   Index add_slice(Index of, const std::string& name, Bytes bytes);
@@ -51,6 +51,7 @@ class DraftGraph {
     std::string name;
     Bytes bytes;
     Index whole;  // itself where it is not a slice
+    bool statistics = false;
   };
   struct Thing {
     std::size_t number;

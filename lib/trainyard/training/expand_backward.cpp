@@ -195,7 +195,8 @@ void Expansion::add_rule(NodeId id, const std::vector<Seen>& gradients, const st
 
   std::vector<Tensor> extras;
   for (const SavedExtra& extra : rule.extras) {
-    extras.push_back(draft_.add_output(op_[id], value(node.outputs[0]).name + '.' + extra.suffix, Bytes{extra.bytes}));
+    extras.push_back(draft_.add_output(op_[id], value(node.outputs[0]).name + '.' + extra.suffix, Bytes{extra.bytes},
+                                       extra.statistics));
     recipes_[op_[id]].extras.push_back(TensorId{extras.back()});
   }
   for (const GradientPiece& piece : rule.pieces) add_piece(id, rule, piece, gradients, of, extras);

@@ -131,8 +131,7 @@ struct TrainingRecipe {
   ValueId loss = ValueId::none();
   Optimizer optimizer = Optimizer::none;
   IdMap<OpId, OpRecipe> ops;
-  bool own_statistics = false;                   // shares of a batch are normalized each on its own
-  std::vector<std::vector<ValueId>> added = {};  // parameters that are updated by the sum of their gradients
+  bool own_statistics = false;        // shares of a batch are normalized each on its own
   std::vector<HeldCopy> copies = {};  // of inputs, parameters and buffers, where ops use these in their place
 };
 

@@ -10,13 +10,14 @@ namespace {
 constexpr double kBertDropout = 0.1;
 constexpr double kEpsilon = 1e-12;
 
-ValueId encoder(LayerBuilder& net, ValueId x, std::int64_t heads, std::int64_t inner) {
+ValueId bert_layer(LayerBuilder& net, ValueId x, const NetworkArguments& given) {
   const std::int64_t width = net.shape(x).back();
   const ValueId query = net.linear(x, width), key = net.linear(x, width), value = net.linear(x, width);
-  const ValueId attended =
-      net.linear(net.attention(query, key, value, {.heads = heads, .dropout = kBertDropout}), width);
+  const ValueId mixed = net.attention(query, key, value,
+                                      {.heads = given["heads"], .dropout = kBertDropout, .fused = given["fused"] != 0});
+  const ValueId attended = net.linear(mixed, width);
   x = net.layer_norm(net.add(x, net.dropout(attended, kBertDropout)), kEpsilon);
-  const ValueId wide = net.gelu(net.linear(x, inner));
+  const ValueId wide = net.gelu(net.linear(x, given["inner"]));
   return net.layer_norm(net.add(x, net.dropout(net.linear(wide, width), kBertDropout)), kEpsilon);
 }
 
@@ -36,7 +37,7 @@ Model bert(const NetworkArguments& given) {
   x = net.dropout(net.layer_norm(x, kEpsilon), kBertDropout);
   for (std::int64_t layer = 0; layer < given["layers"]; ++layer) {
     net.at("encoder." + std::to_string(layer));
-    x = encoder(net, x, given["heads"], given["inner"]);
+    x = bert_layer(net, x, given);
   }
   net.at("head");
   if (given["head"] == 0)  // the pooler: the first token through a dense layer
@@ -62,7 +63,8 @@ Network bert_preset(const char* name, const char* summary, std::int64_t layers, 
        {"inner", 4 * width, 1, 1'048'576, "width inside of the feed-forward layers"},
        vocabulary_parameter(30'522),
        positions_parameter(512),
-       {"head", 1, 0, 2, "0: the pooler; 1: masked words, the embedding's weights; 2: masked words, its own weights"}},
+       {"head", 1, 0, 2, "0: the pooler; 1: masked words, the embedding's weights; 2: masked words, its own weights"},
+       fused_parameter()},
       &bert};
 }
 

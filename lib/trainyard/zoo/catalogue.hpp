@@ -61,7 +61,7 @@ inline NetworkParameter positions_parameter(std::int64_t value) {
 }
 
 inline NetworkParameter fused_parameter() {
-  return {"fused", 0, 0, 1, "1: attention is one op that keeps no scores, as FlashAttention's"};
+  return {"fused", 0, 0, 1, "1: attention is one op that keeps no scores, as FlashAttention's, and drops no weights"};
 }
 inline NetworkParameter experts_parameter(std::int64_t value) {
   return {"experts", value, 1, 65'536, "experts of a layer"};

@@ -22,24 +22,26 @@ ValueId gelu_in_parts(LayerBuilder& net, ValueId x) {
 }
 
 /// The causal attention of a layer, added to x.
-ValueId attended(LayerBuilder& net, ValueId x, std::int64_t heads) {
+ValueId attended(LayerBuilder& net, ValueId x, const NetworkArguments& given) {
   const std::int64_t width = net.shape(x).back();
   const auto qkv = net.split(net.linear(net.layer_norm(x), 3 * width), 2, 3);
-  const ValueId mixed = net.attention(qkv[0], qkv[1], qkv[2], {.heads = heads, .dropout = kGptDropout, .causal = true});
+  const ValueId mixed =
+      net.attention(qkv[0], qkv[1], qkv[2],
+                    {.heads = given["heads"], .dropout = kGptDropout, .causal = true, .fused = given["fused"] != 0});
   return net.add(x, net.dropout(net.linear(mixed, width), kGptDropout));
 }
 
-ValueId block(LayerBuilder& net, ValueId x, std::int64_t heads, bool in_parts) {
-  x = attended(net, x, heads);
+ValueId block(LayerBuilder& net, ValueId x, const NetworkArguments& given) {
+  x = attended(net, x, given);
   const std::int64_t width = net.shape(x).back();
   const ValueId inner = net.linear(net.layer_norm(x), 4 * width);
-  const ValueId wide = in_parts ? gelu_in_parts(net, inner) : net.gelu(inner, true);
+  const ValueId wide = given["gelu_in_parts"] != 0 ? gelu_in_parts(net, inner) : net.gelu(inner, true);
   return net.add(x, net.dropout(net.linear(wide, width), kGptDropout));
 }
 
 /// Layer i of a GPT with mixtures of experts: of every few feed-forward layers the last one is such.
 ValueId expert_block(LayerBuilder& net, ValueId x, std::int64_t i, const NetworkArguments& given) {
-  x = attended(net, x, given["heads"]);
+  x = attended(net, x, given);
   const ValueId normed = net.layer_norm(x);
   const ValueId fed = (i + 1) % given["every"] == 0
                           ? net.experts(normed, {.experts = given["experts"],
@@ -76,9 +78,7 @@ Model gpt_of(const NetworkArguments& given, const Block& layer) {
 }
 
 Model gpt2(const NetworkArguments& given) {
-  return gpt_of(given, [&](LayerBuilder& net, ValueId x, std::int64_t) {
-    return block(net, x, given["heads"], given["gelu_in_parts"] != 0);
-  });
+  return gpt_of(given, [&](LayerBuilder& net, ValueId x, std::int64_t) { return block(net, x, given); });
 }
 
 Model gshard(const NetworkArguments& given) {
@@ -95,7 +95,8 @@ Network gpt2_preset(const char* name, const char* summary, std::int64_t layers, 
           summary,
           "Radford et al., Language Models are Unsupervised Multitask Learners, 2019",
           {batch_parameter(8), seq_parameter(1024), layers_parameter(layers), hidden_parameter(width),
-           heads_parameter(heads), vocabulary_parameter(50'257), positions_parameter(1024), gelu_parameter()},
+           heads_parameter(heads), vocabulary_parameter(50'257), positions_parameter(1024), gelu_parameter(),
+           fused_parameter()},
           &gpt2};
 }
 
@@ -109,7 +110,8 @@ std::vector<Network> gpt3_networks() {
         fmt::format("GPT-3 {}: {} layers of width {}, dense attention, tied output weights", size, layers, width),
         "Brown et al., Language Models are Few-Shot Learners, 2020, table 2.1",
         {batch_parameter(1), seq_parameter(2048), layers_parameter(layers), hidden_parameter(width),
-         heads_parameter(heads), vocabulary_parameter(50'257), positions_parameter(2048), gelu_parameter()},
+         heads_parameter(heads), vocabulary_parameter(50'257), positions_parameter(2048), gelu_parameter(),
+         fused_parameter()},
         &gpt2};
   };
   return {
@@ -152,7 +154,8 @@ std::vector<Network> gshard_networks() {
          capacity_parameter(100),
          {"every", 2, 1, 1024, "feed-forward layers of which the last is one of experts"},
          vocabulary_parameter(32'000),
-         positions_parameter(1024)},
+         positions_parameter(1024),
+         fused_parameter()},
         &gshard};
   };
   return {

@@ -49,7 +49,7 @@ struct Attention {
   double dropout = 0;              // of the weights
   bool causal = false;             // later positions are masked
   ValueId bias = ValueId::none();  // added to the scores, broadcast to [B, heads, S, T]
-  bool fused = false;              // one op, which keeps no scores; without dropout and bias
+  bool fused = false;              // one op, which keeps no scores; without dropout
 };
 
 /// A mixture of experts in place of a feed-forward layer: each token goes to `chosen` of them.

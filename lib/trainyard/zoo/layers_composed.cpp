@@ -30,7 +30,9 @@ ValueId LayerBuilder::attention(ValueId q, ValueId k, ValueId v, const Attention
     q = transpose(reshape(q, {batch, queries, heads, depth}), {0, 2, 1, 3});
     k = transpose(reshape(k, {batch, keys, kv_heads, depth}), {0, 2, 1, 3});
     v = transpose(reshape(v, {batch, keys, kv_heads, value_depth}), {0, 2, 1, 3});
-    const ValueId mixed = append("Attention", {q, k, v}, {{"is_causal", std::int64_t{how.causal}}});
+    std::vector<ValueId> operands{q, k, v};
+    if (!how.bias.is_none()) operands.push_back(how.bias);
+    const ValueId mixed = append("Attention", std::move(operands), {{"is_causal", std::int64_t{how.causal}}});
     return reshape(transpose(mixed, {0, 2, 1, 3}), {batch, queries, heads * value_depth});
   }
   // Heads that share keys are rows of one product: [B, kv_heads, heads / kv_heads x S, depth].

@@ -61,8 +61,9 @@ class T5 {
     const ValueId q = net_.linear(normed, inside, false);
     const ValueId k = net_.linear(over, inside, false);
     const ValueId v = net_.linear(over, inside, false);
-    const ValueId mixed =
-        net_.attention(q, k, v, {.heads = heads, .dropout = kT5Dropout, .causal = causal, .bias = bias});
+    const ValueId mixed = net_.attention(
+        q, k, v,
+        {.heads = heads, .dropout = kT5Dropout, .causal = causal, .bias = bias, .fused = given_["fused"] != 0});
     return net_.add(x, net_.dropout(net_.linear(mixed, width_, false), kT5Dropout));
   }
 
@@ -109,7 +110,8 @@ Network t5_preset(const char* name, const char* size, std::int64_t layers, std::
            heads_parameter(heads),
            {"head_width", head_width, 1, 4096, "width of a head"},
            {"inner", inner, 1, 1'048'576, "width inside of the feed-forward layers"},
-           vocabulary_parameter(32'128)},
+           vocabulary_parameter(32'128),
+           fused_parameter()},
           &t5};
 }
 
@@ -132,7 +134,8 @@ Network switch_preset(const char* name, const std::string& summary, std::int64_t
            capacity_parameter(125),
            {"every", every, 1, 1024, "feed-forward layers of which the last is one of experts"},
            {"gated", gated ? 1 : 0, 0, 1, "1: GELU with a gate; 0: ReLU"},
-           vocabulary_parameter(32'128)},
+           vocabulary_parameter(32'128),
+           fused_parameter()},
           &switch_transformer};
 }
 

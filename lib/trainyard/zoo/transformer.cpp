@@ -44,14 +44,18 @@ class Transformer {
 
   ValueId self_attention(ValueId x, bool causal) {
     const auto qkv = net_.split(net_.linear(x, 3 * width_), 2, 3);
-    return mixed_in(
-        x, net_.attention(qkv[0], qkv[1], qkv[2], {.heads = given_["heads"], .dropout = kDropout, .causal = causal}));
+    return mixed_in(x, attended(qkv[0], qkv[1], qkv[2], causal));
   }
 
   ValueId cross_attention(ValueId x, ValueId memory) {
     const ValueId query = net_.linear(x, width_);
     const auto kv = net_.split(net_.linear(memory, 2 * width_), 2, 2);
-    return mixed_in(x, net_.attention(query, kv[0], kv[1], {.heads = given_["heads"], .dropout = kDropout}));
+    return mixed_in(x, attended(query, kv[0], kv[1], false));
+  }
+
+  ValueId attended(ValueId q, ValueId k, ValueId v, bool causal) {
+    return net_.attention(
+        q, k, v, {.heads = given_["heads"], .dropout = kDropout, .causal = causal, .fused = given_["fused"] != 0});
   }
 
   ValueId mixed_in(ValueId x, ValueId attended) {
@@ -83,7 +87,8 @@ std::vector<Network> transformer_networks() {
             hidden_parameter(512),
             heads_parameter(8),
             {"inner", 2048, 1, 1'048'576, "width inside of the feed-forward layers"},
-            vocabulary_parameter(32'000)},
+            vocabulary_parameter(32'000),
+            fused_parameter()},
            &transformer}};
 }
 

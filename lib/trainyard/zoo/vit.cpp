@@ -7,10 +7,11 @@ namespace trainyard::zoo {
 
 namespace {
 
-ValueId encoder(LayerBuilder& net, ValueId x, std::int64_t heads) {
+ValueId vit_layer(LayerBuilder& net, ValueId x, const NetworkArguments& given) {
   const std::int64_t width = net.shape(x).back();
   const auto qkv = net.split(net.linear(net.layer_norm(x, 1e-6), 3 * width), 2, 3);
-  x = net.add(x, net.linear(net.attention(qkv[0], qkv[1], qkv[2], {.heads = heads}), width));
+  const ValueId mixed = net.attention(qkv[0], qkv[1], qkv[2], {.heads = given["heads"], .fused = given["fused"] != 0});
+  x = net.add(x, net.linear(mixed, width));
   const ValueId wide = net.gelu(net.linear(net.layer_norm(x, 1e-6), 4 * width));
   return net.add(x, net.linear(wide, width));
 }
@@ -29,7 +30,7 @@ Model vit(const NetworkArguments& given) {
   x = net.add(net.concat({tokens, x}, 1), net.parameter("positions", {1, patches + 1, width}));
   for (std::int64_t layer = 0; layer < given["layers"]; ++layer) {
     net.at("encoder." + std::to_string(layer));
-    x = encoder(net, x, given["heads"]);
+    x = vit_layer(net, x, given);
   }
   net.at("head");
   x = net.select(net.layer_norm(x, 1e-6), 1, 0);
@@ -48,7 +49,8 @@ std::vector<Network> vit_networks() {
             layers_parameter(12),
             hidden_parameter(768),
             heads_parameter(12),
-            {"patch", 16, 1, 1024, "height and width of a patch in pixels"}},
+            {"patch", 16, 1, 1024, "height and width of a patch in pixels"},
+            fused_parameter()},
            &vit}};
 }
 

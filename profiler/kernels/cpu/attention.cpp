@@ -63,21 +63,37 @@ struct Heads {
     }
   }
 
+  /// Adds what the mask's gradient has of one head, from that of its scaled scores, `scale` times it.
+  void add_mask_gradient(const OpArrays& c, std::int64_t b, std::int64_t h, MatrixMap dp) const {
+    const Broadcast at{*c.dx[3].shape};
+    float* to = c.dx[3].data + at.begin(b, h);
+    for (std::int64_t i = 0; i < queries; ++i)
+      for (std::int64_t j = 0; j < keys; ++j) to[i * at.step(2) + j * at.step(1)] += dp(i, j) / scale;
+  }
+
  private:
-  /// A mask is broadcast to [B, heads, queries, keys]; one of truth values says what is seen.
-  void add_mask(const OpArrays& c, const Array& mask, std::int64_t b, std::int64_t h, MatrixMap p) const {
-    const Shape& s = *mask.shape;
-    const bool truth = c.value(c.node.inputs[3]).type == DataType::boolean;
-    const auto step = [&](std::size_t from_end) {
-      if (from_end > s.size() || s[s.size() - from_end] == 1) return std::int64_t{0};
+  /// A mask is broadcast to [B, heads, queries, keys].
+  struct Broadcast {
+    const Shape& shape;
+
+    /// From one to the next of the dimension so far from the end.
+    std::int64_t step(std::size_t from_end) const {
+      if (from_end > shape.size() || shape[shape.size() - from_end] == 1) return 0;
       std::int64_t product = 1;
-      for (std::size_t i = s.size() - from_end + 1; i < s.size(); ++i) product *= s[i];
+      for (std::size_t i = shape.size() - from_end + 1; i < shape.size(); ++i) product *= shape[i];
       return product;
-    };
-    const float* at = mask.data + b * step(4) + h * step(3);
+    }
+    std::int64_t begin(std::int64_t b, std::int64_t h) const { return b * step(4) + h * step(3); }
+  };
+
+  /// One of truth values says what is seen.
+  void add_mask(const OpArrays& c, const Array& mask, std::int64_t b, std::int64_t h, MatrixMap p) const {
+    const Broadcast at{*mask.shape};
+    const bool truth = c.value(c.node.inputs[3]).type == DataType::boolean;
+    const float* from = mask.data + at.begin(b, h);
     for (std::int64_t i = 0; i < queries; ++i)
       for (std::int64_t j = 0; j < keys; ++j) {
-        const float m = at[i * step(2) + j * step(1)];
+        const float m = from[i * at.step(2) + j * at.step(1)];
         if (!truth)
           p(i, j) += m;
         else if (m == 0)
@@ -101,29 +117,32 @@ void attention(OpArrays& c) {
     }
 }
 
+/// The gradients of one head, from its weights, and `dp` = dY V^T; each row's `dot` is the sum of its dY Y.
+template <class Dot>
+void add_gradients(const OpArrays& c, const Heads& a, std::int64_t b, std::int64_t h, MatrixMap p, MatrixMap dp,
+                   const Dot& dot) {
+  const auto dy = a.head(c.dy[0].data, b, h, a.heads, a.queries, a.value_size);
+  if (c.wants(2)) a.head(c.dx[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).noalias() += p.transpose() * dy;
+  dp.noalias() = dy * a.head(c.in[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).transpose();
+  for (std::int64_t i = 0; i < a.queries; ++i) dp.row(i) = p.row(i).array() * (dp.row(i).array() - dot(i)) * a.scale;
+  if (c.wants(0))
+    a.head(c.dx[0].data, b, h, a.heads, a.queries, a.size).noalias() +=
+        dp * a.head(c.in[1].data, b, a.partner(h), a.shared, a.keys, a.size);
+  if (c.wants(1))
+    a.head(c.dx[1].data, b, a.partner(h), a.shared, a.keys, a.size).noalias() +=
+        dp.transpose() * a.head(c.in[0].data, b, h, a.heads, a.queries, a.size);
+}
+
 void attention_backward(OpArrays& c) {
   const Heads a{c};
-  const MatrixMap p = scratch(a.queries, a.keys);
-  MatrixMap dp = scratch(a.queries, a.keys);
+  const MatrixMap p = scratch(a.queries, a.keys), dp = scratch(a.queries, a.keys);
   for (std::size_t i = 0; i < c.dx.size(); ++i)
-    if (c.wants(i)) std::fill(c.dx[i].data, c.dx[i].data + c.dx[i].size(), 0.0F);
+    if (c.wants(i)) std::fill_n(c.dx[i].data, c.dx[i].size(), 0.0F);
   for (std::int64_t b = 0; b < a.batch; ++b)
     for (std::int64_t h = 0; h < a.heads; ++h) {
       a.weights(c, b, h, p, c.kept() != nullptr);
-      const auto dy = a.head(c.dy[0].data, b, h, a.heads, a.queries, a.value_size);
-      if (c.wants(2))
-        a.head(c.dx[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).noalias() += p.transpose() * dy;
-      dp.noalias() = dy * a.head(c.in[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).transpose();
-      for (std::int64_t i = 0; i < a.queries; ++i) {
-        const float dot = dp.row(i).dot(p.row(i));
-        dp.row(i) = p.row(i).array() * (dp.row(i).array() - dot) * a.scale;
-      }
-      if (c.wants(0))
-        a.head(c.dx[0].data, b, h, a.heads, a.queries, a.size).noalias() +=
-            dp * a.head(c.in[1].data, b, a.partner(h), a.shared, a.keys, a.size);
-      if (c.wants(1))
-        a.head(c.dx[1].data, b, a.partner(h), a.shared, a.keys, a.size).noalias() +=
-            dp.transpose() * a.head(c.in[0].data, b, h, a.heads, a.queries, a.size);
+      add_gradients(c, a, b, h, p, dp, [&](std::int64_t i) { return dp.row(i).dot(p.row(i)); });
+      if (c.wants(3)) a.add_mask_gradient(c, b, h, dp);
     }
 }
 
@@ -174,7 +193,7 @@ void attention_step(OpArrays& c) {
 void attention_step_backward(OpArrays& c) {
   const Heads a{c};
   MatrixMap p = scratch(a.queries, a.keys);
-  MatrixMap dp = scratch(a.queries, a.keys);
+  const MatrixMap dp = scratch(a.queries, a.keys);
   for (std::size_t i = 0; i < 3; ++i)
     if (c.wants(i)) std::fill_n(c.dx[i].data, c.dx[i].size(), 0.0F);
   if (const Array earlier = c.input(3); earlier && c.wants(0)) std::copy_n(earlier.data, earlier.size(), c.dx[0].data);
@@ -183,19 +202,9 @@ void attention_step_backward(OpArrays& c) {
       const auto dy = a.head(c.dy[0].data, b, h, a.heads, a.queries, a.value_size);
       const auto y = a.head(c.out[0].data, b, h, a.heads, a.queries, a.value_size);
       step_scores(c, a, b, h, p);
-      dp.noalias() = dy * a.head(c.in[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).transpose();
-      for (std::int64_t i = 0; i < a.queries; ++i) {
+      for (std::int64_t i = 0; i < a.queries; ++i)
         p.row(i) = (p.row(i).array() - c.kept()[(b * a.heads + h) * a.queries + i]).exp();
-        dp.row(i) = p.row(i).array() * (dp.row(i).array() - dy.row(i).dot(y.row(i))) * a.scale;
-      }
-      if (c.wants(0))
-        a.head(c.dx[0].data, b, h, a.heads, a.queries, a.size).noalias() +=
-            dp * a.head(c.in[1].data, b, a.partner(h), a.shared, a.keys, a.size);
-      if (c.wants(1))
-        a.head(c.dx[1].data, b, a.partner(h), a.shared, a.keys, a.size).noalias() +=
-            dp.transpose() * a.head(c.in[0].data, b, h, a.heads, a.queries, a.size);
-      if (c.wants(2))
-        a.head(c.dx[2].data, b, a.partner(h), a.shared, a.keys, a.value_size).noalias() += p.transpose() * dy;
+      add_gradients(c, a, b, h, p, dp, [&](std::int64_t i) { return dy.row(i).dot(y.row(i)); });
     }
 }
 

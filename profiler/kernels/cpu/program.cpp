@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "profiler/kernels/cpu/broadcast.hpp"
@@ -62,10 +61,7 @@ class Program::Device {
     std::copy_n(from + range.from, range.count, program_.updated_[id].begin() + static_cast<std::ptrdiff_t>(range.to));
   }
   void update(ValueId id, const Array& gradient, const std::optional<Range>& range) const {
-    if (const auto at = program_.waiting_.find(id); at != program_.waiting_.end())
-      at->second.assign(gradient.data, gradient.data + gradient.size());
-    else
-      program_.update(id, gradient, range);
+    program_.update(id, gradient, range);
   }
   void run(Kernel kernel, OpArrays& arrays) const { kernel(arrays); }
   void loss(const Array& loss, double share) const {
@@ -109,8 +105,6 @@ Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t
     if (how.range) in_pieces_.insert(how.value);
     for (const OpRecipe::Store& store : how.stores) in_pieces_.insert(store.parameter);
   }
-  for (const auto& group : recipe.added)
-    for (const ValueId id : group) waiting_.emplace(id, std::vector<float>{});
   const std::size_t values = model_.values.size();
   held_.assign(values, {});
   inputs_.assign(values, {});
@@ -172,13 +166,6 @@ void Program::update(ValueId id, const Array& gradient, const std::optional<Rang
 }
 
 void Program::end_step() {
-  for (const auto& group : recipe_.added) {
-    std::vector<float> sum = waiting_.at(group[0]);
-    for (std::size_t i = 1; i < group.size(); ++i)
-      std::ranges::transform(sum, waiting_.at(group[i]), sum.begin(), std::plus{});
-    if (sum.empty()) continue;
-    for (const ValueId id : group) update(id, {sum.data(), &model_.values[id].shape}, std::nullopt);
-  }
   for (const ValueId id : updated_.ids()) {
     if (updated_[id].empty()) continue;
     std::ranges::copy(updated_[id], held_[id].begin());

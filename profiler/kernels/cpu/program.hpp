@@ -56,9 +56,8 @@ class Program {
   IdMap<ValueId, std::int64_t> steps_;
   IdMap<ValueId, bool> is_used_;
   std::map<ValueId, const HeldCopy*> copies_;
-  std::set<ValueId> in_pieces_;                    // parameters that several ops update, each in part
-  std::map<ValueId, std::vector<float>> waiting_;  // gradients of TrainingRecipe::added, until the step's end
-  std::map<OpId, double> losses_;                  // by the op that makes a share of it
+  std::set<ValueId> in_pieces_;    // parameters that several ops update, each in part
+  std::map<OpId, double> losses_;  // by the op that makes a share of it
 };
 
 }  // namespace trainyard::cpu

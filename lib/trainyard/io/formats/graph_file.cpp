@@ -26,7 +26,7 @@ const std::vector<std::string> kOpKeys{
     "device_kinds", "colocate",       "times_ns",        "inputs",      "outputs",
     "after",        "collective"};
 const std::vector<std::string> kCollectiveKeys{"kind", "bytes", "ranks", "stride"};
-const std::vector<std::string> kOutputKeys{"name", "bytes", "kept"};
+const std::vector<std::string> kOutputKeys{"name", "bytes", "kept", "statistics"};
 const std::vector<std::string> kPhases{"forward", "backward", "update"};
 
 bool read_bytes(const JsonValue& value, Bytes& out, FindingList& findings) {
@@ -74,6 +74,8 @@ void read_outputs(const JsonValue& value, std::vector<OpView::Output>& out, Find
         sized = true, read_bytes(member, output.bytes, findings);
       else if (key == "kept")
         read(member, output.kept, findings);
+      else if (key == "statistics")
+        read(member, output.statistics, findings);
       else if (!is_remark(key))
         unknown_key(member, "an output", kOutputKeys, findings);
     }
@@ -226,7 +228,9 @@ void append_op(std::string& out, const Graph& graph, OpId op) {
     append_json(out, graph.name(tensor));
     out += ", \"bytes\": ";
     append_json(out, graph.bytes(tensor).count);
-    out += graph.kept(tensor) ? ", \"kept\": true}" : "}";
+    if (graph.kept(tensor)) out += ", \"kept\": true";
+    if (graph.statistics(tensor)) out += ", \"statistics\": true";
+    out += '}';
   }
   out += ']';
   append_names(out, ", \"after\": ", graph.after(op), name_of);

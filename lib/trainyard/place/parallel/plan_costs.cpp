@@ -137,8 +137,9 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree 
   const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(degree.ranks));
   for (const RankCollective& each : ranks.collectives) {
     LayerCost& block = blocks[block_[layers_.of[each.made_by]]];
-    (each.phase == Phase::forward ? block.forward : block.input_gradient) +=
-        collective_run(problem_, {each.kind, each.bytes}, own).time;
+    (each.phase == Phase::forward    ? block.forward
+     : each.phase == Phase::backward ? block.input_gradient
+                                     : block.rank_sums) += collective_run(problem_, {each.kind, each.bytes}, own).time;
   }
   std::vector<DeviceId> sharing;
   for (std::size_t c = 0; c < degree.context; ++c) sharing.push_back(devices_[c * degree.ranks]);

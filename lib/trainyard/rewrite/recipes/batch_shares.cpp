@@ -136,6 +136,11 @@ const Shape& BatchShares::whole_shape(ValueId input) const {
   return from_.model.values[input].shape;
 }
 
+bool BatchShares::is_for_all(ValueId input) const {
+  const Shape& shape = whole_shape(input);
+  return samples_ > 1 && !shape.empty() && shape.front() == 1 && std::ranges::find(shape, samples_) == shape.end();
+}
+
 std::size_t BatchShares::dimension_of(ValueId input, std::size_t axis) const {
   if (axis > 0) return axis;
   const Shape& shape = whole_shape(input);
@@ -152,7 +157,7 @@ void BatchShares::find(OpId op) {
       Cuts cuts = local_.whole();
       const Value& value = model.values[how.value];
       for (std::size_t axis = 0; axis < kDivided; ++axis) {
-        if (local_.parts()[axis] == 1) continue;
+        if (local_.parts()[axis] == 1 || (axis == BatchAxes::kSamples && is_for_all(how.value))) continue;
         cuts[axis] = even_cut(value.shape, dimension_of(how.value, axis), local_.parts()[axis]);
         if (!cuts[axis])
           refuse_share(

@@ -70,6 +70,8 @@ class BatchShares {
   void make(const OpRecipe::Result& result, const Cuts& cuts, ValueId value);
   void find(OpId op);
   const Shape& whole_shape(ValueId input) const;
+  /// All samples have it together, as positions [1, rows].
+  bool is_for_all(ValueId input) const;
   std::size_t dimension_of(ValueId input, std::size_t axis) const;
   void find_forward(OpId op);
   bool is_loss(const OpRecipe& how) const;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -176,37 +175,45 @@ class NodeRule {
   }
 
   CutNode run() {
-    const std::string& type = node_.type;
-    if (type == "Linear")
-      linear();
-    else if (type == "Gemm")
-      gemm();
-    else if (type == "MatMul")
-      matmul();
-    else if (type == "Conv")
-      convolution();
-    else if (type == "Attention" || type == "AttentionStep")
-      attention();
-    else if (type == "Gather")
-      gather();
-    else if (type == "Concat")
-      concat();
-    else if (type == "BatchNormalization")
-      batch_norm();
-    else if (type == "ExpertSlots" || type == "ExpertDispatch" || type == "ExpertCombine")
-      experts();
-    else if (type.starts_with("CrossEntropy"))
-      divided_loss();
-    else if (type == "LSTM" || type == "GRU" || type == "RNN")
-      recurrent();
-    else if (any())
-      other();
+    if (any() || outer_) (this->*rule_of(node_.type))();
     for (std::size_t i = 0; i < given_.size(); ++i)
       if (given_[i] && !used_[i]) refuse("its operands are cut differently");
     return std::move(made_);
   }
 
  private:
+  using Rule = void (NodeRule::*)();
+
+  /// By types; a "*" at either end of one stands for anything.
+  static Rule rule_of(std::string_view type) {
+    static constexpr std::pair<std::string_view, Rule> kRules[] = {
+        {"Linear", &NodeRule::linear},
+        {"Gemm", &NodeRule::gemm},
+        {"MatMul", &NodeRule::matmul},
+        {"Conv", &NodeRule::convolution},
+        {"Attention*", &NodeRule::attention},
+        {"Gather", &NodeRule::gather},
+        {"Concat", &NodeRule::concat},
+        {"BatchNormalization", &NodeRule::batch_norm},
+        {"Expert*", &NodeRule::experts},
+        {"CrossEntropy*", &NodeRule::divided_loss},
+        {"LSTM GRU RNN", &NodeRule::recurrent},
+        {"SoftmaxCrossEntropy* NegativeLogLikelihoodLoss", &NodeRule::loss},
+        {"*Pool LRN Resize InstanceNormalization GroupNormalization", &NodeRule::images},
+        {"*Softmax Hardmax *LayerNormalization RMSNormalization TopK ArgMax GatherElements", &NodeRule::rows},
+        {"Reduce*", &NodeRule::reduction}};
+    for (const auto& [names, rule] : kRules)
+      for (std::string_view rest = names; !rest.empty();) {
+        const std::string_view name = rest.substr(0, rest.find(' '));
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+        if (name.back() == '*'    ? type.starts_with(name.substr(0, name.size() - 1))
+            : name.front() == '*' ? type.ends_with(name.substr(1))
+                                  : type == name)
+          return rule;
+      }
+    return &NodeRule::elementwise;
+  }
+
   const Shape& shape(std::size_t input) const { return model_.values[node_.inputs[input]].shape; }
   const Shape& result(std::size_t output = 0) const { return model_.values[node_.outputs[output]].shape; }
   bool given(std::size_t input) const { return input < node_.inputs.size() && !node_.inputs[input].is_none(); }
@@ -437,19 +444,6 @@ class NodeRule {
 
   // --- element by element, or along dimensions that are not cut ---
 
-  void other() {
-    static constexpr std::array<std::string_view, 9> kRowwise{"Softmax", "LogSoftmax",     "LayerNormalization",
-                                                              "Hardmax", "TopK",           "RMSNormalization",
-                                                              "ArgMax",  "GatherElements", "SkipLayerNormalization"};
-    const std::string& type = node_.type;
-    if (type.starts_with("SoftmaxCrossEntropy") || type == "NegativeLogLikelihoodLoss") return loss();
-    if (type.ends_with("Pool") || type == "LRN" || type == "Resize" || type == "InstanceNormalization" ||
-        type == "GroupNormalization")
-      return images();
-    if (std::ranges::find(kRowwise, type) != kRowwise.end()) return rows();
-    if (type.starts_with("Reduce")) return reduction();
-    elementwise();
-  }
   void loss() {
     if (!in(0)) refuse("its labels are cut and its logits are not");
     const std::size_t rank = shape(0).size();

@@ -141,10 +141,6 @@ class PiecesRecipe {
       value(recipe.copies[i].copy);
       result_.copies.push_back(recipe.copies[i]);
     }
-    for (std::vector<ValueId>& group : recipe.added) {
-      std::ranges::for_each(group, value);
-      if (std::ranges::find(result_.added, group) == result_.added.end()) result_.added.push_back(group);
-    }
     result_.own_statistics = result_.own_statistics || recipe.own_statistics;
     steps_.push_back(std::make_unique<RewrittenStep>(std::move(step)));
     const Graph& graph = steps_.back()->graph;

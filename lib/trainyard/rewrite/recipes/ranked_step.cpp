@@ -130,7 +130,7 @@ class RankedRecipe {
         for (const OpRecipe::Result& result : how.results) {
           const MaybeCut cut = rule(how.node).inputs[result.position];
           make(result, cut, node.inputs[result.position]);
-          for (const Operand& part : result.parts) check_gradient(op, how, part.tensor, result.position, cut);
+          for (const Operand& part : result.parts) check_gradient(op, how, part.tensor, cut);
         }
         return;
       }
@@ -332,16 +332,11 @@ class RankedRecipe {
                              : partial ? "a term of a sum"
                                        : "whole"));
   }
-  void check_gradient(OpId op, const OpRecipe& how, TensorId tensor, std::size_t position, const MaybeCut& cut) {
+  void check_gradient(OpId op, const OpRecipe& how, TensorId tensor, const MaybeCut& cut) {
     check(op, tensor, tensor_[tensor]);
-    if (cut) return;
-    const CutNode& of = rule(how.node);
-    const bool term = std::ranges::any_of(of.outputs, [](const MaybeCut& each) { return each.has_value(); });
-    if (!term || made_.layout[tensor] == RankLayout::partial) return;
-    // Of a parameter that ranks hold whole, and use for parts: the rewrite leaves the sum out of its times.
-    if (how.reads[position].held.is_none() || !how.reads[position].views.empty())
+    if (cut || made_.layout[tensor] == RankLayout::partial) return;
+    if (std::ranges::any_of(rule(how.node).outputs, [](const MaybeCut& each) { return each.has_value(); }))
       refuse(op, fmt::format("'{}' is a term of a sum that no collective makes", graph_.name(tensor)));
-    added_.insert({how.reads[position].held, {}});
   }
 
   /// Parameters are cut as their gradients are.
@@ -364,10 +359,6 @@ class RankedRecipe {
     std::vector<Part> parts;
     if (cuts[0]) parts.push_back({cuts[0], rank, ranks_});
     note_copy(result_, at->second, value, std::move(parts));
-    if (const auto group = added_.find(value); group != added_.end()) {
-      group->second.push_back(at->second);
-      if (group->second.size() == ranks_) result_.added.push_back(group->second);
-    }
     return at->second;
   }
 
@@ -499,16 +490,18 @@ class RankedRecipe {
   }
 
   void make(const RankCollective& each) {
-    if (each.tensor.is_none()) return make_loss(each);
+    if (each.tensor.is_none() && each.terms.empty()) return make_loss(each);
+    const std::vector<TensorId> made = each.terms.empty() ? std::vector{each.tensor} : each.terms;
     Exchanged exchanged{each.kind, std::nullopt, std::nullopt};
-    const MaybeCut to = target(each.tensor, each.to);
+    const MaybeCut to = each.terms.empty() ? target(each.tensor, each.to) : MaybeCut{};
     if (each.kind == CollectiveKind::all_gather) exchanged.joined = tensor_[each.tensor];
     if (each.kind == CollectiveKind::reduce_scatter) exchanged.cut = to;
     for (std::size_t i = 0; i < each.count; ++i) {
       const OpId op{each.first + i};
       OpRecipe& how = result_.ops[op];
       how = collective_op(made_.graph, op, exchanged);
-      if (i + ranks_ >= each.count) how.results[0].like = local_.value(like_[each.tensor], Cuts{to});
+      for (std::size_t t = 0; i + ranks_ >= each.count && t < made.size(); ++t)
+        how.results[t].like = local_.value(like_[made[t]], Cuts{to});
     }
   }
 
@@ -525,7 +518,6 @@ class RankedRecipe {
   IdMap<ValueId, MaybeCut> value_;
   std::map<NodeId, CutNode> rules_;
   std::map<ValueId, MaybeCut> parameter_;  // those that are cut
-  std::map<ValueId, std::vector<ValueId>> added_;
   std::map<std::pair<ValueId, std::size_t>, ValueId> own_;
   std::map<std::pair<NodeId, std::size_t>, NodeId> of_rank_;  // nodes that know their place
 };

@@ -26,7 +26,6 @@ inline TrainingRecipe without_ops(const TrainingRecipe& recipe, std::size_t op_c
           .optimizer = recipe.optimizer,
           .ops = IdMap<OpId, OpRecipe>(op_count),
           .own_statistics = recipe.own_statistics,
-          .added = recipe.added,
           .copies = recipe.copies};
 }
 

@@ -68,6 +68,7 @@ class ReplicatedRecipe {
   struct Bundle {
     std::vector<ValueId> values;
     std::vector<std::size_t> begins;  // and the end
+    bool shared = false;              // each replica has its part of the sum
     std::size_t size() const { return begins.back(); }
     void add(const Model& model, ValueId value) {
       if (begins.empty()) begins.push_back(0);
@@ -126,8 +127,12 @@ class ReplicatedRecipe {
         for (Operand& read : how.reads) {
           const std::string name{graph_.name(read.tensor)};
           const auto sum = names_.find(name + "/aggregate");
-          read.tensor = sum ? *sum : copy_of(read.tensor, 0);
+          read.tensor = sum                                                           ? *sum
+                        : graph_.phase(graph_.producer(read.tensor)) == Phase::update ? names_.at(name)
+                                                                                      : copy_of(read.tensor, 0);
         }
+        for (OpRecipe::Result& result : how.results)
+          for (Operand& part : result.parts) part.tensor = names_.at(graph_.name(part.tensor));
       }
     }
   }
@@ -153,15 +158,6 @@ class ReplicatedRecipe {
         result_.ops[op] = options_.exchange == ContextExchange::ring ? attend_in_ring(original, replica, op)
                                                                      : attend(original, replica, op);
     }
-    if (n_ == 1) return;
-    if (zero() > 0 && !from_.added.empty())
-      refuse_replicas("ZeRO of ranks that share a sequence is not executed", "take stage 0");
-    result_.added.clear();
-    for (std::size_t replica = 0; replica < n_; ++replica)
-      for (std::vector<ValueId> group : from_.added) {
-        for (ValueId& value : group) value = own(value, replica);
-        result_.added.push_back(std::move(group));
-      }
   }
 
   void find_bundles() {
@@ -179,14 +175,12 @@ class ReplicatedRecipe {
     for (std::size_t c = 0; c < made_.collectives.size(); ++c) {
       const ReplicaCollective& each = made_.collectives[c];
       if (each.of != ReplicaCollective::Of::gradients) continue;
-      Bundle bundle;
+      Bundle bundle{.shared = each.kind == CollectiveKind::reduce_scatter};
       for (const TensorId tensor : each.tensors) {
         bundle_of_[tensor] = {bundles_.size(), bundle.values.size()};
-        const auto value = updated.find(tensor);
-        if (value == updated.end())
-          refuse_replicas(fmt::format("'{}' is the gradient of no parameter", graph_.name(tensor)), "");
-        place_[value->second] = {bundles_.size(), bundle.values.size()};
-        bundle.add(from_.model, value->second);
+        const auto value = updated.find(tensor);  // none: a term that tensor ranks add up before
+        if (value != updated.end()) place_[value->second] = bundle_of_[tensor];
+        bundle.add(from_.model, value != updated.end() ? value->second : gradient_shape(tensor));
       }
       bundles_.push_back(std::move(bundle));
       sums_.emplace_back();
@@ -479,7 +473,7 @@ class ReplicatedRecipe {
     const auto name = [&](TensorId tensor) {
       const auto at = bundle_of_.find(tensor);
       if (!update || at == bundle_of_.end()) return named(tensor, replica, made);
-      if (zero() > 0) return sums_[at->second.first][replica];
+      if (bundles_[at->second.first].shared) return sums_[at->second.first][replica];
       return names_.at(copy_name(fmt::format("{}/sum", graph_.name(tensor)), replica));
     };
     BatchShares::Names names{.tensor = name, .held = [&](ValueId value) { return own(value, replica); }};

@@ -156,6 +156,8 @@ std::vector<Case> cases() {
        {{1, 3, 8}, {1, 3, 4}, {1, 3, 4}},
        {0, 1, 2},
        {{"q_num_heads", std::int64_t{4}}, {"kv_num_heads", std::int64_t{2}}, {"is_causal", std::int64_t{1}}}},
+      {"Attention", {{2, 2, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, {1, 2, 3, 5}}, {0, 1, 2, 3}},
+      {"Attention", {{2, 2, 3, 4}, {2, 1, 3, 4}, {2, 1, 3, 3}, {3}}, {0, 3}, {{"is_causal", std::int64_t{1}}}},
       {"ExpertDispatch",
        {{2, 3, 4}, {2, 3, 2}},
        {0},

@@ -29,6 +29,9 @@ const std::string kTinyTransformer = "transformer:batch=8,layers=1,hidden=16,hea
 
 const std::string kTinyLlama =
     "llama3_8b:batch=8,seq=8,layers=1,hidden=32,heads=8,kv_heads=4,inner=32,vocabulary=20,fused=1";
+const std::string kTinyGpt = "gpt2:batch=8,seq=4,positions=4,layers=1,hidden=16,heads=4,vocabulary=20,fused=1";
+const std::string kTinyBert =
+    "bert_base:batch=8,seq=4,positions=4,layers=1,hidden=16,heads=4,inner=32,vocabulary=20,fused=1";
 const std::string kTinyMixture =
     "mixtral_8x7b:batch=8,seq=4,layers=1,hidden=16,heads=4,kv_heads=2,inner=16,experts=4,vocabulary=20";
 
@@ -127,6 +130,9 @@ TEST_CASE("ranks that share the sequence between products, or a vocabulary, comp
     CHECK(as_on_one_device(kTinyLlama, {rows}));
     CHECK(as_on_one_device(kTinyLlama, {rows, Replicate{.replicas = 2, .collective = collective}, Microbatch{2}},
                            "4xcpu-core"));
+    for (const std::size_t zero : {1U, 2U, 3U})
+      CHECK(as_on_one_device(kTinyGpt, {rows, Replicate{.replicas = 2, .collective = collective, .zero = zero}},
+                             "4xcpu-core", zero));
     // Tables of 8,192 rows and more are divided.
     CHECK(as_on_one_device("llama3_8b:batch=2,seq=4,layers=1,hidden=8,heads=2,kv_heads=2,inner=16,vocabulary=8192",
                            {TensorParallel{.ranks = 2, .collective = collective}}));
@@ -151,6 +157,13 @@ TEST_CASE("replicas that share a sequence compute what one device computes, by e
        Replicate{.replicas = 2, .collective = Collective::whole, .context = 2, .exchange = ContextExchange::ring},
        Microbatch{2}},
       "4xcpu-core"));
+}
+
+TEST_CASE("a learned bias of fused attention's scores is each rank's own heads', and its gradient a sum of samples") {
+  const std::string t5 =
+      "t5_small:batch=8,seq=4,targets=4,layers=2,hidden=16,heads=2,head_width=8,inner=32,vocabulary=20,fused=1";
+  CHECK(as_on_one_device(t5, {TensorParallel{.ranks = 2}}));
+  CHECK(as_on_one_device(t5, {Replicate{.replicas = 2, .collective = Collective::ring}, Microbatch{2}}));
 }
 
 TEST_CASE("replicas that hold different experts compute what one device computes") {
@@ -304,9 +317,7 @@ std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices
                                                Collective::parameter_server});
       replicate.per_node = 2;
     }
-    // The sums of the norms' gradients that a shared sequence leaves out are of whole gradients.
-    const bool sequence = ranks > 1 && std::get<TensorParallel>(layout.front()).sequence;
-    if (kind != 1 && !sequence) replicate.zero = random.below(4);
+    if (kind != 1) replicate.zero = random.below(4);
     layout.emplace_back(replicate);
   }
   if (random.below(2) == 0) layout.emplace_back(Microbatch{2});
@@ -331,8 +342,9 @@ TEST_CASE("random layouts on 2 and 4 devices compute what one device computes") 
     bool shares_sequence = false, has_experts = false;
   };
   Random random{2026};
-  for (const Network& network : {Network{"lenet:batch=8"}, Network{kTinyTransformer}, Network{kTinyLlama, true},
-                                 Network{kTinyMixture, false, true}}) {
+  for (const Network& network :
+       {Network{"lenet:batch=8"}, Network{kTinyTransformer}, Network{kTinyLlama, true},
+        Network{kTinyMixture, false, true}, Network{kTinyGpt, true}, Network{kTinyBert, true}}) {
     const TrainingStep step = training_step(make_network(network.name), {.optimizer = Optimizer::adam});
     for (const std::size_t devices : {2U, 4U})
       for (int i = 0; i < 12; ++i) {

@@ -1,0 +1,149 @@
+#include "trainyard/rewrite/gradient_buckets.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/models.hpp"
+#include "trainyard/rewrite/tensor_parallel.hpp"
+
+namespace trainyard::detail {
+
+GradientBuckets::GradientBuckets(const Graph& graph, const Replicate& options, const ParameterUse& use,
+                                 const ExpertUse& experts)
+    : unit(graph.op_count(), kNone),
+      by(graph.tensor_count(), kNone),
+      graph_(graph),
+      options_(options),
+      use_(use),
+      position_(graph.op_count()) {
+  for (std::size_t i = 0; i < graph.op_count(); ++i) position_[graph.topological_order()[i]] = i;
+  find_units(experts);
+  if (!options.stages.empty()) find_stages();
+  fill_buckets();
+}
+
+std::vector<TensorId> GradientBuckets::gradients(const Bucket& bucket) const {
+  std::vector<TensorId> all;
+  for (const std::size_t each : bucket.units)
+    all.insert(all.end(), units[each].gradients.begin(), units[each].gradients.end());
+  return all;
+}
+
+/// The model's name with its mark, where the graph is of several (rewrite/models.hpp).
+std::string GradientBuckets::model_of(OpId op) const {
+  const std::string_view name = graph_.name(op);
+  const std::size_t at = name.find(kModelMark);
+  return std::string{at == std::string_view::npos ? std::string_view{} : name.substr(0, at + kModelMark.size())};
+}
+
+void GradientBuckets::find_units(const ExpertUse& experts) {
+  std::map<std::string_view, std::size_t> by_group;
+  for (const OpId op : graph_.ops()) {
+    const bool update = graph_.phase(op) == Phase::update;
+    if ((!update && !holds_parameters(graph_, op) && !use_.in_group[op]) || graph_.collective(op)) continue;
+    const std::string& group = graph_.colocation_group(op);
+    const std::size_t fresh = units.size();
+    unit[op] = group.empty() ? fresh : by_group.try_emplace(group, fresh).first->second;
+    if (unit[op] == fresh)
+      units.push_back({.group = group.empty() ? std::string{graph_.name(op)} : group, .first = op});
+    Unit& own = units[unit[op]];
+    own.of_experts = own.of_experts || (options_.experts > 1 && experts.inside[op]);
+    if (!update) {
+      own.parameters += graph_.parameter_bytes(op);
+      continue;
+    }
+    own.updates.push_back(op);
+    for (const TensorId tensor : graph_.inputs(op)) {
+      if (graph_.phase(graph_.producer(tensor)) == Phase::update) continue;
+      if (by[tensor] != kNone) continue;
+      by[tensor] = unit[op];
+      own.is_term = graph_.type(op) == kRelayType;
+      own.gradients.push_back(tensor);
+      own.bytes += graph_.bytes(tensor);
+      own.made = std::max(own.made, position_[graph_.producer(tensor)]);
+    }
+  }
+}
+
+void GradientBuckets::find_stages() {
+  const OpIndex index{graph_};
+  std::vector<std::size_t> begins;
+  for (const std::string& name : options_.stages) {
+    const auto op = index.find(name);
+    if (!op)
+      throw InputError({.code = "unknown-op",
+                        .message = fmt::format("no op is named '{}', with which a stage is to begin", name),
+                        .help = "stages begin with ops of the graph before it is replicated"});
+    begins.push_back(position_[*op]);
+  }
+  for (Unit& each : units) {
+    // What tensor ranks add up is of the stage of the parameters whose gradients these are.
+    const std::size_t owner = each.is_term ? unit[graph_.producer(each.gradients.front())] : kNone;
+    const OpId first = owner == kNone ? each.first : units[owner].first;
+    each.stage = static_cast<std::size_t>(
+        std::ranges::count_if(begins, [&](std::size_t begin) { return begin <= position_[first]; }));
+  }
+}
+
+void GradientBuckets::fill_buckets() {
+  std::vector<std::size_t> order;
+  for (std::size_t u = 0; u < units.size(); ++u)
+    if (!units[u].gradients.empty()) order.push_back(u);
+  std::ranges::stable_sort(order, {}, [&](std::size_t u) { return units[u].made; });
+  // Of model, stage, tensor rank, and whether of experts, or terms.
+  std::map<std::tuple<std::string, std::size_t, std::size_t, bool, bool>, std::size_t> open;
+  for (const std::size_t u : order) {
+    if (units[u].of_experts && options_.experts == options_.replicas) continue;  // no two replicas hold the same ones
+    const std::string model = model_of(units[u].first);
+    const auto [at, added] = open.try_emplace(
+        {model, units[u].stage, tensor_rank(units[u].group), units[u].of_experts, units[u].is_term}, buckets.size());
+    if (!added && buckets[at->second].bytes >= options_.bucket) at->second = buckets.size();
+    if (at->second == buckets.size())
+      buckets.push_back({.model = model, .of_experts = units[u].of_experts, .is_term = units[u].is_term});
+    Bucket& bucket = buckets[at->second];
+    bucket.units.push_back(u);
+    bucket.parameters += units[u].parameters;
+    bucket.bytes += units[u].bytes;
+    units[u].bucket = at->second;
+  }
+}
+
+void GradientBuckets::find_fetches() {
+  for (const OpId op : graph_.topological_order()) {
+    if (graph_.phase(op) == Phase::update) continue;
+    std::vector<std::size_t> read;
+    for (const OpId holder : use_.reads[op])
+      if (of(holder) != kNone) read.push_back(of(holder));
+    std::ranges::sort(read);
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    for (const std::size_t b : read) buckets[b].readers[graph_.phase(op) == Phase::forward ? 0 : 1].push_back(op);
+  }
+  std::vector<std::vector<OpId>*> sequence;  // of readers, by first use
+  std::vector<std::pair<std::size_t, int>> which;
+  for (const int pass : {0, 1}) {
+    std::vector<std::size_t> order;
+    for (std::size_t b = 0; b < buckets.size(); ++b)
+      if (!buckets[b].readers[pass].empty()) order.push_back(b);
+    std::ranges::sort(order, {}, [&](std::size_t b) { return position_[buckets[b].readers[pass].front()]; });
+    for (const std::size_t b : order) {
+      sequence.push_back(&buckets[b].readers[pass]);
+      which.emplace_back(b, pass);
+    }
+  }
+  for (std::size_t i = 2; i < sequence.size(); ++i) {
+    const auto [b, pass] = which[i];
+    const std::size_t first = position_[sequence[i]->front()];
+    // Readers beyond the first use of this one (of tied weights) may need it themselves.
+    for (const OpId reader : *sequence[i - 2])
+      if (position_[reader] < first) buckets[b].before[pass].push_back(reader);
+  }
+}
+
+}  // namespace trainyard::detail

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/context_use.hpp"
+#include "trainyard/rewrite/data_parallel.hpp"
+#include "trainyard/rewrite/expert_use.hpp"
+#include "trainyard/rewrite/gradient_buckets.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+
+namespace trainyard::detail {
+
+/// The graph of replicas that replicate() makes: their copies of ops and the sums of their gradients in replicated.cpp,
+/// what groups of them exchange, for experts and for a shared sequence, in replicas_exchange.cpp.
+class Replicas {
+ public:
+  Replicas(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket);
+
+  DataParallelGraph run();
+
+ private:
+  using Bucket = GradientBuckets::Bucket;
+  using Names = std::vector<std::vector<std::string>>;  // of tensors, by rank
+  static constexpr std::size_t kNone = GradientBuckets::kNone;
+
+  static std::string copy_of(std::string_view name, std::size_t replica);
+  std::string name_in(std::size_t bucket, std::string_view what) const;
+  std::string fetch_name(Phase phase, std::size_t bucket) const;
+
+  bool is_whole() const { return options_.collective == Collective::whole; }
+  bool folds() const { return options_.fold > 0; }
+  /// From a replica to the next one that is made, in devices.
+  std::size_t stride() const { return folds() ? options_.fold : 1; }
+  /// Whether each replica has its part of the bucket's sum; terms are added up by ranks whole.
+  bool is_shared(std::size_t bucket) const { return zero_ > 0 && !buckets_.buckets[bucket].is_term; }
+  bool is_sharded(OpId holder) const { return zero_ == 3 && buckets_.of(holder) != kNone; }
+
+  void add(OpSpec spec, std::size_t replica, OpId original);
+  /// `members`: the replicas that are the collective's ranks.
+  void add(const CollectiveOps& collective, const std::vector<std::size_t>& members, OpId original,
+           ReplicaCollective note);
+  void add(const CollectiveOps& collective, const Bucket& bucket, ReplicaCollective::Of of);
+  /// A replica's copy of an op.
+  OpSpec copy(OpId op, std::size_t replica) const;
+
+  // --- of buckets ---
+  std::vector<OpSpec> ranks(std::size_t bucket, Phase phase) const;
+  std::vector<ArrayParts> whole(CollectiveOps& ops, CollectiveKind kind, Bytes bytes, const Names& inputs,
+                                const std::vector<OutputSpec>& outputs, std::size_t apart = 1) const;
+  void add_gradients(std::size_t bucket);
+  template <class Fill>
+  std::vector<ArrayParts> gather_shares(CollectiveOps& ops, const Bucket& bucket,
+                                        const std::vector<OutputSpec>& outputs, const Fill& fill);
+  void gather_weights(std::size_t bucket);
+  void fetch_weights(std::size_t bucket);
+
+  // --- of neighbouring replicas ---
+  struct Exchange;
+  Bytes bytes_of_replica(TensorId tensor, std::size_t replica) const;
+  Bytes bytes_of_group(TensorId tensor, std::size_t first, std::size_t size) const;
+  void exchange(TensorId tensor, const Exchange& how);
+
+  // --- experts ---
+  bool has_share_of_experts(OpId op) const { return spread_ > 1 && experts_.inside[op]; }
+  bool is_exchanged(TensorId tensor, OpId reader) const {
+    return spread_ > 1 && experts_.crosses(graph_, tensor, reader);
+  }
+  static std::string exchanged(std::string_view name) { return std::string{name} + "/exchanged"; }
+  void exchange_tokens(OpId op, TensorId tensor);
+
+  // --- replicas that share the sequence ---
+  static std::string part_name(std::string_view tensor, ContextUse::Part part, bool again = false);
+  void exchange_rows(OpId op, TensorId tensor);
+  void gather_again(OpId op);
+  void take_all_rows(OpSpec& spec, OpId op, std::size_t replica) const;
+  void shift(OpId op, TensorId tensor, std::string takes, std::string makes, std::string after = {});
+  void attend_in_ring(OpId op);
+  OpSpec ring_step(OpId op, std::size_t replica, std::size_t j, const std::string& name,
+                   const std::vector<TensorId>& going) const;
+  OpSpec ring_sum(OpId op, TensorId gradient, std::size_t replica, std::size_t j) const;
+
+  const Graph& graph_;
+  const Replicate& options_;
+  const std::size_t n_, made_, parts_, zero_, spread_, first_bucket_;
+  const ParameterUse use_;
+  const ExpertUse experts_;
+  const ContextUse context_;
+  GradientBuckets buckets_;
+  DataParallelGraph result_;
+  GraphBuilder builder_;
+};
+
+}  // namespace trainyard::detail
