@@ -248,8 +248,9 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
   return result;
 }
 
-/// What single moves lead to, by the estimate: a cut by a layer, microbatches of twice or half the samples, another
-/// schedule, and replicas that share the optimizer's state or do not. Those that fit, the quickest first.
+/// What single moves lead to, by the estimate: a cut by a layer, microbatches of twice or half the samples, buckets of
+/// twice or half the gradients, another schedule, and replicas that share the optimizer's state or do not. Those that
+/// fit, the quickest first.
 std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan,
                                 const std::vector<PipelineSchedule>& schedules) {
   std::vector<RatedPlan> moves;
@@ -275,6 +276,13 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan
   moved.zero = plan.zero == 0 ? 1 : 0;
   if (plan.replicas() > 1) offer(moved);
   moved.zero = plan.zero;
+  const Bytes bucket = plan.bucket > Bytes{0} ? plan.bucket : costs.bucket;
+  for (const Bytes other : {Bytes{bucket.count * 2}, Bytes{bucket.count / 2}}) {
+    if (plan.replicas() == 1 || other == Bytes{0}) continue;
+    moved.bucket = other;
+    offer(moved);
+  }
+  moved.bucket = plan.bucket;
   for (const PipelineSchedule schedule : schedules) {
     if (schedule == plan.schedule || plan.stages() == 1 || !plan.degrees.empty()) continue;
     moved.schedule = schedule;
