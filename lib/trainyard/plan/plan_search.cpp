@@ -260,6 +260,7 @@ class PlanSearch {
   /// What a whole network has for good, that of experts apart: tables of a rank that holds all, and of one that has its
   /// share of the experts.
   void weigh() {
+    if (std::ranges::find(costs_.layer_degrees, LayerDegree{1}) == costs_.layer_degrees.end()) return;
     for (const LayerCost& layer : tables_.of(1, {1})) {
       dense_.weights += 2 * static_cast<double>(layer.weights.count);
       dense_.state += static_cast<double>(layer.state.count);

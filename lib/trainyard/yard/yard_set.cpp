@@ -137,6 +137,7 @@ Graph frozen_graph(const Problem& problem, const std::string& name) {
   GraphBuilder builder{name};
   for (const OpId i : problem.ops()) {
     OpSpec op = spec_of(problem.graph(), i);
+    for (OutputSpec& output : op.outputs) output.statistics = false;  // which instances were frozen without
     op.times.clear();
     for (const auto& kind : kinds)
       if (problem.can_run(i, kind.second)) op.times.push_back({kind.first, problem.duration(i, kind.second)});
