@@ -11,9 +11,8 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
-#include "trainyard/graph/builder.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
-#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/place/kit/piece.hpp"
 
 namespace trainyard {
 namespace {
@@ -35,10 +34,7 @@ double processor_seconds() {
 }
 
 Problem first_ops(const Problem& problem, std::size_t count) {
-  GraphBuilder builder{problem.graph().name()};
-  const std::vector<OpId>& order = problem.graph().topological_order();
-  for (std::size_t i = 0; i < count; ++i) builder.add(spec_of(problem.graph(), order[i]));
-  return problem.with_graph(std::move(builder).build());
+  return problem.with_graph(piece_of(problem.graph(), std::span{problem.graph().topological_order()}.first(count)));
 }
 
 double work_of(const Problem& problem) {
@@ -58,13 +54,12 @@ class Rehearsal {
     std::iota(asked.begin(), asked.end(), std::size_t{0});
     for (std::size_t count = kFew; kTimes * count < problem_.op_count(); count *= kTimes) {
       const double before = clock_seconds();
-      if (count > kMore && before + kTimes * stage_ > began + kShare * seconds_) break;
+      if (count > kMore && before + kTimes * seconds_of(asked) > began + kShare * seconds_) break;
       try {
         ask(asked, first_ops(problem_, count));
       } catch (const InputError&) {  // ops that belong together are not all among the first
         break;
       }
-      stage_ = clock_seconds() - before;
       std::erase_if(asked, [&](std::size_t i) { return !forecasts_[i] || forecasts_[i]->seconds == kNever; });
       if (count < kMore) continue;
       keep_the_best(asked);
@@ -79,6 +74,7 @@ class Rehearsal {
       const double share = static_cast<double>(part.op_count()) / static_cast<double>(problem_.op_count());
       const double began = clock_seconds(), before = processor_seconds();
       const double latest = began + share * seconds_ + kGrace;
+      const Run last = runs_[i];
       std::optional<Forecast> forecast;
       try {
         const Schedule schedule = members_[i]->place(
@@ -87,11 +83,13 @@ class Rehearsal {
                    .batch = options_.batch,
                    .budget = {.quick = options_.budget.quick},
                    .stop = [&] { return clock_seconds() > latest || (options_.stop && options_.stop()); }});
-        const double took = std::max(processor_seconds() - before, 1e-6);
-        const double slower = std::max((clock_seconds() - began) / took, 1.0);
+        const double took = std::max(processor_seconds() - before, 1e-6), waited = clock_seconds() - began;
+        runs_[i] = {work_of(part), took, waited};
+        // What does not grow with the graph was there the last time too.
+        const double each = std::max(took - last.took, 1e-6) / (runs_[i].work - last.work);
+        const double all = took + each * (work_of(problem_) - runs_[i].work);
         if (schedule.rewrites.empty())
-          forecast = {slower * took * work_of(problem_) / work_of(part), Evaluator{part}.outcome(schedule),
-                      part.op_count()};
+          forecast = {std::max(waited / took, 1.0) * all, Evaluator{part}.outcome(schedule), part.op_count()};
       } catch (const NoPlacementError& error) {
         if (error.findings().front().code == "time") forecast = {kNever, {Bytes{0}, kLongestTime}, part.op_count()};
       } catch (const InputError&) {
@@ -99,6 +97,13 @@ class Rehearsal {
       }
       forecasts_[i] = forecast;
     });
+  }
+
+  /// On the last part, one after the other on each thread.
+  double seconds_of(const std::vector<std::size_t>& asked) const {
+    double sum = 0;
+    for (const std::size_t i : asked) sum += runs_[i].waited;
+    return sum / thread_count(options_.threads);
   }
 
   /// Those whose schedule is hardly longer than the best count as the best, others that are less than twice as long as
@@ -125,7 +130,11 @@ class Rehearsal {
   const std::span<const Placer* const> members_;
   const PlaceOptions& options_;
   const double seconds_;
-  double stage_ = 0;  // seconds that the last part took
+  /// A member on the last part.
+  struct Run {
+    double work = 0, took = 0, waited = 0;  // seconds of the processor, of the clock
+  };
+  std::vector<Run> runs_ = std::vector<Run>(members_.size());
   std::vector<std::optional<Forecast>> forecasts_ = std::vector<std::optional<Forecast>>(members_.size());
 };
 
