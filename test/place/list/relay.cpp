@@ -59,10 +59,10 @@ TEST_CASE("blocks are of near devices, the fastest first") {
 }
 
 TEST_CASE("where one device has not the memory, the next goes on") {
-  // 40 bytes on devices of 25: two have room with a tenth to spare, 45, each for two ops. 4 x 10 + 5 from one to the
-  // other.
+  // 40 bytes on devices of 30: two have room with a tenth to spare, 54, each for two ops with what they read and make,
+  // 20 + 2 x 5. 4 x 10 + 5 from one to the other.
   ClusterSpec spec = two_hosts();
-  for (Device& device : spec.devices) device.memory = Bytes{25};
+  for (Device& device : spec.devices) device.memory = Bytes{30};
   const Problem problem = chain(4, spec);
   const Schedule schedule = relay(problem, {.devices = 1});
   CHECK(schedule.placement.values() == std::vector{DeviceId{0}, DeviceId{0}, DeviceId{2}, DeviceId{2}});

@@ -20,8 +20,9 @@ namespace {
 constexpr std::size_t kFew = 500, kMore = 2'000, kTimes = 4;  // ops, and what they grow by
 /// Of the seconds; and how much longer than the best a schedule may be whose member is asked for more ops.
 constexpr double kShare = 0.1, kBehind = 0.05;
-/// Beside its share of the time, in seconds of the clock, which other work may have taken.
-constexpr double kGrace = 0.02;
+/// Beside its share of the time, in seconds of the processor; of the clock, which other work may have taken, so many
+/// times as much.
+constexpr double kGrace = 0.02, kLoaded = 4;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double clock_seconds() {
@@ -73,16 +74,19 @@ class Rehearsal {
       const std::size_t i = asked[turn];
       const double share = static_cast<double>(part.op_count()) / static_cast<double>(problem_.op_count());
       const double began = clock_seconds(), before = processor_seconds();
-      const double latest = began + share * seconds_ + kGrace;
+      const double most = share * seconds_ + kGrace;
       const Run last = runs_[i];
       std::optional<Forecast> forecast;
       try {
-        const Schedule schedule = members_[i]->place(
-            part, {.seed = options_.seed,
-                   .rewrites = options_.rewrites,
-                   .batch = options_.batch,
-                   .budget = {.quick = options_.budget.quick},
-                   .stop = [&] { return clock_seconds() > latest || (options_.stop && options_.stop()); }});
+        const Schedule schedule = members_[i]->place(part, {.seed = options_.seed,
+                                                            .rewrites = options_.rewrites,
+                                                            .batch = options_.batch,
+                                                            .budget = {.quick = options_.budget.quick},
+                                                            .stop = [&] {
+                                                              return processor_seconds() - before > most ||
+                                                                     clock_seconds() - began > kLoaded * most ||
+                                                                     (options_.stop && options_.stop());
+                                                            }});
         const double took = std::max(processor_seconds() - before, 1e-6), waited = clock_seconds() - began;
         runs_[i] = {work_of(part), took, waited};
         // What does not grow with the graph was there the last time too.
