@@ -45,8 +45,8 @@ inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-par
 inline constexpr std::size_t kLargePairs = 200'000;
 
 /// Of members that do alike on the first ops, asked before the others: on whole graphs most often ahead of them.
-inline constexpr std::array<std::string_view, 7> kLargeFirst{"celeritas", "m-etf", "relay", "heft",
-                                                             "cpop",      "dpos",  "etf"};
+inline constexpr std::array<std::string_view, 7> kLargeFirst{"celeritas", "m-etf", "heft", "cpop",
+                                                             "dpos",      "etf",   "relay"};
 
 inline bool is_large(const Problem& problem) { return problem.op_count() * problem.device_count() > kLargePairs; }
 

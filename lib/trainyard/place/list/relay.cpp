@@ -20,7 +20,7 @@ namespace trainyard {
 namespace {
 
 /// Graphs of more ops are tried by their first ones. Beyond so many pairs of an op and a device time may be short.
-constexpr std::size_t kFirstOps = 2'000, kSmall = 20'000;
+constexpr std::size_t kFirstOps = 1'000, kSmall = 20'000;
 
 bool is_small(const Problem& problem) { return problem.op_count() * problem.device_count() <= kSmall; }
 
@@ -69,9 +69,10 @@ std::vector<std::size_t> sizes_up_to(std::size_t devices, bool small) {
 
 using Blocks = std::vector<std::vector<DeviceId>>;
 
-/// All ops in topological order, those of a colocation group with its first, in as many stages as the blocks are to
-/// have.
+/// All ops in topological order in as many stages as the blocks are to have: those of a colocation group with its
+/// first, what follows the forward pass with the first stage that it reads from.
 std::vector<std::vector<OpId>> stages_of(const Problem& problem, const Blocks& blocks) {
+  const Graph& graph = problem.graph();
   const MemoryLedger ledger{problem};
   double all = 0;
   for (const GroupId group : problem.groups()) all += static_cast<double>(ledger.need(group).held.count);
@@ -93,11 +94,14 @@ std::vector<std::vector<OpId>> stages_of(const Problem& problem, const Blocks& b
   IdMap<GroupId, std::size_t> stage_of(problem.group_count(), room.size());
   std::size_t stage = 0;
   double held = 0, end = room.front();
-  for (const OpId op : problem.graph().topological_order()) {
+  for (const OpId op : graph.topological_order()) {
     std::size_t& at = stage_of[problem.group(op)];
     if (at == room.size()) {
       while (stage + 1 < room.size() && held >= all * end / sum) end += room[++stage];
       at = stage;
+      if (graph.phase(op) != Phase::forward)
+        for (const TensorId tensor : graph.inputs(op))
+          at = std::min(at, stage_of[problem.group(graph.producer(tensor))]);
       held += static_cast<double>(ledger.need(problem.group(op)).held.count);
     }
     stages[at].push_back(op);

@@ -27,15 +27,16 @@ struct RelayOptions {
 /// after the other where one has not the memory for all ops:
 ///
 ///     stages     colocation groups in topological order of their first ops, cut so that each of the blocks, as few as
-///                have room with a tenth to spare, holds the same share of its memory (MemoryLedger::need)
+///                have room with a tenth to spare, holds the same share of its memory (MemoryLedger::need); what
+///                follows the forward pass and has no group there is with the first stage that it reads from
 ///     placement  that of a list scheduler, m-etf or heft, for each stage alone, on the cluster of its block alone
 ///     blocks     of three quarters of all devices, a half, three eighths, and so on, as long as the op time that they
 ///                share, sum of shortest times / devices, is less than the best so far; at last of all devices. The
 ///                best in simulation is the answer
 ///
 /// Of one stage the schedule is that of its placer; of several it is fifo or by upward rank, whichever is shorter.
-/// Beyond 20,000 pairs of an op and a device blocks are halved, and m-etf places alone; on more than 2,000 ops the size
-/// of the blocks is what is best for the first 2,000.
+/// Beyond 20,000 pairs of an op and a device blocks are halved, and m-etf places alone; on more than 1,000 ops the size
+/// of the blocks is what is best for the first 1,000.
 Schedule relay(const Problem& problem, const RelayOptions& options = {});
 
 /// The best of its schedules on fewer devices than all, where they could be shorter than this: sizes of blocks that
