@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "place/instances.hpp"
@@ -86,6 +87,18 @@ TEST_CASE("the answer is never worse than that of its list schedulers on all dev
     if (outcome < other) ++better;
   }
   CHECK(better >= 5);
+}
+
+TEST_CASE("fewer devices are asked only where their share of the op time could be shorter") {
+  const Problem problem = chain(4, two_hosts());
+  // On three of the four devices 40 of op time are 13 each at least; the chain itself takes 40.
+  CHECK(!relay_on_fewer(problem, Nanoseconds{13}));
+  const auto schedule = relay_on_fewer(problem, Nanoseconds{14});
+  REQUIRE(schedule);
+  CHECK(test::outcome_of(problem, *schedule).makespan == Nanoseconds{40});
+  // One device has none fewer.
+  ClusterSpec alone{.name = "one", .devices = test::full_mesh(1).devices};
+  CHECK(!relay_on_fewer(chain(4, alone), Nanoseconds{50}));
 }
 
 TEST_CASE("a piece of a graph is without what is outside it") {
