@@ -156,7 +156,7 @@ TEST_CASE("each placer has a name of its own, a summary and a source") {
 TEST_CASE("auto starts from the placers that neither search nor train") {
   for (const char* name : {"flexflow", "annealing", "placeto", "tabu", "pesto", "auto"})
     CHECK(std::ranges::find(auto_members(), find_placer(name).name, &Placer::name) == auto_members().end());
-  for (const char* name : {"heft", "lookahead-heft", "sdbats", "ippts", "getf", "celeritas"})
+  for (const char* name : {"heft", "lookahead-heft", "sdbats", "ippts", "getf", "celeritas", "relay"})
     CHECK(std::ranges::find(auto_members(), name, &Placer::name) != auto_members().end());
 }
 

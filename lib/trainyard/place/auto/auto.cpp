@@ -30,6 +30,7 @@
 #include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/kit/schedule_archive.hpp"
 #include "trainyard/place/kit/team.hpp"
+#include "trainyard/place/list/relay.hpp"
 #include "trainyard/place/offload/offload_placer.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 
@@ -88,6 +89,7 @@ class AutoPlacer {
     }
     if (too_late_to_search()) return best();
     grounds_.emplace_back(base());
+    take_fewer_devices();
     replicate();
     offload();
     report();
@@ -152,6 +154,20 @@ class AutoPlacer {
       if (each.schedule.plan_bound) plan_bound_ = each.schedule.plan_bound;
     }
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+  }
+
+  /// As a member that is heard only where it is the best, so that where it is not nothing changes. On large graphs it
+  /// was one (kFewerDevices).
+  void take_fewer_devices() {
+    if (is_large(base()) || effort_.late(0.5)) return;
+    std::optional<Schedule> schedule =
+        relay_on_fewer(base(), found_.front().outcome.makespan, [this] { return effort_.late(0.5); });
+    if (!schedule) return;
+    Evaluator evaluator{base()};
+    Ordered answer = best_order(evaluator, *schedule);
+    if (answer.outcome >= found_.front().outcome) return;
+    evaluations_ += answer.evaluations;
+    found_.insert(found_.begin(), std::move(answer));
   }
 
   /// Data parallel on fewer devices than there are, which FastT does not try: 2, 4, ... replicas.

@@ -11,9 +11,8 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
-#include "trainyard/graph/builder.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
-#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/place/kit/piece.hpp"
 
 namespace trainyard {
 namespace {
@@ -21,8 +20,9 @@ namespace {
 constexpr std::size_t kFew = 500, kMore = 2'000, kTimes = 4;  // ops, and what they grow by
 /// Of the seconds; and how much longer than the best a schedule may be whose member is asked for more ops.
 constexpr double kShare = 0.1, kBehind = 0.05;
-/// Beside its share of the time, in seconds of the clock, which other work may have taken.
-constexpr double kGrace = 0.02;
+/// Beside its share of the time, in seconds of the processor; of the clock, which other work may have taken, so many
+/// times as much.
+constexpr double kGrace = 0.02, kLoaded = 4;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double clock_seconds() {
@@ -35,10 +35,7 @@ double processor_seconds() {
 }
 
 Problem first_ops(const Problem& problem, std::size_t count) {
-  GraphBuilder builder{problem.graph().name()};
-  const std::vector<OpId>& order = problem.graph().topological_order();
-  for (std::size_t i = 0; i < count; ++i) builder.add(spec_of(problem.graph(), order[i]));
-  return problem.with_graph(std::move(builder).build());
+  return problem.with_graph(piece_of(problem.graph(), std::span{problem.graph().topological_order()}.first(count)));
 }
 
 double work_of(const Problem& problem) {
@@ -58,13 +55,12 @@ class Rehearsal {
     std::iota(asked.begin(), asked.end(), std::size_t{0});
     for (std::size_t count = kFew; kTimes * count < problem_.op_count(); count *= kTimes) {
       const double before = clock_seconds();
-      if (count > kMore && before + kTimes * stage_ > began + kShare * seconds_) break;
+      if (count > kMore && before + kTimes * seconds_of(asked) > began + kShare * seconds_) break;
       try {
         ask(asked, first_ops(problem_, count));
       } catch (const InputError&) {  // ops that belong together are not all among the first
         break;
       }
-      stage_ = clock_seconds() - before;
       std::erase_if(asked, [&](std::size_t i) { return !forecasts_[i] || forecasts_[i]->seconds == kNever; });
       if (count < kMore) continue;
       keep_the_best(asked);
@@ -78,20 +74,26 @@ class Rehearsal {
       const std::size_t i = asked[turn];
       const double share = static_cast<double>(part.op_count()) / static_cast<double>(problem_.op_count());
       const double began = clock_seconds(), before = processor_seconds();
-      const double latest = began + share * seconds_ + kGrace;
+      const double most = share * seconds_ + kGrace;
+      const Run last = runs_[i];
       std::optional<Forecast> forecast;
       try {
-        const Schedule schedule = members_[i]->place(
-            part, {.seed = options_.seed,
-                   .rewrites = options_.rewrites,
-                   .batch = options_.batch,
-                   .budget = {.quick = options_.budget.quick},
-                   .stop = [&] { return clock_seconds() > latest || (options_.stop && options_.stop()); }});
-        const double took = std::max(processor_seconds() - before, 1e-6);
-        const double slower = std::max((clock_seconds() - began) / took, 1.0);
+        const Schedule schedule = members_[i]->place(part, {.seed = options_.seed,
+                                                            .rewrites = options_.rewrites,
+                                                            .batch = options_.batch,
+                                                            .budget = {.quick = options_.budget.quick},
+                                                            .stop = [&] {
+                                                              return processor_seconds() - before > most ||
+                                                                     clock_seconds() - began > kLoaded * most ||
+                                                                     (options_.stop && options_.stop());
+                                                            }});
+        const double took = std::max(processor_seconds() - before, 1e-6), waited = clock_seconds() - began;
+        runs_[i] = {work_of(part), took, waited};
+        // What does not grow with the graph was there the last time too.
+        const double each = std::max(took - last.took, 1e-6) / (runs_[i].work - last.work);
+        const double all = took + each * (work_of(problem_) - runs_[i].work);
         if (schedule.rewrites.empty())
-          forecast = {slower * took * work_of(problem_) / work_of(part), Evaluator{part}.outcome(schedule),
-                      part.op_count()};
+          forecast = {std::max(waited / took, 1.0) * all, Evaluator{part}.outcome(schedule), part.op_count()};
       } catch (const NoPlacementError& error) {
         if (error.findings().front().code == "time") forecast = {kNever, {Bytes{0}, kLongestTime}, part.op_count()};
       } catch (const InputError&) {
@@ -99,6 +101,13 @@ class Rehearsal {
       }
       forecasts_[i] = forecast;
     });
+  }
+
+  /// On the last part, one after the other on each thread.
+  double seconds_of(const std::vector<std::size_t>& asked) const {
+    double sum = 0;
+    for (const std::size_t i : asked) sum += runs_[i].waited;
+    return sum / thread_count(options_.threads);
   }
 
   /// Those whose schedule is hardly longer than the best count as the best, others that are less than twice as long as
@@ -125,7 +134,11 @@ class Rehearsal {
   const std::span<const Placer* const> members_;
   const PlaceOptions& options_;
   const double seconds_;
-  double stage_ = 0;  // seconds that the last part took
+  /// A member on the last part.
+  struct Run {
+    double work = 0, took = 0, waited = 0;  // seconds of the processor, of the clock
+  };
+  std::vector<Run> runs_ = std::vector<Run>(members_.size());
   std::vector<std::optional<Forecast>> forecasts_ = std::vector<std::optional<Forecast>>(members_.size());
 };
 

@@ -9,6 +9,7 @@
 #include "trainyard/place/list/ippts.hpp"
 #include "trainyard/place/list/lookahead_heft.hpp"
 #include "trainyard/place/list/peft.hpp"
+#include "trainyard/place/list/relay.hpp"
 #include "trainyard/place/list/sdbats.hpp"
 #include "trainyard/place/parameters.hpp"
 
@@ -35,6 +36,13 @@ constexpr Choice kMapping{
     ClusterMapping::finish,
     "of clusters to devices: load (longest first, to the least loaded), cut (the same, with transfer times to "
     "clusters elsewhere), finish (when its first op is taken, where the cluster would end first)"};
+
+constexpr Number<std::optional<std::uint64_t>> kBlock{"devices",
+                                                      1,
+                                                      1'000'000,
+                                                      std::nullopt,
+                                                      "to a block, or best (of all, three quarters, a half, and so on)",
+                                                      {{"best", std::nullopt}}};
 
 ListOptions list_options(const Parameters& given) {
   return {.insertion = given[kInsertion], .order = given[kOrder], .stop = given.stop()};
@@ -120,6 +128,14 @@ std::vector<Placer> detail::later_list_placers() {
        .source = "Su, Ren, Vardi, Wierman: arXiv 2004.14639, 2020",
        .parameters = {kOrder}},
       [](const Problem& problem, const Parameters& given) { return getf(problem, given[kOrder], given.stop()); }));
+  list.push_back(make_placer(
+      {.name = "relay",
+       .summary = "m-etf or heft on a block of near devices, as many as are best; the next block where memory is full",
+       .source = "own",
+       .parameters = {kBlock}},
+      [](const Problem& problem, const Parameters& given) {
+        return relay(problem, {.devices = given[kBlock], .stop = given.stop()});
+      }));
   return list;
 }
 

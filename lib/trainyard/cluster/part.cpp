@@ -1,0 +1,58 @@
+#include "trainyard/cluster/part.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+
+namespace trainyard {
+namespace {
+
+/// A fabric of as many hosts, or of the first devices of one.
+FabricSpec part_of_fabric(FabricSpec fabric, std::span<const DeviceId> devices) {
+  const std::size_t first = devices.front().index(), each = fabric.devices_per_host;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (devices[i].index() != first + i)
+      throw InputError({"part", "the devices of a part of a fabric must follow each other", "take whole hosts"});
+  const bool whole = first % each == 0 && devices.size() % each == 0;
+  const bool within = first / each == devices.back().index() / each && fabric.torus.empty();
+  if (!whole && !within)
+    throw InputError(
+        {"part",
+         fmt::format("{} devices of a fabric are no whole hosts, and no part of one without a torus", devices.size()),
+         "take whole hosts"});
+  fabric.hosts = whole ? devices.size() / each : 1;
+  if (!whole) fabric.devices_per_host = devices.size();
+  return fabric;
+}
+
+}  // namespace
+
+Cluster part_of(const Cluster& cluster, std::span<const DeviceId> devices) {
+  ClusterSpec spec = cluster.spec();
+  std::vector<Device> all = std::move(spec.devices);
+  spec.devices.clear();
+  std::set<std::string_view> kept;
+  for (const DeviceId device : devices) {
+    spec.devices.push_back(all[device.index()]);
+    kept.insert(all[device.index()].name);
+  }
+  const auto gone = [&](const std::string& name) { return !kept.contains(name); };
+  if (spec.fabric) {
+    spec.fabric = part_of_fabric(std::move(*spec.fabric), devices);
+  } else {
+    for (const Device& device : all)
+      if (gone(device.name)) spec.switches.push_back(device.name);
+    std::erase_if(spec.egresses, [&](const Egress& egress) { return gone(egress.device); });
+    std::erase_if(spec.routes, [&](const GivenRoute& route) { return gone(route.from) || gone(route.to); });
+  }
+  std::erase_if(spec.measured, [&](const MeasuredRoute& route) { return gone(route.from) || gone(route.to); });
+  return make_cluster(std::move(spec));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,78 @@
+#include "trainyard/cluster/part.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+const Cluster& line() {
+  static const Cluster cluster = make_cluster(
+      {.name = "line",
+       .devices = numbered_devices({.name = "", .device_class = "cpu"}, 3),
+       .links = {
+           {.name = "a", .from = "cpu0", .to = "cpu1", .bandwidth = BytesPerSecond{4e9}, .latency = Nanoseconds{5}},
+           {.name = "b", .from = "cpu1", .to = "cpu2", .bandwidth = BytesPerSecond{1e9}, .latency = Nanoseconds{7}}}});
+  return cluster;
+}
+
+Cluster hosts(std::size_t count, std::size_t devices) {
+  return make_cluster({.name = "hosts",
+                       .devices = numbered_devices({.name = "", .device_class = "gpu"}, count * devices),
+                       .fabric = FabricSpec{.hosts = count,
+                                            .devices_per_host = devices,
+                                            .port_bandwidth = BytesPerSecond{100e9},
+                                            .nics_per_host = 1,
+                                            .nic_bandwidth = BytesPerSecond{10e9},
+                                            .hosts_per_leaf = count}});
+}
+
+std::string part_error(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  try {
+    part_of(cluster, devices);
+  } catch (const InputError& error) {
+    return error.findings().front().code;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("what passes over a device that is no part of it passes over a switch") {
+  // cpu2 and cpu0, 5 + 7 ns apart, at the 1 GB/s of the slower link.
+  const Cluster part = part_of(line(), std::vector{DeviceId{2}, DeviceId{0}});
+  CHECK(part.device_count() == 2);
+  CHECK(part.device(DeviceId{0}).name == "cpu2");
+  const Route route = part.route(DeviceId{0}, DeviceId{1});
+  CHECK(route.latency == Nanoseconds{12});
+  CHECK(route.bandwidth.value == 1e9);
+  CHECK(route.links.size() == 2);
+}
+
+TEST_CASE("given and measured routes, and egresses, of devices that are no part of it are gone") {
+  ClusterSpec spec = line().spec();
+  spec.routes = {{"cpu0", "cpu2", {"a", "b"}}, {"cpu0", "cpu1", {"a"}}};
+  spec.measured = {{"cpu0", "cpu1", Nanoseconds{1}, BytesPerSecond{2e9}},
+                   {"cpu1", "cpu2", Nanoseconds{1}, BytesPerSecond{3e9}}};
+  spec.egresses = {{.device = "cpu2", .bandwidth = BytesPerSecond{1e6}}};
+  const Cluster part = part_of(make_cluster(spec), std::vector{DeviceId{0}, DeviceId{1}});
+  CHECK(part.spec().routes.size() == 1);
+  CHECK(part.spec().egresses.empty());
+  CHECK(part.route(DeviceId{0}, DeviceId{1}).bandwidth.value == 2e9);
+}
+
+TEST_CASE("a part of a fabric is some of its hosts, or some devices of one") {
+  const Cluster whole = hosts(3, 2);
+  const Cluster two = part_of(whole, std::vector{DeviceId{2}, DeviceId{3}, DeviceId{4}, DeviceId{5}});
+  CHECK(two.spec().fabric->hosts == 2);
+  CHECK(two.route(DeviceId{0}, DeviceId{1}).bandwidth == whole.route(DeviceId{2}, DeviceId{3}).bandwidth);
+  CHECK(two.route(DeviceId{0}, DeviceId{2}).bandwidth == whole.route(DeviceId{2}, DeviceId{4}).bandwidth);
+  CHECK(part_of(whole, std::vector{DeviceId{1}}).device_count() == 1);
+  CHECK(part_error(whole, {DeviceId{1}, DeviceId{2}}) == "part");
+  CHECK(part_error(whole, {DeviceId{0}, DeviceId{2}}) == "part");
+}
