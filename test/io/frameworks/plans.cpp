@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 #include <vector>
@@ -295,8 +296,12 @@ TEST_CASE("a split spec names what it cannot say, and is refused with the place"
 
 TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
   for (const std::size_t zero : {0U, 1U, 2U}) {
-    const ParallelPlan plan{.data = 4, .microbatch = 2, .zero = zero};
+    const ParallelPlan plan{.data = 4,
+                            .microbatch = 2,
+                            .zero = zero,
+                            .bucket = Bytes{std::int64_t{4096} * static_cast<std::int64_t>(zero)}};  // 1,024 gradients
     const SaidPlan said = deepspeed_of(plan, kGround);
+    CHECK(has(said.text, zero == 0 ? "gradients\": true}" : fmt::format("\"reduce_bucket_size\": {}", zero * 1024)));
     CHECK(said.lost.empty());
     CHECK(plan_over(parse_any_plan(said.text, "ds.json", kGround).file, kGround.blocks) == plan);
   }
@@ -315,7 +320,8 @@ TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
   CHECK(plan(R"({"train_batch_size": 16, "gradient_accumulation_steps": 1})").microbatch == 2);
   CHECK(plan(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8},
                  "train_micro_batch_size_per_gpu": 2})")
-            .zero == 2);
+            .bucket == Bytes{2'000'000'000});
+  CHECK(has(refusal(R"({"train_batch_size": 16, "zero_optimization": {"reduce_bucket_size": 0}})"), "from 1 to 2^40"));
   CHECK(has(refusal(R"({"train_batch_size": "auto", "zero_optimization": {}})"), "\"auto\""));
   CHECK(has(refusal(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 5})"), "is not that of"));
   CHECK(has(refusal(R"({"train_batch_size": 0})"), "from 1 to 2^30"));
@@ -338,12 +344,15 @@ TEST_CASE("a plan that is written and read again takes the same step, to the nan
     return simulated_makespan(scheduled_problem(problem, schedule), schedule);
   };
   const PlanFile pipeline = plan_file({.data = 2, .cuts = {3}, .microbatch = 1}, ground.blocks, 8);
-  const PlanFile replicas = plan_file({.data = 4, .microbatch = 1, .zero = 1}, ground.blocks, 8);
+  const PlanFile replicas =
+      plan_file({.data = 4, .microbatch = 1, .zero = 1, .bucket = Bytes{8 << 20}}, ground.blocks, 8);
   const ParallelPlan plan = plan_over(pipeline, ground.blocks);
   CHECK(step(parse_megatron(megatron_of(plan, ground).text, "a.sh", ground).file) == step(pipeline));
   const SaidPlan split = split_spec_of(plan, ground, "x.csv");
   CHECK(step(plan_of(parse_split_spec(split.text, "x.json"), parse_task_table(split.table, "x.csv"), ground).file) ==
         step(pipeline));
   CHECK(step(parse_deepspeed(deepspeed_of(plan_over(replicas, ground.blocks), ground).text, "ds.json", ground).file) ==
+        step(replicas));
+  CHECK(step(parse_megatron(megatron_of(plan_over(replicas, ground.blocks), ground).text, "a.sh", ground).file) ==
         step(replicas));
 }

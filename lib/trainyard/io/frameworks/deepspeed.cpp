@@ -41,6 +41,14 @@ void read_zero(const JsonValue& zero, ForeignPlan& plan, FindingList& findings) 
       findings.add(value->begin_offset(), "deepspeed", fmt::format("ZeRO has stages 0 to 3, not {}", stage));
   }
   plan.file.plan.zero = static_cast<std::size_t>(stage);
+  if (const auto value = zero.find("reduce_bucket_size"); value && value->kind() == JsonKind::number) {
+    std::int64_t gradients = 0;
+    if (read_count(*value, gradients, "reduce_bucket_size", "deepspeed", findings) &&
+        (gradients < 1 || gradients > (std::int64_t{1} << 40)))
+      findings.add(value->begin_offset(), "deepspeed",
+                   fmt::format("\"reduce_bucket_size\" is {}, and must be from 1 to 2^40", gradients));
+    plan.file.plan.bucket = bucket_of(gradients);
+  }
   for (const char* const key : {"offload_optimizer", "offload_param"})
     if (const auto offload = zero.find(key); offload && offload->kind() == JsonKind::object) {
       const auto device = offload->find("device");
@@ -99,8 +107,9 @@ SaidPlan deepspeed_of(const ParallelPlan& plan, const PlanGround& ground) {
   const std::size_t batch = static_cast<std::size_t>(ground.batch.value_or(1));
   said.text = fmt::format(
       "{{\"train_batch_size\": {}, \"train_micro_batch_size_per_gpu\": {}, \"gradient_accumulation_steps\": {},\n"
-      " \"zero_optimization\": {{\"stage\": {}, \"overlap_comm\": true, \"contiguous_gradients\": true}}}}\n",
-      batch, plan.microbatch, batch / plan.data / plan.microbatch, plan.zero);
+      " \"zero_optimization\": {{\"stage\": {}, \"overlap_comm\": true, \"contiguous_gradients\": true{}}}}}\n",
+      batch, plan.microbatch, batch / plan.data / plan.microbatch, plan.zero,
+      plan.bucket > Bytes{0} ? fmt::format(", \"reduce_bucket_size\": {}", gradients_of(plan.bucket)) : "");
   if (plan.stages() > 1) {
     said.lost.push_back(
         fmt::format("the {} stages and where they begin: PipelineModule(num_stages={}) is called in the "

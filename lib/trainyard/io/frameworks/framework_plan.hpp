@@ -49,6 +49,11 @@ void refuse_stage_degrees(const ParallelPlan& plan, const char* program);
 /// Samples of a step: of the file, which may not contradict the model. Throws InputError ("plan-batch").
 std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const PlanGround& ground);
 
+/// Trainers count the gradients of a bucket, which are summed in 32 bits.
+inline constexpr std::int64_t kGradientBytes = 4;
+inline std::int64_t gradients_of(Bytes bucket) { return (bucket.count + kGradientBytes - 1) / kGradientBytes; }
+inline Bytes bucket_of(std::int64_t gradients) { return Bytes{gradients * kGradientBytes}; }
+
 /// What is common to all: the plan's pieces that none of a program's words stand for.
 void add_lost_recompute(const ParallelPlan& plan, std::vector<std::string>& lost);
 

@@ -84,14 +84,14 @@ class Arguments {
     const auto at = given_.find(key);
     return at == given_.end() ? "" : at->second.text;
   }
-  /// A count from 1 to 2^30.
-  std::optional<std::size_t> count(const std::string& key) const {
+  /// A count from 1.
+  std::optional<std::size_t> count(const std::string& key, std::size_t most = std::size_t{1} << 30) const {
     const auto at = given_.find(key);
     if (at == given_.end()) return std::nullopt;
     const std::string& word = at->second.text;
     std::size_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (error != std::errc{} || end != word.data() + word.size() || number < 1 || number > (std::size_t{1} << 30))
+    if (error != std::errc{} || end != word.data() + word.size() || number < 1 || number > most)
       refuse(key, fmt::format("--{} has '{}' for a count from 1", key, word), "give the number itself");
     return number;
   }
@@ -251,6 +251,8 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   if (const auto each = given.count("nproc-per-node")) processes = *each * given.count("nnodes").value_or(1);
   plan.data = std::max<std::size_t>(processes / (plan.tensor * plan.context * row), 1);
   plan.zero = given.has("use-distributed-optimizer") ? 1 : 0;
+  if (const auto gradients = given.count("ddp-bucket-size", std::size_t{1} << 40))
+    plan.bucket = bucket_of(static_cast<std::int64_t>(*gradients));
   plan.sequence = given.has("sequence-parallel") && plan.tensor > 1;
   plan.cuts.assign(read.file.begins.size(), 0);  // as many stages
   read_recompute(given, plan, read.notes);
@@ -294,6 +296,7 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   }
   text += fmt::format(" \\\n  --micro-batch-size {} --global-batch-size {}", plan.microbatch, ground.batch.value_or(1));
   if (plan.zero > 0) text += " \\\n  --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather";
+  if (plan.bucket > Bytes{0}) text += fmt::format(" --ddp-bucket-size {}", gradients_of(plan.bucket));
   const bool alike = std::ranges::all_of(
       plan.recompute, [&](const StageRecomputation& each) { return each == plan.recompute.front(); });
   const bool whole = alike && !plan.recompute.empty() && plan.recompute.front().layers == StageRecomputation::kAll;

@@ -20,6 +20,7 @@ namespace trainyard {
 ///     context        --context-parallel-size; --cp-comm-type a2a, else all-gathers
 ///     microbatch     --micro-batch-size; samples --global-batch-size
 ///     ZeRO 1         --use-distributed-optimizer
+///     buckets        --ddp-bucket-size, of gradients of 4 bytes
 ///     recompute      --recompute-granularity full, of all stages, with --recompute-method block of their first
 ///                    --recompute-num-layers layers; selective, of attention
 ///

@@ -7,6 +7,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/core/units.hpp"
 #include "trainyard/io/json/json_object.hpp"
 #include "trainyard/io/json/json_write.hpp"
 
@@ -127,6 +128,9 @@ SaidPlan split_spec_of(const ParallelPlan& plan, const PlanGround& ground, const
   write_task_table(task_table(plan.schedule, plan.devices_in_row(), microbatches, plan.chunks), rows);
   said.table = rows.str();
   if (plan.zero > 0) said.lost.push_back(fmt::format("ZeRO {}: replicas are the caller's (DDP, FSDP)", plan.zero));
+  if (plan.bucket > Bytes{0})
+    said.lost.push_back(fmt::format("buckets of {}: DDP is given bucket_cap_mb={:.4g} by the caller",
+                                    format_bytes(plan.bucket), static_cast<double>(plan.bucket.count) / (1 << 20)));
   if (plan.context > 1) said.lost.push_back(fmt::format("the {} ranks that share a sequence", plan.context));
   if (plan.experts > 1) said.lost.push_back(fmt::format("the {} replicas that hold different experts", plan.experts));
   add_lost_recompute(plan, said.lost);
