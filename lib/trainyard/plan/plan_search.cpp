@@ -1,21 +1,17 @@
 #include "trainyard/plan/plan_search.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <utility>
 
-#include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
-#include "trainyard/core/units.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/layer_tables.hpp"
+#include "trainyard/plan/least_memory.hpp"
 #include "trainyard/plan/schedule_bound.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 #include "trainyard/plan/stage_degrees_search.hpp"
@@ -32,9 +28,6 @@ constexpr std::size_t kAtOnce = 64;  // plans that are run between two looks at 
 constexpr double kWorthLarger = 0.99;
 /// ScheduleBound::work of all proofs, after which no further one begins; about so many nanoseconds of a core.
 constexpr std::uint64_t kProofs = 20'000'000'000;
-
-/// Of a layer's share of weights, gradients and state at most.
-constexpr double kRoundedBytes = 4;
 
 /// Degrees, microbatch, ZeRO stage and schedule; `plan` has equal cuts.
 struct Candidate {
@@ -191,21 +184,13 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool memo
   return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-12) - slack))};
 }
 
-/// Parameters with their gradients, and the optimizer's state, in bytes.
-struct Resident {
-  double weights = 0, state = 0;
-
-  double held(std::size_t shards = 1) const { return weights + state / static_cast<double>(shards); }
-};
-
 class PlanSearch {
  public:
   PlanSearch(const PlanCosts& costs, const PlanSearchOptions& options)
-      : asked_(costs), options_(options), tables_(costs), costs_(tables_.known_costs()) {}
+      : asked_(costs), options_(options), tables_(costs), costs_(tables_.known_costs()), memory_(costs, tables_) {}
 
   PlanSearchResult run() {
-    weigh();
-    if (is_beyond(once() / static_cast<double>(costs_.devices))) refuse();
+    if (!memory_.may_fit()) memory_.refuse();
     enumerate();
     bool exact = true;
     Nanoseconds bound{0};
@@ -246,7 +231,7 @@ class PlanSearch {
       bound = std::min(bound, found_besides.bound);
       exact = exact && found_besides.exact;
     }
-    if (best_.empty()) refuse();
+    if (best_.empty()) memory_.refuse();
     if (least_) bound = std::min(bound, *least_);
     std::ranges::stable_sort(best_, {}, [&](const RatedPlan& each) { return outcome(each.run, costs_.memory); });
     if (best_.size() > options_.kept) best_.resize(std::max<std::size_t>(1, options_.kept));
@@ -257,63 +242,6 @@ class PlanSearch {
   }
 
  private:
-  /// What a whole network has for good, that of experts apart: tables of a rank that holds all, and of one that has its
-  /// share of the experts.
-  void weigh() {
-    if (std::ranges::find(costs_.layer_degrees, LayerDegree{1}) == costs_.layer_degrees.end()) return;
-    for (const LayerCost& layer : tables_.of(1, {1})) {
-      dense_.weights += 2 * static_cast<double>(layer.weights.count);
-      dense_.state += static_cast<double>(layer.state.count);
-    }
-    const auto share = std::ranges::find_if(costs_.layer_degrees, [](const LayerDegree& each) {
-      return each.experts > 1 && each.ranks * each.context == 1;
-    });
-    if (share == costs_.layer_degrees.end()) return;
-    const auto e = static_cast<double>(share->experts);
-    for (const LayerCost& layer : tables_.of(1, *share)) {
-      experts_.weights += e * 2 * static_cast<double>(layer.expert_weights.count);
-      experts_.state += e * static_cast<double>(layer.expert_state.count);
-    }
-    dense_.weights -= experts_.weights;
-    dense_.state -= experts_.state;
-  }
-
-  /// Bytes that the fullest device of such a plan has for good, at least. A replica's p t devices hold what is not of
-  /// experts once, of its state one of as many shares as there are replicas with ZeRO, and a share of the experts;
-  /// however stages and ranks divide that, the mean device holds 1/(p t) of it. Padding only adds.
-  double least_held(const ParallelPlan& plan) const {
-    const double all =
-        dense_.held(plan.zero > 0 ? plan.replicas() : 1) + experts_.held() / static_cast<double>(plan.experts);
-    return all / static_cast<double>(plan.devices_in_row() * plan.tensor);
-  }
-  /// In any plan all devices together hold everything once.
-  double once() const { return dense_.held() + experts_.held(); }
-  /// Whether a device cannot hold so much, whatever each layer's share was rounded by.
-  bool is_beyond(double bytes) const {
-    return costs_.memory && bytes * (1 - 1e-6) > static_cast<double>(costs_.memory->count) +
-                                                     kRoundedBytes * static_cast<double>(costs_.layers);
-  }
-  bool may_hold(const ParallelPlan& plan) {
-    if (!is_beyond(least_held(plan))) return any_holds_ = true;
-    if (!nearest_ || least_held(plan) < least_held(*nearest_)) nearest_ = plan;
-    return false;
-  }
-
-  [[noreturn]] void refuse() const {
-    std::string help = "give more devices, or devices with more memory";
-    const auto bytes = [](double count) { return format_bytes(Bytes{static_cast<std::int64_t>(count)}); };
-    if (is_beyond(once() / static_cast<double>(costs_.devices)) && *costs_.memory > Bytes{0})
-      help = fmt::format("they are {}, and {} devices of {} are at hand: {} or more could hold them", bytes(once()),
-                         costs_.devices, format_bytes(*costs_.memory),
-                         std::ceil(once() / static_cast<double>(costs_.memory->count)));
-    else if (nearest_ && !any_holds_)
-      help = fmt::format("a device has {}, and needs {} at least, by {}", format_bytes(*costs_.memory),
-                         bytes(least_held(*nearest_)), describe(*nearest_));
-    throw InputError({.code = "plan",
-                      .message = "no plan fits: weights, gradients and optimizer state alone exceed the memories",
-                      .help = std::move(help)});
-  }
-
   void enumerate() {
     for (const LayerDegree tensor : costs_.layer_degrees) {
       // Ranks that share a sequence or experts share what lies between products too, where they can.
@@ -353,7 +281,7 @@ class PlanSearch {
                             .zero = zero,
                             .experts = tensor.experts};
           for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s * costs_.layers / (p * v));
-          if (!may_hold(plan) || (options_.allowed && !options_.allowed(plan))) continue;
+          if (!memory_.may_hold(plan) || (options_.allowed && !options_.allowed(plan))) continue;
           tables_.of(microbatch, tensor);
           const Nanoseconds bound = bound_of(costs_, plan, false);
           if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
@@ -609,10 +537,8 @@ class PlanSearch {
   const PlanCosts& asked_;
   const PlanSearchOptions& options_;
   LayerTables tables_;
-  PlanCosts costs_;                      // as asked, with layers from the tables
-  Resident dense_, experts_;             // of the whole network
-  bool any_holds_ = false;               // of plans its share of that
-  std::optional<ParallelPlan> nearest_;  // of those that cannot hold their share, the one that is least beyond
+  PlanCosts costs_;  // as asked, with layers from the tables
+  LeastMemory memory_;
   std::vector<Candidate> candidates_;
   std::vector<RatedPlan> best_;
   std::optional<Nanoseconds> least_;  // of those that fit

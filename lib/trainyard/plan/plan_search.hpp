@@ -46,10 +46,9 @@ struct PlanSearchResult {
 /// (schedule_bound), as far as a fixed effort goes. Where stages may have degrees of their own, search_stage_degrees()
 /// looks for shorter plans besides, on up to 64 devices: on more, `bound` is of plans with equal degrees.
 ///
-/// Degrees whose devices cannot hold their shares of parameters, gradients and state are left out before their layers'
-/// costs are asked for: of a layer a rank is taken to have no less than its part of what one rank has. Throws
-/// InputError ("plan") where no plan fits: at once where all devices together could not hold these once, with the
-/// number that could.
+/// Degrees whose devices cannot hold their shares of parameters, gradients and state (LeastMemory) are left out before
+/// their layers' costs are asked for. Throws InputError ("plan") where no plan fits: at once where all devices together
+/// could not hold these once, with the number that could.
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options = {});
 
 /// No plan with these degrees, microbatch, ZeRO stage and number of devices in a row (of which `like` is one, whatever

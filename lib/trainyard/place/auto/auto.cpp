@@ -156,18 +156,30 @@ class AutoPlacer {
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
 
-  /// As a member that is heard only where it is the best, so that where it is not nothing changes. On large graphs it
-  /// was one (kFewerDevices).
+  /// What is as a member that is heard only where it is the best, so that where it is not nothing changes: `place`
+  /// gives its schedule, or nothing.
+  template <class Place>
+  void hear(const Place& place) {
+    std::vector<std::optional<Ordered>> answers(1);
+    if (is_mine(team_, 0)) try {
+        if (const std::optional<Schedule> schedule = place()) {
+          Evaluator evaluator{scheduled_problem(base(), *schedule)};
+          answers[0] = best_order(evaluator, *schedule);
+          answers[0]->schedule.rewrites = schedule->rewrites;
+        }
+      } catch (const InputError&) {  // it does not fit so either
+      } catch (const OutOfTime&) {
+      }
+    share_values(team_, answers);
+    if (!answers[0] || answers[0]->outcome >= found_.front().outcome) return;
+    evaluations_ += answers[0]->evaluations;
+    found_.insert(found_.begin(), std::move(*answers[0]));
+  }
+
+  /// On large graphs it was a member (kFewerDevices).
   void take_fewer_devices() {
     if (is_large(base()) || effort_.late(0.5)) return;
-    std::optional<Schedule> schedule =
-        relay_on_fewer(base(), found_.front().outcome.makespan, [this] { return effort_.late(0.5); });
-    if (!schedule) return;
-    Evaluator evaluator{base()};
-    Ordered answer = best_order(evaluator, *schedule);
-    if (answer.outcome >= found_.front().outcome) return;
-    evaluations_ += answer.evaluations;
-    found_.insert(found_.begin(), std::move(answer));
+    hear([&] { return relay_on_fewer(base(), found_.front().outcome.makespan, [this] { return effort_.late(0.5); }); });
   }
 
   /// Data parallel on fewer devices than there are, which FastT does not try: 2, 4, ... replicas.
@@ -199,29 +211,17 @@ class AutoPlacer {
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
   }
 
-  /// As a member that is heard only where it is the best, so that where it is not nothing changes.
   void offload() {
     if (!options_.rewrites || effort_.late(0.5)) return;
     const std::optional<Nanoseconds> goal = offload_goal(base());
     const Outcome& best = found_.front().outcome;
     if (!goal || (best.excess == Bytes{0} && best.makespan.count <= goal->count + goal->count / kHardlyLonger)) return;
-    std::vector<std::optional<Ordered>> answers(1);
-    if (is_mine(team_, 0)) try {
-        Budget budget;
-        if (options_.budget.quick)
-          budget.evaluations = std::clamp<std::uint64_t>(kQuickOps / base().op_count(), 1, 400);
-        const Schedule schedule = place_offload(
-            base(), {}, {.seed = options_.seed, .budget = budget, .stop = [this] { return effort_.late(0.6); }});
-        Evaluator evaluator{scheduled_problem(base(), schedule)};
-        answers[0] = best_order(evaluator, schedule);
-        answers[0]->schedule.rewrites = schedule.rewrites;
-      } catch (const InputError&) {  // it does not fit so either
-      } catch (const OutOfTime&) {
-      }
-    share_values(team_, answers);
-    if (!answers[0] || answers[0]->outcome >= found_.front().outcome) return;
-    evaluations_ += answers[0]->evaluations;
-    found_.insert(found_.begin(), std::move(*answers[0]));
+    hear([&]() -> std::optional<Schedule> {
+      Budget budget;
+      if (options_.budget.quick) budget.evaluations = std::clamp<std::uint64_t>(kQuickOps / base().op_count(), 1, 400);
+      return place_offload(base(), {},
+                           {.seed = options_.seed, .budget = budget, .stop = [this] { return effort_.late(0.6); }});
+    });
   }
 
   /// Step 4: the optimum of a small problem, and what is proven on the way.
