@@ -19,12 +19,12 @@ class LeanFloor {
     std::int64_t start, end;
   };
 
-  /// Of a workload, whose transfers take one of two latencies and bandwidths: within a host and between hosts.
+  /// A floor for a workload whose transfers take one of two latencies and bandwidths: within a host and between hosts.
   explicit LeanFloor(const Workload& workload);
 
   std::int64_t branchy(const Placement& placement);
   std::int64_t branchless(const Placement& placement);
-  /// Of the last walk, by op.
+  /// Spans of the last walk, by op.
   const std::vector<Span>& spans() const { return spans_; }
 
  private:

@@ -42,7 +42,7 @@ int main(int count, char** words) {
     const double exact_time = thread_time_of([&] { exact = ideal_split(problem, blocks); });
     const double search_time = thread_time_of([&] { found = search_load(problem); });
     const double optimum = milliseconds(exact.value);
-    // Of dpl and the search the ratio to the contiguous optimum.
+    // The ratios of dpl and the search are to the contiguous optimum.
     fmt::print("{:<36} {:>6} {:>7} {:>11} {:>12.6f} {:>8.3f} {:>9.1f} {:>9.5f} {:>9.3f} {:>9.5f} {:>8.2f}\n",
                (path.parent_path().filename() / path.stem()).string(), blocks.size(), exact.ideals, exact.pairs,
                optimum, exact_time, static_cast<double>(exact.pairs) / exact_time * 1e-6,

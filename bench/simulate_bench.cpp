@@ -93,7 +93,7 @@ Candidate checked(const Workload& work) {
   return [&work](std::size_t i) { keep(simulate(work.problem, work.fifo[i]).makespan); };
 }
 
-/// The same schedules on one thread and on two, in turn: by the wall clock, which is right where two cores are free,
+/// Equal schedules on one thread and on two, in turn: by the wall clock, which is right where two cores are free,
 /// and by the processor time of all threads, which shows what they cost each other where others use the cores too.
 void add_threads(const Setting& setting) {
   const auto run = [=](benchmark::State& state) {

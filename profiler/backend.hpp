@@ -22,7 +22,7 @@ namespace trainyard {
 struct Workload {
   const TrainingRecipe* recipe = nullptr;
   std::uint64_t seed = 1;  // of parameters, inputs and dropout
-  /// Of a rewritten graph: the step before rewrites, whose outputs it is to have; else null.
+  /// The step before rewrites, whose outputs a rewritten graph is to have; else null.
   const Problem* whole_problem = nullptr;
   const TrainingRecipe* whole_recipe = nullptr;
 };

@@ -48,8 +48,8 @@ void placeto_imitation(const PlacetoEffort& effort, std::ostream& out);
 
 // Shared by the studies.
 
-/// Of processor time, all threads together: on one thread of a quiet machine what the clock says, and on a busy one
-/// still what the work takes.
+/// Seconds of processor time, all threads together: on one thread of a quiet machine what the clock says, and on a busy
+/// one still what the work takes.
 template <class Work>
 double processor_seconds(Work&& work) {
   const std::clock_t begin = std::clock();
@@ -77,7 +77,7 @@ TrainedNetwork trained_on(std::span<const learned::PlacementTask> tasks, std::st
 double greedy_cost(const learned::PolicyNetwork<float>& network, const learned::PlacementTask& task,
                    std::span<const std::uint32_t> order = {});
 learned::Devices random_devices(const learned::PlacementTask& task, Random& random);
-/// Of a placer of the catalogue, in ns; `auto` has effort.evaluations.
+/// The step time that a placer of the catalogue reaches, in ns; `auto` has effort.evaluations.
 double cost_of(std::string_view placer, const Problem& problem, const PlacetoEffort& effort);
 
 }  // namespace trainyard::bench

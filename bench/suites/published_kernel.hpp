@@ -15,7 +15,7 @@ struct PublishedKernel {
   KernelFloor floor = KernelFloor::isolated;  // of its measurement
 };
 
-/// Of a class of a table: "linear, fp16".
+/// A kernel and the class of a table that it is in: "linear, fp16".
 struct NamedKernel {
   std::string name;
   PublishedKernel kernel;

@@ -20,7 +20,7 @@ struct InitialValues {
   std::int64_t below = 0;
 };
 
-/// Of an input, a parameter, a buffer or a constant, by the nodes that use it.
+/// Values of an input, a parameter, a buffer or a constant, by the nodes that use it.
 InitialValues initial_values(const Model& model, ValueId id);
 
 }  // namespace trainyard::kernels

@@ -283,7 +283,7 @@ class StepProgram {
   const Shape& shape_of(const Operand& operand) const {
     return operand.parts.empty() ? before_parts(operand) : *part_shapes_.at(&operand).back();
   }
-  /// Of the reads put together.
+  /// The shape of the reads put together.
   Shape joined_shape(const OpRecipe& how) const {
     Shape shape = shape_of(how.reads[0]);
     if (how.reads.size() == 1) return shape;

@@ -29,7 +29,7 @@ struct GraphFacts {
   std::string name;
   std::size_t ops = 0, tensors = 0;
   std::optional<std::int64_t> parameters, saved_bytes;  // not known of a graph file
-  /// Of convolutions and matrix products alone, which is what published counts are; of a graph file, of all ops.
+  /// FLOPs of convolutions and matrix products alone, which is what published counts are; of a graph file, of all ops.
   double forward_flops = 0, backward_flops = 0;
   double forward_total_flops = 0, backward_total_flops = 0, update_flops = 0;  // of all ops
   std::int64_t parameter_bytes = 0, state_bytes = 0;

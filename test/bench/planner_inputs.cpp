@@ -53,7 +53,7 @@ TEST_CASE("two stages of eight are a host each, and their replicas share its net
   const ParallelPlan stages{.data = 8, .cuts = {2}};
   CHECK(costs.transfer(stages, 0, 1, Bytes{3125}) == Nanoseconds{8000});
   CHECK(costs.all_reduce(stages, 1, Bytes{130'000}) == Nanoseconds{1750});
-  // Of 16 replicas the hosts add theirs besides: 2 x 1/2 of 130,000 bytes at 3.125 GB/s.
+  // With 16 replicas the hosts add theirs besides: 2 x 1/2 of 130,000 bytes at 3.125 GB/s.
   CHECK(costs.all_reduce({.data = 16}, 0, Bytes{130'000}) == Nanoseconds{1750 + 41'600});
   // 4 replicas, and behind them 8 on devices 4 to 11: two take half each of what one of the four makes, and those of
   // the last two are on the other host, 4 x 3,125 / 2 bytes over its card.

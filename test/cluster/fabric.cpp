@@ -78,7 +78,7 @@ TEST_CASE("two devices of a fabric reach each other over their host, their leaf,
   CHECK(far.latency == Nanoseconds{11'000});
   CHECK(far.bandwidth == BytesPerSecond{50e9});
 
-  // Of each device's 15 others: 3 in its host, 2 on its leaf in the other host, 10 beyond.
+  // Each device has 15 others: 3 in its host, 2 on its leaf in the other host, 10 beyond.
   REQUIRE(cluster.route_classes().size() == 3);
   CHECK(cluster.route_class_sizes()[0] == 16 * 3);
   CHECK(cluster.route_class_sizes()[1] == 16 * 2);
@@ -137,7 +137,7 @@ TEST_CASE("between pods a transfer passes leaf, spine, core, spine and leaf, whi
   CHECK(far.latency == Nanoseconds{2 * (5'000 + 500 + 700)});
   CHECK(far.bandwidth == BytesPerSecond{50e9});
 
-  // Of each device's 15 others: 1 in its host, 2 on its leaf, 4 in its pod, 8 in the other.
+  // Each device has 15 others: 1 in its host, 2 on its leaf, 4 in its pod, 8 in the other.
   REQUIRE(cluster.route_classes().size() == 4);
   CHECK(std::ranges::equal(cluster.route_class_sizes(), std::vector<std::size_t>{16, 32, 64, 128}));
 

@@ -343,7 +343,7 @@ TEST_CASE("an unknown operator passes where the file gives its shapes, and misle
   infer_shapes(made.model);
   CHECK(made.shape(z) == Shape{2, 5});
 
-  // The same without: one finding, none for the Relu behind it.
+  // Without the shapes: one finding, none for the Relu behind it.
   made.model.values[y].shape_known = false;
   made.model.values[z].shape_known = false;
   try {

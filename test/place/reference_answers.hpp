@@ -22,7 +22,7 @@ inline std::int64_t scaled(double value, double scale) {
   return static_cast<std::int64_t>(std::llround(value * scale));
 }
 
-/// Of unrelated machines: a time for each task and processor, one time for each edge.
+/// A problem of unrelated machines: a time for each task and processor, one time for each edge.
 inline Problem problem_of_costs(const nlohmann::json& entry, double scale) {
   Instance instance;
   for (const auto& row : entry.at("cost")) {
@@ -34,7 +34,7 @@ inline Problem problem_of_costs(const nlohmann::json& entry, double scale) {
   return make_problem(instance);
 }
 
-/// Of related machines: work over speed, data over the bandwidth of the pair.
+/// A problem of related machines: work over speed, data over the bandwidth of the pair.
 inline Problem problem_of_speeds(const nlohmann::json& instance, double scale) {
   const std::size_t devices = instance.at("num_procs");
   std::vector<OpSpec> ops(instance.at("num_tasks").get<std::size_t>());

@@ -72,7 +72,8 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
   // Recomputation holds what comes in, 5 a microbatch, and 20 while it runs again.
   CHECK(run_plan(costs, {.cuts = {1}, .recompute = {StageRecompute::blocks, StageRecompute::no}}).peaks.front() ==
         Bytes{80 + 80 + 10 + 20});
-  // Of attention alone: 8 of the 20 are let go, and there while it runs again, which takes 5 a layer and microbatch.
+  // Attention alone computed again: 8 of the 20 are let go, and there while it runs again, which takes 5 a layer and
+  // microbatch.
   PlanCosts attention = costs;
   attention.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree tensor) {
     LayerCost cost = layer(i, samples, tensor);
@@ -85,7 +86,8 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
       Bytes{80 + 80 + 2 * 12 + 8});
   CHECK(run_plan(attention, {.recompute = {StageRecompute::attention}}).step ==
         run_plan(costs, {}).step + Nanoseconds{4 * 2 * 5});
-  // Of the first of two layers on one device: 5 a microbatch in place of 20, 20 of the second; 100 again of each.
+  // The first of two layers on one device computed again: 5 a microbatch in place of 20, 20 of the second; 100 again of
+  // each.
   const ParallelPlan half{.recompute = {{StageRecompute::blocks, 1}}};
   CHECK(run_plan(costs, half).peaks.front() == Bytes{2 * 80 + 2 * 80 + 5 + 20 + 20});
   CHECK(run_plan(costs, half).step == run_plan(costs, {}).step + Nanoseconds{4 * 100});
@@ -205,7 +207,7 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
 TEST_CASE("replicas that hold different experts add up the rest alone, and hold their own state") {
   PlanCosts costs = two_layers(4);
   costs.layer_degrees = {{1}, {.experts = 2}};
-  // Of a layer's 40 bytes 24 are of experts, of its state of 80 bytes 48; two replicas have half of these each, and
+  // 24 of a layer's 40 bytes are of experts, and 48 of its state's 80; two replicas have half of these each, and
   // exchange tokens in 7.
   costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
     LayerCost cost = layer(i, samples, degree);
@@ -407,7 +409,7 @@ TEST_CASE("two replicas of the first of two layers before one device of the seco
   CHECK(plan.devices() == 3);
   CHECK(describe(plan) == "data x tensor 2x1 1x1, 2 stages (1f1b), microbatches of 2");
   const PlanStep run = run_plan(costs, plan);
-  // Of 2 samples, 10 bytes cross the cut, in 20: F 0 to 100 and 100 to 200, and behind it F 120 to 320, B to 720,
+  // 10 bytes of 2 samples cross the cut, in 20: F 0 to 100 and 100 to 200, and behind it F 120 to 320, B to 720,
   // F to 920, B to 1320; B of the first stage 740 to 940 and 1340 to 1540.
   CHECK(run.starts[0] == std::vector{Nanoseconds{0}, Nanoseconds{100}, Nanoseconds{740}, Nanoseconds{1340}});
   CHECK(run.starts[1] == std::vector{Nanoseconds{120}, Nanoseconds{320}, Nanoseconds{720}, Nanoseconds{920}});

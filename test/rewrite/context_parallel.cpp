@@ -25,7 +25,8 @@ using test::op_named;
 
 namespace {
 
-/// Of a sample: queries and result 16 rows of 4 heads of 4 numbers, 1024 bytes; keys and values of 2 heads, 512 each.
+/// A sample has queries and result of 16 rows of 4 heads of 4 numbers, 1024 bytes; keys and values of 2 heads, 512
+/// each.
 Graph llama(const std::string& more = "") {
   return training_graph(make_network("llama3_8b:batch=2,seq=16,layers=2,hidden=16,heads=4,kv_heads=2,inner=24,"
                                      "vocabulary=32,fused=1" +
@@ -79,7 +80,7 @@ TEST_CASE("a layer gathers keys and values twice, and scatters their gradients o
   REQUIRE(two.after(wait).size() == 1);
   CHECK(two.name(two.after(wait)[0]) == "layers.0/linear_4/grad@1");
 
-  // Of one rank of four: a pair has one sample each.
+  // Collectives of one rank of four: a pair has one sample each.
   CHECK(collectives(shared(whole, 4, 2, ContextExchange::all_gather)) ==
         std::map<std::string, int>{{"all-gather 512 of 2", 2 * 2 * 4},
                                    {"reduce-scatter 512 of 2", 2 * 2 * 2},

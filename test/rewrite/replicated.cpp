@@ -129,7 +129,7 @@ TEST_CASE("ZeRO in simulation: the peak is the closed form and what is on its wa
     for (const auto& device : ran.timeline.devices) {
       const std::int64_t more = device.peak.count - expected[stage];
       CHECK(more >= 0);
-      // Of one layer: a gradient and its sums on their way, 2 x 2 bytes; of stage 3 two gathered layers besides.
+      // One layer's gradient and its sums on their way, 2 x 2 bytes; of stage 3 two gathered layers besides.
       CHECK(more <= (stage == 3 ? 8 : 4) * kScalars + 2 * kLayers);
     }
   }

@@ -115,7 +115,7 @@ TEST_CASE("compare --schedule: rows named after their files, beside the placers'
   CHECK(row("heft.json")["placer"] == "heft.json");  // "heft" is the placer's
   CHECK(contains(read_text(path / "t.csv"), ",mine,"));
   CHECK(contains(read_text(path / "page.html"), ">mine</button>"));
-  // Of two models, the one that it is of.
+  // A schedule goes to the one of two models that it is of.
   const json both = json_of(
       run_trainyard(path, "compare A.json B.json --cluster pair.toml --placers heft --schedule mine.json --json"));
   CHECK(both["results"].size() == 3);

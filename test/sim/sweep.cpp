@@ -119,7 +119,7 @@ TEST_CASE("a sweep on 1, 2 and 4 ranks is the sweep of one process, also after a
     CHECK(json_of(run)["done_now"] == 32);
     check_equal(folder.path() / "whole", folder.path() / out);
   }
-  // Of four journals one is lost, another cut short.
+  // One of four journals is lost, another cut short.
   fs::remove(folder.path() / "ranks-4/journal-1.log");
   std::string journal = read_text(folder.path() / "ranks-4/journal-2.log");
   if (!journal.empty()) journal.pop_back();

@@ -153,7 +153,7 @@ TEST_CASE("one all-reduce over the hosts of two pods is held back by the uplinks
 }
 
 TEST_CASE("an all-to-all over an oversubscribed uplink takes the sum of what crosses it in each step") {
-  // Of 4 devices, two on a leaf with one uplink: 1, 2 and 1 of them send to the other leaf in the three steps.
+  // 4 devices, two on a leaf with one uplink: 1, 2 and 1 of them send to the other leaf in the three steps.
   const ClusterSpec spec = cluster_of(racks(4, 1, 2, 2));
   const Group group{{0, 1, 2, 3}, {CollectiveKind::all_to_all, Bytes{4'000}}};
   CHECK(ends(spec, {group}) == std::vector<std::int64_t>{(8 + 1'000) + 2'000 + (8 + 1'000)});
@@ -267,7 +267,7 @@ TEST_CASE("collectives at once over any fabric end when max-min fair rates say, 
     if (random.below(4) == 0) fabric.nics_per_host = 1;
     std::vector<Group> groups;
     for (std::size_t g = 1 + random.below(4); g-- > 0;) {
-      // The same devices of every host from some on, or any few.
+      // Devices at equal places of every host from some on, or any few.
       Group group = all_reduce({}, static_cast<std::int64_t>(10'000'000 + random.below(10'000'000)));
       const std::size_t first = random.below(of_host), width = 1 + random.below(of_host - first);
       const bool whole = random.below(2) == 0;

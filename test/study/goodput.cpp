@@ -139,7 +139,7 @@ TEST_CASE("Monte Carlo meets the closed form within 0.1 %, and within its own er
     CHECK(drawn.goodput.lost == doctest::Approx(closed.lost).epsilon(0.005));
     CHECK(drawn.goodput.restart == doctest::Approx(closed.restart).epsilon(0.005));
   }
-  // Of 20 normal deviates: all within 3 for 95 % of seeds, all within 1 for 0.05 %.
+  // 20 normal deviates: all within 3 for 95 % of seeds, all within 1 for 0.05 %.
   CHECK(worst < 3);
   CHECK(worst > 1);
 }

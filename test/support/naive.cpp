@@ -303,7 +303,7 @@ class World {
       task.latency += latency;
     }
     const std::int64_t passes = collective.kind == Kind::all_reduce ? 2 : 1;
-    // Of a box every part goes along every dimension; all at once, each along another one.
+    // Every part of a box goes along every dimension; all at once, each along another one.
     for (std::size_t phase = 0; phase < box.size(); ++phase) {
       Nanoseconds longest{0}, latency{0};
       for (std::size_t part = 0; part < box.size(); ++part) {
@@ -435,7 +435,7 @@ class World {
                                               : static_cast<std::int64_t>(bandwidth);
   }
 
-  /// Of a flow, by itself.
+  /// The rate of a flow by itself.
   std::int64_t rate_alone(const Task& task) const {
     std::int64_t rate = units(task.slowest);
     for (const std::size_t channel : task.shared)

@@ -19,7 +19,7 @@ inline ClusterSpec cluster_of(const FabricSpec& fabric) {
   return spec;
 }
 
-/// The same cluster with every link, switch and route in words, from the definition in cluster/fabric.hpp.
+/// A fabric's cluster with every link, switch and route in words, from the definition in cluster/fabric.hpp.
 /// (Not of devices with several cards: a route in words is one way.)
 inline ClusterSpec written_out(const ClusterSpec& of) {
   const FabricSpec& fabric = *of.fabric;

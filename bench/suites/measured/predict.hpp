@@ -12,7 +12,8 @@
 
 namespace trainyard::bench {
 
-/// Of the data sheet's rate of network cards: nccl-tests on two nodes reach 0.86 (16 A100 of OCI) and 0.98 (16 H100).
+/// Reached share of the data sheet's rate of network cards: nccl-tests on two nodes reach 0.86 (16 A100 of OCI) and
+/// 0.98 (16 H100).
 inline constexpr double kNetworkShare = 0.9;
 
 /// Data sheets: the network cards of a node, in bytes/s in one direction.
@@ -78,11 +79,11 @@ struct LayerScale {
   double forward = 1, backward = 1;
   std::size_t gpus = 1;  // of which the slowest was measured
 };
-/// Of the `calibrate` rows of one layer that tell both passes (Korthikanti et al., table 4), without what collectives
-/// among the ranks add: the mean of their ratios.
+/// Mean ratios, measured to predicted, of the `calibrate` rows of one layer that tell both passes (Korthikanti et al.,
+/// table 4), without what collectives among the ranks add.
 LayerScale layer_scale(const MeasuredSource& source, const AllReduceTimes& all_reduce);
-/// Of the `calibrate` steps of GPTs on so many GPUs, one for both passes, by what the key says of them: the mean of
-/// what makes transformer_seconds() what was measured.
+/// Scales, one for both passes, of the `calibrate` steps of GPTs on so many GPUs, by what the key says of them: the
+/// mean of what makes transformer_seconds() what was measured.
 std::map<std::string, LayerScale> step_scales(const MeasuredSource& source, const AllReduceTimes& all_reduce,
                                               std::size_t gpus,
                                               const std::function<std::string(const MeasuredRow&)>& key);

@@ -17,7 +17,7 @@ namespace {
 constexpr double kUpdate = 31.7 / 1555e9;  // seconds a parameter
 constexpr double kVocabulary = 128;        // padded to a multiple of this times the tensor degree
 
-/// Of one microbatch, in seconds.
+/// Times of one microbatch, in seconds.
 struct Profile {
   double layer = 0, rest = 0;  // one layer; embedding, logits and loss
 };
@@ -73,9 +73,9 @@ Profile fit(const std::vector<const MeasuredRow*>& rows, const AllReduceTimes& a
 
 using Profiles = std::map<Shape, Profile>;
 
-/// Of a tensor degree t that no row gives, from those of 1 and 2 ranks: what is divided, c / t, and what is not, and
-/// the sums of activations, of which a layer that is computed again has six; not below the shortest layer of two ranks,
-/// which is what the host takes to launch it. Nothing where one of the two is missing.
+/// The profile at a tensor degree t that no row gives, from those of 1 and 2 ranks: what is divided, c / t, and what is
+/// not, and the sums of activations, of which a layer that is computed again has six; not below the shortest layer of
+/// two ranks, which is what the host takes to launch it. Nothing where one of the two is missing.
 std::optional<Profile> extrapolated(const MeasuredRow& row, const Profiles& profiles,
                                     const AllReduceTimes& all_reduce) {
   Shape shape = shape_of(row);

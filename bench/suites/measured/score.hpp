@@ -34,7 +34,7 @@ struct Score {
   std::optional<double> scaling;      // mean |(1 - ideal / predicted) - (1 - ideal / measured)|
 };
 
-/// Of outcomes with a prediction, of which there is at least one.
+/// The score of outcomes with a prediction, at least one.
 Score score(std::span<const Outcome> outcomes);
 
 }  // namespace trainyard::bench

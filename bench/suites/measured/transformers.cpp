@@ -129,8 +129,8 @@ class Prediction {
     return step_seconds(costs, plan);
   }
 
-  /// Of the first stage: its weights, gradients and state, and what its microbatches hold (Korthikanti et al., section
-  /// 4.2: as many layers as the pipeline has, interleaved more).
+  /// Bytes on the first stage: weights, gradients and state, and what its microbatches hold (Korthikanti et al.,
+  /// section 4.2: as many layers as the pipeline has, interleaved more).
   double memory(RankLayer of, const Choice& choice) const {
     of.samples = choice.samples;
     const auto p = static_cast<double>(row_.pipeline), v = static_cast<double>(choice.chunks);
@@ -155,8 +155,8 @@ class Prediction {
             told(row_.vocabulary, "vocabulary") * of.hidden) /
            static_cast<double>(row_.tensor);
   }
-  /// Of `members` ranks that stand `apart` from each other, by NCCL's model where they are of several nodes, whose
-  /// cards the other groups use too.
+  /// Seconds of a collective of `members` ranks that stand `apart` from each other, by NCCL's model where they are of
+  /// several nodes, whose cards the other groups use too.
   double between(CollectiveKind kind, double bytes, std::size_t members, std::size_t apart) const {
     const std::size_t node = row_.gpus_per_node;
     std::size_t nodes = std::min(members, (members * apart + node - 1) / node);
@@ -175,7 +175,7 @@ class Prediction {
     return measured ? *measured : between(CollectiveKind::all_reduce, bytes, members, apart);
   }
   double ranks_sum(double bytes) const { return row_.tensor > 1 ? sum_of(bytes, row_.tensor, 1) : 0; }
-  /// Of a layer's weights, where replicas share them.
+  /// Seconds of the gathers of a layer's weights, where replicas share them.
   double gathers(double parameters) const {
     if (row_.zero < 3 || row_.data < 2) return 0;
     return between(CollectiveKind::all_gather, 2 * parameters / static_cast<double>(row_.tensor), row_.data,

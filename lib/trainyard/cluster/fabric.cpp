@@ -25,7 +25,7 @@ std::size_t leaves_per_group(const FabricSpec& spec) {
   return spec.leaf == FabricSpec::Leaf::rail ? spec.nics_per_host : 1;
 }
 
-/// Of a whole pod.
+/// Leaf switches of a whole pod.
 std::size_t leaves_per_pod(const FabricSpec& spec) {
   return std::min(groups(spec), spec.hosts_per_pod.value_or(spec.hosts) / spec.hosts_per_leaf) * leaves_per_group(spec);
 }
@@ -46,7 +46,7 @@ std::size_t leaf_of(const FabricSpec& spec, std::size_t host, std::size_t nic) {
   return spec.leaf == FabricSpec::Leaf::rail ? group * spec.nics_per_host + nic : group;
 }
 
-/// Of a host's torus, the two devices farthest apart.
+/// Links between the two devices of a host's torus that are farthest apart.
 std::size_t longest_way_round(const FabricSpec& spec) {
   std::size_t links = 0;
   for (const std::size_t size : spec.torus) links += size / 2;

@@ -30,7 +30,7 @@ class Hops {
     if (this != &other) copy(other);
     return *this;
   }
-  /// Of a computed route.
+  /// Appends to a computed route.
   void push_back(T hop) {
     assert(stored_ == nullptr && size_ < kMost);
     std::construct_at(own_ + size_++, hop);

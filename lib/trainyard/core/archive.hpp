@@ -124,7 +124,7 @@ class Unpacker {
     ((at++ == index ? take(value.template emplace<Values>()) : void()), ...);
   }
 
-  /// Of a container whose elements take at least so many bytes each.
+  /// The size of a container whose elements take at least so many bytes each.
   std::size_t count(std::size_t bytes) {
     std::size_t count = 0;
     take(count);

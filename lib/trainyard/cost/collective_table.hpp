@@ -39,7 +39,7 @@ struct CollectiveTable {
 /// A line never falls: where the larger size took less time, it is level.
 Nanoseconds collective_time(const CollectiveTable& table, Bytes bytes);
 
-/// The same for n' ranks over other nodes, and for another collective, from the table of n ranks: the latency a (what
+/// A table for n' ranks over other nodes, or for another collective, from that of n ranks: the latency a (what
 /// the first line has at no bytes, NCCL's at the least) by the ratio of NCCL's latencies, what is above it by that of
 /// bus_factor():
 ///

@@ -38,7 +38,7 @@ struct KernelTime {
 ///     softmax       2.5 x the forward's time beyond the floor;  layer norm 1.7 x;  dropout 2.5 x its bytes
 ///     elementwise   their bytes, at least three tensors where a value and a gradient make a gradient
 ///
-/// Of 16 bits softmax, norms, activations and dropout, both passes, run at shares of the bandwidth of their own.
+/// In 16 bits, softmax, norms, activations and dropout, both passes, run at shares of the bandwidth of their own.
 ///
 /// Batch norms, pools, reductions, copies, losses, updates: their bytes at the elementwise share, `transferred`.
 /// Tables: their bytes and 15 us (20 us backward). Shape-only ops take nothing. Source of the multiples: node times of

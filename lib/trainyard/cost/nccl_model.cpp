@@ -28,7 +28,7 @@ constexpr Caps kMostRingLl128{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {
 constexpr Caps kMostTreeLl128{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {73.4, 73.4, 58}}};
 constexpr Caps kMostTree{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}}};
 
-// Of a tree's bandwidth by log2(S / 64 B).
+// Correction of a tree's bandwidth, by log2(S / 64 B).
 constexpr std::array<std::array<double, 23>, 3> kTreeCorrection{
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
@@ -118,7 +118,7 @@ double Case::bus() const {
 
 double Case::bandwidth() const {
   if (kind == CollectiveKind::all_to_all) {
-    // Of S, (n - r) / n leaves the node; a node's cards carry that of its r ranks.
+    // (n - r) / n of S leaves the node; a node's cards carry that of its r ranks.
     const double per_node = ranks / nodes;
     const double within = machine.intra.value * ranks / (ranks - 1);
     return nodes > 1 ? std::min(within, machine.inter.value / per_node * ranks / (ranks - per_node)) : within;

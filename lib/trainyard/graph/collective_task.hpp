@@ -23,8 +23,8 @@ std::optional<CollectiveKind> find_collective_kind(std::string_view name);
 /// collective on `bytes` (problem/collective_run.hpp). An op is a member of
 /// one collective at most, and then makes one tensor at most, what its rank has afterwards.
 ///
-/// Of a graph of which some ranks stand for others (a fold), the devices are d, d + stride, d + 2 stride, ..., `ranks`
-/// of them, d that of the first op before it; the others are on some of these.
+/// In a fold, where some ranks of the graph stand for others, the devices are d, d + stride, d + 2 stride, ..., `ranks`
+/// in all; d is that of the first op before it, and the others are on some of these.
 struct CollectiveTask {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes;            // S of CollectiveKind

@@ -119,7 +119,7 @@ struct Offload {
 /// A change of a graph, as a schedule records it: plain data. apply_rewrites (rewrite/apply_rewrites.hpp) makes it.
 using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute, TensorParallel, StageMeshes, Offload>;
 
-/// Of folded replicas and ranks: how many devices `made` ones stand for, themselves included.
+/// Folded replicas and ranks: how many devices `made` ones stand for, themselves included.
 struct Folded {
   std::size_t devices = 1, made = 1;
 

@@ -32,7 +32,7 @@ std::size_t nearest_divisor(std::size_t whole, std::size_t wanted, std::size_t m
   return best;
 }
 
-/// Of one degree alone, data first, then tensor ranks.
+/// The nearest plan by one degree alone, data first, then tensor ranks.
 std::string nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
   if (const std::size_t rest = plan.devices() / plan.data; rest <= costs.devices)
     return fmt::format("data {} would fit", nearest_divisor(costs.batch, costs.devices / rest, costs.devices / rest));
@@ -159,7 +159,7 @@ class PlanEvents {
   std::size_t stage(std::size_t device, std::size_t chunk) const { return stage_of(plan_.schedule, device, chunk, p_); }
   std::size_t device(std::size_t stage) const { return device_of(plan_.schedule, stage, p_); }
 
-  /// Of `bytes` that each replica of stage `from` has.
+  /// The time of `bytes` that each replica of stage `from` has.
   Nanoseconds transfer(std::size_t from, std::size_t to, Bytes bytes) const {
     const std::size_t a = device(from), b = device(to);
     if (a == b) return Nanoseconds{0};
@@ -260,7 +260,8 @@ class PlanEvents {
     }
   }
 
-  /// Of one stage: each bucket once the last task has left its layers; the last one's update follows.
+  /// The end of the only stage's sums: each bucket once the last task has left its layers; the last one's update
+  /// follows.
   Nanoseconds end_of_sums() const {
     const PipelineTask& task = tasks_.front().back();
     Nanoseconds left = run_.starts.front().back(), end{0};

@@ -80,7 +80,7 @@ struct ParallelPlan {
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
   std::size_t replicas() const { return data * context; }
   std::size_t devices() const { return first_device(devices_in_row()); }
-  /// Of device i in the row.
+  /// Degrees of device i in the row.
   StageDegrees degrees_of(std::size_t i) const {
     return degrees.empty() ? StageDegrees{replicas(), layer_degree()} : degrees[i];
   }

@@ -47,7 +47,7 @@ double least_fill(std::vector<double> layers, std::size_t p) {
   return sum;
 }
 
-/// Of the p j + 1 longest layers one device has j + 1: the shortest of them, for the best j.
+/// One device has j + 1 of the p j + 1 longest layers: the shortest of them, for the best j.
 double least_of_fullest(std::vector<double> layers, std::size_t p) {
   std::ranges::sort(layers, std::ranges::greater{});
   double most = 0;

@@ -70,7 +70,7 @@ struct StageCost {
             expert_state + rest.expert_state};
   }
 
-  /// Of any microbatch but the first, which adds its gradients to none.
+  /// Time of any microbatch but the first, which adds its gradients to none.
   Nanoseconds backward() const { return input_gradient + weight_gradient + accumulation; }
   Nanoseconds time() const { return forward + backward(); }
   /// What a device holds that has this stage alone, as PlanStep counts it: with so many microbatches in flight, the

@@ -124,7 +124,7 @@ class DegreesClass {
     return least_recompute(costs_, choice, begin, end, std::min(static_cast<std::size_t>(m_), behind + 1), zero_,
                            options_.by_layer);
   }
-  /// Of all microbatches: gradients are added but for the first.
+  /// Time of all microbatches: gradients are added but for the first.
   Nanoseconds work(const StageCost& stage) const { return m_ * stage.time() - stage.accumulation; }
 
   void count_bound() {
@@ -159,7 +159,7 @@ class DegreesClass {
     bound_ = std::max(longest, Nanoseconds{static_cast<std::int64_t>(std::max(mean, in_line) * (1 - 1e-12)) - 2});
   }
 
-  /// Of a layer on all its devices: nanoseconds of the step, and bytes with one microbatch in flight.
+  /// A layer on all its devices: nanoseconds of the step, and bytes with one microbatch in flight.
   struct WorkAndMemory {
     double work, memory;
   };
@@ -253,7 +253,8 @@ class DegreesClass {
     const std::size_t n = costs_.layers, most = costs_.devices, kinds = choices_.size() + 1;
     constexpr double kNever = std::numeric_limits<double>::infinity();
     const auto limit = static_cast<double>(limit_.count);
-    // Of the stages from a layer on, by devices left, and whether they all are of one choice, which it is, or differ.
+    // The least for the stages from a layer on, by devices left, and by the one choice of all of them or that they
+    // differ.
     std::vector<double> least((n + 1) * (most + 1) * kinds, kNever);
     const std::size_t differ = choices_.size();
     const auto at = [&](std::size_t layer, std::size_t left, std::size_t kind) -> double& {

@@ -41,7 +41,7 @@ struct StageDegreesFound {
 /// are weighted by y_q = x n_q / N, the last one by 1 - x more (x in quarters, y in halves). A stage that takes as long
 /// as what is known already is left out. All but the last stage hold two microbatches.
 ///
-/// Of each the stages are chosen from the last one on: for a number of stages, their first layer and the devices left
+/// Stages are chosen from the last one on: for a number of stages, their first layer and the devices left
 /// before them, the few best stages found (all, where all plans are few thousand) are each extended by a stage of every
 /// length and degrees, with the least recomputation that fits its min(m, number) microbatches in flight. The best
 ///

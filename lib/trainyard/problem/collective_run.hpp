@@ -87,8 +87,8 @@ struct CollectivePart {
   TensorId tensor;
   DeviceId from, to;
 };
-/// Of the first member with a tensor on each device, by ascending id; none of a broadcast's root, or where one device
-/// has all.
+/// Parts of the first member with a tensor on each device, by ascending id; none of a broadcast's root, or where one
+/// device has all.
 std::vector<CollectivePart> collective_parts(const Graph& graph, OpId collective, const Placement& placement);
 
 /// Bytes that each device sends on, as the time above has it.

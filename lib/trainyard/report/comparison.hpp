@@ -30,7 +30,7 @@ std::string comparison_latex(const Comparison& comparison);
 /// mean of each placer's ratios to the best, by which they are sorted. Those without a schedule in some come last.
 Table overview_table(std::span<const Comparison> comparisons, std::size_t most = 8);
 
-/// The same as an SVG file: step times on a logarithmic axis over the comparisons, a line for each of the ten first
+/// The chart as an SVG file: step times on a logarithmic axis over the comparisons, a line for each of the ten first
 /// placers.
 void write_chart(std::span<const Comparison> comparisons, std::ostream& out);
 

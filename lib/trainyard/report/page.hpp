@@ -54,7 +54,7 @@ struct PageInput {
   std::vector<const Run*> runs = {};
   /// The name of each run's model; empty: the name of its graph. Runs of one model on one cluster are compared.
   std::vector<std::string> models = {};
-  /// Of runs whose predictions were held against measurements.
+  /// Runs whose predictions were held against measurements.
   std::vector<PageValidation> validations = {};
   std::string ranking = {};  // how well several placements were predicted in order, in a sentence; or empty
 };

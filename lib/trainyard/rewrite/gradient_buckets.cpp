@@ -97,7 +97,7 @@ void GradientBuckets::fill_buckets() {
   for (std::size_t u = 0; u < units.size(); ++u)
     if (!units[u].gradients.empty()) order.push_back(u);
   std::ranges::stable_sort(order, {}, [&](std::size_t u) { return units[u].made; });
-  // Of model, stage, tensor rank, and whether of experts, or terms.
+  // The open bucket by model, stage, tensor rank, and whether of experts, or terms.
   std::map<std::tuple<std::string, std::size_t, std::size_t, bool, bool>, std::size_t> open;
   for (const std::size_t u : order) {
     if (units[u].of_experts && options_.experts == options_.replicas) continue;  // no two replicas hold the same ones

@@ -10,7 +10,7 @@ namespace trainyard {
 
 /// The op as its author declared it, from which rewrites start.
 OpSpec spec_of(const Graph& graph, OpId op);
-/// Likewise; its texts are those of the graph.
+/// A view of the op; its texts are those of the graph.
 void view_op(const Graph& graph, OpId op, OpView& view);
 
 /// A graph of these ops alone, in this order and without their `after`, and one more, "/rest", that makes the tensors

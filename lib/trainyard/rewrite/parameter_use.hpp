@@ -37,7 +37,8 @@ std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts);
 /// adds them, statistics (Graph::statistics), and tensors of at most 8 bytes.
 void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
                 std::size_t parts);
-/// Likewise, but for the signature; false where nothing of the op but what it writes is divided.
+/// Takes the share of the work alone, not of the signature; false where nothing of the op but what it writes is
+/// divided.
 template <class OpSpecOrView>
 bool take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, const ParameterUse& use, std::size_t part,
                         std::size_t parts);

@@ -86,7 +86,7 @@ void Replicas::add(const CollectiveOps& collective, const std::vector<std::size_
   for (const OpSpec& op : collective.ops())
     add(op, members[static_cast<std::size_t>(std::stoul(op.name.substr(op.name.rfind('@') + 1))) - 1], original);
 }
-/// Of all replicas; but for gradients.
+/// Adds a collective of all replicas, of anything but gradients.
 void Replicas::add(const CollectiveOps& collective, const Bucket& bucket, ReplicaCollective::Of of) {
   std::vector<std::size_t> all(made_);
   std::iota(all.begin(), all.end(), std::size_t{0});

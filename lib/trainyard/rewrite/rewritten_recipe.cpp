@@ -32,7 +32,7 @@ OpRecipe recipe_of_copy(const OpRecipe& recipe, const Graph& graph, OpId op, con
   return result;
 }
 
-/// Of a run of Recompute, or of Offload.
+/// The recipe of a run of Recompute, or of Offload.
 detail::RewrittenStep with_copies(const Graph& graph, const TrainingRecipe& recipe, std::span<const Rewrite> rewrites) {
   Graph rewritten = apply_rewrites(graph, rewrites);
   const OpIndex index{graph};

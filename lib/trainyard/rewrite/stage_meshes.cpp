@@ -118,7 +118,7 @@ class RewrittenPieces {
   };
 
   const StageMesh& mesh(std::size_t s) const { return meshes_[s]; }
-  /// Of stage `from`, the replica that has the first samples of one of `to`.
+  /// The replica of stage `from` that has the first samples of one of `to`.
   std::size_t like(std::size_t from, std::size_t to, std::size_t replica) const {
     return replica * mesh(from).replicas / mesh(to).replicas;
   }

@@ -72,7 +72,7 @@ class Backtrace {
     if (part_of(collective) != index) return {};
     return runs_.of(collective, placement_).channels;
   }
-  /// Of a part.
+  /// The collective that the transfer is a part of; none of others.
   OpId collective_of(const Transfer& transfer) const {
     const OpId producer = graph_.producer(transfer.tensor);
     return placement_[producer] == transfer.to ? graph_.member_of(producer) : OpId::none();

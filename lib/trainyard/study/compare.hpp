@@ -65,7 +65,7 @@ struct SeedRun {
 
 /// The result of one placer, or of one schedule.
 struct ComparisonRow {
-  /// Of several repeats the middle one by value, those that fit first; of two in the middle, the better. Its
+  /// The middle one of several repeats by value, those that fit first; of two in the middle, the better. Its
   /// search_seconds are then the mean of all, and its bound the least of theirs, which holds for each.
   Run run;
   double ratio_to_best = 1;                        // of the values

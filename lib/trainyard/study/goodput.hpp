@@ -76,7 +76,7 @@ struct GoodputEstimate {
   std::size_t cycles = 0;
 };
 
-/// The same by Monte Carlo, as a renewal process: in a cycle the job works for Y until it fails, of which floor(Y /
+/// Goodput by Monte Carlo, as a renewal process: in a cycle the job works for Y until it fails, of which floor(Y /
 /// (tau + delta)) intervals are kept, then restarts until one takes R without failing. Goodput is the quotient of the
 /// sums, useful over wall time; its error by the delta method:
 ///

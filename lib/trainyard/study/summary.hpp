@@ -53,7 +53,7 @@ struct RunSummary {
   bool optimal = false;  // it fits, and the makespan is the bound
 
   Folded fold;  // devices of each stage, and those of them that the graph has
-  /// Of a fold: how many devices each stands for, itself included; 0 where another stands for it. Else empty.
+  /// Devices that each one of a fold stands for, itself included; 0 where another stands for it. Else empty.
   IdMap<DeviceId, std::size_t> images;
   double busy = 0;                      // share of device time, over all devices of the cluster, that runs ops
   Nanoseconds exposed_communication{};  // the largest over devices

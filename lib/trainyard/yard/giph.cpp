@@ -36,7 +36,7 @@ bool has_hardware(const Device& device, const std::string& type) {
   return device.device_class.find(type) != std::string::npos;  // types have one digit
 }
 
-/// Of each layer its ops; from the first op, alone in its layer, to the last.
+/// The ops of each layer, from the first op, alone in its layer, to the last.
 std::vector<std::vector<std::size_t>> draw_layers(double v, double alpha, Random& random) {
   const double root = std::sqrt(v);
   const auto inner = static_cast<std::size_t>(std::ceil(uniform(random, 0.8, 1.2) * root / alpha));

@@ -56,7 +56,7 @@ struct YardTable {
 };
 
 /// Claims with rewrites are left out, as bounds of the instance do not hold for them, and so are those that do not fit.
-/// Of several tiers only those named; none named: all.
+/// The table of the tiers named; none named: of all.
 YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::string> tiers = {},
                      const std::vector<YardInstance>& set = yard());
 

@@ -60,7 +60,7 @@ class DeepSeek {
     return net_.linear(mixed, width_, false);
   }
 
-  /// Of each head of x [B, S, heads size] the numbers from `first` to `last`, [B, S, heads, last - first].
+  /// The numbers from `first` to `last` of each head of x [B, S, heads size], as [B, S, heads, last - first].
   ValueId part(ValueId x, std::int64_t size, std::int64_t first, std::int64_t last) {
     return net_.slice(net_.reshape(x, {batch_, seq_, heads_, size}), 3, first, last);
   }

@@ -39,8 +39,8 @@ class DnnPool : DnnCalls {
 
   // Each throws CudaError; false where cuDNN does not support the shape: nothing was done.
   bool forward(const PoolShape& shape, const void* x, void* y);
-  /// Of averages. The call also takes x and y, which they do not need: TensorFlow's AvgPoolGrad gives it memory that it
-  /// never wrote, we give it that of dx and dy.
+  /// The backward pass of averages. The call also takes x and y, which they do not need: TensorFlow's AvgPoolGrad gives
+  /// it memory that it never wrote, we give it that of dx and dy.
   bool average_backward(const PoolShape& shape, const void* dy, void* dx);
 
  private:

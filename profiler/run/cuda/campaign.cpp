@@ -131,7 +131,7 @@ int run(const std::string& folder) {
                 state.version.c_str());
   const int gpus = require_gpus(tables, states);
   Profile profile{.name = "gpu-campaign"};
-  // Of the kinds of gpu_campaign's clusters, whose links take these times.
+  // Devices of the kinds of gpu_campaign's clusters, whose links take these times.
   profile.devices.push_back({.name = "host", .kind = "cpu-core", .device_class = "cpu"});
   for (int gpu = 0; gpu < gpus; ++gpu)
     profile.devices.push_back({.name = end_name(gpu),

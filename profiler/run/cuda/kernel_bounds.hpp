@@ -19,8 +19,8 @@ struct KernelBound {
 /// More than this many times its bound is too slow for a kernel of ours.
 inline constexpr double kMostOfBound = 3;
 
-/// Of each op of the workload but inputs, on the first device with warm caches: the median of a few runs, by the
-/// device's peak and memory bandwidth. `launch`: of an op whatever its shape. Throws as Backend::time_alone.
+/// Bounds of each op of the workload but inputs, on the first device with warm caches: the median of a few runs, by the
+/// device's peak and memory bandwidth. `launch`: the time of an op whatever its shape. Throws as Backend::time_alone.
 std::vector<KernelBound> kernel_bounds(Backend& backend, const Problem& problem, const Workload& workload,
                                        Nanoseconds launch = Nanoseconds{5'000});
 

@@ -22,7 +22,7 @@ class SideCopies {
   void issue(Event begin);
   /// After the step, of this length: whether copies ran until its end. Chooses the numbers and sizes of the next ones.
   bool outlasted(double step_ns);
-  /// Of the last step, read and written in the GPU's memory, all ways together.
+  /// The rate in the last step, read and written in the GPU's memory, all ways together.
   BytesPerSecond rate() const { return rate_; }
 
  private:

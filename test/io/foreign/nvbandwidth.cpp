@@ -77,7 +77,7 @@ TEST_CASE("a file of nvbandwidth is a cluster with its links, its buses, and the
   // From 2 to 0: the link of each to the host, and the bus of 2 and 3.
   CHECK(cluster.route(DeviceId{2}, DeviceId{0}).channels.size() == 3);
   CHECK(cluster.route(DeviceId{0}, DeviceId{1}).channels.size() == 1);
-  // The same cluster comes back from its file.
+  // The cluster comes back from its file as it was.
   std::ostringstream out;
   write_cluster(report.cluster, out);
   ClusterSpec named = report.cluster;
@@ -182,7 +182,7 @@ TEST_CASE("measured servers of five vendors: every pair within 1 %, those that f
   CHECK(several == 66);
   // Through the host, PCIe peer to peer, NVLinks of their own, switches.
   CHECK(kinds == std::vector<std::size_t>{36, 7, 11, 12});
-  // Of both directions, the worst GPU: others share by other numbers than whole ones, or are noisy neighbours.
+  // The worst GPU in both directions: others share by other numbers than whole ones, or are noisy neighbours.
   CHECK(close >= 45);
   // One GPU's writes to all others, the worst GPU of each server with NVLinks.
   CHECK(one_to_all.size() == 23);

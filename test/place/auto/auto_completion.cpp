@@ -27,7 +27,7 @@
 namespace trainyard {
 namespace {
 
-/// The same network three times, at once.
+/// One network three times, at once.
 Problem thrice(const Problem& one) {
   const std::array<NamedGraph, 3> models{{{"a", &one.graph()}, {"b", &one.graph()}, {"c", &one.graph()}}};
   return Problem{union_graph(models), one.cluster(), one.costs()};

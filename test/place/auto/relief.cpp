@@ -98,8 +98,8 @@ TEST_CASE("where no move alone helps, two ops change places") {
 
 TEST_CASE(
     "on random instances a schedule that fits is found nearly always where there is one, and none is made worse") {
-  // Of up to 8 ops on 2 or 3 devices, whose capacities are alike: the least with which one of all placements fits, and
-  // that much more.
+  // Problems of up to 8 ops on 2 or 3 devices, whose capacities are alike: the least with which one of all placements
+  // fits, and that much more.
   struct Row {
     std::int64_t percent;
     int least_found, of;

@@ -115,7 +115,7 @@ Problem two_chains(std::size_t ops, std::uint64_t seed) {
   return test::make_problem(instance);
 }
 
-/// The same schedule on every rank of teams of these sizes.
+/// One schedule on every rank of teams of these sizes.
 void check_teams(const Problem& problem, const Schedule& alone, std::initializer_list<std::size_t> counts,
                  const std::function<Schedule(Team&)>& place) {
   CAPTURE(problem.op_count());

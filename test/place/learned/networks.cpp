@@ -175,7 +175,7 @@ TEST_CASE("a new policy of Placeto keeps most of the start placement; one that l
 }
 
 TEST_CASE("decisions depend on the graph, not on the numbers of its ops") {
-  // The same graph with its ops declared in another order; visited in the same order by name.
+  // One graph with its ops declared in two orders is visited in one order by name.
   const auto diamond = [](const std::vector<int>& declared) {
     GraphBuilder builder;
     const std::vector<std::vector<std::string>> inputs{{}, {"0"}, {"0"}, {"1", "2"}, {}};

@@ -48,7 +48,7 @@ inline std::uint32_t group_of(const learned::PlacementTask& task, const std::str
   return task.groups.of[*task.problem.graph().find_op(op)];
 }
 
-/// Of all placements.
+/// The least cost of all placements.
 inline double least_cost(const learned::PlacementTask& task) {
   learned::PlacementCosts evaluator{task};
   double least = 1e300;

@@ -281,7 +281,7 @@ TEST_CASE("replicas that hold different experts exchange tokens in every microba
   const Schedule apart = planned(4), alike = planned(1);
   REQUIRE(apart.parallel);
   CHECK(describe(*apart.parallel) == "data 4, experts 4, microbatches of 1");
-  // Of each layer's 3 products 3/4 of 4 x 64 x 128 numbers less, as weights and as their gradients at least.
+  // 3/4 of 4 x 64 x 128 numbers less of each layer's 3 products, as weights and as their gradients at least.
   CHECK(peak(apart) < peak(alike) - Bytes{2 * 3 * 3 * 64 * 128 * 4 * 2});
   const Problem rewritten = scheduled_problem(problem, apart);
   std::size_t exchanges = 0;  // 4 of each of 2 layers, in 2 microbatches, joined by each of 4
@@ -510,7 +510,7 @@ TEST_CASE("gradients of replicas are added as fast as measured, by the ranks and
   CHECK(all_reduce("4xA100", costs, 4) == 125'000);
   CHECK(all_reduce("2x2xA100", costs, 4) == 250'000);
   CHECK(all_reduce("4xA100", costs, 1) == 0);
-  // Of two replicas: 50 us of latency by (6.6 + 2 x .6) / (6.6 + 6 x .6), and 2 x 1/2 over 2 x 3/4 of the other 75.
+  // Two replicas: 50 us of latency by (6.6 + 2 x .6) / (6.6 + 6 x .6), and 2 x 1/2 over 2 x 3/4 of the other 75.
   CHECK(all_reduce("4xA100", costs, 2) == doctest::Approx(50'000 * 7.8 / 10.2 + 50'000).epsilon(1e-4));
   CHECK(all_reduce("4xA100", Costs{costs}.at({.link = 2}), 4) == 62'500);
   // No tables: 2 x 3 x (5 us + 375,000 B at 264 GB/s).

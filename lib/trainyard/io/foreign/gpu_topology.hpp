@@ -26,9 +26,9 @@ bool is_topo_matrix(std::string_view text);
 
 /// Reads either; `name` is the file in messages.
 ///
-/// Of lstopo: PCI devices of class 03 (display) and vendor 10de. GPUs are below one switch where their lowest common
-/// object is a bridge below another bridge. Of `topo -m`: where both are PIX or PXB to each other or to one network
-/// card; packages are equal CPU affinities.
+/// GPUs in lstopo's output: PCI devices of class 03 (display) and vendor 10de. They are below one switch where their
+/// lowest common object is a bridge below another bridge. Of `topo -m`: where both are PIX or PXB to each other or to
+/// one network card; packages are equal CPU affinities.
 ///
 /// Throws InputError with positions: "topology" for a text of neither kind, for one without GPUs, or one cut short.
 GpuTopology parse_gpu_topology(std::string_view text, const std::string& name);

@@ -108,7 +108,7 @@ StageList read_stages(const JsonValue& list, PlanFile& file, FindingList& findin
   return any ? degrees : StageList{};
 }
 
-/// Of stages to those of the devices in the row, each of which has several.
+/// Degrees of stages to those of the devices in the row, each of which has several stages.
 void take_degrees(const StageList& stages, const JsonValue& list, ParallelPlan& plan, FindingList& findings) {
   const std::size_t row = stages.size() / plan.chunks;
   plan.degrees.assign(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(row));

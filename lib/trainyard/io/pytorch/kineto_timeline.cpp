@@ -15,7 +15,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kComputeStream = 7, kFirstTransferStream = 20;
-/// Of the host before each kernel, and what it takes there at most: it ends before the next one begins.
+/// The host's lead before each kernel, and the most that it takes there: it ends before the next one begins.
 constexpr Nanoseconds kLead{1000};
 
 std::string in_microseconds(Nanoseconds time) { return fmt::format("{}.{:03}", time.count / 1000, time.count % 1000); }

@@ -53,7 +53,7 @@ struct TracedGraph {
 TracedGraph traced_graph(const PytorchTrace& trace, const std::string& name, const KinetoTrace* kineto = nullptr,
                          const std::string& kineto_name = "", const std::string& device = "gpu");
 
-/// The same of files; `kineto` may be empty, and `kind` the name or alias of a device kind. Throws InputError also
+/// The graph of two files; `kineto` may be empty, and `kind` the name or alias of a device kind. Throws InputError also
 /// "unknown-kind".
 TracedGraph read_traced_graph(const std::filesystem::path& trace, const std::filesystem::path& kineto,
                               const std::string& kind);

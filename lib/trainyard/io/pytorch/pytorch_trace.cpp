@@ -338,7 +338,7 @@ class TraceReader {
     }
   }
 
-  /// Of record_param_comms in traces that have no attributes for it: group and ranks are among the values.
+  /// Group and ranks of record_param_comms, among its values in traces that have no attributes for them.
   void read_group(const JsonValue& values, TraceNode& node) {
     std::size_t position = 0;
     for (const JsonValue value : values.children()) {

@@ -46,9 +46,9 @@ constexpr double kHot = 0.1, kCold = 0.003;
 /// Schedules that differ in less than this share of the op time are not worth an island each; nor is a graph with other
 /// splits whose schedule is longer than the best by more than this.
 constexpr double kAlike = 0.03, kHopeful = 0.2;
-/// Of what offloading could reach at best: a schedule that is longer by less than this part is left as it is.
+/// One part in so many of the best that offloading could reach: a schedule that is longer by less is left as it is.
 constexpr std::int64_t kHardlyLonger = 50;
-/// Of the seconds, after so many the placer plan ends.
+/// The share of the seconds after which the placer plan ends.
 constexpr double kPatience = 0.7;
 /// Limits of a quick search: ops over all evaluations, and (op, device) pairs beyond which nothing is searched.
 constexpr std::uint64_t kQuickOps = 1'500'000;
@@ -453,7 +453,7 @@ class AutoPlacer {
   double slice_seconds(double left, std::size_t round, std::size_t islands) const {
     return left / static_cast<double>((kRounds - round) * turns_of(islands));
   }
-  /// Of the threads, until so many have had one.
+  /// Turns of the threads until so many islands have had one.
   std::size_t turns_of(std::size_t islands) const { return (islands + threads_ - 1) / threads_; }
 
   /// The problem with these splits, and what is known of it.

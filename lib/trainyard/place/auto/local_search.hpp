@@ -39,7 +39,7 @@ class LocalSearch {
   void run(const Effort& effort, double heat);
   /// Goes on from another schedule.
   void restart(Schedule start);
-  /// The same where it is better than the best.
+  /// Restarts from `start` where it is better than the best.
   void restart_if_better(Schedule start);
   /// Walks towards another placement, cluster by cluster, as long as no step costs more than a twentieth (path
   /// relinking; Glover 1997): what one schedule does well in a part of the graph comes together with the rest of

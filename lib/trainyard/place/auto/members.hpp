@@ -44,7 +44,7 @@ inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-par
 /// their forecasts (rehearse) decide who is asked, and when.
 inline constexpr std::size_t kLargePairs = 200'000;
 
-/// Of members that do alike on the first ops, asked before the others: on whole graphs most often ahead of them.
+/// Members asked first among those that do alike on the first ops: on whole graphs most often ahead of the others.
 inline constexpr std::array<std::string_view, 7> kLargeFirst{"celeritas", "m-etf", "heft", "cpop",
                                                              "dpos",      "etf",   "relay"};
 

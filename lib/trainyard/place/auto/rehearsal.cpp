@@ -18,7 +18,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kFew = 500, kMore = 2'000, kTimes = 4;  // ops, and what they grow by
-/// Of the seconds; and how much longer than the best a schedule may be whose member is asked for more ops.
+/// The share of the seconds; and how much longer than the best a schedule may be whose member is asked for more ops.
 constexpr double kShare = 0.1, kBehind = 0.05;
 /// Beside its share of the time, in seconds of the processor; of the clock, which other work may have taken, so many
 /// times as much.

@@ -26,7 +26,7 @@ void set_order(const Problem& problem, std::vector<OpId> taken, PlanOrder order,
 /// set_order() with any order, and the simulated outcome. None of the three orders is always the best: on training
 /// graphs `strict` wins where many short chains compete (unrolled LSTMs, by up to 13 %), and loses where transfers are
 /// late and it waits for them (PCIe, by up to 8 %).
-/// Of `best` only those count that were simulated before `stop` says so, one at least.
+/// Orders of `best` count only where they were simulated before `stop` says so, one at least.
 Outcome keep_order(Evaluator& evaluator, const std::vector<OpId>& taken, PlanOrder order, Schedule& schedule,
                    const std::function<bool()>& stop = {});
 

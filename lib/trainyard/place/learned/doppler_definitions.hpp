@@ -160,7 +160,7 @@ void DopplerNetwork<Scalar>::add_gradients(const Trial& trial, const PlacementTa
                                            std::span<const double> weights, double bonus,
                                            learn::Gradients<Scalar>& gradients) const {
   const auto& record = static_cast<const Record&>(trial);
-  // Of every second decision from `first` on: those of one policy.
+  // Gradients of every second decision from `first` on: those of one policy.
   const auto seed = [&](std::size_t first) {
     Index rows = 0;
     for (std::size_t at = first; at < trial.actions.size(); at += 2) rows += index(trial.probabilities[at].size());

@@ -56,7 +56,7 @@ class DopplerNetwork : public PolicyNetwork<Scalar> {
                               Random& random);
   /// The part of SEL's scores that is known of each group from the start.
   learn::Variable select_known(learn::Tape<Scalar>& tape, const DopplerGraph& graph) const;
-  /// Likewise of PLC's, of the group to be placed; and what each group adds to the score of the device it is on.
+  /// What PLC's network knows of the group to be placed, and what each group adds to the score of the device it is on.
   struct PlaceKnown {
     learn::Variable target, member;
   };

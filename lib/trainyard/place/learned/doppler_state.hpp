@@ -39,10 +39,10 @@ class DopplerState {
   }
 
   static constexpr std::size_t kFeatures = 5;
-  /// Of each device where the group's first ready op may go to, in ns: the run time of what is on it; of the op's
-  /// inputs there, the sum of their run times, when the first starts and when the last ends (0 where there is none);
-  /// and when the op would end there, at the earliest. (Published: when it would start, which differs by a constant on
-  /// devices that are alike.)
+  /// Features of each device where the group's first ready op may go to, in ns: the run time of what is on it; of the
+  /// op's inputs there, the sum of their run times, when the first starts and when the last ends (0 where there is
+  /// none); and when the op would end there, at the earliest. (Published: when it would start, which differs by a
+  /// constant on devices that are alike.)
   learn::Matrix<double> device_features(std::uint32_t group) const {
     const OpId op = waiting_[group].front();
     learn::Matrix<double> features =

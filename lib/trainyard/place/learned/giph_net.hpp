@@ -19,7 +19,7 @@ struct GpNet {
   /// potential: when the first op of the group could start there at the earliest with its inputs as they are, minus
   /// when it starts now, simulated.
   learn::Matrix<double> nodes;
-  /// Of messages down the edges and up them: sender, messages that each node gets, and of each message the time that
+  /// Messages down the edges and up them: sender, messages that each node gets, and of each message the time that
   /// the edge's tensors take on the way between any two devices, the latency between the two nodes' devices, and the
   /// time between those (0 where they are one).
   struct Messages {

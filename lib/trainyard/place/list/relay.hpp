@@ -34,7 +34,7 @@ struct RelayOptions {
 ///                share, sum of shortest times / devices, is less than the best so far; at last of all devices. The
 ///                best in simulation is the answer
 ///
-/// Of one stage the schedule is that of its placer; of several it is fifo or by upward rank, whichever is shorter.
+/// The schedule of one stage is that of its placer; of several it is fifo or by upward rank, whichever is shorter.
 /// Beyond 20,000 pairs of an op and a device blocks are halved, and m-etf places alone; on more than 1,000 ops the size
 /// of the blocks is what is best for the first 1,000.
 Schedule relay(const Problem& problem, const RelayOptions& options = {});

@@ -134,7 +134,7 @@ class OffloadSearch {
         better |= take(other);
       }
     }
-    // Of a pair one may be no tensor.
+    // One of a pair may be no tensor.
     constexpr std::size_t kDraws = 4;  // of each pair, on average, before it ends
     const std::size_t none = allowed_.size();
     Random random{seed};

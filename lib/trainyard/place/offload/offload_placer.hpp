@@ -21,8 +21,8 @@ struct OffloadOptions {
 /// blocks and what is cheap before them; of the whole network, or of its last three, two or one quarters, which are
 /// idle for the shortest time.
 ///
-/// Of those that do not fit, the tensors that leave are chosen (OffloadPlan says when each must be away, and may come
-/// back): as few as it takes of a list by when they are made, by how long they are idle beyond the two transfers
+/// In schedules that do not fit, the tensors that leave are chosen (OffloadPlan says when each must be away, and may
+/// come back): as few as it takes of a list by when they are made, by how long they are idle beyond the two transfers
 /// (Capuchin's free time), and by size. From the best of all these the search keeps single tensors back, then adds and
 /// exchanges such as are drawn by the seed, while the simulated step is the shorter for it, at most 400 evaluations
 /// where no budget is given. The least Outcome wins. A GPU's host is the device of class cpu with the shortest way

@@ -37,7 +37,7 @@ constexpr std::size_t kImproved = 6, kMoves = 12;
 constexpr double kMovedOps = 800'000;
 /// Plans of so many ops together are all simulated, and improved.
 constexpr double kSmallOps = 100'000;
-/// Of the memory, what planners plan with at least where their plans do not fit as simulated.
+/// Tenths of the memory that planners plan with at least, where their plans do not fit as simulated.
 constexpr std::int64_t kLeastTenths = 5;
 /// A plan of so many ops, which take a second or two, is simulated though the search took all the time.
 constexpr double kHastyOps = 250'000;
@@ -316,8 +316,8 @@ void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSch
   }
 }
 
-/// Of a plan that does not fit, by the estimate: those that do with the fewest of ZeRO 1, a smaller microbatch, and
-/// attention or blocks of all stages computed again; of these the quickest.
+/// Plans next to one that does not fit by the estimate: those that do with the fewest of ZeRO 1, a smaller microbatch,
+/// and attention or blocks of all stages computed again; of these the quickest.
 std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
   std::optional<RatedPlan> best;
   std::size_t fewest = 4;

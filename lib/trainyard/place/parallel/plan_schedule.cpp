@@ -154,7 +154,7 @@ class Planning {
   /// Chunk 1 of a folded pipeline is the second half, else chunks are rounds.
   std::size_t chunk_of(std::size_t stage) const { return stage / row_; }
 
-  /// Of gradients of a stage.
+  /// The size of a stage's buckets of gradients.
   Bytes bucket(std::size_t replicas, std::size_t ranks) const {
     if (plan_.bucket > Bytes{0}) return plan_.bucket;
     Bytes parameters{0};

@@ -26,7 +26,7 @@ class Alleviation {
   /// Each stage with degrees of its own.
   Alleviation(const PlanCosts& costs, const PlannerOptions& options) : costs_(costs), options_(options), meshes_() {}
 
-  /// Of those that fit the best; nothing where none does.
+  /// The best of those that fit; nothing where none does.
   std::optional<PlannerAnswer> run() {
     const Mesh& start = *std::ranges::min_element(meshes_, {}, [](const Mesh& mesh) { return mesh.tensor.ranks; });
     ParallelPlan plan = start.plan(1);

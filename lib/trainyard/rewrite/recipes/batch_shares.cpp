@@ -129,7 +129,7 @@ void BatchShares::find_forward(OpId op) {
     make(result, outputs[result.position], node.outputs[result.position]);
 }
 
-/// Of the input before all rewrites.
+/// The shape of the input before all rewrites.
 const Shape& BatchShares::whole_shape(ValueId input) const {
   for (const HeldCopy& copy : from_.copies)
     if (copy.copy == input) return from_.model.values[copy.of].shape;

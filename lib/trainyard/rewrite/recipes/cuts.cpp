@@ -77,7 +77,7 @@ MaybeCut reshaped(const Shape& from, const Shape& to, const Cut& cut, std::size_
   return std::nullopt;
 }
 
-/// Of consecutive blocks that make up [begin, end) of the whole dimension.
+/// The cut of consecutive blocks that make up [begin, end) of the whole dimension.
 MaybeCut range_of(const Cut& cut, std::int64_t begin, std::int64_t end, std::size_t parts) {
   Cut made{.dimension = cut.dimension};
   std::int64_t at = 0;
@@ -418,7 +418,7 @@ class NodeRule {
       if (!node_.outputs[i].is_none()) out(i) = Cut{i == 0 ? 2U : 1U, blocks};
   }
 
-  /// Of ranks that share the classes: rows, in parts, are cut as the samples are.
+  /// The loss of ranks that share the classes: rows, in parts, are cut as the samples are.
   void divided_loss() {
     if (!any()) return;
     if (node_.type == "CrossEntropyCombine") {

@@ -243,7 +243,7 @@ class ReplicatedRecipe {
 
   // --- replicas that share a sequence ---
 
-  /// Of a tensor that attention makes or reads: the cut of its heads.
+  /// The cut of the heads of a tensor that attention makes or reads.
   Cut heads_of(TensorId tensor) {
     const std::size_t c = options_.context;
     const Shape& shape = from_.model.values[shares_.value_of(tensor)].shape;

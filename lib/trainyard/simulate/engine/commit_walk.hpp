@@ -293,7 +293,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     return start;
   }
 
-  /// Of many channels: in two chains, as each comparison waits for the one before it.
+  /// The latest of many channels: in two chains, as each comparison waits for the one before it.
   Nanoseconds latest_free(const std::vector<ChannelId>& channels) const {
     Nanoseconds even{0}, odd{0};
     const ChannelId *at = channels.data(), *const last = at + channels.size();

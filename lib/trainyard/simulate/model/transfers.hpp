@@ -33,13 +33,13 @@ struct PlannedTransfers {
   OpId collective(TransferId id) const {
     return id.index() < tensor_transfers() ? OpId::none() : collectives[id.index() - tensor_transfers()];
   }
-  /// Of a collective.
+  /// The transfer of a collective.
   TransferId of(OpId op) const { return TransferId{tensor_transfers() + number_of[op]}; }
   IdRange<TransferId> collective_ids() const { return {tensor_transfers(), size()}; }
   const CollectiveRun& run(TransferId id) const { return *runs_[id.index() - tensor_transfers()]; }
   /// Consumers on the devices that the transfer serves; members of a collective.
   std::span<const OpId> consumers(TransferId id) const { return row(consumer, first_consumer, id); }
-  /// Of its route; of a collective those of its run.
+  /// Channels of its route; of a collective those of its run.
   std::span<const ChannelId> channels(TransferId id) const {
     return id.index() < tensor_transfers() ? row(channel, first_channel, id) : std::span{run(id).channels};
   }

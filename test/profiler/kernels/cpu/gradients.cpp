@@ -337,7 +337,7 @@ TEST_CASE("a linear resize to twice the size, by hand") {
 }
 
 TEST_CASE("an expert that is full drops second choices first, and later tokens") {
-  // Of 4 tokens the first choices are 0 0 0 1, the second ones 1 1 2 0: expert 0 takes tokens 0 and 1, expert 1 token
+  // The first choices of 4 tokens are 0 0 0 1, the second ones 1 1 2 0: expert 0 takes tokens 0 and 1, expert 1 token
   // 3, then token 0; expert 2 token 2.
   Bench bench{{"ExpertSlots",
                {{1, 4, 2}},

@@ -185,7 +185,7 @@ TEST_CASE("copies between parts are measured as they are made: by the SMs that t
   const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("2xV100"))};
   Schedule schedule;
   schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
-  // Of 132 SMs the parts have 64 each, copies 4: they take (132 / 4) x 1 ns per 1,000 bytes, + 1 us.
+  // The parts have 64 of 132 SMs each, copies 4: they take (132 / 4) x 1 ns per 1,000 bytes, + 1 us.
   constexpr double kCopy = 1'000 + 33 * 1'048.576;
   FakeCuda fake{{.devices = 1, .copied_by_sms = std::size_t{1} << 30}};
   {

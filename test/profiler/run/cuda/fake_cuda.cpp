@@ -505,7 +505,7 @@ Status blas_sgemm(void* handle, int turn_a, int turn_b, int m, int n, int k, con
               ldc);
   });
 }
-/// Of the combinations of types that cuBLAS lists for sums in floats, those that are used.
+/// The combinations of types in use, of those that cuBLAS lists for sums in floats.
 Status blas_gemm_ex(void* handle, int turn_a, int turn_b, int m, int n, int k, const void* alpha, const void* a,
                     int type_a, int lda, const void* b, int type_b, int ldb, const void* beta, void* c, int type_c,
                     int ldc, int compute, int) {
@@ -1137,7 +1137,7 @@ Status dnn_pool(void* handle, void* pool, const void* alpha, void* xd, const voi
   };
   return dnn_work("pool", 2'000, handle, effect, {reads(x, bytes_of(in)), writes(y, bytes_of(out))});
 }
-/// Of averages: x and y are taken, and not read.
+/// Backward of averages: x and y are taken, and not read.
 Status dnn_pool_back(void* handle, void* pool, const void* alpha, void* yd, const void* y, void* dyd, const void* dy,
                      void* xd, const void* x, const void* beta, void* dxd, void* dx) {
   if (const Status status = machine->fault("cudnnPoolingBackward")) return status;
