@@ -1,5 +1,4 @@
-// What nearly every file includes, parsed once for each target (Meson's b_pch). Files still include what they use: the
-// sanitized build of .ci/run compiles them without this.
+// What nearly every file includes, parsed once for each target (Meson's b_pch). Files still include what they use.
 #include <fmt/format.h>
 
 #include <algorithm>
