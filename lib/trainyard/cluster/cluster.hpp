@@ -160,7 +160,7 @@ class Cluster {
   /// Ordered pairs of devices, by class.
   std::span<const std::size_t> route_class_sizes() const { return route_class_sizes_; }
 
-  /// Where routes are not stored by pair: the routes of a fabric, null where there is none; and whether all routes from
+  /// The routes of a fabric, which are not stored by pair; null where there is none; and whether all routes from
   /// a device are the same (there are only egresses).
   const detail::FabricRoutes* fabric_routes() const { return fabric_ ? &*fabric_ : nullptr; }
   bool one_route_per_source() const { return routes_of_source_ == 1; }

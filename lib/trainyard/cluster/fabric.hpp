@@ -16,8 +16,8 @@ namespace trainyard {
 /// `serial`: one transfer at a time. `none`: transfers never wait for each other. `fair`: many at a time, which share
 /// the bandwidth as simulate/model/fair_flows.hpp says; such a link has no gap.
 enum class Sharing { serial, none, fair };
-/// Between bandwidths of a cluster with fair links: rates are whole numbers of units, and this keeps the unit small
-/// beside every rate.
+/// The widest range of bandwidths in a cluster with fair links: rates are whole numbers of units, and this keeps the
+/// unit small beside every rate.
 inline constexpr double kWidestFairRange = 1 << 20;
 
 /// Many equal hosts on a network of two or three levels of switches, by a handful of numbers: routes are computed from

@@ -33,7 +33,7 @@ inline constexpr std::string_view kClusterPattern = "NxKIND";
 inline constexpr std::string_view kClusterPatternSummary =
     "N devices of one kind (N from 1 to 64), joined as that kind usually is: 4xV100, 8xA100";
 
-/// For any H, G and device kind H hosts of G devices on a two-level fabric (cluster/fabric.hpp): "128x8xH100". Each
+/// H hosts of G devices of a kind, for any of the three, on a two-level fabric (cluster/fabric.hpp): "128x8xH100". Each
 /// device has a port to its host's switch, as above; from A100 on each has a network card (of B300 two), on a leaf for
 /// its rail of 32 hosts; of V100 every two share one, otherwise all of a host share one, on a leaf for 32 hosts. As
 /// many spines as cards on a leaf.
@@ -41,7 +41,7 @@ inline constexpr std::string_view kFabricPattern = "HxGxKIND";
 inline constexpr std::string_view kFabricPatternSummary =
     "H hosts of G devices of one kind on a two-level network: 128x8xH100";
 
-/// For any N as many scalable units of a DGX SuperPOD as one rail-optimized fabric: "4xsuperpod-h100"; of H100 and B200
+/// N scalable units of a DGX SuperPOD, for any N, as one rail-optimized fabric: "4xsuperpod-h100"; of H100 and B200
 /// more than 8 have a third level of switches. So have several pods of "llama3-pod": "8xllama3-pod".
 inline constexpr std::string_view kPodPattern = "NxSUPERPOD";
 inline constexpr std::string_view kPodPatternSummary =

@@ -15,7 +15,7 @@ class CompressedRows {
  public:
   CompressedRows() : starts_(1, 0) {}
 
-  /// From (key, value) pairs in any order; values of one key keep their order.
+  /// Rows of (key, value) pairs in any order; values of one key keep their order.
   CompressedRows(std::size_t keys, const std::vector<std::pair<Key, Value>>& pairs) : starts_(keys + 1, 0) {
     for (const auto& [key, value] : pairs) ++starts_[key.index() + 1];
     for (std::size_t i = 1; i < starts_.size(); ++i) starts_[i] += starts_[i - 1];

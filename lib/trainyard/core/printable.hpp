@@ -32,7 +32,7 @@ inline Character first_character(std::string_view text) {
   return code < kLeast[size] || code > 0x10FFFF || surrogate ? Character{} : Character{code, size};
 }
 
-/// Not what a terminal obeys (C0 but the tab, DEL, C1), what ends a line, or what turns the direction of writing.
+/// False for what a terminal obeys (C0 but the tab, DEL, C1), what ends a line, or what turns the direction of writing.
 constexpr bool is_shown(std::uint32_t code) {
   if (code < 0xA0) return code == '\t' || (code >= ' ' && code < 0x7F);
   const bool turns = code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||

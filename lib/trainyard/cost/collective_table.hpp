@@ -52,9 +52,9 @@ struct CollectiveTime {
   Evidence evidence;  // interpolated within a table of these ranks and nodes; else transferred
 };
 
-/// From the table of this collective, ranks and nodes; else from the nearest of those that stay in a node, or of those
-/// that leave it, as the ranks do: first by collective (all-reduces stand in for others), then by the ratio of ranks,
-/// then as listed. Nothing where there is none. One rank takes no time.
+/// A collective's time from the table of its kind, ranks and nodes; else from the nearest of those that stay in a node,
+/// or of those that leave it, as the ranks do: first by collective (all-reduces stand in for others), then by the ratio
+/// of ranks, then as listed. Nothing where there is none. One rank takes no time.
 std::optional<CollectiveTime> measured_collective(const std::vector<CollectiveTable>& tables, CollectiveKind kind,
                                                   std::size_t ranks, std::size_t nodes, Bytes bytes);
 

@@ -49,7 +49,7 @@ struct CostModel {
   std::vector<CollectiveTable> collectives = {};  // measured
   std::string calibration = {};                   // what the times were measured on, and when; empty: no calibration
 
-  /// Without forms: data sheets and general efficiencies alone.
+  /// A model without forms: data sheets and general efficiencies alone.
   static CostModel roofline();
 
   /// Nothing where there is nothing to estimate from: the op gives times for other devices only and has neither FLOPs
@@ -65,7 +65,7 @@ struct CostModel {
   Nanoseconds byte_time(Bytes bytes, const RouteClass& route) const;
   Evidence transfer_evidence(Bytes bytes, const RouteClass& route) const;
 
-  /// From `collectives`.
+  /// A collective's time from `collectives`.
   std::optional<Nanoseconds> collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
                                              std::size_t nodes) const;
 

@@ -44,7 +44,7 @@ struct ProductForm {
   double e, cm, cn, k0, q, em, o, t0_us, h, n0, gam, r, tau_ms;
   friend bool operator==(const ProductForm&, const ProductForm&) = default;
 };
-/// With `wide` the term in h: for linear layers.
+/// Seconds of a product; the term in h counts where it is `wide`: for linear layers.
 double product_seconds(const ProductForm& form, const ProductShape& shape, const KernelUnit& unit, bool wide);
 
 /// Products of 16-bit numbers on tensor cores in a training step: tiles from 256 x 128 on with cm = cn = c, em 0.85; a

@@ -21,7 +21,7 @@ struct TypeFit {
   double least_flops = 0, most_flops = 0;
   double least_bytes = 0, most_bytes = 0;
 
-  /// To the nearest nanosecond, halves up.
+  /// The time to the nearest nanosecond, halves up.
   Nanoseconds time(Flops flops, Bytes bytes) const {
     return nanoseconds_from_seconds(
         (fixed_ns + flops.value * ns_per_flop + static_cast<double>(bytes.count) * ns_per_byte) * 1e-9);
@@ -66,8 +66,8 @@ class CoRunTable {
   void set(std::string_view device_kind, std::string_view type, std::int64_t devices, double factor) {
     kinds_[std::string{device_kind}][std::string{type}][devices] = factor;
   }
-  /// Between measured numbers of devices by the straight line through them (and through 1 at one device); beyond the
-  /// last as the last; 1 where nothing is known.
+  /// The factor between measured numbers of devices, by the straight line through them (and through 1 at one device);
+  /// beyond the last as the last; 1 where nothing is known.
   double factor(std::string_view device_kind, std::string_view type, std::int64_t devices) const {
     const auto kind = kinds_.find(device_kind);
     if (kind == kinds_.end() || devices <= 1) return 1;

@@ -91,7 +91,8 @@ class Graph {
   Bytes bytes(TensorId tensor) const { return tensor_bytes_[tensor]; }
   /// Held where it was produced until the end of the step.
   bool kept(TensorId tensor) const { return (tensor_kind_[tensor] & kKept) != 0; }
-  /// As large for any number of samples: what an op keeps of all of them together, as a batch norm its statistics.
+  /// Whether the tensor is as large for any number of samples: what an op keeps of all of them together, as a batch
+  /// norm its statistics.
   bool statistics(TensorId tensor) const { return (tensor_kind_[tensor] & kStatistics) != 0; }
   OpId producer(TensorId tensor) const { return producer_[tensor]; }
   /// Distinct ops that read the tensor, by ascending id.

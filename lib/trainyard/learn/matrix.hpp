@@ -54,7 +54,7 @@ template <class Scalar>
 Scalar hyperbolic_tangent(Scalar x) {
   return 2 * sigmoid(2 * x) - 1;
 }
-/// As a ratio of polynomials (Eigen's), which compilers do several at a time: within 5e-7, where a policy needs no
+/// A ratio of polynomials (Eigen's), which compilers do several at a time: within 5e-7, where a policy needs no
 /// more.
 template <>
 inline float hyperbolic_tangent(float x) {

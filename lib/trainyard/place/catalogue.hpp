@@ -35,7 +35,7 @@ std::vector<Placer> parallel_placers();
 std::vector<Placer> talos_placers();
 std::vector<Placer> exact_placers();
 std::vector<Placer> learned_placers();
-/// Not what `auto` starts from.
+/// Placers that `auto` does not start from.
 std::vector<Placer> planner_placers();
 std::vector<Placer> later_list_placers();
 std::vector<Placer> celeritas_placers();

@@ -24,7 +24,8 @@ struct Budget {
   /// ("time").
   std::optional<double> seconds = {};
   std::optional<std::uint64_t> evaluations = {};  // of schedules or of changes to one, by placers that search
-  /// For `auto`: ends within seconds on networks of thousands of ops and 8 devices, by counts alone (auto.hpp).
+  /// Whether it ends, for `auto`, within seconds on networks of thousands of ops and 8 devices, by counts alone
+  /// (auto.hpp).
   bool quick = false;
 
   bool given() const { return seconds || evaluations; }

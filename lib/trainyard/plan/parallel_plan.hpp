@@ -139,8 +139,8 @@ struct PlanCosts {
                          // layer, several those of a device, all at once
   /// One layer for a microbatch of so many samples, on one of the ranks.
   std::function<LayerCost(std::size_t layer, std::size_t samples, LayerDegree tensor)> layer = {};
-  /// From one device of the pipeline to another, 0 to p - 1: what a replica of the one that has fewer of them takes or
-  /// makes of a microbatch.
+  /// The time of a transfer from one device of the pipeline to another, 0 to p - 1: what a replica of the one that has
+  /// fewer of them takes or makes of a microbatch.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes)> transfer = {};
   /// The sum of the gradients of the replicas (degrees_of), on device i of the pipeline; where they share state (ZeRO),
   /// with the weights that they send each other after the update.

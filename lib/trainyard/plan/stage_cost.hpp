@@ -53,7 +53,7 @@ struct StageCost {
     if (recompute >= StageRecompute::blocks) working = std::max(working, cost.saved);
   }
 
-  /// With the layers behind these.
+  /// The cost of these layers and those behind them.
   StageCost followed_by(const StageCost& rest) const {
     return {forward + rest.forward,
             input_gradient + rest.input_gradient,

@@ -48,7 +48,7 @@ struct PageValidation {
 struct PageInput {
   std::string title = {};            // "resnet50 on 4xV100"; empty: made of the models and clusters
   std::vector<PageFact> facts = {};  // beside those that the page finds itself: ops, tensors, devices
-  /// At least one; the page opens on the best that fits. Each is a row of the comparison and a timeline to choose,
+  /// One run at least; the page opens on the best that fits. Each is a row of the comparison and a timeline to choose,
   /// or a row alone where its timeline has no spans. A measured run is drawn beneath the simulated one before it. Runs
   /// that share one Problem also share its names in the file.
   std::vector<const Run*> runs = {};

@@ -43,7 +43,7 @@ class Table {
 
   explicit Table(std::vector<Column> columns);
 
-  /// As many cells as there are columns.
+  /// Adds a row of as many cells as there are columns.
   void add_row(std::vector<std::string> cells);
   std::size_t row_count() const { return rows_.size(); }
 

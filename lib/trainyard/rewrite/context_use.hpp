@@ -51,7 +51,7 @@ struct ContextUse {
   ContextUse(const Graph& graph, std::size_t ranks, ContextExchange exchange);
 
   bool is_attention(OpId op) const { return !keys[op].is_none(); }
-  /// It has results of three: the gradients of queries, keys and values.
+  /// Whether the op has three results: the gradients of queries, keys and values.
   static bool makes_gradients(const Graph& graph, OpId op);
   Part taken(const Graph& graph, OpId reader, TensorId tensor) const;
   /// Gathered for the backward pass: all rows of keys and values.

@@ -48,7 +48,7 @@ struct DataParallelGraph {
   IdMap<OpId, OpId> original{};
   std::vector<ReplicaCollective> collectives{};  // in the order of their ops; none behind a parameter server
 };
-/// With any collective but the parameter server every replica has weights of its own (rewrite/replicated.hpp). Without
+/// Replicas, each with weights of its own but under the parameter server (rewrite/replicated.hpp). Without
 /// `divide_batch` each replica computes the whole batch of the graph; buckets are numbered from `first_bucket`. Throws
 /// InputError as check_collective() does, and "zero": a stage above 3, or without the ring; "experts": not divided by
 /// those that share them; "unknown-op": a stage that begins with no op of the graph.

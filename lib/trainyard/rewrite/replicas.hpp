@@ -34,7 +34,7 @@ class Replicas {
 
   bool is_whole() const { return options_.collective == Collective::whole; }
   bool folds() const { return options_.fold > 0; }
-  /// From a replica to the next one that is made, in devices.
+  /// Devices from a replica to the next one that is made.
   std::size_t stride() const { return folds() ? options_.fold : 1; }
   /// Whether each replica has its part of the bucket's sum; terms are added up by ranks whole.
   bool is_shared(std::size_t bucket) const { return zero_ > 0 && !buckets_.buckets[bucket].is_term; }

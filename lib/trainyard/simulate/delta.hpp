@@ -62,7 +62,7 @@ class DeltaSimulation {
   ~DeltaSimulation();
 
   const Problem& problem() const;
-  /// With the change in force, if there is one.
+  /// The schedule, with the change in force if there is one.
   const Schedule& schedule();
   Nanoseconds makespan() const;
   /// Simulation::peaks() of schedule(), at the cost of a pass over the whole run, and of a full simulation where a

@@ -22,7 +22,7 @@ class LinearProgram {
     double coefficient;
   };
 
-  /// Its number, from 0.
+  /// The number of the new column, from 0.
   std::uint32_t add_column(double cost, double lower, double upper);
   /// Each column once at most. Its number, from 0.
   std::uint32_t add_row(double lower, double upper, std::span<const Term> terms);

@@ -72,7 +72,8 @@ struct ComparisonRow {
   Outcome best_order = {};                         // of its placement, under the best order known
   std::optional<NoiseComparison> beats_best = {};  // with noise: how often its step is shorter than the best row's
   std::vector<SeedRun> repeats = {};               // by seed; empty where there is one run
-  /// With slow_one, of schedules that are not folded; its regret is against the rows that fit and have it.
+  /// The step with one slow device (slow_one), of schedules that are not folded; its regret is against the rows that
+  /// fit and have it.
   std::optional<Stragglers> slow_one = {};
 
   double gap() const { return run.gap(); }

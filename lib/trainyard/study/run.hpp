@@ -15,7 +15,7 @@
 
 namespace trainyard {
 
-/// When each model of a graph of several ends.
+/// The end of each model of a graph of several.
 struct Completions {
   std::vector<std::pair<std::string, Nanoseconds>> models = {};
   Nanoseconds total{};  // the sum

@@ -68,7 +68,7 @@ class Study {
 /// "unknown-key" with the nearest one, "type", "empty-grid" (a key without values, a file without keys),
 /// "duplicate-value".
 Study read_study(const std::filesystem::path& path, std::span<const std::string> keys);
-/// From a text; `file` is its name in messages, and its stem the default name.
+/// A study from its text; `file` is its name in messages, and its stem the default name.
 Study parse_study(std::string_view text, const std::string& file, std::span<const std::string> keys);
 
 }  // namespace trainyard

@@ -39,7 +39,8 @@ class SweepFolder {
   bool done(std::uint64_t row) const;
   std::uint64_t done_count() const;
 
-  /// From any thread. `result` is one JSON object without newlines. Throws InputError ("file"), also for a full disk.
+  /// Appends a row, from any thread. `result` is one JSON object without newlines. Throws InputError ("file"), also for
+  /// a full disk.
   void append(std::uint64_t row, double seconds, std::string_view result);
 
   /// Reads all journals and writes the other files, each whole or not at all; returns how many rows there are. Throws

@@ -35,8 +35,8 @@ struct UpdateCost {
 
   friend bool operator==(const UpdateCost&, const UpdateCost&) = default;
 };
-/// For a parameter of `count` elements of `element` bytes each. With `loss_scaling` a short gradient is read and
-/// written once more.
+/// The cost of updating a parameter of `count` elements of `element` bytes each. With `loss_scaling` a short gradient
+/// is read and written once more.
 UpdateCost update_cost(Optimizer optimizer, std::int64_t count, std::int64_t element, bool loss_scaling = false);
 
 }  // namespace trainyard

@@ -14,7 +14,7 @@
 
 namespace trainyard {
 
-/// From one array to another that shares its memory.
+/// A step from one array to another that shares its memory.
 struct ViewStep {
   enum class Kind : std::uint8_t {
     output,  // output `index` of the view `node`, from its input 0

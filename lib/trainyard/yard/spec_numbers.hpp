@@ -32,7 +32,7 @@ class SpecNumbers {
     }
   }
 
-  /// Before the colon.
+  /// The word before the colon.
   std::string_view word() const { return word_; }
   std::int64_t operator[](std::string_view name) const {
     return std::ranges::find(numbers_, name, &Number::name)->value;

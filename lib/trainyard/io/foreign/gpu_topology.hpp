@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-/// Where the NVIDIA GPUs of a machine are, without any bandwidth. GPUs are in the order of the file (`nvidia-smi topo
+/// Places of the NVIDIA GPUs of a machine, without any bandwidth. GPUs are in the order of the file (`nvidia-smi topo
 /// -m`) or of their PCI addresses (lstopo).
 struct GpuTopology {
   std::vector<std::string> addresses;             // "0000:00:17.0" of each GPU, lower case; empty of topo -m

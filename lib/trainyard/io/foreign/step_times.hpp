@@ -17,7 +17,7 @@ namespace trainyard {
 /// Throws InputError with positions: "number" for what is no number above 0 or more than one on a line, "range" for
 /// more than 1000 times the median, "count" where there is none.
 std::vector<double> parse_step_times(std::string_view text, const std::string& name);
-/// As read_input() and parse_step_times().
+/// parse_step_times() of a file. Throws as it does, and as read_input().
 std::vector<double> read_step_times(const std::string& path);
 
 }  // namespace trainyard

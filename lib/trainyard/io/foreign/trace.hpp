@@ -9,7 +9,7 @@
 namespace trainyard {
 
 struct TraceOptions {
-  /// Which dependencies are drawn as arrows. All of them are readable on small graphs only.
+  /// The dependencies that are drawn as arrows. All of them are readable on small graphs only.
   enum class Flows { critical, all, none } flows = Flows::critical;
 };
 

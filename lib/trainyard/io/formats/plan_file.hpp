@@ -31,7 +31,8 @@ PlanFile parse_plan(std::string_view text, const std::string& name);
 /// Writes the plan so that reading it gives an equal one.
 void write_plan(const PlanFile& file, std::ostream& out);
 
-/// With cuts where stages begin among these blocks. Throws InputError ("unknown-block", with the nearest name).
+/// The plan, with cuts where stages begin among these blocks. Throws InputError ("unknown-block", with the nearest
+/// name).
 ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks);
 /// The inverse: the plan's cuts as names of blocks.
 PlanFile plan_file(const ParallelPlan& plan, std::span<const std::string> blocks,

@@ -63,7 +63,7 @@ class TableReader {
   void check_unknown_keys();
 
  private:
-  /// As written; a bare number too, so that the unit parser says what it lacks.
+  /// The value as written; a bare number too, so that the unit parser says what it lacks.
   std::optional<std::string> quantity_text(const char* key);
 
   const toml::table& table_;

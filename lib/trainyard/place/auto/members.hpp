@@ -40,7 +40,7 @@ inline constexpr std::size_t kQuickPairs = 2'000;
 inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-parallel", "plan",    "heft",
                                                              "etf",    "fastt",         "pipeline"};
 
-/// From so many pairs of an op and a device on a member takes seconds, and some take minutes: where seconds are given,
+/// Pairs of an op and a device from which on a member takes seconds, and some take minutes: where seconds are given,
 /// their forecasts (rehearse) decide who is asked, and when.
 inline constexpr std::size_t kLargePairs = 200'000;
 
@@ -54,8 +54,8 @@ inline bool is_large(const Problem& problem) { return problem.op_count() * probl
 /// it is the best.
 inline constexpr std::string_view kFewerDevices = "relay";
 
-/// At work for longer than the others where it has to: on training steps over many devices its answer is most often the
-/// best by far, and moves of single ops do not lead there.
+/// The member that works for longer than the others where it has to: on training steps over many devices its answer is
+/// most often the best by far, and moves of single ops do not lead there.
 inline constexpr std::string_view kPatient = "plan";
 
 /// Asked after all others, up to kProvable ops: beyond, its nodes, which no budget of evaluations counts, take longer

@@ -22,7 +22,7 @@ class BaechiChannels {
     std::int64_t stamp = 0;
     bool settled = false;  // depends on no channel
   };
-  /// When all inputs of the op could be on the device. All that it depends on has ended.
+  /// The time by which all inputs of the op could be on the device. All that it depends on has ended.
   Nanoseconds ready(OpId op, DeviceId device, const Placement& placement, const IdMap<OpId, Nanoseconds>& end,
                     Estimate& estimate) const;
   /// Sends what is missing, one tensor after the other, and says when all inputs are there.
@@ -36,7 +36,7 @@ class BaechiChannels {
     std::uint32_t next;
   };
 
-  /// When the tensor came to the device; -1 where it did not.
+  /// The time at which the tensor came to the device; -1 where it did not.
   Nanoseconds arrival(TensorId tensor, DeviceId device) const;
   bool holds(const Estimate& estimate, OpId op, DeviceId device, const Placement& placement) const;
 

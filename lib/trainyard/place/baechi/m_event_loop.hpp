@@ -12,7 +12,7 @@
 namespace trainyard {
 
 struct BaechiOptions {
-  /// As the authors' program counts memory (see m_memory.hpp).
+  /// Whether memory counts as in the authors' program (see m_memory.hpp).
   bool literal = false;
   PlanOrder order = PlanOrder::best;
   std::function<bool()> stop = {};  // asked all the time: throws OutOfTime

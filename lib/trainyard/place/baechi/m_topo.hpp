@@ -8,7 +8,7 @@ namespace trainyard {
 struct MTopoOptions {
   /// Each device gets its share of the memory; else each is filled to its capacity before the next.
   bool uniform = true;
-  /// As the authors' program counts memory (see m_topo).
+  /// Whether memory counts as in the authors' program (see m_topo).
   bool literal = false;
 };
 

@@ -29,8 +29,8 @@ bool has_metis();
 /// Comput. 20(1), 1998.
 GroupDevices partition_by_metis(const Problem& problem, const GroupGraph& graph, const PartitionerOptions& options);
 
-/// For libraries that count in 32 bits: whole numbers in proportion to the values, at least 1, that add up to no more
-/// than 2^30.
+/// Weights for libraries that count in 32 bits: whole numbers in proportion to the values, at least 1, that add up to
+/// no more than 2^30.
 std::vector<std::int32_t> scaled_weights(const std::vector<std::int64_t>& values);
 
 /// Each group's time where it takes the least; 0 for one that can run on one device only.

@@ -28,7 +28,7 @@ struct BranchAndBoundResult {
   /// The shortest that was found, with Policy::strict or Policy::priority; it fits in memory. None: nothing shorter
   /// than the limit was found; then `value` is the limit. `start` itself where nothing is shorter.
   std::optional<Schedule> schedule;
-  /// Its makespan, as the simulator says.
+  /// The schedule's makespan, as the simulator says.
   Nanoseconds value;
   /// No schedule that fits is shorter than this (or than the limit, if that is less).
   Nanoseconds bound;

@@ -28,8 +28,8 @@ class DeviceBound {
   /// left. `device` by op, kUnplaced where it is open.
   std::int64_t operator()(const std::vector<std::uint32_t>& device, std::int64_t limit);
 
-  /// After a result below the limit: where the op must be, kUnplaced where several devices are left; and what holds on
-  /// all that are left.
+  /// The device, after a result below the limit, where the op must be, kUnplaced where several devices are left; and
+  /// what holds on all that are left.
   std::uint32_t device(std::size_t op) const { return decided_[op]; }
   std::int64_t head(std::size_t op) const { return least_head_[op]; }
   std::int64_t tail(std::size_t op) const { return least_tail_[op]; }

@@ -51,7 +51,7 @@ class DposEngine {
   /// A longest path of the planned graph, from an entry to an exit: ops at their times, transfers between devices at
   /// theirs.
   std::vector<Node> scheduled_path() const;
-  /// As planned or tried: the largest of each op's times and of each tensor's transfer times count.
+  /// Ranks as planned or tried: the largest of each op's times and of each tensor's transfer times count.
   std::span<const Nanoseconds> ranks() const { return rank_; }
   std::span<const Node> critical_path() const { return path_; }
 

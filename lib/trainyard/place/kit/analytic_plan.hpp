@@ -40,7 +40,7 @@ class AnalyticPlan {
     DeviceId device;
     Nanoseconds start, finish;
   };
-  /// When everything that the op needs is on the device. All that it depends on must have been placed.
+  /// The time by which everything that the op needs is on the device. All that it depends on must have been placed.
   Nanoseconds ready(OpId op, DeviceId device) const;
   /// The end of the last op on the device, and its gap.
   Nanoseconds last_end(DeviceId device) const { return calendars_[device].last_end(); }

@@ -57,7 +57,8 @@ class Checkpoint {
  public:
   explicit Checkpoint(std::function<bool()> stop = {}) : stop_(std::move(stop)) {}
 
-  /// After so many looks at an op on a device; `stop`, which may read a clock, is asked every kLooks of them.
+  /// To be called after so many looks at an op on a device; `stop`, which may read a clock, is asked every kLooks of
+  /// them.
   void operator()(std::uint64_t looks = kLooks) {
     looks_ += looks;
     if (!stop_ || looks_ < kLooks) return;

@@ -41,7 +41,7 @@ class MeanCosts {
 /// H. Topcuoglu, S. Hariri, M. Wu: Performance-effective and low-complexity task scheduling for heterogeneous
 /// computing. IEEE TPDS 13(3), 2002.
 IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means);
-/// With weights of the ops, at least 0, in place of their means.
+/// Ranks by weights of the ops, at least 0, in place of their means.
 IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means,
                                      const IdMap<OpId, ScaledTime>& weights);
 
@@ -56,7 +56,7 @@ IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& 
 /// all that it depends on.
 std::vector<OpId> by_descending_rank(const Problem& problem, const IdMap<OpId, ScaledTime>& ranks);
 
-/// For policy `priority`: the order of by_descending_rank by upward rank over mean costs, HEFT's.
+/// Priorities for policy `priority`: the order of by_descending_rank by upward rank over mean costs, HEFT's.
 IdMap<OpId, double> rank_priorities(const Problem& problem);
 
 /// All ops by descending priority, ties by ascending id, and where each op is in that list: what a heap of ops is best

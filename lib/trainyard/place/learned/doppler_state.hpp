@@ -95,7 +95,7 @@ class DopplerState {
       start = std::max(start, end_[input.op] + (device_of(input.op) == device ? 0 : input.cost));
     return start + time(op, device);
   }
-  /// Where the op's group has no device yet: the op waits for one.
+  /// The op is ready; where its group has no device yet, it waits for one.
   void make_ready(OpId op) {
     const std::uint32_t group = task_.groups.of[op];
     if (waiting_[group].empty()) ready_.insert(std::ranges::lower_bound(ready_, group), group);

@@ -26,7 +26,7 @@ struct PlacementTask {
   std::size_t size() const { return groups.ops.size(); }
   std::size_t devices() const { return problem.device_count(); }
   Placement placement(const Devices& devices) const;
-  /// For each group the device on which most of its time is.
+  /// The device of each group on which most of its time is.
   Devices devices_of(const Placement& placement) const;
   std::span<const std::uint8_t> allowed(std::size_t group) const {
     return std::span{may_run}.subspan(group * devices(), devices());
@@ -51,7 +51,7 @@ struct PlacementTask {
   double start_cost = 0;
 };
 
-/// For each byte beyond a device's capacity 2 ns (the paper: 2 s per GB).
+/// 2 ns for each byte beyond a device's capacity (the paper: 2 s per GB).
 double memory_penalty(const PlacementTask& task, const MemoryPeaks& peaks);
 
 /// Simulated step time in ns, and the penalty for memory. One per thread.

@@ -13,7 +13,7 @@ class PlacementWalk {
  public:
   PlacementWalk(const PlacementTask& task, const Devices& start);
 
-  /// As PlacementCosts::cost().
+  /// What PlacementCosts::cost() gives for the placement.
   double cost() const { return now_; }
   void move(std::uint32_t group, std::uint32_t device);
   /// By how much the cost would be less with the group on the device, as a share of the cost now: at least -kMostLoss,

@@ -36,9 +36,9 @@ struct PlacetoSizes {
 /// the groups parallel to it alone, over the sum of all; of the group's transfers those
 /// with it, from parents and to children; whether the group is there; and the group's static features.
 inline constexpr std::size_t kDeviceFeatures = 5 + kStaticFeatures;
-/// With look_ahead besides: what a move of the group there would save (PlacementWalk::gain), all others staying where
-/// they are now, on two scales, and how far that is from the most that any device saves, each squashed to -1 to 1; and
-/// what the groups on it would hold, this one too, over its memory, at most 1.
+/// Further features with look_ahead: what a move of the group there would save (PlacementWalk::gain), all others
+/// staying where they are now, on two scales, and how far that is from the most that any device saves, each squashed to
+/// -1 to 1; and what the groups on it would hold, this one too, over its memory, at most 1.
 inline constexpr std::size_t kLookFeatures = 4;
 
 inline std::size_t PlacetoSizes::device_features() const { return kDeviceFeatures + (look_ahead ? kLookFeatures : 0); }

@@ -18,8 +18,8 @@ struct Trial {
   std::vector<std::vector<double>> probabilities;  // of each decision, over its choices
   Devices devices;  // that follow from it; where each decision moves any group, the best that it passed
   std::vector<std::uint32_t> order;  // the group that each decision places; empty: decisions are of another kind
-  /// Where the policy saw them: what placements cost before the first decision and after each one, and how many others
-  /// were simulated.
+  /// Costs, where the policy saw them, of the placements before the first decision and after each one, and how many
+  /// others were simulated.
   std::vector<double> costs;
   std::size_t looks = 0;
 };

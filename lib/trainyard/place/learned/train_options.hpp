@@ -18,7 +18,7 @@ struct TrainOptions {
   std::uint64_t seed = 1;
   bool intermediate =
       false;  // a reward after each decision, their sum the same; needs decisions that each place a group
-  /// With intermediate rewards: what one that comes a decision later counts.
+  /// What a reward counts that comes a decision later, with intermediate rewards.
   double discount = 0.8;
   /// Every second episode of each task goes on from the best placement seen, and visits the groups in any order, where
   /// the network improves a start. The curve and what is kept look at the others alone.

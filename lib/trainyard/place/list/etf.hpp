@@ -10,8 +10,8 @@
 namespace trainyard {
 
 struct EtfOptions {
-  /// Which pair of a free op and a device is the earliest. On devices that are not alike the paper's rule gives a slow
-  /// device all that it could start at once; by finish it is the min-min rule with transfers.
+  /// What makes a pair of a free op and a device the earliest. On devices that are not alike the paper's rule gives a
+  /// slow device all that it could start at once; by finish it is the min-min rule with transfers.
   enum class By : std::uint8_t { start, finish };
   By by = By::start;
   PlanOrder order = PlanOrder::best;

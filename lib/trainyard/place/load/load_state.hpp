@@ -24,7 +24,7 @@ class LoadState {
     return time_of(color, problem_->kind_of(device), 0) != kNeverLoad;
   }
   Bytes size(std::size_t color) const { return Bytes{sizes_[color]}; }
-  /// Its time there, both passes.
+  /// The color's time there, both passes.
   Picoseconds time(std::size_t color, DeviceId device) const {
     const KindId kind = problem_->kind_of(device);
     return time_of(color, kind, 0) + time_of(color, kind, 1);

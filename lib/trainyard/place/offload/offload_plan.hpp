@@ -46,7 +46,8 @@ class OffloadPlan {
   /// `timeline`: the placement's run. All three must outlive it.
   OffloadPlan(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
-  /// On devices with a capacity that are not of class cpu; by device, then in the order in which they were made.
+  /// Tensors on devices with a capacity that are not of class cpu; by device, then in the order in which they were
+  /// made.
   const std::vector<Offloadable>& tensors() const { return tensors_; }
 
   /// What leaves, by when it is needed again.
@@ -54,8 +55,8 @@ class OffloadPlan {
     std::vector<std::size_t> tensors;  // of tensors()
     std::vector<Offload> rewrites;     // one for each
   };
-  /// Where only `allowed` tensors (as tensors()) may leave; nothing if it does not come out. `less`: by device, bytes
-  /// of its capacity that are not to be counted on.
+  /// A plan by which only `allowed` tensors (as tensors()) leave; nothing if it does not come out. `less`: by device,
+  /// bytes of its capacity that are not to be counted on.
   std::optional<Leaving> plan(const std::vector<bool>& allowed, const IdMap<DeviceId, Bytes>& less) const;
 
   /// By how much the device is beyond its capacity with all of tensors() away wherever they can be, and the op then

@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-/// Which task each op is part of.
+/// The task that each op is part of.
 struct PipelineWork {
   IdMap<OpId, DeviceId> home;     // the device whose task it is; the op may be placed elsewhere (its group is)
   IdMap<OpId, std::size_t> task;  // position in its device's sequence; updates: behind them

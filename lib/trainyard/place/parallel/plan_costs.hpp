@@ -54,7 +54,7 @@ class ChainOfBlocks {
     std::size_t first, replicas, ranks;
     auto operator<=>(const Mesh&) const = default;
   };
-  /// Between the first ranks of replicas that have samples in common: the least bandwidth, the longest latency.
+  /// The least bandwidth and the longest latency between the first ranks of replicas that have samples in common.
   std::pair<BytesPerSecond, Nanoseconds> slowest_route(const Mesh& from, const Mesh& to) const;
   /// The sum of gradients where the costs have no table: its time without bytes, and by how much longer each takes, of
   /// many.

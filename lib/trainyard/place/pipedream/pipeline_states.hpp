@@ -19,7 +19,7 @@ struct PipelineStates {
   std::size_t size() const { return states.size(); }
 };
 
-/// From the antichain of the first source on, breadth first: one layer of the antichain, or one before it that
+/// States from the antichain of the first source on, breadth first: one layer of the antichain, or one before it that
 /// something beyond the cut still reads, gives way to a layer that reads it. As the program of PipeDream has it: what
 /// crosses a cut are the antichain and each layer before one of its members that another reader than those on the way
 /// to that member has, even if that reader is behind the cut too; and other sources come in with what they lead to. If

@@ -20,7 +20,7 @@ struct Mesh {
   std::size_t row;
 
   std::size_t devices() const { return data * tensor.ranks * row; }
-  /// Its cuts are to be set. One replica shares nothing.
+  /// A plan whose cuts are to be set. One replica shares nothing.
   ParallelPlan plan(std::size_t microbatch, std::size_t zero = 0) const {
     return {.data = data,
             .tensor = tensor.ranks,
@@ -36,7 +36,7 @@ std::vector<LayerDegree> ranks_alone(const PlanCosts& costs);
 
 /// All meshes of these tensor degrees, by tensor degree, then row; d divides the batch.
 std::vector<Mesh> meshes(const PlanCosts& costs, const std::vector<LayerDegree>& degrees);
-/// Those of them that use as many devices as any.
+/// Meshes that use as many devices as any.
 std::vector<Mesh> whole_meshes(const PlanCosts& costs, const std::vector<LayerDegree>& degrees);
 
 /// Cuts into stages of as many layers each: the longest run of equal layers is divided, where it can be, and what
@@ -51,7 +51,7 @@ struct ChosenCuts {
   std::vector<std::size_t> cuts;
   Quantity value;
 };
-/// Those of the least join of cost(stage, begin, end), an optional value, none where that cannot be a stage: join(those
+/// Cuts of the least join of cost(stage, begin, end), an optional value, none where that cannot be a stage: join(those
 /// before, cost) ascends in both. The first of equals, by dynamic programming, O(stages layers^2); none where no cuts
 /// can be.
 template <class Cost, class Join>

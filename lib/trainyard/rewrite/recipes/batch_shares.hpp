@@ -39,14 +39,15 @@ class BatchShares {
 
   /// Attention, queries, keys and values [samples, heads, rows, size], looks at all rows by ways of its own.
   IdMap<OpId, bool> is_attention;
-  /// To be called once before the first share.
+  /// Finds the shares; to be called once before the first.
   void find();
 
   /// What a share names in place of what the op reads and writes.
   struct Names {
     std::function<TensorId(TensorId)> tensor;
     std::function<ValueId(ValueId)> held;  // parameters and buffers
-    /// Where it has arrays in another form: how they are cut, from how they are among all shares, of this value.
+    /// The other form of its arrays, where they have one: how they are cut, from how they are among all shares, of this
+    /// value.
     std::function<Cuts(Cuts, ValueId)> form = {};
     std::function<Cuts(ValueId)> held_form = {};  // of what `held` names; whole without it
   };
@@ -95,7 +96,7 @@ class TensorNames {
  public:
   explicit TensorNames(const Graph& graph);
   std::optional<TensorId> find(std::string_view name) const;
-  /// It is there.
+  /// The tensor of that name, which is there.
   TensorId at(std::string_view name) const;
 
  private:

@@ -31,7 +31,8 @@ struct CutNode {
 CutNode cut_node(const Model& model, const Node& node, std::vector<MaybeCut> inputs, std::size_t parts,
                  const MaybeCut& outer = std::nullopt);
 
-/// Where the node mixes samples, though each part of them can be computed alone: by other statistics than those of all.
+/// Whether the node mixes samples, though each part of them can be computed alone: by other statistics than those of
+/// all.
 bool has_statistics_of_batch(const Model& model, const Node& node);
 
 }  // namespace trainyard::detail

@@ -12,7 +12,7 @@ namespace trainyard::detail {
 
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-/// When an op ran, relative to the *head* of its epoch: what comes between two snapshots. A part of the run that moves
+/// An op's run, relative to the *head* of its epoch: what comes between two snapshots. A part of the run that moves
 /// in time as a whole moves by its heads alone.
 struct OpRun {
   Nanoseconds start, end;

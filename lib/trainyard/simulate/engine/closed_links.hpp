@@ -21,7 +21,7 @@ class ClosedLinks {
 
   ClosedLinks(const DenseProblem& problem, WalkState& work) : problem_(problem), work_(work) {}
 
-  /// When the tensor is at `to`, having taken its turn on the channel.
+  /// The tensor's arrival at `to`, having taken its turn on the channel.
   [[gnu::always_inline]] Nanoseconds arrive(TensorPosition tensor, DeviceId from, DeviceId to, Nanoseconds ready,
                                             Slot slot) {
     const DenseProblem::Pair pair = problem_.pair(from, to);
@@ -70,7 +70,7 @@ class ClosedLinks {
     return kRecord ? problem_.slot(tensor, number) : Slot::none();
   }
 
-  /// On an egress the transfers of one tensor go by ascending destination.
+  /// Transfers of one tensor on an egress, which go by ascending destination.
   std::uint32_t send_ascending(TensorPosition tensor, DeviceId device, Nanoseconds end) {
     auto& destinations = work_.destinations;
     destinations.clear();

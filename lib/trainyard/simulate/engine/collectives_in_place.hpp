@@ -16,7 +16,7 @@ class CollectivesInPlace {
   CollectivesInPlace(const CollectivesInPlace& other) : CollectivesInPlace(other.problem_) {}
   CollectivesInPlace& operator=(const CollectivesInPlace&) = delete;
 
-  /// From now on.
+  /// Sets the placement from now on.
   void place(const Placement& placement) {
     if (placement_.size() == 0) placement_ = placement;
     if (placement_ == placement) return;

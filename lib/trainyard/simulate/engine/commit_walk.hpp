@@ -275,7 +275,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     }
   }
 
-  /// When the tensor is at `to`, having held all channels of its route at once.
+  /// The tensor's arrival at `to`, having held all channels of its route at once.
   [[gnu::always_inline]] Nanoseconds hold_route(TensorPosition tensor, DeviceId from, DeviceId to, Nanoseconds ready,
                                                 Slot slot) {
     // Short routes take as many steps each: nothing to guess.
@@ -303,7 +303,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     }
     return std::max(at != last ? std::max(even, channel_free_[*at]) : even, odd);
   }
-  /// Its op, which no device runs, starts and ends with it.
+  /// Runs a collective. Its op, which no device runs, starts and ends with it.
   void run_collective(Position op, Nanoseconds ready) {
     const CollectiveRun& run = workspace_.collectives.of(problem_.op_id(op));
     const Nanoseconds start = std::max(ready, latest_free(run.channels)), end = start + run.time;

@@ -150,7 +150,7 @@ struct DenseProblem {
   struct ShortRoute {
     std::array<ChannelId, 4> channels{};
   };
-  /// For routes that hold some channel.
+  /// The channels of a route that holds some.
   ShortRoute short_route(DeviceId from, DeviceId to) const {
     return fabric_ != nullptr ? padded(fabric_->channels<ChannelId>(from.index(), to.index()))
                               : short_routes_[route_at(from, to)];

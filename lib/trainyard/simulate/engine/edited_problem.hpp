@@ -31,7 +31,7 @@ class EditedProblem : public DenseProblem {
   void point_at(const GraphEdit& edit, OpId mover);
   void add_op(const GraphEdit& edit, const Problem& piece, std::size_t number);
   void move_op(const GraphEdit& edit, const Problem& piece, OpId op);
-  /// Its row of consumers has been written.
+  /// Adds a tensor whose row of consumers has been written.
   void add_tensor(TensorId id);
   static bool replaced(const GraphEdit& edit, OpId op) {
     return op >= edit.first && op.index() < edit.first.index() + edit.count;

@@ -27,7 +27,7 @@ namespace trainyard::detail {
 /// wait in a row beside the heap instead: what the heap costs is mostly branches that no processor foresees.
 class PackedHeap {
  public:
-  /// For tasks below `tasks`; allocates the first time only.
+  /// Prepares for tasks below `tasks`; allocates the first time only.
   void prepare(std::size_t tasks, Nanoseconds /*gap*/) {
     shift_ = bits_for(tasks);
     if (keys_.size() < tasks + kPadding) keys_.resize(tasks + kPadding);
@@ -140,8 +140,8 @@ class PackedHeap {
 template <unsigned kBucketBits>
 class TimingWheel {
  public:
-  /// For tasks below `tasks`; allocates the first time only. `gap`: the mean time between two tasks, from which the
-  /// width of a bucket follows.
+  /// Prepares for tasks below `tasks`; allocates the first time only. `gap`: the mean time between two tasks, from
+  /// which the width of a bucket follows.
   void prepare(std::size_t tasks, Nanoseconds gap) {
     nodes_.reserve(tasks);  // address space: only what is used becomes memory
     if (!head_.empty()) return;

@@ -8,7 +8,7 @@
 
 namespace trainyard::detail {
 
-/// When each task of a run ran, as the engines write it.
+/// Times of each task of a run, as the engines write it.
 struct Record {
   struct Transfer {
     Nanoseconds ready, start, end;

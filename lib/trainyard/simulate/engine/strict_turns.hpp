@@ -11,7 +11,7 @@
 
 namespace trainyard::detail {
 
-/// Where a run would return its makespan: strict orders contradict the graph, so that it came to a halt.
+/// Returned by a run in place of its makespan: strict orders contradict the graph, so that it came to a halt.
 inline constexpr Nanoseconds kDeadlock{-1};
 
 /// Position of each device in its strict order, and the devices to look at. A Walk of these turns has

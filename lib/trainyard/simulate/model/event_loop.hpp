@@ -74,7 +74,7 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;  // the queues refer to the run
   EventLoop& operator=(const EventLoop&) = delete;
 
-  /// When each task runs. Once.
+  /// Times of each task; to be called once.
   TaskTimes run() {
     for (const OpId op : graph_.ops())
       if (pending_[op] == 0) make_ready(op);

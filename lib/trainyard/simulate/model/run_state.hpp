@@ -16,7 +16,7 @@ namespace detail {
 
 inline constexpr Nanoseconds kNotYet{-1};
 
-/// When each task runs: kNotYet where it has not started, kLongestTime where a flow's end is open. `ready` of a
+/// Times of each task: kNotYet where it has not started, kLongestTime where a flow's end is open. `ready` of a
 /// transfer is the end of its producer.
 struct TaskTimes {
   IdMap<OpId, Span> ops;
@@ -44,7 +44,7 @@ class RunState {
   const Problem& problem() const { return problem_; }
   const Placement& placement() const { return placement_; }
   Nanoseconds now() const { return now_; }
-  /// On the op's device.
+  /// The op's duration on its device.
   Nanoseconds duration(OpId op) const { return duration_[op]; }
 
   bool has_ended(OpId op) const { return ended(times_.ops[op]); }

@@ -29,7 +29,7 @@ struct PlannedTransfers {
   IdRange<TransferId> ids() const { return IdRange<TransferId>{size()}; }
   /// Transfers of one tensor.
   IdRange<TransferId> of(TensorId t) const { return {first_of_tensor[t.index()], first_of_tensor[t.index() + 1]}; }
-  /// Its op; none: a transfer.
+  /// The op of a collective; none of a transfer.
   OpId collective(TransferId id) const {
     return id.index() < tensor_transfers() ? OpId::none() : collectives[id.index() - tensor_transfers()];
   }
