@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <set>
+#include <utility>
 
 #include "trainyard/bound/linear.hpp"
 #include "trainyard/solve/integer_program.hpp"
@@ -45,12 +45,8 @@ struct Colors {
       }
     }
     for (const TensorId id : problem.tensors()) {
-      const LoadTensor& tensor = problem.tensor(id);
-      const std::uint32_t from = problem.op(tensor.producer).color;
-      std::set<std::uint32_t> readers;
-      for (const OpId reader : tensor.consumers) readers.insert(problem.op(reader).color);
-      readers.erase(from);
-      if (!readers.empty()) tensors.push_back({from, {readers.begin(), readers.end()}, id});
+      std::vector<std::uint32_t> readers = problem.reading_colors(id);
+      if (!readers.empty()) tensors.push_back({problem.op(problem.tensor(id).producer).color, std::move(readers), id});
     }
   }
 

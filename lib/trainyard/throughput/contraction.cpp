@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/graph/topological_order.hpp"
 
 namespace trainyard {
@@ -13,30 +14,10 @@ namespace {
 
 constexpr Picoseconds kNoTime{1000};  // 10^-6 ms, as in the authors' program
 
-/// Sets that only ever grow together; the representative is the lowest member.
-class Merger {
- public:
-  explicit Merger(std::size_t count) : parent_(count) {
-    for (std::size_t i = 0; i < count; ++i) parent_[i] = i;
-  }
-  std::size_t find(std::size_t of) {
-    while (parent_[of] != of) of = parent_[of] = parent_[parent_[of]];
-    return of;
-  }
-  void join(std::size_t a, std::size_t b) {
-    a = find(a);
-    b = find(b);
-    parent_[std::max(a, b)] = std::min(a, b);
-  }
-
- private:
-  std::vector<std::size_t> parent_;
-};
-
 using Edges = std::vector<std::set<std::size_t>>;
 
 /// Strongly connected components (Tarjan), without recursion: graphs are thousands of ops deep.
-void join_cycles(const Edges& successors, Merger& merger) {
+void join_cycles(const Edges& successors, DisjointSets& merged) {
   constexpr std::size_t kUnseen = static_cast<std::size_t>(-1);
   const std::size_t count = successors.size();
   std::vector<std::size_t> index(count, kUnseen), low(count, 0), stack;
@@ -75,7 +56,7 @@ void join_cycles(const Edges& successors, Merger& merger) {
         member = stack.back();
         stack.pop_back();
         on_stack[member] = false;
-        merger.join(member, node);
+        merged.join(member, node);
       } while (member != node);
     }
   }
@@ -88,7 +69,7 @@ class Contractor {
 
   Contraction run(bool merging) {
     collect_edges();
-    join_cycles(successors_, merger_);
+    join_cycles(successors_, merged_);
     if (merging) merge_idle();
     return finish();
   }
@@ -122,9 +103,9 @@ class Contractor {
     Edges before(successors_.size()), after(successors_.size());
     for (std::size_t from = 0; from < successors_.size(); ++from)
       for (const std::size_t to : successors_[from])
-        if (merger_.find(from) != merger_.find(to)) {
-          after[merger_.find(from)].insert(merger_.find(to));
-          before[merger_.find(to)].insert(merger_.find(from));
+        if (merged_.find(from) != merged_.find(to)) {
+          after[merged_.find(from)].insert(merged_.find(to));
+          before[merged_.find(to)].insert(merged_.find(from));
         }
     return {before, after};
   }
@@ -134,11 +115,11 @@ class Contractor {
     const std::size_t count = successors_.size();
     std::vector<bool> idle(count, true);
     for (std::size_t node = 0; node < count; ++node)
-      if (reads_backward_[node]) idle[merger_.find(node)] = false;
+      if (reads_backward_[node]) idle[merged_.find(node)] = false;
     std::vector<Picoseconds> forward(count * problem_.kind_count()), backward = forward;
     for (const OpId op : problem_.ops())
       for (const KindId kind : problem_.kinds()) {
-        const std::size_t node = merger_.find(color(op)), at = node * problem_.kind_count() + kind.index();
+        const std::size_t node = merged_.find(color(op)), at = node * problem_.kind_count() + kind.index();
         const Picoseconds time = problem_.time(op, kind);
         (problem_.op(op).backward ? backward : forward)[at] += time == kNeverLoad ? kNoTime : time;
       }
@@ -150,7 +131,7 @@ class Contractor {
     // Nothing that merges makes another node's time larger than it was, so one queue of candidates is enough.
     std::set<std::size_t> candidates;
     for (std::size_t node = 0; node < count; ++node)
-      if (merger_.find(node) == node) candidates.insert(node);
+      if (merged_.find(node) == node) candidates.insert(node);
     while (!candidates.empty()) {
       const std::size_t node = *candidates.begin();
       candidates.erase(candidates.begin());
@@ -159,7 +140,7 @@ class Contractor {
       if (!idle[node] || around.size() != 1) continue;
       const std::size_t into = *around.begin();
       const std::size_t kept = std::min(node, into), gone = std::max(node, into);
-      merger_.join(node, into);
+      merged_.join(node, into);
       idle[kept] = idle[into];
       for (Edges* edges : {&before, &after}) {
         (*edges)[into].erase(node);
@@ -180,7 +161,7 @@ class Contractor {
     auto [before, after] = merged_edges();
     const std::size_t count = successors_.size(), kinds = problem_.kind_count();
     std::vector<std::size_t> order = topological_order<std::size_t>(count, successors_in(after)), number(count, 0);
-    std::erase_if(order, [&](std::size_t node) { return merger_.find(node) != node; });
+    std::erase_if(order, [&](std::size_t node) { return merged_.find(node) != node; });
     const std::size_t blocks = order.size();
     for (std::size_t block = 0; block < blocks; ++block) number[order[block]] = block;
 
@@ -200,7 +181,7 @@ class Contractor {
     result.forward.assign(blocks * kinds, Picoseconds{0});
     result.backward = result.forward;
     result.sizes.assign(blocks, Bytes{0});
-    const auto block_of = [&](OpId op) { return number[merger_.find(color(op))]; };
+    const auto block_of = [&](OpId op) { return number[merged_.find(color(op))]; };
     for (const OpId op : problem_.ops()) {
       const std::size_t block = block_of(op);
       result.ops[block].push_back(op);
@@ -240,7 +221,7 @@ class Contractor {
   }
 
   const LoadProblem& problem_;
-  Merger merger_{problem_.color_count()};
+  DisjointSets merged_{problem_.color_count()};
   Edges successors_{problem_.color_count()};  // of colors, in the forward graph
   std::vector<bool> orphan_;                  // no forward op has the color
   std::vector<bool> reads_backward_;          // an edge joins a forward op of the color and a backward op

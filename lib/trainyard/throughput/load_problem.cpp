@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -84,6 +85,13 @@ LoadProblem::LoadProblem(LoadParts parts) : parts_(std::move(parts)) {
                       .message = "the graph has a cycle: '" + op(stuck).name + "' waits for itself",
                       .help = "an op cannot read what depends on it"});
   }
+}
+
+std::vector<std::uint32_t> LoadProblem::reading_colors(TensorId tensor) const {
+  std::set<std::uint32_t> readers;
+  for (const OpId reader : this->tensor(tensor).consumers) readers.insert(op(reader).color);
+  readers.erase(op(this->tensor(tensor).producer).color);
+  return {readers.begin(), readers.end()};
 }
 
 Picoseconds picoseconds_from_milliseconds(double milliseconds) {

@@ -95,6 +95,8 @@ class LoadProblem {
   std::span<const TensorId> inputs(OpId op) const { return inputs_[op]; }
   /// The ops of a color, ascending; the key is the color.
   std::span<const OpId> color_ops(std::uint32_t color) const { return color_ops_[OpId{color}]; }
+  /// The colors of the tensor's consumers, ascending, without its producer's.
+  std::vector<std::uint32_t> reading_colors(TensorId tensor) const;
   /// Every op after its producers; among those free to go, the lowest id first.
   const std::vector<OpId>& topological_order() const { return order_; }
   /// Whether any op is of the backward pass.

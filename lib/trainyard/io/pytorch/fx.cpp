@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/io/json/json_object.hpp"
-#include "trainyard/io/pytorch/disjoint_sets.hpp"
 
 namespace trainyard {
 namespace {

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/mapped_file.hpp"
-#include "trainyard/io/pytorch/disjoint_sets.hpp"
 
 namespace trainyard {
 namespace {

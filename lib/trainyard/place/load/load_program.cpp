@@ -7,8 +7,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "trainyard/core/error.hpp"
@@ -32,13 +32,10 @@ struct ColorTensor {
 std::vector<ColorTensor> color_tensors(const LoadProblem& problem) {
   std::map<std::tuple<std::uint32_t, std::vector<std::uint32_t>, bool>, std::vector<Picoseconds>> known;
   for (const TensorId id : problem.tensors()) {
-    const LoadTensor& tensor = problem.tensor(id);
-    const std::uint32_t from = problem.op(tensor.producer).color;
-    std::set<std::uint32_t> readers;
-    for (const OpId reader : tensor.consumers) readers.insert(problem.op(reader).color);
-    readers.erase(from);
+    std::vector<std::uint32_t> readers = problem.reading_colors(id);
     if (readers.empty()) continue;
-    auto& costs = known[{from, {readers.begin(), readers.end()}, problem.op(tensor.producer).backward}];
+    const LoadOp& producer = problem.op(problem.tensor(id).producer);
+    auto& costs = known[{producer.color, std::move(readers), producer.backward}];
     costs.resize(problem.kind_count());
     for (const KindId kind : problem.kinds()) costs[kind.index()] += problem.cost(id, kind);
   }
