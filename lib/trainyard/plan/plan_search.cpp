@@ -103,7 +103,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool memo
   const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
   double gradients = 0, sums = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0}, of_experts{0};
-  Nanoseconds rank_sums{0};
+  Nanoseconds end{0};
   // By layer: of a microbatch, both passes without what can be done behind them; of all, all work.
   std::vector<double> forward, both, all;
   std::vector<LayerCost> layers;
@@ -123,7 +123,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool memo
     sums += more;
     if (memory_over_time) layers.push_back(layer);
     weights += layer.weights;
-    rank_sums += layer.rank_sums;
+    end += layer.rank_sums + layer.launches;
     of_experts += layer.expert_weights;
     resident += 2 * static_cast<double>(layer.weights.count);
     state += static_cast<double>((layer.state - layer.expert_state).count);
@@ -153,17 +153,18 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool memo
     }
     if (beyond > 0) return kLongestTime;
   }
-  Nanoseconds end{0};
-  if (like.replicas() > 1 && !(costs.overlap && like.stages() == 1)) {
+  if (like.replicas() > 1) {
     const auto sum = [&](std::size_t i) {
+      if (costs.overlap && like.stages() == 1)
+        return costs.additions ? costs.additions(like, i, weights - of_experts) : Nanoseconds{0};
       Nanoseconds time = costs.all_reduce(like, i, weights - of_experts);
       if (of_experts > Bytes{0} && like.data > like.experts) time += costs.expert_all_reduce(like, i, of_experts);
       return time;
     };
-    end = sum(0);
-    for (std::size_t i = 1; i < p; ++i) end = std::min(end, sum(i));
+    Nanoseconds least = sum(0);
+    for (std::size_t i = 1; i < p; ++i) least = std::min(least, sum(i));
+    end += least;
   }
-  end += rank_sums;
   end += costs.update(weights - of_experts, like.zero > 0 ? like.replicas() : 1);
   if (of_experts > Bytes{0}) end += costs.update(of_experts, 1);
   const auto parts = static_cast<double>(m), row = static_cast<double>(p);
