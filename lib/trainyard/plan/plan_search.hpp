@@ -61,6 +61,7 @@ PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& o
 ///     A                                                                   the first microbatch's own path
 ///     m times the j + 1 shortest of the p j + 1 longest layers, and sums  one device has so many of them, for any j
 ///     m sum over layers of b_l D_l / (p M - R)                            memory over time
+///     m A - backward of l layers + sum of gradients of l + 1 + update     sums that overlap, for any l
 ///
 /// A device's stage waits for a microbatch to pass the stages before it, forward first, and then back: p - 1, p - 2,
 /// ... 1 times the layers of the shortest passes, from the shortest on, as each stage has one at least (fill; the
