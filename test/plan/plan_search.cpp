@@ -135,7 +135,7 @@ TEST_CASE("additions of a sum keep the device from the last task, launches of up
 TEST_CASE("no buckets make a step shorter than the bound of replicas whose sums overlap") {
   Random random{41};
   int by_sums = 0;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 60; ++round) {
     CAPTURE(round);
     PlanCosts costs = chain_costs(random_chain(random, 2 + random.below(4), 4, 1'000'000'000));
     costs.overlap = true;
@@ -149,21 +149,23 @@ TEST_CASE("no buckets make a step shorter than the bound of replicas whose sums 
     };
     std::optional<Nanoseconds> best;
     for (const std::size_t zero : {0u, 1u})
-      for (const std::size_t microbatch : {1u, 2u})
-        for (std::int64_t bucket = 50'000; bucket < 4'000'000; bucket += 50'000) {
-          const ParallelPlan plan{.data = 4, .microbatch = microbatch, .zero = zero, .bucket = Bytes{bucket}};
-          const Nanoseconds step = run_plan(costs, plan).step, bound = plan_bound(costs, plan);
+      for (const std::size_t microbatch : {1u, 2u}) {
+        ParallelPlan plan{.data = 4, .microbatch = microbatch, .zero = zero};
+        const Nanoseconds bound = plan_bound(costs, plan);
+        PlanCosts work = costs;
+        work.all_reduce = [](const ParallelPlan&, std::size_t, Bytes) { return Nanoseconds{0}; };
+        by_sums += plan_bound(work, plan) < bound;
+        for (plan.bucket = Bytes{50'000}; plan.bucket < Bytes{4'000'000}; plan.bucket += Bytes{50'000}) {
+          const Nanoseconds step = run_plan(costs, plan).step;
           CHECK(bound <= step);
           best = std::min(best.value_or(step), step);
-          PlanCosts at_once = costs;
-          at_once.all_reduce = [](const ParallelPlan&, std::size_t, Bytes) { return Nanoseconds{0}; };
-          by_sums += plan_bound(at_once, plan) < bound;
         }
+      }
     const PlanSearchResult found =
         search_plans(costs, {.allowed = [](const ParallelPlan& plan) { return plan.data == 4; }});
     CHECK(found.bound <= *best);
   }
-  CHECK(by_sums > 1000);
+  CHECK(by_sums > 100);
 }
 
 TEST_CASE("where a sum's latency is long the search adds gradients in larger buckets") {
