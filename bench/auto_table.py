@@ -2,12 +2,12 @@
 """The placer `auto` against the best other placer and against the bound, on every built-in network.
 
     bench/auto_table.py BUILD -o results.jsonl [--time 10s | --evaluations N] [--threads 2]
-                        [--costs roofline] [--models a,b] [--clusters 2xV100,4xV100-pcie] [--minutes 8]
+                        [--costs roofline] [--models a,b] [--clusters 2xV100,4xV100-pcie] [--others a,b] [--minutes 8]
     bench/auto_table.py --show results.jsonl
 
 Clusters: 2, 4 and 8 V100 on NVLink (the built-in ones), and the same number on PCIe 3.0 under one host (NxV100-pcie,
 written here). "Others" are all placers that do not search, train or take long, each with its own order: what
-`trainyard compare` shows. Models that no placer fits into memory are left out of the table. What is in the results
+`trainyard compare` shows; --others names fewer. Models that no placer fits into memory are left out of the table. What is in the results
 already is not run again; --minutes ends after that time, to be gone on with later. Prints a Markdown table.
 """
 import argparse
@@ -120,6 +120,7 @@ def main():
     parser.add_argument("--costs")
     parser.add_argument("--models")
     parser.add_argument("--clusters")
+    parser.add_argument("--others")
     parser.add_argument("--minutes", type=float, default=1e9)
     given = parser.parse_args()
     if given.show:
@@ -140,8 +141,9 @@ def main():
             (pathlib.Path(folder) / f"{n}xV100-pcie.toml").write_text(pcie_cluster(n))
         listed = trainyard(given.build, ["models"], folder)["models"]
         models = given.models.split(",") if given.models else [each["name"] for each in listed]
-        others = [each["name"] for each in trainyard(given.build, ["placers"], folder)["placers"]
-                  if not each["searches"] and not each["exhaustive"] and not each["trains"]]
+        others = given.others.split(",") if given.others else [
+            each["name"] for each in trainyard(given.build, ["placers"], folder)["placers"]
+            if not each["searches"] and not each["exhaustive"] and not each["trains"]]
         for cluster in clusters:
             for model in models:
                 if (model, cluster) in known or time.monotonic() - began > 60 * given.minutes:

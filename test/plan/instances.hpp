@@ -103,7 +103,8 @@ inline PlanCosts chain_costs(const nlohmann::json& chain) {
                      .output = Bytes{nearest(u * of("output_bytes"), c)},
                      .saved = Bytes{nearest(u * nearest(of("saved_bytes"), t), c)},
                      .weights = Bytes{weights},
-                     .state = Bytes{state * weights}};
+                     .state = Bytes{state * weights},
+                     .launches = Nanoseconds{each.value("launches_ns", 0)}};
   };
   costs.transfer = [=](const ParallelPlan&, std::size_t, std::size_t, Bytes bytes) {
     return Nanoseconds{latency + nearest(bytes.count, speed)};
@@ -138,7 +139,8 @@ inline nlohmann::json random_chain(Random& random, std::size_t layers, std::size
                                {"input_bytes", between(100'000, 400'000)},
                                {"output_bytes", between(100'000, 400'000)},
                                {"saved_bytes", between(500'000, 3'000'000)},
-                               {"all_reduces", between(0, 2)}});
+                               {"all_reduces", between(0, 2)},
+                               {"launches_ns", 20'000}});
   return chain;
 }
 

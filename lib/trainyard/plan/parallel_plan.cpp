@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -226,6 +227,7 @@ class PlanEvents {
   /// Gradients of weights that replicas add at once, those of experts apart.
   struct Gradients {
     Bytes dense{0}, experts{0};
+    Nanoseconds launches{0};  // of their updates
     Bytes all() const { return dense + experts; }
   };
   Nanoseconds time_of_sum(std::size_t device, const Gradients& gradients) const {
@@ -236,8 +238,14 @@ class PlanEvents {
       time += costs_.expert_all_reduce(plan_, device, gradients.experts);
     return time;
   }
+  Nanoseconds time_of_additions(std::size_t device, const Gradients& gradients) const {
+    return costs_.additions && plan_.degrees_of(device).data > 1 && gradients.dense > Bytes{0}
+               ? costs_.additions(plan_, device, gradients.dense)
+               : Nanoseconds{0};
+  }
   Nanoseconds time_of_update(std::size_t device, const Gradients& weights) const {
-    Nanoseconds time = costs_.update(weights.dense, plan_.zero > 0 ? plan_.degrees_of(device).data : 1);
+    Nanoseconds time =
+        weights.launches + costs_.update(weights.dense, plan_.zero > 0 ? plan_.degrees_of(device).data : 1);
     if (weights.experts > Bytes{0}) time += costs_.update(weights.experts, 1);
     return time;
   }
@@ -255,6 +263,7 @@ class PlanEvents {
       const LayerCost layer = costs_.layer(i, plan_.samples_of(device), plan_.degrees_of(device).tensor);
       bucket.dense += layer.weights - layer.expert_weights;
       bucket.experts += layer.expert_weights;
+      bucket.launches += layer.launches;
       const bool ends = i == first || bucket.all() >= this->bucket();
       use(i, layer, ends ? std::optional{std::exchange(bucket, {})} : std::nullopt);
     }
@@ -265,16 +274,20 @@ class PlanEvents {
   Nanoseconds end_of_sums() const {
     const PipelineTask& task = tasks_.front().back();
     Nanoseconds left = run_.starts.front().back(), end{0};
+    std::deque<std::pair<Nanoseconds, Nanoseconds>> updates;  // from when on, and how long
     for_buckets(0, [&](std::size_t i, const LayerCost& layer, const std::optional<Gradients>& bucket) {
       left += layer.weight_gradient + (task.microbatch > 0 ? layer.accumulation : Nanoseconds{0});
       if (task.pass == Pass::backward)
         left += layer.input_gradient +
                 again_of(layer, plan_.recompute.empty() ? StageRecompute::no : plan_.recompute[0].of(i));
       if (!bucket) return;
+      for (; !updates.empty() && updates.front().first <= left; updates.pop_front()) left += updates.front().second;
       end = std::max(end, left) + time_of_sum(0, *bucket);
-      if (i == 0) end += stages_.front().rank_sums + time_of_update(0, *bucket);
+      left += time_of_additions(0, *bucket);
+      updates.emplace_back(end, time_of_update(0, *bucket));
     });
-    return end;
+    for (const auto& [ready, time] : updates) left = std::max(left, ready) + time;
+    return left + stages_.front().rank_sums;
   }
 
   /// Gradients of the replicas, and the update. Returns the device's weights.
@@ -286,10 +299,11 @@ class PlanEvents {
       end += each.rank_sums;
       weights.dense += each.weights - each.expert_weights;
       weights.experts += each.expert_weights;
+      weights.launches += each.launches;
     }
     end += time_of_update(device, weights);
     if (costs_.overlap && plan_.stages() == 1) {
-      end = std::max(end, end_of_sums());
+      end = std::max(end + time_of_additions(device, weights), end_of_sums());
     } else if (bucket() == Bytes{0} || plan_.degrees_of(device).data == 1) {
       end += time_of_sum(device, weights);
     } else {

@@ -118,6 +118,7 @@ struct LayerCost {
   Nanoseconds accumulation = {};                 // adds the gradients of weights to those of earlier microbatches
   Nanoseconds rank_sums = {};                    // once a step, of gradients that are terms on each tensor rank
   Bytes expert_weights = {}, expert_state = {};  // of weights and state, those of experts that replicas divide
+  Nanoseconds launches = {};                     // of updates, which no replica has less of by sharing state
 
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
@@ -142,12 +143,14 @@ struct PlanCosts {
   /// The time of a transfer from one device of the pipeline to another, 0 to p - 1: what a replica of the one that has
   /// fewer of them takes or makes of a microbatch.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes)> transfer = {};
-  /// The sum of the gradients of the replicas (degrees_of), on device i of the pipeline; where they share state (ZeRO),
-  /// with the weights that they send each other after the update.
+  /// The sum of the gradients of the replicas (degrees_of), on device i of the pipeline, additions included; where they
+  /// share state (ZeRO), with the weights that they send each other after the update.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> all_reduce = {};
   /// The sum of the gradients of experts' weights, among the replicas that hold the same ones.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> expert_all_reduce = {};
-  /// The optimizer on these weights, of which each replica does 1/shards.
+  /// How long such a sum keeps the device itself, from whatever task; none: links alone make it.
+  std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> additions = {};
+  /// The optimizer on these weights, of which each replica does 1/shards; LayerCost::launches besides.
   std::function<Nanoseconds(Bytes weights, std::size_t shards)> update = {};
 };
 
@@ -163,7 +166,8 @@ struct PlanCosts {
 ///     after its last task         a device adds its gradients to those of the other replicas, then those that are
 ///                                 terms on its tensor ranks, and updates;
 ///                                 PlanCosts::overlap, one stage: in buckets from the last layer on, each once that
-///                                 task has left its layers, and updates all but the last beside
+///                                 task has left its layers, which it does later by the additions of those before and,
+///                                 once they are summed, their updates
 ///
 /// Memory of a device: twice its weights, state (or its share; of experts its own), and what its microbatches hold, at
 /// most: from the start of F to the end of W what each layer saves, or where the stage recomputes what comes into each

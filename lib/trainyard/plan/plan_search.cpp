@@ -97,13 +97,34 @@ double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<d
   return most;
 }
 
-/// plan_bound() without the last of its bounds, or with it.
-Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool memory_over_time) {
+/// Of one stage whose sums overlap: each bucket is added once the last task has left its layers, so whatever the
+/// buckets, those of the first layers, one after the other, begin no sooner than when it has left the last of these;
+/// the first layer's update follows. `work`: of all tasks, without recomputation.
+double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std::vector<LayerCost>& layers,
+                     double work) {
+  const bool adds = costs.batch / like.data > like.microbatch;
+  const LayerCost& first = layers.front();
+  const Nanoseconds update =
+      first.launches + costs.update(first.weights - first.expert_weights, like.zero > 0 ? like.replicas() : 1);
+  double left = work, longest = 0;
+  Bytes gradients{0};
+  for (const LayerCost& layer : layers) {
+    gradients += layer.weights - layer.expert_weights;
+    const Nanoseconds sums = gradients > Bytes{0} ? costs.all_reduce(like, 0, gradients) : Nanoseconds{0};
+    longest = std::max(longest, left + static_cast<double>((sums + update).count));
+    left -= static_cast<double>(
+        (layer.input_gradient + layer.weight_gradient + (adds ? layer.accumulation : Nanoseconds{0})).count);
+  }
+  return longest;
+}
+
+/// plan_bound() without those of its bounds that take long, or with them.
+Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_bounds) {
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
   const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
   double gradients = 0, sums = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0}, of_experts{0};
-  Nanoseconds rank_sums{0};
+  Nanoseconds end{0};
   // By layer: of a microbatch, both passes without what can be done behind them; of all, all work.
   std::vector<double> forward, both, all;
   std::vector<LayerCost> layers;
@@ -121,9 +142,9 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool memo
     if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
     gradients += static_cast<double>(layer.weight_gradient.count);
     sums += more;
-    if (memory_over_time) layers.push_back(layer);
+    if (all_bounds) layers.push_back(layer);
     weights += layer.weights;
-    rank_sums += layer.rank_sums;
+    end += layer.rank_sums + layer.launches;
     of_experts += layer.expert_weights;
     resident += 2 * static_cast<double>(layer.weights.count);
     state += static_cast<double>((layer.state - layer.expert_state).count);
@@ -153,17 +174,18 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool memo
     }
     if (beyond > 0) return kLongestTime;
   }
-  Nanoseconds end{0};
-  if (like.replicas() > 1 && !(costs.overlap && like.stages() == 1)) {
+  if (like.replicas() > 1) {
     const auto sum = [&](std::size_t i) {
+      if (costs.overlap && like.stages() == 1)
+        return costs.additions ? costs.additions(like, i, weights - of_experts) : Nanoseconds{0};
       Nanoseconds time = costs.all_reduce(like, i, weights - of_experts);
       if (of_experts > Bytes{0} && like.data > like.experts) time += costs.expert_all_reduce(like, i, of_experts);
       return time;
     };
-    end = sum(0);
-    for (std::size_t i = 1; i < p; ++i) end = std::min(end, sum(i));
+    Nanoseconds least = sum(0);
+    for (std::size_t i = 1; i < p; ++i) least = std::min(least, sum(i));
+    end += least;
   }
-  end += rank_sums;
   end += costs.update(weights - of_experts, like.zero > 0 ? like.replicas() : 1);
   if (of_experts > Bytes{0}) end += costs.update(of_experts, 1);
   const auto parts = static_cast<double>(m), row = static_cast<double>(p);
@@ -174,9 +196,11 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool memo
   };
   double longest = std::max({mean(whole), whole, least_of_fullest(std::move(all), p)});
   if (like.chunks == 1 && m > 1) longest = std::max(longest, passes / (1 - std::pow(1 - 1 / parts, row)));
-  if (memory > 0 && memory_over_time)
+  if (memory > 0 && all_bounds)
     longest = std::max(longest, least_by_memory(layers, both, splits_backward(like.schedule), parts / row,
                                                 parts / memory, mean(without_recomputation)));
+  if (all_bounds && costs.overlap && like.stages() == 1 && like.replicas() > 1)
+    longest = std::max(longest, least_by_sums(costs, like, layers, parts * (without_recomputation + gradients) + sums));
   const double until_last = parts * passes + (splits_backward(like.schedule) ? 0 : sums);
   longest = std::max(longest, (until_last + least_fill(std::move(both), p)) / row);
   // Rounded: a step of each all-reduce, the update, on each device.
@@ -209,7 +233,7 @@ class PlanSearch {
       for (std::size_t i = 0; i < rated.size(); ++i) {
         result_.evaluations += evaluations[i];
         if (!rated[i]) continue;
-        exact = exact && choices(candidates_[next + i].plan) <= kEnumerated;
+        exact = exact && is_enumerated(candidates_[next + i].plan);
         keep(std::move(*rated[i]));
       }
       next = end;
@@ -221,7 +245,7 @@ class PlanSearch {
     // What was enumerated is known; of the rest the bounds are.
     if (!exact)
       for (std::size_t i = 0; i < next; ++i)
-        if (choices(candidates_[i].plan) > kEnumerated) bound = std::min(bound, candidates_[i].bound);
+        if (!is_enumerated(candidates_[i].plan)) bound = std::min(bound, candidates_[i].bound);
     exact = exact && (next == candidates_.size() || (least_ && candidates_[next].bound >= *least_));
     if (options_.stage_degrees &&
         std::ranges::find(options_.schedules, PipelineSchedule::one_f_one_b) != options_.schedules.end()) {
@@ -315,6 +339,11 @@ class PlanSearch {
     for (std::size_t i = 0; i < plan.cuts.size(); ++i)
       count *= static_cast<double>(costs_.layers - 1 - i) / static_cast<double>(i + 1);
     return count;
+  }
+
+  /// Whether all cuts and recomputations are looked at, and buckets are as the costs have them.
+  bool is_enumerated(const ParallelPlan& plan) const {
+    return choices(plan) <= kEnumerated && (costs_.bucket == Bytes{0} || plan.replicas() == 1);
   }
 
   RatedPlan first_of(const Candidate& candidate, std::uint64_t& evaluations) const {
@@ -463,8 +492,7 @@ class PlanSearch {
       const Nanoseconds enough{static_cast<std::int64_t>(share * static_cast<double>(least_->count))};
       std::vector<Candidate*> open;
       for (std::size_t i = 0; i < looked_at; ++i)
-        if (candidates_[i].bound < enough && choices(candidates_[i].plan) > kEnumerated)
-          open.push_back(&candidates_[i]);
+        if (candidates_[i].bound < enough && !is_enumerated(candidates_[i].plan)) open.push_back(&candidates_[i]);
       for (std::size_t first = 0; first < open.size(); first += kAtOnce) {
         if (work > kProofs || (options_.stop && options_.stop())) return;
         const std::size_t count = std::min(kAtOnce, open.size() - first);

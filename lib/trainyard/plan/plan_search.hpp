@@ -60,6 +60,7 @@ PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& o
 ///     A / (1 - (1 - 1/m)^p)                                               stages one behind the other
 ///     A                                                                   the first microbatch's own path
 ///     m times the j + 1 shortest of the p j + 1 longest layers, and sums  one device has so many of them, for any j
+///     m A - backward of l layers + sum of l + 1 layers' gradients + update one stage whose sums overlap, for any l
 ///     m sum over layers of b_l D_l / (p M - R)                            memory over time
 ///
 /// A device's stage waits for a microbatch to pass the stages before it, forward first, and then back: p - 1, p - 2,
@@ -69,6 +70,8 @@ PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& o
 /// every stage q, c_q its part of A, and these p inequalities add up to it; where weights' gradients are tasks of their
 /// own, with A less these. Sums are those of m - 1 microbatches' gradients of weights to those before. What of one
 /// microbatch exceeds p devices' memories is computed again: added to A in the order of time per byte, as a fraction.
+/// Where one stage's sums overlap, only what they keep of the device counts in the first; but those of the first l + 1
+/// layers begin when the last task has left layer l, whatever the buckets, one after the other.
 ///
 /// The last: what layer l keeps of a microbatch, b_l, is held from its forward pass until its gradients are there, D_l
 /// later, when the layers behind it have done both passes; all that is held at any time is within p memories M less R,

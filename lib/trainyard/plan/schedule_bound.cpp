@@ -202,12 +202,12 @@ class BoundOfSchedule {
     const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
     const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
     for (const LayerCost& layer : layers) {
-      LayerTimes times{
-          .parts = {number(layer.forward), number(layer.input_gradient), number(layer.weight_gradient),
-                    number(layer.accumulation), 0, 0},
-          .after = dense * number(layer.weights - layer.expert_weights) + experts * number(layer.expert_weights),
-          .resident = 2 * number(layer.weights) + number(layer.state - layer.expert_state) / shards +
-                      number(layer.expert_state)};
+      LayerTimes times{.parts = {number(layer.forward), number(layer.input_gradient), number(layer.weight_gradient),
+                                 number(layer.accumulation), 0, 0},
+                       .after = dense * number(layer.weights - layer.expert_weights) +
+                                experts * number(layer.expert_weights) + number(layer.launches),
+                       .resident = 2 * number(layer.weights) + number(layer.state - layer.expert_state) / shards +
+                                   number(layer.expert_state)};
       for (const StageRecompute level : levels)
         times.levels.push_back({number(again_of(layer, level)), number(held_of(layer, level))});
       layers_.push_back(std::move(times));

@@ -34,7 +34,7 @@ inline Bytes shared_state(Bytes state, Bytes of_experts, std::size_t shards) {
 /// The layers of a stage together, for one rank and one microbatch: LayerCost added up. `input` is that of the first
 /// layer, `output` that of the last, `working` what recomputation needs besides, of the largest layer.
 struct StageCost {
-  Nanoseconds forward, input_gradient, weight_gradient, accumulation, rank_sums;
+  Nanoseconds forward, input_gradient, weight_gradient, accumulation, rank_sums, launches;
   Bytes input, output, held, working, weights, state, expert_weights, expert_state;
 
   void add(const LayerCost& cost, StageRecompute recompute) {
@@ -43,6 +43,7 @@ struct StageCost {
     weight_gradient += cost.weight_gradient;
     accumulation += cost.accumulation;
     rank_sums += cost.rank_sums;
+    launches += cost.launches;
     output = cost.output;
     weights += cost.weights;
     state += cost.state;
@@ -60,6 +61,7 @@ struct StageCost {
             weight_gradient + rest.weight_gradient,
             accumulation + rest.accumulation,
             rank_sums + rest.rank_sums,
+            launches + rest.launches,
             input,
             rest.output,
             held + rest.held,

@@ -209,7 +209,7 @@ class DegreesClass {
     const double onward = end < n ? transfer_rate_ * number(stage.output) : 0,
                  back = begin > 0 ? transfer_rate_ * number(stage.input) : 0,
                  after = sum_rates_[choice] * number(stage.weights) +
-                         number(costs_.update(stage.weights, shards(own.degrees))),
+                         number(stage.launches + costs_.update(stage.weights, shards(own.degrees))),
                  limit = number(limit_);
     if (number(work(stage)) + after >= limit || static_cast<double>(m_) * onward >= limit) return times;
     times = {
@@ -363,7 +363,7 @@ class DegreesClass {
         longer.estimate = estimate();
         std::vector<Way>& ways = next[begin * (costs_.devices + 1) + left];
         if (!all_ && ways.size() == kWays && longer.estimate >= ways.back().estimate) continue;
-        Nanoseconds end = costs_.update(stage.weights, shards(choice.degrees));
+        Nanoseconds end = stage.launches + costs_.update(stage.weights, shards(choice.degrees));
         if (choice.degrees.data > 1) end += costs_.all_reduce(around, 1, stage.weights);
         longer.tail = std::max(longer.tail, end);
         longer.estimate = estimate();

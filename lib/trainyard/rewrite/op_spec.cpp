@@ -4,6 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/cost/op_signature.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+
 namespace trainyard {
 
 OpSpec spec_of(const Graph& graph, OpId op) {
@@ -52,6 +55,13 @@ void view_op(const Graph& graph, OpId op, OpView& view) {
     view.outputs.push_back({graph.name(tensor), graph.bytes(tensor), graph.kept(tensor), graph.statistics(tensor)});
   for (const OpId earlier : graph.after(op)) view.after.push_back(graph.name(earlier));
   if (const CollectiveTask* collective = graph.collective(op)) view.collective = *collective;
+}
+
+void take_part_of_work(OpSpec& spec, std::size_t part, std::size_t parts) {
+  spec.flops.value /= static_cast<double>(parts);
+  spec.bytes_accessed = Bytes{share_of(spec.bytes_accessed.count, part, parts)};
+  for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of(given.time.count, part, parts)};
+  spec.signature = detail::part_signature(spec.signature, 1 / static_cast<double>(parts));
 }
 
 Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std::vector<OpSpec>& ops) {

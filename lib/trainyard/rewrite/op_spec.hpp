@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace trainyard {
 OpSpec spec_of(const Graph& graph, OpId op);
 /// A view of the op; its texts are those of the graph.
 void view_op(const Graph& graph, OpId op, OpView& view);
+
+/// Leaves it part `part` of `parts` of its work.
+void take_part_of_work(OpSpec& spec, std::size_t part, std::size_t parts);
 
 /// A graph of these ops alone, in this order and without their `after`, and one more, "/rest", that makes the tensors
 /// of `graph` that they read.

@@ -124,12 +124,7 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
     shared = true;
   }
   spec.inputs = std::move(inputs);
-  if (shared) {
-    spec.flops.value /= static_cast<double>(n_);
-    spec.bytes_accessed = Bytes{share_of(spec.bytes_accessed.count, replica, n_)};
-    for (GivenTime& given : spec.times) given.time = Nanoseconds{share_of(given.time.count, replica, n_)};
-    spec.signature = detail::part_signature(spec.signature, 1 / static_cast<double>(n_));
-  }
+  if (shared) take_part_of_work(spec, replica, n_);
   for (const OpId holder : use_.reads[op])
     if (is_sharded(holder)) {
       const std::string whole = copy_of(fetch_name(graph_.phase(op), buckets_.of(holder)), replica);

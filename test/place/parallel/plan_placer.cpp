@@ -16,6 +16,7 @@
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/cost/cost_model.hpp"
+#include "trainyard/cost/efficiency.hpp"
 #include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
@@ -489,6 +490,49 @@ TEST_CASE("a chain's estimate is the step where nothing else is: transfers witho
       schedule_of(problem, layers,
                   {.schedule = PipelineSchedule::zb_h1, .microbatches = 8, .stages = chain.stages(plan.cuts)}, devices);
   CHECK(whole.outcome.makespan == Nanoseconds{960 + 120});
+}
+
+TEST_CASE("a step of replicas is as estimated: ZeRO 0 to 3, rings and whole collectives, one bucket and several") {
+  const Graph graph = training_graph(make_network("squeezenet1_1:batch=16"));
+  const Problem problem{graph, make_cluster(preset_cluster("4xA100")), CostModel::roofline()};
+  const Layers layers = find_layers(graph);
+  Bytes weights{0};
+  Nanoseconds updates{0}, launches{0};
+  for (const OpId op : graph.ops()) {
+    weights += graph.parameter_bytes(op);
+    if (graph.phase(op) != Phase::update) continue;
+    updates += problem.duration(op, DeviceId{0});
+    launches += problem.cluster().device(DeviceId{0}).launch_overhead;
+  }
+  for (const Bytes bucket : {Bytes{0}, Bytes{1'000'000}}) {
+    std::vector<Nanoseconds> of_zero_0;
+    for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole}) {
+      ChainOfBlocks chain{problem, layers, worthy_devices(problem), 16,
+                          [=](const ParallelPlan&) { return detail == PlanDetail::rings; }};
+      const PlanCosts costs = chain.costs();
+      for (const std::size_t zero : {0u, 1u, 2u, 3u}) {
+        CAPTURE(zero);
+        CAPTURE(bucket.count);
+        const ParallelPlan plan{.data = 4, .microbatch = 4, .zero = zero, .bucket = bucket};
+        const Nanoseconds estimate = run_plan(costs, plan).step,
+                          simulated = step(problem, place_by_plan(problem, plan, {.batch = 16, .detail = detail}));
+        CHECK(static_cast<double>(simulated.count) ==
+              doctest::Approx(static_cast<double>(estimate.count)).epsilon(zero < 3 ? 0.002 : 0.02));
+        if (zero == 0) of_zero_0.push_back(estimate);
+        // All gradients at once: four replicas have a quarter of the updates' work each.
+        if (bucket == Bytes{0} && zero == 1)
+          CHECK((of_zero_0.back() - estimate).count ==
+                doctest::Approx(0.75 * static_cast<double>((updates - launches).count)).epsilon(0.01));
+      }
+    }
+    // Three steps, of a quarter of the gradients each: two read, one written.
+    const Device& device = problem.cluster().device(DeviceId{0});
+    const double bytes_a_second = device.memory_bandwidth.value * EfficiencyTable::standard().of("Reduce").memory;
+    const double moving = 1e9 * 3 * static_cast<double>(weights.count) / 4 / bytes_a_second;
+    if (bucket == Bytes{0})
+      CHECK((of_zero_0[0] - of_zero_0[1]).count ==
+            doctest::Approx(3 * (static_cast<double>(device.launch_overhead.count) + moving)).epsilon(0.01));
+  }
 }
 
 TEST_CASE("gradients of replicas are added as fast as measured, by the ranks and the hosts that they are on") {

@@ -1,6 +1,7 @@
 #include "trainyard/place/parallel/plan_costs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/problem/collective_run.hpp"
+#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/context_use.hpp"
 #include "trainyard/rewrite/expert_use.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
@@ -46,14 +48,16 @@ Graph share_of_batch(const Graph& graph, std::size_t parts, LayerDegree degree) 
   return std::move(builder).build();
 }
 
-/// An op for each gradient that updates read, which adds to it those of the next microbatch (split_batch), and the op
-/// that makes it.
-struct Accumulations {
+/// Ops without what they read, and of each the op that it is charged to.
+struct ChargedOps {
   Graph graph;
-  IdMap<OpId, OpId> maker{};
+  IdMap<OpId, OpId> to{};
 };
-Accumulations accumulations_of(const Graph& graph) {
-  Accumulations result;
+
+/// An op for each gradient that updates read, which adds to it those of the next microbatch (split_batch); to its
+/// maker.
+ChargedOps accumulations_of(const Graph& graph) {
+  ChargedOps result;
   GraphBuilder builder{graph.name()};
   IdMap<TensorId, std::uint8_t> added(graph.tensor_count(), 0);
   for (const OpId op : graph.ops()) {
@@ -64,18 +68,51 @@ Accumulations accumulations_of(const Graph& graph) {
       OpSpec spec = accumulation(graph, tensor);
       spec.name = graph.name(tensor);
       builder.add(spec);
-      result.maker.push_back(maker);
+      result.to.push_back(maker);
     }
   }
   result.graph = std::move(builder).build();
   return result;
 }
 
+/// By update op, the part of its time that any number of replicas that share its work each have: by its time and that
+/// of one of `parts` parts.
+IdMap<OpId, Nanoseconds> launches_of_updates(const Problem& problem, DeviceId device, std::size_t parts) {
+  const Graph& graph = problem.graph();
+  IdMap<OpId, Nanoseconds> launches(graph.op_count(), Nanoseconds{0});
+  if (parts == 1) return launches;
+  ChargedOps updates;
+  GraphBuilder builder{graph.name()};
+  for (const OpId op : graph.ops()) {
+    if (graph.phase(op) != Phase::update || !problem.can_run(op, device)) continue;
+    OpSpec spec = spec_of(graph, op);
+    spec.inputs.clear();
+    spec.after.clear();
+    spec.collective.reset();
+    take_part_of_work(spec, 0, parts);
+    builder.add(spec);
+    updates.to.push_back(op);
+  }
+  updates.graph = std::move(builder).build();
+  const Problem shared = problem.with_graph(updates.graph);
+  const auto n = static_cast<std::int64_t>(parts);
+  for (const OpId op : shared.ops()) {
+    const Nanoseconds whole = problem.duration(updates.to[op], device), part = shared.duration(op, device);
+    launches[updates.to[op]] = std::clamp(Nanoseconds{(n * part.count - whole.count) / (n - 1)}, Nanoseconds{0}, whole);
+  }
+  return launches;
+}
+
 }  // namespace
 
 ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices,
-                             std::size_t batch)
-    : problem_(problem), layers_(layers), devices_(std::move(devices)), batch_(batch), block_(layers.size()) {
+                             std::size_t batch, HasRings has_rings)
+    : problem_(problem),
+      layers_(layers),
+      devices_(std::move(devices)),
+      batch_(batch),
+      has_rings_(std::move(has_rings)),
+      block_(layers.size()) {
   std::map<std::string_view, std::size_t> numbers;
   for (const LayerId layer : layers.ops.ids()) {
     // Layers without a name of their own are blocks of their own.
@@ -95,12 +132,13 @@ ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::
     block_[layer] = used.size() - 1;
   }
   count_ = used.size();
+  const IdMap<OpId, Nanoseconds> launches = launches_of_updates(problem, devices_.front(), devices_.size());
   Nanoseconds updates{0};
   Bytes parameters{0};
   for (const OpId op : problem.ops()) {
     parameters += problem.graph().parameter_bytes(op);
     if (problem.graph().phase(op) == Phase::update && problem.can_run(op, devices_.front()))
-      updates += problem.duration(op, devices_.front());
+      updates += problem.duration(op, devices_.front()) - launches[op];
   }
   if (parameters.count > 0)
     update_per_byte_ = static_cast<double>(updates.count) / static_cast<double>(parameters.count);
@@ -205,10 +243,12 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree 
       }
     }
   }
-  const Accumulations sums = accumulations_of(graph);
+  const IdMap<OpId, Nanoseconds> launches = launches_of_updates(share, device, devices_.size());
+  for (const OpId op : graph.ops()) blocks[block_of_op(op)].launches += launches[op];
+  const ChargedOps sums = accumulations_of(graph);
   const Problem adding = problem_.with_graph(sums.graph);
   for (const OpId op : adding.ops())
-    blocks[block_of_op(sums.maker[op])].accumulation +=
+    blocks[block_of_op(sums.to[op])].accumulation +=
         adding.can_run(op, device) ? adding.duration(op, device) : adding.shortest(op);
   for (const GroupId group : share.groups()) {
     Bytes resident{0};
@@ -289,7 +329,37 @@ ChainOfBlocks::SumTime ChainOfBlocks::sum_time(const Mesh& mesh) const {
   };
   constexpr Bytes kMany{1 << 30};
   const double none = time(Bytes{0});
-  return {none, (time(kMany) - none) / static_cast<double>(kMany.count), host_count(problem_.cluster(), replicas)};
+  const LinearTime one = addition_time();
+  const auto n = static_cast<double>(replicas.size());
+  return {{none, (time(kMany) - none) / static_cast<double>(kMany.count)},
+          {(n - 1) * one.none, (n - 1) / n * one.per_byte},
+          host_count(problem_.cluster(), replicas)};
+}
+
+ChainOfBlocks::LinearTime ChainOfBlocks::addition_time() const {
+  const Graph& graph = problem_.graph();
+  OpSpec rank;
+  for (const OpId op : graph.ops())
+    if (graph.phase(op) == Phase::update) rank = spec_of(graph, op);
+  rank.phase = Phase::update;
+  rank.parameter_bytes = rank.state_bytes = Bytes{0};
+  rank.signature.clear();
+  const auto time = [&](Bytes bytes) {
+    CollectiveOps ops{"sum", {rank, rank}};
+    const ArrayParts halves(2, {"half", bytes});
+    ops.reduce_scatter("step", {0, 1}, {halves, halves});
+    OpSpec addition = ops.ops().front();
+    addition.inputs.clear();
+    GraphBuilder builder{graph.name()};
+    builder.add(addition);
+    const Problem adding = problem_.with_graph(std::move(builder).build());
+    const OpId op{0};
+    return static_cast<double>(
+        (adding.can_run(op, devices_.front()) ? adding.duration(op, devices_.front()) : adding.shortest(op)).count);
+  };
+  constexpr Bytes kFew{1 << 20}, kMany{1 << 26};
+  const double per_byte = (time(kMany) - time(kFew)) / static_cast<double>((kMany - kFew).count);
+  return {std::max(0.0, time(kFew) - per_byte * static_cast<double>(kFew.count)), per_byte};
 }
 
 PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked) {
@@ -312,26 +382,33 @@ PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked) {
     if (added) at->second = slowest_route(a, b);
     return at->second.second + time_for(bytes, at->second.first);
   };
-  costs.all_reduce = [this, known, mesh](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+  const auto sum_of = [this, known](const Mesh& own) -> const SumTime& {  // under the lock
+    const auto [at, added] = known->sums.try_emplace(own);
+    if (added) at->second = sum_time(own);
+    return at->second;
+  };
+  const auto added = [this](const ParallelPlan& plan, const SumTime& sum, Bytes weights) {
+    const bool by_ops = has_rings_ && has_rings_(plan);
+    return Nanoseconds{by_ops ? static_cast<std::int64_t>(std::ceil(sum.additions.of(weights))) : 0};
+  };
+  costs.all_reduce = [=, this](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const Mesh own = mesh(plan, device);
     if (own.replicas == 1) return Nanoseconds{0};
     const std::lock_guard lock{known->mutex};
-    const auto [at, added] = known->sums.try_emplace(own);
-    if (added) at->second = sum_time(own);
-    const SumTime& sum = at->second;
+    const SumTime& sum = sum_of(own);
     const auto measured =
         problem_.costs().collective_time(CollectiveKind::all_reduce, weights, own.replicas, sum.hosts);
-    return measured.value_or(
-        Nanoseconds{static_cast<std::int64_t>(sum.none + sum.per_byte * static_cast<double>(weights.count))});
+    return measured.value_or(Nanoseconds{static_cast<std::int64_t>(sum.links.of(weights))}) + added(plan, sum, weights);
   };
-  costs.expert_all_reduce = [this, known, mesh](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+  costs.additions = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const std::lock_guard lock{known->mutex};
+    return added(plan, sum_of(mesh(plan, device)), weights);
+  };
+  costs.expert_all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const Mesh all = mesh(plan, device);  // those that hold the same experts are as many replicas apart
     const Mesh own{all.first, all.replicas / plan.experts, all.ranks * plan.experts};
     const std::lock_guard lock{known->mutex};
-    const auto [at, added] = known->sums.try_emplace(own);
-    if (added) at->second = sum_time(own);
-    return Nanoseconds{
-        static_cast<std::int64_t>(at->second.none + at->second.per_byte * static_cast<double>(weights.count))};
+    return Nanoseconds{static_cast<std::int64_t>(sum_of(own).links.of(weights))};
   };
   costs.update = [per_byte = update_per_byte_](Bytes weights, std::size_t shards) {
     return Nanoseconds{

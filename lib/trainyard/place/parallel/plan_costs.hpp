@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -27,15 +28,20 @@ namespace trainyard {
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
 ///     gradients' sum       an all-reduce over the replicas of a stage (collective_run, without tables linear in the
 ///                          bytes); ZeRO 1 sends as much
-///     update               the blocks' update ops, divided among shards
+///     additions            of a ring's n - 1 steps, which each device makes as ops of its own where plans have rings
+///     update               the blocks' update ops, divided among shards, each of which launches them all
 ///
 /// An estimate, by which plans are chosen before they are simulated: it has a head whose weights are the embedding's in
 /// the last block, where the simulation has it with the embedding; it knows no contention for links, and of overlap
 /// only that of gradients' sums with the backward pass where there is one stage.
 class ChainOfBlocks {
  public:
+  /// Of plans whose gradients are added by rings of sends and additions, not by whole collectives.
+  using HasRings = std::function<bool(const ParallelPlan&)>;
+
   /// `batch` samples; the graph does not say. Keeps a reference to the problem and the layers.
-  ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices, std::size_t batch);
+  ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices, std::size_t batch,
+                HasRings has_rings = {});
 
   /// Names of the blocks, in order: the first layer's name of each, up to the first "/".
   const std::vector<std::string>& names() const { return names_; }
@@ -56,13 +62,19 @@ class ChainOfBlocks {
   };
   /// The least bandwidth and the longest latency between the first ranks of replicas that have samples in common.
   std::pair<BytesPerSecond, Nanoseconds> slowest_route(const Mesh& from, const Mesh& to) const;
-  /// The sum of gradients where the costs have no table: its time without bytes, and by how much longer each takes, of
-  /// many.
-  struct SumTime {
+  /// A time without bytes, and by how much longer each takes, of many.
+  struct LinearTime {
     double none, per_byte;
+    double of(Bytes bytes) const { return none + per_byte * static_cast<double>(bytes.count); }
+  };
+  /// The sum of gradients: on links, where the costs have no table, and of a ring the device's own additions.
+  struct SumTime {
+    LinearTime links, additions;
     std::size_t hosts;
   };
   SumTime sum_time(const Mesh& mesh) const;
+  /// Of two parts, by a device (CollectiveOps).
+  LinearTime addition_time() const;
 
   const std::vector<LayerCost>& blocks(std::size_t samples, LayerDegree tensor);
   std::vector<LayerCost> costs_of(std::size_t samples, LayerDegree degree) const;
@@ -75,6 +87,7 @@ class ChainOfBlocks {
   const Layers& layers_;
   const std::vector<DeviceId> devices_;
   const std::size_t batch_;
+  const HasRings has_rings_;
   IdMap<LayerId, std::size_t> block_;
   std::size_t count_ = 0;
   std::vector<std::string> names_;

@@ -121,7 +121,8 @@ struct PlanGround {
   std::vector<DeviceId> devices;
   std::size_t batch;
   Layers layers;
-  ChainOfBlocks chain{problem, layers, devices, batch};
+  ChainOfBlocks chain{problem, layers, devices, batch,
+                      [this](const ParallelPlan& plan) { return detail_of(plan) == PlanDetail::rings; }};
 
   PlanGround(const Problem& on, const PlanPlacerOptions& asked)
       : problem((check_training(on.graph()), on)),
