@@ -2,11 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "place/baechi/m_answers.hpp"
 #include "support/random_problem.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/place/baechi/m_etf.hpp"
+#include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;
@@ -36,6 +40,18 @@ TEST_CASE("without favourite children m-SCT is m-ETF") {
   for (int round = 0; round < 50; ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 25});
     CHECK(m_sct(problem, IdMap<OpId, OpId>(problem.op_count()), {}) == m_etf(problem));
+  }
+}
+
+TEST_CASE("the event loop ends when its time is up") {
+  // 600 ops that are ready at once on 2 devices are more looks than one between two questions for the time.
+  const Problem problem = test::make_problem({std::vector<std::vector<std::int64_t>>(600, {1, 1}), {}});
+  CHECK_THROWS_AS(m_sct(problem, IdMap<OpId, OpId>(600), {.stop = [] { return true; }}), OutOfTime);
+  try {
+    find_placer("m-sct").place(problem, {.stop = [] { return true; }});
+    FAIL("ended");
+  } catch (const NoPlacementError& error) {
+    CHECK(error.findings().front().code == "time");
   }
 }
 

@@ -48,7 +48,7 @@ constexpr double kHot = 0.1, kCold = 0.003;
 constexpr double kAlike = 0.03, kHopeful = 0.2;
 /// One part in so many of the best that offloading could reach: a schedule that is longer by less is left as it is.
 constexpr std::int64_t kHardlyLonger = 50;
-/// The share of the seconds after which the placer plan ends.
+/// The share of the seconds after which the placer plan ends, and on large graphs relay.
 constexpr double kPatience = 0.7;
 /// Limits of a quick search: ops over all evaluations, and (op, device) pairs beyond which nothing is searched.
 constexpr std::uint64_t kQuickOps = 1'500'000;
@@ -130,19 +130,28 @@ class AutoPlacer {
       answer.schedule.plan_bound = schedule.plan_bound;
       return answer;
     };
-    found_ = ask_members(
-        base(), members_, options_,
-        [&](bool patient) { return effort_.late(patient ? std::max(kPatience, share) : share); },
-        [&](const Schedule& schedule) -> std::optional<Ordered> {
-          if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
-          if (!hurries) return best_order_of(schedule);
-          const Problem problem = scheduled_problem(base(), schedule);
-          const Clock::time_point start = Clock::now();
-          Ordered answer{schedule, Evaluator{problem}.outcome(schedule), 1};
-          evaluation_ = std::max(evaluation_.load(), std::chrono::duration<double>(Clock::now() - start).count());
-          return answer;
-        },
-        hurries ? std::optional{share * *options_.budget.seconds} : std::nullopt);
+    const auto judge = [&](const Schedule& schedule) -> std::optional<Ordered> {
+      if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
+      if (!hurries) return best_order_of(schedule);
+      const Problem problem = scheduled_problem(base(), schedule);
+      const Clock::time_point start = Clock::now();
+      Ordered answer{schedule, Evaluator{problem}.outcome(schedule), 1};
+      evaluation_ = std::max(evaluation_.load(), std::chrono::duration<double>(Clock::now() - start).count());
+      return answer;
+    };
+    // On large graphs before all members: whether it is worth the time, it knows from the first ops.
+    std::vector<std::optional<Ordered>> fewer(1);
+    if (large && is_mine(team_, 0))
+      if (const auto schedule = relay_on_fewer(base(), kLongestTime, [this] { return effort_.late(kPatience); }))
+        fewer[0] = judge(*schedule);
+    share_values(team_, fewer);
+    const std::optional<double> left = effort_.seconds_left();
+    if (!fewer[0] || !effort_.late(share))
+      found_ = ask_members(
+          base(), members_, options_,
+          [&](bool patient) { return effort_.late(patient ? std::max(kPatience, share) : share); }, judge,
+          left ? std::optional{std::max(0.0, *left - (1 - share) * *options_.budget.seconds)} : std::nullopt);
+    if (fewer[0]) found_.push_back(std::move(*fewer[0]));
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
     if (hurries)
       parallel_for(threads_, found_.size(), [&](std::size_t i) {
@@ -176,7 +185,7 @@ class AutoPlacer {
     found_.insert(found_.begin(), std::move(*answers[0]));
   }
 
-  /// On large graphs it was a member (kFewerDevices).
+  /// On large graphs ask() has done so.
   void take_fewer_devices() {
     if (is_large(base()) || effort_.late(0.5)) return;
     hear([&] { return relay_on_fewer(base(), found_.front().outcome.makespan, [this] { return effort_.late(0.5); }); });

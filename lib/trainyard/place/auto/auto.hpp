@@ -18,7 +18,7 @@ inline constexpr std::size_t kIslands = 4;
 /// 1. Lower bounds, so that every result has its gap.
 /// 2. Every member; one that has no answer is left out.
 /// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
-///    Fewer devices, where that is better than all that (relay_on_fewer; on large graphs `relay` is a member).
+///    Fewer devices, where that is better than all that (relay_on_fewer; on large graphs they are asked for first).
 ///    Training graphs also as 2, 4, ... replicas on fewer devices than there are; and where no GPU holds the network
 ///    and there is a host, with activations in its memory (place_offload), if that is better.
 /// 4. Up to 64 ops: branch and bound, which may prove the optimum; its bound is passed on in `Schedule::search`.

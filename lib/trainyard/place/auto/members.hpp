@@ -45,13 +45,11 @@ inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-par
 inline constexpr std::size_t kLargePairs = 200'000;
 
 /// Members asked first among those that do alike on the first ops: on whole graphs most often ahead of the others.
-inline constexpr std::array<std::string_view, 7> kLargeFirst{"celeritas", "m-etf", "heft", "cpop",
-                                                             "dpos",      "etf",   "relay"};
+inline constexpr std::array<std::string_view, 6> kLargeFirst{"celeritas", "m-etf", "heft", "cpop", "dpos", "etf"};
 
 inline bool is_large(const Problem& problem) { return problem.op_count() * problem.device_count() > kLargePairs; }
 
-/// Asked as a member on large graphs alone: on others auto asks it for fewer devices than all, and hears it only where
-/// it is the best.
+/// No member: auto asks it for fewer devices than all (relay_on_fewer).
 inline constexpr std::string_view kFewerDevices = "relay";
 
 /// The member that works for longer than the others where it has to: on training steps over many devices its answer is
@@ -68,7 +66,7 @@ inline bool is_asked(const Placer& member, const Problem& problem, Objective obj
       std::ranges::find(kSlow, member.name) != kSlow.end())
     return false;
   if (member.name == kAskedLast && problem.op_count() > kProvable) return false;
-  if (member.name == kFewerDevices && !is_large(problem)) return false;
+  if (member.name == kFewerDevices) return false;
   return !member.exhaustive || problem.op_count() <= kExhaustible ||
          (objective == Objective::max_load && member.name == "load-search");
 }

@@ -40,7 +40,7 @@ class Run {
     for (const OpId op : problem_.ops())
       if (waits_for_[op] == 0) make_ready(op);
     while (taken_.size() < problem_.op_count()) {
-      checkpoint_(ready_.size() + problem_.device_count());
+      checkpoint_(problem_.device_count());
       for (const DeviceId device : problem_.devices()) end_running(device);
       while (const auto next = nominated()) commit(next->op, next->device);
       if (taken_.size() == problem_.op_count()) break;
@@ -122,7 +122,8 @@ class Run {
     return is_ready(op) && (!placed(op) || group_device_[problem_.group(op)] == device);
   }
 
-  bool allowed(OpId op, DeviceId device) const {
+  bool allowed(OpId op, DeviceId device) {
+    checkpoint_(1);
     return std::ranges::binary_search(devices_for(op), device) && memory_.may_run(op, device, placed(op));
   }
 

@@ -32,7 +32,7 @@ constexpr Choice kLinearSolver{
     "of the linear program: clp, simplex (ours), best (clp where it is there)"};
 
 BaechiOptions loop_options(const Parameters& given) {
-  return {.literal = given[kBaechiMemory], .order = given[kOrder]};
+  return {.literal = given[kBaechiMemory], .order = given[kOrder], .stop = given.stop()};
 }
 
 }  // namespace
@@ -47,16 +47,13 @@ std::vector<Placer> detail::baechi_placers() {
       [](const Problem& problem, const Parameters& given) {
         return m_topo(problem, {.uniform = given[kUniform], .literal = given[kBaechiMemory]});
       }));
-  list.push_back(make_placer({.name = "m-etf",
-                              .summary = "the ready op that can start first on a device with memory for it, with one "
-                                         "channel for all transfers of a device",
-                              .source = kBaechiPaper,
-                              .parameters = {kBaechiMemory, kOrder}},
-                             [](const Problem& problem, const Parameters& given) {
-                               BaechiOptions options = loop_options(given);
-                               options.stop = given.stop();
-                               return m_etf(problem, options);
-                             }));
+  list.push_back(
+      make_placer({.name = "m-etf",
+                   .summary = "the ready op that can start first on a device with memory for it, with one "
+                              "channel for all transfers of a device",
+                   .source = kBaechiPaper,
+                   .parameters = {kBaechiMemory, kOrder}},
+                  [](const Problem& problem, const Parameters& given) { return m_etf(problem, loop_options(given)); }));
   list.push_back(make_placer(
       {.name = "m-sct",
        .summary = "as m-etf, but a device may wait for the favourite child of its last op, chosen by a linear program",

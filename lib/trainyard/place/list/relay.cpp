@@ -125,7 +125,7 @@ class Relay {
       if (best_ && shared_by(cut) >= best_outcome_.makespan) continue;
       for (std::size_t by = 0; by < options_.by.size(); ++by) {
         try {
-          consider(cut, by);
+          try_cut(cut, by);
         } catch (const InputError&) {  // ops that these devices cannot run, a part that is none
           refusal = std::current_exception();
         } catch (const OutOfTime&) {
@@ -160,8 +160,7 @@ class Relay {
     return Nanoseconds{work_.count / static_cast<std::int64_t>(devices)};
   }
 
-  void consider(const Cut& cut, std::size_t by) {
-    Schedule schedule = on_blocks(cut, by);
+  void consider(const Cut& cut, std::size_t by, Schedule schedule) {
     const Outcome outcome = evaluator_.outcome(schedule);
     if (best_ && outcome >= best_outcome_) return;
     best_ = std::move(schedule);
@@ -170,9 +169,9 @@ class Relay {
     by_ = by;
   }
 
-  Schedule on_blocks(const Cut& cut, std::size_t by) {
-    if (cut.size >= problem_.device_count()) return options_.by[by](problem_, options_.stop);
-    if (cut.stages.size() == 1) return on_block(problem_.graph(), cut.blocks.front(), by);
+  void try_cut(const Cut& cut, std::size_t by) {
+    if (cut.size >= problem_.device_count()) return consider(cut, by, options_.by[by](problem_, options_.stop));
+    if (cut.stages.size() == 1) return consider(cut, by, on_block(problem_.graph(), cut.blocks.front(), by));
     Schedule whole{.placement = Placement(problem_.op_count())};
     for (std::size_t s = 0; s < cut.stages.size(); ++s) {
       const Schedule part = on_block(piece_of(problem_.graph(), cut.stages[s]), cut.blocks[s], by);
@@ -180,7 +179,8 @@ class Relay {
     }
     Schedule ranked{.placement = whole.placement, .policy = Policy::priority};
     ranked.priority = rank_priorities(problem_);
-    return evaluator_.outcome(ranked) < evaluator_.outcome(whole) ? ranked : whole;
+    consider(cut, by, std::move(whole));
+    consider(cut, by, std::move(ranked));
   }
 
   /// Its devices are those of the problem.

@@ -40,6 +40,7 @@ class Population {
       const std::size_t parents = members_.size();
       const std::size_t elite = std::min<std::size_t>({options_.elite, size - 1, parents});
       add(size - elite, [&] { return child(parents); });
+      if (members_.size() == parents) break;  // no time for one more
       members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(elite),
                      members_.begin() + static_cast<std::ptrdiff_t>(parents));
       std::ranges::stable_sort(members_, {}, &Member::outcome);
@@ -54,7 +55,7 @@ class Population {
     Outcome outcome;
   };
 
-  /// Adds so many, as far as the budget goes, and evaluates them.
+  /// Adds so many, as far as budget and time go, and evaluates them.
   template <class Make>
   void add(std::size_t count, const Make& make) {
     const std::size_t first = members_.size();
@@ -64,12 +65,17 @@ class Population {
       members_.push_back({std::move(placement), {}});
     }
     parallel_for(static_cast<unsigned>(evaluators_.size()), some, [&](std::size_t i, unsigned thread) {
+      Member& member = members_[first + i];
+      if (search_.late()) {
+        member.placement = {};
+        return;
+      }
       auto& evaluator = evaluators_[thread];
       if (!evaluator) evaluator.emplace(problem_);
-      Member& member = members_[first + i];
       member.outcome = evaluator->outcome(search_.under_order(member.placement));
     });
-    spent_ += some;
+    std::erase_if(members_, [](const Member& member) { return member.placement.empty(); });
+    spent_ += members_.size() - first;
   }
 
   const Placement& parent(std::size_t count) {

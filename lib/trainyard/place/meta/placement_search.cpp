@@ -36,8 +36,12 @@ PlacementSearch::PlacementSearch(const Problem& problem, const PlacementSearchOp
   if (options.start == Start::random) {
     known.push_back(place_random(problem, run.seed));
   } else {
-    known.push_back(heft(problem));
-    known.push_back(etf(problem, {.by = EtfOptions::By::finish}));
+    const auto stop = [this] { return effort_.late(); };
+    try {
+      known.push_back(heft(problem, {.stop = stop}));
+      known.push_back(etf(problem, {.by = EtfOptions::By::finish, .stop = stop}));
+    } catch (const OutOfTime&) {  // with what there is
+    }
     known.push_back(place_single(problem));
   }
   std::vector<Schedule> orders;

@@ -11,7 +11,8 @@
 namespace trainyard {
 
 struct PlacementSearchOptions {
-  /// The first state: the best of HEFT's and ETF's placements and everything on one device, or a random one.
+  /// The first state: the best of HEFT's and ETF's placements, if there is time for them, and everything on one
+  /// device, or a random one.
   enum class Start : std::uint8_t { list, random } start = Start::list;
   /// The order under which placements are judged: fifo, priorities by upward rank (ranks.hpp), or that of these under
   /// which the first state is better.
@@ -39,7 +40,8 @@ class PlacementSearch {
 
   /// Evaluations that are left after `spent` of the search's own.
   std::uint64_t left(std::uint64_t spent) const;
-  bool over(std::uint64_t spent) const { return left(spent) == 0 || effort_.late(); }
+  bool over(std::uint64_t spent) const { return left(spent) == 0 || late(); }
+  bool late() const { return effort_.late(); }
   /// The share of the budget that is spent, in evaluations or in seconds, 0 to 1.
   double share(std::uint64_t spent) const;
   void report(const Outcome& best, std::uint64_t spent) const;

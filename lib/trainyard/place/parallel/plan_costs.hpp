@@ -36,7 +36,7 @@ namespace trainyard {
 /// only that of gradients' sums with the backward pass where there is one stage.
 class ChainOfBlocks {
  public:
-  /// Of plans whose gradients are added by rings of sends and additions, not by whole collectives.
+  /// Whether a plan's gradients are added by rings of sends and additions, not by whole collectives.
   using HasRings = std::function<bool(const ParallelPlan&)>;
 
   /// `batch` samples; the graph does not say. Keeps a reference to the problem and the layers.
@@ -73,7 +73,7 @@ class ChainOfBlocks {
     std::size_t hosts;
   };
   SumTime sum_time(const Mesh& mesh) const;
-  /// Of two parts, by a device (CollectiveOps).
+  /// The time in which a device adds two parts (CollectiveOps).
   LinearTime addition_time() const;
 
   const std::vector<LayerCost>& blocks(std::size_t samples, LayerDegree tensor);
