@@ -7,7 +7,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::array<const char*, kCollectiveKinds> kKindNames{"all-reduce", "all-gather", "reduce-scatter",
-                                                           "all-to-all", "broadcast",  "shift"};
+                                                               "all-to-all", "broadcast",  "shift"};
 
 }  // namespace
 

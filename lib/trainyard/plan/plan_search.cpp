@@ -97,9 +97,9 @@ double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<d
   return most;
 }
 
-/// The least step of one stage whose sums overlap: each bucket is added once the last task has left its layers, so whatever the
-/// buckets, those of the first layers, one after the other, begin no sooner than when it has left the last of these;
-/// the first layer's update follows. `work`: of all tasks, without recomputation.
+/// The least step of one stage whose sums overlap: each bucket is added once the last task has left its layers, so
+/// whatever the buckets, those of the first layers, one after the other, begin no sooner than when it has left the last
+/// of these; the first layer's update follows. `work`: of all tasks, without recomputation.
 double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std::vector<LayerCost>& layers,
                      double work) {
   const bool adds = costs.batch / like.data > like.microbatch;
