@@ -7,8 +7,9 @@
 
 Clusters: 2, 4 and 8 V100 on NVLink (the built-in ones), and the same number on PCIe 3.0 under one host (NxV100-pcie,
 written here). "Others" are all placers that do not search, train or take long, each with its own order: what
-`trainyard compare` shows; --others names fewer. Models that no placer fits into memory are left out of the table. What is in the results
-already is not run again; --minutes ends after that time, to be gone on with later. Prints a Markdown table.
+`trainyard compare` shows; --others names fewer. Models that no placer fits into memory are left out of the table. What
+is in the results already is not run again; --minutes ends after that time, to be gone on with later. Prints a Markdown
+table.
 """
 import argparse
 import json

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/cost/op_signature.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/replicas.hpp"
 
