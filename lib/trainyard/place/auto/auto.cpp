@@ -21,6 +21,7 @@
 #include "trainyard/place/auto/multilevel.hpp"
 #include "trainyard/place/auto/relief.hpp"
 #include "trainyard/place/auto/split_moves.hpp"
+#include "trainyard/place/baechi/m_topo.hpp"
 #include "trainyard/place/exact/branch_and_bound.hpp"
 #include "trainyard/place/fastt/dpos.hpp"
 #include "trainyard/place/fastt/os_dpos.hpp"
@@ -152,6 +153,13 @@ class AutoPlacer {
           [&](bool patient) { return effort_.late(patient ? std::max(kPatience, share) : share); }, judge,
           left ? std::optional{std::max(0.0, *left - (1 - share) * *options_.budget.seconds)} : std::nullopt);
     if (fewer[0]) found_.push_back(std::move(*fewer[0]));
+    // Where there was no time for a member that minds the memories: one walk over the ops.
+    if (hurries && std::ranges::all_of(found_, [](const Ordered& each) { return each.outcome.excess.count > 0; })) {
+      try {
+        if (auto topological = judge(m_topo(base()))) found_.push_back(std::move(*topological));
+      } catch (const InputError&) {  // has no answer
+      }
+    }
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
     if (hurries)
       parallel_for(threads_, found_.size(), [&](std::size_t i) {
