@@ -13,6 +13,7 @@
 using namespace trainyard::test;
 
 TEST_CASE("every command in the manual works") {
+  if (is_sanitized()) return report_skipped("takes minutes under sanitizers, which see the verbs in other tests");
   const TemporaryFolder tools, folder;
   std::filesystem::create_symlink(build_dir() / "sim" / "trainyard", tools.path() / "trainyard");
   std::istringstream lines{read_text(source_dir() / "sim" / "MANUAL.md")};

@@ -48,6 +48,7 @@ bool is_left_out(const std::string& line) { return line == "..." || line == " ..
 }  // namespace
 
 TEST_CASE("the tutorial's commands print what it shows, those that measure but for their numbers") {
+  if (is_sanitized()) return report_skipped("takes minutes under sanitizers, which see the verbs in other tests");
   const TemporaryFolder folder;
   const std::string program = (build_dir() / "sim" / "trainyard").string();
   std::size_t compared = 0;
