@@ -16,7 +16,7 @@ inline constexpr std::size_t kIslands = 4;
 /// (Placer::exhaustive), beyond 64 `exact`; without members it starts from place_single().
 ///
 /// 1. Lower bounds, so that every result has its gap.
-/// 2. Every member; one that has no answer is left out.
+/// 2. Every member; one that has no answer is left out. Of a budget in seconds that ends before one fits: m_topo too.
 /// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
 ///    Fewer devices, where that is better than all that (relay_on_fewer; on large graphs they are asked for first).
 ///    Training graphs also as 2, 4, ... replicas on fewer devices than there are; and where no GPU holds the network
