@@ -148,7 +148,7 @@ TEST_CASE("the linear program splits work among three classes exactly") {
 
 TEST_CASE("no bound is above the least makespan of any placement and order") {
   std::size_t tight = 0, none_fits = 0;
-  for (std::uint64_t seed = 0; seed < 1200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(1200U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(17, seed);
     RandomProblemOptions options;
@@ -166,12 +166,12 @@ TEST_CASE("no bound is above the least makespan of any placement and order") {
     CHECK(transfer_path_bound(problem) >= critical_path_bound(problem));
     tight += best_lower_bound(problem).value == fitting;
   }
-  CHECK(tight > 400);
-  CHECK(none_fits > 20);
+  CHECK(tight > test::rounds(400U));
+  CHECK(none_fits > test::rounds(20U));
 }
 
 TEST_CASE("no bound is above the makespan of any schedule") {
-  const std::uint64_t seeds = test::is_sanitized() ? 600 : 3000;
+  const std::uint64_t seeds = test::rounds(3000);
   std::size_t fitting = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     CAPTURE(seed);

@@ -173,7 +173,7 @@ TEST_CASE("with a spine for each card and a core for each leaf, no shift of host
 }
 
 TEST_CASE("routes of random fabrics lead from end to end, and an all-to-all loads the links of a level alike") {
-  for (std::uint64_t seed = 0; seed < (test::is_sanitized() ? 60U : 300U); ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(41, seed);
     FabricSpec spec = two_pods();

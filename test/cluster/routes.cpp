@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 
 using namespace trainyard;
@@ -84,7 +85,7 @@ TEST_CASE("a wide first part does not win where the second part is narrow anyway
 
 TEST_CASE("on random networks, with ties and links of no latency, the best path is the best of all simple paths") {
   Random random{7};
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < test::rounds(2000); ++round) {
     const auto vertices = static_cast<std::size_t>(random.between(2, 6));
     const auto links = static_cast<std::size_t>(random.between(1, 9));
     std::vector<Arc> arcs;

@@ -87,7 +87,7 @@ TEST_CASE("of several tables the nearest is taken: by node, collective, ranks") 
 
 TEST_CASE("times never fall as bytes grow, and a table's own sizes are its own times, for random tables") {
   std::mt19937 random{7};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     CollectiveTable table{all_reduce, 2 + random() % 15, 1, {}, ""};
     std::int64_t bytes = 0, time = 20'000;
     for (std::size_t i = 0; i < 1 + random() % 6; ++i) {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 
 using namespace trainyard;
@@ -29,7 +30,7 @@ Matrix<Scalar> sums(const Matrix<Scalar>& start, const Matrix<Scalar>& a, const 
 template <class Scalar>
 void check_products() {
   Random random{1};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     const std::size_t n = random.below(20), in = 1 + random.below(20), out = 1 + random.below(40);
     CAPTURE(n);
     CAPTURE(in);

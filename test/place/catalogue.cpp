@@ -79,7 +79,7 @@ std::string error_code(auto call) {
 
 TEST_CASE("every placer gives a valid schedule that fits and repeats, on random problems with groups and kinds") {
   Random random{2026};
-  for (int round = 0; round < (test::is_sanitized() ? 2 : 25); ++round) {
+  for (int round = 0; round < test::rounds(25); ++round) {
     const Problem problem = random_problem(random);
     for (const Placer& placer : placers()) {
       CAPTURE(placer.name);
@@ -111,7 +111,7 @@ TEST_CASE("every placer gives a valid schedule that fits and repeats, on random 
 
 TEST_CASE("every order that HEFT can keep of its plan runs without a deadlock, and by default it keeps the best") {
   Random random{77};
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::rounds(60); ++round) {
     const Problem problem = random_problem(random);
     const Nanoseconds best = simulate(problem, find_placer("heft").place(problem, {})).makespan;
     Nanoseconds least = kLongestTime;

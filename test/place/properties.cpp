@@ -6,6 +6,7 @@
 
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -40,7 +41,7 @@ void check_plan(const Problem& problem, const Schedule& schedule) {
 
 TEST_CASE("list schedulers give valid plans that no bound forbids, and what the simulator says of them is confirmed") {
   Random random{42};
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < test::rounds(300); ++round) {
     CAPTURE(round);
     const Problem problem = random_problem(random, {.most_ops = 25});
     const Nanoseconds bound = best_lower_bound(problem).value;
@@ -64,7 +65,7 @@ TEST_CASE("every value of every parameter of the list schedulers gives a valid s
   const std::vector<std::pair<std::string, std::string>> values{
       {"insertion", "yes"}, {"insertion", "no"}, {"by", "start"},    {"by", "finish"},     {"level", "static"},
       {"level", "bottom"},  {"mapping", "load"}, {"mapping", "cut"}, {"mapping", "finish"}};
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::rounds(60); ++round) {
     const Problem problem = random_problem(random, {.most_ops = 25});
     for (const Placer& placer : placers())
       for (const auto& entry : values) {

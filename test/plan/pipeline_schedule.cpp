@@ -85,7 +85,7 @@ TEST_CASE("each device computes every pass of every chunk and microbatch once, f
 
 TEST_CASE("the closed forms of pipelines over equal stages hold for random times") {
   Random random{1};
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::rounds(60); ++round) {
     const auto p = 1 + random.below(6), m = p * (1 + random.below(4));
     const auto f = 1 + static_cast<std::int64_t>(random.below(50)), b = 1 + static_cast<std::int64_t>(random.below(50)),
                w = 1 + static_cast<std::int64_t>(random.below(50));

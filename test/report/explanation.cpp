@@ -4,6 +4,7 @@
 
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
@@ -106,7 +107,7 @@ TEST_CASE("gaps are part of the path, and count as running") {
 
 TEST_CASE("on random runs the parts add up") {
   std::size_t waits = 0;
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(1500U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(31, seed);
     RandomProblemOptions options;

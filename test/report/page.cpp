@@ -171,7 +171,7 @@ TEST_CASE("the page draws which device of a plan has which stage, share, part an
 }
 
 TEST_CASE("the data of the page give back every span, transfer and memory step") {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(60U); ++seed) {
     CAPTURE(seed);
     const Run run = page_run(test::random_run(seed));
     const json data = data_of(page_text({.runs = {&run}}));

@@ -4,6 +4,7 @@
 
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -105,7 +106,7 @@ TEST_CASE("egresses, fabrics and several changes at once") {
 }
 
 TEST_CASE("a change by the factor 1 changes nothing") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(37, seed);
     const Problem problem = random_problem(random, {});

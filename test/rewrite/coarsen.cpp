@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
 
@@ -45,7 +46,7 @@ Graph random_graph(Random& random, std::size_t ops) {
 }
 
 TEST_CASE("coarsening random graphs reaches the target without a cycle, every op in one cluster") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(5, seed);
     const std::size_t ops = 5 + random.below(80), target = 1 + random.below(20);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
 
@@ -93,7 +94,7 @@ TEST_CASE("colocation groups stay together and lonely ops join each other") {
 
 TEST_CASE("the map and its way back agree on random graphs, and there are never more groups than asked for") {
   Random random{5};
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < test::rounds(50); ++round) {
     std::vector<std::string> names;
     std::vector<Edge> edges;
     const auto count = static_cast<std::size_t>(random.between(1, 40));

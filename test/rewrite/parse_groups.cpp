@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
 
@@ -75,7 +76,7 @@ TEST_CASE("kinds do not mix, colocation groups stay together, and ops without ed
 TEST_CASE(
     "groups of random graphs are connected, of one kind, and as few as asked for or without an edge between two") {
   Random random{8};
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::rounds(60); ++round) {
     CAPTURE(round);
     std::vector<std::string> names;
     std::vector<ParseEdge> edges;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rewrite/by_name.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
@@ -151,7 +152,7 @@ TEST_CASE("200 random stages of networks: work, weights and what crosses a cut a
   Random random{11};
   for (const char* network :
        {"lenet:batch=48", "transformer:layers=1,batch=24", "resnet18:batch=24", "mobilenet_v2:batch=24"})
-    for (int round = 0; round < 50; ++round) {
+    for (int round = 0; round < test::rounds(50); ++round) {
       CAPTURE(network);
       CAPTURE(round);
       const Graph graph = training_graph(make_network(network));

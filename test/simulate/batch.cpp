@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/simulate/delta.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -78,7 +79,7 @@ std::vector<std::int32_t> row_of(const Schedule& schedule) {
 
 TEST_CASE("rows of device indices take as long as their schedules, and a row at fault is named") {
   Random random{8};
-  for (int trial = 0; trial < 200; ++trial) {
+  for (int trial = 0; trial < test::rounds(200); ++trial) {
     const Problem problem = random_problem(random);
     const std::size_t ops = problem.op_count();
     std::vector<std::int32_t> rows;

@@ -24,7 +24,7 @@ namespace {
 
 TEST_CASE("the engine and the plain rules agree on thousands of random problems with collectives") {
   std::size_t parts = 0, waited = 0, flows = 0, urgent = 0, by_priority = 0;
-  for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(20'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(1117, seed);
     RandomProblemOptions options{.collectives = 3};
@@ -52,11 +52,11 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems 
     REQUIRE(!path.empty());
     REQUIRE(path.front().cause == PathStep::Cause::start);
   }
-  CHECK(parts > 5'000);
-  CHECK(waited > 500);
-  CHECK(flows > 500);
-  CHECK(urgent > 2'000);
-  CHECK(by_priority > 2'000);
+  CHECK(parts > test::rounds(5'000U));
+  CHECK(waited > test::rounds(500U));
+  CHECK(flows > test::rounds(500U));
+  CHECK(urgent > test::rounds(2'000U));
+  CHECK(by_priority > test::rounds(2'000U));
 }
 
 /// Rank r, on device r, makes an array of S bytes at time r, and has its part of the collective's result.
@@ -167,7 +167,7 @@ TEST_CASE("over hosts with a network card for each device, two rings send half o
 TEST_CASE("the engine and the plain rules agree on collectives over fabrics") {
   const std::vector<FabricSpec> fabrics = all_fabrics();
   std::size_t several = 0;
-  for (std::uint64_t seed = 0; seed < (test::is_sanitized() ? 600U : 3'000U); ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(3'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(1119, seed);
     const Cluster cluster = make_cluster(cluster_of(fabrics[seed % fabrics.size()]));
@@ -195,7 +195,7 @@ TEST_CASE("the engine and the plain rules agree on collectives over fabrics") {
         collective_rings(cluster, collective_devices(problem.graph(), OpId{ranks.count}, schedule.placement)).size() >
         1;
   }
-  CHECK(several > (test::is_sanitized() ? 100U : 500U));
+  CHECK(several > test::rounds(500U));
 }
 
 TEST_CASE("it waits for the last array, and no device: an op runs beside it") {
@@ -333,7 +333,7 @@ TEST_CASE("the most urgent of those that become ready at once goes first, an ear
 }
 
 TEST_CASE("a change of the schedule gives what a simulation of it gives") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(9, seed);
     const Problem problem = random_problem(random, {.collectives = 3});

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/support.hpp"
 #include "support/written_out.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
@@ -252,7 +253,7 @@ std::vector<double> water_filled(const std::vector<Flow>& flows, const std::vect
 
 TEST_CASE("collectives at once over any fabric end when max-min fair rates say, worked out by water filling") {
   std::size_t slowed = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(400U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(77, seed);
     FabricSpec fabric = racks(2 + random.below(5), 1 + random.below(4), 1 + random.below(3), 1);
@@ -310,7 +311,7 @@ TEST_CASE("collectives at once over any fabric end when max-min fair rates say, 
       slowed += expected[g] > 1.01 * flows[g].alone;
     }
   }
-  CHECK(slowed > 200);
+  CHECK(slowed > test::rounds(200U));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
@@ -27,7 +28,7 @@ TEST_CASE("the critical path of five ops on two devices goes through a busy link
 
 TEST_CASE("the steps of a critical path and the gaps between them add up to the makespan") {
   std::size_t resources = 0, with_gap = 0;
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(3000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(23, seed);
     RandomProblemOptions options;

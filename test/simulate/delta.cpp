@@ -8,6 +8,7 @@
 
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
@@ -203,7 +204,7 @@ TEST_CASE("two ops that change turns: the one that sends goes first") {
 
 TEST_CASE("random changes, accepted and rejected, give what full simulations give") {
   Counts counts;
-  for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(1'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(31, seed);
     RandomProblemOptions options;
@@ -216,15 +217,15 @@ TEST_CASE("random changes, accepted and rejected, give what full simulations giv
     if (schedule.policy == Policy::priority && random.chance(0.7)) schedule.policy = Policy::fifo;
     walk_at_random(random, problem, schedule, 100, counts);
   }
-  CHECK(counts.tried == 100'000);
-  CHECK(counts.accepted > 20'000);
-  CHECK(counts.above > 5'000);
-  CHECK(counts.deadlocks > 1'000);
+  CHECK(counts.tried == test::rounds(100'000U));
+  CHECK(counts.accepted > test::rounds(20'000U));
+  CHECK(counts.above > test::rounds(5'000U));
+  CHECK(counts.deadlocks > test::rounds(1'000U));
 }
 
 TEST_CASE("random changes on fair links, where each is a full simulation, give what simulate() gives") {
   Counts counts;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(200U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(32, seed);
     RandomProblemOptions options;
@@ -233,15 +234,15 @@ TEST_CASE("random changes on fair links, where each is a full simulation, give w
     const Problem problem = random_problem(random, options);
     walk_at_random(random, problem, random_schedule(random, problem), 40, counts);
   }
-  CHECK(counts.tried == 8'000);
-  CHECK(counts.accepted > 1'500);
-  CHECK(counts.above > 300);
-  CHECK(counts.deadlocks > 50);
+  CHECK(counts.tried == test::rounds(8'000U));
+  CHECK(counts.accepted > test::rounds(1'500U));
+  CHECK(counts.above > test::rounds(300U));
+  CHECK(counts.deadlocks > test::rounds(50U));
 }
 
 TEST_CASE("random changes with collectives, in strict order and with links by priority, give what simulate() gives") {
   Counts counts;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(33, seed);
     RandomProblemOptions options;
@@ -253,10 +254,10 @@ TEST_CASE("random changes with collectives, in strict order and with links by pr
     schedule.urgent_links = schedule.policy == Policy::strict && !schedule.priority.empty() && seed % 4 == 0;
     walk_at_random(random, problem, schedule, 40, counts);
   }
-  CHECK(counts.tried == 12'000);
-  CHECK(counts.accepted > 1'500);
-  CHECK(counts.above > 300);
-  CHECK(counts.deadlocks > 200);
+  CHECK(counts.tried == test::rounds(12'000U));
+  CHECK(counts.accepted > test::rounds(1'500U));
+  CHECK(counts.above > test::rounds(300U));
+  CHECK(counts.deadlocks > test::rounds(200U));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/simulate/edited_simulation.hpp"
@@ -93,7 +94,7 @@ GraphEdit random_edit(Random& random, const Graph& graph, OpId first, std::size_
 
 TEST_CASE("an edited simulation takes what a simulation of the graph built anew takes") {
   std::size_t edits = 0, longer = 0, ordered = 0;
-  for (std::uint64_t seed = 0; seed < 3'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(3'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(77, seed);
     RandomProblemOptions options;
@@ -134,9 +135,9 @@ TEST_CASE("an edited simulation takes what a simulation of the graph built anew 
       problem = anew;
     }
   }
-  CHECK(edits > 10'000);
-  CHECK(longer > 1'000);
-  CHECK(ordered > 500);
+  CHECK(edits > test::rounds(10'000U));
+  CHECK(longer > test::rounds(1'000U));
+  CHECK(ordered > test::rounds(500U));
 }
 
 TEST_CASE("an edit that no device can run is refused, and nothing is replaced") {

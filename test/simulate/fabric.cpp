@@ -5,6 +5,7 @@
 
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "support/written_out.hpp"
 #include "trainyard/simulate/delta.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -18,7 +19,7 @@ Problem on(const Graph& graph, const ClusterSpec& spec) { return Problem{graph, 
 TEST_CASE("a schedule has the same timeline on a fabric as on its links, switches and routes written out") {
   const std::vector<FabricSpec> fabrics = small_fabrics();
   std::size_t transfers = 0;
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(600U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(31, seed);
     RandomProblemOptions options;
@@ -38,12 +39,12 @@ TEST_CASE("a schedule has the same timeline on a fabric as on its links, switche
       transfers += timeline.transfers.size();
     }
   }
-  CHECK(transfers > 10'000);
+  CHECK(transfers > test::rounds(10'000U));
 }
 
 TEST_CASE("a move on a fabric gives what a full simulation gives") {
   const std::vector<FabricSpec> fabrics = all_fabrics();
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(100U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(32, seed);
     RandomProblemOptions options;

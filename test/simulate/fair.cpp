@@ -8,6 +8,7 @@
 #include "simulate/small_instance.hpp"
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
 #include "trainyard/simulate/critical_path.hpp"
@@ -186,7 +187,7 @@ TEST_CASE("a fair link is busy while one or more transfers are on it") {
 
 /// The definition, checked of the rates: on each route some channel is full and no flow there is faster.
 TEST_CASE("every flow is as fast as any other on a full channel of its route, or as its route can be") {
-  for (std::uint64_t seed = 0; seed < 2'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(2'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(77, seed);
     ClusterSpec spec = linked(2 + random.below(4), Duplex::full, Sharing::fair);
@@ -247,7 +248,7 @@ TEST_CASE("every flow is as fast as any other on a full channel of its route, or
 
 TEST_CASE("the engine and the plain rule of fair links agree on thousands of random problems") {
   std::size_t transfers = 0, slowed = 0, waited = 0;
-  for (std::uint64_t seed = 0; seed < 6'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(6'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(31, seed);
     RandomProblemOptions options;
@@ -280,9 +281,9 @@ TEST_CASE("the engine and the plain rule of fair links agree on thousands of ran
       waited += transfer.start > transfer.ready;
     }
   }
-  CHECK(transfers > 20'000);
-  CHECK(slowed > 5'000);
-  CHECK(waited > 500);
+  CHECK(transfers > test::rounds(20'000U));
+  CHECK(slowed > test::rounds(5'000U));
+  CHECK(waited > test::rounds(500U));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -21,7 +22,7 @@ NoiseOptions noise_of(double usual, std::size_t samples, std::uint64_t seed = 1)
 double ns(Nanoseconds time) { return static_cast<double>(time.count); }
 
 TEST_CASE("without noise every sample is the plain makespan") {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(200U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(51, seed);
     const Problem problem = random_problem(random);
@@ -65,7 +66,7 @@ TEST_CASE("in a chain of equal ops the variances add up") {
 }
 
 TEST_CASE("without noise every sample of several steps is the mean over their second half") {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(100U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(52, seed);
     const Problem problem = random_problem(random);

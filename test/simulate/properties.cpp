@@ -6,6 +6,7 @@
 
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
@@ -13,7 +14,7 @@ namespace {
 
 TEST_CASE("the engine and the plain rules agree on thousands of random problems") {
   std::size_t transfers = 0, broadcasts = 0, waited = 0, short_of_memory = 0;
-  for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(20'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(2026, seed);
     const Problem problem = random_problem(random);
@@ -44,9 +45,9 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems"
     }
   }
   // The generator does reach what it is meant to reach.
-  CHECK(transfers > 50'000);
-  CHECK(broadcasts > 500);
-  CHECK(waited > 5'000);
+  CHECK(transfers > test::rounds(50'000U));
+  CHECK(broadcasts > test::rounds(500U));
+  CHECK(waited > test::rounds(5'000U));
   CHECK(short_of_memory > 1'000);
 }
 
@@ -74,7 +75,7 @@ TEST_CASE("calls from many threads give the same timelines") {
 }
 
 TEST_CASE("moving an op changes nothing that starts before the earliest end of its producers") {
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(2000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(11, seed);
     RandomProblemOptions options;
@@ -108,7 +109,7 @@ TEST_CASE("moving an op changes nothing that starts before the earliest end of i
 }
 
 TEST_CASE("times that are all four times as long give a timeline that is four times as long") {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(500U); ++seed) {
     CAPTURE(seed);
     const auto timeline_at = [&](std::int64_t unit) {
       Random random = Random::stream(13, seed);

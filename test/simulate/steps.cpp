@@ -9,6 +9,7 @@
 #include "simulate/small_instance.hpp"
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -144,7 +145,7 @@ TEST_CASE(
 
 TEST_CASE("one step of a random problem is simulate, and several agree with the plain rules") {
   std::size_t ties = 0, overlaps = 0, longer = 0;
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(3000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(31, seed);
     RandomProblemOptions options;
@@ -192,9 +193,9 @@ TEST_CASE("one step of a random problem is simulate, and several agree with the 
   // The generator does reach what it is meant to reach. That k steps take no longer than k times one is true of most
   // runs but not of all: an op of the next step may hold a device that one of this step needs a moment later, and the
   // gap of a device after its last op counts only where another step follows.
-  CHECK(ties > 10'000);
-  CHECK(overlaps > 1000);
-  CHECK(longer > 100);
+  CHECK(ties > test::rounds(10'000U));
+  CHECK(overlaps > test::rounds(1000U));
+  CHECK(longer > test::rounds(100U));
 }
 
 TEST_CASE("steps beyond what can be counted are refused") {

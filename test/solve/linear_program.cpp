@@ -213,7 +213,7 @@ TEST_CASE("a solver that may not pivot says that it was stopped") {
 TEST_CASE("on random programs, many degenerate, the simplex method finds the best of all corners") {
   Random random{4};
   int feasible = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < test::rounds(3000); ++round) {
     const LinearProgram program = random_program(random, 3, 4);
     const auto least = least_over_corners(program);
     const LinearSolution solution = solve_by_simplex(program);
@@ -233,7 +233,7 @@ TEST_CASE("on random programs of some size the simplex method and Clp agree") {
     return test::report_skipped("this build has no Clp");
   }
   Random random{5};
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < test::rounds(300); ++round) {
     const LinearProgram program = random_program(random, 60, round % 2 ? 15 : 60);
     const LinearSolution ours = solve_by_simplex(program), theirs = solve_by_clp(program);
     CAPTURE(round);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -14,6 +15,12 @@ std::filesystem::path build_dir();
 std::optional<std::filesystem::path> reference_data(const std::string& relative);
 /// Under sanitizers, which take 40 times as long for searches, and reserve terabytes of addresses (.ci/run tells).
 bool is_sanitized();
+/// How many of `usual` random instances a test looks at: all, or a tenth (rounded up) under sanitizers. `usual` may
+/// also be how many of them a test expects to meet a case.
+template <std::integral Count>
+Count rounds(Count usual) {
+  return is_sanitized() ? (usual + 9) / 10 : usual;
+}
 /// Tells the runner that the current test case did not run, and why. Return from the test case after it.
 void report_skipped(const std::string& why);
 /// A new empty folder, removed when the object goes.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/support.hpp"
 #include "throughput/sketch.hpp"
 
 using namespace trainyard;
@@ -65,7 +66,7 @@ TEST_CASE("an op of no time whose backward op takes time stays") {
 
 TEST_CASE("blocks are in topological order and hold every op once") {
   Random random{12};
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < test::rounds(300); ++round) {
     const LoadProblem problem = test::random_sketch(random, 12, round % 2 == 0).problem();
     const Contraction blocks = contract(problem);
     std::vector<int> seen(problem.op_count(), 0);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/support.hpp"
 #include "throughput/sketch.hpp"
 #include "trainyard/core/error.hpp"
 
@@ -95,7 +96,7 @@ TEST_CASE("memory, device kinds and colors that are not kept are counted") {
 
 TEST_CASE("no placement is below the lower bound") {
   Random random{11};
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < test::rounds(500); ++round) {
     const LoadProblem problem = test::random_sketch(random, 6, round % 2 == 0).problem();
     const Picoseconds bound = load_lower_bound(problem);
     for (int draw = 0; draw < 20; ++draw) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;
@@ -78,7 +79,7 @@ TEST_CASE("kinds: alike devices are one, CPUs do not pay unless there is nothing
 TEST_CASE(
     "the load of a placement is the same in the model and with each transfer's own route where routes are alike") {
   Random random{13};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     const Problem any = test::random_problem(random, {.most_ops = 12});
     const std::size_t gpus = 1 + random.below(3), cpus = random.below(2);
     GraphBuilder builder{"g"};

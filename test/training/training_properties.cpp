@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/model_sketch.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/training/training.hpp"
@@ -99,7 +100,7 @@ double flops(const Graph& graph, Phase phase) {
 }  // namespace
 
 TEST_CASE("random networks: the step is one graph whose parts add up at either granularity") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(300U); ++seed) {
     CAPTURE(seed);
     const Model model = random_model(seed);
     const TrainingStep whole = training_step(model, {.optimizer = Optimizer::momentum});
@@ -123,7 +124,7 @@ TEST_CASE("random networks: the step is one graph whose parts add up at either g
 }
 
 TEST_CASE("random networks: no gradient is lost, none is made twice") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(300U); ++seed) {
     CAPTURE(seed);
     const Graph graph = training_graph(random_model(seed));
     for (const OpId op : graph.ops()) {
@@ -139,7 +140,7 @@ TEST_CASE("random networks: no gradient is lost, none is made twice") {
 }
 
 TEST_CASE("random networks: forward ops never wait for backward ops, and updates are last") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(300U); ++seed) {
     CAPTURE(seed);
     const Graph graph = training_graph(random_model(seed));
     for (const TensorId tensor : graph.tensors())
@@ -151,7 +152,7 @@ TEST_CASE("random networks: forward ops never wait for backward ops, and updates
 }
 
 TEST_CASE("random networks: the ops of a parameter are in one group with its update") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(300U); ++seed) {
     CAPTURE(seed);
     const Model model = random_model(seed);
     const Graph graph = training_graph(model);

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
@@ -41,7 +42,7 @@ std::size_t depth(const Graph& graph) {
 TEST_CASE("a GiPH graph has sqrt(v) / alpha layers within a fifth, one op before them and one behind") {
   const ClusterSpec network = make_giph_network(kNetwork);
   for (const auto& [spec, v, alpha] : {std::tuple{"giph:v=15,alpha=10", 15, 0.1}, {"giph:v=100,alpha=50", 100, 0.5}})
-    for (int seed = 0; seed < 40; ++seed) {
+    for (int seed = 0; seed < test::rounds(40); ++seed) {
       const Graph graph = make_giph_graph(std::string{spec} + ",seed=" + std::to_string(seed), network);
       const double layers = std::sqrt(v) / alpha;
       CHECK(depth(graph) >= 2 + std::ceil(0.8 * layers));
@@ -99,7 +100,7 @@ TEST_CASE("work, bytes, speeds and links are within their spreads, and in the me
 
 TEST_CASE("an op runs where its hardware is: on one device in five, one at least, in the time that its speed gives") {
   std::size_t able = 0, pairs = 0;
-  for (int seed = 0; seed < 60; ++seed) {
+  for (int seed = 0; seed < test::rounds(60); ++seed) {
     const ClusterSpec network = make_giph_network("giph:devices=12,seed=" + std::to_string(seed));
     const Graph graph = make_giph_graph("giph:v=40,alpha=50,seed=" + std::to_string(seed), network);
     const Problem problem{graph, make_cluster(network), Costs{CostModel::roofline()}};

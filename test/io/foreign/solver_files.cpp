@@ -44,7 +44,7 @@ TEST_CASE("CBC reads the LP files back, and their optima are those of branch and
 #ifdef TEST_WITH_CBC
   const TemporaryFolder folder;
   std::size_t equal = 0, count = 0;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(40U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(37, seed);
     RandomProblemOptions options;
@@ -74,7 +74,7 @@ TEST_CASE("CBC reads the LP files back, and their optima are those of branch and
     CHECK(optimum <= static_cast<double>(exact.value.count) * (1 + 1e-6) + 1e-3);
     equal += optimum >= static_cast<double>(exact.value.count) * (1 - 1e-6) - 1e-3;
   }
-  CHECK(count > 20);
+  CHECK(count > test::rounds(20U));
   CHECK(equal * 10 >= count * 9);
 #else
   report_skipped("this build has no CBC");

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "io/random_run.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 
 namespace trainyard {
@@ -118,7 +119,7 @@ TEST_CASE("names with quotes, line ends, markup and bytes that are not text make
 }
 
 TEST_CASE("slices of one row never overlap, and every op and transfer has its slice or instant") {
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(150U); ++seed) {
     CAPTURE(seed);
     const auto [problem, schedule, timeline] = test::random_run(seed);
     const json trace = json::parse(trace_text(problem, schedule, timeline));
@@ -145,7 +146,7 @@ TEST_CASE("slices of one row never overlap, and every op and transfer has its sl
 
 TEST_CASE("arrows begin and end inside slices and their times ascend") {
   std::size_t arrows = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed)
+  for (std::uint64_t seed = 0; seed < test::rounds(100U); ++seed)
     for (const auto flows : {TraceOptions::Flows::critical, TraceOptions::Flows::all, TraceOptions::Flows::none}) {
       CAPTURE(seed);
       const auto [problem, schedule, timeline] = test::random_run(seed);
@@ -167,11 +168,11 @@ TEST_CASE("arrows begin and end inside slices and their times ascend") {
         for (std::size_t i = 1; i < steps.size(); ++i) REQUIRE(steps[i - 1].second < steps[i].second);
       }
     }
-  CHECK(arrows > 500);
+  CHECK(arrows > test::rounds(500U));
 }
 
 TEST_CASE("the memory counter reaches the peak of the timeline, first at the time of the peak") {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(200U); ++seed) {
     CAPTURE(seed);
     const auto [problem, schedule, timeline] = test::random_run(seed);
     if (timeline.makespan.count == 0) continue;

@@ -284,9 +284,9 @@ TEST_CASE("a key of very many dots is refused before it is parsed") {
 }
 
 TEST_CASE("devices with a route for each pair are 2,048 at most, and their routes have 2^25 links") {
-  if (!test::is_sanitized())
-    CHECK(refusal(many_devices(2049, false)).find("too-large: routes between 2049 devices") == 0);
+  CHECK(refusal(many_devices(100, true)) == "");
+  if (test::is_sanitized()) return;  // for minutes
+  CHECK(refusal(many_devices(2049, false)).find("too-large: routes between 2049 devices") == 0);
   // On a chain of 1,000 the routes have 1,000^3 / 3 links.
   CHECK(refusal(many_devices(1000, true)).find("too-large: the routes between 1000 devices") == 0);
-  CHECK(refusal(many_devices(100, true)) == "");
 }

@@ -78,7 +78,7 @@ Nanoseconds least_total(const Problem& problem) {
 
 TEST_CASE("auto for completions finds the optimum of pairs of chains, also where a device has to wait for it") {
   Random random{7};
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < test::rounds(40); ++round) {
     CAPTURE(round);
     const Problem problem = two_chains(random);
     const Schedule schedule = auto_place(problem, auto_members(), {.objective = Objective::completion});
@@ -99,7 +99,7 @@ TEST_CASE("auto for completions: chains of 2, 4 and 6 on one device end at 2, 6 
 
 TEST_CASE("auto for completions is no worse than any placer, and the same on any number of threads") {
   Random random{33};
-  for (int round = 0; round < (test::is_sanitized() ? 2 : 6); ++round) {
+  for (int round = 0; round < test::rounds(6); ++round) {
     CAPTURE(round);
     const Problem problem = thrice(test::random_problem(random, {.most_ops = 10}));
     const Models models = find_models(problem.graph());

@@ -6,6 +6,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 
 namespace trainyard {
 namespace {
@@ -30,7 +31,7 @@ TEST_CASE("clusters join the ends of the largest tensors as long as their time t
 
 TEST_CASE("every level holds each op once, keeps colocation groups whole, and names the devices that run all of it") {
   Random random{5};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 40});
     const auto levels = cluster_levels(problem);

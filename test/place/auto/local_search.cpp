@@ -80,7 +80,7 @@ TEST_CASE("under priorities an op that waits for a device comes before the one t
 
 TEST_CASE("a search under priorities never ends worse than it began, and says what the naive simulator says") {
   Random random{5};
-  for (int round = 0; round < (test::is_sanitized() ? 10 : 60); ++round) {
+  for (int round = 0; round < test::rounds(60); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 25});
     Placement placement;

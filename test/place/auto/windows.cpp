@@ -7,6 +7,7 @@
 #include "place/instances.hpp"
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/place/exact/branch_and_bound.hpp"
 #include "trainyard/place/exact/window_search.hpp"
 #include "trainyard/place/judge/orders.hpp"
@@ -28,7 +29,7 @@ Problem tasks(Random& random, std::size_t count, std::size_t devices) {
 
 TEST_CASE("the window of all ops is the problem: its optimum is that of branch and bound") {
   Random random{11};
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < test::rounds(40); ++round) {
     CAPTURE(round);
     const Problem problem = tasks(random, 8, 2);
     detail::ExactWindow window;
@@ -79,7 +80,7 @@ TEST_CASE("a window keeps to what arrives when, and to devices that are given") 
 TEST_CASE("windows never make a schedule worse, keep to the problem's rules, and say what the simulator says") {
   Random random{12};
   std::size_t better = 0;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::rounds(60); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 40});
     Schedule schedule = test::random_schedule(random, problem);
@@ -96,7 +97,7 @@ TEST_CASE("windows never make a schedule worse, keep to the problem's rules, and
     CHECK(outcome == evaluator.outcome(schedule));
     CHECK(outcome.makespan == test::naive_simulate(problem, schedule).makespan);
   }
-  CHECK(better > 20);
+  CHECK(better > test::rounds(20U));
 }
 
 }  // namespace

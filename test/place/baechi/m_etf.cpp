@@ -7,6 +7,7 @@
 
 #include "place/baechi/m_answers.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -73,7 +74,7 @@ TEST_CASE("an op of no duration ends at once in m-ETF's plan, and what waits for
 
 TEST_CASE("m-ETF's plan runs one op at a time on a device, each after its inputs, and repeats, on random problems") {
   Random random{11};
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 30, .most_devices = 4});
     const Graph& graph = problem.graph();
     for (const bool literal : {false, true}) {

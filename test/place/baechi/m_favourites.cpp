@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "place/baechi/m_answers.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/solve/linear_program.hpp"
@@ -118,7 +119,7 @@ TEST_CASE("a chain is all favourites, and needs no program to say so") {
 
 TEST_CASE("solved in parts the program has the value of the whole as it is printed, on random graphs") {
   Random random{31};
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < test::rounds(400); ++round) {
     CAPTURE(round);
     const Problem problem = test::make_problem(random_instance(random, 25));
     const OpEdges edges{problem.graph()};
@@ -132,7 +133,7 @@ TEST_CASE("solved in parts the program has the value of the whole as it is print
 TEST_CASE("Clp and the simplex method give the same value, on random graphs of 300 ops") {
   if (!has_clp()) return test::report_skipped("this build has no Clp");
   Random random{32};
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < test::rounds(30); ++round) {
     CAPTURE(round);
     const Problem problem = test::make_problem(random_instance(random, 300));
     const OpEdges edges{problem.graph()};
@@ -143,7 +144,7 @@ TEST_CASE("Clp and the simplex method give the same value, on random graphs of 3
 
 TEST_CASE("where the solver is stopped the value is that of the x it has, and the bound is below the optimum") {
   Random random{33};
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < test::rounds(50); ++round) {
     const Problem problem = test::make_problem(random_instance(random, 40));
     const OpEdges edges{problem.graph()};
     const double optimum = relaxed_favourites(problem, edges, LinearSolver::simplex).value;
@@ -156,7 +157,7 @@ TEST_CASE("where the solver is stopped the value is that of the x it has, and th
 
 TEST_CASE("an op has one favourite child, and is that of one op, at any threshold") {
   Random random{34};
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     const Problem problem = test::make_problem(random_instance(random, 30));
     const OpEdges edges{problem.graph()};
     const auto x = relaxed_favourites(problem, edges).x;

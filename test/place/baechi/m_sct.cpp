@@ -7,6 +7,7 @@
 
 #include "place/baechi/m_answers.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/baechi/m_etf.hpp"
 #include "trainyard/place/catalogue.hpp"
@@ -37,7 +38,7 @@ TEST_CASE("an urgent op goes before the favourite child") {
 
 TEST_CASE("without favourite children m-SCT is m-ETF") {
   Random random{21};
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < test::rounds(50); ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 25});
     CHECK(m_sct(problem, IdMap<OpId, OpId>(problem.op_count()), {}) == m_etf(problem));
   }
@@ -57,7 +58,7 @@ TEST_CASE("the event loop ends when its time is up") {
 
 TEST_CASE("m-SCT gives a valid schedule that repeats, on random problems") {
   Random random{22};
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 30});
     const Schedule schedule = m_sct(problem);
     REQUIRE_NOTHROW(check_schedule(problem, schedule));

@@ -6,6 +6,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 
 using namespace trainyard;
 using test::Row;
@@ -19,7 +20,7 @@ TEST_CASE("the order follows the longest chain to its end before it turns to ano
 
 TEST_CASE("every op comes after all that it depends on") {
   Random random{2208};
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 25});
     const Graph& graph = problem.graph();
     const std::vector<OpId> order = critical_depth_first(problem);

@@ -10,6 +10,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;
@@ -51,7 +52,7 @@ TEST_CASE("a tensor counts once for every other run that reads it, and an op bey
 
 TEST_CASE("no cuts have fewer bytes between runs, and none as few has fewer runs: all cuts of random orders") {
   Random random{1971};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 10});
     const Graph& graph = problem.graph();

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "support/support.hpp"
 #include "trainyard/place/cut/cut_graph.hpp"
 #include "trainyard/place/cut/moves.hpp"
 
@@ -108,7 +109,7 @@ TEST_CASE("merging a matching keeps loads, bytes and the weight between what is 
 TEST_CASE("cuts of small graphs are nearly always the best that there are") {
   Random random{5};
   std::int64_t found = 0, least = 0;
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < test::rounds(150); ++round) {
     const CutGraph graph = random_graph(random, static_cast<std::size_t>(random.between(2, 11)));
     const CutTargets targets = halves(graph, 0.1);
     CutQuality best{.beyond = 1e9};

@@ -127,7 +127,7 @@ TEST_CASE("settling leaves what fits, and moves what does not to where it shares
 
 TEST_CASE("random problems: every partitioner keeps groups and kinds, and repeats") {
   Random random{99};
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 40});
     for (const std::string& name : kNames) {
       if (!in_this_build(name)) continue;

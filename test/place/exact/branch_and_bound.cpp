@@ -10,6 +10,7 @@
 #include "simulate/best_schedule.hpp"
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/place/exact/exact.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -77,7 +78,7 @@ TEST_CASE("the examples of two papers on three heterogeneous processors without 
 
 TEST_CASE("brute force over all placements and orders finds nothing shorter") {
   std::size_t proven = 0, equal = 0, count = 0;
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(1500U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(23, seed);
     RandomProblemOptions options;

@@ -9,6 +9,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -121,7 +122,7 @@ TEST_CASE("order enforcement: priorities fall with the planned start") {
 TEST_CASE("on devices that are alike the plan is within FastT's bound, pinned or not, on random graphs") {
   // sum of w / devices + longest chain of w + longest chain of c
   Random random{5};
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < test::rounds(400); ++round) {
     CAPTURE(round);
     const auto ops = static_cast<std::size_t>(random.between(1, 25));
     const auto devices = static_cast<std::size_t>(random.between(1, 5));
@@ -154,7 +155,7 @@ TEST_CASE("on devices that are alike the plan is within FastT's bound, pinned or
 
 TEST_CASE("DPOS's plan runs one op at a time on a device, each after its inputs, and repeats, on random problems") {
   Random random{12};
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 30, .most_devices = 4});
     const Graph& graph = problem.graph();
     const Schedule schedule = dpos(problem);

@@ -9,6 +9,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/flexflow/flexflow.hpp"
@@ -91,7 +92,7 @@ TEST_CASE("states are visited in proportion to exp(-beta c / scale)") {
 
 TEST_CASE("the chain's costs are those of a full simulation, and moves keep groups and kinds") {
   Random random{4};
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::rounds(60); ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 20});
     const Placement start = find_placer("single").place(problem, {}).placement;
     PlacementChain chain{problem, start, Random{static_cast<std::uint64_t>(round)}};

@@ -7,6 +7,7 @@
 #include "place/exact/layered.hpp"
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/cost/speeds.hpp"
@@ -106,7 +107,7 @@ TEST_CASE("groups that depend on each other in a circle are one cluster") {
 }
 
 TEST_CASE("any placer under any coarsening gives a schedule of the ops that keeps groups and devices") {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(60U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(41, seed);
     RandomProblemOptions options;

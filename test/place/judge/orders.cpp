@@ -5,6 +5,7 @@
 #include "place/instances.hpp"
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -37,7 +38,7 @@ TEST_CASE("the best order shows what fifo hides: the long chain goes first") {
 
 TEST_CASE("the best order is valid, keeps the placement, and is never worse than the schedule's own") {
   Random random{11};
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < test::rounds(400); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 30});
     const Schedule schedule = test::random_schedule(random, problem);

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 
 using namespace trainyard;
@@ -37,7 +38,7 @@ TEST_CASE("a task without duration starts when it is ready and takes nothing") {
 
 TEST_CASE("the calendar agrees with a look at every nanosecond") {
   Random random{7};
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < test::rounds(50); ++round) {
     Calendar calendar;
     std::vector<bool> busy(2000, false);
     for (int task = 0; task < 60; ++task) {

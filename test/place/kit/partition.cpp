@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 
 using namespace trainyard;
@@ -61,7 +62,7 @@ TEST_CASE("capacities come before balance") {
 
 TEST_CASE("cuts are as good as the best of all cuts on random chains") {
   Random random{11};
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < test::rounds(300); ++round) {
     const auto count = static_cast<std::size_t>(random.between(1, 8));
     const auto bin_count = static_cast<std::size_t>(random.between(1, 4));
     std::vector<PartitionItem> items;

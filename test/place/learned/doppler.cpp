@@ -80,7 +80,7 @@ TEST_CASE("the critical path takes the ready op with the largest bottom level, t
 
 TEST_CASE("DOPPLER's stage 1 learns the critical path's choices") {
   Random random{51};
-  for (int round = 0; round < (test::is_sanitized() ? 1 : 3); ++round) {
+  for (int round = 0; round < test::rounds(3); ++round) {
     const PlacementTask task{test::random_problem(random, {.most_ops = 40})};
     DopplerNetwork<float> network{{}, 1};
     const auto right = [&] {
@@ -121,7 +121,7 @@ TEST_CASE("stage 1 can imitate placements that are given") {
 
 TEST_CASE("DOPPLER finds the optimum of small problems, by brute force") {
   Random random{52};
-  for (int round = 0; round < (test::is_sanitized() ? 2 : 8); ++round) {
+  for (int round = 0; round < test::rounds(8); ++round) {
     CAPTURE(round);
     const PlacementTask task{test::random_problem(random, {.most_ops = 8, .plain_cluster = true})};
     DopplerNetwork<float> network{{}, 1};

@@ -75,7 +75,7 @@ TEST_CASE("an episode of GiPH never moves a group twice in a row, and its placem
 
 TEST_CASE("GiPH finds the optimum of small problems, by brute force") {
   Random random{62};
-  for (int round = 0; round < (test::is_sanitized() ? 2 : 6); ++round) {
+  for (int round = 0; round < test::rounds(6); ++round) {
     CAPTURE(round);
     const PlacementTask task{test::random_problem(random, {.most_ops = 7, .plain_cluster = true})};
     GiphNetwork<float> network{{}, 1};

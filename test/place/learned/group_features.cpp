@@ -4,6 +4,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;
@@ -38,7 +39,7 @@ TEST_CASE("the features of a chain of two groups are those of a hand's sum") {
 
 TEST_CASE("features are between 0 and 1") {
   Random random{51};
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < test::rounds(30); ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 30});
     const auto features = group_features(problem, merge_and_colocate(problem.graph(), {.most_groups = 8}));
     CHECK(features.minCoeff() >= 0);

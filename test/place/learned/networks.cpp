@@ -8,6 +8,7 @@
 #include "place/learned/placeto_by_tape.hpp"
 #include "place/learned/tasks.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/learn/policy_gradient.hpp"
 #include "trainyard/place/learned/doppler_definitions.hpp"
@@ -205,7 +206,7 @@ TEST_CASE("decisions depend on the graph, not on the numbers of its ops") {
 
 TEST_CASE("the gain that a policy sees is what the move saves") {
   Random random{32};
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < test::rounds(30); ++round) {
     const PlacementTask task{test::random_problem(random, {.most_ops = 20})};
     PlacementCosts evaluator{task};
     PlacementWalk walk{task, task.start};
@@ -233,7 +234,7 @@ TEST_CASE("the gain that a policy sees is what the move saves") {
 
 TEST_CASE("the rewards of the steps add up to what the episode saved") {
   Random random{31};
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < test::rounds(30); ++round) {
     const PlacementTask task{test::random_problem(random, {.most_ops = 20})};
     const PlacetoNetwork<float> network{{.devices = task.devices()}, 1};
     const auto trial = network.run(task, &random);

@@ -10,6 +10,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;
@@ -96,7 +97,7 @@ TEST_CASE("an op does not go behind the cluster that a more urgent, partly free 
 
 TEST_CASE("joins are clustered as well as can be, as the paper proves") {
   Random random{1994};
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < test::rounds(300); ++round) {
     const auto count = static_cast<std::size_t>(random.between(1, 8));
     std::vector<std::int64_t> times, transfers;
     std::vector<test::Instance::Edge> edges;
@@ -114,7 +115,7 @@ TEST_CASE("joins are clustered as well as can be, as the paper proves") {
 
 TEST_CASE("clusters are a schedule on unlimited devices, groups stay together, and no path gets longer") {
   Random random{5};
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < test::rounds(500); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 30});
     const Graph& graph = problem.graph();

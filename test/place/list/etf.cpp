@@ -9,6 +9,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/analytic_plan.hpp"
 #include "trainyard/place/kit/ranks.hpp"
@@ -88,7 +89,7 @@ TEST_CASE("by start a slow device gets what it can start at once, by finish only
 
 TEST_CASE("ETF with its heaps takes what trying all pairs takes") {
   Random random{1989};
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < test::rounds(400); ++round) {
     CAPTURE(round);
     const Problem problem = free_problem(random);
     for (const auto by : {EtfOptions::By::start, EtfOptions::By::finish}) {

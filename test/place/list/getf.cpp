@@ -8,6 +8,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/place/list/etf.hpp"
 
 using namespace trainyard;
@@ -31,7 +32,7 @@ TEST_CASE("a long chain stays on the fast device, what has time goes to the grou
 
 TEST_CASE("no chain takes longer than T with each op at the speed of its group") {
   Random random{2020};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     CAPTURE(round);
     const auto devices = static_cast<std::size_t>(random.between(2, 6));
     std::vector<std::int64_t> slowness(devices, 1);
@@ -69,7 +70,7 @@ TEST_CASE("no chain takes longer than T with each op at the speed of its group")
 
 TEST_CASE("on devices that are alike GETF is ETF") {
   Random random{2021};
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.plain_cluster = true});
     if (problem.column_count() > 1) continue;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "place/instances.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/kit/analytic_plan.hpp"
 #include "trainyard/place/kit/ranks.hpp"
@@ -38,7 +39,7 @@ TEST_CASE("lookahead HEFT plans 76 for the ten tasks of Topcuoglu, where HEFT pl
 
 TEST_CASE("a trial is what placing the op and its successors in a copy of the plan gives, on random trees") {
   Random random{2010};
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     CAPTURE(round);
     test::Instance tree;
     const auto count = static_cast<std::size_t>(random.between(1, 12));

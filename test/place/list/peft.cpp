@@ -10,6 +10,7 @@
 #include "place/instances.hpp"
 #include "place/reference_answers.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/analytic_plan.hpp"
 #include "trainyard/place/kit/ranks.hpp"
@@ -95,7 +96,7 @@ Schedule plain_peft(const Problem& problem) {
 
 TEST_CASE("the table by classes of devices gives what the table over all pairs of devices gives") {
   Random random{2014};
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < test::rounds(400); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 25, .memory = false});
     const Schedule found = peft(problem), expected = plain_peft(problem);

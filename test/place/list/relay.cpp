@@ -8,6 +8,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/place/baechi/m_etf.hpp"
 #include "trainyard/place/kit/piece.hpp"
 #include "trainyard/place/list/heft.hpp"
@@ -76,7 +77,7 @@ TEST_CASE("where one device has not the memory, the next goes on") {
 TEST_CASE("the answer is never worse than that of its list schedulers on all devices, and often better") {
   Random random{2026};
   std::size_t better = 0;
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 20});
     const Schedule schedule = relay(problem);
@@ -86,7 +87,7 @@ TEST_CASE("the answer is never worse than that of its list schedulers on all dev
     CHECK(outcome <= other);
     if (outcome < other) ++better;
   }
-  CHECK(better >= 5);
+  CHECK(better >= test::rounds(5U));
 }
 
 TEST_CASE("fewer devices are asked only where their share of the op time could be shorter") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/support.hpp"
 #include "throughput/sketch.hpp"
 #include "trainyard/core/error.hpp"
 
@@ -44,7 +45,7 @@ TEST_CASE("greedy-fill without CPUs puts what is left where there is most room")
 
 TEST_CASE("greedy-fill keeps colors together and ops where they can run") {
   Random random{51};
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < test::rounds(300); ++round) {
     const LoadProblem problem = test::random_sketch(random, 10, round % 2 == 1).problem();
     try {
       const LoadReport report = evaluate_load(problem, greedy_fill(problem));

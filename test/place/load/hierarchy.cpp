@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "support/support.hpp"
 #include "throughput/sketch.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/load/dpl.hpp"
@@ -44,7 +45,7 @@ TEST_CASE("four ops of 4 ms on two clusters of two devices, cheaper within") {
 
 TEST_CASE("clusters of one device, and one cluster whose transfers cost the same, are the plain split") {
   Random random{61};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     CAPTURE(round);
     LoadSketch sketch = test::random_sketch(random, 10, round % 2 == 1);
     for (auto& node : sketch.nodes) node.gpu = std::max(node.gpu, 0.0);

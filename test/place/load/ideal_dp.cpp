@@ -5,6 +5,7 @@
 #include <string>
 
 #include "place/load/brute_force.hpp"
+#include "support/support.hpp"
 #include "throughput/sketch.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/load/dpl.hpp"
@@ -89,7 +90,7 @@ TEST_CASE("training: forward 1 and 2, backward 2 and 4, on two devices take 6.75
 TEST_CASE("the split is the best of all contiguous ones, and the evaluator agrees with its value") {
   Random random{21};
   int none = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < test::rounds(400); ++round) {
     CAPTURE(round);
     const LoadProblem problem = test::random_sketch(random, round % 2 == 0 ? 7 : 5, round % 2 == 1).problem();
     const Contraction blocks = contract(problem);
@@ -109,12 +110,12 @@ TEST_CASE("the split is the best of all contiguous ones, and the evaluator agree
         CHECK(evaluate_load(problem, placement_of(linear, blocks, problem), {.sum = sum}).value == linear.value);
     }
   }
-  CHECK(none > 10);
+  CHECK(none > test::rounds(10U));
 }
 
 TEST_CASE("the table has the best split of every smaller number of devices") {
   Random random{22};
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     CAPTURE(round);
     LoadSketch sketch = test::random_sketch(random, 8, round % 2 == 1);
     sketch.gpus = 3;
@@ -143,7 +144,7 @@ TEST_CASE("devices that share a part divide its load and exchange its gradients"
 
 TEST_CASE("replication never makes the best split worse, and one replica changes nothing") {
   Random random{23};
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < test::rounds(100); ++round) {
     const LoadProblem problem = test::random_sketch(random, 8, round % 2 == 1).problem();
     const Picoseconds plain = split_of(problem).value;
     const Replication replication{.most = 3, .bandwidth = BytesPerSecond{1e4}};

@@ -55,7 +55,7 @@ TEST_CASE("the chain of 3, 6 and 3 ms on two devices: 9.5 ms contiguous, 7 ms no
 TEST_CASE("the integer program is the best of all placements, under every load and goal") {
   if (!has_cbc()) return test::report_skipped("this build has no CBC");
   Random random{31};
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::rounds(60); ++round) {
     CAPTURE(round);
     const LoadProblem problem = test::random_sketch(random, round % 2 == 0 ? 6 : 4, round % 2 == 1).problem();
     const LoadOptions goal{.sum = static_cast<LoadSum>(random.below(3)),

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "place/load/brute_force.hpp"
+#include "support/support.hpp"
 #include "throughput/sketch.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/load/dpl.hpp"
@@ -14,7 +15,7 @@ using trainyard::test::ms;
 
 TEST_CASE("loads that follow moves are those of the evaluator, moved there and back") {
   Random random{41};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     const LoadProblem problem = test::random_sketch(random, 8, round % 2 == 1).problem();
     std::vector<DeviceId> placement(problem.color_count(), DeviceId{0});
     LoadState state{problem, placement};
@@ -47,7 +48,7 @@ TEST_CASE("what is not contiguous can be better: 7 ms for the chain of 3, 6 and 
 TEST_CASE("on small problems the search finds the best of all placements, and fits where anything does") {
   Random random{42};
   int best_found = 0, rounds = 0;
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < test::rounds(150); ++round) {
     CAPTURE(round);
     const LoadProblem problem = test::random_sketch(random, round % 2 == 0 ? 7 : 5, round % 2 == 1).problem();
     const LoadOptions goal{.sum = static_cast<LoadSum>(random.below(3)),
@@ -71,7 +72,7 @@ TEST_CASE("on small problems the search finds the best of all placements, and fi
     ++rounds;
     best_found += found.value == best ? 1 : 0;
   }
-  CHECK(rounds > 100);
+  CHECK(rounds > test::rounds(100U));
   CHECK(best_found >= rounds - 2);  // it is a search: it may miss
 }
 

@@ -9,6 +9,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
@@ -50,7 +51,7 @@ Outcome best_of_all(const Problem& problem) {
 
 TEST_CASE("from one of three random starts each finds what no placement is better than, on small graphs") {
   Random random{1983};
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::rounds(60); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 7, .most_devices = 3});
     const Outcome best = best_of_all(problem);
@@ -70,7 +71,7 @@ TEST_CASE("from one of three random starts each finds what no placement is bette
 
 TEST_CASE("none is worse than HEFT, ETF or one device, whatever the budget, and none spends more than it") {
   Random random{1989};
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < test::rounds(30); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 25});
     const Outcome list =

@@ -154,7 +154,7 @@ TEST_CASE("what cannot fit says by how much, and what there is no host for that 
 TEST_CASE("on small chains hardly any choice of tensors, waits and returns is better than the one that is found") {
   Random random{8};
   int rounds = 0, equal = 0;
-  while (rounds < (test::is_sanitized() ? 6 : 30)) {
+  while (rounds < test::rounds(30)) {
     std::vector<ChainLayer> layers(static_cast<std::size_t>(rounds % 6 == 0 ? 5 : random.between(3, 4)));
     for (ChainLayer& layer : layers) layer = {random.between(1, 40), random.between(1, 80), 10 * random.between(1, 8)};
     const Problem whole{layer_chain(layers), beside_host(Bytes{1'000'000})};

@@ -445,7 +445,7 @@ TEST_CASE("more replicas than devices are refused, and replicas of what trains n
 
 TEST_CASE("the plan is no worse than the pipeline and than data parallelism, fits, and says what it is") {
   for (const std::string network : {"nmt", "resnet18", "vgg16"}) {
-    if (test::is_sanitized() && network == "nmt") continue;
+    if (test::is_sanitized() && network != "resnet18") continue;
     CAPTURE(network);
     constexpr std::int64_t batch = 64;
     const Problem problem = training_problem((network + ":batch=64").c_str());

@@ -66,7 +66,7 @@ TEST_CASE("two tensors on one link take turns: 10 where the ops are forced apart
 TEST_CASE("what the program finds is what branch and bound finds, and its order replayed gives its objective") {
   if (!has_cbc()) return report_skipped("this build has no CBC");
   std::size_t confirmed = 0, count = 0;
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(30U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(29, seed);
     RandomProblemOptions options;
@@ -86,12 +86,12 @@ TEST_CASE("what the program finds is what branch and bound finds, and its order 
     ++count;
     confirmed += result.confirmed;
   }
-  CHECK(count > 15);
+  CHECK(count > test::rounds(15U));
   CHECK(confirmed * 10 >= count * 8);
 }
 
 TEST_CASE("a known schedule satisfies the program") {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(100U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(31, seed);
     RandomProblemOptions options;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/pipedream/pipeline_states.hpp"
@@ -175,7 +176,7 @@ TEST_CASE("of a level of one machine within, nothing is left") {
 
 TEST_CASE("chains are cut as well as can be") {
   Random random{2019};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     CAPTURE(round);
     std::vector<std::int64_t> times, activations, parameters;
     for (std::int64_t i = random.between(1, 6); i > 0; --i) {

@@ -99,7 +99,7 @@ TEST_CASE("a flow sent unit by unit goes back on what it did before, where that 
 
 TEST_CASE("random small flows are as good as the best of all assignments, in whatever order jobs come") {
   Random random{11};
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < test::rounds(300); ++round) {
     const Transport transport = random_transport(random, 5);
     std::vector<std::int64_t> left = transport.capacity;
     const Answer best = by_trying(transport, 0, left);
@@ -117,7 +117,7 @@ TEST_CASE("random small flows are as good as the best of all assignments, in wha
 TEST_CASE("larger flows cost what LEMON's network simplex finds") {
 #ifdef TRAINYARD_HAS_LEMON
   Random random{12};
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::rounds(60); ++round) {
     Transport transport = random_transport(random, 40);
     for (std::int64_t& capacity : transport.capacity) capacity += 40;  // room for all
     for (auto& costs : transport.cost) costs[0] = std::max<std::int64_t>(costs[0], 0);

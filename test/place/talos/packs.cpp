@@ -8,6 +8,7 @@
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;
@@ -119,7 +120,7 @@ TEST_CASE("affinity is the mean distance of speedups over the share of common op
 
 TEST_CASE("random graphs: packs have no cycle, keep to one model, and some device can run each") {
   Random random{21};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 40});
     const Packs packs =
         pack_ops(problem, find_models(problem.graph()), op_speedups(problem), {.low = 0.01, .high = 100});

@@ -10,6 +10,7 @@
 #include "place/instances.hpp"
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/bound/completion.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
@@ -124,7 +125,7 @@ TEST_CASE("a union of models names everything by its model, and is taken apart b
 
 TEST_CASE("random problems: Talos and its baselines give valid schedules that repeat, above the bound") {
   Random random{31};
-  for (int round = 0; round < 120; ++round) {
+  for (int round = 0; round < test::rounds(120); ++round) {
     const Problem first = test::random_problem(random, {.most_ops = 15});
     const Problem second = test::random_problem(random, {.most_ops = 15, .memory = false});
     Problem problem = first;

@@ -6,6 +6,7 @@
 
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/simulate/account/timeline.hpp"
 #include "trainyard/simulate/engine/choose_engine.hpp"
 #include "trainyard/simulate/engine/commit_engine.hpp"
@@ -53,7 +54,7 @@ std::vector<Schedule> with_each_policy(const Schedule& schedule) {
 
 TEST_CASE("the commit-ordered engines and the event engine give identical timelines") {
   std::size_t forms[3] = {}, renumbered = 0, collectives = 0;
-  for (std::uint64_t seed = 0; seed < 6'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(6'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(11, seed);
     RandomProblemOptions options;
@@ -75,13 +76,13 @@ TEST_CASE("the commit-ordered engines and the event engine give identical timeli
                 run(detail::run_event_engine, problem, schedule, events));
     }
   }
-  for (const std::size_t form : forms) CHECK(form > 500);
-  CHECK(renumbered > 1'000);
-  CHECK(collectives > 900);
+  for (const std::size_t form : forms) CHECK(form > test::rounds(500U));
+  CHECK(renumbered > test::rounds(1'000U));
+  CHECK(collectives > test::rounds(900U));
 }
 
 TEST_CASE("given op times take the place of the problem's in both engines, zero or not") {
-  for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(1'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(12, seed);
     RandomProblemOptions options;
@@ -181,7 +182,7 @@ TEST_CASE("a packed key holds times as large as the tasks leave room for") {
 }
 
 TEST_CASE("one simulation object gives what simulate gives, run after run, and so does its copy") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(300U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(14, seed);
     const Problem problem = random_problem(random);

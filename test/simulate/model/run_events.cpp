@@ -8,6 +8,7 @@
 
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/simulate/batch.hpp"
 #include "trainyard/simulate/delta.hpp"
@@ -158,7 +159,7 @@ struct SearchedPriority {
 
 TEST_CASE("fifo, priority and strict as rules give simulate's whole timelines, in a heap or searched") {
   std::size_t fair = 0;
-  for (std::uint64_t seed = 0; seed < 3'000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(3'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(21, seed);
     RandomProblemOptions options;
@@ -182,11 +183,11 @@ TEST_CASE("fifo, priority and strict as rules give simulate's whole timelines, i
     REQUIRE(run_events(problem, placement, Priority{schedule.priority}) == urgent);
     REQUIRE(run_events(problem, placement, SearchedPriority{&schedule.priority}) == urgent);
   }
-  CHECK(fair > 500);
+  CHECK(fair > test::rounds(500U));
 }
 
 TEST_CASE("rules give the same run each time, on any number of threads") {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(200U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(22, seed);
     const Problem problem = random_problem(random);

@@ -4,6 +4,7 @@
 
 #include "profiler/run/cuda/plan_hazards.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -29,7 +30,7 @@ TEST_CASE("an operand stays in its place until a reader of no duration has read 
 
 TEST_CASE("random schedules never read what was written over, nor touch bytes in no order") {
   Random random{21};
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::rounds(200); ++round) {
     CAPTURE(round);
     const Problem problem = random_problem(random);
     const Schedule schedule = random_schedule(random, problem);

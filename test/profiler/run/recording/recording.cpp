@@ -10,6 +10,7 @@
 #include "profiler/run/recording/recording_backend.hpp"
 #include "profiler/validate/validate.hpp"
 #include "support/random_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -130,7 +131,7 @@ TEST_CASE("each hazard is found, and named") {
 TEST_CASE("random schedules of random problems have no hazard, under each policy") {
   ActionLog log;
   const auto backend = make_recording_backend(&log);
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(300U); ++seed) {
     CAPTURE(seed);
     Random random{seed};
     const Problem problem = test::random_problem(random);
@@ -146,7 +147,7 @@ TEST_CASE("random schedules of random problems have no hazard, under each policy
 TEST_CASE("what the workers of the cpu backend do on random schedules has no hazard") {
   ActionLog log;
   const auto backend = make_cpu_backend({.log = &log});
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(40U); ++seed) {
     CAPTURE(seed);
     Random random{seed};
     const Problem problem = test::random_problem(random);
