@@ -62,7 +62,7 @@ class Trainer {
  private:
   /// What the policy that is kept decides without chance is a placement seen, too.
   void decide_once() {
-    if ((result_.updates == 0 && imitated_ == 0) || late()) return;
+    if (result_.updates == 0 && imitated_ == 0) return;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       PlacementCosts evaluator{tasks_[i]};
       const Devices devices = decide_in_passes(policy_, tasks_[i], evaluator);
