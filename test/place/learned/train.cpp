@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <string>
 
 #include "place/learned/tasks.hpp"
@@ -99,8 +101,9 @@ TEST_CASE("a training that is ended keeps the parameters whose updates had the l
     const Problem problem = task.problem;
     PolicyTraining training{.options = {.updates = 1000, .first_rate = 0.3, .last_rate = 0.3, .first_bonus = 0}};
     training.options.last_bonus = 0;
-    std::size_t asked = 0;
-    training.options.used = [&] { return asked++ < updates ? 0.0 : 1.0; };
+    std::atomic<std::size_t> done = 0;
+    training.options.progress = [&](std::size_t update, double) { done = update; };
+    training.options.used = [&] { return done < updates ? 0.0 : 1.0; };
     const TrainedPolicy trained = train_policy({&problem, 1}, training);
     CHECK(trained.result.updates == updates);
     const auto& all = trained.result.curve;

@@ -119,6 +119,19 @@ TEST_CASE("a tabu search leaves a hollow that one without memory falls back into
   CHECK(place(5) == Nanoseconds{3});
 }
 
+TEST_CASE("without time each gives HEFT's schedule, after one evaluation") {
+  Random random{1987};
+  const Problem problem = test::random_problem(random, {.most_ops = 12, .most_devices = 3});
+  const Schedule list = heft(problem, {.stop = [] { return true; }});
+  for (const std::string& name : kNames) {
+    CAPTURE(name);
+    const Schedule found = find_placer(name).place(problem, {.budget = {.seconds = 0}});
+    CHECK(found.search->evaluations == 1);
+    CHECK(found.placement == list.placement);
+    CHECK(test::outcome_of(problem, found) == test::outcome_of(problem, list));
+  }
+}
+
 TEST_CASE("progress never gets worse, and a stop ends the search with its best") {
   const Problem problem{training_graph(make_network("lenet")), make_cluster(preset_cluster("2xV100"))};
   for (const std::string& name : kNames) {

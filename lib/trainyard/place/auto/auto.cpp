@@ -117,60 +117,85 @@ class AutoPlacer {
   /// The best schedule of all.
   Ordered& leader() { return raced_ && raced_->outcome < found_.front().outcome ? *raced_ : found_.front(); }
 
+  bool hurries() const { return options_.budget.seconds.has_value(); }
+  /// Of the seconds, those of the members: few evaluations of a large graph find nothing.
+  double members_share() const { return is_large(base()) ? 0.8 : 0.4; }
+
   /// Steps 2 and 3; what comes of it by outcome, ties in the order of the members. Where time is short, all members are
   /// asked before any has its best order, the shortest first.
   void ask() {
-    const bool hurries = options_.budget.seconds.has_value();
-    const bool large = is_large(base());
-    const double share = large ? 0.8 : 0.4;  // of the seconds; few evaluations find nothing
-    const auto best_order_of = [&](const Schedule& schedule) {
-      Evaluator evaluator{scheduled_problem(base(), schedule)};
-      Ordered answer = best_order(evaluator, schedule);
-      answer.schedule.rewrites = schedule.rewrites;
-      answer.schedule.parallel = schedule.parallel;
-      answer.schedule.plan_bound = schedule.plan_bound;
-      return answer;
-    };
-    const auto judge = [&](const Schedule& schedule) -> std::optional<Ordered> {
-      if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
-      if (!hurries) return best_order_of(schedule);
-      const Problem problem = scheduled_problem(base(), schedule);
-      const Clock::time_point start = Clock::now();
-      Ordered answer{schedule, Evaluator{problem}.outcome(schedule), 1};
-      evaluation_ = std::max(evaluation_.load(), std::chrono::duration<double>(Clock::now() - start).count());
-      return answer;
-    };
-    // On large graphs before all members: whether it is worth the time, it knows from the first ops.
-    std::vector<std::optional<Ordered>> fewer(1);
-    if (large && is_mine(team_, 0))
-      if (const auto schedule = relay_on_fewer(base(), kLongestTime, [this] { return effort_.late(kPatience); }))
-        fewer[0] = judge(*schedule);
-    share_values(team_, fewer);
-    const std::optional<double> left = effort_.seconds_left();
-    if (!fewer[0] || !effort_.late(share))
-      found_ = ask_members(
-          base(), members_, options_,
-          [&](bool patient) { return effort_.late(patient ? std::max(kPatience, share) : share); }, judge,
-          left ? std::optional{std::max(0.0, *left - (1 - share) * *options_.budget.seconds)} : std::nullopt);
-    if (fewer[0]) found_.push_back(std::move(*fewer[0]));
-    // Where there was no time for a member that minds the memories: one walk over the ops.
-    if (hurries && std::ranges::all_of(found_, [](const Ordered& each) { return each.outcome.excess.count > 0; })) {
-      try {
-        if (auto topological = judge(m_topo(base()))) found_.push_back(std::move(*topological));
-      } catch (const InputError&) {  // has no answer
-      }
-    }
+    std::optional<Ordered> fewer = first_on_fewer();
+    if (!fewer || !effort_.late(members_share())) found_ = members_answers();
+    if (fewer) found_.push_back(std::move(*fewer));
+    if (hurries()) fit_by_one_walk();
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
-    if (hurries)
-      parallel_for(threads_, found_.size(), [&](std::size_t i) {
-        const bool ends = !large || *effort_.seconds_left() > kOrders * evaluation_;
-        if ((i == 0 && !large) || (ends && !effort_.late(share + 0.1))) found_[i] = best_order_of(found_[i].schedule);
-      });
+    if (hurries()) order_in_time();
     for (const Ordered& each : found_) {
       evaluations_ += each.evaluations;
       if (each.schedule.plan_bound) plan_bound_ = each.schedule.plan_bound;
     }
     std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+  }
+
+  /// On large graphs before all members: whether it is worth the time, it knows from the first ops.
+  std::optional<Ordered> first_on_fewer() {
+    std::vector<std::optional<Ordered>> answers(1);
+    if (is_large(base()) && is_mine(team_, 0))
+      if (const auto schedule = relay_on_fewer(base(), kLongestTime, [this] { return effort_.late(kPatience); }))
+        answers[0] = judge(*schedule);
+    share_values(team_, answers);
+    return std::move(answers[0]);
+  }
+
+  std::vector<Ordered> members_answers() {
+    const double share = members_share();
+    std::optional<double> seconds = effort_.seconds_left();
+    if (seconds) seconds = std::max(0.0, *seconds - (1 - share) * *options_.budget.seconds);
+    return ask_members(
+        base(), members_, options_,
+        [&](bool patient) { return effort_.late(patient ? std::max(kPatience, share) : share); },
+        [this](const Schedule& schedule) { return judge(schedule); }, seconds);
+  }
+
+  /// The worth of a member's schedule: under its best order, or, where time is short, under its own; none where it has
+  /// rewrites that are not asked for.
+  std::optional<Ordered> judge(const Schedule& schedule) {
+    if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
+    if (!hurries()) return best_order_of(schedule);
+    const Problem problem = scheduled_problem(base(), schedule);
+    const Clock::time_point start = Clock::now();
+    Ordered answer{schedule, Evaluator{problem}.outcome(schedule), 1};
+    evaluation_ = std::max(evaluation_.load(), std::chrono::duration<double>(Clock::now() - start).count());
+    return answer;
+  }
+
+  Ordered best_order_of(const Schedule& schedule) const {
+    Evaluator evaluator{scheduled_problem(base(), schedule)};
+    Ordered answer = best_order(evaluator, schedule);
+    answer.schedule.rewrites = schedule.rewrites;
+    answer.schedule.parallel = schedule.parallel;
+    answer.schedule.plan_bound = schedule.plan_bound;
+    return answer;
+  }
+
+  /// Where no answer fits, there was no time for a member that minds the memories: one walk over the ops.
+  void fit_by_one_walk() {
+    if (std::ranges::any_of(found_, [](const Ordered& each) { return each.outcome.excess.count == 0; })) return;
+    try {
+      if (auto topological = judge(m_topo(base()))) found_.push_back(std::move(*topological));
+    } catch (const InputError&) {  // has no answer
+    }
+  }
+
+  /// The best orders of the answers, the best first, as long as there is time; that of the best of a graph that is not
+  /// large in any case.
+  void order_in_time() {
+    const bool large = is_large(base());
+    parallel_for(threads_, found_.size(), [&](std::size_t i) {
+      const bool ends = !large || *effort_.seconds_left() > kOrders * evaluation_;
+      if ((i == 0 && !large) || (ends && !effort_.late(members_share() + 0.1)))
+        found_[i] = best_order_of(found_[i].schedule);
+    });
   }
 
   /// What is as a member that is heard only where it is the best, so that where it is not nothing changes: `place`

@@ -5,6 +5,7 @@
 
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/place/baechi/m_etf.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/list/cpop.hpp"
 #include "trainyard/place/list/critical_path_list.hpp"
 #include "trainyard/place/list/dsc.hpp"
@@ -27,12 +28,19 @@ std::optional<Schedule> best_quick_schedule(const Problem& problem, const std::f
     best = std::move(schedule);
   };
   consider(place_single(problem));
-  for (Schedule (*place)(const Problem&) :
-       {+[](const Problem& p) { return heft(p); }, +[](const Problem& p) { return etf(p); },
-        +[](const Problem& p) { return critical_path_list(p); }, +[](const Problem& p) { return cpop(p); },
-        +[](const Problem& p) { return peft(p); }, +[](const Problem& p) { return dsc(p); },
-        +[](const Problem& p) { return m_etf(p, {}); }})
-    if (!stop || !stop()) consider(place(problem));
+  using Stop = std::function<bool()>;
+  try {
+    for (Schedule (*place)(const Problem&, const Stop&) :
+         {+[](const Problem&p, const Stop&s) { return heft(p, {.stop = s}); },
+          +[](const Problem&p, const Stop&s) { return etf(p, {.stop = s}); },
+          +[](const Problem&p, const Stop&s) { return critical_path_list(p, {.stop = s}); },
+          +[](const Problem&p, const Stop&s) { return cpop(p, {.stop = s}); },
+          +[](const Problem&p, const Stop&s) { return peft(p, {.stop = s}); },
+          +[](const Problem&p, const Stop&s) { return dsc(p, {.stop = s}); },
+          +[](const Problem&p, const Stop&s) { return m_etf(p, {.stop = s}); }})
+      if (!stop || !stop()) consider(place(problem, stop));
+  } catch (const OutOfTime&) {  // the best so far
+  }
   if (best) best->plan.reset();
   return best;
 }

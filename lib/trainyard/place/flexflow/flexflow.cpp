@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,8 +64,8 @@ class StrategySearch {
     remember();
   }
 
-  void calibrate() {
-    beta_ = options_.beta ? *options_.beta : chain_->calibrated_beta(kCalibrationSamples);
+  void calibrate(const std::function<bool()>& stop) {
+    beta_ = options_.beta ? *options_.beta : chain_->calibrated_beta(kCalibrationSamples, stop);
     chain_->set_beta(beta_);
   }
   void step() {
@@ -318,7 +319,7 @@ Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const 
   std::optional<Schedule> best;
   Outcome best_outcome{};
   std::uint64_t before = 0;
-  for (std::size_t i = 0; i < starts.size(); ++i) {
+  for (std::size_t i = 0; i < starts.size() && !(best && effort.late()); ++i) {
     const double part = static_cast<double>(i + 1) / static_cast<double>(starts.size());
     const std::uint64_t end = budget == Effort::kUnlimited ? budget : budget * (i + 1) / starts.size();
     const std::uint64_t round = std::clamp<std::uint64_t>(
@@ -328,7 +329,7 @@ Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const 
     Start start = starts[i] == From::data_parallel ? data_parallel_start(problem, run.rewrites)
                                                    : Start{{}, random_placement(problem, random)};
     StrategySearch search{problem, start.input, start.placement, options, random};
-    if (!over(before)) search.calibrate();
+    if (!over(before)) search.calibrate([&] { return effort.late(part); });
     for (std::uint64_t next = search.evaluations() + round; !over(before + search.evaluations());) {
       search.step();
       if (search.evaluations() < next) continue;

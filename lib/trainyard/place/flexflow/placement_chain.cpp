@@ -35,9 +35,9 @@ Bytes PlacementChain::excess() {
   return peaks.fits ? Bytes{0} : excess_of(problem_, peaks);
 }
 
-double PlacementChain::calibrated_beta(std::size_t samples, double taken) {
+double PlacementChain::calibrated_beta(std::size_t samples, const std::function<bool()>& stop, double taken) {
   std::vector<double> harms;  // as shares of the cost
-  for (std::size_t i = 0; i < samples; ++i) {
+  for (std::size_t i = 0; i < samples && !(stop && stop()); ++i) {
     if (!propose()) continue;
     const DeltaResult result = delta_.try_move(moving_, target_);
     ++evaluations_;

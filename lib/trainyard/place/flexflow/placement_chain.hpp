@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -38,8 +39,8 @@ class PlacementChain {
       : PlacementChain(problem, Schedule{.placement = start}, random) {}
 
   /// Samples proposals without taking any, and gives the beta with which this share of those that are worse would be
-  /// taken at first.
-  double calibrated_beta(std::size_t samples, double taken = 0.3);
+  /// taken at first. `stop`, asked before each, ends it.
+  double calibrated_beta(std::size_t samples, const std::function<bool()>& stop = {}, double taken = 0.3);
   void set_beta(double beta) { beta_ = beta; }
   /// True if a step may give the group's neighbours its device: at each with the probability 1/4, again and again.
   void set_propagation(bool yes) { propagation_ = yes; }

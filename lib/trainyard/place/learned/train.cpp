@@ -49,8 +49,7 @@ class Trainer {
     for (std::size_t update = 0; update < options_.updates; ++update) {
       double share = static_cast<double>(update) / static_cast<double>(options_.updates);
       if (options_.used) share = std::max(share, options_.used());
-      if (share >= 1) break;
-      one_update(update, share);
+      if (share >= 1 || !one_update(update, share)) break;
       if (options_.progress) options_.progress(update + 1, result_.curve.back());
     }
     if (kept_) policy_.parameters = *kept_;
@@ -95,22 +94,30 @@ class Trainer {
     kept_ = policy_.parameters;
   }
 
-  void one_update(std::size_t update, double share) {
+  /// False where time ended before all of its episodes had begun: then nothing is learned of the others.
+  bool one_update(std::size_t update, double share) {
     // A few tasks at a time, so that each has episodes to be compared with.
     const std::size_t several = std::min(tasks_.size(), std::max<std::size_t>(1, options_.episodes / 4));
     std::vector<Episode> episodes(options_.episodes);
     parallel_for(threads_, episodes.size(), [&](std::size_t i, unsigned thread) {
+      if (late()) return;
       episodes[i].task = (update * several + i % several) % tasks_.size();
       episodes[i].from_best = options_.from_best && policy_.improves_a_start() && i / several % 2 == 1;
       run_episode(episodes[i], update * options_.episodes + i, thread);
     });
+    if (std::erase_if(episodes, [](const Episode& episode) { return !episode.trial; }) > 0) {
+      for (const Episode& episode : episodes) consider(episode.task, episode.best, episode.best_cost);
+      return false;
+    }
     keep_best(episodes);
     keep_policy();
     set_weights(episodes);
     climb(episodes, between(options_.first_bonus, options_.last_bonus, share),
           between(options_.first_rate, options_.last_rate, share));
     ++result_.updates;
+    return true;
   }
+  bool late() const { return options_.used && options_.used() >= 1; }
 
   /// A step of the parameters up what these episodes say.
   void climb(std::vector<Episode>& episodes, double bonus, double rate) {
@@ -143,7 +150,7 @@ class Trainer {
       consider(i, taught->devices, PlacementCosts{tasks_[i]}.cost(taught->devices));
     }
     for (; imitated_ < options_.imitation; ++imitated_) {
-      if (options_.used && options_.used() >= 1) return;
+      if (late()) return;
       std::vector<Episode> episodes(options_.episodes);
       parallel_for(threads_, episodes.size(), [&](std::size_t i) {
         Episode& episode = episodes[i];

@@ -291,7 +291,7 @@ Split best_split(const LoadProblem& problem, const Contraction& blocks, const Id
 }
 
 Split ideal_split(const LoadProblem& problem, const Contraction& blocks, const SplitOptions& options) {
-  const IdealLattice lattice = IdealLattice::all(blocks, options.most_ideals);
+  const IdealLattice lattice = IdealLattice::all(blocks, options.most_ideals, options.stop);
   SplitOptions within = options;
   if (!options.table) within.limit = std::min(options.limit, dpl(problem, blocks, options).value);
   return best_split(problem, blocks, lattice, within);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/kit/effort.hpp"
 
 namespace trainyard {
 namespace {
@@ -57,7 +59,8 @@ class SetTable {
 
 }  // namespace
 
-IdealLattice IdealLattice::all(const Contraction& blocks, std::size_t most) {
+IdealLattice IdealLattice::all(const Contraction& blocks, std::size_t most, std::function<bool()> stop) {
+  Checkpoint checkpoint{std::move(stop)};
   const std::size_t count = blocks.size();
   IdealLattice lattice;
   for (std::size_t i = 0; i < count; ++i) lattice.order_.emplace_back(i);  // blocks are in topological order
@@ -72,6 +75,7 @@ IdealLattice IdealLattice::all(const Contraction& blocks, std::size_t most) {
   const auto has = [&](std::size_t block) { return (current[block / 64] >> (block % 64) & 1) != 0; };
   // Breadth first, so ideals come by ascending size.
   for (std::size_t from = 0; from < sets.size(); ++from) {
+    checkpoint(1 + count / 64);
     current.assign(sets.set(from), sets.set(from) + sets.words());
     for (std::size_t block = 0; block < count; ++block) {
       if (has(block)) continue;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -19,8 +20,9 @@ class IdealLattice {
     std::uint32_t ideal;
   };
 
-  /// All ideals of the forward graph. Throws InputError ("too-many-ideals") beyond `most`.
-  static IdealLattice all(const Contraction& blocks, std::size_t most);
+  /// All ideals of the forward graph. Throws InputError ("too-many-ideals") beyond `most`, OutOfTime once `stop` says
+  /// so.
+  static IdealLattice all(const Contraction& blocks, std::size_t most, std::function<bool()> stop = {});
   /// Only those along a topological order: as many as blocks, and the empty one.
   static IdealLattice chain(std::vector<BlockId> order);
 

@@ -46,7 +46,7 @@ class Population {
       std::ranges::stable_sort(members_, {}, &Member::outcome);
       search_.report(members_.front().outcome, spent_);
     }
-    return search_.finish(members_.front().placement, spent_);
+    return search_.finish(members_.front().placement, members_.front().outcome, spent_);
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "trainyard/place/meta/placement_search.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <initializer_list>
 #include <optional>
 #include <utility>
@@ -20,6 +21,8 @@ namespace {
 
 /// What best_order() simulates at most.
 constexpr std::uint64_t kOrders = 5;
+
+using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
@@ -51,19 +54,26 @@ PlacementSearch::PlacementSearch(const Problem& problem, const PlacementSearchOp
     orders.back().priority = rank_priorities(problem);
   }
   const auto consider = [&](const Schedule& schedule, Schedule& best, Outcome& least) {
+    const Clock::time_point began = Clock::now();
     const Outcome outcome = evaluator.outcome(schedule);
+    evaluation_ = std::max(evaluation_, std::chrono::duration<double>(Clock::now() - began).count());
     ++before_;
     if (!best.placement.empty() && outcome >= least) return;
     best = schedule;
     least = outcome;
   };
   for (const Schedule& schedule : known) {
+    if (!list_.placement.empty() && effort_.late()) break;
     consider(schedule, list_, list_outcome_);
     for (Schedule& each : orders) {
+      if (effort_.late()) break;
       each.placement = schedule.placement;
       consider(each, start_, start_outcome_);
     }
   }
+  if (!start_.placement.empty()) return;
+  start_ = list_;
+  start_outcome_ = list_outcome_;
 }
 
 Schedule PlacementSearch::under_order(const Placement& placement) const {
@@ -73,6 +83,11 @@ Schedule PlacementSearch::under_order(const Placement& placement) const {
 }
 
 std::uint64_t PlacementSearch::left(std::uint64_t spent) const { return effort_.left(before_ + kOrders + spent); }
+
+bool PlacementSearch::late() const {
+  const std::optional<double> left = effort_.seconds_left();
+  return effort_.late() || (left && *left < static_cast<double>(kOrders) * evaluation_);
+}
 
 double PlacementSearch::share(std::uint64_t spent) const {
   double share = 0;
@@ -89,9 +104,12 @@ void PlacementSearch::report(const Outcome& best, std::uint64_t spent) const {
   if (run_.on_progress) run_.on_progress({least.makespan, least.excess.count == 0, bound_, before_ + spent});
 }
 
-Schedule PlacementSearch::finish(const Placement& best, std::uint64_t spent) const {
-  Evaluator evaluator{problem_};
-  Ordered found = best_order(evaluator, under_order(best));
+Schedule PlacementSearch::finish(const Placement& best, const Outcome& outcome, std::uint64_t spent) const {
+  Ordered found{under_order(best), outcome};
+  if (!effort_.late()) {
+    Evaluator evaluator{problem_};
+    found = best_order(evaluator, found.schedule);
+  }
   if (list_outcome_ <= found.outcome) {
     found.schedule = list_;
     found.schedule.plan.reset();

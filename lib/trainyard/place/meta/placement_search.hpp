@@ -25,7 +25,9 @@ struct PlacementSearchOptions {
 /// the search began with is no worse, that one is the result.
 ///
 /// The budget where none is given is that of FlexFlow (flexflow_budget); the best orders at the end are part of it. For
-/// evaluations the result is the same on any number of threads. Objective::makespan is the only one.
+/// evaluations the result is the same on any number of threads. Of a budget in seconds, the search leaves as many as
+/// best orders take by the start's evaluations; where these use up the time, what was evaluated is all, one list
+/// schedule at least. Objective::makespan is the only one.
 class PlacementSearch {
  public:
   PlacementSearch(const Problem& problem, const PlacementSearchOptions& options, const PlaceOptions& run);
@@ -41,11 +43,13 @@ class PlacementSearch {
   /// Evaluations that are left after `spent` of the search's own.
   std::uint64_t left(std::uint64_t spent) const;
   bool over(std::uint64_t spent) const { return left(spent) == 0 || late(); }
-  bool late() const { return effort_.late(); }
+  /// Whether the seconds that are left are those of the best orders.
+  bool late() const;
   /// The share of the budget that is spent, in evaluations or in seconds, 0 to 1.
   double share(std::uint64_t spent) const;
   void report(const Outcome& best, std::uint64_t spent) const;
-  Schedule finish(const Placement& best, std::uint64_t spent) const;
+  /// The result of a search with this best state, and its outcome.
+  Schedule finish(const Placement& best, const Outcome& outcome, std::uint64_t spent) const;
 
  private:
   const Problem& problem_;
@@ -56,6 +60,7 @@ class PlacementSearch {
   Schedule list_, start_;  // list_: the best schedule that the search began with, whatever its order
   Outcome list_outcome_{}, start_outcome_{};
   std::uint64_t before_ = 0;  // evaluations of the start
+  double evaluation_ = 0;     // seconds of one of these, at most
 };
 
 }  // namespace trainyard

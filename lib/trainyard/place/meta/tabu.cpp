@@ -16,19 +16,19 @@ namespace {
 
 class TabuSearch {
  public:
-  TabuSearch(const Problem& problem, const TabuOptions& options, const PlaceOptions& run)
-      : problem_(problem),
+  TabuSearch(const PlacementSearch& search, const TabuOptions& options)
+      : problem_(search.problem()),
         options_(options),
-        search_(problem, options.search, run),
-        able_(group_devices(problem)),
-        memory_binds_(memory_may_bind(problem)),
-        random_(Random::stream(run.seed, 0)),
-        delta_(problem, search_.start()),
-        current_(search_.start_outcome()),
-        best_(search_.start().placement),
+        search_(search),
+        able_(group_devices(problem_)),
+        memory_binds_(memory_may_bind(problem_)),
+        random_(Random::stream(search.run().seed, 0)),
+        delta_(problem_, search.start()),
+        current_(search.start_outcome()),
+        best_(search.start().placement),
         best_outcome_(current_),
-        tabu_until_(problem.group_count() * problem.device_count(), 0) {
-    for (const GroupId group : problem.groups())
+        tabu_until_(problem_.group_count() * problem_.device_count(), 0) {
+    for (const GroupId group : problem_.groups())
       if (able_[group].size() > 1) movable_.push_back(group);
   }
 
@@ -48,7 +48,7 @@ class TabuSearch {
       best_ = delta_.schedule().placement;
       search_.report(best_outcome_, spent_);
     }
-    return search_.finish(best_, spent_);
+    return search_.finish(best_, best_outcome_, spent_);
   }
 
  private:
@@ -104,7 +104,7 @@ class TabuSearch {
 
   const Problem& problem_;
   const TabuOptions& options_;
-  const PlacementSearch search_;
+  const PlacementSearch& search_;
   CompressedRows<GroupId, DeviceId> able_;
   std::vector<GroupId> movable_, critical_;
   bool memory_binds_;
@@ -121,7 +121,9 @@ class TabuSearch {
 
 Schedule tabu_search(const Problem& problem, const TabuOptions& options, const PlaceOptions& run) {
   if (problem.op_count() == 0) return {};
-  return TabuSearch{problem, options, run}.run();
+  const PlacementSearch search{problem, options.search, run};
+  if (search.over(0)) return search.finish(search.start().placement, search.start_outcome(), 0);
+  return TabuSearch{search, options}.run();
 }
 
 }  // namespace trainyard

@@ -10,6 +10,7 @@
 #include "trainyard/place/exact/exact.hpp"
 #include "trainyard/place/judge/coarse.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/effort.hpp"
 
 namespace trainyard {
 namespace {
@@ -73,13 +74,16 @@ Coarsening fuse_ops(const Problem& problem) {
 }
 
 Schedule moirai(const Problem& problem, std::size_t target, const PestoOptions& options) {
+  const Effort effort{{.seconds = options.seconds}, options.stop};
   const Coarsening fused = fuse_ops(problem);
   if (fused.members.rows() == problem.op_count()) return pesto(problem, target, options);
   const Problem coarse = coarse_problem(problem, fused);
-  const Schedule found = pesto(coarse, target, options);
+  PestoOptions solving = options;
+  solving.seconds = effort.seconds_left();
+  const Schedule found = pesto(coarse, target, solving);
   Schedule schedule = expand(problem, fused, coarse, found);
   if (Evaluator{problem}.outcome(schedule).excess > Bytes{0})
-    if (auto quick = best_quick_schedule(problem)) schedule = std::move(*quick);
+    if (auto quick = best_quick_schedule(problem, [&effort] { return effort.late(); })) schedule = std::move(*quick);
   schedule.search = {.evaluations = found.search->evaluations};
   return schedule;
 }

@@ -152,12 +152,15 @@ Schedule pesto(const Problem& problem, std::size_t target, const PestoOptions& o
     result.schedule.search = {.evaluations = result.nodes, .lower_bound = result.bound};
     return result.schedule;
   }
+  const Effort effort{{.seconds = options.seconds}, options.stop};
   const Coarsening coarsening = coarsen(problem, target);
   const Problem coarse = coarse_problem(problem, coarsening);
-  const PestoResult result = solve_pesto(coarse, options);
+  PestoOptions solving = options;
+  solving.seconds = effort.seconds_left();
+  const PestoResult result = solve_pesto(coarse, solving);
   Schedule schedule = expand(problem, coarsening, coarse, result.schedule);
   if (Evaluator{problem}.outcome(schedule).excess > Bytes{0})
-    if (auto quick = best_quick_schedule(problem)) schedule = std::move(*quick);
+    if (auto quick = best_quick_schedule(problem, [&effort] { return effort.late(); })) schedule = std::move(*quick);
   schedule.search = {.evaluations = result.nodes};
   return schedule;
 }

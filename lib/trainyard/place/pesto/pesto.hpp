@@ -24,7 +24,7 @@ struct PestoOptions {
   PestoSolver solver = PestoSolver::automatic;
   std::int64_t nodes = 500;              // of CBC's search tree; branch and bound has a hundred times as many
   std::uint64_t evaluations = 50'000;    // of auto_place()
-  std::optional<double> seconds = {};    // of the search; with it the result depends on the machine
+  std::optional<double> seconds = {};    // of it all; with it the result depends on the machine
   std::size_t most_columns = 20'000;     // of the program
   std::function<bool()> stop = {};       // asked now and then, but by CBC
   std::uint64_t seed = 1;                // of auto_place()
