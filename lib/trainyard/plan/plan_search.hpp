@@ -15,6 +15,7 @@ struct PlanSearchOptions {
   std::size_t most_chunks = 2;  // of interleaved
   bool stage_degrees = false;   // plans of 1F1B whose stages differ besides
   bool by_layer = false;        // stages may compute some of their layers again: the first ones
+  bool proofs = true;           // of what was not enumerated the bound is made larger, for some time
   std::size_t kept = 1;         // how many of the best plans are returned
   /// Asked of degrees, microbatch and schedule; the cuts are any, but for those of stages that differ.
   std::function<bool(const ParallelPlan&)> allowed = {};

@@ -456,6 +456,7 @@ TEST_CASE("the plan is no worse than the pipeline and than data parallelism, fit
     Schedule again = place_by_plan(problem, *schedule.parallel, {.batch = batch});
     REQUIRE(schedule.plan_bound);
     CHECK(*schedule.plan_bound > Nanoseconds{0});
+    CHECK(*schedule.plan_bound <= planned);
     again.plan_bound = schedule.plan_bound;  // which the search alone knows
     CHECK(again == schedule);
     CHECK(planned <= pipeline(problem, {}));
