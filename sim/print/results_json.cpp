@@ -199,7 +199,10 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
   object["seed"] = run.schedule.seed;
   object["graph"] = graph_text(run.schedule);
   if (run.schedule.parallel) object["plan"] = describe(*run.schedule.parallel);
-  if (run.schedule.plan_bound) object["plan_bound_ns"] = run.schedule.plan_bound->count;
+  if (const auto bound = run.schedule.plan_bound) {
+    object["plan_bound_ns"] = bound->simulated.count;
+    object["plan_estimate_bound_ns"] = bound->estimated.count;
+  }
   if (run.summary.fold.devices > 1)
     object["fold"] = {{"devices", run.summary.fold.devices}, {"simulated", run.summary.fold.made}};
   object["makespan_ns"] = summary.makespan.count;

@@ -52,7 +52,7 @@ TEST_CASE("the busiest of two devices runs half of a chain at least, and pays fo
 TEST_CASE("no bound of the load is above what the best of all placements has") {
   Random random{21};
   std::size_t tight = 0, communicating = 0, count = 0;
-  const std::size_t rounds = test::rounds(60);
+  const auto rounds = test::rounds<std::size_t>(60);
   for (std::size_t round = 0; round < rounds; ++round) {
     CAPTURE(round);
     const LoadProblem problem = random_sketch(random, 6, round % 2 == 0).problem();

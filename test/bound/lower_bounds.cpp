@@ -171,7 +171,7 @@ TEST_CASE("no bound is above the least makespan of any placement and order") {
 }
 
 TEST_CASE("no bound is above the makespan of any schedule") {
-  const std::uint64_t seeds = test::rounds(3000);
+  const auto seeds = test::rounds<std::uint64_t>(3000);
   std::size_t fitting = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     CAPTURE(seed);

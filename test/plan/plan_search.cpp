@@ -58,6 +58,12 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
   overlapping.bucket = Bytes{1000};  // all at once
   CHECK(run_plan(overlapping, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 100});
   CHECK(plan_bound(overlapping, {.data = 2, .microbatch = 2}) <= Nanoseconds{1260});
+  // With a latency of 500: one bucket, 1200 + 2 (500 + 40); two, 800 + 4 (500 + 20), are longer. No bucket's sum is the
+  // 1200 + 2 (500 + 20) that each layer's own would allow.
+  PlanCosts late = two_layers(2, 500);
+  late.overlap = true;
+  CHECK(plan_bound(late, {.data = 2, .microbatch = 2}) <= Nanoseconds{2280});
+  CHECK(plan_bound(late, {.data = 2, .microbatch = 2}) >= Nanoseconds{2280 - 12});
   // Without overlap two buckets take both of their latencies, unless the plan asks for one.
   PlanCosts buckets = costs;
   buckets.bucket = Bytes{1};

@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "trainyard/core/parallel.hpp"
-#include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/candidates.hpp"
+#include "trainyard/plan/fills.hpp"
 #include "trainyard/plan/layer_tables.hpp"
 #include "trainyard/plan/least_memory.hpp"
 #include "trainyard/plan/schedule_bound.hpp"
@@ -37,26 +38,6 @@ struct Candidate {
 
 std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> memory) {
   return {run.excess(memory), run.step};
-}
-
-/// What p stages wait for those before them, at least, one layer of each and all added up.
-double least_fill(std::vector<double> layers, std::size_t p) {
-  std::ranges::sort(layers);
-  double sum = 0;
-  for (std::size_t s = 0; s + 1 < p; ++s) sum += static_cast<double>(p - 1 - s) * layers[s];
-  return sum;
-}
-
-/// One device has j + 1 of the p j + 1 longest layers: the shortest of them, for the best j.
-double least_of_fullest(std::vector<double> layers, std::size_t p) {
-  std::ranges::sort(layers, std::ranges::greater{});
-  double most = 0;
-  for (std::size_t last = 0; last < layers.size(); last += p) {
-    double sum = 0;
-    for (std::size_t i = 0; i <= last / p; ++i) sum += layers[last - i];
-    most = std::max(most, sum);
-  }
-  return most;
 }
 
 /// The last bound of plan_bound(): `work` of a layer's time for a microbatch is its share of the step, `held` of its
@@ -99,23 +80,28 @@ double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<d
 
 /// The least step of one stage whose sums overlap: each bucket is added once the last task has left its layers, so
 /// whatever the buckets, those of the first layers, one after the other, begin no sooner than when it has left the last
-/// of these; the first layer's update follows. `work`: of all tasks, without recomputation.
+/// of these; the first layer's update follows. Either one bucket, behind all tasks, or several, of which each has the
+/// latency of a sum. `work`: of all tasks, without recomputation.
 double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std::vector<LayerCost>& layers,
                      double work) {
   const bool adds = costs.batch / like.data > like.microbatch;
   const LayerCost& first = layers.front();
   const Nanoseconds update =
       first.launches + costs.update(first.weights - first.expert_weights, like.zero > 0 ? like.replicas() : 1);
-  double left = work, longest = 0;
+  double left = work, begin = work, longest = 0;
   Bytes gradients{0};
   for (const LayerCost& layer : layers) {
+    begin = left;
     gradients += layer.weights - layer.expert_weights;
     const Nanoseconds sums = gradients > Bytes{0} ? costs.all_reduce(like, 0, gradients) : Nanoseconds{0};
     longest = std::max(longest, left + static_cast<double>((sums + update).count));
     left -= static_cast<double>(
         (layer.input_gradient + layer.weight_gradient + (adds ? layer.accumulation : Nanoseconds{0})).count);
   }
-  return longest;
+  if (gradients <= Bytes{1}) return longest;
+  const double one = work + static_cast<double>((costs.all_reduce(like, 0, gradients) + update).count);
+  const double several = begin + static_cast<double>((least_several_sums(costs, like, gradients) + update).count);
+  return std::max(longest, std::min(one, several));
 }
 
 /// plan_bound() without those of its bounds that take long, or with them.
@@ -267,51 +253,13 @@ class PlanSearch {
 
  private:
   void enumerate() {
-    for (const LayerDegree tensor : costs_.layer_degrees) {
-      // Ranks that share a sequence or experts share what lies between products too, where they can.
-      LayerDegree more = tensor;
-      more.sequence = true;
-      if (tensor.context * tensor.experts > 1 && !tensor.sequence &&
-          std::ranges::find(costs_.layer_degrees, more) != costs_.layer_degrees.end())
-        continue;
-      for (const std::size_t data : divisors(costs_.batch)) {
-        if (data % tensor.experts != 0) continue;
-        const auto microbatches = divisors(costs_.batch / data);
-        for (std::size_t p = 1; p <= costs_.layers && p * data * tensor.context * tensor.ranks <= costs_.devices; ++p)
-          for (const std::size_t microbatch : microbatches) add(data, tensor, p, microbatch);
-      }
-    }
+    each_candidate(costs_, options_, [&](ParallelPlan plan) {
+      if (!memory_.may_hold(plan) || (options_.allowed && !options_.allowed(plan))) return;
+      tables_.of(plan.microbatch, plan.layer_degree());
+      const Nanoseconds bound = bound_of(costs_, plan, false);
+      if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
+    });
     std::ranges::stable_sort(candidates_, {}, &Candidate::bound);
-  }
-
-  void add(std::size_t data, LayerDegree tensor, std::size_t p, std::size_t microbatch) {
-    const std::size_t m = costs_.batch / data / microbatch;
-    for (const PipelineSchedule schedule : options_.schedules) {
-      if (p == 1 && schedule != PipelineSchedule::one_f_one_b) continue;
-      const bool interleaved = schedule == PipelineSchedule::interleaved;
-      if ((interleaved && m % p != 0) || (schedule == PipelineSchedule::dualpipe_v && m < 2 * p)) continue;
-      for (std::size_t v = chunks_of(schedule); v <= (interleaved ? options_.most_chunks : chunks_of(schedule)); ++v) {
-        if (p * v > costs_.layers) break;
-        for (std::size_t zero = 0; zero <= (data * tensor.context > 1 ? options_.most_zero : 0); ++zero) {
-          if (zero > 0 && tensor.experts > 1 && tensor.experts != data) break;
-          ParallelPlan plan{.data = data,
-                            .tensor = tensor.ranks,
-                            .context = tensor.context,
-                            .exchange = tensor.exchange,
-                            .sequence = tensor.sequence,
-                            .chunks = v,
-                            .microbatch = microbatch,
-                            .schedule = schedule,
-                            .zero = zero,
-                            .experts = tensor.experts};
-          for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s * costs_.layers / (p * v));
-          if (!memory_.may_hold(plan) || (options_.allowed && !options_.allowed(plan))) continue;
-          tables_.of(microbatch, tensor);
-          const Nanoseconds bound = bound_of(costs_, plan, false);
-          if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
-        }
-      }
-    }
   }
 
   /// What a stage may compute again.

@@ -30,7 +30,7 @@ struct RatedPlan {
 struct PlanSearchResult {
   std::vector<RatedPlan>
       best;           // by bytes beyond the memory, then by step; of different degrees, microbatch or schedule
-  Nanoseconds bound;  // no plan of these dimensions within memory takes less
+  Nanoseconds bound;  // no plan of these dimensions within memory is estimated to take less
   std::uint64_t evaluations = 0;
   bool exact = false;  // every plan that could be better was looked at
 };

@@ -21,16 +21,16 @@ constexpr double kNear = 1e-3;
 constexpr double kMostPrice = 1e4;
 
 /// What tasks and transfers take of their stage: passes, and what it sends to the stages behind and before it.
-enum class Part : std::uint8_t { forward, input_gradient, weight_gradient, accumulation, onward, back };
-constexpr std::size_t kParts = 6;
+enum class Part : std::uint8_t { forward, again, input_gradient, weight_gradient, accumulation, onward, back };
+constexpr std::size_t kParts = 7;
 using Parts = std::array<double, kParts>;
 double& of(Parts& parts, Part part) { return parts[static_cast<std::size_t>(part)]; }
 double of(const Parts& parts, Part part) { return parts[static_cast<std::size_t>(part)]; }
 
+constexpr unsigned bit(Part part) { return 1u << static_cast<unsigned>(part); }
 unsigned parts_of(const PipelineTask& task) {
-  const auto bit = [](Part part) { return 1u << static_cast<unsigned>(part); };
   if (task.pass == Pass::forward) return bit(Part::forward);
-  unsigned parts = task.pass == Pass::weight_gradient ? 0 : bit(Part::input_gradient);
+  unsigned parts = task.pass == Pass::weight_gradient ? 0 : bit(Part::again) | bit(Part::input_gradient);
   if (task.pass != Pass::input_gradient) parts |= bit(Part::weight_gradient);
   if (task.pass != Pass::input_gradient && task.microbatch > 0) parts |= bit(Part::accumulation);
   return parts;
@@ -43,7 +43,7 @@ void each_part(unsigned parts, const Visit& visit) {
 /// Tasks and transfers of a schedule, each behind those that it waits for.
 class ScheduleGraph {
  public:
-  ScheduleGraph(const ParallelPlan& like, std::size_t m)
+  ScheduleGraph(const ParallelPlan& like, std::size_t m, TaskParts inside)
       : like_(like), p_(like.devices_in_row()), last_(p_, kNone), instants_(p_), tasks_(p_) {
     const std::size_t stages = like.stages();
     std::size_t left = 0;
@@ -55,13 +55,15 @@ class ScheduleGraph {
     // By (stage, microbatch): nodes whose ends tasks wait for.
     std::vector<std::int32_t> input(stages * m, kNotYet), gradient = input, forward = input, backward = input;
     std::fill_n(input.begin(), m, kNone);
-    std::vector<std::int32_t> link(p_ * p_, kNone);
+    // Counted by device; by stage where nothing says in which order a link takes what several of them send.
+    const std::size_t ends = inside == TaskParts::apart ? stages : p_;
+    std::vector<std::int32_t> link(ends * ends, kNone);
     std::vector<std::size_t> done(p_, 0);
     const auto send = [&](std::size_t from, std::size_t to, std::int32_t made) {
       const std::size_t a = device(from), b = device(to);
       if (a == b) return made;
-      const Part part = from < to ? Part::onward : Part::back;
-      return link[a * p_ + b] = add(from, 1u << static_cast<unsigned>(part), made, link[a * p_ + b]);
+      std::int32_t& last = inside == TaskParts::apart ? link[from * ends + to] : link[a * ends + b];
+      return last = add(from, bit(from < to ? Part::onward : Part::back), made, last);
     };
     for (std::size_t before = 0; left > 0 && left != before;) {
       before = left;
@@ -75,13 +77,19 @@ class ScheduleGraph {
                                      : final || forward[at] == kNotYet    ? forward[at]
                                                                           : gradient[at];
           if (ready == kNotYet) break;
-          last_[i] = add(s, parts_of(task), last_[i], ready);
+          const unsigned parts = parts_of(task), before_made = bit(Part::again),
+                         made = inside == TaskParts::apart ? bit(Part::input_gradient) : parts;
+          const bool splits = inside == TaskParts::apart && (parts & made) != 0;
+          if (splits) last_[i] = add(s, before_made, last_[i], kNone);
+          const std::int32_t end = last_[i] = add(s, splits ? made : parts, last_[i], ready);
+          if (splits && (parts & ~(before_made | made)) != 0)
+            last_[i] = add(s, parts & ~(before_made | made), last_[i], kNone);
           if (task.pass == Pass::forward) {
-            forward[at] = last_[i];
-            if (!final) input[at + m] = send(s, s + 1, last_[i]);
+            forward[at] = end;
+            if (!final) input[at + m] = send(s, s + 1, end);
           } else if (task.pass != Pass::weight_gradient) {
-            backward[at] = last_[i];
-            if (s > 0) gradient[at - m] = send(s, s - 1, last_[i]);
+            backward[at] = end;
+            if (s > 0) gradient[at - m] = send(s, s - 1, end);
           }
         }
     }
@@ -188,24 +196,27 @@ struct LayerTimes {
 
 class BoundOfSchedule {
  public:
-  BoundOfSchedule(const PlanCosts& costs, const ParallelPlan& like)
+  BoundOfSchedule(const PlanCosts& costs, const ParallelPlan& like, TaskParts inside)
       : costs_(costs),
         like_(like),
         p_(like.devices_in_row()),
         stages_(like.stages()),
-        graph_(like, costs.batch / like.data / like.microbatch) {
+        graph_(like, costs.batch / like.data / like.microbatch, inside) {
     std::vector<LayerCost> layers;
     for (std::size_t i = 0; i < costs.layers; ++i)
       layers.push_back(costs.layer(i, like.microbatch, like.layer_degree()));
-    const auto [dense, experts] = rates_after(layers);
+    const auto [dense, experts] = rates_after(layers, inside == TaskParts::together);
+    const double sums = inside == TaskParts::apart ? rate_of_sums(layers) : 0;
     const std::vector<StageRecompute> levels = recompute_levels(costs, layers);
     const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
     const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
     for (const LayerCost& layer : layers) {
-      LayerTimes times{.parts = {number(layer.forward), number(layer.input_gradient), number(layer.weight_gradient),
+      LayerTimes times{.parts = {number(layer.forward), 0, number(layer.input_gradient), number(layer.weight_gradient),
                                  number(layer.accumulation), 0, 0},
-                       .after = dense * number(layer.weights - layer.expert_weights) +
-                                experts * number(layer.expert_weights) + number(layer.launches),
+                       .after = sums > 0 ? sums * number(layer.weights - layer.expert_weights) -
+                                               number(layer.input_gradient + layer.weight_gradient + layer.accumulation)
+                                         : dense * number(layer.weights - layer.expert_weights) +
+                                               experts * number(layer.expert_weights) + number(layer.launches),
                        .resident = 2 * number(layer.weights) + number(layer.state - layer.expert_state) / shards +
                                    number(layer.expert_state)};
       for (const StageRecompute level : levels)
@@ -269,8 +280,21 @@ class BoundOfSchedule {
     std::uint64_t work = 0;
   };
 
+  /// Nanoseconds a byte of sums that begin before the last task, where these take longer than it; else 0.
+  double rate_of_sums(const std::vector<LayerCost>& layers) const {
+    if (like_.replicas() == 1) return 0;
+    Bytes weights{0};
+    Nanoseconds task{0}, sums = kLongestTime;
+    for (const LayerCost& layer : layers) {
+      weights += layer.weights - layer.expert_weights;
+      task += layer.input_gradient + layer.weight_gradient + layer.accumulation;
+    }
+    for (std::size_t i = 0; i < p_; ++i) sums = std::min(sums, costs_.all_reduce(like_, i, weights));
+    return sums > task ? static_cast<double>(sums.count) / static_cast<double>(weights.count) : 0;
+  }
+
   /// Nanoseconds a byte of weights, and of those of experts, behind a device's tasks.
-  std::pair<double, double> rates_after(const std::vector<LayerCost>& layers) const {
+  std::pair<double, double> rates_after(const std::vector<LayerCost>& layers, bool with_sums) const {
     Bytes weights{0}, of_experts{0};
     for (const LayerCost& layer : layers) {
       weights += layer.weights - layer.expert_weights;
@@ -282,10 +306,11 @@ class BoundOfSchedule {
       return best;
     };
     Nanoseconds dense = costs_.update(weights, like_.zero > 0 ? like_.replicas() : 1), experts{0};
-    if (like_.replicas() > 1) dense += least([&](std::size_t i) { return costs_.all_reduce(like_, i, weights); });
+    if (with_sums && like_.replicas() > 1)
+      dense += least([&](std::size_t i) { return costs_.all_reduce(like_, i, weights); });
     if (of_experts > Bytes{0}) {
       experts = costs_.update(of_experts, 1);
-      if (like_.replicas() > like_.experts)
+      if (with_sums && like_.replicas() > like_.experts)
         experts += least([&](std::size_t i) { return costs_.expert_all_reduce(like_, i, of_experts); });
     }
     const auto rate = [](Nanoseconds time, Bytes bytes) {
@@ -337,8 +362,7 @@ class BoundOfSchedule {
       const std::uint32_t column = program.add_column(-transfers / unit_, 0, LinearProgram::kInfinity);
       for (std::size_t k = 0; k < rows_.size(); ++k) {
         const auto& [s, layer, level, count] = rows_[k];
-        const double time = layer->time(path.counts[s]) +
-                            of(path.counts[s], Part::input_gradient) * layer->levels[level].again +
+        const double time = layer->time(path.counts[s]) + of(path.counts[s], Part::again) * layer->levels[level].again +
                             (graph_.device(s) == path.device ? layer->after : 0);
         if (time > 0) rows[k].push_back({column, -time / unit_});
       }
@@ -405,7 +429,7 @@ class BoundOfSchedule {
       const auto& [s, layer, level, count] = rows_[k];
       const double many = std::max(0.0, -solution.prices[k]);
       stages[s].add(*layer, many);
-      of(stages[s].parts, Part::input_gradient) += many * layer->levels[level].again;
+      of(stages[s].parts, Part::again) += many * layer->levels[level].again;
     }
     dual.after.assign(p_, 0);
     for (std::size_t s = 0; s < stages_; ++s) {
@@ -442,8 +466,7 @@ class BoundOfSchedule {
                                     of(dual.counts[s], Part::back) * back_[s - 1][i - 1]);
         double cheapest = kNever;
         for (const LayerTimes::Level& level : layers_[i].levels)
-          cheapest =
-              std::min(cheapest, of(dual.counts[s], Part::input_gradient) * level.again + dual.held[s] * level.held);
+          cheapest = std::min(cheapest, of(dual.counts[s], Part::again) * level.again + dual.held[s] * level.held);
         least[i] = best + cheapest + layers_[i].time(dual.counts[s]) + dual.price[device] * layers_[i].resident +
                    dual.ends[device] * layers_[i].after;
       }
@@ -475,10 +498,11 @@ class BoundOfSchedule {
 
 }  // namespace
 
-ScheduleBound schedule_bound(const PlanCosts& costs, const ParallelPlan& like, Nanoseconds enough, std::size_t rounds) {
+ScheduleBound schedule_bound(const PlanCosts& costs, const ParallelPlan& like, Nanoseconds enough, std::size_t rounds,
+                             TaskParts inside) {
   const std::size_t microbatches = costs.batch / like.data / like.microbatch;
   if (like.devices_in_row() < 2 || like.stages() * microbatches * 3 > kMostTasks) return {Nanoseconds{0}, 0};
-  return BoundOfSchedule{costs, like}.run(enough, rounds);
+  return BoundOfSchedule{costs, like, inside}.run(enough, rounds);
 }
 
 }  // namespace trainyard

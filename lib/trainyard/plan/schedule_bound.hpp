@@ -7,6 +7,11 @@
 
 namespace trainyard {
 
+/// The parts of a backward task: one after the other, as run_plan() has them; or `apart`, as ops can be: what is
+/// computed again does not wait for the gradient that comes in, and that of the inputs leaves before those of weights
+/// are made.
+enum class TaskParts : std::uint8_t { together, apart };
+
 struct ScheduleBound {
   Nanoseconds bound;
   std::uint64_t work;  // numbers gone through, roughly
@@ -28,9 +33,11 @@ struct ScheduleBound {
 /// those that end on each device for the cuts that it finds. Every round's least is a bound; the first that is `enough`
 /// ends it.
 ///
+/// Where parts of tasks are `apart`, sums of gradients begin once all tasks but the last backward one have ended.
+///
 /// Sums of gradients and updates of a share of the weights are assumed to take that share of the time of all, or more.
 /// Working sets of recomputation are left out. Kept within what rounding can be off.
 ScheduleBound schedule_bound(const PlanCosts& costs, const ParallelPlan& like, Nanoseconds enough = kLongestTime,
-                             std::size_t rounds = 40);
+                             std::size_t rounds = 40, TaskParts inside = TaskParts::together);
 
 }  // namespace trainyard

@@ -8,6 +8,7 @@
 
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/schedule_bound.hpp"
 #include "trainyard/plan/stage_choices.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 
@@ -32,17 +33,20 @@ bool all_alike(const std::vector<StageDegrees>& degrees) {
 class DegreesClass {
  public:
   DegreesClass(const PlanCosts& costs, const PlanSearchOptions& options, std::vector<StageChoice> choices,
-               std::size_t microbatch, std::size_t zero)
+               std::size_t microbatch, std::size_t zero, TaskParts inside)
       : costs_(costs),
         options_(options),
         choices_(std::move(choices)),
         microbatch_(microbatch),
         zero_(zero),
+        inside_(inside),
         m_(static_cast<std::int64_t>(costs.batch / microbatch)) {
     count_bound();
   }
 
   Nanoseconds bound() const { return bound_; }
+  void know_bound(Nanoseconds bound) { bound_ = std::max(bound_, bound); }
+  std::size_t microbatch() const { return microbatch_; }
   /// Once run: that every plan which takes less than the limit was looked at.
   bool exact() const { return exact_; }
 
@@ -127,6 +131,11 @@ class DegreesClass {
   /// Time of all microbatches: gradients are added but for the first.
   Nanoseconds work(const StageCost& stage) const { return m_ * stage.time() - stage.accumulation; }
 
+  /// One microbatch's time, until its gradient is there; `alike` without recomputation.
+  Nanoseconds path_of(const StageCost& stage, const StageCost& alike) const {
+    return inside_ == TaskParts::apart ? alike.forward + alike.input_gradient : stage.time() - stage.accumulation;
+  }
+
   void count_bound() {
     const std::size_t n = costs_.layers;
     rest_work_.assign(n + 1, 0.0);
@@ -145,7 +154,7 @@ class DegreesClass {
           least_work = least_work < 0 ? all : std::min(least_work, all);
           layers[i].push_back({all, memory_of(layer, choice.degrees)});
           least = std::min(least, work(layer));
-          least_path = std::min(least_path, layer.time() - layer.accumulation);
+          least_path = std::min(least_path, path_of(layer, choice.stages->of(i, i + 1)));
         }
       if (least_work < 0) return;  // no degrees let it fit
       rest_work_[i + 1] = rest_work_[i] + least_work;
@@ -188,11 +197,12 @@ class DegreesClass {
     return best;
   }
 
-  /// Nanoseconds of a stage, at least: of all microbatches, of one and its forward pass, of what it sends of one to the
-  /// stages behind and before it, and of its gradients' sum and its update. `work` is below zero where the stage does
-  /// not fit, or takes the limit.
+  /// Nanoseconds of a stage, at least: of all microbatches, of what of these is done before the last one's gradient is
+  /// there, of one and its forward pass, of what it sends of one to the stages behind and before it, and behind its
+  /// tasks of its gradients' sum and its update, or of the latter alone. `work` is below zero where the stage does not
+  /// fit, or takes the limit.
   struct StageTimes {
-    double work = -2, path = 0, forward = 0, onward = 0, back = 0, after = 0;
+    double work = -2, before = 0, path = 0, forward = 0, onward = 0, back = 0, after = 0, update = 0;
   };
   const StageTimes& stage_times(std::size_t choice, std::size_t begin, std::size_t end) {
     const std::size_t n = costs_.layers;
@@ -206,14 +216,22 @@ class DegreesClass {
     if (!level) return times;
     const StageCost stage = own.stages->of(begin, end, *level);
     const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
+    const bool apart = inside_ == TaskParts::apart;
     const double onward = end < n ? transfer_rate_ * number(stage.output) : 0,
                  back = begin > 0 ? transfer_rate_ * number(stage.input) : 0,
-                 after = sum_rates_[choice] * number(stage.weights) +
-                         number(stage.launches + costs_.update(stage.weights, shards(own.degrees))),
+                 update = number(stage.launches + costs_.update(stage.weights, shards(own.degrees))),
+                 sum = sum_rates_[choice] * number(stage.weights),
+                 after = apart ? std::max(update, sum - number(stage.backward())) : sum + update,
                  limit = number(limit_);
     if (number(work(stage)) + after >= limit || static_cast<double>(m_) * onward >= limit) return times;
-    times = {
-        number(work(stage)), number(stage.time() - stage.accumulation), number(stage.forward), onward, back, after};
+    times = {number(work(stage)),
+             number(work(stage) - (apart ? stage.weight_gradient + stage.accumulation : Nanoseconds{0})),
+             number(path_of(stage, own.stages->of(begin, end))),
+             number(stage.forward),
+             onward,
+             back,
+             after,
+             apart ? update : after};
     return times;
   }
 
@@ -279,9 +297,9 @@ class DegreesClass {
               if (times.work < 0) break;
               if (static_cast<double>(m_) * times.back >= limit) continue;
               const double one_way = times.forward + times.onward, both_ways = times.path + times.onward;
-              const double sum = from + own * (times.work + sums * times.after) +
+              const double sum = from + own * (sums * (times.work + times.after) + (1 - sums) * times.before) +
                                  waited_for * (sums * one_way + (1 - sums) * both_ways) +
-                                 all * (1 - sums) * (begin > 0 ? times.back : times.after);
+                                 all * (1 - sums) * (begin > 0 ? times.back : times.update);
               double& to = at(begin, left - devices, then);
               to = std::min(to, sum);
             }
@@ -472,6 +490,7 @@ class DegreesClass {
   const PlanSearchOptions& options_;
   const std::vector<StageChoice> choices_;
   const std::size_t microbatch_, zero_;
+  const TaskParts inside_;
   const std::int64_t m_;
   Nanoseconds bound_ = kLongestTime, limit_ = kLongestTime;
   bool all_ = false, exact_ = false;
@@ -486,6 +505,53 @@ class DegreesClass {
 
 }  // namespace
 
+namespace {
+
+PlanCosts asking(const PlanCosts& costs, LayerTables& tables) {
+  PlanCosts asking = costs;
+  asking.layer = [&tables](std::size_t layer, std::size_t samples, LayerDegree tensor) {
+    return tables.of(samples, tensor)[layer];
+  };
+  return asking;
+}
+
+/// `of_one`: the costs of plans of one microbatch.
+std::vector<DegreesClass> classes_of(const PlanCosts& known, const PlanCosts& of_one, const PlanSearchOptions& options,
+                                     StageChoices& stages, TaskParts inside) {
+  std::vector<DegreesClass> classes;
+  for (const std::size_t microbatch : divisors(known.batch)) {
+    const std::vector<StageChoice> choices = stages.of(microbatch);
+    const bool shared = std::ranges::any_of(choices, [](const StageChoice& each) { return each.degrees.data > 1; });
+    for (std::size_t zero = 0; !choices.empty() && zero <= (shared ? options.most_zero : 0); ++zero) {
+      classes.emplace_back(microbatch == known.batch ? of_one : known, options, choices, microbatch, zero, inside);
+      if (classes.back().bound() == kLongestTime) classes.pop_back();
+    }
+  }
+  return classes;
+}
+
+}  // namespace
+
+std::optional<Nanoseconds> bound_stage_degrees(const PlanCosts& costs, const PlanSearchOptions& options,
+                                               LayerTables& tables, Nanoseconds enough,
+                                               const std::function<Nanoseconds(std::size_t microbatch)>& mean,
+                                               const std::function<bool(std::size_t microbatch)>& is_chain) {
+  if (costs.devices > kMostSearched) return std::nullopt;
+  const PlanCosts known = tables.known_costs();
+  PlanCosts of_one = known;  // its gradients need not be there all at once
+  of_one.memory.reset();
+  const PlanCosts filling = asking(costs, tables);
+  StageChoices stages{filling};
+  std::vector<DegreesClass> classes = classes_of(known, of_one, options, stages, TaskParts::apart);
+  for (DegreesClass& each : classes) each.know_bound(mean(each.microbatch()));
+  parallel_for(thread_count(options.threads), classes.size(), [&](std::size_t i) {
+    if (is_chain(classes[i].microbatch()) && (!options.stop || !options.stop())) classes[i].tighten_bound(enough);
+  });
+  Nanoseconds bound = kLongestTime;
+  for (const DegreesClass& each : classes) bound = std::min(bound, each.bound());
+  return bound;
+}
+
 StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchOptions& options, LayerTables& tables,
                                        std::optional<Nanoseconds> least) {
   StageDegreesFound result{.best = {}, .bound = kLongestTime, .evaluations = 0, .exact = true};
@@ -494,20 +560,9 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
     return result;
   }
   const PlanCosts known = tables.known_costs();
-  PlanCosts asking = costs;
-  asking.layer = [&tables](std::size_t layer, std::size_t samples, LayerDegree tensor) {
-    return tables.of(samples, tensor)[layer];
-  };
-  StageChoices stages{asking};
-  std::vector<DegreesClass> classes;
-  for (const std::size_t microbatch : divisors(costs.batch)) {
-    const std::vector<StageChoice> choices = stages.of(microbatch);
-    const bool shared = std::ranges::any_of(choices, [](const StageChoice& each) { return each.degrees.data > 1; });
-    for (std::size_t zero = 0; !choices.empty() && zero <= (shared ? options.most_zero : 0); ++zero) {
-      classes.emplace_back(known, options, choices, microbatch, zero);
-      if (classes.back().bound() == kLongestTime) classes.pop_back();
-    }
-  }
+  const PlanCosts filling = asking(costs, tables);
+  StageChoices stages{filling};
+  std::vector<DegreesClass> classes = classes_of(known, known, options, stages, TaskParts::together);
   std::vector<std::size_t> order(classes.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return classes[i].bound(); });

@@ -55,4 +55,12 @@ struct StageDegreesFound {
 StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchOptions& options, LayerTables& tables,
                                        std::optional<Nanoseconds> least);
 
+/// No plan of 1F1B whose stages have different degrees takes less than this, or than `enough`, with least costs
+/// (least_step.hpp), and `mean` of each microbatch, or where that is no chain no more; on more devices than are
+/// searched nothing.
+std::optional<Nanoseconds> bound_stage_degrees(const PlanCosts& costs, const PlanSearchOptions& options,
+                                               LayerTables& tables, Nanoseconds enough,
+                                               const std::function<Nanoseconds(std::size_t microbatch)>& mean,
+                                               const std::function<bool(std::size_t microbatch)>& is_chain);
+
 }  // namespace trainyard

@@ -54,6 +54,14 @@ struct Search {
   friend bool operator==(const Search&, const Search&) = default;
 };
 
+/// What none of the plans that a search looked at goes below.
+struct PlanBound {
+  Nanoseconds simulated;  // the step, as simulate() has it (plan/least_step.hpp)
+  Nanoseconds estimated;  // the step that the search estimates (plan/plan_search.hpp)
+
+  friend bool operator==(const PlanBound&, const PlanBound&) = default;
+};
+
 /// A placement, and optionally an order.
 struct Schedule {
   Placement placement;
@@ -67,8 +75,8 @@ struct Schedule {
   std::string placer = {};             // who made it
   std::uint64_t seed = 0;
   std::optional<Search> search = {};
-  std::optional<ParallelPlan> parallel = {};   // the plan that it follows, where it follows one
-  std::optional<Nanoseconds> plan_bound = {};  // no such plan takes less, as its search estimates (plan_search.hpp)
+  std::optional<ParallelPlan> parallel = {};  // the plan that it follows, where it follows one
+  std::optional<PlanBound> plan_bound = {};
   std::vector<std::string> notes = {};  // from the placer to who asked for it, such as why a device has nothing to do
 
   /// Whether priorities say anything: without a list of them, policy priority is fifo.

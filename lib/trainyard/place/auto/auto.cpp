@@ -118,7 +118,7 @@ class AutoPlacer {
   Ordered& leader() { return raced_ && raced_->outcome < found_.front().outcome ? *raced_ : found_.front(); }
 
   bool hurries() const { return options_.budget.seconds.has_value(); }
-  /// Of the seconds, those of the members: few evaluations of a large graph find nothing.
+  /// The members' share of the seconds: few evaluations of a large graph find nothing.
   double members_share() const { return is_large(base()) ? 0.8 : 0.4; }
 
   /// Steps 2 and 3; what comes of it by outcome, ties in the order of the members. Where time is short, all members are
@@ -663,7 +663,7 @@ class AutoPlacer {
   std::vector<std::unique_ptr<Island>> islands_;  // none where another rank of the team searches it
   std::vector<Standing> standings_;               // of each island, after a round
   std::vector<std::size_t> owner_;                // of each island: the rank; empty without a team
-  std::optional<Nanoseconds> plan_bound_;         // of the placer plan
+  std::optional<PlanBound> plan_bound_;           // of the placer plan
   Nanoseconds proven_{};                          // by branch and bound; 0: nothing
   std::atomic<double> evaluation_ = 0;            // seconds, of a member's schedule on a large graph, at most
   std::uint64_t evaluations_ = 0, retired_ = 0;

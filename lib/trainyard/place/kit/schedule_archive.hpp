@@ -56,6 +56,10 @@ template <class Archive>
 void archive_fields(Archive& archive, Plan& plan) {
   archive(plan.makespan, plan.start);
 }
+template <class Archive>
+void archive_fields(Archive& archive, PlanBound& bound) {
+  archive(bound.simulated, bound.estimated);
+}
 /// But for a rule of the caller's own.
 template <class Archive>
 void archive_fields(Archive& archive, Schedule& schedule) {

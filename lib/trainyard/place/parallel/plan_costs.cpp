@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
+#include "trainyard/place/parallel/plan_chain.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/problem/collective_run.hpp"
 #include "trainyard/rewrite/collective.hpp"
@@ -133,15 +135,22 @@ ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::
   }
   count_ = used.size();
   const IdMap<OpId, Nanoseconds> launches = launches_of_updates(problem, devices_.front(), devices_.size());
-  Nanoseconds updates{0};
-  Bytes parameters{0};
+  std::vector<double> updates(count_, 0), parameters(count_, 0);
   for (const OpId op : problem.ops()) {
-    parameters += problem.graph().parameter_bytes(op);
+    const std::size_t b = block_[layers.of[op]];
+    parameters[b] += static_cast<double>(problem.graph().parameter_bytes(op).count);
     if (problem.graph().phase(op) == Phase::update && problem.can_run(op, devices_.front()))
-      updates += problem.duration(op, devices_.front()) - launches[op];
+      updates[b] += static_cast<double>((problem.duration(op, devices_.front()) - launches[op]).count);
   }
-  if (parameters.count > 0)
-    update_per_byte_ = static_cast<double>(updates.count) / static_cast<double>(parameters.count);
+  double time = 0, bytes = 0, least = std::numeric_limits<double>::infinity();
+  for (std::size_t b = 0; b < count_; ++b) {
+    time += updates[b];
+    bytes += parameters[b];
+    if (parameters[b] > 0) least = std::min(least, updates[b] / parameters[b]);
+  }
+  if (bytes == 0) return;
+  update_per_byte_ = time / bytes;
+  least_update_per_byte_ = least;
 }
 
 IdMap<LayerId, std::size_t> ChainOfBlocks::stages(const std::vector<std::size_t>& cuts) const {
@@ -161,7 +170,7 @@ IdMap<LayerId, StageRecompute> ChainOfBlocks::recomputed(const ParallelPlan& pla
   return what;
 }
 
-std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree degree) const {
+ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree degree) const {
   const TensorParallelGraph ranks = first_tensor_rank(
       share_of_batch(problem_.graph(), batch_ / samples * degree.context, degree), parallel_of(degree));
   const Problem share = problem_.with_graph(ranks.graph);
@@ -173,11 +182,14 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree 
   const IdMap<OpId, bool> scores = attention_scores(graph);
   const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
   const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(degree.ranks));
+  PlanChain least{share, count_};
   for (const RankCollective& each : ranks.collectives) {
-    LayerCost& block = blocks[block_[layers_.of[each.made_by]]];
-    (each.phase == Phase::forward    ? block.forward
-     : each.phase == Phase::backward ? block.input_gradient
-                                     : block.rank_sums) += collective_run(problem_, {each.kind, each.bytes}, own).time;
+    const std::size_t b = block_[layers_.of[each.made_by]];
+    const CollectiveRun run = collective_run(problem_, {each.kind, each.bytes}, own);
+    (each.phase == Phase::forward    ? blocks[b].forward
+     : each.phase == Phase::backward ? blocks[b].input_gradient
+                                     : blocks[b].rank_sums) += run.time;
+    least.add_collective(OpId{static_cast<std::uint32_t>(each.first)}, b, holding(run));
   }
   std::vector<DeviceId> sharing;
   for (std::size_t c = 0; c < degree.context; ++c) sharing.push_back(devices_[c * degree.ranks]);
@@ -250,18 +262,21 @@ std::vector<LayerCost> ChainOfBlocks::costs_of(std::size_t samples, LayerDegree 
   for (const OpId op : adding.ops())
     blocks[block_of_op(sums.to[op])].accumulation +=
         adding.can_run(op, device) ? adding.duration(op, device) : adding.shortest(op);
+  const auto home = [&](OpId op) { return block_of_op(share.group_ops(share.group(op)).front()); };
+  for (const OpId op : graph.ops()) least.add_op(op, block_of_op(op), home(op) == block_of_op(op), use);
   for (const GroupId group : share.groups()) {
     Bytes resident{0};
     for (const OpId op : share.group_ops(group)) resident += share.resident_bytes(op);
     blocks[block_of_op(share.group_ops(group).front())].saved += memory.need(group).held - resident;
   }
   for (LayerCost& block : blocks) block.scores = std::min(block.scores, block.saved);
-  return blocks;
+  auto [chain, work] = least.run(blocks);
+  return {std::move(blocks), std::move(chain), std::move(work)};
 }
 
-const std::vector<LayerCost>& ChainOfBlocks::blocks(std::size_t samples, LayerDegree tensor) {
-  std::vector<LayerCost>& known = known_[{samples, tensor}];
-  if (known.empty()) known = costs_of(samples, tensor);
+const ChainOfBlocks::Blocks& ChainOfBlocks::blocks(std::size_t samples, LayerDegree tensor) {
+  Blocks& known = known_[{samples, tensor}];
+  if (known.likely.empty()) known = costs_of(samples, tensor);
   return known;
 }
 
@@ -303,7 +318,7 @@ PlanCosts ChainOfBlocks::own_costs(const ParallelPlan& asked) {
     if (const std::size_t t = asked.degrees_of(i).tensor.ranks; t > 1 && t <= devices_.size()) ranks.insert(t);
   costs.layer_degrees = layer_degrees(std::move(ranks), asked.context);
   costs.layer = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
-    return blocks(samples, tensor)[layer];
+    return blocks(samples, tensor).likely[layer];
   };
   return costs;
 }
@@ -321,19 +336,58 @@ std::pair<BytesPerSecond, Nanoseconds> ChainOfBlocks::slowest_route(const Mesh& 
   return worst;
 }
 
+std::pair<BytesPerSecond, Nanoseconds> ChainOfBlocks::fastest_route(const Mesh& from, const Mesh& to) const {
+  std::pair<BytesPerSecond, Nanoseconds> best{BytesPerSecond{0}, kLongestTime};
+  for (std::size_t a = from.first; a < from.first + from.replicas * from.ranks; ++a)
+    for (std::size_t b = to.first; b < to.first + to.replicas * to.ranks; ++b) {
+      const Sharing links = sharing(devices_[a], devices_[b]);
+      best.first =
+          std::max(best.first, links == Sharing::none ? BytesPerSecond{std::numeric_limits<double>::infinity()}
+                                                      : problem_.cluster().route(devices_[a], devices_[b]).bandwidth);
+      best.second = std::min(
+          best.second, links == Sharing::serial ? problem_.transfer_latency(devices_[a], devices_[b]) : Nanoseconds{0});
+    }
+  return best;
+}
+
 ChainOfBlocks::SumTime ChainOfBlocks::sum_time(const Mesh& mesh) const {
   std::vector<DeviceId> replicas;
   for (std::size_t r = 0; r < mesh.replicas; ++r) replicas.push_back(devices_[mesh.first + r * mesh.ranks]);
-  const auto time = [&](Bytes bytes) {
-    return static_cast<double>(collective_run(problem_, {CollectiveKind::all_reduce, bytes}, replicas).time.count);
+  const auto run = [&](Bytes bytes) { return collective_run(problem_, {CollectiveKind::all_reduce, bytes}, replicas); };
+  const auto line = [](Nanoseconds none, Nanoseconds many, Bytes bytes) {
+    return LinearTime{static_cast<double>(none.count),
+                      static_cast<double>((many - none).count) / static_cast<double>(bytes.count)};
   };
   constexpr Bytes kMany{1 << 30};
-  const double none = time(Bytes{0});
+  const CollectiveRun none = run(Bytes{0}), many = run(kMany);
   const LinearTime one = addition_time();
   const auto n = static_cast<double>(replicas.size());
-  return {{none, (time(kMany) - none) / static_cast<double>(kMany.count)},
+  return {line(none.time, many.time, kMany),
+          line(holding(none), holding(many), kMany),
           {(n - 1) * one.none, (n - 1) / n * one.per_byte},
           host_count(problem_.cluster(), replicas)};
+}
+
+Sharing ChainOfBlocks::sharing(DeviceId from, DeviceId to) const {
+  const auto route = problem_.cluster().route(from, to);
+  if (route.channels.empty()) return Sharing::none;
+  return std::any_of(route.channels.begin(), route.channels.end(),
+                     [&](ChannelId channel) { return problem_.cluster().channel(channel).fair; })
+             ? Sharing::fair
+             : Sharing::serial;
+}
+
+Nanoseconds ChainOfBlocks::holding(const CollectiveRun& run) const {
+  if (run.hops.empty()) return Nanoseconds{0};
+  switch (sharing(run.hops[run.slowest].from, run.hops[run.slowest].to)) {
+    case Sharing::serial:
+      return run.time;
+    case Sharing::fair:
+      return run.time - run.latency;
+    case Sharing::none:
+      break;
+  }
+  return Nanoseconds{0};
 }
 
 ChainOfBlocks::LinearTime ChainOfBlocks::addition_time() const {
@@ -362,7 +416,20 @@ ChainOfBlocks::LinearTime ChainOfBlocks::addition_time() const {
   return {std::max(0.0, time(kFew) - per_byte * static_cast<double>(kFew.count)), per_byte};
 }
 
-PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked) {
+PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked) { return costs(asked, false); }
+
+LeastCosts ChainOfBlocks::least_costs() {
+  LeastCosts least{.plan = costs({}, true), .work = {}};
+  least.plan.layer = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
+    return blocks(samples, tensor).least[layer];
+  };
+  least.work = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
+    return known_.at({samples, tensor}).work[layer];
+  };
+  return least;
+}
+
+PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked, bool least) {
   PlanCosts costs = own_costs(asked);
   // Worked out when first asked for, by any thread.
   struct Known {
@@ -375,11 +442,13 @@ PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked) {
     const StageDegrees degrees = plan.degrees_of(i);
     return Mesh{plan.first_device(i), degrees.data, degrees.tensor.ranks};
   };
-  costs.transfer = [this, known, mesh](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
+  costs.transfer = [=, this](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
+    // Replicas of another number take parts of it, at the same time.
+    if (least && (bytes == Bytes{0} || !plan.degrees.empty())) return Nanoseconds{0};
     const Mesh a = mesh(plan, from), b = mesh(plan, to);
     const std::lock_guard lock{known->mutex};
     const auto [at, added] = known->links.try_emplace({a, b});
-    if (added) at->second = slowest_route(a, b);
+    if (added) at->second = least ? fastest_route(a, b) : slowest_route(a, b);
     return at->second.second + time_for(bytes, at->second.first);
   };
   const auto sum_of = [this, known](const Mesh& own) -> const SumTime& {  // under the lock
@@ -396,9 +465,15 @@ PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked) {
     if (own.replicas == 1) return Nanoseconds{0};
     const std::lock_guard lock{known->mutex};
     const SumTime& sum = sum_of(own);
-    const auto measured =
-        problem_.costs().collective_time(CollectiveKind::all_reduce, weights, own.replicas, sum.hosts);
-    return measured.value_or(Nanoseconds{static_cast<std::int64_t>(sum.links.of(weights))}) + added(plan, sum, weights);
+    const auto measured = [&](Bytes bytes) {
+      return problem_.costs().collective_time(CollectiveKind::all_reduce, bytes, own.replicas, sum.hosts);
+    };
+    const Nanoseconds on_links{static_cast<std::int64_t>(sum.links.of(weights))};
+    if (!least) return measured(weights).value_or(on_links) + added(plan, sum, weights);
+    Nanoseconds shortest{static_cast<std::int64_t>(sum.holding.of(weights))};  // in parts of any size
+    for (std::int64_t parts = 1; parts <= 1024 && measured(weights); parts *= 2)
+      shortest = std::min(shortest, parts * *measured(Bytes{weights.count / parts}));
+    return shortest;
   };
   costs.additions = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const std::lock_guard lock{known->mutex};
@@ -410,7 +485,7 @@ PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked) {
     const std::lock_guard lock{known->mutex};
     return Nanoseconds{static_cast<std::int64_t>(sum_of(own).links.of(weights))};
   };
-  costs.update = [per_byte = update_per_byte_](Bytes weights, std::size_t shards) {
+  costs.update = [per_byte = least ? least_update_per_byte_ : update_per_byte_](Bytes weights, std::size_t shards) {
     return Nanoseconds{
         static_cast<std::int64_t>(per_byte * static_cast<double>(weights.count) / static_cast<double>(shards))};
   };

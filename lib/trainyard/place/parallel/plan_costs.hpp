@@ -10,7 +10,9 @@
 
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/place/kit/layers.hpp"
+#include "trainyard/plan/least_step.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
+#include "trainyard/problem/collective_run.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 
@@ -49,6 +51,9 @@ class ChainOfBlocks {
   /// with the tensor degrees of the plan that is asked for, which may be any, and reach over hosts.
   PlanCosts costs(const ParallelPlan& asked = {});
   PlanCosts own_costs(const ParallelPlan& asked);
+  /// What simulated plans are not below (least_step): of a layer what plan_chain.hpp finds, the time of its ops on the
+  /// fastest device, and of links their bytes.
+  LeastCosts least_costs();
   /// The stage of each layer, where stages begin at these blocks.
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
   /// What each layer computes again; the plan says it of all stages.
@@ -62,22 +67,33 @@ class ChainOfBlocks {
   };
   /// The least bandwidth and the longest latency between the first ranks of replicas that have samples in common.
   std::pair<BytesPerSecond, Nanoseconds> slowest_route(const Mesh& from, const Mesh& to) const;
+  /// The most and the shortest that transfers hold from each other.
+  std::pair<BytesPerSecond, Nanoseconds> fastest_route(const Mesh& from, const Mesh& to) const;
   /// A time without bytes, and by how much longer each takes, of many.
   struct LinearTime {
     double none, per_byte;
     double of(Bytes bytes) const { return none + per_byte * static_cast<double>(bytes.count); }
   };
-  /// The sum of gradients: on links, where the costs have no table, and of a ring the device's own additions.
+  /// The sum of gradients: on links, where the costs have no table, how long it holds them from others at least, and of
+  /// a ring the device's own additions.
   struct SumTime {
-    LinearTime links, additions;
+    LinearTime links, holding, additions;
     std::size_t hosts;
   };
   SumTime sum_time(const Mesh& mesh) const;
+  Sharing sharing(DeviceId from, DeviceId to) const;
+  Nanoseconds holding(const CollectiveRun& run) const;
   /// The time in which a device adds two parts (CollectiveOps).
   LinearTime addition_time() const;
 
-  const std::vector<LayerCost>& blocks(std::size_t samples, LayerDegree tensor);
-  std::vector<LayerCost> costs_of(std::size_t samples, LayerDegree degree) const;
+  /// By block.
+  struct Blocks {
+    std::vector<LayerCost> likely, least;
+    std::vector<LeastWork> work;
+  };
+  const Blocks& blocks(std::size_t samples, LayerDegree tensor);
+  Blocks costs_of(std::size_t samples, LayerDegree degree) const;
+  PlanCosts costs(const ParallelPlan& asked, bool least);
   /// Tensor ranks by which parameters are shared: `tensor`, and powers of two within a host; where there is one, the
   /// sequence too; with each of these as many ranks that share it throughout, a power of two or `context`, or any
   /// number of replicas that experts divide among.
@@ -91,8 +107,8 @@ class ChainOfBlocks {
   IdMap<LayerId, std::size_t> block_;
   std::size_t count_ = 0;
   std::vector<std::string> names_;
-  std::map<std::pair<std::size_t, LayerDegree>, std::vector<LayerCost>> known_;  // by samples and ranks
-  double update_per_byte_ = 0;                                                   // of parameters, nanoseconds
+  std::map<std::pair<std::size_t, LayerDegree>, Blocks> known_;  // by samples and ranks
+  double update_per_byte_ = 0, least_update_per_byte_ = 0;       // of parameters, nanoseconds: of all; of any block
 };
 
 }  // namespace trainyard

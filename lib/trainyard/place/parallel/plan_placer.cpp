@@ -23,6 +23,7 @@
 #include "trainyard/place/parallel/plan_schedule.hpp"
 #include "trainyard/place/parallel/replicas_placer.hpp"
 #include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/least_step.hpp"
 #include "trainyard/plan/plan_search.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
@@ -404,7 +405,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   } catch (const OutOfTime&) {  // the best so far
   }
   Schedule schedule = std::move(best.best->schedule);
-  schedule.plan_bound = std::min(found.bound, best.best->outcome.makespan);
+  schedule.plan_bound = {least_step(ground.chain.least_costs(), search, best.best->outcome.makespan), found.bound};
   return schedule;
 }
 

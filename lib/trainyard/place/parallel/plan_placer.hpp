@@ -48,7 +48,8 @@ struct PlanPlacerOptions {
 /// those of zero bubble), where the stages are cut, what is computed again, whether replicas share the optimizer's
 /// state. Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of different degrees are
 /// simulated, as schedules of the problem (schedule_of), where none fits in memory more; the best of these are improved
-/// by single moves, simulated too, and the best is returned. Schedule::plan_bound is the search's.
+/// by single moves, simulated too, and the best is returned. Schedule::plan_bound is of all of them, as
+/// simulated (least_step).
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits, "too-large" where none can be simulated, with what
 /// stands in the way of a fold; OutOfTime where none was simulated in time.

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/id_map.hpp"
+#include "trainyard/plan/least_step.hpp"
+#include "trainyard/problem/problem.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+
+namespace trainyard {
+
+/// What any schedule of plans does of blocks, from the ops of a rank (LeastCosts). The longest path through forward
+/// ops and those that make gradients of anything but parameters goes through blocks one after the other, and back; its
+/// last op in each block, or pass over one, is a post. Of a block count, in either pass, the ops that are behind the
+/// post before its own and no later than its own: whichever device has the block does these in between. Ops that are
+/// colocated with another block are not there.
+///
+/// Tensor ranks: the path itself counts, with its collectives between two ops of one block, where it is longer.
+class PlanChain {
+ public:
+  /// A rank's share of the graph for a microbatch, which it refers to, and how many blocks.
+  PlanChain(const Problem& share, std::size_t blocks);
+
+  void add_op(OpId op, std::size_t block, bool at_home, const ParameterUse& use);
+  /// `op` is the collective's among ranks.
+  void add_collective(OpId op, std::size_t block, Nanoseconds time);
+  /// From the likely costs, what is least.
+  std::pair<std::vector<LayerCost>, std::vector<LeastWork>> run(const std::vector<LayerCost>& likely);
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  bool passes(OpId op) const { return place_[op] != kNone; }
+  /// Forward passes of blocks, and then their backward passes, in the order of the chain.
+  std::size_t block_of_place(std::size_t place) const { return place < blocks_ ? place : 2 * blocks_ - 1 - place; }
+  std::vector<OpId> longest_path() const;
+  void set_posts(const std::vector<OpId>& path);
+  void order_by_posts();
+  Nanoseconds ahead_of(OpId gradient);
+
+  const Problem& share_;
+  const Graph& graph_;
+  const std::size_t blocks_;
+  IdMap<OpId, Nanoseconds> time_, collective_;
+  IdMap<OpId, std::size_t> block_, place_;  // place: none of gradients of weights, and updates
+  IdMap<OpId, std::uint8_t> at_home_, weights_;
+  IdMap<TensorId, std::uint8_t> is_gradient_;
+  std::vector<OpId> posts_;                   // by place
+  std::vector<Nanoseconds> along_;            // by place: the path between two of its ops
+  std::vector<Bytes> sent_;                   // by place: what the post sends to the next one
+  IdMap<OpId, std::size_t> behind_;           // 1 more than the place of the last post before an op, 0: none
+  IdMap<OpId, std::size_t> before_;           // the place of the first post behind an op, or which it is
+  std::map<std::size_t, Nanoseconds> ahead_;  // known: by `behind_`
+  bool ranks_ = false;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,240 @@
+#include "trainyard/plan/least_step.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trainyard/core/parallel.hpp"
+#include "trainyard/plan/candidates.hpp"
+#include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/fills.hpp"
+#include "trainyard/plan/layer_tables.hpp"
+#include "trainyard/plan/least_memory.hpp"
+#include "trainyard/plan/schedule_bound.hpp"
+#include "trainyard/plan/stage_degrees_search.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kBoundsAtOnce = 64;  // plans whose bounds are worked out between two looks at the time
+/// ScheduleBound::work of all, after which no further one begins; about so many nanoseconds of a core.
+constexpr std::uint64_t kBoundWork = 20'000'000'000;
+
+double number(Nanoseconds time) { return static_cast<double>(time.count); }
+
+/// Several tensor ranks and replicas may make gradients of weights behind all tasks (plan_schedule.hpp).
+bool makes_gradients_last(const ParallelPlan& plan) { return plan.tensor > 1 && plan.replicas() > 1; }
+
+class LeastStep {
+ public:
+  LeastStep(const LeastCosts& costs, const PlanSearchOptions& options)
+      : work_(costs.work), options_(options), tables_(costs.plan), costs_(tables_.known_costs()) {
+    of_one_ = costs_;
+    of_one_.memory.reset();
+  }
+
+  Nanoseconds run(Nanoseconds enough) {
+    PlanCosts roomy = costs_;  // parameters, gradients and state may be twice as much: gradients are not always there
+    if (roomy.memory) roomy.memory = Bytes{2 * roomy.memory->count};
+    LeastMemory memory{roomy, tables_};
+    each_candidate(costs_, options_, [&](ParallelPlan plan) {
+      if (!memory.may_hold(plan) || (options_.allowed && !options_.allowed(plan))) return;
+      tables_.of(plan.microbatch, plan.layer_degree());
+      const Nanoseconds bound = bound_of(plan);
+      if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
+    });
+    prove(enough);
+    Nanoseconds bound = kLongestTime;
+    for (const Candidate& each : candidates_) bound = std::min(bound, each.bound);
+    if (options_.stage_degrees)
+      if (const auto besides = bound_stage_degrees(
+              costs_, options_, tables_, enough, [this](std::size_t microbatch) { return mean_of_degrees(microbatch); },
+              [this](std::size_t microbatch) { return is_chain_at_any_degrees(microbatch); }))
+        bound = std::min(bound, *besides);
+    return bound;
+  }
+
+ private:
+  struct Candidate {
+    ParallelPlan plan;
+    Nanoseconds bound;
+  };
+
+  /// All of least_step() but schedule_bound().
+  Nanoseconds bound_of(const ParallelPlan& like) const {
+    const std::size_t p = like.devices_in_row(), count = costs_.batch / like.data / like.microbatch;
+    const auto m = static_cast<double>(count), row = static_cast<double>(p);
+    const std::size_t shards = like.zero > 0 ? like.replicas() : 1;
+    const LayerDegree degree = like.layer_degree();
+    Bytes weights{0};
+    double ops = 0, backward_ops = 0, links = 0, both = 0, made = 0, more = 0, resident = 0, state = 0;
+    Nanoseconds launches{0};
+    std::vector<double> forward, passes, all;
+    for (std::size_t i = 0; i < costs_.layers; ++i) {
+      const LayerCost layer = costs_.layer(i, like.microbatch, degree);
+      const LeastWork work = work_(i, like.microbatch, degree);
+      weights += layer.weights - layer.expert_weights;
+      launches += layer.launches;
+      ops += number(work.forward + work.backward);
+      backward_ops += number(work.backward);
+      links += number(work.links);
+      made += number(layer.weight_gradient);
+      more += number(layer.accumulation);
+      forward.push_back(number(layer.forward));
+      passes.push_back(number(layer.forward + layer.input_gradient));
+      both += passes.back();
+      all.push_back(m * (passes.back() + number(layer.weight_gradient)) + (m - 1) * number(layer.accumulation));
+      resident += static_cast<double>(layer.weights.count) * (count > 1 ? 2 : 1);
+      resident += static_cast<double>(layer.expert_state.count);
+      state += static_cast<double>((layer.state - layer.expert_state).count);
+    }
+    if (costs_.memory &&
+        resident + state / static_cast<double>(shards) > row * (static_cast<double>(costs_.memory->count) + 1))
+      return kLongestTime;
+    double behind = number(launches + costs_.update(weights, shards)), sums = 0;
+    if (like.replicas() > 1) {
+      Nanoseconds least = kLongestTime, added = kLongestTime;
+      for (std::size_t i = 0; i < p; ++i) {
+        least = std::min(least, costs_.all_reduce(like, i, weights));
+        added = std::min(added, costs_.additions(like, i, weights));
+      }
+      sums = number(least);
+      behind += number(added);
+    }
+    double longest = std::max({both, (m * ops + (m - 1) * more + behind) / row, m * links / row, sums / row});
+    if (p == 1) {
+      if (sums > 0 && degree == LayerDegree{1})
+        longest = std::max(longest, with_sums(like, m * (ops - backward_ops) + (m - 1) * (backward_ops + more)));
+    } else {
+      const double fill = least_fill(std::move(forward), p), tasks = m * (both + made) + (m - 1) * more;
+      const bool apart = splits_backward(like.schedule) || makes_gradients_last(like);
+      const bool in_line = !apart && is_chain(like.microbatch, degree);
+      const double but_last =
+          std::max(tasks + fill - passes_back(like) - made, m * ops + (m - 1) * more - backward_ops);
+      longest = std::max({longest, (tasks + behind + fill) / row, (but_last - more + sums) / row,
+                          (m * both + (apart ? 0 : (m - 1) * (made + more)) + least_fill(std::move(passes), p)) / row,
+                          least_of_fullest(std::move(all), p)});
+      if (like.chunks == 1 && count > 1) {
+        const double later = 1 - 1 / m;
+        longest = std::max(longest, (m * both + (in_line ? (m - 1) * std::pow(later, row - 1) * made : 0)) /
+                                        (m * (1 - std::pow(later, row))));
+      }
+    }
+    // Rounded: a step of each all-reduce, the update, on each device.
+    const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);
+    return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-9) - slack))};
+  }
+
+  bool is_chain(std::size_t microbatch, LayerDegree degree) const {
+    for (std::size_t i = 0; i < costs_.layers; ++i)
+      if (!work_(i, microbatch, degree).on_chain) return false;
+    return true;
+  }
+  double passes_back(const ParallelPlan& like) const {
+    double sum = 0;
+    for (const LayerCost& layer : tables_.known(like.microbatch, like.layer_degree()))
+      sum += number(layer.input_gradient);
+    return sum;
+  }
+
+  /// The longest of: the device's work until any of some gradients may be there, `before` the last backward pass and
+  /// part of it, then their sums; for all of them one sum, behind the last gradient, or several.
+  double with_sums(const ParallelPlan& like, double before) const {
+    std::vector<std::pair<Nanoseconds, Bytes>> gradients;
+    for (std::size_t i = 0; i < costs_.layers; ++i) {
+      const LeastWork work = work_(i, like.microbatch, {1});
+      gradients.insert(gradients.end(), work.gradients.begin(), work.gradients.end());
+    }
+    std::ranges::sort(gradients, std::ranges::greater{});
+    double longest = 0;
+    Bytes sum{0};
+    for (const auto& [ahead, bytes] : gradients) {
+      sum += bytes;
+      longest = std::max(longest, before + number(ahead + costs_.all_reduce(like, 0, sum)));
+    }
+    if (sum <= Bytes{1}) return longest;
+    const double one = before + number(gradients.front().first + costs_.all_reduce(like, 0, sum));
+    const double several = before + number(gradients.back().first + least_several_sums(costs_, like, sum));
+    return std::max(longest, std::min(one, several));
+  }
+
+  /// Stages of different degrees: the mean device, each layer on those whose work is least.
+  Nanoseconds mean_of_degrees(std::size_t microbatch) {
+    const auto m = static_cast<std::int64_t>(costs_.batch / microbatch);
+    double sum = 0;
+    for (std::size_t i = 0; i < costs_.layers; ++i) {
+      double least = number(kLongestTime);
+      for (const LayerDegree tensor : costs_.layer_degrees)
+        for (const std::size_t data : divisors(tensor.context * tensor.experts == 1 ? microbatch : 0)) {
+          if (data * tensor.ranks >= costs_.devices) continue;
+          const Nanoseconds more = tables_.of(microbatch / data, tensor)[i].accumulation;
+          const LeastWork work = work_(i, microbatch / data, tensor);
+          least = std::min(least, static_cast<double>(data * tensor.ranks) *
+                                      number(m * (work.forward + work.backward) + (m - 1) * more));
+        }
+      sum += least;
+    }
+    return Nanoseconds{static_cast<std::int64_t>(sum / static_cast<double>(costs_.devices) * (1 - 1e-9)) - 2};
+  }
+
+  bool is_chain_at_any_degrees(std::size_t microbatch) const {
+    for (const LayerDegree tensor : costs_.layer_degrees)
+      for (const std::size_t data : divisors(tensor.context * tensor.experts == 1 ? microbatch : 0))
+        if (data * tensor.ranks < costs_.devices && !is_chain(microbatch / data, tensor)) return false;
+    return true;
+  }
+
+  /// First of all some way to `enough`, then further.
+  void prove(Nanoseconds enough) {
+    std::uint64_t work = 0;
+    for (const double share : {0.9, 0.95, 0.98, 1.0}) {
+      const Nanoseconds aim{static_cast<std::int64_t>(share * number(enough))};
+      std::vector<Candidate*> open;
+      for (Candidate& each : candidates_)
+        if (each.bound < aim && each.plan.devices_in_row() > 1 &&
+            is_chain(each.plan.microbatch, each.plan.layer_degree()))
+          open.push_back(&each);
+      for (std::size_t first = 0; first < open.size(); first += kBoundsAtOnce) {
+        if (work > kBoundWork || (options_.stop && options_.stop())) return;
+        const std::size_t many = std::min(kBoundsAtOnce, open.size() - first);
+        std::vector<std::uint64_t> each(many);
+        parallel_for(thread_count(options_.threads), many, [&](std::size_t i) {
+          Candidate& candidate = *open[first + i];
+          const ScheduleBound proven = of_schedule(candidate.plan, aim);
+          candidate.bound = std::max(candidate.bound, proven.bound);
+          each[i] = proven.work;
+        });
+        for (const std::uint64_t of_one : each) work += of_one;
+      }
+      if (std::ranges::any_of(candidates_, [&](const Candidate& each) { return each.bound < aim; })) return;
+    }
+  }
+  ScheduleBound of_schedule(const ParallelPlan& plan, Nanoseconds enough) const {
+    PlanCosts costs = plan.microbatch == costs_.batch / plan.data ? of_one_ : costs_;
+    if (makes_gradients_last(plan))
+      costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+        LayerCost cost = layer(i, samples, degree);
+        cost.weight_gradient = cost.accumulation = Nanoseconds{0};
+        return cost;
+      };
+    return schedule_bound(costs, plan, enough, 40, TaskParts::apart);
+  }
+
+  const std::function<LeastWork(std::size_t, std::size_t, LayerDegree)>& work_;
+  const PlanSearchOptions& options_;
+  LayerTables tables_;
+  PlanCosts costs_, of_one_;  // of plans of one microbatch, whose gradients need not be there all at once
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+Nanoseconds least_step(const LeastCosts& costs, const PlanSearchOptions& options, Nanoseconds enough) {
+  return LeastStep{costs, options}.run(enough);
+}
+
+}  // namespace trainyard

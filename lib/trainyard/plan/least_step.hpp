@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "trainyard/plan/parallel_plan.hpp"
+#include "trainyard/plan/plan_search.hpp"
+
+namespace trainyard {
+
+/// What any schedule of a plan does of a layer, on each rank, for one microbatch.
+struct LeastWork {
+  Nanoseconds forward, backward;  // of ops, gradients of weights included
+  Nanoseconds links;              // that collectives of tensor ranks hold the same links
+  bool on_chain = true;           // its passes wait for those of the layers before and behind it
+  /// Gradients of weights, and of the ops of a backward pass those that a device that has all of it does before.
+  std::vector<std::pair<Nanoseconds, Bytes>> gradients = {};
+};
+
+/// Costs that no schedule of a plan is below, where PlanCosts says what is likely. Of PlanCosts::layer passes are what
+/// comes behind each other whatever the cuts: a forward pass what is behind the chosen op of the layer before, and
+/// ahead of the layer's own; and likewise back. One device does these passes with what `weight_gradient` and
+/// `accumulation` are besides, and where ranks have collectives, no less than these take in between. Sums of gradients
+/// are what links need; updates, additions and launches what the device does.
+struct LeastCosts {
+  PlanCosts plan;
+  std::function<LeastWork(std::size_t layer, std::size_t samples, LayerDegree tensor)> work;
+};
+
+/// No plan that search_plans() looks at with these options takes less, as simulated: the least of the bounds of all
+/// degrees, microbatches, ZeRO stages and schedules, each looked for until it is `enough`. With m microbatches on p
+/// devices in a row, of layers' ops C in all passes, F and B of chains forward and back, and W of weights' gradients:
+///
+///     one device in the row       m C + update + additions; F + B; what ranks hold a link; and of one rank, whose
+///                                 device is never idle before its last task has ended, for any gradient: its work
+///                                 until that may be there, and the sums of those that are no sooner
+///     several                     m C / p; and as in plan_bound(), of tasks that take F, B and W, gradients of inputs
+///                                 leaving the device before those of weights are made: the mean device, with what it
+///                                 waits at first, and before the end; or all but its last backward task, and the sums
+///                                 of its gradients; the layers that the fullest device has; stages one behind the
+///                                 other
+///
+///         (m A + (m - 1) (1 - 1/m)^(p-1) W) / (m (1 - (1 - 1/m)^p))       A = F + B, one stage a device
+///
+/// where m A_q + (m - 1) W_q + sum over r < q of A_r <= the step, for each stage q; then schedule_bound() with parts
+/// apart, and bound_stage_degrees(), both of these and W where all layers are on the chain. Parameters and state alone
+/// are taken to be held of one microbatch, with more of them gradients too.
+Nanoseconds least_step(const LeastCosts& costs, const PlanSearchOptions& options, Nanoseconds enough);
+
+}  // namespace trainyard

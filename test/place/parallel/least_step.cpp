@@ -1,0 +1,226 @@
+#include "trainyard/plan/least_step.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/instances.hpp"
+#include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/cost/cost_model.hpp"
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/place/kit/layer_devices.hpp"
+#include "trainyard/place/parallel/plan_costs.hpp"
+#include "trainyard/place/parallel/plan_placer.hpp"
+#include "trainyard/plan/candidates.hpp"
+#include "trainyard/simulate/simulate.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
+
+using namespace trainyard;
+
+namespace {
+
+/// Devices under one switch, as on PCIe.
+ClusterSpec under_switch(std::size_t devices, BytesPerSecond bandwidth, Nanoseconds latency, Sharing sharing,
+                         const Device& device) {
+  ClusterSpec spec{.name = "switch", .devices = {}};
+  spec.switches.push_back("host");
+  for (std::size_t i = 0; i < devices; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    spec.devices.push_back(device);
+    spec.devices.back().name = name;
+    spec.links.push_back({.name = "l" + name,
+                          .from = name,
+                          .to = "host",
+                          .bandwidth = bandwidth,
+                          .latency = latency,
+                          .sharing = sharing});
+  }
+  return spec;
+}
+
+const Device kCpu{.name = "", .kind = "", .device_class = "cpu"};
+
+/// Layers of an op or two, each of which reads the one before, or another; times of 8 samples, weights and activations
+/// at random.
+Graph random_network(Random& random, std::size_t layers) {
+  GraphBuilder builder{"random"};
+  const auto between = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
+  };
+  const auto name = [](std::size_t i) { return "l" + std::to_string(i); };
+  std::vector<std::optional<std::size_t>> reads(layers), besides(layers);
+  std::vector<std::vector<std::size_t>> readers(layers);
+  std::vector<Bytes> weights(layers);
+  for (std::size_t i = 0; i < layers; ++i) {
+    if (i > 0) reads[i] = random.below(4) > 0 ? i - 1 : random.below(i);
+    if (i > 1 && random.below(3) == 0) besides[i] = random.below(i - 1);
+    if (besides[i] == reads[i]) besides[i].reset();
+    weights[i] = Bytes{4 * between(100, 200'000)};
+    OpSpec op{.name = name(i),
+              .layer = name(i),
+              .colocate = name(i),
+              .parameter_bytes = weights[i],
+              .times = {{"cpu", Nanoseconds{8 * between(1'000, 40'000)}}},
+              .outputs = {{name(i), Bytes{8 * between(100, 100'000)}}}};
+    for (const auto& from : {reads[i], besides[i]})
+      if (from) {
+        op.inputs.push_back(name(*from));
+        readers[*from].push_back(i);
+      }
+    builder.add(op);
+  }
+  // What nothing reads is part of the loss, as the last layer is.
+  for (std::size_t i = layers; i-- > 0;) {
+    std::vector<std::string> above;
+    for (const std::size_t reader : readers[i]) above.push_back(name(reader) + ".grad" + name(i));
+    if (above.empty()) above.push_back(name(i));
+    OpSpec back{.name = name(i) + "/grad",
+                .phase = Phase::backward,
+                .layer = name(i),
+                .colocate = name(i),
+                .times = {{"cpu", Nanoseconds{8 * between(1'000, 40'000)}}},
+                .inputs = above};
+    for (const auto& from : {reads[i], besides[i]})
+      if (from) back.outputs.push_back({name(i) + ".grad" + name(*from), Bytes{8 * between(100, 100'000)}});
+    if (back.outputs.empty()) back.outputs.push_back({name(i) + ".grad", Bytes{8}});
+    builder.add(back);
+    builder.add({.name = name(i) + "/gradw",
+                 .type = "GradW",
+                 .phase = Phase::backward,
+                 .layer = name(i),
+                 .colocate = name(i),
+                 .times = {{"cpu", Nanoseconds{8 * between(1'000, 40'000)}}},
+                 .inputs = above,
+                 .outputs = {{name(i) + ".weight.grad", weights[i]}}});
+  }
+  for (std::size_t i = 0; i < layers; ++i)
+    builder.add({.name = name(i) + "/update",
+                 .phase = Phase::update,
+                 .layer = name(i),
+                 .colocate = name(i),
+                 .times = {{"cpu", Nanoseconds{between(0, 5'000)}}},
+                 .inputs = {name(i) + ".weight.grad"}});
+  return std::move(builder).build();
+}
+
+struct Ground {
+  const Problem& problem;
+  std::size_t batch;
+  PlanDetail detail;
+  Layers layers = find_layers(problem.graph());
+  ChainOfBlocks chain{problem, layers, worthy_devices(problem), batch,
+                      [this](const ParallelPlan&) { return detail == PlanDetail::rings; }};
+
+  Nanoseconds step(const ParallelPlan& plan) const {
+    return simulate(problem,
+                    place_by_plan(problem, plan, {.batch = static_cast<std::int64_t>(batch), .detail = detail}))
+        .makespan;
+  }
+};
+
+/// The next cuts into as many stages.
+bool next_cuts(std::vector<std::size_t>& cuts, std::size_t layers) {
+  for (std::size_t i = cuts.size(); i-- > 0;)
+    if (cuts[i] < layers - (cuts.size() - i)) {
+      ++cuts[i];
+      for (std::size_t j = i + 1; j < cuts.size(); ++j) cuts[j] = cuts[j - 1] + 1;
+      return true;
+    }
+  return false;
+}
+
+const std::vector<PipelineSchedule> kSchedules{PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
+                                               PipelineSchedule::zb_h1,       PipelineSchedule::zb_h2,
+                                               PipelineSchedule::zb_v,        PipelineSchedule::v_half};
+
+/// Every `stride`-th choice of degrees with all its cuts and two sizes of buckets; how many, and of these how many have
+/// a bound of half the step or more.
+std::pair<int, int> check_bounds(const Problem& problem, std::size_t batch, PlanDetail detail, std::size_t stride,
+                                 std::size_t most_cuts) {
+  Ground ground{problem, batch, detail};
+  const LeastCosts least = ground.chain.least_costs();
+  const PlanCosts likely = ground.chain.costs();
+  const PlanSearchOptions all{.schedules = kSchedules};
+  int plans = 0, near = 0;
+  std::size_t number = 0;
+  each_candidate(likely, all, [&](const ParallelPlan& like) {
+    if (number++ % stride != 0) return;
+    CAPTURE(describe(like));
+    const auto alike = [&](const ParallelPlan& other) { return other == like; };
+    const Nanoseconds bound = least_step(least, {.schedules = {like.schedule}, .allowed = alike}, kLongestTime);
+    ParallelPlan plan = like;
+    std::iota(plan.cuts.begin(), plan.cuts.end(), std::size_t{1});
+    std::size_t cuts = 0;
+    do {
+      for (const Bytes bucket : {Bytes{0}, Bytes{200'000}}) {
+        if (bucket > Bytes{0} && plan.replicas() == 1) continue;
+        plan.bucket = bucket;
+        const Nanoseconds step = ground.step(plan);
+        INFO(describe(plan));
+        CHECK(bound <= step);
+        ++plans;
+        near += 2 * bound >= step;
+      }
+    } while (++cuts < most_cuts && next_cuts(plan.cuts, likely.layers));
+  });
+  return {plans, near};
+}
+
+}  // namespace
+
+TEST_CASE("no plan's simulated step is below the bound of its degrees: random networks under a switch") {
+  Random random{5};
+  int plans = 0, near = 0;
+  for (int round = 0; round < 6; ++round) {
+    CAPTURE(round);
+    const BytesPerSecond bandwidth{static_cast<double>(1 + random.below(20)) * 1e9};
+    const Problem problem{
+        random_network(random, 3 + random.below(3)),
+        make_cluster(under_switch(4, bandwidth, Nanoseconds{static_cast<std::int64_t>(random.below(20'000))},
+                                  round % 3 == 2 ? Sharing::fair : Sharing::serial, kCpu))};
+    const auto [some, of_these] =
+        check_bounds(problem, 8, round % 2 == 0 ? PlanDetail::rings : PlanDetail::whole, 1, 100);
+    plans += some;
+    near += of_these;
+  }
+  CHECK(near > plans * 3 / 4);
+}
+
+TEST_CASE("no plan's simulated step is below the bound of its degrees: tensor ranks") {
+  for (const char* network : {"lenet:batch=8", "gpt2:layers=2,batch=4,seq=16,hidden=64,heads=4,vocabulary=256"})
+    for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole}) {
+      CAPTURE(network);
+      const Problem problem{training_graph(make_network(network)),
+                            make_cluster(under_switch(4, BytesPerSecond{1e9}, Nanoseconds{5000}, Sharing::serial,
+                                                      preset_cluster("4xV100").devices.front())),
+                            CostModel::roofline()};
+      const auto [plans, near] = check_bounds(problem, 4, detail, 7, 4);
+      CHECK(near > plans / 2);
+    }
+}
+
+TEST_CASE("no plan whose stages differ takes less than the bound of such plans") {
+  Random random{6};
+  for (int round = 0; round < 6; ++round) {
+    CAPTURE(round);
+    const BytesPerSecond bandwidth{static_cast<double>(1 + random.below(20)) * 1e9};
+    const Problem problem{random_network(random, 3 + random.below(2)),
+                          make_cluster(under_switch(3, bandwidth, Nanoseconds{5000}, Sharing::serial, kCpu))};
+    Ground ground{problem, 4, round % 2 == 0 ? PlanDetail::rings : PlanDetail::whole};
+    const Nanoseconds bound =
+        least_step(ground.chain.least_costs(), {.schedules = {}, .stage_degrees = true}, kLongestTime);
+    Nanoseconds best = kLongestTime;
+    test::each_plan_of_stage_degrees(ground.chain.costs(),
+                                     [&](const ParallelPlan& plan) { best = std::min(best, ground.step(plan)); });
+    CHECK(bound <= best);
+    CHECK(2 * bound > best);
+  }
+}
