@@ -221,7 +221,7 @@ TEST_CASE("at most twenty findings are collected") {
 
 TEST_CASE("a million ops, edges and names included, take under 400 bytes each") {
   const auto allocated = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
-  const std::size_t ops = test::rounds(1'000'000);
+  const auto ops = test::rounds<std::size_t>(1'000'000);
   const std::size_t before = allocated();
   GraphBuilder builder{"large"};
   for (std::size_t i = 0; i < ops; ++i) {
