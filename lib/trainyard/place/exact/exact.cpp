@@ -53,9 +53,9 @@ BranchAndBoundResult exact_schedule(const Problem& problem, std::uint64_t most_n
   options.most_nodes = most_nodes > 0 ? most_nodes : 1'000'000 / std::max<std::size_t>(problem.op_count(), 1);
   options.stop = stop;
   // Beyond this the search would only take memory: what is known stays.
-  constexpr std::size_t kMostDevices = 128, kMostOps = 20'000;
+  const bool searched = problem.device_count() <= 128 && problem.op_count() <= 20'000;
   BranchAndBoundResult result;
-  if (problem.device_count() <= kMostDevices && problem.op_count() <= kMostOps && !(stop && stop())) {
+  if (searched && !(stop && stop())) {
     result = branch_and_bound(problem, options);
   } else if (start) {
     result.schedule = *start;
