@@ -28,6 +28,7 @@ struct Wrong {
 }  // namespace
 
 TEST_CASE("the example in the help of every verb works") {
+  if (is_sanitized()) return report_skipped("takes minutes under sanitizers, which see the verbs in other tests");
   const TemporaryFolder tools;
   const std::string program = (build_dir() / "sim" / "trainyard").string();
   std::filesystem::create_symlink(program, tools.path() / "trainyard");
