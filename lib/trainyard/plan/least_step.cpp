@@ -8,21 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/core/parallel.hpp"
 #include "trainyard/plan/candidates.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/fills.hpp"
 #include "trainyard/plan/layer_tables.hpp"
 #include "trainyard/plan/least_memory.hpp"
+#include "trainyard/plan/prove_bounds.hpp"
 #include "trainyard/plan/schedule_bound.hpp"
 #include "trainyard/plan/stage_degrees_search.hpp"
 
 namespace trainyard {
 namespace {
-
-constexpr std::size_t kBoundsAtOnce = 64;  // plans whose bounds are worked out between two looks at the time
-/// ScheduleBound::work of all, after which no further one begins; about so many nanoseconds of a core.
-constexpr std::uint64_t kBoundWork = 20'000'000'000;
 
 double number(Nanoseconds time) { return static_cast<double>(time.count); }
 
@@ -47,9 +43,16 @@ class LeastStep {
       const Nanoseconds bound = bound_of(plan);
       if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
     });
-    prove(enough);
+    std::vector<PlanCandidate*> all;
+    for (PlanCandidate& each : candidates_) all.push_back(&each);
+    prove_bounds(
+        all, enough, options_,
+        [this](const ParallelPlan& plan) {
+          return plan.devices_in_row() > 1 && is_chain(plan.microbatch, plan.layer_degree());
+        },
+        [this](const ParallelPlan& plan, Nanoseconds aim) { return of_schedule(plan, aim); });
     Nanoseconds bound = kLongestTime;
-    for (const Candidate& each : candidates_) bound = std::min(bound, each.bound);
+    for (const PlanCandidate& each : candidates_) bound = std::min(bound, each.bound);
     if (options_.stage_degrees)
       if (const auto besides = bound_stage_degrees(
               costs_, options_, tables_, enough, [this](std::size_t microbatch) { return mean_of_degrees(microbatch); },
@@ -59,11 +62,6 @@ class LeastStep {
   }
 
  private:
-  struct Candidate {
-    ParallelPlan plan;
-    Nanoseconds bound;
-  };
-
   /// All of least_step() but schedule_bound().
   Nanoseconds bound_of(const ParallelPlan& like) const {
     const std::size_t p = like.devices_in_row(), count = costs_.batch / like.data / like.microbatch;
@@ -188,31 +186,6 @@ class LeastStep {
     return true;
   }
 
-  /// First of all some way to `enough`, then further.
-  void prove(Nanoseconds enough) {
-    std::uint64_t work = 0;
-    for (const double share : {0.9, 0.95, 0.98, 1.0}) {
-      const Nanoseconds aim{static_cast<std::int64_t>(share * number(enough))};
-      std::vector<Candidate*> open;
-      for (Candidate& each : candidates_)
-        if (each.bound < aim && each.plan.devices_in_row() > 1 &&
-            is_chain(each.plan.microbatch, each.plan.layer_degree()))
-          open.push_back(&each);
-      for (std::size_t first = 0; first < open.size(); first += kBoundsAtOnce) {
-        if (work > kBoundWork || (options_.stop && options_.stop())) return;
-        const std::size_t many = std::min(kBoundsAtOnce, open.size() - first);
-        std::vector<std::uint64_t> each(many);
-        parallel_for(thread_count(options_.threads), many, [&](std::size_t i) {
-          Candidate& candidate = *open[first + i];
-          const ScheduleBound proven = of_schedule(candidate.plan, aim);
-          candidate.bound = std::max(candidate.bound, proven.bound);
-          each[i] = proven.work;
-        });
-        for (const std::uint64_t of_one : each) work += of_one;
-      }
-      if (std::ranges::any_of(candidates_, [&](const Candidate& each) { return each.bound < aim; })) return;
-    }
-  }
   ScheduleBound of_schedule(const ParallelPlan& plan, Nanoseconds enough) const {
     PlanCosts costs = plan.microbatch == costs_.batch / plan.data ? of_one_ : costs_;
     if (makes_gradients_last(plan))
@@ -228,7 +201,7 @@ class LeastStep {
   const PlanSearchOptions& options_;
   LayerTables tables_;
   PlanCosts costs_, of_one_;  // of plans of one microbatch, whose gradients need not be there all at once
-  std::vector<Candidate> candidates_;
+  std::vector<PlanCandidate> candidates_;
 };
 
 }  // namespace
