@@ -8,21 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/core/parallel.hpp"
 #include "trainyard/plan/candidates.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/fills.hpp"
 #include "trainyard/plan/layer_tables.hpp"
 #include "trainyard/plan/least_memory.hpp"
+#include "trainyard/plan/prove_bounds.hpp"
 #include "trainyard/plan/schedule_bound.hpp"
 #include "trainyard/plan/stage_degrees_search.hpp"
 
 namespace trainyard {
 namespace {
-
-constexpr std::size_t kBoundsAtOnce = 64;  // plans whose bounds are worked out between two looks at the time
-/// ScheduleBound::work of all, after which no further one begins; about so many nanoseconds of a core.
-constexpr std::uint64_t kBoundWork = 20'000'000'000;
 
 double number(Nanoseconds time) { return static_cast<double>(time.count); }
 
@@ -47,9 +43,16 @@ class LeastStep {
       const Nanoseconds bound = bound_of(plan);
       if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
     });
-    prove(enough);
+    std::vector<PlanCandidate*> all;
+    for (PlanCandidate& each : candidates_) all.push_back(&each);
+    prove_bounds(
+        all, enough, options_,
+        [this](const ParallelPlan& plan) {
+          return plan.devices_in_row() > 1 && is_chain(plan.microbatch, plan.layer_degree());
+        },
+        [this](const ParallelPlan& plan, Nanoseconds aim) { return of_schedule(plan, aim); });
     Nanoseconds bound = kLongestTime;
-    for (const Candidate& each : candidates_) bound = std::min(bound, each.bound);
+    for (const PlanCandidate& each : candidates_) bound = std::min(bound, each.bound);
     if (options_.stage_degrees)
       if (const auto besides = bound_stage_degrees(
               costs_, options_, tables_, enough, [this](std::size_t microbatch) { return mean_of_degrees(microbatch); },
@@ -59,11 +62,6 @@ class LeastStep {
   }
 
  private:
-  struct Candidate {
-    ParallelPlan plan;
-    Nanoseconds bound;
-  };
-
   /// All of least_step() but schedule_bound().
   Nanoseconds bound_of(const ParallelPlan& like) const {
     const std::size_t p = like.devices_in_row(), count = costs_.batch / like.data / like.microbatch;
@@ -71,11 +69,11 @@ class LeastStep {
     const std::size_t shards = like.zero > 0 ? like.replicas() : 1;
     const LayerDegree degree = like.layer_degree();
     Bytes weights{0};
-    double ops = 0, backward_ops = 0, links = 0, both = 0, made = 0, more = 0, resident = 0, state = 0;
+    double ops = 0, backward_ops = 0, links = 0, both = 0, made = 0, more = 0, added = 0, resident = 0, state = 0;
     Nanoseconds launches{0};
     std::vector<double> forward, passes, all;
     for (std::size_t i = 0; i < costs_.layers; ++i) {
-      const LayerCost layer = costs_.layer(i, like.microbatch, degree);
+      const LayerCost layer = in_tasks(costs_.layer(i, like.microbatch, degree), i, like);
       const LeastWork work = work_(i, like.microbatch, degree);
       weights += layer.weights - layer.expert_weights;
       launches += layer.launches;
@@ -83,7 +81,8 @@ class LeastStep {
       backward_ops += number(work.backward);
       links += number(work.links);
       made += number(layer.weight_gradient);
-      more += number(layer.accumulation);
+      more += number(work.accumulation);
+      added += number(layer.accumulation);
       forward.push_back(number(layer.forward));
       passes.push_back(number(layer.forward + layer.input_gradient));
       both += passes.back();
@@ -97,26 +96,27 @@ class LeastStep {
       return kLongestTime;
     double behind = number(launches + costs_.update(weights, shards)), sums = 0;
     if (like.replicas() > 1) {
-      Nanoseconds least = kLongestTime, added = kLongestTime;
+      Nanoseconds least = kLongestTime, by_device = kLongestTime;
       for (std::size_t i = 0; i < p; ++i) {
         least = std::min(least, costs_.all_reduce(like, i, weights));
-        added = std::min(added, costs_.additions(like, i, weights));
+        by_device = std::min(by_device, costs_.additions(like, i, weights));
       }
       sums = number(least);
-      behind += number(added);
+      behind += number(by_device);
     }
     double longest = std::max({both, (m * ops + (m - 1) * more + behind) / row, m * links / row, sums / row});
     if (p == 1) {
       if (sums > 0 && degree == LayerDegree{1})
         longest = std::max(longest, with_sums(like, m * (ops - backward_ops) + (m - 1) * (backward_ops + more)));
     } else {
-      const double fill = least_fill(std::move(forward), p), tasks = m * (both + made) + (m - 1) * more;
+      const double fill = least_fill(std::move(forward), p), tasks = m * (both + made) + (m - 1) * added;
       const bool apart = splits_backward(like.schedule) || makes_gradients_last(like);
       const bool in_line = !apart && is_chain(like.microbatch, degree);
       const double but_last =
           std::max(tasks + fill - passes_back(like) - made, m * ops + (m - 1) * more - backward_ops);
-      longest = std::max({longest, (tasks + behind + fill) / row, (but_last - more + sums) / row,
-                          (m * both + (apart ? 0 : (m - 1) * (made + more)) + least_fill(std::move(passes), p)) / row,
+      longest = std::max({longest, (tasks + behind + fill) / row,
+                          like.chunks == 1 ? (but_last - std::max(more, added) + sums) / row : 0,
+                          (m * both + (apart ? 0 : (m - 1) * (made + added)) + least_fill(std::move(passes), p)) / row,
                           least_of_fullest(std::move(all), p)});
       if (like.chunks == 1 && count > 1) {
         const double later = 1 - 1 / m;
@@ -136,13 +136,24 @@ class LeastStep {
   }
   double passes_back(const ParallelPlan& like) const {
     double sum = 0;
-    for (const LayerCost& layer : tables_.known(like.microbatch, like.layer_degree()))
-      sum += number(layer.input_gradient);
+    for (std::size_t i = 0; i < costs_.layers; ++i)
+      sum += number(in_tasks(costs_.layer(i, like.microbatch, like.layer_degree()), i, like).input_gradient);
     return sum;
   }
 
+  /// A layer's cost where gradients of weights are tasks of their own, or come behind those of inputs in one task.
+  LayerCost in_tasks(LayerCost cost, std::size_t layer, const ParallelPlan& like) const {
+    if (!splits_backward(like.schedule)) return cost;
+    const LeastWork work = work_(layer, like.microbatch, like.layer_degree());
+    cost.input_gradient = work.input_gradient;
+    cost.weight_gradient = work.weight_gradient;
+    cost.accumulation = work.accumulation;
+    return cost;
+  }
+
   /// The longest of: the device's work until any of some gradients may be there, `before` the last backward pass and
-  /// part of it, then their sums; for all of them one sum, behind the last gradient, or several.
+  /// part of it, then their sums; for all of them one sum, behind the last gradient; or two, of which one is behind it,
+  /// and the other of no more than is there by then, and both behind the latest of the other's; or three.
   double with_sums(const ParallelPlan& like, double before) const {
     std::vector<std::pair<Nanoseconds, Bytes>> gradients;
     for (std::size_t i = 0; i < costs_.layers; ++i) {
@@ -156,10 +167,16 @@ class LeastStep {
       sum += bytes;
       longest = std::max(longest, before + number(ahead + costs_.all_reduce(like, 0, sum)));
     }
-    if (sum <= Bytes{1}) return longest;
-    const double one = before + number(gradients.front().first + costs_.all_reduce(like, 0, sum));
-    const double several = before + number(gradients.back().first + least_several_sums(costs_, like, sum));
-    return std::max(longest, std::min(one, several));
+    if (sum <= Bytes{2}) return longest;
+    const Nanoseconds last = gradients.front().first, two = least_several_sums(costs_, like, sum),
+                      three = least_several_sums(costs_, like, sum - Bytes{1}) + costs_.all_reduce(like, 0, Bytes{1});
+    Nanoseconds least = std::min(last + costs_.all_reduce(like, 0, sum), gradients.back().first + three);
+    Bytes first{0};
+    for (std::size_t i = gradients.size(); i-- > 1;) {
+      first += gradients[i].second;
+      least = std::min(least, std::max(gradients[i].first + two, last + costs_.all_reduce(like, 0, sum - first)));
+    }
+    return std::max(longest, before + number(least));
   }
 
   /// Stages of different degrees: the mean device, each layer on those whose work is least.
@@ -171,10 +188,10 @@ class LeastStep {
       for (const LayerDegree tensor : costs_.layer_degrees)
         for (const std::size_t data : divisors(tensor.context * tensor.experts == 1 ? microbatch : 0)) {
           if (data * tensor.ranks >= costs_.devices) continue;
-          const Nanoseconds more = tables_.of(microbatch / data, tensor)[i].accumulation;
+          tables_.of(microbatch / data, tensor);
           const LeastWork work = work_(i, microbatch / data, tensor);
           least = std::min(least, static_cast<double>(data * tensor.ranks) *
-                                      number(m * (work.forward + work.backward) + (m - 1) * more));
+                                      number(m * (work.forward + work.backward) + (m - 1) * work.accumulation));
         }
       sum += least;
     }
@@ -188,47 +205,29 @@ class LeastStep {
     return true;
   }
 
-  /// First of all some way to `enough`, then further.
-  void prove(Nanoseconds enough) {
-    std::uint64_t work = 0;
-    for (const double share : {0.9, 0.95, 0.98, 1.0}) {
-      const Nanoseconds aim{static_cast<std::int64_t>(share * number(enough))};
-      std::vector<Candidate*> open;
-      for (Candidate& each : candidates_)
-        if (each.bound < aim && each.plan.devices_in_row() > 1 &&
-            is_chain(each.plan.microbatch, each.plan.layer_degree()))
-          open.push_back(&each);
-      for (std::size_t first = 0; first < open.size(); first += kBoundsAtOnce) {
-        if (work > kBoundWork || (options_.stop && options_.stop())) return;
-        const std::size_t many = std::min(kBoundsAtOnce, open.size() - first);
-        std::vector<std::uint64_t> each(many);
-        parallel_for(thread_count(options_.threads), many, [&](std::size_t i) {
-          Candidate& candidate = *open[first + i];
-          const ScheduleBound proven = of_schedule(candidate.plan, aim);
-          candidate.bound = std::max(candidate.bound, proven.bound);
-          each[i] = proven.work;
-        });
-        for (const std::uint64_t of_one : each) work += of_one;
-      }
-      if (std::ranges::any_of(candidates_, [&](const Candidate& each) { return each.bound < aim; })) return;
-    }
-  }
   ScheduleBound of_schedule(const ParallelPlan& plan, Nanoseconds enough) const {
     PlanCosts costs = plan.microbatch == costs_.batch / plan.data ? of_one_ : costs_;
-    if (makes_gradients_last(plan))
-      costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
-        LayerCost cost = layer(i, samples, degree);
-        cost.weight_gradient = cost.accumulation = Nanoseconds{0};
-        return cost;
-      };
-    return schedule_bound(costs, plan, enough, 40, TaskParts::apart);
+    TaskRules rules{.inside = TaskParts::apart, .last_addition_behind = makes_gradients_last(plan)};
+    bool adds = costs_.batch / plan.data > plan.microbatch;
+    for (std::size_t i = 0; i < costs_.layers; ++i) {
+      const LeastWork work = work_(i, plan.microbatch, plan.layer_degree());
+      adds = adds && work.additions_take_time;
+      if (plan.layer_degree() == LayerDegree{1}) rules.own_sums.push_back(work.has_own_sum);
+    }
+    costs.layer = [&, layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+      LayerCost cost = in_tasks(layer(i, samples, degree), i, plan);
+      // Where additions take no time, behind all tasks come the gradients of all microbatches.
+      if (makes_gradients_last(plan) && !adds) cost.weight_gradient = cost.accumulation = Nanoseconds{0};
+      return cost;
+    };
+    return schedule_bound(costs, plan, enough, 40, rules);
   }
 
   const std::function<LeastWork(std::size_t, std::size_t, LayerDegree)>& work_;
   const PlanSearchOptions& options_;
   LayerTables tables_;
   PlanCosts costs_, of_one_;  // of plans of one microbatch, whose gradients need not be there all at once
-  std::vector<Candidate> candidates_;
+  std::vector<PlanCandidate> candidates_;
 };
 
 }  // namespace

@@ -15,6 +15,10 @@ struct LeastWork {
   Nanoseconds forward, backward;  // of ops, gradients of weights included
   Nanoseconds links;              // that collectives of tensor ranks hold the same links
   bool on_chain = true;           // its passes wait for those of the layers before and behind it
+  /// LayerCost has what a task that makes both gradients takes; this is what either takes in a task of its own.
+  Nanoseconds input_gradient = {}, weight_gradient = {}, accumulation = {};
+  bool additions_take_time = true;  // each that adds a gradient of weights to those of earlier microbatches
+  bool has_own_sum = false;         // a stage that begins here adds up its gradients in sums of its own
   /// Gradients of weights, and of the ops of a backward pass those that a device that has all of it does before.
   std::vector<std::pair<Nanoseconds, Bytes>> gradients = {};
 };
@@ -35,18 +39,21 @@ struct LeastCosts {
 ///
 ///     one device in the row       m C + update + additions; F + B; what ranks hold a link; and of one rank, whose
 ///                                 device is never idle before its last task has ended, for any gradient: its work
-///                                 until that may be there, and the sums of those that are no sooner
+///                                 until that may be there, and the sums of those that are no sooner; and all in one
+///                                 sum behind the last one, in two, or in three
 ///     several                     m C / p; and as in plan_bound(), of tasks that take F, B and W, gradients of inputs
 ///                                 leaving the device before those of weights are made: the mean device, with what it
-///                                 waits at first, and before the end; or all but its last backward task, and the sums
-///                                 of its gradients; the layers that the fullest device has; stages one behind the
-///                                 other
+///                                 waits at first, and before the end; or with one stage a device all but its last
+///                                 backward task, and the sums of its gradients; the layers that the fullest device
+///                                 has; stages one behind the other
 ///
 ///         (m A + (m - 1) (1 - 1/m)^(p-1) W) / (m (1 - (1 - 1/m)^p))       A = F + B, one stage a device
 ///
 /// where m A_q + (m - 1) W_q + sum over r < q of A_r <= the step, for each stage q; then schedule_bound() with parts
-/// apart, and bound_stage_degrees(), both of these and W where all layers are on the chain. Parameters and state alone
-/// are taken to be held of one microbatch, with more of them gradients too.
+/// apart, the least bounds first, and bound_stage_degrees(), both of these and W where all layers are on the chain. A
+/// device of several runs its tasks strictly in turn, so that collectives of tensor ranks between the ops of a task add
+/// to F and B (plan_chain.hpp). Parameters and state alone are taken to be held of one microbatch, with more of them
+/// gradients too.
 Nanoseconds least_step(const LeastCosts& costs, const PlanSearchOptions& options, Nanoseconds enough);
 
 }  // namespace trainyard

@@ -13,6 +13,7 @@
 #include "trainyard/plan/fills.hpp"
 #include "trainyard/plan/layer_tables.hpp"
 #include "trainyard/plan/least_memory.hpp"
+#include "trainyard/plan/prove_bounds.hpp"
 #include "trainyard/plan/schedule_bound.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 #include "trainyard/plan/stage_degrees_search.hpp"
@@ -27,14 +28,6 @@ constexpr std::size_t kImproved = 16;
 constexpr std::size_t kAtOnce = 64;  // plans that are run between two looks at the best
 /// The share of the step that a larger bucket has to come below.
 constexpr double kWorthLarger = 0.99;
-/// ScheduleBound::work of all proofs, after which no further one begins; about so many nanoseconds of a core.
-constexpr std::uint64_t kProofs = 20'000'000'000;
-
-/// Degrees, microbatch, ZeRO stage and schedule; `plan` has equal cuts.
-struct Candidate {
-  ParallelPlan plan;
-  Nanoseconds bound;
-};
 
 std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> memory) {
   return {run.excess(memory), run.step};
@@ -211,7 +204,7 @@ class PlanSearch {
       std::vector<std::uint64_t> evaluations(end - next, 0);
       const auto limit = best_.empty() ? std::optional<Nanoseconds>{} : least_;
       parallel_for(thread_count(options_.threads), end - next, [&](std::size_t i) {
-        Candidate& candidate = candidates_[next + i];
+        PlanCandidate& candidate = candidates_[next + i];
         if (limit && candidate.bound >= *limit) return;
         candidate.bound = plan_bound(costs_, candidate.plan);
         if (!limit || candidate.bound < *limit) rated[i] = first_of(candidate, evaluations[i]);
@@ -259,7 +252,7 @@ class PlanSearch {
       const Nanoseconds bound = bound_of(costs_, plan, false);
       if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
     });
-    std::ranges::stable_sort(candidates_, {}, &Candidate::bound);
+    std::ranges::stable_sort(candidates_, {}, &PlanCandidate::bound);
   }
 
   /// What a stage may compute again.
@@ -294,7 +287,7 @@ class PlanSearch {
     return choices(plan) <= kEnumerated && (costs_.bucket == Bytes{0} || plan.replicas() == 1);
   }
 
-  RatedPlan first_of(const Candidate& candidate, std::uint64_t& evaluations) const {
+  RatedPlan first_of(const PlanCandidate& candidate, std::uint64_t& evaluations) const {
     return with_buckets(choices(candidate.plan) <= kEnumerated ? best_of_all(candidate.plan, evaluations)
                                                                : balanced(candidate.plan, evaluations),
                         evaluations);
@@ -431,30 +424,15 @@ class PlanSearch {
     best_.resize(most);
   }
 
-  /// Better bounds of those that were looked at but not enumerated, by their schedules: first of all some way to the
-  /// best step, then further.
+  /// Better bounds of those that were looked at but not enumerated, by their schedules.
   void prove(std::size_t looked_at) {
-    std::uint64_t work = 0;
-    for (const double share : {0.9, 0.95, 0.98, 1.0}) {
-      if (!least_) return;
-      const Nanoseconds enough{static_cast<std::int64_t>(share * static_cast<double>(least_->count))};
-      std::vector<Candidate*> open;
-      for (std::size_t i = 0; i < looked_at; ++i)
-        if (candidates_[i].bound < enough && !is_enumerated(candidates_[i].plan)) open.push_back(&candidates_[i]);
-      for (std::size_t first = 0; first < open.size(); first += kAtOnce) {
-        if (work > kProofs || (options_.stop && options_.stop())) return;
-        const std::size_t count = std::min(kAtOnce, open.size() - first);
-        std::vector<std::uint64_t> each(count);
-        parallel_for(thread_count(options_.threads), count, [&](std::size_t i) {
-          Candidate& candidate = *open[first + i];
-          const ScheduleBound proven = schedule_bound(costs_, candidate.plan, enough);
-          candidate.bound = std::max(candidate.bound, proven.bound);
-          each[i] = proven.work;
-        });
-        for (const std::uint64_t of_one : each) work += of_one;
-      }
-      if (std::ranges::any_of(open, [&](const Candidate* each) { return each->bound < enough; })) return;
-    }
+    if (!least_) return;
+    std::vector<PlanCandidate*> open;
+    for (std::size_t i = 0; i < looked_at; ++i)
+      if (!is_enumerated(candidates_[i].plan)) open.push_back(&candidates_[i]);
+    prove_bounds(
+        open, *least_, options_, [](const ParallelPlan&) { return true; },
+        [this](const ParallelPlan& plan, Nanoseconds aim) { return schedule_bound(costs_, plan, aim); });
   }
 
   /// Single moves, the first that is better, until none is.
@@ -515,7 +493,7 @@ class PlanSearch {
   LayerTables tables_;
   PlanCosts costs_;  // as asked, with layers from the tables
   LeastMemory memory_;
-  std::vector<Candidate> candidates_;
+  std::vector<PlanCandidate> candidates_;
   std::vector<RatedPlan> best_;
   std::optional<Nanoseconds> least_;  // of those that fit
   PlanSearchResult result_;

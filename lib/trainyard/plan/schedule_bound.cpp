@@ -28,11 +28,12 @@ double& of(Parts& parts, Part part) { return parts[static_cast<std::size_t>(part
 double of(const Parts& parts, Part part) { return parts[static_cast<std::size_t>(part)]; }
 
 constexpr unsigned bit(Part part) { return 1u << static_cast<unsigned>(part); }
-unsigned parts_of(const PipelineTask& task) {
+unsigned parts_of(const PipelineTask& task, std::size_t additions) {
   if (task.pass == Pass::forward) return bit(Part::forward);
   unsigned parts = task.pass == Pass::weight_gradient ? 0 : bit(Part::again) | bit(Part::input_gradient);
   if (task.pass != Pass::input_gradient) parts |= bit(Part::weight_gradient);
-  if (task.pass != Pass::input_gradient && task.microbatch > 0) parts |= bit(Part::accumulation);
+  if (task.pass != Pass::input_gradient && task.microbatch > 0 && task.microbatch <= additions)
+    parts |= bit(Part::accumulation);
   return parts;
 }
 template <class Visit>
@@ -43,13 +44,29 @@ void each_part(unsigned parts, const Visit& visit) {
 /// Tasks and transfers of a schedule, each behind those that it waits for.
 class ScheduleGraph {
  public:
-  ScheduleGraph(const ParallelPlan& like, std::size_t m, TaskParts inside)
-      : like_(like), p_(like.devices_in_row()), last_(p_, kNone), instants_(p_), tasks_(p_) {
+  /// An instant on a device, and the stages for which it is yet to do what comes behind their tasks.
+  struct End {
+    std::size_t device;
+    std::int32_t node;
+    std::size_t tasks;  // of the device, that come before
+    std::vector<std::size_t> stages;
+  };
+
+  ScheduleGraph(const ParallelPlan& like, std::size_t m, const TaskRules& rules, bool sums)
+      : like_(like),
+        p_(like.devices_in_row()),
+        additions_(rules.last_addition_behind ? std::max<std::size_t>(m, 2) - 2 : m - 1),
+        final_(p_, std::vector<std::size_t>(like.chunks, 0)),
+        instants_(p_),
+        tasks_(p_) {
     const std::size_t stages = like.stages();
+    const TaskParts inside = rules.inside;
     std::size_t left = 0;
     for (std::size_t i = 0; i < p_; ++i) {
       tasks_[i] = pipeline_tasks(like.schedule, i, p_, m, like.chunks);
       left += tasks_[i].size();
+      for (std::size_t k = 0; k < tasks_[i].size(); ++k)
+        if ((parts(tasks_[i][k]) & bit(Part::weight_gradient)) != 0) final_[i][tasks_[i][k].chunk] = k;
       note_instants(i);
     }
     // By (stage, microbatch): nodes whose ends tasks wait for.
@@ -59,11 +76,12 @@ class ScheduleGraph {
     const std::size_t ends = inside == TaskParts::apart ? stages : p_;
     std::vector<std::int32_t> link(ends * ends, kNone);
     std::vector<std::size_t> done(p_, 0);
+    std::vector<std::int32_t> last(p_, kNone);  // by device
     const auto send = [&](std::size_t from, std::size_t to, std::int32_t made) {
       const std::size_t a = device(from), b = device(to);
       if (a == b) return made;
-      std::int32_t& last = inside == TaskParts::apart ? link[from * ends + to] : link[a * ends + b];
-      return last = add(from, bit(from < to ? Part::onward : Part::back), made, last);
+      std::int32_t& behind = inside == TaskParts::apart ? link[from * ends + to] : link[a * ends + b];
+      return behind = add(from, bit(from < to ? Part::onward : Part::back), made, behind);
     };
     for (std::size_t before = 0; left > 0 && left != before;) {
       before = left;
@@ -77,13 +95,15 @@ class ScheduleGraph {
                                      : final || forward[at] == kNotYet    ? forward[at]
                                                                           : gradient[at];
           if (ready == kNotYet) break;
-          const unsigned parts = parts_of(task), before_made = bit(Part::again),
-                         made = inside == TaskParts::apart ? bit(Part::input_gradient) : parts;
-          const bool splits = inside == TaskParts::apart && (parts & made) != 0;
-          if (splits) last_[i] = add(s, before_made, last_[i], kNone);
-          const std::int32_t end = last_[i] = add(s, splits ? made : parts, last_[i], ready);
-          if (splits && (parts & ~(before_made | made)) != 0)
-            last_[i] = add(s, parts & ~(before_made | made), last_[i], kNone);
+          if (sums && done[i] == final_[i][task.chunk])
+            ends_.push_back({i, add(s, 0, last[i], ready), done[i], unfinished(i, done[i])});
+          const unsigned all = parts(task), before_made = bit(Part::again),
+                         made = inside == TaskParts::apart ? bit(Part::input_gradient) : all;
+          const bool splits = inside == TaskParts::apart && (all & made) != 0;
+          if (splits) last[i] = add(s, before_made, last[i], kNone);
+          const std::int32_t end = last[i] = add(s, splits ? made : all, last[i], ready);
+          if (splits && (all & ~(before_made | made)) != 0)
+            last[i] = add(s, all & ~(before_made | made), last[i], kNone);
           if (task.pass == Pass::forward) {
             forward[at] = end;
             if (!final) input[at + m] = send(s, s + 1, end);
@@ -93,32 +113,37 @@ class ScheduleGraph {
           }
         }
     }
-    ends_.resize(nodes_.size());
+    end_.resize(nodes_.size());
+    for (std::size_t i = 0; i < p_ && !sums; ++i) ends_.push_back({i, last[i], tasks_[i].size(), unfinished(i, 0)});
   }
 
   std::size_t size() const { return nodes_.size(); }
   std::size_t device(std::size_t stage) const { return device_of(like_.schedule, stage, p_); }
   std::size_t stage(std::size_t device, std::size_t chunk) const { return stage_of(like_.schedule, device, chunk, p_); }
   const std::vector<PipelineTask>& tasks(std::size_t device) const { return tasks_[device]; }
+  unsigned parts(const PipelineTask& task) const { return parts_of(task, additions_); }
   /// Microbatches of each chunk that a device holds, at the instants where no other has as many of each.
   const std::vector<std::vector<std::size_t>>& instants(std::size_t device) const { return instants_[device]; }
 
-  /// By device, the end of its last task.
+  /// The ends of all tasks of each device; or where its sums come behind tasks, what comes before each task that makes
+  /// the last gradients of a stage.
+  const std::vector<End>& ends() const { return ends_; }
+  /// When each of ends() is.
   std::vector<double> ends(const std::vector<Parts>& times) {
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const Node& node = nodes_[n];
       double end = std::max(end_of(node.after[0]), end_of(node.after[1]));
       each_part(node.parts, [&](std::size_t part) { end += times[node.stage][part]; });
-      ends_[n] = end;
+      end_[n] = end;
     }
     std::vector<double> each;
-    for (const std::int32_t node : last_) each.push_back(end_of(node));
+    for (const End& end : ends_) each.push_back(end_of(end.node));
     return each;
   }
-  /// After ends(): how often the longest path to a device's last task has each part of each stage.
-  std::vector<Parts> longest_path(std::size_t device) const {
+  /// After these: how often the longest path to an end has each part of each stage.
+  std::vector<Parts> longest_path(const End& end) const {
     std::vector<Parts> counts(like_.stages(), Parts{});
-    for (std::int32_t n = last_[device]; n != kNone;) {
+    for (std::int32_t n = end.node; n != kNone;) {
       const Node& node = nodes_[static_cast<std::size_t>(n)];
       each_part(node.parts, [&](std::size_t part) { ++counts[node.stage][part]; });
       n = end_of(node.after[1]) > end_of(node.after[0]) ? node.after[1] : node.after[0];
@@ -138,7 +163,15 @@ class ScheduleGraph {
     nodes_.push_back({static_cast<std::uint32_t>(stage), parts, {one, other}});
     return static_cast<std::int32_t>(nodes_.size() - 1);
   }
-  double end_of(std::int32_t node) const { return node < 0 ? 0 : ends_[static_cast<std::size_t>(node)]; }
+  double end_of(std::int32_t node) const { return node < 0 ? 0 : end_[static_cast<std::size_t>(node)]; }
+
+  /// Stages whose last gradients of weights are made by this task of the device, or later ones.
+  std::vector<std::size_t> unfinished(std::size_t device, std::size_t task) const {
+    std::vector<std::size_t> stages;
+    for (std::size_t c = 0; c < like_.chunks; ++c)
+      if (final_[device][c] >= task) stages.push_back(stage(device, c));
+    return stages;
+  }
 
   void note_instants(std::size_t device) {
     auto& kept = instants_[device];
@@ -161,9 +194,11 @@ class ScheduleGraph {
 
   const ParallelPlan& like_;
   std::size_t p_;
+  std::size_t additions_;  // of microbatches after the first, within tasks
   std::vector<Node> nodes_;
-  std::vector<double> ends_;
-  std::vector<std::int32_t> last_;  // by device
+  std::vector<double> end_;  // by node
+  std::vector<End> ends_;
+  std::vector<std::vector<std::size_t>> final_;  // by device and chunk: the task that makes its last gradients
   std::vector<std::vector<std::vector<std::size_t>>> instants_;
   std::vector<std::vector<PipelineTask>> tasks_;
 };
@@ -171,7 +206,7 @@ class ScheduleGraph {
 /// A layer, or the mean of some, as a stage of its own.
 struct LayerTimes {
   Parts parts{};
-  double after = 0, resident = 0;  // behind its device's tasks; bytes there for good
+  double after = 0, resident = 0;  // behind its device's tasks, or in sums; bytes there for good
   struct Level {
     double again = 0, held = 0;  // time, and bytes of a microbatch
   };
@@ -196,27 +231,28 @@ struct LayerTimes {
 
 class BoundOfSchedule {
  public:
-  BoundOfSchedule(const PlanCosts& costs, const ParallelPlan& like, TaskParts inside)
+  BoundOfSchedule(const PlanCosts& costs, const ParallelPlan& like, const TaskRules& rules)
       : costs_(costs),
         like_(like),
         p_(like.devices_in_row()),
         stages_(like.stages()),
-        graph_(like, costs.batch / like.data / like.microbatch, inside) {
-    std::vector<LayerCost> layers;
-    for (std::size_t i = 0; i < costs.layers; ++i)
-      layers.push_back(costs.layer(i, like.microbatch, like.layer_degree()));
-    const auto [dense, experts] = rates_after(layers, inside == TaskParts::together);
-    const double sums = inside == TaskParts::apart ? rate_of_sums(layers) : 0;
+        known_(layers_of(costs, like)),
+        rules_(rules),
+        sums_(rules.inside == TaskParts::apart ? sums_of_gradients() : SumsOfGradients{}),
+        graph_(like, costs.batch / like.data / like.microbatch, rules, sums_.per_byte > 0) {
+    const std::vector<LayerCost>& layers = known_;
+    const auto [dense, experts] = rates_after(layers, rules.inside == TaskParts::together);
+    if (rules.own_sums.empty()) sums_.of_stage = 0;
     const std::vector<StageRecompute> levels = recompute_levels(costs, layers);
     const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
     const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
     for (const LayerCost& layer : layers) {
       LayerTimes times{.parts = {number(layer.forward), 0, number(layer.input_gradient), number(layer.weight_gradient),
                                  number(layer.accumulation), 0, 0},
-                       .after = sums > 0 ? sums * number(layer.weights - layer.expert_weights) -
-                                               number(layer.input_gradient + layer.weight_gradient + layer.accumulation)
-                                         : dense * number(layer.weights - layer.expert_weights) +
-                                               experts * number(layer.expert_weights) + number(layer.launches),
+                       .after = sums_.per_byte > 0
+                                    ? sums_.per_byte * number(layer.weights - layer.expert_weights)
+                                    : dense * number(layer.weights - layer.expert_weights) +
+                                          experts * number(layer.expert_weights) + number(layer.launches),
                        .resident = 2 * number(layer.weights) + number(layer.state - layer.expert_state) / shards +
                                    number(layer.expert_state)};
       for (const StageRecompute level : levels)
@@ -242,7 +278,7 @@ class BoundOfSchedule {
   ScheduleBound run(Nanoseconds enough, std::size_t rounds) {
     const auto slack = 2 + static_cast<double>(p_) * (2 * static_cast<double>(like_.replicas()) + 1);
     ScheduleBound result{Nanoseconds{0}, 0};
-    for (std::size_t i = 0; i < p_; ++i) paths_.push_back({through(i), i});
+    for (std::size_t e = 0; e < graph_.ends().size(); ++e) paths_.push_back({through(graph_.ends()[e]), e});
     for (const LayerTimes& layer : layers_)
       for (const Parts& counts : paths_.front().counts) unit_ += layer.time(counts) / static_cast<double>(p_);
     unit_ = std::max(1.0, unit_);
@@ -266,31 +302,47 @@ class BoundOfSchedule {
   };
   struct Path {
     std::vector<Parts> counts;  // by stage
-    std::size_t device;         // with which it ends
+    std::size_t end;            // of ScheduleGraph::ends
   };
   /// What the linear program finds.
   struct Dual {
     std::vector<Parts> counts;       // of paths, as weighted
-    std::vector<double> ends;        // by device: weights of the paths that end with it
+    std::vector<double> behind;      // by stage: weights of the paths whose ends it is behind
     std::vector<double> price;       // by device: of a byte that is there for good
     std::vector<double> held;        // by stage: of a microbatch's bytes
     std::vector<Parts> times = {};   // of stages, for the cuts that it has chosen
-    std::vector<double> after = {};  // by device
+    std::vector<double> after = {};  // by stage
     double value = 0;
     std::uint64_t work = 0;
   };
 
-  /// Nanoseconds a byte of sums that begin before the last task, where these take longer than it; else 0.
-  double rate_of_sums(const std::vector<LayerCost>& layers) const {
-    if (like_.replicas() == 1) return 0;
+  static std::vector<LayerCost> layers_of(const PlanCosts& costs, const ParallelPlan& like) {
+    std::vector<LayerCost> layers;
+    for (std::size_t i = 0; i < costs.layers; ++i)
+      layers.push_back(costs.layer(i, like.microbatch, like.layer_degree()));
+    return layers;
+  }
+
+  /// Nanoseconds a byte, and of each stage besides: no more than a sum of any bytes, where its time is a concave
+  /// function of these. Zero where all sums take no longer than a last task.
+  struct SumsOfGradients {
+    double per_byte = 0, of_stage = 0;
+  };
+  SumsOfGradients sums_of_gradients() const {
+    if (like_.replicas() == 1) return {};
     Bytes weights{0};
-    Nanoseconds task{0}, sums = kLongestTime;
-    for (const LayerCost& layer : layers) {
+    Nanoseconds task{0}, none = kLongestTime, all = kLongestTime;
+    for (const LayerCost& layer : known_) {
       weights += layer.weights - layer.expert_weights;
       task += layer.input_gradient + layer.weight_gradient + layer.accumulation;
     }
-    for (std::size_t i = 0; i < p_; ++i) sums = std::min(sums, costs_.all_reduce(like_, i, weights));
-    return sums > task ? static_cast<double>(sums.count) / static_cast<double>(weights.count) : 0;
+    for (std::size_t i = 0; i < p_; ++i) {
+      none = std::min(none, costs_.all_reduce(like_, i, Bytes{1}));
+      all = std::min(all, costs_.all_reduce(like_, i, weights));
+    }
+    if (all + static_cast<std::int64_t>(stages_ - 1) * none <= task || weights <= Bytes{1}) return {};
+    const double per_byte = static_cast<double>((all - none).count) / static_cast<double>(weights.count - 1);
+    return {per_byte, std::max(0.0, static_cast<double>(none.count) - per_byte)};
   }
 
   /// Nanoseconds a byte of weights, and of those of experts, behind a device's tasks.
@@ -333,12 +385,14 @@ class BoundOfSchedule {
     return times;
   }
 
-  /// Through all tasks of a device, behind the first microbatch's way to it.
-  std::vector<Parts> through(std::size_t device) const {
+  /// Through all tasks of a device before an end, behind the first microbatch's way to it.
+  std::vector<Parts> through(const ScheduleGraph::End& end) const {
     std::vector<Parts> counts(stages_, Parts{});
-    for (std::size_t s = 0; s < device; ++s) of(counts[s], Part::forward) = of(counts[s], Part::onward) = 1;
-    for (const PipelineTask& task : graph_.tasks(device))
-      each_part(parts_of(task), [&](std::size_t part) { ++counts[graph_.stage(device, task.chunk)][part]; });
+    for (std::size_t s = 0; s < end.device; ++s) of(counts[s], Part::forward) = of(counts[s], Part::onward) = 1;
+    for (std::size_t k = 0; k < end.tasks; ++k) {
+      const PipelineTask& task = graph_.tasks(end.device)[k];
+      each_part(graph_.parts(task), [&](std::size_t part) { ++counts[graph_.stage(end.device, task.chunk)][part]; });
+    }
     return counts;
   }
 
@@ -355,7 +409,8 @@ class BoundOfSchedule {
     std::vector<std::vector<LinearProgram::Term>> rows(rows_.size());
     std::vector<LinearProgram::Term> whole;
     for (const Path& path : paths_) {
-      double transfers = 0;
+      const std::vector<std::size_t>& behind = graph_.ends()[path.end].stages;
+      double transfers = sums_.of_stage * static_cast<double>(behind.size());
       for (std::size_t s = 0; s + 1 < stages_; ++s)
         transfers += of(path.counts[s], Part::onward) * onward_[s][middle] +
                      of(path.counts[s + 1], Part::back) * back_[s][middle];
@@ -363,7 +418,7 @@ class BoundOfSchedule {
       for (std::size_t k = 0; k < rows_.size(); ++k) {
         const auto& [s, layer, level, count] = rows_[k];
         const double time = layer->time(path.counts[s]) + of(path.counts[s], Part::again) * layer->levels[level].again +
-                            (graph_.device(s) == path.device ? layer->after : 0);
+                            (std::ranges::find(behind, s) != behind.end() ? layer->after : 0);
         if (time > 0) rows[k].push_back({column, -time / unit_});
       }
       whole.push_back({column, 1});
@@ -401,7 +456,7 @@ class BoundOfSchedule {
   }
 
   Dual read(const LinearSolution& solution) const {
-    Dual dual{std::vector<Parts>(stages_, Parts{}), std::vector<double>(p_), std::vector<double>(p_),
+    Dual dual{std::vector<Parts>(stages_, Parts{}), std::vector<double>(stages_), std::vector<double>(p_),
               std::vector<double>(stages_)};
     dual.value = -solution.value * unit_;
     dual.work = solution.work;
@@ -410,7 +465,7 @@ class BoundOfSchedule {
     for (std::size_t k = 0; k < paths_.size(); ++k) sum += weight(k);
     for (std::size_t k = 0; k < paths_.size(); ++k) {
       const double share = sum > 0 ? weight(k) / sum : 1.0 / static_cast<double>(paths_.size());
-      dual.ends[paths_[k].device] += share;
+      for (const std::size_t s : graph_.ends()[paths_[k].end].stages) dual.behind[s] += share;
       for (std::size_t s = 0; s < stages_; ++s)
         for (std::size_t part = 0; part < kParts; ++part) dual.counts[s][part] += share * paths_[k].counts[s][part];
     }
@@ -431,12 +486,11 @@ class BoundOfSchedule {
       stages[s].add(*layer, many);
       of(stages[s].parts, Part::again) += many * layer->levels[level].again;
     }
-    dual.after.assign(p_, 0);
     for (std::size_t s = 0; s < stages_; ++s) {
       if (s + 1 < stages_) of(stages[s].parts, Part::onward) = onward_[s][middle];
       if (s > 0) of(stages[s].parts, Part::back) = back_[s - 1][middle];
       dual.times.push_back(stages[s].parts);
-      dual.after[graph_.device(s)] += stages[s].after;
+      dual.after.push_back(stages[s].after + sums_.of_stage);
     }
     return dual;
   }
@@ -446,8 +500,12 @@ class BoundOfSchedule {
     if (dual.times.empty()) return false;
     const std::vector<double> ends = graph_.ends(dual.times);
     const std::size_t before = paths_.size();
-    for (std::size_t i = 0; i < p_; ++i)
-      if (ends[i] + dual.after[i] > dual.value * (1 + kNear)) paths_.push_back({graph_.longest_path(i), i});
+    for (std::size_t e = 0; e < ends.size(); ++e) {
+      const ScheduleGraph::End& end = graph_.ends()[e];
+      double whole = ends[e];
+      for (const std::size_t s : end.stages) whole += dual.after[s];
+      if (whole > dual.value * (1 + kNear)) paths_.push_back({graph_.longest_path(end), e});
+    }
     return paths_.size() > before;
   }
 
@@ -460,15 +518,16 @@ class BoundOfSchedule {
       std::ranges::fill(least, kNever);
       const std::size_t device = graph_.device(s);
       for (std::size_t i = s; i + (stages_ - s) <= n; ++i) {
-        double best = i > s ? least[i - 1] : s > 0 ? kNever : 0;
+        const double begins = !rules_.own_sums.empty() && rules_.own_sums[i] ? dual.behind[s] * sums_.of_stage : 0;
+        double best = i > s ? least[i - 1] : s > 0 ? kNever : begins;
         if (s > 0)
-          best = std::min(best, before[i - 1] + of(dual.counts[s - 1], Part::onward) * onward_[s - 1][i - 1] +
+          best = std::min(best, before[i - 1] + begins + of(dual.counts[s - 1], Part::onward) * onward_[s - 1][i - 1] +
                                     of(dual.counts[s], Part::back) * back_[s - 1][i - 1]);
         double cheapest = kNever;
         for (const LayerTimes::Level& level : layers_[i].levels)
           cheapest = std::min(cheapest, of(dual.counts[s], Part::again) * level.again + dual.held[s] * level.held);
         least[i] = best + cheapest + layers_[i].time(dual.counts[s]) + dual.price[device] * layers_[i].resident +
-                   dual.ends[device] * layers_[i].after;
+                   dual.behind[s] * layers_[i].after;
       }
       std::swap(before, least);
     }
@@ -486,6 +545,9 @@ class BoundOfSchedule {
   const PlanCosts& costs_;
   const ParallelPlan& like_;
   const std::size_t p_, stages_;
+  const std::vector<LayerCost> known_;
+  const TaskRules& rules_;
+  SumsOfGradients sums_;
   ScheduleGraph graph_;
   std::vector<LayerTimes> layers_;
   LayerTimes between_;                              // the mean of those between the first and the last
@@ -499,10 +561,10 @@ class BoundOfSchedule {
 }  // namespace
 
 ScheduleBound schedule_bound(const PlanCosts& costs, const ParallelPlan& like, Nanoseconds enough, std::size_t rounds,
-                             TaskParts inside) {
+                             const TaskRules& rules) {
   const std::size_t microbatches = costs.batch / like.data / like.microbatch;
   if (like.devices_in_row() < 2 || like.stages() * microbatches * 3 > kMostTasks) return {Nanoseconds{0}, 0};
-  return BoundOfSchedule{costs, like, inside}.run(enough, rounds);
+  return BoundOfSchedule{costs, like, rules}.run(enough, rounds);
 }
 
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "trainyard/plan/parallel_plan.hpp"
 
@@ -11,6 +12,14 @@ namespace trainyard {
 /// computed again does not wait for the gradient that comes in, and that of the inputs leaves before those of weights
 /// are made.
 enum class TaskParts : std::uint8_t { together, apart };
+
+/// What a schedule's tasks wait for, where it is to be more than run_plan() has.
+struct TaskRules {
+  TaskParts inside = TaskParts::together;
+  /// By layer: a stage that begins with it adds up its gradients in a sum of its own.
+  std::vector<bool> own_sums = {};
+  bool last_addition_behind = false;  // the last microbatch's gradients are added to the others' behind all tasks
+};
 
 struct ScheduleBound {
   Nanoseconds bound;
@@ -33,11 +42,15 @@ struct ScheduleBound {
 /// those that end on each device for the cuts that it finds. Every round's least is a bound; the first that is `enough`
 /// ends it.
 ///
-/// Where parts of tasks are `apart`, sums of gradients begin once all tasks but the last backward one have ended.
+/// Where parts of tasks are `apart`, and sums of gradients take longer than a last task, paths end with these: those of
+/// a stage begin no sooner than the task that makes its last gradients; so behind this one's start come, one after the
+/// other on the same links, the sums of all stages of its device of which that is yet to be. A sum's time is assumed to
+/// be a concave function of its bytes w, so it is no less than a + b w, the line through its times of one byte and of
+/// all weights: those of a device together take n a + b W, where n of its stages begin with layers of `own_sums`.
 ///
 /// Sums of gradients and updates of a share of the weights are assumed to take that share of the time of all, or more.
 /// Working sets of recomputation are left out. Kept within what rounding can be off.
 ScheduleBound schedule_bound(const PlanCosts& costs, const ParallelPlan& like, Nanoseconds enough = kLongestTime,
-                             std::size_t rounds = 40, TaskParts inside = TaskParts::together);
+                             std::size_t rounds = 40, const TaskRules& rules = {});
 
 }  // namespace trainyard

@@ -194,6 +194,18 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: random ne
   CHECK(near > plans * 3 / 4);
 }
 
+TEST_CASE("no plan's simulated step is below the bound of its degrees: several stages a device, whose sums take long") {
+  Random random{7};
+  for (int round = 0; round < 2; ++round) {
+    CAPTURE(round);
+    const Problem problem{
+        random_network(random, 8),
+        make_cluster(under_switch(6, BytesPerSecond{2e8}, Nanoseconds{static_cast<std::int64_t>(random.below(400'000))},
+                                  Sharing::serial, kCpu))};
+    check_bounds(problem, 8, PlanDetail::whole, 5, 4);
+  }
+}
+
 TEST_CASE("no plan's simulated step is below the bound of its degrees: tensor ranks") {
   for (const char* network : {"lenet:batch=8", "gpt2:layers=2,batch=4,seq=16,hidden=64,heads=4,vocabulary=256"})
     for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole}) {

@@ -15,6 +15,7 @@ PlanChain::PlanChain(const Problem& share, std::size_t blocks)
       place_(share.op_count(), kNone),
       at_home_(share.op_count(), 0),
       weights_(share.op_count(), 0),
+      additions_take_time_(blocks, true),
       is_gradient_(share.graph().tensor_count(), 0),
       posts_(2 * blocks, OpId::none()),
       along_(2 * blocks, Nanoseconds{0}),
@@ -40,6 +41,10 @@ void PlanChain::add_collective(OpId op, std::size_t block, Nanoseconds time) {
   collective_[op] = time;
   block_[op] = block;
   ranks_ = true;
+}
+
+void PlanChain::add_accumulation(OpId maker, Nanoseconds time) {
+  if (time == Nanoseconds{0}) additions_take_time_[block_[maker]] = false;
 }
 
 std::vector<OpId> PlanChain::longest_path() const {
@@ -127,6 +132,73 @@ Nanoseconds PlanChain::ahead_of(OpId gradient) {
   return sum + time_[gradient];
 }
 
+/// Sums are of the stage whose first forward op is the last one before the first op of their group, in topological
+/// order. So a stage that begins with a block shares none with those before it where the block's first forward op is
+/// behind all groups with weights of the blocks before, and ahead of its own and those behind it.
+std::vector<bool> PlanChain::own_sums() const {
+  const std::size_t n = graph_.op_count();
+  IdMap<OpId, std::size_t> position(n);
+  std::vector<std::size_t> first(blocks_, n), least(blocks_ + 1, n), most(blocks_ + 1, 0);  // positions plus 1
+  for (std::size_t i = 0; i < n; ++i) {
+    const OpId op = graph_.topological_order()[i];
+    position[op] = i + 1;
+    if (graph_.phase(op) == Phase::forward) first[block_[op]] = std::min(first[block_[op]], i + 1);
+  }
+  std::vector<bool> own(blocks_, false);
+  for (const OpId op : graph_.ops()) {
+    const auto inputs = graph_.inputs(op);
+    if (graph_.phase(op) != Phase::update || std::all_of(inputs.begin(), inputs.end(), [&](TensorId tensor) {
+          return graph_.phase(graph_.producer(tensor)) == Phase::update;
+        }))
+      continue;
+    const auto group = share_.group_ops(share_.group(op));
+    const std::size_t b = block_[group.front()];
+    for (const OpId other : group) {
+      if (graph_.phase(other) != Phase::forward) return std::vector<bool>(blocks_, false);
+      least[b] = std::min(least[b], position[other]);
+      most[b + 1] = std::max(most[b + 1], position[other]);
+      own[b] = own[b] || graph_.parameter_bytes(other) > Bytes{0};
+      if (graph_.parameter_bytes(other) > Bytes{0}) break;  // no later op is the first one with parameters
+    }
+  }
+  for (std::size_t b = blocks_; b-- > 0;) least[b] = std::min(least[b], least[b + 1]);
+  for (std::size_t b = 0; b < blocks_; ++b) most[b + 1] = std::max(most[b], most[b + 1]);
+  for (std::size_t b = 1; b < blocks_; ++b) own[b] = own[b] && most[b] < first[b] && first[b] <= least[b];
+  return own;
+}
+
+void PlanChain::take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>& work) const {
+  Nanoseconds forward{0}, inputs{0}, weights{0}, additions{0}, path_forward{0}, path_back{0};
+  for (std::size_t b = 0; b < blocks_; ++b) {
+    forward += chain[b].forward;
+    inputs += chain[b].input_gradient;
+    weights += chain[b].weight_gradient;
+    additions += chain[b].accumulation;
+    path_forward += along_[b];
+    path_back += along_[2 * blocks_ - 1 - b];
+  }
+  for (std::size_t b = 0; b < blocks_; ++b) {
+    LayerCost& block = chain[b];
+    const Nanoseconds back = along_[2 * blocks_ - 1 - b], both = block.input_gradient + block.weight_gradient;
+    work[b].accumulation = block.accumulation;
+    work[b].input_gradient = ranks_ && path_back > inputs ? back : block.input_gradient;
+    work[b].weight_gradient = block.weight_gradient;
+    if (ranks_ && path_forward > forward) block.forward = along_[b];
+    if (!ranks_ || path_back <= inputs) continue;
+    if (path_back > inputs + weights) {
+      const Nanoseconds whole =
+          path_back > inputs + weights + additions ? back : std::min(back, both + block.accumulation);
+      block.accumulation =
+          path_back > inputs + weights + additions ? Nanoseconds{0} : both + block.accumulation - whole;
+      block.input_gradient = whole;
+      block.weight_gradient = Nanoseconds{0};
+    } else {
+      block.input_gradient = std::min(back, both);
+      block.weight_gradient = both - block.input_gradient;
+    }
+  }
+}
+
 std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const std::vector<LayerCost>& likely) {
   set_posts(longest_path());
   order_by_posts();
@@ -143,6 +215,11 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
   for (std::size_t place = 0, last = 0; place < posts_.size(); ++place) {
     previous[place] = last;
     if (!posts_[place].is_none()) last = place + 1;
+  }
+  const std::vector<bool> own = own_sums();
+  for (std::size_t b = 0; b < blocks_; ++b) {
+    work[b].has_own_sum = own[b];
+    work[b].additions_take_time = additions_take_time_[b];
   }
   // A block of no time keeps no device; the chain ends with what makes gradients of the first block's weights alone.
   for (std::size_t b = 0; b < blocks_; ++b)
@@ -167,21 +244,7 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
       (place_[op] < blocks_ ? chain[b].forward : chain[b].input_gradient) += time_[op];
     }
   }
-  if (ranks_) {
-    Nanoseconds forward{0}, backward{0}, along_forward{0}, along_backward{0};
-    for (std::size_t b = 0; b < blocks_; ++b) {
-      forward += chain[b].forward;
-      backward += chain[b].input_gradient + chain[b].weight_gradient;
-      along_forward += along_[b];
-      along_backward += along_[2 * blocks_ - 1 - b];
-    }
-    for (std::size_t b = 0; b < blocks_; ++b) {
-      if (along_forward > forward) chain[b].forward = along_[b];
-      if (along_backward <= backward) continue;
-      chain[b].input_gradient = along_[2 * blocks_ - 1 - b];
-      chain[b].weight_gradient = chain[b].accumulation = Nanoseconds{0};
-    }
-  }
+  take_path(chain, work);
   return {std::move(chain), std::move(work)};
 }
 

@@ -19,7 +19,16 @@ namespace trainyard {
 /// post before its own and no later than its own: whichever device has the block does these in between. Ops that are
 /// colocated with another block are not there.
 ///
-/// Tensor ranks: the path itself counts, with its collectives between two ops of one block, where it is longer.
+/// Tensor ranks: the path itself counts, with its collectives between two ops of one block, where it is longer. For a
+/// device runs its tasks one after the other, so a task ends no sooner than the path through it, nor than its ops: with
+/// F, B and W the sums of these and P and Q the path forward and back,
+///
+///     forward                    the longer of F and P
+///     gradients of inputs alone  of B and Q; of weights W
+///     both in one task           those of inputs leave after the shorter of Q and B + W, and it ends after B + W; or
+///                                after Q, and with additions A after B + W + A
+///
+/// each by the sums over all blocks, so that it is right for any of them together.
 class PlanChain {
  public:
   /// A rank's share of the graph for a microbatch, which it refers to, and how many blocks.
@@ -28,6 +37,8 @@ class PlanChain {
   void add_op(OpId op, std::size_t block, bool at_home, const ParameterUse& use);
   /// `op` is the collective's among ranks.
   void add_collective(OpId op, std::size_t block, Nanoseconds time);
+  /// The time in which a gradient that `maker` makes is added to those of earlier microbatches.
+  void add_accumulation(OpId maker, Nanoseconds time);
   /// From the likely costs, what is least.
   std::pair<std::vector<LayerCost>, std::vector<LeastWork>> run(const std::vector<LayerCost>& likely);
 
@@ -41,6 +52,8 @@ class PlanChain {
   void set_posts(const std::vector<OpId>& path);
   void order_by_posts();
   Nanoseconds ahead_of(OpId gradient);
+  std::vector<bool> own_sums() const;
+  void take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>& work) const;
 
   const Problem& share_;
   const Graph& graph_;
@@ -48,6 +61,7 @@ class PlanChain {
   IdMap<OpId, Nanoseconds> time_, collective_;
   IdMap<OpId, std::size_t> block_, place_;  // place: none of gradients of weights, and updates
   IdMap<OpId, std::uint8_t> at_home_, weights_;
+  std::vector<bool> additions_take_time_;  // by block
   IdMap<TensorId, std::uint8_t> is_gradient_;
   std::vector<OpId> posts_;                   // by place
   std::vector<Nanoseconds> along_;            // by place: the path between two of its ops

@@ -257,13 +257,15 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   }
   const IdMap<OpId, Nanoseconds> launches = launches_of_updates(share, device, devices_.size());
   for (const OpId op : graph.ops()) blocks[block_of_op(op)].launches += launches[op];
-  const ChargedOps sums = accumulations_of(graph);
-  const Problem adding = problem_.with_graph(sums.graph);
-  for (const OpId op : adding.ops())
-    blocks[block_of_op(sums.to[op])].accumulation +=
-        adding.can_run(op, device) ? adding.duration(op, device) : adding.shortest(op);
   const auto home = [&](OpId op) { return block_of_op(share.group_ops(share.group(op)).front()); };
   for (const OpId op : graph.ops()) least.add_op(op, block_of_op(op), home(op) == block_of_op(op), use);
+  const ChargedOps sums = accumulations_of(graph);
+  const Problem adding = problem_.with_graph(sums.graph);
+  for (const OpId op : adding.ops()) {
+    blocks[block_of_op(sums.to[op])].accumulation +=
+        adding.can_run(op, device) ? adding.duration(op, device) : adding.shortest(op);
+    least.add_accumulation(sums.to[op], adding.shortest(op));
+  }
   for (const GroupId group : share.groups()) {
     Bytes resident{0};
     for (const OpId op : share.group_ops(group)) resident += share.resident_bytes(op);

@@ -1,0 +1,45 @@
+#include "trainyard/plan/prove_bounds.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "trainyard/core/parallel.hpp"
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kProofsAtOnce = 64;  // candidates between two looks at the time
+/// ScheduleBound::work of all, after which no further one begins; about so many nanoseconds of a core.
+constexpr std::uint64_t kProofs = 20'000'000'000;
+
+}  // namespace
+
+void prove_bounds(const std::vector<PlanCandidate*>& candidates, Nanoseconds best, const PlanSearchOptions& options,
+                  const std::function<bool(const ParallelPlan&)>& provable,
+                  const std::function<ScheduleBound(const ParallelPlan&, Nanoseconds aim)>& proof) {
+  std::uint64_t work = 0;
+  for (const double share : {0.9, 0.95, 0.98, 1.0}) {
+    const Nanoseconds aim{static_cast<std::int64_t>(share * static_cast<double>(best.count))};
+    std::vector<PlanCandidate*> open;
+    for (PlanCandidate* each : candidates)
+      if (each->bound < aim && provable(each->plan)) open.push_back(each);
+    // Where the effort does not suffice for all, the least bounds are to be better.
+    std::ranges::stable_sort(open, {}, &PlanCandidate::bound);
+    for (std::size_t first = 0; first < open.size(); first += kProofsAtOnce) {
+      if (work > kProofs || (options.stop && options.stop())) return;
+      const std::size_t count = std::min(kProofsAtOnce, open.size() - first);
+      std::vector<std::uint64_t> each(count);
+      parallel_for(thread_count(options.threads), count, [&](std::size_t i) {
+        PlanCandidate& candidate = *open[first + i];
+        const ScheduleBound proven = proof(candidate.plan, aim);
+        candidate.bound = std::max(candidate.bound, proven.bound);
+        each[i] = proven.work;
+      });
+      for (const std::uint64_t of_one : each) work += of_one;
+    }
+    if (std::ranges::any_of(candidates, [&](const PlanCandidate* each) { return each->bound < aim; })) return;
+  }
+}
+
+}  // namespace trainyard
