@@ -56,8 +56,8 @@ learned::Grouping grouping_of(const Parameters& given, const Number<std::uint64_
   return grouping;
 }
 
-/// The best placement that `learn` sees of the problem as a task. Where time ended it, m_topo's may be better: one walk
-/// over the ops, which minds the memories.
+/// The best placement that `learn` sees of the problem as a task; where seconds are limited, m_topo's if that is
+/// better, as none may fit by then: one walk over the ops, which minds the memories.
 template <class Learn>
 Schedule learned_schedule(const Problem& problem, const Parameters& given, const learned::Grouping& grouping,
                           const Learn& learn) {
@@ -68,7 +68,7 @@ Schedule learned_schedule(const Problem& problem, const Parameters& given, const
     best = {.placement = task.placement(learn(task).best.front())};
   } catch (const OutOfTime&) {
   }
-  if (best && !given.effort().late()) return *best;
+  if (best && !given.options().budget.seconds && !given.effort().late()) return *best;
   Schedule topological = m_topo(problem);
   Evaluator evaluator{problem};
   return best && evaluator.outcome(*best) <= evaluator.outcome(topological) ? *best : topological;

@@ -22,6 +22,7 @@ struct Episode {
   Devices best;  // of the placements that it evaluated
   double best_cost = 0;
   std::size_t passed = 1, looks = 0;
+  bool ended = false;
   double used = 0;              // share of the time
   std::vector<double> returns;  // of each decision, by the group that it places
   std::vector<double> weights;  // advantages of each step
@@ -68,11 +69,11 @@ class Trainer {
     if (result_.updates == 0 && imitated_ == 0) return;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       PlacementCosts evaluator{tasks_[i]};
-      const Devices devices = decide_in_passes(policy_, tasks_[i], evaluator);
       ++result_.episodes;
       ++result_.evaluations;
       ++result_.passed;
-      consider(i, devices, evaluator.cost(devices));
+      decide_in_passes(policy_, tasks_[i], evaluator, {},
+                       [&](const Devices& devices, double cost) { consider(i, devices, cost); });
     }
   }
 
@@ -113,8 +114,9 @@ class Trainer {
         return;
       }
       episodes[i].used = used() - before;
+      episodes[i].ended = true;
     });
-    if (std::erase_if(episodes, [](const Episode& episode) { return episode.best.empty(); }) > 0) {
+    if (std::erase_if(episodes, [](const Episode& episode) { return !episode.ended; }) > 0) {
       for (const Episode& episode : episodes) consider(episode.task, episode.best, episode.best_cost);
       return false;
     }
@@ -127,11 +129,8 @@ class Trainer {
     return true;
   }
   double used() const { return options_.used ? options_.used() : 0; }
-  /// Whether what is left of the time is that of decide_once().
-  bool late() const {
-    const int passes = policy_.improves_a_start() ? kPasses : 1;
-    return used() + passes * static_cast<double>(tasks_.size()) * longest_ >= 1;
-  }
+  /// Whether what is left of the time is that of decide_once(), of a pass on each task.
+  bool late() const { return used() + static_cast<double>(tasks_.size()) * longest_ >= 1; }
 
   /// A step of the parameters up what these episodes say.
   void climb(std::vector<Episode>& episodes, double bonus, double rate) {
@@ -305,9 +304,11 @@ class Trainer {
 }  // namespace
 
 Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask& task, PlacementCosts& evaluator,
-                         std::span<const std::uint32_t> order) {
+                         std::span<const std::uint32_t> order,
+                         const std::function<void(const Devices&, double)>& better) {
   Devices best = task.start, now = task.start;
   double least = task.start_cost;
+  if (better) better(best, least);
   const int passes = policy.improves_a_start() ? kPasses : 1;
   for (int pass = 0; pass < passes; ++pass) {
     Devices next = policy.run(task, nullptr, order, now)->devices;
@@ -317,6 +318,7 @@ Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask
     if (cost >= least) continue;
     least = cost;
     best = now;
+    if (better) better(best, least);
   }
   return best;
 }
