@@ -5,6 +5,7 @@
 #include <map>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 #include "trainyard/graph/topological_order.hpp"
 
@@ -13,14 +14,28 @@ namespace {
 
 using Vertex = std::uint32_t;
 using Edge = std::pair<Vertex, Vertex>;
+using Edges = std::vector<std::pair<Edge, std::int64_t>>;  // with the bytes that they carry, ascending
 constexpr Vertex kNone = ~Vertex{0};
 
-/// The quotient as it is now: distinct edges with the bytes that they carry.
+/// One of each edge, with the bytes of all.
+Edges distinct(Edges edges) {
+  std::ranges::sort(edges, {}, &Edges::value_type::first);
+  std::size_t count = 0;
+  for (const auto& [edge, bytes] : edges)
+    if (count > 0 && edges[count - 1].first == edge)
+      edges[count - 1].second += bytes;
+    else
+      edges[count++] = {edge, bytes};
+  edges.resize(count);
+  return edges;
+}
+
+/// The quotient as it is now, of distinct edges.
 class Quotient {
  public:
-  Quotient(std::size_t count, const std::map<Edge, std::int64_t>& edges)
-      : after_(count), before_(count), height_(count, 1), edges_(edges) {
-    for (const auto& [edge, bytes] : edges) {
+  Quotient(std::size_t count, Edges edges)
+      : after_(count), before_(count), height_(count, 1), edges_(std::move(edges)) {
+    for (const auto& [edge, bytes] : edges_) {
       after_[edge.first].push_back(edge.second);
       before_[edge.second].push_back(edge.first);
     }
@@ -47,13 +62,13 @@ class Quotient {
     return true;
   }
 
-  const std::map<Edge, std::int64_t>& edges() const { return edges_; }
+  const Edges& edges() const { return edges_; }
   bool is_alone(Vertex v) const { return after_[v].empty() && before_[v].empty(); }
 
  private:
   std::vector<std::vector<Vertex>> after_, before_;
   std::vector<std::size_t> height_;
-  std::map<Edge, std::int64_t> edges_;
+  Edges edges_;
 };
 
 /// Clusters, round by round.
@@ -72,16 +87,19 @@ class Coarsener {
     for (const std::int64_t t : time_) total += t;
     const auto count = static_cast<std::int64_t>(std::max<std::size_t>(target, 1));
     std::int64_t limit = std::max<std::int64_t>(3 * total / count, 1);
-    while (time_.size() > target) {
-      if (merge_round(target, limit)) continue;
-      if (limit > total) break;
-      limit += limit / 2 + 1;
+    for (bool merged = true; merged && time_.size() > target;) {
+      const Quotient now = quotient();
+      merged = merge_round(now, target, limit);
+      while (!merged && limit <= total) {
+        limit += limit / 2 + 1;
+        merged = merge_round(now, target, limit);
+      }
     }
     merge_alone(target);
   }
 
   Coarsening result() const {
-    const Quotient quotient(time_.size(), quotient_edges());
+    const Quotient quotient = this->quotient();
     std::vector<Vertex> number(time_.size());
     Vertex next = 0;
     for (const Vertex v : quotient.topological_order()) number[v] = next++;
@@ -98,21 +116,20 @@ class Coarsener {
   }
 
  private:
-  std::map<Edge, std::int64_t> quotient_edges() const {
-    std::map<Edge, std::int64_t> edges;
-    const auto at = [&](OpId op) { return of_[op.index()]; };
+  Quotient quotient() const {
+    Edges edges;
     for (const OpId op : graph_.ops()) {
-      for (const TensorId tensor : graph_.inputs(op))
-        if (at(graph_.producer(tensor)) != at(op))
-          edges[{at(graph_.producer(tensor)), at(op)}] += graph_.bytes(tensor).count;
-      for (const OpId earlier : graph_.after(op))
-        if (at(earlier) != at(op)) edges[{at(earlier), at(op)}] += 0;
+      const auto add = [&](OpId earlier, std::int64_t bytes) {
+        const Edge edge{of_[earlier.index()], of_[op.index()]};
+        if (edge.first != edge.second) edges.emplace_back(edge, bytes);
+      };
+      for (const TensorId tensor : graph_.inputs(op)) add(graph_.producer(tensor), graph_.bytes(tensor).count);
+      for (const OpId earlier : graph_.after(op)) add(earlier, 0);
     }
-    return edges;
+    return {time_.size(), distinct(std::move(edges))};
   }
 
-  bool merge_round(std::size_t target, std::int64_t limit) {
-    const Quotient quotient(time_.size(), quotient_edges());
+  bool merge_round(const Quotient& quotient, std::size_t target, std::int64_t limit) {
     std::vector<std::tuple<std::int64_t, Vertex, Vertex>> by_bytes;
     for (const auto& [edge, bytes] : quotient.edges()) by_bytes.emplace_back(-bytes, edge.first, edge.second);
     std::ranges::sort(by_bytes);
@@ -154,7 +171,7 @@ class Coarsener {
   /// Merges clusters that no edge joins: again and again the two of the least time of a kind.
   void merge_alone(std::size_t target) {
     if (time_.size() <= target) return;
-    const Quotient quotient(time_.size(), quotient_edges());
+    const Quotient quotient = this->quotient();
     using Entry = std::pair<std::int64_t, Vertex>;
     std::map<Vertex, std::priority_queue<Entry, std::vector<Entry>, std::greater<>>> alone;
     for (Vertex v = 0; v < time_.size(); ++v)
@@ -191,12 +208,14 @@ Coarsening coarsen(const Graph& graph, const OpWeights& weights, std::size_t tar
 }
 
 bool is_safe_batch(std::size_t count, const std::vector<Edge>& edges, const std::vector<Edge>& batch) {
-  std::map<Edge, std::int64_t> set;
-  for (const Edge& edge : edges) set[edge] = 0;
-  const Quotient quotient(count, set);
+  Edges all;
+  for (const Edge& edge : edges) all.emplace_back(edge, 0);
+  const Quotient quotient(count, distinct(std::move(all)));
   std::vector<Vertex> tail_of(count, kNone), head_of(count, kNone);
   for (const auto& [u, v] : batch) {
-    if (!set.contains({u, v}) || !quotient.may_merge(u, v) || !quotient.goes_with(u, v, tail_of, head_of)) return false;
+    if (std::ranges::find(edges, Edge{u, v}) == edges.end() || !quotient.may_merge(u, v) ||
+        !quotient.goes_with(u, v, tail_of, head_of))
+      return false;
     tail_of[v] = u;
     head_of[u] = v;
   }

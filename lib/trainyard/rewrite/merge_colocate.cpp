@@ -43,7 +43,9 @@ class Merger {
       if (name.empty()) continue;
       const auto node = static_cast<Vertex>(op.index());
       const auto [at, is_first] = colocated.emplace(name, node);
-      if (!is_first) merge(node, at->second);
+      if (is_first) continue;
+      gather(node);
+      merge(node, at->second);
     }
     while (true) {
       for (Vertex node = 0; node < owner_.size(); ++node)
@@ -60,12 +62,19 @@ class Merger {
  private:
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
+  struct Edge {
+    Vertex other;
+    std::int64_t bytes;
+  };
+
   void merge_waiting() {
     std::map<std::uint32_t, Vertex> lonely;  // by kind
     while (alive_ > options_.most_groups && !waiting_.empty()) {
       const auto [bytes, node] = *waiting_.begin();
       if (bytes >= options_.enough.count) break;
+      if (options_.checkpoint) options_.checkpoint();
       waiting_.erase(waiting_.begin());
+      gather(node);
       if (const auto to = partner(node)) {
         waiting_.erase({sends_[*to], *to});
         merge(node, *to);
@@ -84,8 +93,24 @@ class Merger {
 
   void connect(Vertex from, OpId reader, std::int64_t bytes) {
     const auto to = static_cast<Vertex>(reader.index());
-    out_[from][to] += bytes;
-    in_[to][from] += bytes;
+    out_[from].push_back({to, bytes});
+    in_[to].push_back({from, bytes});
+  }
+
+  /// Brings the node's edges up to date: one for each neighbour, ascending.
+  void gather(Vertex node) {
+    for (std::vector<Edge>* edges : {&out_[node], &in_[node]}) {
+      for (Edge& edge : *edges) edge.other = find(edge.other);
+      std::erase_if(*edges, [node](const Edge& edge) { return edge.other == node; });
+      std::ranges::sort(*edges, {}, &Edge::other);
+      std::size_t count = 0;
+      for (const Edge edge : *edges)
+        if (count > 0 && (*edges)[count - 1].other == edge.other)
+          (*edges)[count - 1].bytes += edge.bytes;
+        else
+          (*edges)[count++] = edge;
+      edges->resize(count);
+    }
   }
 
   std::uint32_t kind(Vertex node) const { return options_.kind.empty() ? 0 : options_.kind[OpId{node}]; }
@@ -102,7 +127,7 @@ class Merger {
   }
 
   /// The neighbour with the largest edge among those of the same kind that are not too heavy.
-  std::optional<Vertex> largest(const std::map<Vertex, std::int64_t>& edges, Vertex of) {
+  std::optional<Vertex> largest(const std::vector<Edge>& edges, Vertex of) {
     std::optional<Vertex> best;
     std::int64_t most = 0;
     for (const auto& [node, bytes] : edges)
@@ -117,32 +142,21 @@ class Merger {
     return consumer ? consumer : largest(in_[node], node);
   }
   bool has_neighbour(Vertex node) const {
-    const auto same_kind = [&](const auto& edge) { return kind(edge.first) == kind(node); };
+    const auto same_kind = [&](const Edge& edge) { return kind(edge.other) == kind(node); };
     return std::ranges::any_of(out_[node], same_kind) || std::ranges::any_of(in_[node], same_kind);
   }
 
-  /// `gone` becomes part of `into`.
+  /// `gone`, whose edges are gathered, becomes part of `into`.
   void merge(Vertex gone, Vertex into) {
-    const auto edge = [&](Vertex from, Vertex to) {
-      const auto at = out_[from].find(to);
-      return at == out_[from].end() ? std::int64_t{0} : at->second;
-    };
-    const std::int64_t inside = edge(gone, into) + edge(into, gone);
-    sends_[into] = std::max(std::int64_t{0}, sends_[into] + sends_[gone] - inside);
-    for (const auto& [to, bytes] : out_[gone]) {
-      in_[to].erase(gone);
-      if (to == into) continue;
-      out_[into][to] += bytes;
-      in_[to][into] += bytes;
+    sends_[into] += sends_[gone];
+    for (auto* all : {&out_, &in_}) {
+      std::vector<Edge>& edges = (*all)[gone];
+      const auto inside = std::ranges::lower_bound(edges, into, {}, &Edge::other);
+      if (inside != edges.end() && inside->other == into) sends_[into] -= inside->bytes;
+      (*all)[into].insert((*all)[into].end(), edges.begin(), edges.end());
+      edges = {};
     }
-    for (const auto& [from, bytes] : in_[gone]) {
-      out_[from].erase(gone);
-      if (from == into) continue;
-      in_[into][from] += bytes;
-      out_[from][into] += bytes;
-    }
-    out_[gone].clear();
-    in_[gone].clear();
+    sends_[into] = std::max(std::int64_t{0}, sends_[into]);
     owner_[gone] = into;
     weight_[into] += weight_[gone];
     --alive_;
@@ -159,7 +173,7 @@ class Merger {
   std::vector<Vertex> owner_;        // itself, or on the way to what it was merged into
   std::vector<std::int64_t> sends_;  // bytes to others
   std::vector<std::int64_t> weight_;
-  std::vector<std::map<Vertex, std::int64_t>> out_, in_;
+  std::vector<std::vector<Edge>> out_, in_;  // as they were when the node was last gathered, and what it took in since
   std::set<std::pair<std::int64_t, Vertex>> waiting_;
   std::size_t alive_ = 0;
   std::int64_t heaviest_ = options_.weight.empty() ? kNoLimit : options_.heaviest;

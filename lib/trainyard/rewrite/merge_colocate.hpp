@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct MergeOptions {
   /// Groups weigh at most this much; it doubles as long as it leaves more than most_groups. Colocation groups and
   /// single ops may weigh more.
   std::int64_t heaviest = std::numeric_limits<std::int64_t>::max();
+  std::function<void()> checkpoint = {};  // called before each merge: what it throws ends the merging
 };
 
 /// The ops of a graph dealt to groups: the map there, and back.

@@ -83,6 +83,7 @@ class Recomputation {
 
   /// The backward ops that hand gradients to the segment's, and need nothing of it themselves.
   void find_triggers(std::size_t segment) {
+    if (readers_[segment].empty()) return;  // nothing of it is copied
     IdMap<OpId, bool> behind(graph_.op_count(), false);
     for (const OpId reader : readers_[segment]) behind[reader] = true;
     for (const OpId op : graph_.topological_order()) {

@@ -11,6 +11,7 @@
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/learned/policy.hpp"
 #include "trainyard/place/learned/post.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -132,6 +133,37 @@ TEST_CASE("a learned placer never returns worse than its start, and a policy pla
       REQUIRE_NOTHROW(check_schedule(problem, schedule));
       CHECK(schedule == place_by_policy(problem, trained.policy));
     }
+  }
+}
+
+TEST_CASE("time that is over at any look at the clock leaves the best of the episodes that ended before") {
+  Random random{43};
+  const Problem problem = test::random_problem(random, {.most_ops = 12});
+  CHECK_THROWS_AS(PlacementTask(problem, {}, [] { return true; }), OutOfTime);
+  std::size_t looks = 0, most = ~std::size_t{0};
+  const PlacementTask task{problem, {}, [&] { return looks++ >= most; }}, free{problem};
+  for (const std::string name : {"placeto", "rnn", "hierarchical", "doppler", "giph", "post"}) {
+    CAPTURE(name);
+    const auto best_cost = [&](std::size_t all) {
+      looks = 0;
+      most = all;
+      TrainOptions options = name == "post" ? TrainOptions{} : usual_training(name);
+      options.updates = 2;
+      options.imitation = std::min<std::size_t>(options.imitation, 1);
+      const TrainResult result = name == "post"
+                                     ? post(task, {.updates = 2})
+                                     : train(*make_policy_network(name, task.devices(), 1), {&task, 1}, options);
+      CHECK(result.best_cost[0] == PlacementCosts{free}.cost(result.best[0]));
+      return result.best_cost[0];
+    };
+    const double least = best_cost(~std::size_t{0});
+    double before = task.start_cost;
+    for (std::size_t all = 0, whole = looks; all <= whole; all += 1 + whole / 20) {
+      const double cost = best_cost(all);
+      CHECK(cost <= before);
+      before = cost;
+    }
+    CHECK(before >= least);
   }
 }
 

@@ -36,6 +36,11 @@ class Effort {
   std::uint64_t left(std::uint64_t spent = 0) const {
     return budget_.evaluations ? *budget_.evaluations - std::min(spent, *budget_.evaluations) : kUnlimited;
   }
+  /// The share of its seconds that is over, 0 where there is no limit; 1 where the user stops it.
+  double used() const {
+    if (late()) return 1;
+    return budget_.seconds ? std::min(1.0, elapsed() / *budget_.seconds) : 0;
+  }
   /// Seconds that are left, at least 0; none where there is no limit.
   std::optional<double> seconds_left() const {
     if (!budget_.seconds) return std::nullopt;

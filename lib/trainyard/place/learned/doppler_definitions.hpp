@@ -136,21 +136,17 @@ template <class Scalar>
 std::unique_ptr<Trial> DopplerNetwork<Scalar>::run(const PlacementTask& task, Random* random,
                                                    std::span<const std::uint32_t>,
                                                    std::span<const std::uint32_t>) const {
-  return construct(task, {}, [random](Record& record, std::vector<double> p, std::size_t) {
-    const std::size_t taken = random ? learn::draw(p, *random) : learn::most_probable(p);
-    record.actions.push_back(static_cast<std::uint32_t>(taken));
-    record.probabilities.push_back(std::move(p));
-    return taken;
+  return construct(task, {}, [&task, random](Record& record, std::vector<double> p, std::size_t) {
+    return record.decide(task, std::move(p), random);
   });
 }
 
 template <class Scalar>
 std::unique_ptr<Trial> DopplerNetwork<Scalar>::follow(const PlacementTask& task, std::span<const std::uint32_t> devices,
                                                       Random* random) const {
-  return construct(task, devices, [random](Record& record, std::vector<double> p, std::size_t teacher) {
+  return construct(task, devices, [&task, random](Record& record, std::vector<double> p, std::size_t teacher) {
     const std::size_t taken = random ? learn::draw(p, *random) : teacher;
-    record.actions.push_back(static_cast<std::uint32_t>(teacher));
-    record.probabilities.push_back(std::move(p));
+    record.note(task, std::move(p), static_cast<std::uint32_t>(teacher));
     return taken;
   });
 }

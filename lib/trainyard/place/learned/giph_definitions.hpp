@@ -67,9 +67,7 @@ std::unique_ptr<Trial> GiphNetwork<Scalar>::run(const PlacementTask& task, Rando
     if (last < task.size() && task.size() > 1) mask(last, false);
     std::vector<double> p = learn::probabilities<Scalar>(tape.value(scores(tape, net)).col(0), allowed);
     if (last < task.size()) mask(last, true);
-    const std::size_t node = random ? learn::draw(p, *random) : learn::most_probable(p);
-    record->actions.push_back(static_cast<std::uint32_t>(node));
-    record->probabilities.push_back(std::move(p));
+    const std::size_t node = record->decide(task, std::move(p), random);
     last = node / count;
     const auto device = static_cast<std::uint32_t>(node % count);
     const bool moves = now[last] != device;

@@ -90,21 +90,17 @@ std::unique_ptr<Trial> HierarchicalNetwork<Scalar>::run(const PlacementTask& tas
                                                         std::span<const std::uint32_t>,
                                                         std::span<const std::uint32_t>) const {
   auto record = std::make_unique<Record>();
-  const auto decide = [&](std::vector<double> p) {
-    const std::size_t action = random ? learn::draw(p, *random) : learn::most_probable(p);
-    record->actions.push_back(static_cast<std::uint32_t>(action));
-    record->probabilities.push_back(std::move(p));
-    return action;
+  const auto decide = [&](const auto& logits) {
+    return record->decide(task, learn::probabilities<Scalar>(logits, {}), random);
   };
   learn::Tape<Scalar> tape{this->parameters};
   record->members = detail::grouper_rows<Scalar>(task);
   const Matrix<Scalar> logits = tape.value(group_logits(tape, record->members));
-  for (Index node = 0; node < logits.rows(); ++node) decide(learn::probabilities<Scalar>(logits.row(node), {}));
+  for (Index node = 0; node < logits.rows(); ++node) decide(logits.row(node));
   const std::vector<std::uint32_t> group_of = record->actions;
   record->groups = detail::placer_rows<Scalar>(task, group_of, groups_);
-  placer_.run(tape, tape.constant(record->groups), [&](std::size_t, const Matrix<Scalar>& row) {
-    return decide(learn::probabilities<Scalar>(row.row(0), {}));
-  });
+  placer_.run(tape, tape.constant(record->groups),
+              [&](std::size_t, const Matrix<Scalar>& row) { return decide(row.row(0)); });
   for (std::size_t node = 0; node < task.size(); ++node) {
     std::uint32_t device = record->actions[task.size() + group_of[node]];
     if (task.allowed(node)[device] == 0) device = static_cast<std::uint32_t>(learn::first_set(task.allowed(node)));

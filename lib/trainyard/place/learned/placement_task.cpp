@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "trainyard/place/learned/placement_walk.hpp"
 #include "trainyard/place/simple/expert.hpp"
@@ -26,8 +27,8 @@ IdMap<OpId, std::uint32_t> kinds_of(const Problem& problem) {
   return kinds;
 }
 
-OpGroups groups_of(const Problem& problem, const Grouping& grouping) {
-  MergeOptions options{.most_groups = grouping.most, .kind = kinds_of(problem)};
+OpGroups groups_of(const Problem& problem, const Grouping& grouping, std::function<void()> checkpoint) {
+  MergeOptions options{.most_groups = grouping.most, .kind = kinds_of(problem), .checkpoint = std::move(checkpoint)};
   if (grouping.heaviest > 0) {
     options.weight = IdMap<OpId, std::int64_t>(problem.op_count());
     std::int64_t all = 0;
@@ -56,8 +57,11 @@ bool may_exceed_memory(const Problem& problem) {
 
 }  // namespace
 
-PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& grouping)
-    : problem(the_problem), groups(groups_of(problem, grouping)), sets(learn::RowLists{}) {
+PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& grouping, std::function<bool()> the_stop)
+    : problem(the_problem),
+      stop(std::move(the_stop)),
+      groups(groups_of(problem, grouping, [this] { checkpoint(); })),
+      sets(learn::RowLists{}) {
   const Graph& graph = problem.graph();
   std::vector<std::map<std::uint32_t, double>> in(size()), out(size());  // ns
   features = group_features(problem, groups);
@@ -109,13 +113,17 @@ PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& groupin
   sets = learn::Reachability{children};
   if (size() == 0) return;
   PlacementCosts evaluator{*this};
-  for (auto* place : {place_single, place_round_robin, place_expert}) {
-    Devices candidate = devices_of(place(problem).placement);
-    const double cost = evaluator.cost(candidate);
-    if (start.empty() || cost < start_cost) {
-      start = std::move(candidate);
-      start_cost = cost;
+  try {
+    for (auto* place : {place_single, place_round_robin, place_expert}) {
+      Devices candidate = devices_of(place(problem).placement);
+      const double cost = evaluator.cost(candidate);
+      if (start.empty() || cost < start_cost) {
+        start = std::move(candidate);
+        start_cost = cost;
+      }
     }
+  } catch (const OutOfTime&) {
+    if (start.empty()) throw;
   }
 }
 
@@ -151,6 +159,7 @@ double memory_penalty(const PlacementTask& task, const MemoryPeaks& peaks) {
 PlacementCosts::PlacementCosts(const PlacementTask& task) : task_(&task), simulation_(task.problem) {}
 
 double PlacementCosts::cost(const Devices& devices) {
+  task_->checkpoint();
   const Schedule schedule{.placement = task_->placement(devices)};
   if (!task_->may_exceed) return static_cast<double>(simulation_.makespan(schedule).count);
   const MemoryPeaks& peaks = simulation_.peaks(schedule);

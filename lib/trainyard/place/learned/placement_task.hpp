@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "trainyard/learn/reachability.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/learned/group_features.hpp"
 #include "trainyard/place/learned/grouping.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -20,8 +22,17 @@ using Devices = std::vector<std::uint32_t>;
 
 /// A problem as a learned placer sees it: ops merged into groups (rewrite/merge_colocate.hpp), which are visited in
 /// topological order of their first ops.
+///
+/// `stop` may end whatever is done with a task, from any thread: each decision, simulation and gradient passes the
+/// checkpoint.
 struct PlacementTask {
-  explicit PlacementTask(const Problem& problem, const Grouping& grouping = {});
+  /// Throws OutOfTime where `stop` says so before a start is known.
+  explicit PlacementTask(const Problem& problem, const Grouping& grouping = {}, std::function<bool()> stop = {});
+
+  /// Throws OutOfTime once `stop` says so.
+  void checkpoint() const {
+    if (stop && stop()) throw OutOfTime{};
+  }
 
   std::size_t size() const { return groups.ops.size(); }
   std::size_t devices() const { return problem.device_count(); }
@@ -33,6 +44,7 @@ struct PlacementTask {
   }
 
   Problem problem;
+  std::function<bool()> stop;
   OpGroups groups;
   learn::RowLists parents, children;  // groups that send to, and receive from, each group
   /// The time of the transfers between each group and each of its parents and children, over that of all its
@@ -54,7 +66,7 @@ struct PlacementTask {
 /// 2 ns for each byte beyond a device's capacity (the paper: 2 s per GB).
 double memory_penalty(const PlacementTask& task, const MemoryPeaks& peaks);
 
-/// Simulated step time in ns, and the penalty for memory. One per thread.
+/// Simulated step time in ns, and the penalty for memory. One per thread. Passes the task's checkpoint.
 class PlacementCosts {
  public:
   explicit PlacementCosts(const PlacementTask& task);

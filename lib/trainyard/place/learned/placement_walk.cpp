@@ -16,6 +16,7 @@ double PlacementWalk::run_cost() {
 
 void PlacementWalk::move(std::uint32_t group, std::uint32_t device) {
   if (devices_[group] == device) return;
+  task_.checkpoint();
   run_.try_move(task_.groups.ops[group], DeviceId{device});
   run_.accept();
   devices_[group] = device;
@@ -24,6 +25,7 @@ void PlacementWalk::move(std::uint32_t group, std::uint32_t device) {
 
 double PlacementWalk::gain(std::uint32_t group, std::uint32_t device) {
   if (devices_[group] == device) return 0;
+  task_.checkpoint();
   ++looks_;
   const double now = std::max(1.0, now_);
   const auto limit = static_cast<std::int64_t>(now * (1 + kMostLoss));

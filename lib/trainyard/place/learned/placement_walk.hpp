@@ -8,7 +8,7 @@
 
 namespace trainyard::learned {
 
-/// A placement that changes group by group, and what each change saves, simulated.
+/// A placement that changes group by group, and what each change saves, simulated. Passes the task's checkpoint.
 class PlacementWalk {
  public:
   PlacementWalk(const PlacementTask& task, const Devices& start);

@@ -1,6 +1,10 @@
+#include <optional>
 #include <utility>
 
+#include "trainyard/place/baechi/m_topo.hpp"
 #include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/learned/policy.hpp"
 #include "trainyard/place/learned/post.hpp"
 #include "trainyard/place/parameters.hpp"
@@ -52,21 +56,34 @@ learned::Grouping grouping_of(const Parameters& given, const Number<std::uint64_
   return grouping;
 }
 
-Schedule best_of(const learned::PlacementTask& task, const learned::TrainResult& result) {
-  return {.placement = task.placement(result.best.front())};
+/// The best placement that `learn` sees of the problem as a task; where seconds are limited, m_topo's if that is
+/// better, as none may fit by then: one walk over the ops, which minds the memories.
+template <class Learn>
+Schedule learned_schedule(const Problem& problem, const Parameters& given, const learned::Grouping& grouping,
+                          const Learn& learn) {
+  std::optional<Schedule> best;
+  try {
+    const learned::PlacementTask task{problem, grouping, given.stop()};
+    if (task.size() == 0) return {.placement = Placement(0)};
+    best = {.placement = task.placement(learn(task).best.front())};
+  } catch (const OutOfTime&) {
+  }
+  if (best && !given.options().budget.seconds && !given.effort().late()) return *best;
+  Schedule topological = m_topo(problem);
+  Evaluator evaluator{problem};
+  return best && evaluator.outcome(*best) <= evaluator.outcome(topological) ? *best : topological;
 }
 
 Schedule place_trained(const Problem& problem, const Parameters& given, std::string_view placer,
                        learned::TrainOptions options, const Number<std::uint64_t>& updates = kUpdates,
                        const Number<std::uint64_t>& groups = kGroups) {
-  const learned::PlacementTask task{problem, grouping_of(given, groups)};
-  if (task.size() == 0) return {.placement = Placement(0)};
-  const auto network = make_policy_network(placer, task.devices(), given.seed());
   options.updates = given[updates];
   options.threads = 0;
   options.seed = given.seed();
-  options.used = [&given] { return given.effort().late() ? 1.0 : 0.0; };
-  return best_of(task, learned::train(*network, {&task, 1}, options));
+  options.used = [&given] { return given.effort().used(); };
+  return learned_schedule(problem, given, grouping_of(given, groups), [&](const learned::PlacementTask& task) {
+    return learned::train(*make_policy_network(placer, task.devices(), given.seed()), {&task, 1}, options);
+  });
 }
 
 }  // namespace
@@ -134,10 +151,9 @@ std::vector<Placer> detail::learned_placers() {
        .parameters = {kUpdates, kGroups, kPublishedGrouping},
        .trains = true},
       [](const Problem& problem, const Parameters& given) {
-        const learned::PlacementTask task{problem, grouping_of(given)};
-        if (task.size() == 0) return Schedule{.placement = Placement(0)};
-        return best_of(task,
-                       learned::post(task, {.updates = given[kUpdates], .seed = given.seed(), .stop = given.stop()}));
+        return learned_schedule(problem, given, grouping_of(given), [&](const learned::PlacementTask& task) {
+          return learned::post(task, {.updates = given[kUpdates], .seed = given.seed()});
+        });
       }));
   return list;
 }

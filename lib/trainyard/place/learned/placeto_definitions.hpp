@@ -84,12 +84,9 @@ std::unique_ptr<Trial> PlacetoNetwork<Scalar>::run(const PlacementTask& task, Ra
       const std::uint32_t changed[] = {std::min(before, node), std::max(before, node)};
       rollout.update(changed);
     }
-    std::vector<double> p = rollout.decide(node);
-    const auto action = static_cast<std::uint32_t>(random ? learn::draw(p, *random) : learn::most_probable(p));
+    const std::uint32_t action = record->decide(task, rollout.decide(node), random);
     rollout.place(node, record->devices[node], action);
     record->devices[node] = action;
-    record->actions.push_back(action);
-    record->probabilities.push_back(std::move(p));
   }
   return record;
 }

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "trainyard/core/random.hpp"
 #include "trainyard/learn/parameters.hpp"
+#include "trainyard/learn/policy_gradient.hpp"
 #include "trainyard/place/learned/placement_task.hpp"
 
 namespace trainyard::learned {
@@ -14,6 +16,20 @@ namespace trainyard::learned {
 /// One run of a policy: what it decided, one decision after the other, and the placement that follows from it.
 struct Trial {
   virtual ~Trial() = default;
+
+  /// Draws the next decision; without `random`, takes the most probable choice.
+  std::uint32_t decide(const PlacementTask& task, std::vector<double> p, Random* random) {
+    const auto action = static_cast<std::uint32_t>(random ? learn::draw(p, *random) : learn::most_probable(p));
+    note(task, std::move(p), action);
+    return action;
+  }
+  /// The next decision. Passes the task's checkpoint.
+  void note(const PlacementTask& task, std::vector<double> p, std::uint32_t action) {
+    task.checkpoint();
+    actions.push_back(action);
+    probabilities.push_back(std::move(p));
+  }
+
   std::vector<std::uint32_t> actions;
   std::vector<std::vector<double>> probabilities;  // of each decision, over its choices
   Devices devices;  // that follow from it; where each decision moves any group, the best that it passed
@@ -32,7 +48,7 @@ class PolicyNetwork {
 
   /// Draws each decision with `random`; null: takes the most probable one. `order` visits the groups in another order
   /// than the task's; empty: the task's. Decisions change `start`; empty: the task's. May run on several
-  /// threads at once.
+  /// threads at once. Throws OutOfTime, as follow() does, where the task's `stop` says so.
   virtual std::unique_ptr<Trial> run(const PlacementTask& task, Random* random,
                                      std::span<const std::uint32_t> order = {},
                                      std::span<const std::uint32_t> start = {}) const = 0;

@@ -27,9 +27,20 @@ class Post {
   }
 
   TrainResult run() {
+    try {
+      climb();
+    } catch (const OutOfTime&) {  // the best so far
+    }
+    return std::move(result_);
+  }
+
+ private:
+  using Distributions = std::vector<std::vector<double>>;
+
+  void climb() {
     learn::Adam<double> adam{logits_};
     std::vector<Sample> period;
-    for (std::size_t update = 0; update < options_.updates && !(options_.stop && options_.stop()); ++update) {
+    for (std::size_t update = 0; update < options_.updates; ++update) {
       std::vector<Sample> samples = draw();
       const auto then = all_probabilities();
       for (std::size_t i = 0; i < options_.proximal; ++i) {
@@ -43,11 +54,7 @@ class Post {
       }
       ++result_.updates;
     }
-    return std::move(result_);
   }
-
- private:
-  using Distributions = std::vector<std::vector<double>>;
 
   Distributions all_probabilities() const {
     Distributions all;

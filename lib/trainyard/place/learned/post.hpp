@@ -26,10 +26,9 @@ struct PostOptions {
   double rate = 0.02;        // Adam
   double least = 0.002;      // no device's probability falls below it by a cross-entropy step
   std::uint64_t seed = 1;
-  std::function<bool()> stop = {};  // asked before each update: end with the best so far
 };
 
-/// The best placement seen; at worst the task's start.
+/// The best placement seen, until the task's `stop` ends it; at worst the task's start.
 TrainResult post(const PlacementTask& task, const PostOptions& options);
 
 }  // namespace trainyard::learned

@@ -62,12 +62,8 @@ std::unique_ptr<Trial> RnnNetwork<Scalar>::run(const PlacementTask& task, Random
   learn::Tape<Scalar> tape{this->parameters};
   network_.run(tape, tape.constant(record->rows), [&](std::size_t step, const Matrix<Scalar>& logits) {
     const std::uint32_t group = record->order[step];
-    std::vector<double> p = learn::probabilities<Scalar>(logits.row(0), task.allowed(group));
-    const std::size_t action = random ? learn::draw(p, *random) : learn::most_probable(p);
-    record->devices[group] = static_cast<std::uint32_t>(action);
-    record->actions.push_back(static_cast<std::uint32_t>(action));
-    record->probabilities.push_back(std::move(p));
-    return action;
+    return record->devices[group] =
+               record->decide(task, learn::probabilities<Scalar>(logits.row(0), task.allowed(group)), random);
   });
   return record;
 }

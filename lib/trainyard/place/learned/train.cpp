@@ -22,6 +22,8 @@ struct Episode {
   Devices best;  // of the placements that it evaluated
   double best_cost = 0;
   std::size_t passed = 1, looks = 0;
+  bool ended = false;
+  double used = 0;              // share of the time
   std::vector<double> returns;  // of each decision, by the group that it places
   std::vector<double> weights;  // advantages of each step
 
@@ -45,15 +47,17 @@ class Trainer {
   }
 
   TrainResult run() {
-    imitate();
-    for (std::size_t update = 0; update < options_.updates; ++update) {
-      double share = static_cast<double>(update) / static_cast<double>(options_.updates);
-      if (options_.used) share = std::max(share, options_.used());
-      if (share >= 1 || !one_update(update, share)) break;
-      if (options_.progress) options_.progress(update + 1, result_.curve.back());
+    try {
+      imitate();
+      for (std::size_t update = 0; update < options_.updates && !late(); ++update) {
+        const double share = static_cast<double>(update) / static_cast<double>(options_.updates);
+        if (!one_update(update, std::max(share, used()))) break;
+        if (options_.progress) options_.progress(update + 1, result_.curve.back());
+      }
+      if (kept_) policy_.parameters = *kept_;
+      decide_once();
+    } catch (const OutOfTime&) {  // the best so far
     }
-    if (kept_) policy_.parameters = *kept_;
-    decide_once();
     for (std::size_t i = 0; i < tasks_.size(); ++i)
       result_.costs.push_back({tasks_[i].start_cost, result_.best_cost[i]});
     return std::move(result_);
@@ -65,11 +69,11 @@ class Trainer {
     if (result_.updates == 0 && imitated_ == 0) return;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       PlacementCosts evaluator{tasks_[i]};
-      const Devices devices = decide_in_passes(policy_, tasks_[i], evaluator);
       ++result_.episodes;
       ++result_.evaluations;
       ++result_.passed;
-      consider(i, devices, evaluator.cost(devices));
+      decide_in_passes(policy_, tasks_[i], evaluator, {},
+                       [&](const Devices& devices, double cost) { consider(i, devices, cost); });
     }
   }
 
@@ -94,18 +98,25 @@ class Trainer {
     kept_ = policy_.parameters;
   }
 
-  /// False where time ended before all of its episodes had begun: then nothing is learned of the others.
+  /// False where time ended before all of its episodes had: then nothing is learned of the others.
   bool one_update(std::size_t update, double share) {
     // A few tasks at a time, so that each has episodes to be compared with.
     const std::size_t several = std::min(tasks_.size(), std::max<std::size_t>(1, options_.episodes / 4));
     std::vector<Episode> episodes(options_.episodes);
     parallel_for(threads_, episodes.size(), [&](std::size_t i, unsigned thread) {
       if (late()) return;
+      const double before = used();
       episodes[i].task = (update * several + i % several) % tasks_.size();
       episodes[i].from_best = options_.from_best && policy_.improves_a_start() && i / several % 2 == 1;
-      run_episode(episodes[i], update * options_.episodes + i, thread);
+      try {
+        run_episode(episodes[i], update * options_.episodes + i, thread);
+      } catch (const OutOfTime&) {
+        return;
+      }
+      episodes[i].used = used() - before;
+      episodes[i].ended = true;
     });
-    if (std::erase_if(episodes, [](const Episode& episode) { return !episode.trial; }) > 0) {
+    if (std::erase_if(episodes, [](const Episode& episode) { return !episode.ended; }) > 0) {
       for (const Episode& episode : episodes) consider(episode.task, episode.best, episode.best_cost);
       return false;
     }
@@ -117,12 +128,16 @@ class Trainer {
     ++result_.updates;
     return true;
   }
-  bool late() const { return options_.used && options_.used() >= 1; }
+  double used() const { return options_.used ? options_.used() : 0; }
+  /// Whether what is left of the time is that of decide_once(), of a pass on each task.
+  bool late() const { return used() + static_cast<double>(tasks_.size()) * longest_ >= 1; }
 
   /// A step of the parameters up what these episodes say.
   void climb(std::vector<Episode>& episodes, double bonus, double rate) {
+    for (const Episode& episode : episodes) longest_ = std::max(longest_, episode.used);
     parallel_for(threads_, episodes.size(), [&](std::size_t i) {
       Episode& episode = episodes[i];
+      tasks_[episode.task].checkpoint();
       episode.gradients = learn::zero_gradients(policy_.parameters);
       policy_.add_gradients(*episode.trial, tasks_[episode.task], episode.weights, bonus, episode.gradients);
     });
@@ -154,11 +169,13 @@ class Trainer {
       std::vector<Episode> episodes(options_.episodes);
       parallel_for(threads_, episodes.size(), [&](std::size_t i) {
         Episode& episode = episodes[i];
+        const double before = used();
         const std::size_t number = imitated_ * options_.episodes + i;
         episode.task = number / 2 % tasks_.size();
         Random random = Random::stream(options_.seed ^ kImitationSeed, number);
         episode.trial = policy_.follow(tasks_[episode.task], target(episode.task), i % 2 == 1 ? &random : nullptr);
         episode.weights.assign(episode.trial->actions.size(), 1.0);
+        episode.used = used() - before;
       });
       climb(episodes, 0, options_.imitation_rate);
     }
@@ -180,7 +197,6 @@ class Trainer {
       random.shuffle(order);
     }
     episode.trial = policy_.run(task, &random, order, start);
-    episode.best = episode.trial->devices;
     episode.looks = episode.trial->looks;
     const double unit = std::max(1.0, task.start_cost);
     const std::size_t steps = episode.trial->actions.size();
@@ -201,7 +217,9 @@ class Trainer {
         episode.returns.assign(steps, -episode.cost / unit);
       }
     }
-    if (!on_the_way) episode.best_cost = episode.cost;
+    if (on_the_way) return;
+    episode.best = episode.trial->devices;
+    episode.best_cost = episode.cost;
   }
 
   /// What the steps from each one on save, later ones discounted.
@@ -279,15 +297,18 @@ class Trainer {
   std::optional<learn::Parameters<float>> kept_;
   double kept_sum_ = 0;
   std::size_t imitated_ = 0;  // updates
+  double longest_ = 0;        // share of the time that an episode took, at most
   TrainResult result_;
 };
 
 }  // namespace
 
 Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask& task, PlacementCosts& evaluator,
-                         std::span<const std::uint32_t> order) {
+                         std::span<const std::uint32_t> order,
+                         const std::function<void(const Devices&, double)>& better) {
   Devices best = task.start, now = task.start;
   double least = task.start_cost;
+  if (better) better(best, least);
   const int passes = policy.improves_a_start() ? kPasses : 1;
   for (int pass = 0; pass < passes; ++pass) {
     Devices next = policy.run(task, nullptr, order, now)->devices;
@@ -297,6 +318,7 @@ Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask
     if (cost >= least) continue;
     least = cost;
     best = now;
+    if (better) better(best, least);
   }
   return best;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "trainyard/place/learned/policy_network.hpp"
@@ -26,9 +27,11 @@ TrainResult train(PolicyNetwork<float>& policy, std::span<const PlacementTask> t
 
 /// The placement that a policy makes without chance and without a search: passes from the start on, each from where the
 /// last one ended, until one changes nothing, at most kPasses; then the best of the start and of what passes ended
-/// with. One pass of a network that does not improve a start.
+/// with. One pass of a network that does not improve a start. `better` is told the start, and each pass that ends with
+/// less cost than all before.
 inline constexpr int kPasses = 4;
 Devices decide_in_passes(const PolicyNetwork<float>& policy, const PlacementTask& task, PlacementCosts& evaluator,
-                         std::span<const std::uint32_t> order = {});
+                         std::span<const std::uint32_t> order = {},
+                         const std::function<void(const Devices&, double cost)>& better = {});
 
 }  // namespace trainyard::learned

@@ -28,8 +28,8 @@ struct TrainOptions {
   double first_bonus = 0.001, last_bonus = 0.0001;  // of the entropy
   double clip = 1.25;                               // the gradient's norm
   std::size_t window = 10;                          // earlier episodes of a task that its baseline looks at
-  /// Asked before each update and each of its episodes: the share of the time that is used up; 1 or more ends the
-  /// training. None: the updates alone count.
+  /// Asked before each update and around each of its episodes: the share of the time that is used up. The training ends
+  /// where what is left is what the last decisions take. None: the updates alone count.
   std::function<double()> used = {};
   std::function<void(std::size_t update, double mean_cost)> progress = {};
 };

@@ -15,6 +15,7 @@
 
 #include "trainyard/core/random.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/place/baechi/m_topo.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/groups.hpp"
@@ -342,7 +343,11 @@ Schedule place_offload(const Problem& problem, const OffloadOptions& offloading,
   };
   for (const DeviceId device : kinds_of_gpus(problem)) add(all_on(problem, device));
   if (!effort.late()) add(place_expert(problem));
-  if (!effort.late()) add(heft(problem));
+  try {
+    if (!effort.late()) add(heft(problem, {.stop = [&effort] { return effort.late(); }}));
+  } catch (const OutOfTime&) {
+    add(m_topo(problem));  // one walk over the ops, which minds the memories
+  }
 
   std::uint64_t evaluations = 0;
   std::optional<Candidate> best;
