@@ -56,8 +56,8 @@ learned::Grouping grouping_of(const Parameters& given, const Number<std::uint64_
   return grouping;
 }
 
-/// The best placement that `learn` sees of the problem as a task; where seconds are limited, m_topo's if that is
-/// better, as none may fit by then: one walk over the ops, which minds the memories.
+/// The best placement that `learn` sees of the problem as a task. Where the time ends before one fits, m_topo's if that
+/// does: one walk over the ops, which minds the memories.
 template <class Learn>
 Schedule learned_schedule(const Problem& problem, const Parameters& given, const learned::Grouping& grouping,
                           const Learn& learn) {
@@ -69,8 +69,9 @@ Schedule learned_schedule(const Problem& problem, const Parameters& given, const
   } catch (const OutOfTime&) {
   }
   if (best && !given.options().budget.seconds && !given.effort().late()) return *best;
-  Schedule topological = m_topo(problem);
   Evaluator evaluator{problem};
+  if (best && evaluator.outcome(*best).excess == Bytes{0}) return *best;
+  Schedule topological = m_topo(problem);
   return best && evaluator.outcome(*best) <= evaluator.outcome(topological) ? *best : topological;
 }
 

@@ -132,9 +132,9 @@ Nanoseconds PlanChain::ahead_of(OpId gradient) {
   return sum + time_[gradient];
 }
 
-/// Sums are of the stage whose first forward op is the last one before the first op of their group, in topological
-/// order. So a stage that begins with a block shares none with those before it where the block's first forward op is
-/// behind all groups with weights of the blocks before, and ahead of its own and those behind it.
+/// Sums are of the stage whose first forward op with inputs is the last one before the first op of their group, in
+/// topological order. So a stage that begins with a block shares none with those before it where that op is behind all
+/// groups with weights of the blocks before, and ahead of its own and those behind it.
 std::vector<bool> PlanChain::own_sums() const {
   const std::size_t n = graph_.op_count();
   IdMap<OpId, std::size_t> position(n);
@@ -142,7 +142,8 @@ std::vector<bool> PlanChain::own_sums() const {
   for (std::size_t i = 0; i < n; ++i) {
     const OpId op = graph_.topological_order()[i];
     position[op] = i + 1;
-    if (graph_.phase(op) == Phase::forward) first[block_[op]] = std::min(first[block_[op]], i + 1);
+    if (graph_.phase(op) == Phase::forward && !graph_.inputs(op).empty())
+      first[block_[op]] = std::min(first[block_[op]], i + 1);
   }
   std::vector<bool> own(blocks_, false);
   for (const OpId op : graph_.ops()) {

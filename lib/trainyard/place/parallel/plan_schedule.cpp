@@ -166,10 +166,12 @@ class Planning {
   }
 
   Replicate replicate() const {
+    // Inputs, such as labels, stand before all layers.
     std::vector<std::string> begins(row_ * plan_.chunks);
     for (const LayerId layer : layers_.ops.ids())
       for (const OpId op : layers_.ops[layer])
-        if (std::string& begin = begins[plan_.stages[layer]]; begin.empty() && graph_.phase(op) == Phase::forward)
+        if (std::string& begin = begins[plan_.stages[layer]];
+            begin.empty() && graph_.phase(op) == Phase::forward && !graph_.inputs(op).empty())
           begin = plan_.tensor == 1 ? std::string{graph_.name(op)} : rank_name(graph_.name(op), 0);
     std::erase(begins, std::string{});
     if (!begins.empty()) begins.erase(begins.begin());
