@@ -146,3 +146,25 @@ TEST_CASE("what a later segment starts from stays, so its backward pass does not
   const Graph whole = recompute(graph, std::vector<std::vector<OpId>>{{op("b"), op("c")}}).graph;
   CHECK(inputs_of(whole, "c/grad") == Names{"loss", "b/again", "c/again"});
 }
+
+TEST_CASE("what a segment hands on to gradients that are not its own stays, though nothing behind it runs again") {
+  // a -> b -> c; the gradient of c reads b, which that of b does too: a is all that is left to be made again.
+  GraphBuilder builder{"chain"};
+  const auto add = [&](const char* name, Phase phase, Names inputs) {
+    builder.add({.name = name, .phase = phase, .inputs = std::move(inputs), .outputs = {{name, Bytes{8}}}});
+  };
+  add("a", Phase::forward, {});
+  add("b", Phase::forward, {"a"});
+  add("c", Phase::forward, {"b"});
+  add("c/grad", Phase::backward, {"c", "b"});
+  add("b/grad", Phase::backward, {"c/grad", "a", "b"});
+  const Graph graph = std::move(builder).build();
+  const auto op = [&](const char* name) { return op_named(graph, name); };
+  std::vector<OpId> segment{op("a"), op("b")};
+  leave_results(graph, segment, [&](OpId reader) { return reader == op("b/grad"); });
+  CHECK(segment == std::vector<OpId>{op("a")});
+  const std::vector<std::vector<OpId>> segments{segment};
+  CHECK(inputs_of(recompute(graph, segments).graph, "b/grad") == Names{"c/grad", "a/again", "b"});
+  CHECK(repeated_ops(graph, segments).has_copy[op("a")]);
+  CHECK(repeated_ops(graph, segments).triggers == std::vector<std::vector<OpId>>{{op("c/grad")}});
+}

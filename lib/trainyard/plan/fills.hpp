@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "trainyard/plan/parallel_plan.hpp"
@@ -29,6 +30,42 @@ inline double least_of_fullest(std::vector<double> layers, std::size_t p) {
   }
   return most;
 }
+
+/// What recomputation lets go of a microbatch's bytes, and the time that it takes: of layers their scores, and the
+/// rest. What is let go in part is so at the better rate of the two.
+class Releases {
+ public:
+  void add(const LayerCost& layer) {
+    add(layer, again_of(layer, StageRecompute::attention), again_of(layer, StageRecompute::blocks));
+  }
+  /// With times of its own.
+  void add(const LayerCost& layer, Nanoseconds scores_again, Nanoseconds again) {
+    const Bytes scores = std::min(layer.scores, std::max(Bytes{0}, layer.saved - layer.input));
+    scores_again = std::min(scores_again, again);
+    if (scores > Bytes{0}) push(scores_again, scores);
+    if (layer.saved - scores > layer.input) push(again - scores_again, layer.saved - scores - layer.input);
+  }
+  /// The least time, of layers of any part of their bytes; none: all of it is not enough.
+  std::optional<double> least(double bytes) {
+    std::ranges::sort(each_, {}, [](const Release& release) { return release.time / release.bytes; });
+    double time = 0;
+    for (const Release& release : each_) {
+      if (bytes <= 0) break;
+      time += release.time * std::min(1.0, bytes / release.bytes);
+      bytes -= release.bytes;
+    }
+    return bytes > 0 ? std::nullopt : std::optional{time};
+  }
+
+ private:
+  struct Release {
+    double time, bytes;
+  };
+  void push(Nanoseconds time, Bytes bytes) {
+    each_.push_back({static_cast<double>(time.count), static_cast<double>(bytes.count)});
+  }
+  std::vector<Release> each_;
+};
 
 /// What several sums of `gradients` take, one after the other: that of one byte and of all else, as no other two do
 /// where a sum's time is a concave function of its bytes; rounded, in each step of the two rings.

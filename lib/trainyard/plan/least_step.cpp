@@ -20,7 +20,7 @@
 namespace trainyard {
 namespace {
 
-double number(Nanoseconds time) { return static_cast<double>(time.count); }
+double number(auto quantity) { return static_cast<double>(quantity.count); }
 
 /// Several tensor ranks and replicas may make gradients of weights behind all tasks (plan_schedule.hpp).
 bool makes_gradients_last(const ParallelPlan& plan) { return plan.tensor > 1 && plan.replicas() > 1; }
@@ -50,7 +50,9 @@ class LeastStep {
         [this](const ParallelPlan& plan) {
           return plan.devices_in_row() > 1 && is_chain(plan.microbatch, plan.layer_degree());
         },
-        [this](const ParallelPlan& plan, Nanoseconds aim) { return of_schedule(plan, aim); });
+        [this](const ParallelPlan& plan, Nanoseconds aim, std::size_t rounds) {
+          return of_schedule(plan, aim, rounds);
+        });
     Nanoseconds bound = kLongestTime;
     for (const PlanCandidate& each : candidates_) bound = std::min(bound, each.bound);
     if (options_.stage_degrees)
@@ -69,13 +71,15 @@ class LeastStep {
     const std::size_t shards = like.zero > 0 ? like.replicas() : 1;
     const LayerDegree degree = like.layer_degree();
     Bytes weights{0};
+    double until_last = 0;  // a microbatch's passes until the last gradient can be made
     double ops = 0, backward_ops = 0, links = 0, both = 0, made = 0, more = 0, added = 0, resident = 0, state = 0;
     Nanoseconds launches{0};
+    Bytes saved{0};
+    Releases of_ops, of_passes;
     std::vector<double> forward, passes, all;
     for (std::size_t i = 0; i < costs_.layers; ++i) {
       const LayerCost layer = in_tasks(costs_.layer(i, like.microbatch, degree), i, like);
       const LeastWork work = work_(i, like.microbatch, degree);
-      weights += layer.weights - layer.expert_weights;
       launches += layer.launches;
       ops += number(work.forward + work.backward);
       backward_ops += number(work.backward);
@@ -86,14 +90,24 @@ class LeastStep {
       forward.push_back(number(layer.forward));
       passes.push_back(number(layer.forward + layer.input_gradient));
       both += passes.back();
+      until_last += weights > Bytes{0} ? passes.back() : number(layer.forward);
+      weights += layer.weights - layer.expert_weights;
       all.push_back(m * (passes.back() + number(layer.weight_gradient)) + (m - 1) * number(layer.accumulation));
       resident += static_cast<double>(layer.weights.count) * (count > 1 ? 2 : 1);
       resident += static_cast<double>(layer.expert_state.count);
       state += static_cast<double>((layer.state - layer.expert_state).count);
+      saved += layer.saved;
+      of_ops.add(layer, work.scores_again, work.again);
+      of_passes.add(layer);
     }
-    if (costs_.memory &&
-        resident + state / static_cast<double>(shards) > row * (static_cast<double>(costs_.memory->count) + 1))
-      return kLongestTime;
+    double again = 0, again_in_passes = 0;  // of a microbatch: that one at least is there at once
+    if (costs_.memory) {
+      const double beyond = resident + state / static_cast<double>(shards) + number(saved) -
+                            row * (static_cast<double>(costs_.memory->count) + 1);
+      if (!of_ops.least(beyond)) return kLongestTime;
+      again = *of_ops.least(beyond);
+      again_in_passes = *of_passes.least(beyond);
+    }
     double behind = number(launches + costs_.update(weights, shards)), sums = 0;
     if (like.replicas() > 1) {
       Nanoseconds least = kLongestTime, by_device = kLongestTime;
@@ -104,16 +118,20 @@ class LeastStep {
       sums = number(least);
       behind += number(by_device);
     }
-    double longest = std::max({both, (m * ops + (m - 1) * more + behind) / row, m * links / row, sums / row});
+    double longest = std::max({p == 1 ? both + again_in_passes : both,
+                               (m * (ops + again) + (m - 1) * more + behind) / row, m * links / row, sums / row});
     if (p == 1) {
+      if (sums > 0) longest = std::max(longest, until_last + number(costs_.all_reduce(like, 0, Bytes{1})));
       if (sums > 0 && degree == LayerDegree{1})
-        longest = std::max(longest, with_sums(like, m * (ops - backward_ops) + (m - 1) * (backward_ops + more)));
+        longest =
+            std::max(longest, with_sums(like, m * (ops - backward_ops) + (m - 1) * (backward_ops + again + more)));
     } else {
-      const double fill = least_fill(std::move(forward), p), tasks = m * (both + made) + (m - 1) * added;
+      const double fill = least_fill(std::move(forward), p),
+                   tasks = m * (both + again_in_passes + made) + (m - 1) * added;
       const bool apart = splits_backward(like.schedule) || makes_gradients_last(like);
       const bool in_line = !apart && is_chain(like.microbatch, degree);
-      const double but_last =
-          std::max(tasks + fill - passes_back(like) - made, m * ops + (m - 1) * more - backward_ops);
+      const double but_last = std::max(tasks + fill - passes_back(like) - again_in_passes - made,
+                                       m * ops + (m - 1) * (again + more) - backward_ops);
       longest = std::max({longest, (tasks + behind + fill) / row,
                           like.chunks == 1 ? (but_last - std::max(more, added) + sums) / row : 0,
                           (m * both + (apart ? 0 : (m - 1) * (made + added)) + least_fill(std::move(passes), p)) / row,
@@ -205,7 +223,7 @@ class LeastStep {
     return true;
   }
 
-  ScheduleBound of_schedule(const ParallelPlan& plan, Nanoseconds enough) const {
+  ScheduleBound of_schedule(const ParallelPlan& plan, Nanoseconds enough, std::size_t rounds) const {
     PlanCosts costs = plan.microbatch == costs_.batch / plan.data ? of_one_ : costs_;
     TaskRules rules{.inside = TaskParts::apart, .last_addition_behind = makes_gradients_last(plan)};
     bool adds = costs_.batch / plan.data > plan.microbatch;
@@ -220,7 +238,7 @@ class LeastStep {
       if (makes_gradients_last(plan) && !adds) cost.weight_gradient = cost.accumulation = Nanoseconds{0};
       return cost;
     };
-    return schedule_bound(costs, plan, enough, 40, rules);
+    return schedule_bound(costs, plan, enough, rounds, rules);
   }
 
   const std::function<LeastWork(std::size_t, std::size_t, LayerDegree)>& work_;

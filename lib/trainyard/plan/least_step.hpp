@@ -12,9 +12,10 @@ namespace trainyard {
 
 /// What any schedule of a plan does of a layer, on each rank, for one microbatch.
 struct LeastWork {
-  Nanoseconds forward, backward;  // of ops, gradients of weights included
-  Nanoseconds links;              // that collectives of tensor ranks hold the same links
-  bool on_chain = true;           // its passes wait for those of the layers before and behind it
+  Nanoseconds forward, backward;    // of ops, gradients of weights included
+  Nanoseconds again, scores_again;  // of ops that recomputation repeats: of the layer, or of its scores alone
+  Nanoseconds links;                // that collectives of tensor ranks hold the same links
+  bool on_chain = true;             // its passes wait for those of the layers before and behind it
   /// LayerCost has what a task that makes both gradients takes; this is what either takes in a task of its own.
   Nanoseconds input_gradient = {}, weight_gradient = {}, accumulation = {};
   bool additions_take_time = true;  // each that adds a gradient of weights to those of earlier microbatches
@@ -37,10 +38,11 @@ struct LeastCosts {
 /// degrees, microbatches, ZeRO stages and schedules, each looked for until it is `enough`. With m microbatches on p
 /// devices in a row, of layers' ops C in all passes, F and B of chains forward and back, and W of weights' gradients:
 ///
-///     one device in the row       m C + update + additions; F + B; what ranks hold a link; and of one rank, whose
-///                                 device is never idle before its last task has ended, for any gradient: its work
-///                                 until that may be there, and the sums of those that are no sooner; and all in one
-///                                 sum behind the last one, in two, or in three
+///     one device in the row       m C + update + additions; F + B, or until the last gradient, and then the sum of one
+///                                 byte; what ranks hold a link; and of one rank, whose device is never idle before its
+///                                 last task has ended, for any gradient: its work until that may be there, and the
+///                                 sums of those that are no sooner; and all in one sum behind the last one, in two, or
+///                                 in three
 ///     several                     m C / p; and as in plan_bound(), of tasks that take F, B and W, gradients of inputs
 ///                                 leaving the device before those of weights are made: the mean device, with what it
 ///                                 waits at first, and before the end; or with one stage a device all but its last
@@ -52,8 +54,9 @@ struct LeastCosts {
 /// where m A_q + (m - 1) W_q + sum over r < q of A_r <= the step, for each stage q; then schedule_bound() with parts
 /// apart, the least bounds first, and bound_stage_degrees(), both of these and W where all layers are on the chain. A
 /// device of several runs its tasks strictly in turn, so that collectives of tensor ranks between the ops of a task add
-/// to F and B (plan_chain.hpp). Parameters and state alone are taken to be held of one microbatch, with more of them
-/// gradients too.
+/// to F and B (plan_chain.hpp). C and one device's F + B have what is recomputed at least, so that one microbatch's
+/// activations fit in all devices of the row. Parameters and state alone are taken to be held of one microbatch, with
+/// more of them gradients too.
 Nanoseconds least_step(const LeastCosts& costs, const PlanSearchOptions& options, Nanoseconds enough);
 
 }  // namespace trainyard

@@ -361,7 +361,7 @@ Bytes held_of(const LayerCost& cost, StageRecompute recompute) {
 Nanoseconds again_of(const LayerCost& cost, StageRecompute recompute) {
   return recompute == StageRecompute::no          ? Nanoseconds{0}
          : recompute == StageRecompute::attention ? cost.scores_forward
-                                                  : cost.forward;
+                                                  : cost.again.value_or(cost.forward);
 }
 
 std::string describe(const ParallelPlan& plan) {

@@ -119,6 +119,7 @@ struct LayerCost {
   Nanoseconds rank_sums = {};                    // once a step, of gradients that are terms on each tensor rank
   Bytes expert_weights = {}, expert_state = {};  // of weights and state, those of experts that replicas divide
   Nanoseconds launches = {};                     // of updates, which no replica has less of by sharing state
+  std::optional<Nanoseconds> again = {};         // of the forward pass, what recomputation repeats; none: all of it
 
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };

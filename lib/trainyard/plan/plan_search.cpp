@@ -107,10 +107,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   // By layer: of a microbatch, both passes without what can be done behind them; of all, all work.
   std::vector<double> forward, both, all;
   std::vector<LayerCost> layers;
-  struct Gain {
-    double time, bytes;
-  };
-  std::vector<Gain> gains;
+  Releases releases;
   for (std::size_t i = 0; i < costs.layers; ++i) {
     const LayerCost layer = costs.layer(i, like.microbatch, like.layer_degree());
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
@@ -129,14 +126,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     state += static_cast<double>((layer.state - layer.expert_state).count);
     resident += static_cast<double>(layer.expert_state.count);
     saved += static_cast<double>(layer.saved.count);
-    // Scores alone, and then the rest: what is let go in part is let go at the better rate of the two.
-    const Bytes scores = std::min(layer.scores, std::max(Bytes{0}, layer.saved - layer.input));
-    const Nanoseconds scores_forward = std::min(layer.scores_forward, layer.forward);
-    if (scores > Bytes{0})
-      gains.push_back({static_cast<double>(scores_forward.count), static_cast<double>(scores.count)});
-    if (layer.saved - scores > layer.input)
-      gains.push_back({static_cast<double>((layer.forward - scores_forward).count),
-                       static_cast<double>((layer.saved - scores - layer.input).count)});
+    releases.add(layer);
   }
   const double without_recomputation = whole;
   // Each device rounds its share of the state.
@@ -144,14 +134,9 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
       costs.memory ? static_cast<double>(p) * (static_cast<double>(costs.memory->count) + 1) - resident - state / shards
                    : 0;  // of all devices, for what microbatches hold
   if (costs.memory) {
-    double beyond = saved - memory;
-    std::ranges::sort(gains, {}, [](const Gain& gain) { return gain.time / gain.bytes; });
-    for (const Gain& gain : gains) {
-      if (beyond <= 0) break;
-      whole += gain.time * std::min(1.0, beyond / gain.bytes);
-      beyond -= gain.bytes;
-    }
-    if (beyond > 0) return kLongestTime;
+    const std::optional<double> again = releases.least(saved - memory);
+    if (!again) return kLongestTime;
+    whole += *again;
   }
   if (like.replicas() > 1) {
     const auto sum = [&](std::size_t i) {
@@ -432,7 +417,9 @@ class PlanSearch {
       if (!is_enumerated(candidates_[i].plan)) open.push_back(&candidates_[i]);
     prove_bounds(
         open, *least_, options_, [](const ParallelPlan&) { return true; },
-        [this](const ParallelPlan& plan, Nanoseconds aim) { return schedule_bound(costs_, plan, aim); });
+        [this](const ParallelPlan& plan, Nanoseconds aim, std::size_t rounds) {
+          return schedule_bound(costs_, plan, aim, rounds);
+        });
   }
 
   /// Single moves, the first that is better, until none is.

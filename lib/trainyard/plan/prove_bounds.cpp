@@ -11,15 +11,22 @@ namespace {
 
 constexpr std::size_t kProofsAtOnce = 64;  // candidates between two looks at the time
 /// ScheduleBound::work of all, after which no further one begins; about so many nanoseconds of a core.
-constexpr std::uint64_t kProofs = 20'000'000'000;
+constexpr std::uint64_t kProofs = 18'000'000'000;
+/// Rounds of schedule_bound(): most candidates need no more to be out; and about where it finds no more paths.
+constexpr std::size_t kGlance = 40, kWhole = 150;
 
 }  // namespace
 
 void prove_bounds(const std::vector<PlanCandidate*>& candidates, Nanoseconds best, const PlanSearchOptions& options,
                   const std::function<bool(const ParallelPlan&)>& provable,
-                  const std::function<ScheduleBound(const ParallelPlan&, Nanoseconds aim)>& proof) {
+                  const std::function<ScheduleBound(const ParallelPlan&, Nanoseconds aim, std::size_t rounds)>& proof) {
   std::uint64_t work = 0;
-  for (const double share : {0.9, 0.95, 0.98, 1.0}) {
+  // First a glance at all; then, of those that hold the bound, as much as there is to find.
+  constexpr struct {
+    double share;
+    std::size_t rounds;
+  } kPasses[] = {{0.9, kGlance}, {0.9, kWhole}, {0.95, kWhole}, {0.98, kWhole}, {1.0, kWhole}};
+  for (const auto [share, rounds] : kPasses) {
     const Nanoseconds aim{static_cast<std::int64_t>(share * static_cast<double>(best.count))};
     std::vector<PlanCandidate*> open;
     for (PlanCandidate* each : candidates)
@@ -32,13 +39,15 @@ void prove_bounds(const std::vector<PlanCandidate*>& candidates, Nanoseconds bes
       std::vector<std::uint64_t> each(count);
       parallel_for(thread_count(options.threads), count, [&](std::size_t i) {
         PlanCandidate& candidate = *open[first + i];
-        const ScheduleBound proven = proof(candidate.plan, aim);
+        const ScheduleBound proven = proof(candidate.plan, aim, rounds);
         candidate.bound = std::max(candidate.bound, proven.bound);
         each[i] = proven.work;
       });
       for (const std::uint64_t of_one : each) work += of_one;
     }
-    if (std::ranges::any_of(candidates, [&](const PlanCandidate* each) { return each->bound < aim; })) return;
+    if (rounds == kWhole &&
+        std::ranges::any_of(candidates, [&](const PlanCandidate* each) { return each->bound < aim; }))
+      return;
   }
 }
 

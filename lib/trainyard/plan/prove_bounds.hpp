@@ -21,6 +21,6 @@ struct PlanCandidate {
 /// those that are not provable are among them.
 void prove_bounds(const std::vector<PlanCandidate*>& candidates, Nanoseconds best, const PlanSearchOptions& options,
                   const std::function<bool(const ParallelPlan&)>& provable,
-                  const std::function<ScheduleBound(const ParallelPlan&, Nanoseconds aim)>& proof);
+                  const std::function<ScheduleBound(const ParallelPlan&, Nanoseconds aim, std::size_t rounds)>& proof);
 
 }  // namespace trainyard

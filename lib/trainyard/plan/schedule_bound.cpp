@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,12 +45,14 @@ void each_part(unsigned parts, const Visit& visit) {
 /// Tasks and transfers of a schedule, each behind those that it waits for.
 class ScheduleGraph {
  public:
-  /// An instant on a device, and the stages for which it is yet to do what comes behind their tasks.
+  /// An instant on a device, and what comes behind it: all that is yet to come behind tasks of some stages, or the sum
+  /// of the last gradient of one.
   struct End {
     std::size_t device;
     std::int32_t node;
     std::size_t tasks;  // of the device, that come before
     std::vector<std::size_t> stages;
+    std::optional<std::size_t> last_sum = {};
   };
 
   ScheduleGraph(const ParallelPlan& like, std::size_t m, const TaskRules& rules, bool sums)
@@ -95,8 +98,8 @@ class ScheduleGraph {
                                      : final || forward[at] == kNotYet    ? forward[at]
                                                                           : gradient[at];
           if (ready == kNotYet) break;
-          if (sums && done[i] == final_[i][task.chunk])
-            ends_.push_back({i, add(s, 0, last[i], ready), done[i], unfinished(i, done[i])});
+          const bool makes_last = sums && done[i] == final_[i][task.chunk];
+          if (makes_last) ends_.push_back({i, add(s, 0, last[i], ready), done[i], unfinished(i, done[i])});
           const unsigned all = parts(task), before_made = bit(Part::again),
                          made = inside == TaskParts::apart ? bit(Part::input_gradient) : all;
           const bool splits = inside == TaskParts::apart && (all & made) != 0;
@@ -104,6 +107,7 @@ class ScheduleGraph {
           const std::int32_t end = last[i] = add(s, splits ? made : all, last[i], ready);
           if (splits && (all & ~(before_made | made)) != 0)
             last[i] = add(s, all & ~(before_made | made), last[i], kNone);
+          if (makes_last) ends_.push_back({i, last[i], done[i] + 1, {}, s});
           if (task.pass == Pass::forward) {
             forward[at] = end;
             if (!final) input[at + m] = send(s, s + 1, end);
@@ -125,8 +129,8 @@ class ScheduleGraph {
   /// Microbatches of each chunk that a device holds, at the instants where no other has as many of each.
   const std::vector<std::vector<std::size_t>>& instants(std::size_t device) const { return instants_[device]; }
 
-  /// The ends of all tasks of each device; or where its sums come behind tasks, what comes before each task that makes
-  /// the last gradients of a stage.
+  /// The ends of all tasks of each device; or where its sums come behind tasks, the start and the end of each task that
+  /// makes the last gradients of a stage.
   const std::vector<End>& ends() const { return ends_; }
   /// When each of ends() is.
   std::vector<double> ends(const std::vector<Parts>& times) {
@@ -308,6 +312,7 @@ class BoundOfSchedule {
   struct Dual {
     std::vector<Parts> counts;       // of paths, as weighted
     std::vector<double> behind;      // by stage: weights of the paths whose ends it is behind
+    std::vector<double> last_sum;    // likewise, of those that end with its last gradient's sum
     std::vector<double> price;       // by device: of a byte that is there for good
     std::vector<double> held;        // by stage: of a microbatch's bytes
     std::vector<Parts> times = {};   // of stages, for the cuts that it has chosen
@@ -409,8 +414,9 @@ class BoundOfSchedule {
     std::vector<std::vector<LinearProgram::Term>> rows(rows_.size());
     std::vector<LinearProgram::Term> whole;
     for (const Path& path : paths_) {
-      const std::vector<std::size_t>& behind = graph_.ends()[path.end].stages;
-      double transfers = sums_.of_stage * static_cast<double>(behind.size());
+      const ScheduleGraph::End& end = graph_.ends()[path.end];
+      const std::vector<std::size_t>& behind = end.stages;
+      double transfers = sums_.of_stage * static_cast<double>(behind.size()) + (end.last_sum ? last_sum(middle) : 0);
       for (std::size_t s = 0; s + 1 < stages_; ++s)
         transfers += of(path.counts[s], Part::onward) * onward_[s][middle] +
                      of(path.counts[s + 1], Part::back) * back_[s][middle];
@@ -456,8 +462,8 @@ class BoundOfSchedule {
   }
 
   Dual read(const LinearSolution& solution) const {
-    Dual dual{std::vector<Parts>(stages_, Parts{}), std::vector<double>(stages_), std::vector<double>(p_),
-              std::vector<double>(stages_)};
+    Dual dual{std::vector<Parts>(stages_, Parts{}), std::vector<double>(stages_), std::vector<double>(stages_),
+              std::vector<double>(p_), std::vector<double>(stages_)};
     dual.value = -solution.value * unit_;
     dual.work = solution.work;
     const auto weight = [&](std::size_t column) { return std::max(0.0, solution.x[column]); };
@@ -465,7 +471,9 @@ class BoundOfSchedule {
     for (std::size_t k = 0; k < paths_.size(); ++k) sum += weight(k);
     for (std::size_t k = 0; k < paths_.size(); ++k) {
       const double share = sum > 0 ? weight(k) / sum : 1.0 / static_cast<double>(paths_.size());
-      for (const std::size_t s : graph_.ends()[paths_[k].end].stages) dual.behind[s] += share;
+      const ScheduleGraph::End& end = graph_.ends()[paths_[k].end];
+      for (const std::size_t s : end.stages) dual.behind[s] += share;
+      if (end.last_sum) dual.last_sum[*end.last_sum] += share;
       for (std::size_t s = 0; s < stages_; ++s)
         for (std::size_t part = 0; part < kParts; ++part) dual.counts[s][part] += share * paths_[k].counts[s][part];
     }
@@ -504,9 +512,19 @@ class BoundOfSchedule {
       const ScheduleGraph::End& end = graph_.ends()[e];
       double whole = ends[e];
       for (const std::size_t s : end.stages) whole += dual.after[s];
+      if (end.last_sum) whole += last_sum((layers_.size() - 1) / 2);
       if (whole > dual.value * (1 + kNear)) paths_.push_back({graph_.longest_path(end), e});
     }
     return paths_.size() > before;
+  }
+
+  /// How long after the last task of a stage that begins with this layer the sum of its last gradient ends, at least:
+  /// behind this may come what is done to the layer itself for gradients of inputs, and the sum may have no bytes.
+  double last_sum(std::size_t layer) const {
+    if (sums_.of_stage == 0 || known_[layer].weights == known_[layer].expert_weights) return 0;
+    double again = 0;
+    for (const LayerTimes::Level& level : layers_[layer].levels) again = std::max(again, level.again);
+    return std::max(0.0, sums_.of_stage - of(layers_[layer].parts, Part::input_gradient) - again);
   }
 
   /// Over all cuts and recomputations.
@@ -518,7 +536,9 @@ class BoundOfSchedule {
       std::ranges::fill(least, kNever);
       const std::size_t device = graph_.device(s);
       for (std::size_t i = s; i + (stages_ - s) <= n; ++i) {
-        const double begins = !rules_.own_sums.empty() && rules_.own_sums[i] ? dual.behind[s] * sums_.of_stage : 0;
+        const double begins = !rules_.own_sums.empty() && rules_.own_sums[i]
+                                  ? dual.behind[s] * sums_.of_stage + dual.last_sum[s] * last_sum(i)
+                                  : 0;
         double best = i > s ? least[i - 1] : s > 0 ? kNever : begins;
         if (s > 0)
           best = std::min(best, before[i - 1] + begins + of(dual.counts[s - 1], Part::onward) * onward_[s - 1][i - 1] +

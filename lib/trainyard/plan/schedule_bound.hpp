@@ -44,7 +44,8 @@ struct ScheduleBound {
 ///
 /// Where parts of tasks are `apart`, and sums of gradients take longer than a last task, paths end with these: those of
 /// a stage begin no sooner than the task that makes its last gradients; so behind this one's start come, one after the
-/// other on the same links, the sums of all stages of its device of which that is yet to be. A sum's time is assumed to
+/// other on the same links, the sums of all stages of its device of which that is yet to be; and behind its end, or no
+/// sooner than the backward pass of the first layer before that, a sum of one byte. A sum's time is assumed to
 /// be a concave function of its bytes w, so it is no less than a + b w, the line through its times of one byte and of
 /// all weights: those of a device together take n a + b W, where n of its stages begin with layers of `own_sums`.
 ///

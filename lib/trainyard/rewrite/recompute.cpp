@@ -26,6 +26,8 @@ class Recomputation {
     for (std::size_t s = 0; s < segments.size(); ++s) find_triggers(s);
   }
 
+  RepeatedOps repeated() && { return {std::move(again_), std::move(triggers_)}; }
+
   RecomputingGraph run() {
     for (const OpId op : graph_.ops()) {
       OpSpec spec = spec_of(graph_, op);
@@ -156,6 +158,21 @@ class Recomputation {
 
 RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments) {
   return Recomputation{graph, segments}.run();
+}
+
+RepeatedOps repeated_ops(const Graph& graph, std::span<const std::vector<OpId>> segments) {
+  return Recomputation{graph, segments}.repeated();
+}
+
+void leave_results(const Graph& graph, std::vector<OpId>& segment, const std::function<bool(OpId)>& own) {
+  std::erase_if(segment, [&](OpId op) {
+    const auto made = graph.outputs(op);
+    return std::any_of(made.begin(), made.end(), [&](TensorId tensor) {
+      const auto readers = graph.consumers(tensor);
+      return std::any_of(readers.begin(), readers.end(),
+                         [&](OpId reader) { return graph.phase(reader) == Phase::backward && !own(reader); });
+    });
+  });
 }
 
 IdMap<OpId, bool> attention_scores(const Graph& graph) {

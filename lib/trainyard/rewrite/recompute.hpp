@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,16 @@ struct RecomputingGraph {
 inline constexpr const char* kAgain = "/again";
 /// Segments are disjoint, their ops of phase forward.
 RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments);
+/// Which ops have a copy there, and by segment what all its copies wait for.
+struct RepeatedOps {
+  IdMap<OpId, bool> has_copy;
+  std::vector<std::vector<OpId>> triggers;
+};
+RepeatedOps repeated_ops(const Graph& graph, std::span<const std::vector<OpId>> segments);
+
+/// Leaves out of a segment the ops whose results backward ops read that are not its `own`. These results stay, as
+/// frameworks keep what a module hands on: no op behind the segment waits for its copies.
+void leave_results(const Graph& graph, std::vector<OpId>& segment, const std::function<bool(OpId)>& own);
 
 /// The forward ops that make arrays of a score for each pair of positions: around each softmax of four dimensions, the
 /// product that its scores come from and all ops between that product and the next, but for the next. Their arrays are

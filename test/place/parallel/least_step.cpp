@@ -219,6 +219,46 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: tensor ra
     }
 }
 
+TEST_CASE("no plan that fits by what it recomputes takes less than the bound of its degrees") {
+  std::size_t fitting = 0, recomputing = 0, near = 0;
+  for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole})
+    for (const std::int64_t mebibytes : {16, 22}) {
+      Device device = preset_cluster("4xV100").devices.front();
+      device.memory = Bytes{mebibytes << 20};
+      const Problem problem{
+          training_graph(make_network("gpt2:layers=4,batch=16,seq=64,hidden=64,heads=4,vocabulary=256")),
+          make_cluster(
+              under_switch(4, BytesPerSecond{mebibytes < 20 ? 1e8 : 1e9}, Nanoseconds{5000}, Sharing::serial, device)),
+          CostModel::roofline()};
+      Ground ground{problem, 16, detail};
+      const LeastCosts least = ground.chain.least_costs();
+      std::size_t number = 0;
+      each_candidate(ground.chain.costs(), {.schedules = kSchedules}, [&](const ParallelPlan& like) {
+        if (number++ % 43 != 0) return;
+        const auto alike = [&](const ParallelPlan& other) { return other == like; };
+        const Nanoseconds bound = least_step(least, {.schedules = {like.schedule}, .allowed = alike}, kLongestTime);
+        for (const StageRecomputation what :
+             {StageRecomputation{}, StageRecomputation{StageRecompute::attention},
+              StageRecomputation{StageRecompute::attention, 1}, StageRecomputation{StageRecompute::blocks},
+              StageRecomputation{StageRecompute::blocks, 1}})
+          for (const bool everywhere : {false, true}) {
+            ParallelPlan plan = like;
+            plan.recompute.assign(plan.stages(), everywhere ? what : StageRecomputation{});
+            plan.recompute.front() = what;
+            CAPTURE(describe(plan));
+            const Timeline run = simulate(problem, place_by_plan(problem, plan, {.batch = 16, .detail = detail}));
+            if (!run.fits()) continue;
+            CHECK(bound <= run.makespan);
+            ++fitting;
+            recomputing += what.what != StageRecompute::no;
+            near += 2 * bound > run.makespan;
+          }
+      });
+    }
+  CHECK(recomputing > fitting / 2);
+  CHECK(near > fitting / 4);
+}
+
 TEST_CASE("no plan whose stages differ takes less than the bound of such plans") {
   Random random{6};
   for (int round = 0; round < 6; ++round) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace trainyard {
 
@@ -47,6 +48,11 @@ void PlanChain::add_accumulation(OpId maker, Nanoseconds time) {
   if (time == Nanoseconds{0}) additions_take_time_[block_[maker]] = false;
 }
 
+void PlanChain::set_repeated(RepeatedSegments blocks, RepeatedSegments scores) {
+  repeated_blocks_ = std::move(blocks);
+  repeated_scores_ = std::move(scores);
+}
+
 std::vector<OpId> PlanChain::longest_path() const {
   IdMap<OpId, Nanoseconds> end(graph_.op_count(), Nanoseconds{0});
   IdMap<OpId, OpId> from(graph_.op_count(), OpId::none());
@@ -67,10 +73,10 @@ std::vector<OpId> PlanChain::longest_path() const {
   return path;
 }
 
-void PlanChain::set_posts(const std::vector<OpId>& path) {
+void PlanChain::set_posts() {
   std::size_t now = 0;
   Nanoseconds collectives{0};  // since the last op of the place
-  for (const OpId op : path) {
+  for (const OpId op : path_) {
     if (time_[op] == Nanoseconds{0} || !at_home_[op] || place_[op] < now) {
       collectives += collective_[op];
       continue;
@@ -82,10 +88,12 @@ void PlanChain::set_posts(const std::vector<OpId>& path) {
     along_[now] += time_[op];
     collectives = Nanoseconds{0};
   }
-  for (std::size_t i = 0; i + 1 < path.size() && !ranks_; ++i) {
-    const OpId op = path[i], next = path[i + 1];
+  for (std::size_t i = 0; i + 1 < path_.size(); ++i) {
+    const OpId op = path_[i], next = path_[i + 1];
     const bool turns = (place_[op] < blocks_) != (place_[next] < blocks_);
-    if (posts_[place_[op]] != op || place_[next] <= place_[op] || turns || !at_home_[next]) continue;
+    if (posts_[place_[op]] != op || place_[next] <= place_[op] || turns || !at_home_[next] ||
+        collective_[next] > Nanoseconds{0})
+      continue;
     for (const TensorId tensor : graph_.inputs(next))
       if (graph_.producer(tensor) == op) sent_[place_[op]] = graph_.bytes(tensor);
   }
@@ -107,6 +115,82 @@ void PlanChain::order_by_posts() {
       for (const OpId reader : graph_.consumers(tensor)) before_[op] = std::min(before_[op], before_[reader]);
     for (const OpId later : graph_.before(op)) before_[op] = std::min(before_[op], before_[later]);
     if (post(op)) before_[op] = place_[op];
+  }
+}
+
+std::vector<PlanChain::Again> PlanChain::again(const RepeatedSegments& repeated) const {
+  const std::size_t n = graph_.op_count(), never = path_.size() + 1;
+  const auto& order = graph_.topological_order();
+  IdMap<OpId, std::size_t> number(n, 0), reached(n, 0), awaited(n, never);  // on the path: its own, behind, ahead of
+  std::vector<Nanoseconds> until{Nanoseconds{0}};                           // by number, itself included
+  for (const OpId op : path_) {
+    until.push_back(until.back() + time_[op] + collective_[op]);
+    number[op] = until.size() - 1;
+  }
+  struct Way {
+    Nanoseconds length, collectives;  // up to an op's end, and since then
+  };
+  IdMap<OpId, Way> way(n);
+  for (const OpId op : order) {
+    const std::optional<std::size_t> own = repeated.segment[op];
+    Way longest{};
+    const auto behind = [&](OpId other) {
+      reached[op] = std::max(reached[op], reached[other]);
+      const auto whole = [](const Way& each) { return each.length + each.collectives; };
+      if (own && repeated.segment[other] == own && whole(way[other]) > whole(longest)) longest = way[other];
+    };
+    for (const TensorId tensor : graph_.inputs(op)) behind(graph_.producer(tensor));
+    for (const OpId other : graph_.after(op)) behind(other);
+    if (number[op] > 0) reached[op] = number[op];
+    if (longest.length > Nanoseconds{0}) longest.collectives += collective_[op];
+    if (time_[op] > Nanoseconds{0} && at_home_[op]) longest = {longest.length + longest.collectives + time_[op], {}};
+    if (own) way[op] = longest;
+  }
+  std::vector<std::size_t> from;  // by segment
+  for (const std::vector<OpId>& triggers : repeated.triggers) {
+    from.push_back(0);
+    for (const OpId op : triggers)
+      if (collective_[op] == Nanoseconds{0} && graph_.phase(op) == Phase::backward)
+        from.back() = std::max(from.back(), reached[op]);
+  }
+  std::vector<Again> result(blocks_);
+  IdMap<OpId, std::size_t> copy_awaited(n, never);
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    const OpId op = *at;
+    const std::optional<std::size_t> own = repeated.segment[op];
+    const auto ahead = [&](OpId other) {
+      awaited[op] = std::min(awaited[op], awaited[other]);
+      if (own && graph_.phase(other) == Phase::backward)
+        copy_awaited[op] = std::min(copy_awaited[op], awaited[other]);
+      else if (own && repeated.segment[other] == own)
+        copy_awaited[op] = std::min(copy_awaited[op], copy_awaited[other]);
+    };
+    for (const TensorId tensor : graph_.outputs(op))
+      for (const OpId reader : graph_.consumers(tensor)) ahead(reader);
+    for (const OpId later : graph_.before(op)) awaited[op] = std::min(awaited[op], awaited[later]);
+    if (number[op] > 0) awaited[op] = number[op];
+    const OpId post = posts_[2 * blocks_ - 1 - block_[op]];
+    if (!own || !at_home_[op] || time_[op] == Nanoseconds{0} || post.is_none() || copy_awaited[op] > number[post])
+      continue;
+    Again& block = result[block_[op]];
+    block.ops += time_[op];
+    if (from[*own] == 0 || from[*own] >= copy_awaited[op]) continue;
+    const Nanoseconds longer = way[op].length - (until[copy_awaited[op] - 1] - until[from[*own]]);
+    if (longer <= block.along) continue;
+    block.along = longer;
+    block.from = from[*own];
+    block.to = copy_awaited[op];
+  }
+  return result;
+}
+
+/// The path is longer by recomputation of several blocks where it has what each replaces of it one behind the other.
+void PlanChain::leave_overlapping(std::vector<Again>& blocks, std::vector<Again>& scores) {
+  std::size_t last = 0;
+  for (std::size_t b = blocks.size(); b-- > 0;) {
+    const bool overlaps = (blocks[b].to > 0 && blocks[b].from < last) || (scores[b].to > 0 && scores[b].from < last);
+    if (overlaps) blocks[b].along = scores[b].along = Nanoseconds{0};
+    if (!overlaps) last = std::max({last, blocks[b].to, scores[b].to});
   }
 }
 
@@ -168,7 +252,8 @@ std::vector<bool> PlanChain::own_sums() const {
   return own;
 }
 
-void PlanChain::take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>& work) const {
+void PlanChain::take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>& work, const std::vector<Again>& blocks,
+                          const std::vector<Again>& scores) const {
   Nanoseconds forward{0}, inputs{0}, weights{0}, additions{0}, path_forward{0}, path_back{0};
   for (std::size_t b = 0; b < blocks_; ++b) {
     forward += chain[b].forward;
@@ -184,6 +269,13 @@ void PlanChain::take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>&
     work[b].accumulation = block.accumulation;
     work[b].input_gradient = ranks_ && path_back > inputs ? back : block.input_gradient;
     work[b].weight_gradient = block.weight_gradient;
+    const auto longer = [&](const Again& again) {
+      return !ranks_ || path_back <= inputs ? again.ops
+             : path_back > inputs + weights ? again.along
+                                            : std::min(again.ops, again.along);
+    };
+    block.again = longer(blocks[b]);
+    block.scores_forward = longer(scores[b]);
     if (ranks_ && path_forward > forward) block.forward = along_[b];
     if (!ranks_ || path_back <= inputs) continue;
     if (path_back > inputs + weights) {
@@ -201,7 +293,8 @@ void PlanChain::take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>&
 }
 
 std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const std::vector<LayerCost>& likely) {
-  set_posts(longest_path());
+  path_ = longest_path();
+  set_posts();
   order_by_posts();
   std::vector<LayerCost> chain = likely;
   std::vector<LeastWork> work(blocks_);
@@ -210,7 +303,6 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
     block.forward = block.input_gradient = block.weight_gradient = block.rank_sums = Nanoseconds{0};
     block.output = sent_[b];
     block.input = sent_[2 * blocks_ - 1 - b];
-    block.scores_forward = Nanoseconds{0};
   }
   std::vector<std::size_t> previous(posts_.size(), 0);  // 1 more than the place of the post before
   for (std::size_t place = 0, last = 0; place < posts_.size(); ++place) {
@@ -230,7 +322,9 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
     if (graph_.phase(op) == Phase::update) continue;
     if (weights_[op] && behind_[op] < previous[2 * blocks_ - 1 - b]) work[b].on_chain = false;
     (graph_.phase(op) == Phase::forward ? work[b].forward : work[b].backward) += time_[op];
-    work[b].links += collective_[op];
+    if (!weights_[op]) work[b].links += collective_[op];  // else once a step, of added gradients
+    if (repeated_blocks_.segment[op]) work[b].again += time_[op];
+    if (repeated_scores_.segment[op]) work[b].scores_again += time_[op];
     for (const TensorId tensor : graph_.outputs(op)) {
       const auto readers = graph_.consumers(tensor);
       if (graph_.phase(op) == Phase::backward && is_gradient_[tensor] &&
@@ -245,7 +339,9 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
       (place_[op] < blocks_ ? chain[b].forward : chain[b].input_gradient) += time_[op];
     }
   }
-  take_path(chain, work);
+  std::vector<Again> blocks_again = again(repeated_blocks_), scores_again = again(repeated_scores_);
+  leave_overlapping(blocks_again, scores_again);
+  take_path(chain, work, blocks_again, scores_again);
   return {std::move(chain), std::move(work)};
 }
 

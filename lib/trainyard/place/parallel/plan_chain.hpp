@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,12 @@
 #include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard {
+
+/// Segments that are recomputed: by op, the one that has a copy of it; and what their copies wait for.
+struct RepeatedSegments {
+  IdMap<OpId, std::optional<std::size_t>> segment;
+  std::vector<std::vector<OpId>> triggers;
+};
 
 /// What any schedule of plans does of blocks, from the ops of a rank (LeastCosts). The longest path through forward
 /// ops and those that make gradients of anything but parameters goes through blocks one after the other, and back; its
@@ -29,6 +36,10 @@ namespace trainyard {
 ///                                after Q, and with additions A after B + W + A
 ///
 /// each by the sums over all blocks, so that it is right for any of them together.
+///
+/// A block that is recomputed takes longer by the copies that its post on the way back waits for. With tensor ranks
+/// they may run while collectives do: where the path counts, it is longer by a way through copies, from where all of
+/// them wait for the path to where it waits for the last one, less what it has in between.
 class PlanChain {
  public:
   /// A rank's share of the graph for a microbatch, which it refers to, and how many blocks.
@@ -39,6 +50,8 @@ class PlanChain {
   void add_collective(OpId op, std::size_t block, Nanoseconds time);
   /// The time in which a gradient that `maker` makes is added to those of earlier microbatches.
   void add_accumulation(OpId maker, Nanoseconds time);
+  /// By recomputation of all blocks, and of all scores: that of some has the same copies of these.
+  void set_repeated(RepeatedSegments blocks, RepeatedSegments scores);
   /// From the likely costs, what is least.
   std::pair<std::vector<LayerCost>, std::vector<LeastWork>> run(const std::vector<LayerCost>& likely);
 
@@ -49,11 +62,19 @@ class PlanChain {
   /// Forward passes of blocks, and then their backward passes, in the order of the chain.
   std::size_t block_of_place(std::size_t place) const { return place < blocks_ ? place : 2 * blocks_ - 1 - place; }
   std::vector<OpId> longest_path() const;
-  void set_posts(const std::vector<OpId>& path);
+  void set_posts();
   void order_by_posts();
   Nanoseconds ahead_of(OpId gradient);
+  /// What recomputation adds to a block: ops that its post waits for, and on the path from place to place of it.
+  struct Again {
+    Nanoseconds ops, along;
+    std::size_t from = 0, to = 0;  // on the path, from 1
+  };
+  std::vector<Again> again(const RepeatedSegments& repeated) const;
+  static void leave_overlapping(std::vector<Again>& blocks, std::vector<Again>& scores);
   std::vector<bool> own_sums() const;
-  void take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>& work) const;
+  void take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>& work, const std::vector<Again>& blocks,
+                 const std::vector<Again>& scores) const;
 
   const Problem& share_;
   const Graph& graph_;
@@ -61,8 +82,10 @@ class PlanChain {
   IdMap<OpId, Nanoseconds> time_, collective_;
   IdMap<OpId, std::size_t> block_, place_;  // place: none of gradients of weights, and updates
   IdMap<OpId, std::uint8_t> at_home_, weights_;
+  RepeatedSegments repeated_blocks_, repeated_scores_;
   std::vector<bool> additions_take_time_;  // by block
   IdMap<TensorId, std::uint8_t> is_gradient_;
+  std::vector<OpId> path_;                    // the longest
   std::vector<OpId> posts_;                   // by place
   std::vector<Nanoseconds> along_;            // by place: the path between two of its ops
   std::vector<Bytes> sent_;                   // by place: what the post sends to the next one

@@ -170,6 +170,41 @@ IdMap<LayerId, StageRecompute> ChainOfBlocks::recomputed(const ParallelPlan& pla
   return what;
 }
 
+RepeatedSegments ChainOfBlocks::repeated(const TensorParallelGraph& ranks, const IdMap<OpId, bool>* scores) const {
+  const Graph& graph = ranks.graph;
+  using Part = std::pair<std::size_t, std::string_view>;
+  const auto part_of = [&](OpId op) {
+    const LayerId layer = layers_.of[ranks.original[op]];
+    return Part{block_[layer], block_of(layers_.names[layer.index()])};
+  };
+  std::map<Part, std::size_t> number;
+  RepeatedSegments result{IdMap<OpId, std::optional<std::size_t>>(graph.op_count()), {}};
+  std::vector<std::vector<OpId>> segments;
+  for (const OpId op : graph.ops()) {
+    if (graph.phase(op) != Phase::forward || graph.type(op) == "Input" || (scores && !(*scores)[op])) continue;
+    const auto at = number.try_emplace(part_of(op), segments.size()).first->second;
+    result.segment[op] = at;
+    if (at == segments.size()) segments.emplace_back();
+    segments[at].push_back(op);
+  }
+  for (const auto& [part, at] : number)
+    leave_results(graph, segments[at], [&, own = part](OpId reader) { return part_of(reader) == own; });
+  auto [has_copy, triggers] = repeated_ops(graph, segments);
+  // What another segment reads may have a copy too where that is not recomputed, for which others wait.
+  for (std::size_t at = 0; at < segments.size(); ++at)
+    for (const OpId op : segments[at])
+      for (const TensorId tensor : graph.outputs(op)) {
+        const auto readers = graph.consumers(tensor);
+        if (std::any_of(readers.begin(), readers.end(),
+                        [&](OpId reader) { return result.segment[reader].value_or(at) != at; }))
+          triggers[at].clear();
+      }
+  for (const OpId op : graph.ops())
+    if (!has_copy[op]) result.segment[op].reset();
+  result.triggers = std::move(triggers);
+  return result;
+}
+
 ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree degree) const {
   const TensorParallelGraph ranks = first_tensor_rank(
       share_of_batch(problem_.graph(), batch_ / samples * degree.context, degree), parallel_of(degree));
@@ -183,12 +218,14 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
   const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(degree.ranks));
   PlanChain least{share, count_};
+  IdMap<OpId, Nanoseconds> exchanges(share.op_count(), Nanoseconds{0});  // of forward ops, with other devices
   for (const RankCollective& each : ranks.collectives) {
     const std::size_t b = block_[layers_.of[each.made_by]];
     const CollectiveRun run = collective_run(problem_, {each.kind, each.bytes}, own);
     (each.phase == Phase::forward    ? blocks[b].forward
      : each.phase == Phase::backward ? blocks[b].input_gradient
                                      : blocks[b].rank_sums) += run.time;
+    exchanges[OpId{static_cast<std::uint32_t>(each.first)}] += run.time;
     least.add_collective(OpId{static_cast<std::uint32_t>(each.first)}, b, holding(run));
   }
   std::vector<DeviceId> sharing;
@@ -200,8 +237,9 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
     if (each.beside && share.can_run(each.by, device))
       time = std::max(Nanoseconds{0}, time - Nanoseconds{share.duration(each.by, device).count /
                                                          static_cast<std::int64_t>(degree.context)});
-    (graph.phase(each.by) == Phase::forward ? block.forward : block.input_gradient) +=
-        static_cast<std::int64_t>(each.times) * time;
+    time = static_cast<std::int64_t>(each.times) * time;
+    (graph.phase(each.by) == Phase::forward ? block.forward : block.input_gradient) += time;
+    exchanges[each.by] += time;
   }
   const detail::ExpertUse experts{graph};
   std::vector<DeviceId> exchanging;
@@ -213,9 +251,13 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
         }))
       continue;
     LayerCost& block = blocks[block_of_op(maker)];
-    (graph.phase(maker) == Phase::forward ? block.forward : block.input_gradient) +=
+    const Nanoseconds time =
         collective_run(problem_, {CollectiveKind::all_to_all, graph.bytes(tensor)}, exchanging).time;
+    (graph.phase(maker) == Phase::forward ? block.forward : block.input_gradient) += time;
+    exchanges[maker] += time;
   }
+  RepeatedSegments again = repeated(ranks, nullptr), scores_again = repeated(ranks, &scores);
+  for (LayerCost& block : blocks) block.again = Nanoseconds{0};
   for (const OpId op : graph.ops()) {
     LayerCost& block = blocks[block_of_op(op)];
     if (degree.experts > 1 && experts.inside[op]) {
@@ -227,6 +269,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
     const Nanoseconds time = share.can_run(op, device) ? share.duration(op, device) : share.shortest(op);
     if (graph.phase(op) == Phase::forward) {
       block.forward += time;
+      if (again.segment[op]) *block.again += time + exchanges[op];
     } else if (graph.phase(op) == Phase::backward) {
       const auto made = graph.outputs(op);
       const bool weights =
@@ -259,6 +302,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   for (const OpId op : graph.ops()) blocks[block_of_op(op)].launches += launches[op];
   const auto home = [&](OpId op) { return block_of_op(share.group_ops(share.group(op)).front()); };
   for (const OpId op : graph.ops()) least.add_op(op, block_of_op(op), home(op) == block_of_op(op), use);
+  least.set_repeated(std::move(again), std::move(scores_again));
   const ChargedOps sums = accumulations_of(graph);
   const Problem adding = problem_.with_graph(sums.graph);
   for (const OpId op : adding.ops()) {

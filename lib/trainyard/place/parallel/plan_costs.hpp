@@ -18,6 +18,9 @@
 
 namespace trainyard {
 
+struct RepeatedSegments;
+struct TensorParallelGraph;
+
 /// A training step as a chain of layers that plans divide (PlanCosts), as placers see it: a link of the chain is a
 /// block of layers (block_of), in the order of their first forward ops; costs are those of the problem's ops for a
 /// share of the batch, on the first of the devices, which are taken for equal.
@@ -93,6 +96,8 @@ class ChainOfBlocks {
   };
   const Blocks& blocks(std::size_t samples, LayerDegree tensor);
   Blocks costs_of(std::size_t samples, LayerDegree degree) const;
+  /// By recomputation of all blocks, or of these scores alone, as plan_schedule.hpp has it.
+  RepeatedSegments repeated(const TensorParallelGraph& ranks, const IdMap<OpId, bool>* scores) const;
   PlanCosts costs(const ParallelPlan& asked, bool least);
   /// Tensor ranks by which parameters are shared: `tensor`, and powers of two within a host; where there is one, the
   /// sequence too; with each of these as many ranks that share it throughout, a power of two or `context`, or any

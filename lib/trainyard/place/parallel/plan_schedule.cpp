@@ -241,21 +241,28 @@ class Planning {
   PlannedGraph rewritten() {
     PlannedGraph planned;
     const RankedGraph copies = plan_.degrees.empty() ? on_ranks(planned.rewrites) : on_meshes(planned.rewrites);
-    std::map<std::tuple<std::size_t, std::size_t, std::string>, std::size_t> number;
+    using Part = std::tuple<std::size_t, std::size_t, std::string_view>;  // replica, stage, block
+    std::map<Part, std::size_t> number;
     std::vector<std::vector<OpId>> again;  // by segment, the ops that run again
     const IdMap<OpId, bool> scores = attention_scores(graph_);
+    const auto part_of = [&](OpId op) {
+      const LayerId layer = layers_.of[copies.original[op]];
+      const bool whole = plan_.recompute[layer] == StageRecompute::stages;
+      return Part{copies.replica[op], plan_.stages[layer],
+                  whole ? std::string_view{} : block_of(layers_.names[layer.index()])};
+    };
     for (const OpId op : copies.graph.ops()) {
       if (plan_.recompute.empty() || copies.graph.phase(op) != Phase::forward || copies.graph.type(op) == "Input")
         continue;  // data is kept
-      const LayerId layer = layers_.of[copies.original[op]];
-      const StageRecompute what = plan_.recompute[layer];
+      const StageRecompute what = plan_.recompute[layers_.of[copies.original[op]]];
       if (what == StageRecompute::no || (what == StageRecompute::attention && !scores[copies.original[op]])) continue;
-      std::string block{what != StageRecompute::stages ? block_of(layers_.names[layer.index()]) : std::string_view{}};
-      const auto at =
-          number.try_emplace({copies.replica[op], plan_.stages[layer], std::move(block)}, again.size()).first->second;
+      const auto at = number.try_emplace(part_of(op), again.size()).first->second;
       if (at == again.size()) again.emplace_back();
       again[at].push_back(op);
     }
+    for (const auto& [part, at] : number)
+      leave_results(copies.graph, again[at], [&, own = part](OpId reader) { return part_of(reader) == own; });
+    std::erase_if(again, [](const auto& segment) { return segment.empty(); });
     for (const auto& segment : again) {
       Recompute named;
       for (const OpId op : segment) named.ops.emplace_back(copies.graph.name(op));
