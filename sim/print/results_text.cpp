@@ -170,12 +170,14 @@ std::string run_text(const RunResult& run, const TextFormat& format) {
   }
   table.add_row({"step time", format_time(run.summary.makespan)});
   if (run.schedule.parallel) table.add_row({"plan", describe(*run.schedule.parallel)});
-  if (const auto bound = run.schedule.plan_bound)
-    table.add_row({"plan bound", fmt::format("{} (this {} is {} {} it; no plan is estimated below {})",
-                                             format_time(bound->simulated), run.schedule.parallel ? "plan" : "schedule",
-                                             percent(std::abs(relative_gap(run.summary.makespan, bound->simulated))),
-                                             run.summary.makespan < bound->simulated ? "below" : "above",
-                                             format_time(bound->estimated))});
+  if (const auto bound = run.schedule.plan_bound) {
+    const double gap = relative_gap(run.summary.makespan, bound->simulated);
+    table.add_row(
+        {"plan bound", fmt::format("{} ({}; no plan is estimated below {})", format_time(bound->simulated),
+                                   gap < 0 ? fmt::format("this schedule is {} below it", percent(-gap))
+                                           : fmt::format("no plan saves more than {} of the step", percent(gap)),
+                                   format_time(bound->estimated))});
+  }
   if (run.summary.fold.devices > 1)
     table.add_row({"fold", fmt::format("{} of {} devices of each stage are simulated; the others do the same",
                                        with_separators(static_cast<std::int64_t>(run.summary.fold.made)),
