@@ -121,7 +121,8 @@ class LeastStep {
     double longest = std::max({p == 1 ? both + again_in_passes : both,
                                (m * (ops + again) + (m - 1) * more + behind) / row, m * links / row, sums / row});
     if (p == 1) {
-      if (sums > 0) longest = std::max(longest, until_last + number(costs_.all_reduce(like, 0, Bytes{1})));
+      if (sums > 0 && is_chain(like.microbatch, degree))
+        longest = std::max(longest, until_last + number(costs_.all_reduce(like, 0, Bytes{1})));
       if (sums > 0 && degree == LayerDegree{1})
         longest =
             std::max(longest, with_sums(like, m * (ops - backward_ops) + (m - 1) * (backward_ops + again + more)));
@@ -206,7 +207,7 @@ class LeastStep {
       for (const LayerDegree tensor : costs_.layer_degrees)
         for (const std::size_t data : divisors(tensor.context * tensor.experts == 1 ? microbatch : 0)) {
           if (data * tensor.ranks >= costs_.devices) continue;
-          tables_.of(microbatch / data, tensor);
+          tables_.of(microbatch / data, tensor);  // so that its work is known
           const LeastWork work = work_(i, microbatch / data, tensor);
           least = std::min(least, static_cast<double>(data * tensor.ranks) *
                                       number(m * (work.forward + work.backward) + (m - 1) * work.accumulation));
