@@ -26,8 +26,8 @@ void prove_bounds(const std::vector<PlanCandidate*>& candidates, Nanoseconds bes
     double share;
     std::size_t rounds;
   } kPasses[] = {{0.9, kGlance}, {0.9, kWhole}, {0.95, kWhole}, {0.98, kWhole}, {1.0, kWhole}};
-  for (const auto [share, rounds] : kPasses) {
-    const Nanoseconds aim{static_cast<std::int64_t>(share * static_cast<double>(best.count))};
+  for (const auto& pass : kPasses) {
+    const Nanoseconds aim{static_cast<std::int64_t>(pass.share * static_cast<double>(best.count))};
     std::vector<PlanCandidate*> open;
     for (PlanCandidate* each : candidates)
       if (each->bound < aim && provable(each->plan)) open.push_back(each);
@@ -39,13 +39,13 @@ void prove_bounds(const std::vector<PlanCandidate*>& candidates, Nanoseconds bes
       std::vector<std::uint64_t> each(count);
       parallel_for(thread_count(options.threads), count, [&](std::size_t i) {
         PlanCandidate& candidate = *open[first + i];
-        const ScheduleBound proven = proof(candidate.plan, aim, rounds);
+        const ScheduleBound proven = proof(candidate.plan, aim, pass.rounds);
         candidate.bound = std::max(candidate.bound, proven.bound);
         each[i] = proven.work;
       });
       for (const std::uint64_t of_one : each) work += of_one;
     }
-    if (rounds == kWhole &&
+    if (pass.rounds == kWhole &&
         std::ranges::any_of(candidates, [&](const PlanCandidate* each) { return each->bound < aim; }))
       return;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -18,6 +19,8 @@ namespace {
 constexpr std::size_t kMostTasks = 1 << 18;
 /// Paths are looked for that are longer by this share.
 constexpr double kNear = 1e-3;
+/// Layers are alike where their mean is off by no more than this share.
+constexpr double kAlike = 5e-3;
 /// At most, of all memory of a device, in units of the whole work.
 constexpr double kMostPrice = 1e4;
 
@@ -286,12 +289,24 @@ class BoundOfSchedule {
     for (const LayerTimes& layer : layers_)
       for (const Parts& counts : paths_.front().counts) unit_ += layer.time(counts) / static_cast<double>(p_);
     unit_ = std::max(1.0, unit_);
+    double value = 0;
     for (std::size_t round = 0; round < rounds && result.bound < enough; ++round) {
       const Dual dual = best_dual();
+      value = dual.value;
       result.work += dual.work + 10 * graph_.size() + 10 * stages_ * layers_.size();
-      const double least = least_of_cuts(dual) * (1 - 1e-9) - slack;
-      result.bound = std::max(result.bound, Nanoseconds{static_cast<std::int64_t>(least)});
+      raise(result, least_of_cuts(dual), slack);
       if (!learn_paths(dual)) break;
+    }
+    if (std::abs(value - static_cast<double>(result.bound.count)) < kAlike * value) return result;
+    for (std::size_t round = 0; round < rounds && result.bound < enough; ++round) {
+      const Dual dual = best_dual_of_cuts();
+      result.work += dual.work + 10 * graph_.size() + 10 * stages_ * layers_.size() + paths_.size() * cuts_.size();
+      const std::size_t paths = paths_.size(), cuts = cuts_.size();
+      raise(result, least_of_cuts(dual), slack);
+      learn_paths_of(cuts_[last_cuts_], dual.value);
+      if ((paths == paths_.size() && cuts == cuts_.size()) ||
+          static_cast<double>(result.bound.count) > dual.value * (1 - kNear))
+        break;
     }
     return result;
   }
@@ -308,6 +323,18 @@ class BoundOfSchedule {
     std::vector<Parts> counts;  // by stage
     std::size_t end;            // of ScheduleGraph::ends
   };
+  /// Cuts and recomputation that some weights and prices are least for, and what they take.
+  struct Cuts {
+    std::vector<std::size_t> begins;   // by stage
+    std::vector<std::size_t> levels;   // by layer
+    std::vector<Parts> times;          // by stage
+    std::vector<double> after, last;   // by stage: its sums, or its last gradient's
+    std::vector<double> bytes;         // by device and instant
+    std::vector<double> lengths = {};  // by path
+  };
+  static void raise(ScheduleBound& result, double least, double slack) {
+    result.bound = std::max(result.bound, Nanoseconds{static_cast<std::int64_t>(least * (1 - 1e-9) - slack)});
+  }
   /// What the linear program finds.
   struct Dual {
     std::vector<Parts> counts;       // of paths, as weighted
@@ -484,7 +511,7 @@ class BoundOfSchedule {
       for (std::size_t c = 0; c < instant.size(); ++c)
         dual.held[graph_.stage(i, c)] += price * static_cast<double>(instant[c]);
     });
-    if (solution.prices.empty()) return dual;
+    if (solution.prices.size() < rows_.size()) return dual;
     // How many layers of each group and level a stage has: what the row's bound is worth.
     const std::size_t middle = (layers_.size() - 1) / 2;
     std::vector<LayerTimes> stages(stages_);
@@ -527,9 +554,10 @@ class BoundOfSchedule {
     return std::max(0.0, sums_.of_stage - of(layers_[layer].parts, Part::input_gradient) - again);
   }
 
-  /// Over all cuts and recomputations.
-  double least_of_cuts(const Dual& dual) const {
+  /// Over all cuts and recomputations; keeps those that it finds.
+  double least_of_cuts(const Dual& dual) {
     const std::size_t n = layers_.size();
+    std::vector<std::uint8_t> begins_here(stages_ * n, 0);
     constexpr double kNever = std::numeric_limits<double>::infinity();
     std::vector<double> before(n, kNever), least(n);  // of layers up to this one, in the stages up to this one
     for (std::size_t s = 0; s < stages_; ++s) {
@@ -539,10 +567,15 @@ class BoundOfSchedule {
         const double begins = !rules_.own_sums.empty() && rules_.own_sums[i]
                                   ? dual.behind[s] * sums_.of_stage + dual.last_sum[s] * last_sum(i)
                                   : 0;
-        double best = i > s ? least[i - 1] : s > 0 ? kNever : begins;
-        if (s > 0)
-          best = std::min(best, before[i - 1] + begins + of(dual.counts[s - 1], Part::onward) * onward_[s - 1][i - 1] +
-                                    of(dual.counts[s], Part::back) * back_[s - 1][i - 1]);
+        double best = i > s ? least[i - 1] : kNever;
+        const double anew = s == 0 ? (i == 0 ? begins : kNever)
+                                   : before[i - 1] + begins +
+                                         of(dual.counts[s - 1], Part::onward) * onward_[s - 1][i - 1] +
+                                         of(dual.counts[s], Part::back) * back_[s - 1][i - 1];
+        if (anew < best) {
+          best = anew;
+          begins_here[s * n + i] = 1;
+        }
         double cheapest = kNever;
         for (const LayerTimes::Level& level : layers_[i].levels)
           cheapest = std::min(cheapest, of(dual.counts[s], Part::again) * level.again + dual.held[s] * level.held);
@@ -553,7 +586,104 @@ class BoundOfSchedule {
     }
     double sum = before.back();
     for (const double price : dual.price) sum -= price * room_;
+    Cuts cuts{.begins = std::vector<std::size_t>(stages_, 0),
+              .levels = {},
+              .times = {},
+              .after = {},
+              .last = {},
+              .bytes = {}};
+    for (std::size_t s = stages_, i = n; s-- > 0;) {
+      while (begins_here[s * n + i - 1] == 0) --i;
+      cuts.begins[s] = --i;
+    }
+    for (std::size_t s = 0; s < stages_; ++s)
+      for (std::size_t i = cuts.begins[s]; i < (s + 1 < stages_ ? cuts.begins[s + 1] : n); ++i) {
+        const auto cost = [&](const LayerTimes::Level& level) {
+          return of(dual.counts[s], Part::again) * level.again + dual.held[s] * level.held;
+        };
+        cuts.levels.push_back(static_cast<std::size_t>(std::ranges::min_element(layers_[i].levels, {}, cost) -
+                                                       layers_[i].levels.begin()));
+      }
+    keep(std::move(cuts));
     return sum;
+  }
+
+  /// Adds what they take, unless they are known.
+  void keep(Cuts cuts) {
+    for (last_cuts_ = 0; last_cuts_ < cuts_.size(); ++last_cuts_)
+      if (cuts_[last_cuts_].begins == cuts.begins && cuts_[last_cuts_].levels == cuts.levels) return;
+    std::vector<double> resident(p_, 0), held(stages_, 0);
+    for (std::size_t s = 0; s < stages_; ++s) {
+      const std::size_t begin = cuts.begins[s], end = s + 1 < stages_ ? cuts.begins[s + 1] : layers_.size();
+      LayerTimes stage;
+      for (std::size_t i = begin; i < end; ++i) {
+        const LayerTimes::Level& level = layers_[i].levels[cuts.levels[i]];
+        stage.add(layers_[i], 1);
+        of(stage.parts, Part::again) += level.again;
+        held[s] += level.held;
+      }
+      if (s + 1 < stages_) of(stage.parts, Part::onward) = onward_[s][end - 1];
+      if (s > 0) of(stage.parts, Part::back) = back_[s - 1][begin - 1];
+      resident[graph_.device(s)] += stage.resident;
+      const bool own = !rules_.own_sums.empty() && rules_.own_sums[begin];
+      cuts.times.push_back(stage.parts);
+      cuts.after.push_back(stage.after + (own ? sums_.of_stage : 0));
+      cuts.last.push_back(own ? last_sum(begin) : 0);
+    }
+    each_instant([&](std::size_t i, const std::vector<std::size_t>& instant) {
+      double bytes = resident[i];
+      for (std::size_t c = 0; c < instant.size(); ++c)
+        bytes += static_cast<double>(instant[c]) * held[graph_.stage(i, c)];
+      cuts.bytes.push_back(bytes);
+    });
+    cuts_.push_back(std::move(cuts));
+  }
+
+  /// What comes behind the end.
+  double behind(const ScheduleGraph::End& end, const Cuts& cuts) const {
+    double sum = end.last_sum ? cuts.last[*end.last_sum] : 0;
+    for (const std::size_t s : end.stages) sum += cuts.after[s];
+    return sum;
+  }
+  double length(const Path& path, const Cuts& cuts) const {
+    double sum = behind(graph_.ends()[path.end], cuts);
+    for (std::size_t s = 0; s < stages_; ++s)
+      for (std::size_t part = 0; part < kParts; ++part) sum += path.counts[s][part] * cuts.times[s][part];
+    return sum;
+  }
+
+  /// The weights and prices for which the least of the cuts found so far is largest, which is `value`.
+  Dual best_dual_of_cuts() {
+    LinearProgram program;
+    for (std::size_t k = 0; k < paths_.size(); ++k) program.add_column(0, 0, LinearProgram::kInfinity);
+    const auto first_price = static_cast<std::uint32_t>(paths_.size());
+    std::uint32_t next = first_price;
+    each_instant([&](std::size_t, const std::vector<std::size_t>&) {
+      program.add_column(0, 0, kMostPrice);
+      ++next;
+    });
+    const std::uint32_t least = program.add_column(-1, -LinearProgram::kInfinity, LinearProgram::kInfinity);
+    for (Cuts& cuts : cuts_) {
+      while (cuts.lengths.size() < paths_.size()) cuts.lengths.push_back(length(paths_[cuts.lengths.size()], cuts));
+      std::vector<LinearProgram::Term> row{{least, 1}};
+      for (std::uint32_t k = 0; k < first_price; ++k) row.push_back({k, -cuts.lengths[k] / unit_});
+      for (std::uint32_t k = first_price; k < next; ++k) row.push_back({k, 1 - cuts.bytes[k - first_price] / room_});
+      program.add_row(-LinearProgram::kInfinity, 0, row);
+    }
+    std::vector<LinearProgram::Term> whole;
+    for (std::uint32_t k = 0; k < first_price; ++k) whole.push_back({k, 1});
+    program.add_row(1, 1, whole);
+    LinearSolution solution = solve_by_simplex(program);
+    solution.prices.clear();
+    return read(solution);
+  }
+
+  /// Those through these cuts that are longer than `least`.
+  void learn_paths_of(const Cuts& cuts, double least) {
+    const std::vector<double> ends = graph_.ends(cuts.times);
+    for (std::size_t e = 0; e < ends.size(); ++e)
+      if (ends[e] + behind(graph_.ends()[e], cuts) > least * (1 + kNear))
+        paths_.push_back({graph_.longest_path(graph_.ends()[e]), e});
   }
 
   template <class Visit>
@@ -576,6 +706,8 @@ class BoundOfSchedule {
   double unit_ = 0;                                 // of times in the linear program, whose numbers are to be about 1
   std::vector<Row> rows_;
   std::vector<Path> paths_;
+  std::vector<Cuts> cuts_;
+  std::size_t last_cuts_ = 0;  // those that were found last
 };
 
 }  // namespace

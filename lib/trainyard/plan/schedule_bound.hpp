@@ -42,6 +42,10 @@ struct ScheduleBound {
 /// those that end on each device for the cuts that it finds. Every round's least is a bound; the first that is `enough`
 /// ends it.
 ///
+/// Where layers are not alike, as many rounds follow that choose those for which the least over all cuts found so far
+/// is largest, and find others (J. E. Kelley: The Cutting-Plane Method for Solving Convex Programs. J. SIAM 8(4),
+/// 1960).
+///
 /// Where parts of tasks are `apart`, and sums of gradients take longer than a last task, paths end with these: those of
 /// a stage begin no sooner than the task that makes its last gradients; so behind this one's start come, one after the
 /// other on the same links, the sums of all stages of its device of which that is yet to be; and behind its end, or no
