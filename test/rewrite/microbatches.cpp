@@ -123,19 +123,31 @@ TEST_CASE("of a segment that runs again the backward pass reads the copies, once
   CHECK(found.original[again] == OpId{1});
 }
 
+namespace {
+
+/// Ops, each of which makes an array of eight bytes with its name.
+struct ChainOp {
+  const char* name;
+  Phase phase;
+  Names inputs;
+};
+Graph chain(const std::vector<ChainOp>& ops) {
+  GraphBuilder builder{"chain"};
+  for (const auto& [name, phase, inputs] : ops)
+    builder.add({.name = name, .phase = phase, .inputs = inputs, .outputs = {{name, Bytes{8}}}});
+  return std::move(builder).build();
+}
+
+}  // namespace
+
 TEST_CASE("what a later segment starts from stays, so its backward pass does not wait for an earlier one") {
   // a -> b -> c -> loss; b one segment, c another, whose gradient reads b and c; that of b reads a and b.
-  GraphBuilder builder{"chain"};
-  const auto add = [&](const char* name, Phase phase, Names inputs) {
-    builder.add({.name = name, .phase = phase, .inputs = std::move(inputs), .outputs = {{name, Bytes{8}}}});
-  };
-  add("a", Phase::forward, {});
-  add("b", Phase::forward, {"a"});
-  add("c", Phase::forward, {"b"});
-  add("loss", Phase::backward, {"c"});
-  add("c/grad", Phase::backward, {"loss", "b", "c"});
-  add("b/grad", Phase::backward, {"c/grad", "a", "b"});
-  const Graph graph = std::move(builder).build();
+  const Graph graph = chain({{"a", Phase::forward, {}},
+                             {"b", Phase::forward, {"a"}},
+                             {"c", Phase::forward, {"b"}},
+                             {"loss", Phase::backward, {"c"}},
+                             {"c/grad", Phase::backward, {"loss", "b", "c"}},
+                             {"b/grad", Phase::backward, {"c/grad", "a", "b"}}});
   const auto op = [&](const char* name) { return op_named(graph, name); };
   const Graph again = recompute(graph, std::vector<std::vector<OpId>>{{op("b")}, {op("c")}}).graph;
   CHECK(inputs_of(again, "c/grad") == Names{"loss", "b", "c/again"});
@@ -149,16 +161,11 @@ TEST_CASE("what a later segment starts from stays, so its backward pass does not
 
 TEST_CASE("what a segment hands on to gradients that are not its own stays, though nothing behind it runs again") {
   // a -> b -> c; the gradient of c reads b, which that of b does too: a is all that is left to be made again.
-  GraphBuilder builder{"chain"};
-  const auto add = [&](const char* name, Phase phase, Names inputs) {
-    builder.add({.name = name, .phase = phase, .inputs = std::move(inputs), .outputs = {{name, Bytes{8}}}});
-  };
-  add("a", Phase::forward, {});
-  add("b", Phase::forward, {"a"});
-  add("c", Phase::forward, {"b"});
-  add("c/grad", Phase::backward, {"c", "b"});
-  add("b/grad", Phase::backward, {"c/grad", "a", "b"});
-  const Graph graph = std::move(builder).build();
+  const Graph graph = chain({{"a", Phase::forward, {}},
+                             {"b", Phase::forward, {"a"}},
+                             {"c", Phase::forward, {"b"}},
+                             {"c/grad", Phase::backward, {"c", "b"}},
+                             {"b/grad", Phase::backward, {"c/grad", "a", "b"}}});
   const auto op = [&](const char* name) { return op_named(graph, name); };
   std::vector<OpId> segment{op("a"), op("b")};
   leave_results(graph, segment, [&](OpId reader) { return reader == op("b/grad"); });
