@@ -1,14 +1,12 @@
 #include "trainyard/plan/schedule_bound.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <utility>
 #include <vector>
 
+#include "trainyard/plan/schedule_graph.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 #include "trainyard/solve/linear_program.hpp"
 
@@ -24,195 +22,9 @@ constexpr double kAlike = 5e-3;
 /// At most, of all memory of a device, in units of the whole work.
 constexpr double kMostPrice = 1e4;
 
-/// What tasks and transfers take of their stage: passes, and what it sends to the stages behind and before it.
-enum class Part : std::uint8_t { forward, again, input_gradient, weight_gradient, accumulation, onward, back };
-constexpr std::size_t kParts = 7;
-using Parts = std::array<double, kParts>;
-double& of(Parts& parts, Part part) { return parts[static_cast<std::size_t>(part)]; }
-double of(const Parts& parts, Part part) { return parts[static_cast<std::size_t>(part)]; }
-
-constexpr unsigned bit(Part part) { return 1u << static_cast<unsigned>(part); }
-unsigned parts_of(const PipelineTask& task, std::size_t additions) {
-  if (task.pass == Pass::forward) return bit(Part::forward);
-  unsigned parts = task.pass == Pass::weight_gradient ? 0 : bit(Part::again) | bit(Part::input_gradient);
-  if (task.pass != Pass::input_gradient) parts |= bit(Part::weight_gradient);
-  if (task.pass != Pass::input_gradient && task.microbatch > 0 && task.microbatch <= additions)
-    parts |= bit(Part::accumulation);
-  return parts;
-}
-template <class Visit>
-void each_part(unsigned parts, const Visit& visit) {
-  for (; parts != 0; parts &= parts - 1) visit(static_cast<std::size_t>(std::countr_zero(parts)));
-}
-
-/// Tasks and transfers of a schedule, each behind those that it waits for.
-class ScheduleGraph {
- public:
-  /// An instant on a device, and what comes behind it: all that is yet to come behind tasks of some stages, or the sum
-  /// of the last gradient of one.
-  struct End {
-    std::size_t device;
-    std::int32_t node;
-    std::size_t tasks;  // of the device, that come before
-    std::vector<std::size_t> stages;
-    std::optional<std::size_t> last_sum = {};
-  };
-
-  ScheduleGraph(const ParallelPlan& like, std::size_t m, const TaskRules& rules, bool sums)
-      : like_(like),
-        p_(like.devices_in_row()),
-        additions_(rules.last_addition_behind ? std::max<std::size_t>(m, 2) - 2 : m - 1),
-        final_(p_, std::vector<std::size_t>(like.chunks, 0)),
-        instants_(p_),
-        tasks_(p_) {
-    const std::size_t stages = like.stages();
-    const TaskParts inside = rules.inside;
-    std::size_t left = 0;
-    for (std::size_t i = 0; i < p_; ++i) {
-      tasks_[i] = pipeline_tasks(like.schedule, i, p_, m, like.chunks);
-      left += tasks_[i].size();
-      for (std::size_t k = 0; k < tasks_[i].size(); ++k)
-        if ((parts(tasks_[i][k]) & bit(Part::weight_gradient)) != 0) final_[i][tasks_[i][k].chunk] = k;
-      note_instants(i);
-    }
-    // By (stage, microbatch): nodes whose ends tasks wait for.
-    std::vector<std::int32_t> input(stages * m, kNotYet), gradient = input, forward = input, backward = input;
-    std::fill_n(input.begin(), m, kNone);
-    // Counted by device; by stage where nothing says in which order a link takes what several of them send.
-    const std::size_t ends = inside == TaskParts::apart ? stages : p_;
-    std::vector<std::int32_t> link(ends * ends, kNone);
-    std::vector<std::size_t> done(p_, 0);
-    std::vector<std::int32_t> last(p_, kNone);  // by device
-    const auto send = [&](std::size_t from, std::size_t to, std::int32_t made) {
-      const std::size_t a = device(from), b = device(to);
-      if (a == b) return made;
-      std::int32_t& behind = inside == TaskParts::apart ? link[from * ends + to] : link[a * ends + b];
-      return behind = add(from, bit(from < to ? Part::onward : Part::back), made, behind);
-    };
-    for (std::size_t before = 0; left > 0 && left != before;) {
-      before = left;
-      for (std::size_t i = 0; i < p_; ++i)
-        for (; done[i] < tasks_[i].size(); ++done[i], --left) {
-          const PipelineTask& task = tasks_[i][done[i]];
-          const std::size_t s = stage(i, task.chunk), at = s * m + task.microbatch;
-          const bool final = s + 1 == stages;
-          const std::int32_t ready = task.pass == Pass::forward           ? input[at]
-                                     : task.pass == Pass::weight_gradient ? backward[at]
-                                     : final || forward[at] == kNotYet    ? forward[at]
-                                                                          : gradient[at];
-          if (ready == kNotYet) break;
-          const bool makes_last = sums && done[i] == final_[i][task.chunk];
-          if (makes_last) ends_.push_back({i, add(s, 0, last[i], ready), done[i], unfinished(i, done[i])});
-          const unsigned all = parts(task), before_made = bit(Part::again),
-                         made = inside == TaskParts::apart ? bit(Part::input_gradient) : all;
-          const bool splits = inside == TaskParts::apart && (all & made) != 0;
-          if (splits) last[i] = add(s, before_made, last[i], kNone);
-          const std::int32_t end = last[i] = add(s, splits ? made : all, last[i], ready);
-          if (splits && (all & ~(before_made | made)) != 0)
-            last[i] = add(s, all & ~(before_made | made), last[i], kNone);
-          if (makes_last) ends_.push_back({i, last[i], done[i] + 1, {}, s});
-          if (task.pass == Pass::forward) {
-            forward[at] = end;
-            if (!final) input[at + m] = send(s, s + 1, end);
-          } else if (task.pass != Pass::weight_gradient) {
-            backward[at] = end;
-            if (s > 0) gradient[at - m] = send(s, s - 1, end);
-          }
-        }
-    }
-    end_.resize(nodes_.size());
-    for (std::size_t i = 0; i < p_ && !sums; ++i) ends_.push_back({i, last[i], tasks_[i].size(), unfinished(i, 0)});
-  }
-
-  std::size_t size() const { return nodes_.size(); }
-  std::size_t device(std::size_t stage) const { return device_of(like_.schedule, stage, p_); }
-  std::size_t stage(std::size_t device, std::size_t chunk) const { return stage_of(like_.schedule, device, chunk, p_); }
-  const std::vector<PipelineTask>& tasks(std::size_t device) const { return tasks_[device]; }
-  unsigned parts(const PipelineTask& task) const { return parts_of(task, additions_); }
-  /// Microbatches of each chunk that a device holds, at the instants where no other has as many of each.
-  const std::vector<std::vector<std::size_t>>& instants(std::size_t device) const { return instants_[device]; }
-
-  /// The ends of all tasks of each device; or where its sums come behind tasks, the start and the end of each task that
-  /// makes the last gradients of a stage.
-  const std::vector<End>& ends() const { return ends_; }
-  /// When each of ends() is.
-  std::vector<double> ends(const std::vector<Parts>& times) {
-    for (std::size_t n = 0; n < nodes_.size(); ++n) {
-      const Node& node = nodes_[n];
-      double end = std::max(end_of(node.after[0]), end_of(node.after[1]));
-      each_part(node.parts, [&](std::size_t part) { end += times[node.stage][part]; });
-      end_[n] = end;
-    }
-    std::vector<double> each;
-    for (const End& end : ends_) each.push_back(end_of(end.node));
-    return each;
-  }
-  /// After these: how often the longest path to an end has each part of each stage.
-  std::vector<Parts> longest_path(const End& end) const {
-    std::vector<Parts> counts(like_.stages(), Parts{});
-    for (std::int32_t n = end.node; n != kNone;) {
-      const Node& node = nodes_[static_cast<std::size_t>(n)];
-      each_part(node.parts, [&](std::size_t part) { ++counts[node.stage][part]; });
-      n = end_of(node.after[1]) > end_of(node.after[0]) ? node.after[1] : node.after[0];
-    }
-    return counts;
-  }
-
- private:
-  static constexpr std::int32_t kNone = -1, kNotYet = -2;
-  struct Node {
-    std::uint32_t stage;
-    unsigned parts;
-    std::array<std::int32_t, 2> after;
-  };
-
-  std::int32_t add(std::size_t stage, unsigned parts, std::int32_t one, std::int32_t other) {
-    nodes_.push_back({static_cast<std::uint32_t>(stage), parts, {one, other}});
-    return static_cast<std::int32_t>(nodes_.size() - 1);
-  }
-  double end_of(std::int32_t node) const { return node < 0 ? 0 : end_[static_cast<std::size_t>(node)]; }
-
-  /// Stages whose last gradients of weights are made by this task of the device, or later ones.
-  std::vector<std::size_t> unfinished(std::size_t device, std::size_t task) const {
-    std::vector<std::size_t> stages;
-    for (std::size_t c = 0; c < like_.chunks; ++c)
-      if (final_[device][c] >= task) stages.push_back(stage(device, c));
-    return stages;
-  }
-
-  void note_instants(std::size_t device) {
-    auto& kept = instants_[device];
-    std::vector<std::size_t> now(like_.chunks, 0);
-    const auto covers = [](const auto& one, const auto& other) {
-      return std::ranges::equal(one, other, std::ranges::greater_equal{});
-    };
-    for (const PipelineTask& task : tasks_[device]) {
-      if (task.pass == Pass::input_gradient) continue;
-      if (task.pass != Pass::forward) {
-        --now[task.chunk];
-        continue;
-      }
-      ++now[task.chunk];
-      if (std::ranges::any_of(kept, [&](const auto& each) { return covers(each, now); })) continue;
-      std::erase_if(kept, [&](const auto& each) { return covers(now, each); });
-      kept.push_back(now);
-    }
-  }
-
-  const ParallelPlan& like_;
-  std::size_t p_;
-  std::size_t additions_;  // of microbatches after the first, within tasks
-  std::vector<Node> nodes_;
-  std::vector<double> end_;  // by node
-  std::vector<End> ends_;
-  std::vector<std::vector<std::size_t>> final_;  // by device and chunk: the task that makes its last gradients
-  std::vector<std::vector<std::vector<std::size_t>>> instants_;
-  std::vector<std::vector<PipelineTask>> tasks_;
-};
-
 /// A layer, or the mean of some, as a stage of its own.
 struct LayerTimes {
-  Parts parts{};
+  PartSums parts{};
   double after = 0, resident = 0;  // behind its device's tasks, or in sums; bytes there for good
   struct Level {
     double again = 0, held = 0;  // time, and bytes of a microbatch
@@ -220,7 +32,7 @@ struct LayerTimes {
   std::vector<Level> levels{};
 
   void add(const LayerTimes& other, double share) {
-    for (std::size_t part = 0; part < kParts; ++part) parts[part] += share * other.parts[part];
+    parts.add(other.parts, share);
     after += share * other.after;
     resident += share * other.resident;
     levels.resize(other.levels.size());
@@ -229,11 +41,7 @@ struct LayerTimes {
       levels[level].held += share * other.levels[level].held;
     }
   }
-  double time(const Parts& counts) const {
-    double sum = 0;
-    for (std::size_t part = 0; part < kParts; ++part) sum += counts[part] * parts[part];
-    return sum;
-  }
+  double time(const PartSums& counts) const { return parts.product(counts); }
 };
 
 class BoundOfSchedule {
@@ -254,8 +62,8 @@ class BoundOfSchedule {
     const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
     const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
     for (const LayerCost& layer : layers) {
-      LayerTimes times{.parts = {number(layer.forward), 0, number(layer.input_gradient), number(layer.weight_gradient),
-                                 number(layer.accumulation), 0, 0},
+      LayerTimes times{.parts = PartSums({number(layer.forward), 0, number(layer.input_gradient),
+                                          number(layer.weight_gradient), number(layer.accumulation), 0, 0}),
                        .after = sums_.per_byte > 0
                                     ? sums_.per_byte * number(layer.weights - layer.expert_weights)
                                     : dense * number(layer.weights - layer.expert_weights) +
@@ -287,7 +95,7 @@ class BoundOfSchedule {
     ScheduleBound result{Nanoseconds{0}, 0};
     for (std::size_t e = 0; e < graph_.ends().size(); ++e) paths_.push_back({through(graph_.ends()[e]), e});
     for (const LayerTimes& layer : layers_)
-      for (const Parts& counts : paths_.front().counts) unit_ += layer.time(counts) / static_cast<double>(p_);
+      for (const PartSums& counts : paths_.front().counts) unit_ += layer.time(counts) / static_cast<double>(p_);
     unit_ = std::max(1.0, unit_);
     double value = 0;
     for (std::size_t round = 0; round < rounds && result.bound < enough; ++round) {
@@ -320,14 +128,14 @@ class BoundOfSchedule {
     double count;
   };
   struct Path {
-    std::vector<Parts> counts;  // by stage
-    std::size_t end;            // of ScheduleGraph::ends
+    std::vector<PartSums> counts;  // by stage
+    std::size_t end;               // of ScheduleGraph::ends
   };
   /// Cuts and recomputation that some weights and prices are least for, and what they take.
   struct Cuts {
     std::vector<std::size_t> begins;   // by stage
     std::vector<std::size_t> levels;   // by layer
-    std::vector<Parts> times;          // by stage
+    std::vector<PartSums> times;       // by stage
     std::vector<double> after, last;   // by stage: its sums, or its last gradient's
     std::vector<double> bytes;         // by device and instant
     std::vector<double> lengths = {};  // by path
@@ -337,13 +145,13 @@ class BoundOfSchedule {
   }
   /// What the linear program finds.
   struct Dual {
-    std::vector<Parts> counts;       // of paths, as weighted
-    std::vector<double> behind;      // by stage: weights of the paths whose ends it is behind
-    std::vector<double> last_sum;    // likewise, of those that end with its last gradient's sum
-    std::vector<double> price;       // by device: of a byte that is there for good
-    std::vector<double> held;        // by stage: of a microbatch's bytes
-    std::vector<Parts> times = {};   // of stages, for the cuts that it has chosen
-    std::vector<double> after = {};  // by stage
+    std::vector<PartSums> counts;      // of paths, as weighted
+    std::vector<double> behind;        // by stage: weights of the paths whose ends it is behind
+    std::vector<double> last_sum;      // likewise, of those that end with its last gradient's sum
+    std::vector<double> price;         // by device: of a byte that is there for good
+    std::vector<double> held;          // by stage: of a microbatch's bytes
+    std::vector<PartSums> times = {};  // of stages, for the cuts that it has chosen
+    std::vector<double> after = {};    // by stage
     double value = 0;
     std::uint64_t work = 0;
   };
@@ -418,12 +226,12 @@ class BoundOfSchedule {
   }
 
   /// Through all tasks of a device before an end, behind the first microbatch's way to it.
-  std::vector<Parts> through(const ScheduleGraph::End& end) const {
-    std::vector<Parts> counts(stages_, Parts{});
-    for (std::size_t s = 0; s < end.device; ++s) of(counts[s], Part::forward) = of(counts[s], Part::onward) = 1;
+  std::vector<PartSums> through(const ScheduleGraph::End& end) const {
+    std::vector<PartSums> counts(stages_);
+    for (std::size_t s = 0; s < end.device; ++s) counts[s][TaskPart::forward] = counts[s][TaskPart::onward] = 1;
     for (std::size_t k = 0; k < end.tasks; ++k) {
       const PipelineTask& task = graph_.tasks(end.device)[k];
-      each_part(graph_.parts(task), [&](std::size_t part) { ++counts[graph_.stage(end.device, task.chunk)][part]; });
+      graph_.count(task, counts[graph_.stage(end.device, task.chunk)]);
     }
     return counts;
   }
@@ -445,12 +253,12 @@ class BoundOfSchedule {
       const std::vector<std::size_t>& behind = end.stages;
       double transfers = sums_.of_stage * static_cast<double>(behind.size()) + (end.last_sum ? last_sum(middle) : 0);
       for (std::size_t s = 0; s + 1 < stages_; ++s)
-        transfers += of(path.counts[s], Part::onward) * onward_[s][middle] +
-                     of(path.counts[s + 1], Part::back) * back_[s][middle];
+        transfers += path.counts[s][TaskPart::onward] * onward_[s][middle] +
+                     path.counts[s + 1][TaskPart::back] * back_[s][middle];
       const std::uint32_t column = program.add_column(-transfers / unit_, 0, LinearProgram::kInfinity);
       for (std::size_t k = 0; k < rows_.size(); ++k) {
         const auto& [s, layer, level, count] = rows_[k];
-        const double time = layer->time(path.counts[s]) + of(path.counts[s], Part::again) * layer->levels[level].again +
+        const double time = layer->time(path.counts[s]) + path.counts[s][TaskPart::again] * layer->levels[level].again +
                             (std::ranges::find(behind, s) != behind.end() ? layer->after : 0);
         if (time > 0) rows[k].push_back({column, -time / unit_});
       }
@@ -489,7 +297,7 @@ class BoundOfSchedule {
   }
 
   Dual read(const LinearSolution& solution) const {
-    Dual dual{std::vector<Parts>(stages_, Parts{}), std::vector<double>(stages_), std::vector<double>(stages_),
+    Dual dual{std::vector<PartSums>(stages_), std::vector<double>(stages_), std::vector<double>(stages_),
               std::vector<double>(p_), std::vector<double>(stages_)};
     dual.value = -solution.value * unit_;
     dual.work = solution.work;
@@ -501,8 +309,7 @@ class BoundOfSchedule {
       const ScheduleGraph::End& end = graph_.ends()[paths_[k].end];
       for (const std::size_t s : end.stages) dual.behind[s] += share;
       if (end.last_sum) dual.last_sum[*end.last_sum] += share;
-      for (std::size_t s = 0; s < stages_; ++s)
-        for (std::size_t part = 0; part < kParts; ++part) dual.counts[s][part] += share * paths_[k].counts[s][part];
+      for (std::size_t s = 0; s < stages_; ++s) dual.counts[s].add(paths_[k].counts[s], share);
     }
     std::size_t column = paths_.size();
     each_instant([&](std::size_t i, const std::vector<std::size_t>& instant) {
@@ -519,11 +326,11 @@ class BoundOfSchedule {
       const auto& [s, layer, level, count] = rows_[k];
       const double many = std::max(0.0, -solution.prices[k]);
       stages[s].add(*layer, many);
-      of(stages[s].parts, Part::again) += many * layer->levels[level].again;
+      stages[s].parts[TaskPart::again] += many * layer->levels[level].again;
     }
     for (std::size_t s = 0; s < stages_; ++s) {
-      if (s + 1 < stages_) of(stages[s].parts, Part::onward) = onward_[s][middle];
-      if (s > 0) of(stages[s].parts, Part::back) = back_[s - 1][middle];
+      if (s + 1 < stages_) stages[s].parts[TaskPart::onward] = onward_[s][middle];
+      if (s > 0) stages[s].parts[TaskPart::back] = back_[s - 1][middle];
       dual.times.push_back(stages[s].parts);
       dual.after.push_back(stages[s].after + sums_.of_stage);
     }
@@ -551,7 +358,7 @@ class BoundOfSchedule {
     if (sums_.of_stage == 0 || known_[layer].weights == known_[layer].expert_weights) return 0;
     double again = 0;
     for (const LayerTimes::Level& level : layers_[layer].levels) again = std::max(again, level.again);
-    return std::max(0.0, sums_.of_stage - of(layers_[layer].parts, Part::input_gradient) - again);
+    return std::max(0.0, sums_.of_stage - layers_[layer].parts[TaskPart::input_gradient] - again);
   }
 
   /// Over all cuts and recomputations; keeps those that it finds.
@@ -570,15 +377,15 @@ class BoundOfSchedule {
         double best = i > s ? least[i - 1] : kNever;
         const double anew = s == 0 ? (i == 0 ? begins : kNever)
                                    : before[i - 1] + begins +
-                                         of(dual.counts[s - 1], Part::onward) * onward_[s - 1][i - 1] +
-                                         of(dual.counts[s], Part::back) * back_[s - 1][i - 1];
+                                         dual.counts[s - 1][TaskPart::onward] * onward_[s - 1][i - 1] +
+                                         dual.counts[s][TaskPart::back] * back_[s - 1][i - 1];
         if (anew < best) {
           best = anew;
           begins_here[s * n + i] = 1;
         }
         double cheapest = kNever;
         for (const LayerTimes::Level& level : layers_[i].levels)
-          cheapest = std::min(cheapest, of(dual.counts[s], Part::again) * level.again + dual.held[s] * level.held);
+          cheapest = std::min(cheapest, dual.counts[s][TaskPart::again] * level.again + dual.held[s] * level.held);
         least[i] = best + cheapest + layers_[i].time(dual.counts[s]) + dual.price[device] * layers_[i].resident +
                    dual.behind[s] * layers_[i].after;
       }
@@ -599,7 +406,7 @@ class BoundOfSchedule {
     for (std::size_t s = 0; s < stages_; ++s)
       for (std::size_t i = cuts.begins[s]; i < (s + 1 < stages_ ? cuts.begins[s + 1] : n); ++i) {
         const auto cost = [&](const LayerTimes::Level& level) {
-          return of(dual.counts[s], Part::again) * level.again + dual.held[s] * level.held;
+          return dual.counts[s][TaskPart::again] * level.again + dual.held[s] * level.held;
         };
         cuts.levels.push_back(static_cast<std::size_t>(std::ranges::min_element(layers_[i].levels, {}, cost) -
                                                        layers_[i].levels.begin()));
@@ -619,11 +426,11 @@ class BoundOfSchedule {
       for (std::size_t i = begin; i < end; ++i) {
         const LayerTimes::Level& level = layers_[i].levels[cuts.levels[i]];
         stage.add(layers_[i], 1);
-        of(stage.parts, Part::again) += level.again;
+        stage.parts[TaskPart::again] += level.again;
         held[s] += level.held;
       }
-      if (s + 1 < stages_) of(stage.parts, Part::onward) = onward_[s][end - 1];
-      if (s > 0) of(stage.parts, Part::back) = back_[s - 1][begin - 1];
+      if (s + 1 < stages_) stage.parts[TaskPart::onward] = onward_[s][end - 1];
+      if (s > 0) stage.parts[TaskPart::back] = back_[s - 1][begin - 1];
       resident[graph_.device(s)] += stage.resident;
       const bool own = !rules_.own_sums.empty() && rules_.own_sums[begin];
       cuts.times.push_back(stage.parts);
@@ -647,8 +454,7 @@ class BoundOfSchedule {
   }
   double length(const Path& path, const Cuts& cuts) const {
     double sum = behind(graph_.ends()[path.end], cuts);
-    for (std::size_t s = 0; s < stages_; ++s)
-      for (std::size_t part = 0; part < kParts; ++part) sum += path.counts[s][part] * cuts.times[s][part];
+    for (std::size_t s = 0; s < stages_; ++s) sum += path.counts[s].product(cuts.times[s]);
     return sum;
   }
 

@@ -2,24 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "trainyard/plan/parallel_plan.hpp"
+#include "trainyard/plan/schedule_graph.hpp"
 
 namespace trainyard {
-
-/// The parts of a backward task: one after the other, as run_plan() has them; or `apart`, as ops can be: what is
-/// computed again does not wait for the gradient that comes in, and that of the inputs leaves before those of weights
-/// are made.
-enum class TaskParts : std::uint8_t { together, apart };
-
-/// What a schedule's tasks wait for, where it is to be more than run_plan() has.
-struct TaskRules {
-  TaskParts inside = TaskParts::together;
-  /// By layer: a stage that begins with it adds up its gradients in a sum of its own.
-  std::vector<bool> own_sums = {};
-  bool last_addition_behind = false;  // the last microbatch's gradients are added to the others' behind all tasks
-};
 
 struct ScheduleBound {
   Nanoseconds bound;

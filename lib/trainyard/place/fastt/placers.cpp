@@ -34,7 +34,7 @@ constexpr Choice kInput{
     Input::fitting,
     "fitting (one replica per device where a replica fits, else one), replicas (always), graph (as it is)"};
 
-constexpr Choice<std::size_t, 2> kPatience{
+constexpr Choice<std::size_t, 2> kSplitPatience{
     "stop",
     {{"first", 1}, {"never", ~std::size_t{0}}},
     1,
@@ -75,12 +75,12 @@ std::vector<Placer> detail::fastt_placers() {
            "dpos on the data-parallel graph, splitting convolutions and products of the critical path while that "
            "shortens the plan",
        .source = kFasttPaper,
-       .parameters = {kInput, kPatience, kPin, kTextualPath, kCumulative, kDposOrder}},
+       .parameters = {kInput, kSplitPatience, kPin, kTextualPath, kCumulative, kDposOrder}},
       [](const Problem& problem, const Parameters& given) {
         return os_dpos(problem, {.input = input_of(given),
                                  .dpos = dpos_options(given),
                                  .split_ops = given.options().rewrites,
-                                 .patience = given[kPatience],
+                                 .patience = given[kSplitPatience],
                                  .stop = given.stop(0.6)});  // the splits found are still to be planned
       }));
   list.push_back(make_placer(

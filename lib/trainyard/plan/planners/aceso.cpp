@@ -113,11 +113,11 @@ class Alleviation {
       plan.recompute.push_back(level);
       Nanoseconds time = stage.time();
       if (s > 0) {
-        const Crossing sent = crossing(costs_, plan, table(plan, s - 1), stages, s, begin);
+        const CutTransfers sent = cut_transfers(costs_, plan, table(plan, s - 1), stages, s, begin);
         time += sent.forward + sent.backward;
       }
       if (s + 1 < ranges.size()) {
-        const Crossing sent = crossing(costs_, plan, stages, table(plan, s + 1), s + 1, end);
+        const CutTransfers sent = cut_transfers(costs_, plan, stages, table(plan, s + 1), s + 1, end);
         time += sent.forward + sent.backward;
       }
       sum += time;

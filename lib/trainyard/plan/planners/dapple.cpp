@@ -55,7 +55,7 @@ class DappleCuts {
   void add(std::vector<DappleStage>& stages, std::size_t s, std::size_t begin, std::size_t end,
            std::size_t times) const {
     if (s > 0) {
-      const Crossing sent = crossing(costs_, plan_, table_, s, begin);
+      const CutTransfers sent = cut_transfers(costs_, plan_, table_, s, begin);
       stages.push_back({sent.forward, sent.backward, Nanoseconds{0}});
     }
     const StageCost& stage = table_.of(begin, end, recompute_);

@@ -30,8 +30,8 @@ Nanoseconds galvatron_step(const PlanCosts& costs, const ParallelPlan& plan, con
   for (std::size_t s = 0; s < ranges.size(); ++s) {
     const StageCost& stage = table.of(ranges[s].begin, ranges[s].end, plan.recompute[s]);
     Nanoseconds sent{0};
-    if (s > 0) sent += crossing(costs, plan, table, s, ranges[s].begin).backward;
-    if (s + 1 < ranges.size()) sent += crossing(costs, plan, table, s + 1, ranges[s].end).forward;
+    if (s > 0) sent += cut_transfers(costs, plan, table, s, ranges[s].begin).backward;
+    if (s + 1 < ranges.size()) sent += cut_transfers(costs, plan, table, s + 1, ranges[s].end).forward;
     const Nanoseconds reduce = plan.data > 1 ? costs.all_reduce(plan, s, stage.weights) : Nanoseconds{0};
     sum += stage.time() + sent;
     most = std::max(most, stage.time() + sent);

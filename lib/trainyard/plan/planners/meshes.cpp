@@ -102,8 +102,8 @@ bool recompute_least(const PlanCosts& costs, ParallelPlan& plan, const StageTabl
   return true;
 }
 
-Crossing crossing(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& before, const StageTable& after,
-                  std::size_t stage, std::size_t at) {
+CutTransfers cut_transfers(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& before,
+                           const StageTable& after, std::size_t stage, std::size_t at) {
   const std::size_t have = plan.degrees_of(stage - 1).data, take = plan.degrees_of(stage).data;
   const Nanoseconds forward =
       costs.transfer(plan, stage - 1, stage, sent_bytes(before.of(at - 1, at).output, have, take));

@@ -100,14 +100,14 @@ std::optional<StageRecompute> least_recompute(const PlanCosts& costs, const Para
 bool recompute_least(const PlanCosts& costs, ParallelPlan& plan, const StageTable& table);
 
 /// Sent over the cut before layer `at` for a microbatch: forward from stage s - 1 to s, and back.
-struct Crossing {
+struct CutTransfers {
   Nanoseconds forward, backward;
 };
-Crossing crossing(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& before, const StageTable& after,
-                  std::size_t stage, std::size_t at);
-inline Crossing crossing(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table, std::size_t stage,
-                         std::size_t at) {
-  return crossing(costs, plan, table, table, stage, at);
+CutTransfers cut_transfers(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& before,
+                           const StageTable& after, std::size_t stage, std::size_t at);
+inline CutTransfers cut_transfers(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table,
+                                  std::size_t stage, std::size_t at) {
+  return cut_transfers(costs, plan, table, table, stage, at);
 }
 
 /// The better of two answers: the least objective, the first of equals.

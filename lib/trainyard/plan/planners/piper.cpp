@@ -25,7 +25,7 @@ std::optional<ChosenCuts<Nanoseconds>> piper_cuts(const PlanCosts& costs, const 
   std::vector<Nanoseconds> sent;  // over the cut before each layer, by the stage after it
   for (std::size_t s = 1; s < plan.stages(); ++s)
     for (std::size_t at = 0; at < costs.layers; ++at) {
-      const Crossing both = at > 0 ? crossing(costs, plan, table, s, at) : Crossing{};
+      const CutTransfers both = at > 0 ? cut_transfers(costs, plan, table, s, at) : CutTransfers{};
       sent.push_back(both.forward + both.backward);
     }
   const auto load = [&](std::size_t s, std::size_t begin, std::size_t end) -> std::optional<Nanoseconds> {
@@ -105,7 +105,7 @@ class PiperStages {
       if (behind > 0) {
         const StageChoice& after = choices_[stages.choice];
         around.degrees.push_back(after.degrees);
-        const Crossing both = crossing(costs_, around, *table, *after.stages, 2, end);
+        const CutTransfers both = cut_transfers(costs_, around, *table, *after.stages, 2, end);
         sent = both.forward + both.backward;
       }
       const Nanoseconds most = std::max(stages.most, behind > 0 ? stages.own + sent : Nanoseconds{0});
