@@ -12,14 +12,14 @@
 namespace trainyard::bench {
 namespace {
 
-struct Row {
+struct FasttRow {
   std::string network;
   std::string gain;                  // published, at the best number of GPUs
   std::vector<std::string> seconds;  // published, of Algorithm 2 with 2, 4 and 8 GPUs
 };
 
 // Global batch sizes that are common for these networks, not the paper's.
-const std::vector<Row> kRows{
+const std::vector<FasttRow> kFasttRows{
     {"lenet:batch=256", "+36.3 % (2 GPUs)", {"3.5 s", "8.7 s", "11.3 s"}},
     {"alexnet:batch=256", "+37.6 %", {}},
     {"vgg19:batch=64", "+59.4 % (4 GPUs)", {}},
@@ -48,7 +48,7 @@ int run_fastt(const SuiteOptions& options, std::ostream& out) {
                {"search", Align::right},
                {"published", Align::right}}};
   const std::vector<std::string> clusters{"2xV100", "4xV100", "dgx1-v100"};
-  for (const Row& row : kRows) {
+  for (const FasttRow& row : kFasttRows) {
     for (std::size_t i = 0; i < clusters.size(); ++i) {
       const Problem problem = zoo_problem(row.network, clusters[i]);
       const Result one = place_and_simulate(problem, "single");

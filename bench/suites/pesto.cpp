@@ -11,13 +11,13 @@
 namespace trainyard::bench {
 namespace {
 
-struct Row {
+struct PestoRow {
   std::string title, network;
   std::string over_expert, over_baechi;  // published reductions of the step time
   std::string search;                    // published: Baechi / Pesto
 };
 
-const std::vector<Row> kRows{
+const std::vector<PestoRow> kPestoRows{
     {"RNNLM-2-2048", "rnnlm:batch=64,layers=2,hidden=2048", "18 %", "35 %", "- / 10 min"},
     {"NMT-2-1024", "nmt:batch=64,layers=2,hidden=1024", "21 %", "20 %", "1 / 30 min"},
     {"NMT-4-1024", "nmt:batch=64,layers=4,hidden=1024", "-", "-", "3 / 51 min"},
@@ -42,7 +42,7 @@ int run_pesto(const SuiteOptions& options, std::ostream& out) {
                {"auto vs expert", Align::right},
                {"search m-sct / pesto", Align::right},
                {"published", Align::right}}};
-  for (const Row& row : kRows) {
+  for (const PestoRow& row : kPestoRows) {
     const Problem problem = zoo_problem(row.network, "2xV100");
     const Result one = place_and_simulate(problem, "single"), expert = place_and_simulate(problem, "expert");
     const Result baechi = place_and_simulate(problem, "m-sct"), pesto = place_and_simulate(problem, "pesto");

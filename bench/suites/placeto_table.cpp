@@ -20,12 +20,12 @@ using learned::PlacementTask;
 
 // Published: seconds a step on K80, 0: out of memory, negative: not given; placements evaluated until the best was
 // found, thousands.
-struct Row {
+struct PlacetoRow {
   const char *title, *network;
   std::size_t gpus;
   double cpu, one, expert, scotch, placeto, rnn, placeto_samples, rnn_samples;
 };
-constexpr Row kRows[] = {
+constexpr PlacetoRow kPlacetoRows[] = {
     {"Inception-v3", "inception_v3:batch=64", 2, 12.54, 1.56, 1.28, 1.54, 1.18, 1.17, 1.6, 7.8},
     {"Inception-v3", "inception_v3:batch=64", 4, 12.54, 1.56, 1.15, 1.74, 1.13, 1.19, 5.8, 35.8},
     {"NMT", "nmt:batch=256,layers=4", 2, 0, 0, 0, 0, 2.32, 2.35, 20.4, 73},
@@ -38,7 +38,7 @@ class Page {
  public:
   explicit Page(const PlacetoEffort& effort) : effort_(effort) {}
 
-  void add(const Row& row) {
+  void add(const PlacetoRow& row) {
     row_ = &row;
     chart_ = {.title = fmt::format("{} on {} GPUs: step time to one GPU", row.title, row.gpus)};
     add_placers(row);
@@ -50,7 +50,7 @@ class Page {
  private:
   using Align = Table::Align;
 
-  void add_placers(const Row& row) {
+  void add_placers(const PlacetoRow& row) {
     one_ = 0;
     const Problem problem = adam_problem(row.network, fmt::format("{}xK80", row.gpus));
     by_catalogue("single", problem, row.one);
@@ -142,7 +142,7 @@ class Page {
   }
 
   const PlacetoEffort& effort_;
-  const Row* row_ = nullptr;
+  const PlacetoRow* row_ = nullptr;
   double one_ = 0;
   RangeChart chart_;
   Table table_{{{"network"},
@@ -161,7 +161,7 @@ class Page {
 
 void placeto_table(const PlacetoEffort& effort, std::ostream& out) {
   Page page{effort};
-  for (const Row& row : kRows) {
+  for (const PlacetoRow& row : kPlacetoRows) {
     page.add(row);
     if (effort.smallest) break;
   }

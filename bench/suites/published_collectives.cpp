@@ -16,7 +16,7 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr double kMebi = 1 << 20;
+constexpr double kMebibyte = 1 << 20;
 constexpr double kNotRun = 1e9;                      // Aceso's word, in ms, for sizes that did not fit in memory
 using Times = std::map<std::int64_t, std::int64_t>;  // nanoseconds by bytes
 
@@ -58,7 +58,7 @@ void add(std::vector<PublishedTable>& tables, const std::string& set, Collective
          std::size_t nodes, const Times& times) {
   CollectiveTable table{kind, ranks, nodes, {}, set};
   for (const auto& [bytes, time] : times)
-    if (static_cast<double>(bytes) >= kMebi) table.points.push_back({Bytes{bytes}, Nanoseconds{time}});
+    if (static_cast<double>(bytes) >= kMebibyte) table.points.push_back({Bytes{bytes}, Nanoseconds{time}});
   if (table.points.size() > 2) tables.push_back({set, std::move(table)});
 }
 
@@ -80,7 +80,7 @@ void add_aceso(std::vector<PublishedTable>& tables, const std::filesystem::path&
     for (const std::size_t n : {2u, 4u, 8u}) {
       Times times;
       for (const auto& [name, text] : members)
-        if (name.ends_with(fmt::format("{}_{}gpus.csv", word, n))) times.merge(rows_of(text, 1, kMebi, 1e6));
+        if (name.ends_with(fmt::format("{}_{}gpus.csv", word, n))) times.merge(rows_of(text, 1, kMebibyte, 1e6));
       if (times.empty()) refuse(path, fmt::format("no {} of {} GPUs", word, n));
       std::string kind = word;
       std::ranges::replace(kind, '_', '-');

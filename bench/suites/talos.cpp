@@ -27,14 +27,14 @@ namespace {
 
 using Align = Table::Align;
 
-const std::string kCluster = "cpu-2x2080ti";
+const std::string kTalosCluster = "cpu-2x2080ti";
 
 struct Network {
   std::string title, network;
   std::array<int, 5> packs;  // published: for each of kPacks
 };
 
-const std::vector<Network> kNetworks{
+const std::vector<Network> kTalosNetworks{
     {"SqueezeNet", "squeezenet1_1:batch=1", {19, 42, 43, 55, 29}},
     {"AlexNet", "alexnet:batch=1", {23, 27, 29, 38, 19}},
     {"GoogleNet", "googlenet:batch=1", {94, 114, 117, 155, 79}},
@@ -56,7 +56,7 @@ const std::vector<PackRow> kPacks{
 };
 
 struct Pair {
-  std::size_t a, b;  // of kNetworks
+  std::size_t a, b;  // of kTalosNetworks
   std::string affinity;
 };
 
@@ -70,7 +70,7 @@ Graph graph_of(const Network& network) { return training_graph(make_network(netw
 Problem together(const std::vector<Graph>& graphs, const std::vector<std::string>& names) {
   std::vector<NamedGraph> models;
   for (std::size_t i = 0; i < graphs.size(); ++i) models.push_back({names[i], &graphs[i]});
-  return {union_graph(models), make_cluster(preset_cluster(kCluster))};
+  return {union_graph(models), make_cluster(preset_cluster(kTalosCluster))};
 }
 
 struct Completion {
@@ -101,21 +101,21 @@ std::string less(const Completion& each, const Completion& than) {
 
 void print_packs(bool smallest, std::ostream& out) {
   std::vector<Table::Column> columns{{"packs"}};
-  const std::size_t count = smallest ? 1 : kNetworks.size();
+  const std::size_t count = smallest ? 1 : kTalosNetworks.size();
   for (std::size_t i = 0; i < count; ++i) {
-    columns.push_back({kNetworks[i].title, Align::right});
+    columns.push_back({kTalosNetworks[i].title, Align::right});
     columns.push_back({"published", Align::right});
   }
   Table table{columns};
   std::vector<std::vector<std::string>> rows(kPacks.size());
   for (std::size_t r = 0; r < kPacks.size(); ++r) rows[r] = {kPacks[r].title};
   for (std::size_t i = 0; i < count; ++i) {
-    const Problem problem{graph_of(kNetworks[i]), make_cluster(preset_cluster(kCluster))};
+    const Problem problem{graph_of(kTalosNetworks[i]), make_cluster(preset_cluster(kTalosCluster))};
     const Models models = find_models(problem.graph());
     const auto speedups = op_speedups(problem);
     for (std::size_t r = 0; r < kPacks.size(); ++r) {
       rows[r].push_back(std::to_string(pack_ops(problem, models, speedups, kPacks[r].options).size()));
-      rows[r].push_back(std::to_string(kNetworks[i].packs[r]));
+      rows[r].push_back(std::to_string(kTalosNetworks[i].packs[r]));
     }
   }
   for (auto& row : rows) table.add_row(std::move(row));
@@ -136,7 +136,7 @@ void print_pairs(bool smallest, std::ostream& out) {
                {"auto vs talos", Align::right},
                {"search", Align::right}}};
   for (const Pair& pair : kPairs) {
-    const Network &a = kNetworks[pair.a], &b = kNetworks[pair.b];
+    const Network &a = kTalosNetworks[pair.a], &b = kTalosNetworks[pair.b];
     const Problem problem = together({graph_of(a), graph_of(b)}, {a.title, b.title});
     const Models models = find_models(problem.graph());
     const double affinity = model_affinity(problem, models, op_speedups(problem), ModelId{0}, ModelId{1});
@@ -154,8 +154,8 @@ void print_pairs(bool smallest, std::ostream& out) {
 }  // namespace
 
 int run_talos(const SuiteOptions& options, std::ostream& out) {
-  out << "Talos: packs of ops, and sums of the completion times of two networks that train at once, on " << kCluster
-      << "\n\n";
+  out << "Talos: packs of ops, and sums of the completion times of two networks that train at once, on "
+      << kTalosCluster << "\n\n";
   print_packs(options.smallest, out);
   print_pairs(options.smallest, out);
   out << wrapped(

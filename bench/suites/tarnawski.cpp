@@ -22,14 +22,14 @@ namespace trainyard::bench {
 namespace {
 
 /// Published by their programs on their inputs, in ms; 0: not published.
-struct Row {
+struct TarnawskiRow {
   std::string file;     // in the folder of workloads
   std::string network;  // of the zoo, where that is not there; may be empty
   std::size_t accelerators;
   double one, expert, contiguous, linear, any;
 };
 
-const std::vector<Row> kRows{
+const std::vector<TarnawskiRow> kTarnawskiRows{
     {"LayerGraphs/bert24_inference", "", 6, 92.406, 20.084, 17.7899, 17.7899, 17.7147},
     {"LayerGraphs/bert24_training", "bert_large:batch=1,seq=128", 6, 217.813, 49.4049, 41.7458, 41.7458, 39.7895},
     {"LayerGraphs/resnet50_inference", "", 6, 201.45, 43.918, 33.7747, 33.7747, 0},
@@ -82,7 +82,7 @@ int run_tarnawski(const SuiteOptions& options, std::ostream& out) {
                {"load-search", Align::right},
                {"published", Align::right},
                {"seconds of the three", Align::right}}};
-  for (const Row& row : kRows) {
+  for (const TarnawskiRow& row : kTarnawskiRows) {
     const auto path = options.data / (row.file + ".json");
     const bool given = !options.data.empty() && std::filesystem::exists(path);
     if (!given && row.network.empty()) continue;

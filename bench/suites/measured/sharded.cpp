@@ -38,7 +38,7 @@ struct Fit {
   double bytes = 50;   // of everything else in a layer's forward pass, an element of b s h, in units of 2; backward 1.5
 };
 
-struct Model {
+struct ShardedStep {
   const MeasuredRow& row;
   Gpu gpu;
   double gather = 0;  // seconds in which all weights are gathered, or all gradients scattered
@@ -78,7 +78,7 @@ struct Model {
   }
 };
 
-Model model_of(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
+ShardedStep model_of(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
   const auto gpu = find_gpu(row.gpu_kind);
   if (!gpu) cannot(fmt::format("no data sheet of {}", row.gpu_kind));
   for (const auto& [number, what] : {std::pair{row.layers, "layers"},
@@ -99,14 +99,14 @@ Model model_of(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
 }
 
 /// The least sum of squared errors over a grid.
-Fit fit_to(const std::vector<Model>& rows) {
+Fit fit_to(const std::vector<ShardedStep>& rows) {
   Fit best;
   double least = INFINITY;
   for (int share = 100; share <= 200; ++share)
     for (int bytes = 0; bytes <= 120; ++bytes) {
       const Fit fit{share / 200.0, bytes / 2.0 * 2};
       double squares = 0;
-      for (const Model& each : rows) squares += std::pow(each.step(fit) / *each.row.seconds - 1, 2);
+      for (const ShardedStep& each : rows) squares += std::pow(each.step(fit) / *each.row.seconds - 1, 2);
       if (squares < least) least = squares, best = fit;
     }
   return best;
@@ -115,9 +115,9 @@ Fit fit_to(const std::vector<Model>& rows) {
 }  // namespace
 
 std::vector<Outcome> predict_sharded(const MeasuredSource& source, const AllReduceTimes& all_reduce) {
-  std::map<std::string, std::vector<Model>> calibrating;
+  std::map<std::string, std::vector<ShardedStep>> calibrating;
   calibrate_with(source, [&](const MeasuredRow& row) {
-    const Model model = model_of(row, all_reduce);
+    const ShardedStep model = model_of(row, all_reduce);
     model.step({});
     calibrating[generation(row.gpu_kind)].push_back(model);
   });

@@ -115,8 +115,8 @@ class MadeSoFar {
  public:
   explicit MadeSoFar(const Graph& graph) : most_(size_of(graph)) {
     const auto most = [](double given, std::size_t small, std::size_t large) {
-      constexpr double kTimes = 8;
-      return std::max(kTimes * given + static_cast<double>(small),
+      constexpr double kMostGrowth = 8;
+      return std::max(kMostGrowth * given + static_cast<double>(small),
                       std::min(static_cast<double>(limits::kRewrittenTimes) * given, static_cast<double>(large)));
     };
     most_ = {most(most_.ops, limits::kRewrittenOps, limits::kMostRewrittenOps),
