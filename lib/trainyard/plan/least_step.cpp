@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,7 +29,11 @@ bool makes_gradients_last(const ParallelPlan& plan) { return plan.tensor > 1 && 
 class LeastStep {
  public:
   LeastStep(const LeastCosts& costs, const PlanSearchOptions& options)
-      : work_(costs.work), options_(options), tables_(costs.plan), costs_(tables_.known_costs()) {
+      : work_(costs.work),
+        sums_share_links_(costs.sums_share_links),
+        options_(options),
+        tables_(costs.plan),
+        costs_(tables_.known_costs()) {
     of_one_ = costs_;
     of_one_.memory.reset();
   }
@@ -72,7 +77,8 @@ class LeastStep {
     const LayerDegree degree = like.layer_degree();
     Bytes weights{0};
     double until_last = 0;  // a microbatch's passes until the last gradient can be made
-    double ops = 0, backward_ops = 0, links = 0, both = 0, made = 0, more = 0, added = 0, resident = 0, state = 0;
+    double ops = 0, backward_ops = 0, links = 0, links_back = 0, both = 0, made = 0, more = 0, added = 0, resident = 0,
+           state = 0;
     Nanoseconds launches{0};
     Bytes saved{0};
     Releases of_ops, of_passes;
@@ -84,6 +90,7 @@ class LeastStep {
       ops += number(work.forward + work.backward);
       backward_ops += number(work.backward);
       links += number(work.links);
+      links_back += number(work.links_back);
       made += number(layer.weight_gradient);
       more += number(work.accumulation);
       added += number(layer.accumulation);
@@ -123,9 +130,16 @@ class LeastStep {
     if (p == 1) {
       if (sums > 0 && is_chain(like.microbatch, degree))
         longest = std::max(longest, until_last + number(costs_.all_reduce(like, 0, Bytes{1})));
-      if (sums > 0 && degree == LayerDegree{1})
-        longest =
-            std::max(longest, with_sums(like, m * (ops - backward_ops) + (m - 1) * (backward_ops + again + more)));
+      const double chain = std::accumulate(forward.begin(), forward.end(), 0.0);
+      // The loss, and so all of the backward pass, waits for the chain.
+      const double until_last_loss = std::max(m * (ops - backward_ops), chain);
+      if (count == 1) longest = std::max(longest, until_last_loss + backward_ops + behind);
+      if (sums > 0 && links > 0 && sums_share_links_(like))
+        longest = std::max({longest, m * links + sums, until_last_loss + links_back + sums});
+      if (sums > 0 && degree.context * degree.experts == 1)
+        longest = std::max(
+            longest, with_sums(like, count, ops - backward_ops, chain,
+                               degree == LayerDegree{1} ? std::optional{backward_ops + again + more} : std::nullopt));
     } else {
       const double fill = least_fill(std::move(forward), p),
                    tasks = m * (both + again_in_passes + made) + (m - 1) * added;
@@ -170,32 +184,42 @@ class LeastStep {
     return cost;
   }
 
-  /// The longest of: the device's work until any of some gradients may be there, `before` the last backward pass and
-  /// part of it, then their sums; for all of them one sum, behind the last gradient; or two, of which one is behind it,
-  /// and the other of no more than is there by then, and both behind the latest of the other's; or three.
-  double with_sums(const ParallelPlan& like, double before) const {
-    std::vector<std::pair<Nanoseconds, Bytes>> gradients;
+  /// The longest of: the time until any of some gradients may be there, then their sums; for all of them one sum,
+  /// behind the last gradient; or two, of which one is behind it, and the other of no more than is there by then, and
+  /// both behind the latest of the other's; or three. A gradient is there no sooner than the device has done the ops
+  /// ahead of it, those of `forward` among them, of m microbatches: all of the `backward` ops of those before the last,
+  /// where ranks do not wait for each other; nor than the chain through one microbatch up to it.
+  double with_sums(const ParallelPlan& like, std::size_t count, double forward, double chain,
+                   std::optional<double> backward) const {
+    const auto m = static_cast<double>(count);
+    std::vector<std::pair<double, Bytes>> gradients;
     for (std::size_t i = 0; i < costs_.layers; ++i) {
-      const LeastWork work = work_(i, like.microbatch, {1});
-      gradients.insert(gradients.end(), work.gradients.begin(), work.gradients.end());
+      const LeastWork work = work_(i, like.microbatch, like.layer_degree());
+      for (const auto& [ahead, along, bytes] : work.gradients) {
+        const double before = count == 1 ? std::max(forward, chain) + number(ahead)
+                              : backward ? m * forward + (m - 1) * *backward + number(ahead)
+                                         : m * (forward + number(ahead));
+        gradients.emplace_back(std::max(before, chain + number(along)), bytes);
+      }
     }
     std::ranges::sort(gradients, std::ranges::greater{});
     double longest = 0;
     Bytes sum{0};
-    for (const auto& [ahead, bytes] : gradients) {
+    for (const auto& [there, bytes] : gradients) {
       sum += bytes;
-      longest = std::max(longest, before + number(ahead + costs_.all_reduce(like, 0, sum)));
+      longest = std::max(longest, there + number(costs_.all_reduce(like, 0, sum)));
     }
     if (sum <= Bytes{2}) return longest;
-    const Nanoseconds last = gradients.front().first, two = least_several_sums(costs_, like, sum),
-                      three = least_several_sums(costs_, like, sum - Bytes{1}) + costs_.all_reduce(like, 0, Bytes{1});
-    Nanoseconds least = std::min(last + costs_.all_reduce(like, 0, sum), gradients.back().first + three);
+    const auto all_reduce = [&](Bytes bytes) { return number(costs_.all_reduce(like, 0, bytes)); };
+    const double last = gradients.front().first, two = number(least_several_sums(costs_, like, sum)),
+                 three = number(least_several_sums(costs_, like, sum - Bytes{1})) + all_reduce(Bytes{1});
+    double least = std::min(last + all_reduce(sum), gradients.back().first + three);
     Bytes first{0};
     for (std::size_t i = gradients.size(); i-- > 1;) {
       first += gradients[i].second;
-      least = std::min(least, std::max(gradients[i].first + two, last + costs_.all_reduce(like, 0, sum - first)));
+      least = std::min(least, std::max(gradients[i].first + two, last + all_reduce(sum - first)));
     }
-    return std::max(longest, before + number(least));
+    return std::max(longest, least);
   }
 
   /// Stages of different degrees: the mean device, each layer on those whose work is least.
@@ -243,6 +267,7 @@ class LeastStep {
   }
 
   const std::function<LeastWork(std::size_t, std::size_t, LayerDegree)>& work_;
+  const std::function<bool(const ParallelPlan&)>& sums_share_links_;
   const PlanSearchOptions& options_;
   LayerTables tables_;
   PlanCosts costs_, of_one_;  // of plans of one microbatch, whose gradients need not be there all at once

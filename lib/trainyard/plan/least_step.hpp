@@ -10,18 +10,24 @@
 
 namespace trainyard {
 
+/// A gradient of weights, when its microbatch's backward pass has begun: behind what it comes.
+struct LeastGradient {
+  Nanoseconds ahead;  // ops that a device that has all of the pass does before, its own included
+  Nanoseconds along;  // the chain of blocks, with collectives of tensor ranks, and its own op
+  Bytes bytes;
+};
+
 /// What any schedule of a plan does of a layer, on each rank, for one microbatch.
 struct LeastWork {
   Nanoseconds forward, backward;    // of ops, gradients of weights included
   Nanoseconds again, scores_again;  // of ops that recomputation repeats: of the layer, or of its scores alone
-  Nanoseconds links;                // that collectives of tensor ranks hold the same links
+  Nanoseconds links, links_back;    // that collectives of tensor ranks hold the same links; of these, the backward pass
   bool on_chain = true;             // its passes wait for those of the layers before and behind it
   /// LayerCost has what a task that makes both gradients takes; this is what either takes in a task of its own.
   Nanoseconds input_gradient = {}, weight_gradient = {}, accumulation = {};
   bool additions_take_time = true;  // each that adds a gradient of weights to those of earlier microbatches
   bool has_own_sum = false;         // a stage that begins here adds up its gradients in sums of its own
-  /// Gradients of weights, and of the ops of a backward pass those that a device that has all of it does before.
-  std::vector<std::pair<Nanoseconds, Bytes>> gradients = {};
+  std::vector<LeastGradient> gradients = {};
 };
 
 /// Costs that no schedule of a plan is below, where PlanCosts says what is likely. Of PlanCosts::layer passes are what
@@ -32,6 +38,8 @@ struct LeastWork {
 struct LeastCosts {
   PlanCosts plan;
   std::function<LeastWork(std::size_t layer, std::size_t samples, LayerDegree tensor)> work;
+  /// Whether one of those links is held by sums of gradients too, for as long as they take.
+  std::function<bool(const ParallelPlan&)> sums_share_links;
 };
 
 /// No plan that search_plans() looks at with these options takes less, as simulated: the least of the bounds of all
@@ -39,10 +47,12 @@ struct LeastCosts {
 /// devices in a row, of layers' ops C in all passes, F and B of chains forward and back, and W of weights' gradients:
 ///
 ///     one device in the row       m C + update + additions; F + B, or until the last gradient, and then the sum of one
-///                                 byte; what ranks hold a link; and of one rank, whose device is never idle before its
-///                                 last task has ended, for any gradient: its work until that may be there, and the
-///                                 sums of those that are no sooner; and all in one sum behind the last one, in two, or
-///                                 in three
+///                                 byte; what ranks hold a link, and sums of gradients too where they share it; behind
+///                                 the last microbatch's loss, no sooner than F and all forward work, of one backward
+///                                 pass what ranks hold, and the sums, or all ops where there is but one; and for any
+///                                 gradient: the device's work and the chain until that may be there, and the sums of
+///                                 those that are no sooner; and all in one sum behind the last one, in two, or in
+///                                 three
 ///     several                     m C / p; and as in plan_bound(), of tasks that take F, B and W, gradients of inputs
 ///                                 leaving the device before those of weights are made: the mean device, with what it
 ///                                 waits at first, and before the end; or with one stage a device all but its last

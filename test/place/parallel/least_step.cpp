@@ -219,6 +219,38 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: tensor ra
     }
 }
 
+TEST_CASE("one stage of tensor ranks whose sums of gradients hold the ranks' links: bounds are near the step") {
+  // Of the step: gpt2 0.815 to 0.932, alexnet 0.960 to 0.994; without what comes behind the loss and on those links
+  // 0.516 to 0.596, and 0.889 to 0.923.
+  for (const char* network : {"gpt2:batch=8,layers=3", "alexnet:batch=16"})
+    for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole}) {
+      CAPTURE(network);
+      const Problem problem{training_graph(make_network(network)),
+                            make_cluster(under_switch(4, BytesPerSecond{1e9}, Nanoseconds{5000}, Sharing::serial,
+                                                      preset_cluster("4xV100").devices.front())),
+                            CostModel::roofline()};
+      const std::size_t batch = std::string_view{network}.starts_with("gpt2") ? 8 : 16;
+      Ground ground{problem, batch, detail};
+      const LeastCosts least = ground.chain.least_costs();
+      double furthest = 1;
+      each_candidate(
+          ground.chain.costs(), {.schedules = {PipelineSchedule::one_f_one_b}}, [&](const ParallelPlan& like) {
+            if (like.devices_in_row() > 1 || like.tensor == 1 || like.data == 1) return;
+            CAPTURE(describe(like));
+            const auto alike = [&](const ParallelPlan& other) { return other == like; };
+            const Nanoseconds bound = least_step(least, {.schedules = {like.schedule}, .allowed = alike}, kLongestTime);
+            for (const Bytes bucket : {Bytes{0}, Bytes{1 << 18}, Bytes{1 << 30}}) {
+              ParallelPlan plan = like;
+              plan.bucket = bucket;
+              const Nanoseconds step = ground.step(plan);
+              CHECK(bound <= step);
+              furthest = std::min(furthest, static_cast<double>(bound.count) / static_cast<double>(step.count));
+            }
+          });
+      CHECK(furthest > (batch == 8 ? 0.8 : 0.95));
+    }
+}
+
 TEST_CASE("no plan that fits by what it recomputes takes less than the bound of its degrees") {
   std::size_t fitting = 0, recomputing = 0, near = 0;
   for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole})

@@ -216,6 +216,13 @@ Nanoseconds PlanChain::ahead_of(OpId gradient) {
   return sum + time_[gradient];
 }
 
+/// The path back until the last post before what makes a gradient, and that.
+Nanoseconds PlanChain::along_path(OpId gradient) const {
+  Nanoseconds sum = time_[gradient];
+  for (std::size_t place = blocks_; place < behind_[gradient]; ++place) sum += along_[place];
+  return sum;
+}
+
 /// Sums are of the stage whose first forward op with inputs is the last one before the first op of their group, in
 /// topological order. So a stage that begins with a block shares none with those before it where that op is behind all
 /// groups with weights of the blocks before, and ahead of its own and those behind it.
@@ -322,7 +329,10 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
     if (graph_.phase(op) == Phase::update) continue;
     if (weights_[op] && behind_[op] < previous[2 * blocks_ - 1 - b]) work[b].on_chain = false;
     (graph_.phase(op) == Phase::forward ? work[b].forward : work[b].backward) += time_[op];
-    if (!weights_[op]) work[b].links += collective_[op];  // else once a step, of added gradients
+    if (!weights_[op]) {  // else once a step, of added gradients
+      work[b].links += collective_[op];
+      if (graph_.phase(op) == Phase::backward) work[b].links_back += collective_[op];
+    }
     if (repeated_blocks_.segment[op]) work[b].again += time_[op];
     if (repeated_scores_.segment[op]) work[b].scores_again += time_[op];
     for (const TensorId tensor : graph_.outputs(op)) {
@@ -330,7 +340,7 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
       if (graph_.phase(op) == Phase::backward && is_gradient_[tensor] &&
           std::any_of(readers.begin(), readers.end(),
                       [&](OpId reader) { return graph_.phase(reader) == Phase::update; }))
-        work[b].gradients.emplace_back(ahead_of(op), graph_.bytes(tensor));
+        work[b].gradients.push_back({ahead_of(op), along_path(op), graph_.bytes(tensor)});
     }
     if (weights_[op]) {
       if (at_home_[op]) chain[b].weight_gradient += time_[op];

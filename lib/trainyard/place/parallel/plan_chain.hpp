@@ -65,6 +65,7 @@ class PlanChain {
   void set_posts();
   void order_by_posts();
   Nanoseconds ahead_of(OpId gradient);
+  Nanoseconds along_path(OpId gradient) const;
   /// What recomputation adds to a block: ops that its post waits for, and on the path from place to place of it.
   struct Again {
     Nanoseconds ops, along;

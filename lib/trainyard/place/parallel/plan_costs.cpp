@@ -423,6 +423,19 @@ Sharing ChainOfBlocks::sharing(DeviceId from, DeviceId to) const {
              : Sharing::serial;
 }
 
+bool ChainOfBlocks::first_ranks_share_links(std::size_t replicas, std::size_t ranks) const {
+  const auto held = [&](std::size_t count, std::size_t apart) {
+    std::vector<DeviceId> devices;
+    for (std::size_t i = 0; i < count; ++i) devices.push_back(devices_[i * apart]);
+    const CollectiveRun run = collective_run(problem_, {CollectiveKind::all_reduce, Bytes{1 << 20}}, devices);
+    const CollectiveRun::Hop& slowest = run.hops.at(run.slowest);
+    const auto channels = problem_.cluster().route(slowest.from, slowest.to).channels;
+    return std::vector<ChannelId>(channels.begin(), channels.end());
+  };
+  const std::vector<ChannelId> of_ranks = held(ranks, 1), of_sums = held(replicas, ranks);
+  return std::ranges::find_first_of(of_ranks, of_sums) != of_ranks.end();
+}
+
 Nanoseconds ChainOfBlocks::holding(const CollectiveRun& run) const {
   if (run.hops.empty()) return Nanoseconds{0};
   switch (sharing(run.hops[run.slowest].from, run.hops[run.slowest].to)) {
@@ -471,6 +484,9 @@ LeastCosts ChainOfBlocks::least_costs() {
   };
   least.work = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     return known_.at({samples, tensor}).work[layer];
+  };
+  least.sums_share_links = [this](const ParallelPlan& plan) {
+    return first_ranks_share_links(plan.replicas(), plan.layer_degree().ranks);
   };
   return least;
 }

@@ -86,6 +86,8 @@ class ChainOfBlocks {
   SumTime sum_time(const Mesh& mesh) const;
   Sharing sharing(DeviceId from, DeviceId to) const;
   Nanoseconds holding(const CollectiveRun& run) const;
+  /// Whether the first ranks and the first replicas hold one link each for all of a collective, which is the same.
+  bool first_ranks_share_links(std::size_t replicas, std::size_t ranks) const;
   /// The time in which a device adds two parts (CollectiveOps).
   LinearTime addition_time() const;
 
