@@ -45,8 +45,9 @@ constexpr std::size_t kRounds = 24, kSplits = 24, kRaced = 5;
 /// logarithmic scale.
 constexpr double kHot = 0.1, kCold = 0.003;
 /// Schedules that differ in less than this share of the op time are not worth an island each; nor is a graph with other
-/// splits whose schedule is longer than the best by more than this.
-constexpr double kAlike = 0.03, kHopeful = 0.2;
+/// splits whose schedule is longer than the best by more than the last of these, nor, where enough others are not, the
+/// first.
+constexpr double kAlike = 0.03, kHopeful = 0.2, kYetHopeful = 1;
 /// One part in so many of the best that offloading could reach: a schedule that is longer by less is left as it is.
 constexpr std::int64_t kHardlyLonger = 50;
 /// The share of the seconds after which the placer plan ends, and on large graphs relay.
@@ -327,20 +328,26 @@ class AutoPlacer {
     report();
   }
 
-  /// The best schedule of each graph on which a search may yet find the best of all: hardly longer than the best, with
-  /// a bound below it; the best first, and one fewer than islands at most.
+  /// The best schedule of each graph on which a search may yet find the best of all, by its bound: those that are
+  /// hardly longer than the best, the best first; behind them, where all islands have enough to do, longer ones. One
+  /// fewer than islands at most.
   std::vector<Ordered> contenders() {
     std::vector<Ordered> chosen;
+    add_contenders(kHopeful, chosen);
+    if (!chosen.empty() && chosen.size() + 1 < island_count_ && useful_islands() >= island_count_)
+      add_contenders(kYetHopeful, chosen);
+    return chosen;
+  }
+  void add_contenders(double longer, std::vector<Ordered>& chosen) {
     const Outcome best = leader().outcome;
-    const double hopeful = static_cast<double>(best.makespan.count) * (1 + kHopeful);
+    const double most = (1 + longer) * static_cast<double>(best.makespan.count);
     for (const Ordered& each : found_) {
       if (!chosen.empty() && chosen.size() + 1 >= island_count_) break;
-      if (static_cast<double>(each.outcome.makespan.count) > hopeful ||
+      if (static_cast<double>(each.outcome.makespan.count) > most ||
           std::ranges::any_of(chosen, [&](const Ordered& other) { return alike(each, other); }))
         continue;
       if (Outcome{Bytes{0}, ground_of(each.schedule).bound} < best) chosen.push_back(each);
     }
-    return chosen;
   }
   bool done() { return contenders().empty(); }
 
