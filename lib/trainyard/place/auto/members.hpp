@@ -36,9 +36,9 @@ inline constexpr std::array<std::string_view, 4> kSlow{"fastt", "m-sct", "os-dpo
 inline constexpr std::size_t kQuickPairs = 2'000;
 
 /// Asked before all others, since time may be short: the first is the fastest of all, and one of these is the best
-/// member on nearly every network.
-inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-parallel", "plan",    "heft",
-                                                             "etf",    "fastt",         "pipeline"};
+/// member on nearly every network. The last is kPatient, which may take all the time that is left to it.
+inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-parallel", "heft", "etf",
+                                                             "fastt",  "pipeline",      "plan"};
 
 /// Pairs of an op and a device from which on a member takes seconds, and some take minutes: where seconds are given,
 /// their forecasts (rehearse) decide who is asked, and when.
@@ -109,9 +109,9 @@ inline std::vector<std::size_t> turns_of(std::span<const Placer* const> members,
 }
 
 /// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order. A
-/// member that has no answer is left out, and so are, once late(false) is true, those that were not asked, and one that
-/// is at work ends early (kPatient once late(true) is); but they are asked until one has answered, as one answer must
-/// be there. On large graphs those that would not end within `seconds`, if there is such a limit, are not asked. Throws
+/// member that has no answer is left out, and so are, once late(false) is true (late(true) of kPatient), those that
+/// were not asked, and one that is at work ends early; but they are asked until one has answered, as one answer must be
+/// there. On large graphs those that would not end within `seconds`, if there is such a limit, are not asked. Throws
 /// InputError, that of the first member, where there is none; without members, everything on one device (place_single)
 /// is the answer.
 template <class Late, class Judge>
@@ -157,7 +157,8 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   }
   parallel_for(thread_count(options.threads), asked.size(), [&](std::size_t turn) {
     const std::size_t i = turns[turn];
-    if (!mine[i] || (team && asked[i]->teams) || (answered && (late(false) || !would_end(i)))) return;
+    if (!mine[i] || (team && asked[i]->teams)) return;
+    if (answered && (late(asked[i]->name == kPatient) || !would_end(i))) return;
     ask(i, nullptr);
   });
   share_values(team, answers, [&](std::size_t i) { return mine[i]; });
