@@ -220,7 +220,7 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: tensor ra
 }
 
 TEST_CASE("one stage of tensor ranks whose sums of gradients hold the ranks' links: bounds are near the step") {
-  // Of the step: gpt2 0.815 to 0.932, alexnet 0.960 to 0.994; without what comes behind the loss and on those links
+  // Bound by step: gpt2 0.815 to 0.932, alexnet 0.960 to 0.994; without what comes behind the loss and on those links
   // 0.516 to 0.596, and 0.889 to 0.923.
   for (const char* network : {"gpt2:batch=8,layers=3", "alexnet:batch=16"})
     for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole}) {
