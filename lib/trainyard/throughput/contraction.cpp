@@ -14,10 +14,10 @@ namespace {
 
 constexpr Picoseconds kNoTime{1000};  // 10^-6 ms, as in the authors' program
 
-using Edges = std::vector<std::set<std::size_t>>;
+using EdgeSets = std::vector<std::set<std::size_t>>;
 
 /// Strongly connected components (Tarjan), without recursion: graphs are thousands of ops deep.
-void join_cycles(const Edges& successors, DisjointSets& merged) {
+void join_cycles(const EdgeSets& successors, DisjointSets& merged) {
   constexpr std::size_t kUnseen = static_cast<std::size_t>(-1);
   const std::size_t count = successors.size();
   std::vector<std::size_t> index(count, kUnseen), low(count, 0), stack;
@@ -99,8 +99,8 @@ class Contractor {
   }
 
   /// The forward graph over what is one by now.
-  std::pair<Edges, Edges> merged_edges() {
-    Edges before(successors_.size()), after(successors_.size());
+  std::pair<EdgeSets, EdgeSets> merged_edges() {
+    EdgeSets before(successors_.size()), after(successors_.size());
     for (std::size_t from = 0; from < successors_.size(); ++from)
       for (const std::size_t to : successors_[from])
         if (merged_.find(from) != merged_.find(to)) {
@@ -142,7 +142,7 @@ class Contractor {
       const std::size_t kept = std::min(node, into), gone = std::max(node, into);
       merged_.join(node, into);
       idle[kept] = idle[into];
-      for (Edges* edges : {&before, &after}) {
+      for (EdgeSets* edges : {&before, &after}) {
         (*edges)[into].erase(node);
         if (kept == into) continue;
         (*edges)[kept] = std::move((*edges)[into]);
@@ -222,9 +222,9 @@ class Contractor {
 
   const LoadProblem& problem_;
   DisjointSets merged_{problem_.color_count()};
-  Edges successors_{problem_.color_count()};  // of colors, in the forward graph
-  std::vector<bool> orphan_;                  // no forward op has the color
-  std::vector<bool> reads_backward_;          // an edge joins a forward op of the color and a backward op
+  EdgeSets successors_{problem_.color_count()};  // of colors, in the forward graph
+  std::vector<bool> orphan_;                     // no forward op has the color
+  std::vector<bool> reads_backward_;             // an edge joins a forward op of the color and a backward op
 };
 
 }  // namespace

@@ -18,18 +18,18 @@ namespace trainyard {
 namespace {
 
 constexpr std::uint32_t kNoColumn = static_cast<std::uint32_t>(-1);
-constexpr double kInfinity = LinearProgram::kInfinity;
+constexpr double kUnbounded = LinearProgram::kInfinity;
 using Terms = std::vector<LinearProgram::Term>;
 
 /// Transfers between colors; tensors with the same producer, readers and pass are one.
-struct ColorTensor {
+struct TensorColumns {
   std::uint32_t producer;
   std::vector<std::uint32_t> readers;
   bool backward;
   std::vector<Picoseconds> costs;  // by kind
 };
 
-std::vector<ColorTensor> color_tensors(const LoadProblem& problem) {
+std::vector<TensorColumns> color_tensors(const LoadProblem& problem) {
   std::map<std::tuple<std::uint32_t, std::vector<std::uint32_t>, bool>, std::vector<Picoseconds>> known;
   for (const TensorId id : problem.tensors()) {
     std::vector<std::uint32_t> readers = problem.reading_colors(id);
@@ -39,7 +39,7 @@ std::vector<ColorTensor> color_tensors(const LoadProblem& problem) {
     costs.resize(problem.kind_count());
     for (const KindId kind : problem.kinds()) costs[kind.index()] += problem.cost(id, kind);
   }
-  std::vector<ColorTensor> list;
+  std::vector<TensorColumns> list;
   for (const auto& [key, costs] : known)
     if (std::ranges::any_of(costs, [](Picoseconds cost) { return cost.count > 0; }))
       list.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), costs});
@@ -178,7 +178,7 @@ class ProgramBuilder {
       for (std::size_t color = 0; color < sizes_.size(); ++color)
         if (place(color, i) != kNoColumn && sizes_[color] > 0)
           terms.push_back({place(color, i), sizes_[color] / scale});
-      if (!terms.empty()) program_.linear.add_row(-kInfinity, room / scale, terms);
+      if (!terms.empty()) program_.linear.add_row(-kUnbounded, room / scale, terms);
     }
   }
 
@@ -187,14 +187,14 @@ class ProgramBuilder {
     if (place(a, device) == kNoColumn) return;
     Terms terms{{place(a, device), 1}, {column, -1}};
     if (place(b, device) != kNoColumn) terms.push_back({place(b, device), -1});
-    program_.linear.add_row(-kInfinity, 0, terms);
+    program_.linear.add_row(-kUnbounded, 0, terms);
   }
 
   void add_communication() {
     moves_.assign(tensors_.size() * devices_, kNoColumn);
     for (std::size_t t = 0; t < tensors_.size(); ++t)
       for (std::size_t i = 0; i < devices_; ++i) {
-        const ColorTensor& tensor = tensors_[t];
+        const TensorColumns& tensor = tensors_[t];
         if (tensor.costs[problem_.kind_of(DeviceId{i}).index()].count == 0) continue;
         const std::uint32_t in = program_.linear.add_column(0, 0, 1), out = program_.linear.add_column(0, 0, 1);
         moves_[t * devices_ + i] = in;
@@ -245,15 +245,15 @@ class ProgramBuilder {
     for (Terms& terms : sums) {
       if (terms.empty()) continue;
       terms.push_back({column, -1});
-      program_.linear.add_row(-kInfinity, 0, terms);
+      program_.linear.add_row(-kUnbounded, 0, terms);
     }
   }
 
   void add_loads() {
     const double least = 0;
     const bool apart = options_.goal.goal == LoadGoal::apart;
-    goal_ = program_.linear.add_column(1, least, kInfinity);
-    if (apart) program_.linear.add_column(1, least, kInfinity);
+    goal_ = program_.linear.add_column(1, least, kUnbounded);
+    if (apart) program_.linear.add_column(1, least, kUnbounded);
     for (std::size_t i = 0; i < devices_; ++i) {
       std::array<Terms, 3> forward = pass_terms(i, false);
       const std::array<Terms, 3> backward = pass_terms(i, true);
@@ -288,13 +288,13 @@ class ProgramBuilder {
     for (std::size_t i = 0; i < devices_; ++i) {
       for (const OpId op : problem_.ops())
         if (!problem_.op(op).backward && place_of(op, i) != kNoColumn)
-          program_.linear.add_row(-kInfinity, 0, Terms{{place_of(op, i), 1}, {reach(op, i), -1}});
+          program_.linear.add_row(-kUnbounded, 0, Terms{{place_of(op, i), 1}, {reach(op, i), -1}});
       for_forward_edges([&](OpId from, OpId to) {
-        program_.linear.add_row(-kInfinity, 0, Terms{{reach(to, i), 1}, {reach(from, i), -1}});
+        program_.linear.add_row(-kUnbounded, 0, Terms{{reach(to, i), 1}, {reach(from, i), -1}});
         if (place_of(from, i) == kNoColumn || place_of(from, i) == place_of(to, i)) return;
         Terms terms{{reach(to, i), 1}, {place_of(from, i), 1}};
         if (place_of(to, i) != kNoColumn) terms.push_back({place_of(to, i), -1});
-        program_.linear.add_row(-kInfinity, 1, terms);
+        program_.linear.add_row(-kUnbounded, 1, terms);
       });
     }
   }
@@ -337,7 +337,7 @@ class ProgramBuilder {
 
   const LoadProblem& problem_;
   const LoadProgramOptions& options_;
-  std::vector<ColorTensor> tensors_;
+  std::vector<TensorColumns> tensors_;
   std::size_t devices_;
   double unit_ = 1;                   // picoseconds: times in the program are within a few powers of ten of 1
   std::vector<Picoseconds> times_;    // color x kind x pass
