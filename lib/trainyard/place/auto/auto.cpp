@@ -44,10 +44,11 @@ constexpr std::size_t kRounds = 24, kSplits = 24, kRaced = 5;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.
 constexpr double kHot = 0.1, kCold = 0.003;
-/// Schedules that differ in less than this share of the op time are not worth an island each; nor is a graph with other
-/// splits whose schedule is longer than the best by more than the last of these, nor, where enough others are not, the
-/// first.
-constexpr double kAlike = 0.03, kHopeful = 0.2, kYetHopeful = 1;
+/// Schedules that differ in less than this share of the op time are not worth an island each.
+constexpr double kAlike = 0.03;
+/// By how much the best schedule of another graph may be longer than the best of all for a search on it to be hopeful;
+/// and where fewer graphs are so than there are islands.
+constexpr double kHopeful = 0.2, kYetHopeful = 1;
 /// One part in so many of the best that offloading could reach: a schedule that is longer by less is left as it is.
 constexpr std::int64_t kHardlyLonger = 50;
 /// The share of the seconds after which the placer plan ends, and on large graphs relay.
