@@ -616,6 +616,15 @@ TEST_CASE("a plan that cannot be is refused by name, with the nearest that can")
         "there is no sequence that 2 ranks divide: leave out sequence parallelism");
   CHECK(refusal(costs, {.sequence = true}) ==
         "sequence parallelism is among tensor ranks, and there is one: give more ranks, or leave it out");
+  CHECK(refusal(costs, {.microbatch = 2, .slices = 2}) ==
+        "slices of microbatches hide what ranks of a replica communicate, and there is one: give more ranks, or take 1 "
+        "slice");
+  CHECK(refusal(costs, {.tensor = 2, .cuts = {2}, .microbatch = 2, .slices = 2}) ==
+        "slices of microbatches are of plans of one stage, and there are 2: take 1 slice");
+  CHECK(refusal(costs, {.tensor = 2, .microbatch = 4, .slices = 3}) ==
+        "microbatches of 4 samples are not divisible in 3 slices: 2 would divide them");
+  CHECK(refusal(costs, {.tensor = 2, .slices = 0}) ==
+        "degrees of a plan, its microbatches, slices and chunks are at least 1: give 1 for what is not divided");
   CHECK(refusal(costs, {.cuts = {1, 2, 3, 4}}) == "5 stages are more than 4 layers: give 4 stages at most");
   CHECK(refusal(costs, {.cuts = {2, 2}}) ==
         "stage 2 would begin at layer 2, and the one before it at 2: cuts ascend between 1 and 3");

@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-/// visit(plan): one plan, with equal cuts, of each choice of degrees, microbatch, schedule and ZeRO stage.
+/// visit(plan): one plan, with equal cuts, of each choice of degrees, microbatch, slices, schedule and ZeRO stage.
 template <class Visit>
 void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, const Visit& visit) {
   const auto of_degrees = [&](std::size_t data, LayerDegree tensor, std::size_t p, std::size_t microbatch) {
@@ -32,6 +32,12 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
                             .zero = zero,
                             .experts = tensor.experts};
           for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s * costs.layers / (p * v));
+          for (std::size_t slices = 2; p == 1 && tensor.communicates() && slices <= options.most_slices; ++slices) {
+            if (microbatch % slices != 0) continue;
+            plan.slices = slices;
+            visit(plan);
+          }
+          plan.slices = 1;
           visit(std::move(plan));
         }
       }

@@ -43,6 +43,7 @@ class LeastStep {
     if (roomy.memory) roomy.memory = Bytes{2 * roomy.memory->count};
     LeastMemory memory{roomy, tables_};
     each_candidate(costs_, options_, [&](ParallelPlan plan) {
+      if (plan.slices > 1) return;  // microbatches of as many samples are bounded whatever their order
       if (!memory.may_hold(plan) || (options_.allowed && !options_.allowed(plan))) return;
       tables_.of(plan.microbatch, plan.layer_degree());
       const Nanoseconds bound = bound_of(plan);

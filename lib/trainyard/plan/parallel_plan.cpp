@@ -92,7 +92,21 @@ void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
            "fewer ranks, replicas or stages, or a larger cluster");
 }
 
+void check_slices(const ParallelPlan& plan) {
+  if (plan.slices == 1) return;
+  if (plan.stages() > 1)
+    refuse(fmt::format("slices of microbatches are of plans of one stage, and there are {}", plan.stages()),
+           "take 1 slice");
+  if (!plan.layer_degree().communicates())
+    refuse("slices of microbatches hide what ranks of a replica communicate, and there is one",
+           "give more ranks, or take 1 slice");
+  if (plan.microbatch % plan.slices != 0)
+    refuse(fmt::format("microbatches of {} samples are not divisible in {} slices", plan.microbatch, plan.slices),
+           fmt::format("{} would divide them", nearest_divisor(plan.microbatch, plan.slices)));
+}
+
 void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
+  tensor.slices = 1;
   if (tensor.sequence && tensor.ranks == 1)
     refuse("sequence parallelism is among tensor ranks, and there is one", "give more ranks, or leave it out");
   std::set<std::size_t> ranks, contexts{1};
@@ -378,7 +392,8 @@ std::string describe(const ParallelPlan& plan) {
     parts.push_back(fmt::format("tensor {}{}", plan.tensor, plan.sequence ? " with sequence parallelism" : ""));
   if (plan.experts > 1) parts.push_back(fmt::format("experts {}", plan.experts));
   if (plan.stages() > 1) parts.push_back(fmt::format("{} stages ({})", plan.stages(), name_of(plan.schedule)));
-  parts.push_back(fmt::format("microbatches of {}", plan.microbatch));
+  parts.push_back(fmt::format("microbatches of {}{}", plan.microbatch,
+                              plan.slices > 1 ? fmt::format(" in {} slices", plan.slices) : ""));
   if (plan.zero > 0) parts.push_back(fmt::format("ZeRO {}", plan.zero));
   if (plan.bucket > Bytes{0}) parts.push_back(fmt::format("buckets of {}", format_bytes(plan.bucket)));
   for (const StageRecompute what : {StageRecompute::blocks, StageRecompute::attention}) {
@@ -411,8 +426,9 @@ Bytes PlanStep::excess(std::optional<Bytes> memory) const {
 }
 
 void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
-  if (plan.data == 0 || plan.tensor == 0 || plan.context == 0 || plan.microbatch == 0 || plan.chunks == 0)
-    refuse("degrees of a plan, its microbatches and chunks are at least 1", "give 1 for what is not divided");
+  if (plan.data == 0 || plan.tensor == 0 || plan.context == 0 || plan.microbatch == 0 || plan.chunks == 0 ||
+      plan.slices == 0)
+    refuse("degrees of a plan, its microbatches, slices and chunks are at least 1", "give 1 for what is not divided");
   if (plan.stages() > costs.layers)
     refuse(fmt::format("{} stages are more than {} layers", plan.stages(), costs.layers),
            fmt::format("give {} stages at most", costs.layers));
@@ -439,6 +455,7 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
     refuse(fmt::format("{} samples{} are not microbatches of {}", costs.batch / plan.data,
                        plan.degrees.empty() ? " of a share of the batch" : "", plan.microbatch),
            fmt::format("microbatches of {} would do", nearest_divisor(costs.batch / plan.data, plan.microbatch)));
+  check_slices(plan);
   for (std::size_t i = 0; i < plan.devices_in_row(); ++i) check_ranks(costs, plan.degrees_of(i).tensor);
   check_microbatches(plan.schedule, plan.devices_in_row(), costs.batch / plan.data / plan.microbatch);
 }

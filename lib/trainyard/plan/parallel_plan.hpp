@@ -40,7 +40,9 @@ struct LayerDegree {
   std::size_t context = 1;  // by the sequence throughout, with as many copies of the weights
   ContextExchange exchange = ContextExchange::all_gather;
   std::size_t experts = 1;  // replicas that hold different experts of each mixture
+  std::size_t slices = 1;   // of each microbatch: while some of its ranks communicate, others compute
 
+  bool communicates() const { return ranks * context * experts > 1; }
   friend auto operator<=>(const LayerDegree&, const LayerDegree&) = default;
 };
 
@@ -72,6 +74,10 @@ struct ParallelPlan {
   std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
   /// Consecutive replicas that hold different experts of each mixture, and exchange tokens.
   std::size_t experts = 1;
+  /// Parts of every microbatch, of one stage: their ops take turns, so that collectives of ranks run beside ops
+  /// (Domino: G. Wang et al.: Eliminating Communication in LLM Training via Generic Tensor Slicing and Overlapping,
+  /// 2024).
+  std::size_t slices = 1;
   /// Gradients of a stage that replicas add at a time, from its last layer on: those of so many bytes or more. 0:
   /// PlanCosts::bucket.
   Bytes bucket = {};
@@ -97,13 +103,14 @@ struct ParallelPlan {
   std::size_t recomputing(StageRecompute what) const {
     return static_cast<std::size_t>(std::ranges::count(recompute, what, &StageRecomputation::what));
   }
-  LayerDegree layer_degree() const { return {tensor, sequence, context, exchange, experts}; }
+  LayerDegree layer_degree() const { return {tensor, sequence, context, exchange, experts, slices}; }
 
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
 
 /// "data 4, tensor 2 with sequence parallelism, 8 stages (1f1b), microbatches of 2, ZeRO 1, recomputing 3 of 8 stages",
-/// "... attention of 3 of 8", "... 2 to 5 layers of 3 of 8"; "data x tensor 4x1, 2x2, ..." where stages differ.
+/// "... attention of 3 of 8", "... 2 to 5 layers of 3 of 8"; "microbatches of 2 in 2 slices"; "data x tensor 4x1, 2x2,
+/// ..." where stages differ.
 std::string describe(const ParallelPlan& plan);
 
 /// Time of one of t c ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it
@@ -186,7 +193,7 @@ struct PlanStep {
 PlanStep run_plan(const PlanCosts& costs, const ParallelPlan& plan);
 
 /// Throws InputError ("plan"), which names the degree that does not divide, stages without layers, more devices than
-/// there are, and the nearest plan that can be.
+/// there are, slices where there are several stages or nothing that they hide, and the nearest plan that can be.
 void check_plan(const PlanCosts& costs, const ParallelPlan& plan);
 
 }  // namespace trainyard

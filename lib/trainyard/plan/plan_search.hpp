@@ -13,6 +13,7 @@ struct PlanSearchOptions {
   std::vector<PipelineSchedule> schedules = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b};
   std::size_t most_zero = 1;
   std::size_t most_chunks = 2;  // of interleaved
+  std::size_t most_slices = 1;  // of microbatches, of one stage whose ranks communicate
   bool stage_degrees = false;   // plans of 1F1B whose stages differ besides
   bool by_layer = false;        // stages may compute some of their layers again: the first ones
   std::size_t kept = 1;         // how many of the best plans are returned

@@ -53,6 +53,11 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   const ParallelPlan sharing{.data = 2, .context = 4, .exchange = ContextExchange::all_to_all, .microbatch = 1};
   CHECK(has(written(plan_file(sharing, blocks, 2)), R"("context": 4, "exchange": "all-to-all")"));
   CHECK(plan_over(parse_plan(written(plan_file(sharing, blocks, 2)), "plan.json"), blocks) == sharing);
+  const ParallelPlan sliced{.tensor = 2, .microbatch = 4, .slices = 2};
+  CHECK(has(written(plan_file(sliced, blocks, 4)), R"("slices": 2)"));
+  CHECK(plan_over(parse_plan(written(plan_file(sliced, blocks, 4)), "plan.json"), blocks) == sliced);
+  CHECK(
+      has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 2, "slices": 0})"), "\"slices\" is at least 1"));
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "tree"})"),
             "exchange nothing by \"tree\""));
   CHECK(

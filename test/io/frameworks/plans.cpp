@@ -132,6 +132,8 @@ TEST_CASE("what Megatron cannot say of a plan is named") {
   CHECK(plan_over(parse_any_plan(said.text, "a.sh", kGround).file, kGround.blocks) ==
         ParallelPlan{
             .cuts = {2, 4, 7}, .chunks = 2, .microbatch = 1, .schedule = PipelineSchedule::interleaved, .zero = 1});
+  CHECK(megatron_of({.tensor = 2, .microbatch = 2, .slices = 2}, kGround).lost ==
+        std::vector<std::string>{"the 2 slices of each microbatch"});
   PlanGround images = kGround;
   images.blocks = {"stem", "layer1.0", "layer1.1", "layer2.0", "layer2.1", "head"};
   CHECK_THROWS_WITH_AS(megatron_of({.cuts = {2}}, images),

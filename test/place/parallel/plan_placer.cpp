@@ -165,6 +165,37 @@ TEST_CASE("tensor ranks are neighbours, replicas' gradients are added rank by ra
   CHECK(static_cast<double>(step(problem, schedule).count) == doctest::Approx(estimate).epsilon(0.1));
 }
 
+TEST_CASE("slices of a microbatch compute while others communicate") {
+  const Problem problem{training_graph(make_network("gpt2:layers=4,batch=8,seq=256")),
+                        make_cluster(preset_cluster("2xV100"))};
+  for (const bool sequence : {false, true})
+    for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole}) {
+      CAPTURE(sequence);
+      const ParallelPlan whole{.tensor = 2, .sequence = sequence, .microbatch = 8};
+      const ParallelPlan halves{.tensor = 2, .sequence = sequence, .microbatch = 4};
+      ParallelPlan sliced = whole;
+      sliced.slices = 2;
+      const auto run = [&](const ParallelPlan& plan) {
+        return simulate(problem, place_by_plan(problem, plan, {.batch = 8, .detail = detail}));
+      };
+      const auto idle = [&](const Timeline& timeline) {
+        return static_cast<double>((timeline.makespan - timeline.devices[DeviceId{0}].busy).count) /
+               static_cast<double>(timeline.makespan.count);
+      };
+      const Timeline one_by_one = run(halves), in_turns = run(sliced);
+      // Idle, whole: 5.0 to 6.5 %. Two microbatches, of which the second fills what the first leaves: 0.5 to 1.4 %. In
+      // slices, each of which has a segment to run while the other communicates: 0.006 to 0.13 %.
+      CHECK(in_turns.devices[DeviceId{0}].busy == one_by_one.devices[DeviceId{0}].busy);
+      CHECK(idle(run(whole)) > 0.04);
+      CHECK(idle(one_by_one) > 0.004);
+      CHECK(idle(in_turns) < 0.002);
+      const Layers layers = find_layers(problem.graph());
+      ChainOfBlocks chain{problem, layers, {problem.devices().begin(), problem.devices().end()}, 8};
+      const auto estimate = static_cast<double>(run_plan(chain.costs(), sliced).step.count);
+      CHECK(static_cast<double>(in_turns.makespan.count) == doctest::Approx(estimate).epsilon(0.1));
+    }
+}
+
 TEST_CASE("where a host has ranks of several replicas, what replicas add is finished behind a device's tasks") {
   const Problem problem{training_graph(make_network("gpt2:layers=4,batch=16,seq=256")),
                         make_cluster(preset_cluster("2x8xA100"))};

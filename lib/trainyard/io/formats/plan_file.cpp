@@ -158,6 +158,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     reader.required("microbatch");
     file.plan.zero = count("zero", 0, 0);
     file.plan.experts = count("experts", 1, 1);
+    file.plan.slices = count("slices", 1, 1);
     if (const auto bytes = reader.get("bucket_bytes");
         bytes && read_count(*bytes, file.plan.bucket.count, "byte", "bucket_bytes", findings) &&
         file.plan.bucket == Bytes{0})
@@ -193,6 +194,7 @@ void write_plan(const PlanFile& file, std::ostream& out) {
     text += fmt::format(", \"context\": {}, \"exchange\": \"{}\"", plan.context, name_of(plan.exchange));
   if (plan.sequence) text += ", \"sequence\": true";
   if (plan.experts > 1) text += fmt::format(", \"experts\": {}", plan.experts);
+  if (plan.slices > 1) text += fmt::format(", \"slices\": {}", plan.slices);
   if (plan.bucket > Bytes{0}) text += fmt::format(", \"bucket_bytes\": {}", plan.bucket.count);
   if (plan.chunks > 1) text += fmt::format(", \"chunks\": {}", plan.chunks);
   text += ",\n \"stages\": [";

@@ -121,6 +121,7 @@ SaidPlan deepspeed_of(const ParallelPlan& plan, const PlanGround& ground) {
   }
   if (plan.context > 1) said.lost.push_back(fmt::format("the {} ranks that share a sequence", plan.context));
   if (plan.experts > 1) said.lost.push_back(fmt::format("the {} replicas that hold different experts", plan.experts));
+  add_lost_slices(plan, said.lost);
   add_lost_recompute(plan, said.lost);
   return said;
 }

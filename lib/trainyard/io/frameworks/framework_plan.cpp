@@ -80,6 +80,10 @@ std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const P
   return said ? said : ground.batch;
 }
 
+void add_lost_slices(const ParallelPlan& plan, std::vector<std::string>& lost) {
+  if (plan.slices > 1) lost.push_back(fmt::format("the {} slices of each microbatch", plan.slices));
+}
+
 void add_lost_recompute(const ParallelPlan& plan, std::vector<std::string>& lost) {
   const std::size_t again = plan.recompute.size() - plan.recomputing(StageRecompute::no);
   if (again > 0) lost.push_back(fmt::format("recomputation of {} of {} stages", again, plan.stages()));

@@ -37,7 +37,7 @@ void archive_fields(Archive& archive, Offload& away) {
 }
 template <class Archive>
 void archive_fields(Archive& archive, LayerDegree& tensor) {
-  archive(tensor.ranks, tensor.sequence, tensor.context, tensor.exchange, tensor.experts);
+  archive(tensor.ranks, tensor.sequence, tensor.context, tensor.exchange, tensor.experts, tensor.slices);
 }
 template <class Archive>
 void archive_fields(Archive& archive, StageRecomputation& recompute) {
@@ -50,7 +50,7 @@ void archive_fields(Archive& archive, StageDegrees& degrees) {
 template <class Archive>
 void archive_fields(Archive& archive, ParallelPlan& plan) {
   archive(plan.data, plan.tensor, plan.sequence, plan.degrees, plan.cuts, plan.chunks, plan.microbatch, plan.recompute,
-          plan.schedule, plan.zero, plan.experts, plan.context, plan.exchange, plan.bucket);
+          plan.schedule, plan.zero, plan.experts, plan.context, plan.exchange, plan.slices, plan.bucket);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Plan& plan) {

@@ -214,6 +214,11 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   const ParameterUse use{graph};
   const MemoryLedger memory{share};
   std::vector<LayerCost> blocks(count_);
+  std::vector<Exchange> communicated(count_);
+  const auto communicates = [&](std::size_t b, Phase phase, Nanoseconds time) {
+    (phase == Phase::forward ? blocks[b].forward : blocks[b].input_gradient) += time;
+    (phase == Phase::forward ? communicated[b].forward : communicated[b].backward) += time;
+  };
   const IdMap<OpId, bool> scores = attention_scores(graph);
   const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
   const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(degree.ranks));
@@ -222,9 +227,10 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   for (const RankCollective& each : ranks.collectives) {
     const std::size_t b = block_[layers_.of[each.made_by]];
     const CollectiveRun run = collective_run(problem_, {each.kind, each.bytes}, own);
-    (each.phase == Phase::forward    ? blocks[b].forward
-     : each.phase == Phase::backward ? blocks[b].input_gradient
-                                     : blocks[b].rank_sums) += run.time;
+    if (each.phase == Phase::update)
+      blocks[b].rank_sums += run.time;
+    else
+      communicates(b, each.phase, run.time);
     exchanges[OpId{static_cast<std::uint32_t>(each.first)}] += run.time;
     least.add_collective(OpId{static_cast<std::uint32_t>(each.first)}, b, holding(run));
   }
@@ -232,13 +238,12 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   for (std::size_t c = 0; c < degree.context; ++c) sharing.push_back(devices_[c * degree.ranks]);
   for (const detail::ContextCollective& each :
        detail::ContextUse{graph, degree.context, degree.exchange}.collectives(graph)) {
-    LayerCost& block = blocks[block_of_op(each.by)];
     Nanoseconds time = collective_run(problem_, {each.kind, each.bytes}, sharing).time;
     if (each.beside && share.can_run(each.by, device))
       time = std::max(Nanoseconds{0}, time - Nanoseconds{share.duration(each.by, device).count /
                                                          static_cast<std::int64_t>(degree.context)});
     time = static_cast<std::int64_t>(each.times) * time;
-    (graph.phase(each.by) == Phase::forward ? block.forward : block.input_gradient) += time;
+    communicates(block_of_op(each.by), graph.phase(each.by), time);
     exchanges[each.by] += time;
   }
   const detail::ExpertUse experts{graph};
@@ -250,10 +255,9 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
           return experts.crosses(graph, tensor, reader);
         }))
       continue;
-    LayerCost& block = blocks[block_of_op(maker)];
     const Nanoseconds time =
         collective_run(problem_, {CollectiveKind::all_to_all, graph.bytes(tensor)}, exchanging).time;
-    (graph.phase(maker) == Phase::forward ? block.forward : block.input_gradient) += time;
+    communicates(block_of_op(maker), graph.phase(maker), time);
     exchanges[maker] += time;
   }
   RepeatedSegments again = repeated(ranks, nullptr), scores_again = repeated(ranks, &scores);
@@ -317,13 +321,31 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   }
   for (LayerCost& block : blocks) block.scores = std::min(block.scores, block.saved);
   auto [chain, work] = least.run(blocks);
-  return {std::move(blocks), std::move(chain), std::move(work)};
+  return {std::move(blocks), std::move(chain), std::move(communicated), std::move(work)};
+}
+
+ChainOfBlocks::Blocks ChainOfBlocks::in_slices(const Blocks& slice, std::size_t slices) {
+  Blocks whole = slice;
+  const auto n = static_cast<std::int64_t>(slices);
+  for (std::size_t b = 0; b < whole.likely.size(); ++b) {
+    LayerCost& cost = whole.likely[b];
+    const auto [forward, backward] = slice.exchanges[b];
+    cost.forward = n * std::max(cost.forward - forward, forward);
+    cost.input_gradient = n * std::max(cost.input_gradient - backward, backward - cost.weight_gradient);
+    cost.weight_gradient = n * cost.weight_gradient + (n - 1) * cost.accumulation;
+    cost.accumulation = n * cost.accumulation;
+    cost.scores_forward = n * cost.scores_forward;
+    if (cost.again) cost.again = n * *cost.again;
+    for (Bytes* bytes : {&cost.input, &cost.output, &cost.saved, &cost.scores}) *bytes = n * *bytes;
+  }
+  return whole;
 }
 
 const ChainOfBlocks::Blocks& ChainOfBlocks::blocks(std::size_t samples, LayerDegree tensor) {
   Blocks& known = known_[{samples, tensor}];
-  if (known.likely.empty()) known = costs_of(samples, tensor);
-  return known;
+  if (!known.likely.empty()) return known;
+  const std::size_t slices = std::exchange(tensor.slices, 1);
+  return known = slices > 1 ? in_slices(blocks(samples / slices, tensor), slices) : costs_of(samples, tensor);
 }
 
 std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tensor, std::size_t context) const {

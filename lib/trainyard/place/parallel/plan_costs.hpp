@@ -28,6 +28,8 @@ struct TensorParallelGraph;
 ///     a layer's times      the sum of its ops' durations on a rank (tensor_parallel): forward, backward, and those of
 ///                          the latter that make gradients of weights alone, and of adding these up over microbatches;
 ///                          and of its ranks' collectives, also of those that share a sequence (ContextUse)
+///     of slices            as many times the larger of what a slice's ops take and what its ranks communicate, in
+///                          either pass
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
 ///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
@@ -38,7 +40,7 @@ struct TensorParallelGraph;
 ///
 /// An estimate, by which plans are chosen before they are simulated: it has a head whose weights are the embedding's in
 /// the last block, where the simulation has it with the embedding; it knows no contention for links, and of overlap
-/// only that of gradients' sums with the backward pass where there is one stage.
+/// only that of slices, and of gradients' sums with the backward pass where there is one stage.
 class ChainOfBlocks {
  public:
   /// Whether a plan's gradients are added by rings of sends and additions, not by whole collectives.
@@ -92,12 +94,17 @@ class ChainOfBlocks {
   LinearTime addition_time() const;
 
   /// By block.
+  struct Exchange {
+    Nanoseconds forward{0}, backward{0};  // of LayerCost::forward and ::input_gradient, what ranks communicate
+  };
   struct Blocks {
     std::vector<LayerCost> likely, least;
+    std::vector<Exchange> exchanges;
     std::vector<LeastWork> work;
   };
   const Blocks& blocks(std::size_t samples, LayerDegree tensor);
   Blocks costs_of(std::size_t samples, LayerDegree degree) const;
+  static Blocks in_slices(const Blocks& slice, std::size_t slices);
   /// By recomputation of all blocks, or of these scores alone, as plan_schedule.hpp has it.
   RepeatedSegments repeated(const TensorParallelGraph& ranks, const IdMap<OpId, bool>* scores) const;
   PlanCosts costs(const ParallelPlan& asked, bool least);

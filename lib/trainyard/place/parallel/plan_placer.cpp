@@ -44,6 +44,8 @@ constexpr std::int64_t kLeastTenths = 5;
 constexpr double kHastyOps = 250'000;
 /// Devices at most whose order is looked for.
 constexpr std::size_t kMostInRing = 64;
+/// Slices of microbatches: two hide all that many can, where ops take longer than what ranks communicate.
+constexpr std::size_t kSlices = 2;
 /// Samples for each device where the batch is not known.
 constexpr std::size_t kSamples = 16;
 
@@ -82,6 +84,7 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
   stages.degrees = plan.degrees;
   if (!plan.recompute.empty()) stages.recompute = chain.recomputed(plan);
   stages.experts = plan.experts;
+  stages.slices = plan.slices;
   stages.bucket = plan.bucket;
   return stages;
 }
@@ -250,9 +253,9 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
   return result;
 }
 
-/// What single moves lead to, by the estimate: a cut by a layer, microbatches of twice or half the samples, buckets of
-/// twice or half the gradients, another schedule, and replicas that share the optimizer's state or do not. Those that
-/// fit, the quickest first.
+/// What single moves lead to, by the estimate: a cut by a layer, microbatches of twice or half the samples, in slices
+/// or whole, buckets of twice or half the gradients, another schedule, and replicas that share the optimizer's state or
+/// do not. Those that fit, the quickest first.
 std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan,
                                 const std::vector<PipelineSchedule>& schedules) {
   std::vector<RatedPlan> moves;
@@ -275,6 +278,9 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan
   moved.microbatch = plan.microbatch / 2;
   offer(moved);
   moved.microbatch = plan.microbatch;
+  moved.slices = plan.slices == 1 ? kSlices : 1;
+  if (plan.stages() == 1 && plan.degrees.empty()) offer(moved);
+  moved.slices = plan.slices;
   moved.zero = plan.zero == 0 ? 1 : 0;
   if (plan.replicas() > 1) offer(moved);
   moved.zero = plan.zero;
@@ -367,6 +373,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   const Graph& graph = problem.graph();
   PlanGround ground{problem, options};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
+                           .most_slices = kSlices,
                            .stage_degrees = ground.may_differ_by_stage(),
                            .by_layer = true,
                            .kept = kTried,

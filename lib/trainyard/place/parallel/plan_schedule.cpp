@@ -15,6 +15,7 @@
 #include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/parallel/fold.hpp"
 #include "trainyard/place/parallel/pipeline_order.hpp"
+#include "trainyard/problem/collective_run.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
@@ -56,6 +57,7 @@ struct PlannedGraph {
   IdMap<OpId, std::size_t> replica;     // from 0
   IdMap<OpId, std::size_t> rank;        // of a replica's tensor ranks, from 0
   IdMap<OpId, std::size_t> microbatch;  // from 0
+  IdMap<OpId, std::size_t> slice;       // of the microbatch, from 0
   IdMap<OpId, std::size_t> row;         // device in the row
 };
 
@@ -104,8 +106,7 @@ class Planning {
     Schedule schedule;
     if (row_ == 1 && plan_.replicas * plan_.tensor > 1) {
       schedule.policy = Policy::priority;
-      for (const OpId op : whole.ops())
-        schedule.priority.push_back(static_cast<double>(work.tasks - work.task[op] % work.tasks));
+      schedule.priority = turns(whole, planned, placement, last, work);
       schedule.placement = std::move(placement);
     } else {
       schedule = in_task_order(whole, placement, work);
@@ -270,18 +271,20 @@ class Planning {
     }
     const RecomputingGraph recomputing = recompute(copies.graph, again);
     checkpoint_();
-    if (plan_.microbatches > 1) {
-      planned.rewrites.emplace_back(Microbatch{plan_.microbatches});
+    const std::size_t parts = plan_.microbatches * plan_.slices;
+    if (parts > 1) {
+      planned.rewrites.emplace_back(Microbatch{parts});
       check_size(recomputing.graph, planned.rewrites.back());
     }
-    MicrobatchGraph batched = split_batch(recomputing.graph, plan_.microbatches);
+    MicrobatchGraph batched = split_batch(recomputing.graph, parts);
     for (const OpId op : batched.graph.ops()) {
       const OpId copy = recomputing.original[batched.original[op]];
       const OpId original = copies.original[copy];
       planned.original.push_back(original);
       planned.replica.push_back(copies.replica[copy]);
       planned.rank.push_back(copies.rank[copy]);
-      planned.microbatch.push_back(batched.microbatch[op]);
+      planned.microbatch.push_back(batched.microbatch[op] / plan_.slices);
+      planned.slice.push_back(batched.microbatch[op] % plan_.slices);
       planned.row.push_back(device_of(copies.stage.empty() ? plan_.stages[layers_.of[original]] : copies.stage[copy]));
     }
     planned.graph = std::move(batched.graph);
@@ -341,6 +344,65 @@ class Planning {
     return urgency;
   }
 
+  /// By op, the segment that it is of: what stands between two transfers or collectives, and takes longer than the
+  /// first of these, with the shorter ones behind it. While one slice's transfers are under way, a segment of another
+  /// has something to run; one that is too short for that had better be behind the slice's own.
+  IdMap<OpId, std::size_t> segments(const Problem& whole, const PlannedGraph& planned, const Placement& placement,
+                                    const IdMap<OpId, std::uint8_t>& last) const {
+    const Graph& graph = whole.graph();
+    CollectiveRuns collectives{whole};
+    IdMap<OpId, std::size_t> hops(graph.op_count(), 0);  // transfers and collectives before it, one behind the other
+    std::vector<Nanoseconds> arrival, ops;               // by hops, of one slice on one device
+    for (const OpId op : graph.topological_order()) {
+      Nanoseconds slowest{0};
+      const auto comes_after = [&](OpId earlier, Nanoseconds time, bool hop) {
+        hops[op] = std::max(hops[op], hops[earlier] + (hop ? 1 : 0));
+        slowest = std::max(slowest, time);
+      };
+      for (const TensorId tensor : graph.inputs(op)) {
+        const OpId maker = graph.producer(tensor);
+        const bool crosses = placement[maker] != placement[op];
+        comes_after(maker, crosses ? whole.transfer_time(tensor, placement[maker], placement[op]) : Nanoseconds{0},
+                    crosses);
+      }
+      for (const OpId earlier : graph.after(op)) {
+        const bool collective = graph.collective(earlier) != nullptr;
+        comes_after(earlier, collective ? collectives.of(earlier, placement).time : Nanoseconds{0}, collective);
+      }
+      if (last[op] || planned.slice[op] > 0 || planned.microbatch[op] > 0 || placement[op] != devices_.front())
+        continue;
+      arrival.resize(std::max(arrival.size(), hops[op] + 1), Nanoseconds{0});
+      ops.resize(arrival.size(), Nanoseconds{0});
+      arrival[hops[op]] = std::max(arrival[hops[op]], slowest);
+      if (whole.can_run(op, placement[op])) ops[hops[op]] += whole.duration(op, placement[op]);
+    }
+    std::vector<std::size_t> segment(1, 0);
+    for (std::size_t i = 1; i < ops.size(); ++i) segment.push_back(segment.back() + (ops[i] > arrival[i] ? 1 : 0));
+    IdMap<OpId, std::size_t> result(graph.op_count(), 0);
+    for (const OpId op : graph.ops()) result[op] = segment[std::min(hops[op], segment.size() - 1)];
+    return result;
+  }
+
+  /// Of one stage: earlier tasks first, of slices each segment of the first, then of the others. Updates at once; but
+  /// where ranks communicate, behind all else what brings the sums for these.
+  IdMap<OpId, double> turns(const Problem& whole, const PlannedGraph& planned, const Placement& placement,
+                            const IdMap<OpId, std::uint8_t>& last, const PipelineWork& work) const {
+    IdMap<OpId, double> position(whole.op_count(), 0);
+    if (plan_.slices > 1) {
+      const IdMap<OpId, std::size_t> segment = segments(whole, planned, placement, last);
+      const auto slices = static_cast<double>(plan_.slices);
+      const double all = slices * static_cast<double>(1 + *std::ranges::max_element(segment));
+      for (const OpId op : whole.ops())
+        position[op] = (slices * static_cast<double>(segment[op]) + static_cast<double>(planned.slice[op])) / all;
+    }
+    const bool communicates = plan_.tensor * plan_.context * plan_.experts > 1;
+    IdMap<OpId, double> turns(whole.op_count(), 0);
+    for (const OpId op : whole.ops())
+      if (!communicates || !last[op])
+        turns[op] = static_cast<double>(work.tasks - work.task[op] % work.tasks) - position[op];
+    return turns;
+  }
+
   /// Behind a device's tasks what makes nothing but gradients that replicas then add: so these sums begin there.
   void finish_gradients_last(const Problem& whole, const IdMap<OpId, std::uint8_t>& last, PipelineWork& work) const {
     const Graph& graph = whole.graph();
@@ -397,7 +459,7 @@ double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t mic
     const double exchanges = degree.context == 1                        ? 0
                              : degree.exchange == ContextExchange::ring ? 0.8 * static_cast<double>(degree.context)
                                                                         : 0.8;
-    all += (1.6 + exchanges) * static_cast<double>(made * microbatches) * each * share *
+    all += (1.6 + exchanges) * static_cast<double>(made * microbatches * plan.slices) * each * share *
            static_cast<double>(graph.op_count());
     if (data == 1) continue;
     const std::size_t stages = plan.stages() * ranks;

@@ -20,6 +20,7 @@ struct StagePlan {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::size_t chunks = 1;        // stages a device: chunks_of(schedule)
   std::size_t microbatches = 1;  // of a replica
+  std::size_t slices = 1;        // of each of these
   std::size_t replicas = 1;      // each with its share of the batch,
   std::size_t context = 1;       // or as many in a row with parts of its sequence
   ContextExchange exchange = ContextExchange::all_gather;
@@ -45,7 +46,8 @@ struct StagePlan {
 /// where its layer is, a colocation group where its first op is. The devices run their tasks (pipeline_tasks) strictly
 /// in turn, and updates and the sums of gradients last; where a host has ranks of several replicas, behind all tasks
 /// what makes these gradients alone too, lest their sums hold links that ranks need. A pipeline of one stage runs tasks
-/// by priority instead, so that gradients are added while the last backward pass runs.
+/// by priority instead, so that gradients are added while the last backward pass runs. Where ranks communicate, links
+/// carry gradients' sums when they have nothing else to; slices of a microbatch take turns op by op.
 ///
 /// Throws InputError ("microbatches") as check_microbatches(), "too-large" as apply_rewrites(); OutOfTime.
 struct PlannedSchedule {
