@@ -112,6 +112,27 @@ TEST_CASE("two replicas before one device: a tensor is joined on the way there a
   CHECK(graph.phase(parts) == Phase::backward);
 }
 
+TEST_CASE("two stages of one device read what two replicas make: each joins it for itself") {
+  GraphBuilder builder{"skip"};
+  builder.add(
+      {.name = "a", .layer = "a", .colocate = "a", .parameter_bytes = Bytes{40}, .outputs = {{"x", Bytes{96}}}});
+  builder.add({.name = "b", .layer = "b", .inputs = {"x"}, .outputs = {{"y", Bytes{24}}}});
+  builder.add({.name = "c", .layer = "c", .inputs = {"x", "y"}, .outputs = {{"z", Bytes{24}}}});
+  builder.add({.name = "a/grad",
+               .phase = Phase::backward,
+               .layer = "a",
+               .colocate = "a",
+               .inputs = {"z"},
+               .outputs = {{"da", Bytes{40}}}});
+  builder.add({.name = "a/update", .phase = Phase::update, .layer = "a", .colocate = "a", .inputs = {"da"}});
+  const StageMeshGraph made = stage_meshes(std::move(builder).build(),
+                                           {.stages = {{.ops = kA, .replicas = 2}, {.ops = {"b"}}, {.ops = {"c"}}}});
+  CHECK(inputs_of(made.graph, "x/from-0/joined@1") == Names{"x@1", "x@2"});
+  CHECK(inputs_of(made.graph, "x/from-0-to-2/joined@1") == Names{"x@1", "x@2"});
+  CHECK(inputs_of(made.graph, "b") == Names{"x/from-0"});
+  CHECK(inputs_of(made.graph, "c") == Names{"x/from-0-to-2", "y"});
+}
+
 TEST_CASE("two replicas before three: sixths, of which the middle one takes one of each") {
   const StageMeshGraph made =
       stage_meshes(chain(), {.stages = {{.ops = kA, .replicas = 2}, {.ops = kB, .replicas = 3}}});

@@ -251,7 +251,8 @@ class RewrittenPieces {
           continue;
         }
         const OpId reader = readers_.at(tensor).at(to);
-        const std::string joined = fmt::format("{}/from-{}", own, from);
+        std::string joined = fmt::format("{}/from-{}", own, from);
+        if (!joined_.insert(joined).second) joined += fmt::format("-to-{}", to);  // several stages read the tensor
         CollectiveOps ops{joined, {relay_like(tensor, reader)}};
         ops.join(0, "joined", arriving, {{joined, bytes_in(to, own)}});
         arrive(to, tensor, replica, rank, joined, ops.ops().front().name);
@@ -325,6 +326,7 @@ class RewrittenPieces {
   const IdMap<OpId, std::size_t>& stage_;
   const std::vector<StageMesh>& meshes_;
   std::map<TensorId, std::map<std::size_t, OpId>> readers_;  // of other stages
+  std::set<std::string> joined_;
   std::vector<Made> made_;
   StageMeshGraph result_;
   GraphBuilder builder_{graph_.name()};
