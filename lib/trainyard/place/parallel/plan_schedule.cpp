@@ -383,8 +383,8 @@ class Planning {
     return result;
   }
 
-  /// Of one stage: earlier tasks first, of slices each segment of the first, then of the others. Updates at once; but
-  /// where ranks communicate, behind all else what brings the sums for these.
+  /// Of one stage: earlier tasks first, of slices each segment of the first, then of the others. Sums of gradients and
+  /// updates bucket by bucket, at once; but where ranks communicate, behind all else.
   IdMap<OpId, double> turns(const Problem& whole, const PlannedGraph& planned, const Placement& placement,
                             const IdMap<OpId, std::uint8_t>& last, const PipelineWork& work) const {
     IdMap<OpId, double> position(whole.op_count(), 0);
@@ -396,10 +396,11 @@ class Planning {
         position[op] = (slices * static_cast<double>(segment[op]) + static_cast<double>(planned.slice[op])) / all;
     }
     const bool communicates = plan_.tensor * plan_.context * plan_.experts > 1;
+    const double at_once = communicates ? 0 : static_cast<double>(work.tasks);
     IdMap<OpId, double> turns(whole.op_count(), 0);
     for (const OpId op : whole.ops())
-      if (!communicates || !last[op])
-        turns[op] = static_cast<double>(work.tasks - work.task[op] % work.tasks) - position[op];
+      turns[op] = last[op] ? at_once - static_cast<double>(op.index()) / static_cast<double>(whole.op_count())
+                           : static_cast<double>(work.tasks - work.task[op] % work.tasks) - position[op];
     return turns;
   }
 
