@@ -21,8 +21,9 @@ constexpr double kAllRun = 4096;
 /// Else so many ways to go on are kept of a number of stages, a layer and devices; of whole plans so many are run, and
 /// of these so many improved.
 constexpr std::size_t kWays = 12, kRun = 48, kMended = 4;
-constexpr int kPrices = 40;                // of memory that a bound tries, in quarters of powers of two about the mean
-constexpr int kQuarters = 4;               // parts in which a bound weighs two inequalities
+constexpr int kPrices = 40;  // of memory that a bound tries, in quarters of powers of two about the mean
+/// Devices at most of which a bound knows how many stages there are; else up to so many, less one.
+constexpr std::size_t kFewDevices = 16, kFewCounts = 2;
 constexpr std::size_t kClassesAtOnce = 4;  // between two looks at the best
 
 bool all_alike(const std::vector<StageDegrees>& degrees) {
@@ -56,9 +57,7 @@ class DegreesClass {
     if (bound_ >= limit) return;
     limit_ = limit;
     know_rates();
-    for (const double sums : {1.0, 0.0, 0.5})
-      for (int quarters = kQuarters; quarters >= 0 && bound_ < limit; --quarters)
-        bound_ = std::max(bound_, least_of_stages(static_cast<double>(quarters) / kQuarters, sums));
+    bound_ = std::max(bound_, least_of_stages());
     stage_times_ = {};
   }
 
@@ -197,12 +196,12 @@ class DegreesClass {
     return best;
   }
 
-  /// Nanoseconds of a stage, at least: of all microbatches, of what of these is done before the last one's gradient is
-  /// there, of one and its forward pass, of what it sends of one to the stages behind and before it, and behind its
-  /// tasks of its gradients' sum and its update, or of the latter alone. `work` is below zero where the stage does not
-  /// fit, or takes the limit.
+  /// Nanoseconds of a stage, at least: of all microbatches, of one, of what of all is done before the last one's
+  /// gradient is there, of one until its gradient is there and its forward pass, of what it sends of one to the stages
+  /// behind and before it, and behind its tasks of its gradients' sum and its update, or of the latter alone. `work` is
+  /// below zero where the stage does not fit, or takes the limit.
   struct StageTimes {
-    double work = -2, before = 0, path = 0, forward = 0, onward = 0, back = 0, after = 0, update = 0;
+    double work = -2, once = 0, before = 0, path = 0, forward = 0, onward = 0, back = 0, after = 0, update = 0;
   };
   const StageTimes& stage_times(std::size_t choice, std::size_t begin, std::size_t end) {
     const std::size_t n = costs_.layers;
@@ -225,6 +224,7 @@ class DegreesClass {
                  limit = number(limit_);
     if (number(work(stage)) + after >= limit || static_cast<double>(m_) * onward >= limit) return times;
     times = {number(work(stage)),
+             number(stage.time() - stage.accumulation),
              number(work(stage) - (apart ? stage.weight_gradient + stage.accumulation : Nanoseconds{0})),
              number(path_of(stage, own.stages->of(begin, end))),
              number(stage.forward),
@@ -264,50 +264,89 @@ class DegreesClass {
     }
   }
 
-  /// No stages of different degrees take less than this part of the mean device's inequality and the rest of the last
-  /// stage's; of each, this part of the one with its own gradients' sum, and the rest of that with the first stage's.
-  /// Or no less than the limit. O(layers^2 devices degrees), several times where stages have been alike so far.
-  Nanoseconds least_of_stages(double part, double sums) {
-    const std::size_t n = costs_.layers, most = costs_.devices, kinds = choices_.size() + 1;
-    constexpr double kNever = std::numeric_limits<double>::infinity();
+  /// The stages from one on, at least: the step from when the first microbatch can enter, by what they do until their
+  /// own updates, or until the first stage's; and one microbatch's way through them, there and back.
+  struct Rest {
+    double own = 0, first = 0, way = 0;
+  };
+  /// No other of these is less in all.
+  class Least {
+   public:
+    const std::vector<Rest>& all() const { return kept_; }
+    /// Where there would be more than a few, two stand for what is less than either.
+    void add(Rest rest) {
+      const auto no_less = [](const Rest& one, const Rest& other) {
+        return one.own >= other.own && one.first >= other.first && one.way >= other.way;
+      };
+      for (;;) {
+        if (std::ranges::any_of(kept_, [&](const Rest& each) { return no_less(rest, each); })) return;
+        std::erase_if(kept_, [&](const Rest& each) { return no_less(each, rest); });
+        if (kept_.size() < kLabels) break;
+        const auto off = [&](const Rest& each) {
+          return std::abs(each.own - rest.own) + std::abs(each.first - rest.first) + std::abs(each.way - rest.way);
+        };
+        const auto near = std::ranges::min_element(kept_, {}, off);
+        rest = {std::min(near->own, rest.own), std::min(near->first, rest.first), std::min(near->way, rest.way)};
+        kept_.erase(near);
+      }
+      kept_.push_back(rest);
+    }
+
+   private:
+    static constexpr std::size_t kLabels = 6;
+    std::vector<Rest> kept_;
+  };
+
+  /// No stages of different degrees take less, or no less than the limit. O(layers^2 devices degrees counts), several
+  /// times where stages have been alike so far.
+  Nanoseconds least_of_stages() {
+    const std::size_t n = costs_.layers, most = costs_.devices, kinds = choices_.size() + 1, differ = choices_.size();
+    const std::size_t counts = most <= kFewDevices ? most : kFewCounts;  // the last one: or more
     const auto limit = static_cast<double>(limit_.count);
-    // The least for the stages from a layer on, by devices left, and by the one choice of all of them or that they
-    // differ.
-    std::vector<double> least((n + 1) * (most + 1) * kinds, kNever);
-    const std::size_t differ = choices_.size();
-    const auto at = [&](std::size_t layer, std::size_t left, std::size_t kind) -> double& {
-      return least[(layer * (most + 1) + left) * kinds + kind];
+    double least = limit;
+    std::vector<Least> rests((n + 1) * (most + 1) * kinds * counts);
+    const auto at = [&](std::size_t layer, std::size_t left, std::size_t kind, std::size_t count) -> Least& {
+      return rests[((layer * (most + 1) + left) * kinds + kind) * counts + count - 1];
     };
-    const auto share = [&](std::size_t left) {
-      return part * static_cast<double>(most - left) / static_cast<double>(most);
-    };
-    for (std::size_t end = n; end > 0; --end)
-      for (std::size_t left = 1; left <= most; ++left)
-        for (std::size_t kind = 0; kind < (end == n ? 1 : kinds); ++kind) {
-          const double from = end == n ? (left == most ? 0 : kNever) : at(end, left, kind);
-          if (from >= limit) continue;
-          for (std::size_t c = 0; c < choices_.size(); ++c) {
-            const std::size_t devices = choices_[c].degrees.devices();
-            if (devices > left) continue;
-            const double waited_for = share(left) + (end == n ? 0 : 1 - part), all = share(left - devices) + 1 - part,
-                         own = all - waited_for;
-            const std::size_t then = end == n || kind == c ? c : differ;
-            for (std::size_t begin = end; begin-- > 0;) {
-              const StageTimes& times = stage_times(c, begin, end);
-              if (times.work < 0) break;
-              if (static_cast<double>(m_) * times.back >= limit) continue;
-              const double one_way = times.forward + times.onward, both_ways = times.path + times.onward;
-              const double sum = from + own * (sums * (times.work + times.after) + (1 - sums) * times.before) +
-                                 waited_for * (sums * one_way + (1 - sums) * both_ways) +
-                                 all * (1 - sums) * (begin > 0 ? times.back : times.update);
-              double& to = at(begin, left - devices, then);
-              to = std::min(to, sum);
-            }
+    const auto extend = [&](const Rest& rest, std::size_t end, std::size_t left, std::size_t kind, std::size_t behind) {
+      const std::size_t count = std::min(behind + 1, counts);
+      for (std::size_t c = 0; c < choices_.size(); ++c) {
+        const std::size_t devices = choices_[c].degrees.devices();
+        if (devices > left) continue;
+        const std::size_t then = end == n || kind == c ? c : differ, others = left - devices;
+        for (std::size_t begin = end; begin-- > 0;) {
+          const StageTimes& times = stage_times(c, begin, end);
+          if (times.work < 0) break;
+          if (static_cast<double>(m_) * times.back >= limit || (begin > 0 && others == 0)) continue;
+          if (begin > 0 && rest_work_[begin] >= limit * static_cast<double>(others)) continue;
+          const double through = times.path + times.onward;
+          Rest longer{std::max(times.work + times.after, times.forward + times.onward + rest.own),
+                      (begin > 0 ? times.back : times.update) + std::max(times.before, through + rest.first),
+                      through + rest.way + times.back};
+          if (behind < counts || counts == most) {
+            // It holds so many microbatches: the next one enters when the first has left.
+            const auto held = std::min(m_, static_cast<std::int64_t>(behind + 1));
+            const auto turns = static_cast<double>((m_ - 1) / held), others_of = static_cast<double>((m_ - 1) % held);
+            longer.own = std::max(longer.own, (turns + 1) * (times.once + times.onward + rest.way) +
+                                                  others_of * (times.once - times.forward));
           }
+          if (std::max(longer.own, longer.first) >= least) continue;
+          if (begin > 0)
+            at(begin, others, then, count).add(longer);
+          else if (then == differ)
+            least = std::max(longer.own, longer.first);
         }
-    double whole = limit;
-    for (std::size_t left = 0; left <= most; ++left) whole = std::min(whole, at(0, left, differ));
-    return Nanoseconds{static_cast<std::int64_t>(whole * (1 - 1e-12)) - 2 - 4 * static_cast<std::int64_t>(most)};
+      }
+    };
+    extend({}, n, most, differ, 0);
+    for (std::size_t end = n; end-- > 1;)
+      for (std::size_t left = 1; left <= most; ++left)
+        for (std::size_t kind = 0; kind < kinds; ++kind)
+          for (std::size_t count = 1; count <= counts; ++count) {
+            const std::vector<Rest> from = at(end, left, kind, count).all();
+            for (const Rest& rest : from) extend(rest, end, left, kind, count);
+          }
+    return Nanoseconds{static_cast<std::int64_t>(least * (1 - 1e-12)) - 2 - 4 * static_cast<std::int64_t>(most)};
   }
 
   /// Stage by stage, from the last one on.

@@ -30,16 +30,17 @@ struct StageDegreesFound {
 ///     sum_i min_g a_i(g) / (1 - (1 - 1/m)^p)             stages one behind the other, as of plan_bound()
 ///
 /// the second for any price x of a byte, b_i(g) being those of layer i on a device with one microbatch in flight, M its
-/// memory; and, before one is searched, the least over all stages that differ, of n_s devices, times c_s of a
-/// microbatch (f_s forward, b_s back), work w_s, sends of h_s onward and g_s back, sums and update e_s, of
+/// memory; and, before one is searched, the least over all stages that differ of the most, over stages q, of
 ///
-///     sum_s y_s w_s + y (sum_s y_s e_s + sum_s Y_s (f_s + h_s))
-///                   + (1 - y) (sum_s Y_s (c_s + h_s) + sum_s>1 (Y_s + y_s) g_s + (Y_1 + y_1) e_1)
+///     sum_s<q (f_s + h_s) + w_q + e_q                            forward passes before it, its work, sum and update
+///     sum_s<q (f_s + h_s) + (j + 1) C_q + r (c_q - f_q)          it holds k microbatches, m - 1 = j k + r
+///     sum_s<q (c_s + h_s) + sum_1<s<=q g_s + w_q + e_1           backward passes before it, and the first's update
 ///
-/// with Y_s the sum of y_q over the stages q behind s: stage q waits for the forward passes before it, and works; after
-/// that come its own sum and update, or the backward passes before it and those of the first stage. These inequalities
-/// are weighted by y_q = x n_q / N, the last one by 1 - x more (x in quarters, y in halves). A stage that takes as long
-/// as what is known already is left out. All but the last stage hold two microbatches.
+/// with work w_s, c_s of a microbatch (f_s forward), sends of h_s onward and g_s back, and C_q the way of a microbatch
+/// from q on and back. From the last stage on: of the stages from a layer on, by devices left, their number (as far as
+/// it is told apart) and whether all have been alike, the few least of these times and ways; where there would be more,
+/// two are taken for what is less than either. A stage that takes as long as what is known already is left out. All but
+/// the last stage hold two microbatches.
 ///
 /// Stages are chosen from the last one on: for a number of stages, their first layer and the devices left
 /// before them, the few best stages found (all, where all plans are few thousand) are each extended by a stage of every

@@ -48,9 +48,9 @@ ClusterSpec under_switch(std::size_t devices, BytesPerSecond bandwidth, Nanoseco
 
 const Device kCpu{.name = "", .kind = "", .device_class = "cpu"};
 
-/// Layers of an op or two, each of which reads the one before, or another; times of 8 samples, weights and activations
-/// at random.
-Graph random_network(Random& random, std::size_t layers) {
+/// Layers of an op or two, each of which reads the one before, or where they are no chain another; times of 8 samples,
+/// weights and activations at random.
+Graph random_network(Random& random, std::size_t layers, bool chain = false) {
   GraphBuilder builder{"random"};
   const auto between = [&](std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
@@ -60,8 +60,8 @@ Graph random_network(Random& random, std::size_t layers) {
   std::vector<std::vector<std::size_t>> readers(layers);
   std::vector<Bytes> weights(layers);
   for (std::size_t i = 0; i < layers; ++i) {
-    if (i > 0) reads[i] = random.below(4) > 0 ? i - 1 : random.below(i);
-    if (i > 1 && random.below(3) == 0) besides[i] = random.below(i - 1);
+    if (i > 0) reads[i] = chain || random.below(4) > 0 ? i - 1 : random.below(i);
+    if (i > 1 && !chain && random.below(3) == 0) besides[i] = random.below(i - 1);
     if (besides[i] == reads[i]) besides[i].reset();
     weights[i] = Bytes{4 * between(100, 200'000)};
     OpSpec op{.name = name(i),
@@ -304,12 +304,14 @@ TEST_CASE("no plan that fits by what it recomputes takes less than the bound of 
 
 TEST_CASE("no plan whose stages differ takes less than the bound of such plans") {
   Random random{6};
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < 18; ++round) {
     CAPTURE(round);
+    const bool chain = round >= 6;
     const BytesPerSecond bandwidth{static_cast<double>(1 + random.below(20)) * 1e9};
-    const Problem problem{random_network(random, 3 + random.below(2)),
-                          make_cluster(under_switch(3, bandwidth, Nanoseconds{5000}, Sharing::serial, kCpu))};
-    Ground ground{problem, 4, round % 2 == 0 ? PlanDetail::rings : PlanDetail::whole};
+    const Problem problem{
+        random_network(random, 3 + random.below(2), chain),
+        make_cluster(under_switch(chain ? 4 : 3, bandwidth, Nanoseconds{5000}, Sharing::serial, kCpu))};
+    Ground ground{problem, chain ? 8U : 4U, round % 2 == 0 ? PlanDetail::rings : PlanDetail::whole};
     const Nanoseconds bound =
         least_step(ground.chain.least_costs(), {.schedules = {}, .stage_degrees = true}, kLongestTime);
     Nanoseconds best = kLongestTime;
