@@ -136,7 +136,8 @@ class LeastStep {
       const double until_last_loss = std::max(m * (ops - backward_ops), chain);
       if (count == 1) longest = std::max(longest, until_last_loss + backward_ops + behind);
       if (sums > 0 && links > 0 && sums_share_links_(like))
-        longest = std::max({longest, m * links + sums, until_last_loss + links_back + sums});
+        longest = std::max({longest, m * links + sums, until_last_loss + links_back + sums,
+                            m * (ops - backward_ops + links_back) - (m - 1) * most_before_last_loss(like) + sums});
       if (sums > 0 && degree.context * degree.experts == 1)
         longest = std::max(
             longest, with_sums(like, count, ops - backward_ops, chain,
@@ -161,6 +162,19 @@ class LeastStep {
     // Rounded: a step of each all-reduce, the update, on each device.
     const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);
     return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-9) - slack))};
+  }
+
+  /// By how much what ranks hold links in a backward pass can exceed the device's ops of it so far.
+  double most_before_last_loss(const ParallelPlan& like) const {
+    std::vector<std::pair<double, double>> held;  // ops ahead, and for how long
+    for (std::size_t i = 0; i < costs_.layers; ++i) {
+      const LeastWork work = work_(i, like.microbatch, like.layer_degree());
+      held.emplace_back(number(work.ahead_of_links), number(work.links_back));
+    }
+    std::ranges::sort(held);
+    double most = 0, links = 0;
+    for (const auto& [ahead, time] : held) most = std::max(most, (links += time) - ahead);
+    return most;
   }
 
   bool is_chain(std::size_t microbatch, LayerDegree degree) const {

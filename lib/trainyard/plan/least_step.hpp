@@ -22,6 +22,7 @@ struct LeastWork {
   Nanoseconds forward, backward;    // of ops, gradients of weights included
   Nanoseconds again, scores_again;  // of ops that recomputation repeats: of the layer, or of its scores alone
   Nanoseconds links, links_back;    // that collectives of tensor ranks hold the same links; of these, the backward pass
+  Nanoseconds ahead_of_links = {};  // ops that a device does of the backward pass before any of the latter
   bool on_chain = true;             // its passes wait for those of the layers before and behind it
   /// LayerCost has what a task that makes both gradients takes; this is what either takes in a task of its own.
   Nanoseconds input_gradient = {}, weight_gradient = {}, accumulation = {};
@@ -49,9 +50,12 @@ struct LeastCosts {
 ///     one device in the row       m C + update + additions; F + B, or until the last gradient, and then the sum of one
 ///                                 byte; what ranks hold a link, and sums of gradients too where they share it; behind
 ///                                 the last microbatch's loss, no sooner than F and all forward work, of one backward
-///                                 pass what ranks hold, and the sums, or all ops where there is but one; and for any
-///                                 gradient: the device's work and the chain until that may be there, and the sums of
-///                                 those that are no sooner; and all in one sum behind the last one, in two, or in
+///                                 pass what ranks hold, and the sums, or all ops where there is but one; or all
+///                                 forward work, what ranks hold in all backward passes, and the sums, less, of all
+///                                 passes but the last one, by how much at most what ranks hold of the first blocks
+///                                 back exceeds the ops ahead of it, which may be done before the last loss; and for
+///                                 any gradient: the device's work and the chain until that may be there, and the sums
+///                                 of those that are no sooner; and all in one sum behind the last one, in two, or in
 ///                                 three
 ///     several                     m C / p; and as in plan_bound(), of tasks that take F, B and W, gradients of inputs
 ///                                 leaving the device before those of weights are made: the mean device, with what it

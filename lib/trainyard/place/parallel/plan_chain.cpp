@@ -331,7 +331,11 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
     (graph_.phase(op) == Phase::forward ? work[b].forward : work[b].backward) += time_[op];
     if (!weights_[op]) {  // else once a step, of added gradients
       work[b].links += collective_[op];
-      if (graph_.phase(op) == Phase::backward) work[b].links_back += collective_[op];
+      if (graph_.phase(op) == Phase::backward && collective_[op] > Nanoseconds{0}) {
+        const Nanoseconds ahead = ahead_of(op) - time_[op];
+        if (work[b].links_back == Nanoseconds{0} || ahead < work[b].ahead_of_links) work[b].ahead_of_links = ahead;
+        work[b].links_back += collective_[op];
+      }
     }
     if (repeated_blocks_.segment[op]) work[b].again += time_[op];
     if (repeated_scores_.segment[op]) work[b].scores_again += time_[op];
