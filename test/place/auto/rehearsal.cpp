@@ -9,6 +9,7 @@
 
 #include "place/instances.hpp"
 #include "trainyard/place/auto/members.hpp"
+#include "trainyard/place/kit/schedule_archive.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 
 namespace trainyard {
@@ -77,6 +78,45 @@ TEST_CASE("a rehearsal says what a member does with the first ops, and who is no
   CHECK(std::isinf(forecasts[2]->seconds));
   CHECK(!forecasts[3]);
   CHECK(!forecasts[4]);
+}
+
+TEST_CASE("a member ahead of plan ends early for its sake, and is asked again behind it") {
+  const Problem problem = test::make_problem({.times = {{1, 1}, {1, 1}}, .edges = {}});
+  int now = 0;
+  std::vector<std::string> asked;
+  const auto member = [&](std::string name, int seconds) {
+    return Placer{.name = name, .place = [&, name, seconds](const Problem& given, const PlaceOptions& options) {
+                    asked.push_back(name);
+                    for (int left = seconds; left > 0; --left, ++now)
+                      if (options.stop()) throw NoPlacementError({.code = "time", .message = name, .help = ""});
+                    Schedule schedule{.placement = Placement(given.op_count()), .placer = name};
+                    for (const OpId op : given.ops()) schedule.placement[op] = DeviceId{0};
+                    return schedule;
+                  }};
+  };
+  const auto late = [&](Waiting waiting) {
+    return now >= (waiting == Waiting::ahead ? 2 : waiting == Waiting::patient ? 7 : waiting == Waiting::again ? 8 : 4);
+  };
+  const auto names = [&](const std::vector<Placer>& members) {
+    asked.clear();
+    now = 0;
+    std::vector<std::string> answered;
+    for (const Schedule& each : ask_members(
+             problem, members, {.threads = 1}, late, [](Schedule schedule) { return std::optional{schedule}; },
+             std::nullopt))
+      answered.push_back(each.placer);
+    return answered;
+  };
+  using Names = std::vector<std::string>;
+  // single until 1, fastt until 2, plan until 5, when peft is too late; fastt again until 8.
+  CHECK(names({member("peft", 1), member("fastt", 3), member("plan", 3), member("single", 1)}) ==
+        Names{"fastt", "plan", "single"});
+  CHECK(asked == Names{"single", "fastt", "plan", "fastt"});
+  // fastt is cut again at 8; plan, longer than its own 7, ends at these.
+  CHECK(names({member("fastt", 9), member("plan", 9), member("single", 1)}) == Names{"single"});
+  CHECK(asked == Names{"single", "fastt", "plan", "fastt"});
+  // Without plan nobody has to wait for it.
+  CHECK(names({member("fastt", 3), member("peft", 1), member("single", 1)}) == Names{"fastt", "single"});
 }
 
 TEST_CASE("on a large graph the quickest member is asked first, then plans, then the others by what they did") {

@@ -53,6 +53,8 @@ constexpr double kHopeful = 0.2, kYetHopeful = 1;
 constexpr std::int64_t kHardlyLonger = 50;
 /// The share of the seconds after which the placer plan ends, and on large graphs relay.
 constexpr double kPatience = 0.7;
+/// And after which those that are asked before it end, lest nothing is left for it, and where they are asked again.
+constexpr double kAhead = 0.15, kAgain = 0.8;
 /// Limits of a quick search: ops over all evaluations, and (op, device) pairs beyond which nothing is searched.
 constexpr std::uint64_t kQuickOps = 1'500'000;
 constexpr std::size_t kSearchedPairs = 10'000;
@@ -155,7 +157,12 @@ class AutoPlacer {
     if (seconds) seconds = std::max(0.0, *seconds - (1 - share) * *options_.budget.seconds);
     return ask_members(
         base(), members_, options_,
-        [&](bool patient) { return effort_.late(patient ? std::max(kPatience, share) : share); },
+        [&](Waiting waiting) {
+          return effort_.late(waiting == Waiting::patient ? std::max(kPatience, share)
+                              : waiting == Waiting::again ? std::max(kAgain, share)
+                              : waiting == Waiting::ahead ? std::max(kAhead, is_large(base()) ? share : 0)
+                                                          : share);
+        },
         [this](const Schedule& schedule) { return judge(schedule); }, seconds);
   }
 

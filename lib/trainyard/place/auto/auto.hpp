@@ -45,7 +45,8 @@ inline constexpr std::size_t kIslands = 4;
 /// The number of islands does not depend on the number of threads, nor on the ranks of a team, which share steps 6 to
 /// 9 and the plans of step 2: for a budget in evaluations the result is the same on any number of either. Steps 2, 3
 /// and 6 are always done, whatever the budget in evaluations; of one in seconds, members have four tenths
-/// (eight on large graphs; ask_members), `plan`, once it is at work, seven at least; best orders have the tenth after
+/// (eight on large graphs; ask_members), `plan`, once it is at work, seven at least, and those ahead of it until then
+/// fifteen hundredths, or behind it what is left of eight tenths; best orders have the tenth after
 /// those, so that one too short for them may miss the best of them. `Schedule::search` says how many schedules and
 /// changes were evaluated.
 Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options,

@@ -74,7 +74,7 @@ class AutoLoad {
 
   void ask() {
     auto answers = ask_members(
-        problem_, members_, options_, [&](bool) { return effort_.late(); },
+        problem_, members_, options_, [&](Waiting) { return effort_.late(); },
         [&](Schedule schedule) -> std::optional<Loaded> {
           // A split graph does other work per step: its load is not comparable op by op, nor this problem's placement.
           if (!schedule.rewrites.empty()) return std::nullopt;

@@ -36,9 +36,10 @@ inline constexpr std::array<std::string_view, 4> kSlow{"fastt", "m-sct", "os-dpo
 inline constexpr std::size_t kQuickPairs = 2'000;
 
 /// Asked before all others, since time may be short: the first is the fastest of all, and one of these is the best
-/// member on nearly every network. The last is kPatient, which may take all the time that is left to it.
-inline constexpr std::array<std::string_view, 7> kAskedFirst{"single", "data-parallel", "heft", "etf",
-                                                             "fastt",  "pipeline",      "plan"};
+/// member on nearly every network. The last is kPatient, which may take all the time that is left to it; `fastt`, which
+/// takes seconds on some networks, comes just before it.
+inline constexpr std::array<std::string_view, 7> kAskedFirst{"single",   "data-parallel", "heft", "etf",
+                                                             "pipeline", "fastt",         "plan"};
 
 /// Pairs of an op and a device from which on a member takes seconds, and some take minutes: where seconds are given,
 /// their forecasts (rehearse) decide who is asked, and when.
@@ -55,6 +56,10 @@ inline constexpr std::string_view kFewerDevices = "relay";
 /// The member that works for longer than the others where it has to: on training steps over many devices its answer is
 /// most often the best by far, and moves of single ops do not lead there.
 inline constexpr std::string_view kPatient = "plan";
+
+/// Who asks whether it is late: a member that is asked before kPatient, lest that has no time; kPatient; one that ended
+/// early for its sake and is asked again; or any other.
+enum class Waiting : std::uint8_t { ahead, patient, again, other };
 
 /// Asked after all others, up to kProvable ops: beyond, its nodes, which no budget of evaluations counts, take longer
 /// than all other members together, and find next to nothing.
@@ -109,11 +114,11 @@ inline std::vector<std::size_t> turns_of(std::span<const Placer* const> members,
 }
 
 /// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order. A
-/// member that has no answer is left out, and so are, once late(false) is true (late(true) of kPatient), those that
-/// were not asked, and one that is at work ends early; but they are asked until one has answered, as one answer must be
-/// there. On large graphs those that would not end within `seconds`, if there is such a limit, are not asked. Throws
-/// InputError, that of the first member, where there is none; without members, everything on one device (place_single)
-/// is the answer.
+/// member that has no answer is left out, and so are, once late(Waiting) is true, those that were not asked, and one
+/// that is at work ends early; those to which this happened ahead of kPatient are asked again behind it; but they are
+/// asked until one has answered, as one answer must be there. On large graphs those that would not end within
+/// `seconds`, if there is such a limit, are not asked. Throws InputError, that of the first member, where there is
+/// none; without members, everything on one device (place_single) is the answer.
 template <class Late, class Judge>
 auto ask_members(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options, const Late& late,
                  const Judge& judge, std::optional<double> seconds) {
@@ -130,16 +135,28 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   const std::vector<std::size_t> turns = turns_of(asked, problem, forecasts);
   std::vector<Answer> answers(asked.size());
   std::vector<std::optional<InputError>> refusals(asked.size());
-  std::atomic<bool> answered = false;
+  std::atomic<bool> answered = false, ahead = std::ranges::find(asked, kPatient, &Placer::name) != asked.end();
+  std::vector<std::uint8_t> ended(asked.size(), 0);  // ahead of kPatient
+  bool behind = false;
+  const auto is_late = [&](std::size_t i) {
+    if (!answered || (ended[i] && !behind)) return bool{answered};
+    const Waiting waiting = asked[i]->name == kPatient ? Waiting::patient
+                            : behind                   ? Waiting::again
+                            : ahead                    ? Waiting::ahead
+                                                       : Waiting::other;
+    const bool ends = late(waiting);
+    if (ends && waiting == Waiting::ahead) ended[i] = 1;
+    return ends;
+  };
   const auto ask = [&](std::size_t i, Team* team) {
+    if (asked[i]->name == kPatient) ahead = false;
     try {
-      answers[i] =
-          judge(asked[i]->place(problem, {.seed = options.seed,
-                                          .rewrites = options.rewrites,
-                                          .batch = options.batch,
-                                          .budget = {.quick = options.budget.quick},
-                                          .team = team,
-                                          .stop = [&] { return answered && late(asked[i]->name == kPatient); }}));
+      answers[i] = judge(asked[i]->place(problem, {.seed = options.seed,
+                                                   .rewrites = options.rewrites,
+                                                   .batch = options.batch,
+                                                   .budget = {.quick = options.budget.quick},
+                                                   .team = team,
+                                                   .stop = [&] { return is_late(i); }}));
       if (answers[i]) answered = true;
     } catch (const InputError& error) {
       refusals[i] = error;
@@ -158,8 +175,15 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   parallel_for(thread_count(options.threads), asked.size(), [&](std::size_t turn) {
     const std::size_t i = turns[turn];
     if (!mine[i] || (team && asked[i]->teams)) return;
-    if (answered && (late(asked[i]->name == kPatient) || !would_end(i))) return;
+    if (is_late(i) || (answered && !would_end(i))) return;
     ask(i, nullptr);
+  });
+  std::vector<std::size_t> again;
+  for (const std::size_t i : turns)
+    if (ended[i]) again.push_back(i);
+  behind = true;
+  parallel_for(thread_count(options.threads), again.size(), [&](std::size_t turn) {
+    if (!is_late(again[turn])) ask(again[turn], nullptr);
   });
   share_values(team, answers, [&](std::size_t i) { return mine[i]; });
   if (asked.empty()) answers.push_back(judge(place_single(problem)));
