@@ -250,8 +250,9 @@ TEST_CASE("a trace of Kineto alone, and an archive, are refused by name with the
 TEST_CASE("the plan of a graph file, which does not say its batch, says for how many samples it is") {
   const TemporaryFolder folder;
   REQUIRE(run_trainyard(folder.path(), "import gpt2:batch=8,layers=4 -o graph.json").exit_code == 0);
-  const auto placed = run_trainyard(
-      folder.path(), "place graph.json --cluster 2xV100 --placer megatron --plan-out plan.json -o schedule.json --json");
+  const auto placed =
+      run_trainyard(folder.path(),
+                    "place graph.json --cluster 2xV100 --placer megatron --plan-out plan.json -o schedule.json --json");
   REQUIRE(placed.exit_code == 0);
   CHECK(contains(placed.error + placed.output, "the plan is for 32"));  // 16 for each of two devices
   CHECK(nlohmann::json::parse(read_text(folder.path() / "plan.json"))["batch"] == 32);

@@ -383,7 +383,7 @@ class Planning {
     return result;
   }
 
-  /// Of one stage: earlier tasks first, of slices each segment of the first, then of the others. Sums of gradients and
+  /// With one stage earlier tasks first, of slices each segment of the first, then of the others. Sums of gradients and
   /// updates bucket by bucket, at once; but where ranks communicate, behind all else.
   IdMap<OpId, double> turns(const Problem& whole, const PlannedGraph& planned, const Placement& placement,
                             const IdMap<OpId, std::uint8_t>& last, const PipelineWork& work) const {
