@@ -40,7 +40,7 @@ struct LayerDegree {
   std::size_t context = 1;  // by the sequence throughout, with as many copies of the weights
   ContextExchange exchange = ContextExchange::all_gather;
   std::size_t experts = 1;  // replicas that hold different experts of each mixture
-  std::size_t slices = 1;   // of each microbatch: while some of its ranks communicate, others compute
+  std::size_t slices = 1;   // of each microbatch: while ranks of one communicate, others compute
 
   bool communicates() const { return ranks * context * experts > 1; }
   friend auto operator<=>(const LayerDegree&, const LayerDegree&) = default;

@@ -22,7 +22,7 @@ constexpr double kAllRun = 4096;
 /// of these so many improved.
 constexpr std::size_t kWays = 12, kRun = 48, kMended = 4;
 constexpr int kPrices = 40;  // of memory that a bound tries, in quarters of powers of two about the mean
-/// Devices at most of which a bound knows how many stages there are; else up to so many, less one.
+/// Devices at most of which a bound knows how many stages there are; on more, up to so many.
 constexpr std::size_t kFewDevices = 16, kFewCounts = 2;
 constexpr std::size_t kClassesAtOnce = 4;  // between two looks at the best
 

@@ -47,7 +47,8 @@ struct StagePlan {
 /// in turn, and updates and the sums of gradients last; where a host has ranks of several replicas, behind all tasks
 /// what makes these gradients alone too, lest their sums hold links that ranks need. A pipeline of one stage runs tasks
 /// by priority instead, so that gradients are added while the last backward pass runs. Where ranks communicate, links
-/// carry gradients' sums when they have nothing else to; slices of a microbatch take turns op by op.
+/// carry gradients' sums when they have nothing else to; slices of a microbatch take turns, each with what stands
+/// between two of its collectives.
 ///
 /// Throws InputError ("microbatches") as check_microbatches(), "too-large" as apply_rewrites(); OutOfTime.
 struct PlannedSchedule {
