@@ -129,6 +129,25 @@ TEST_CASE("of all cuts and recomputations of random chains none that fits takes 
   CHECK(near > near_before * 1.04);
 }
 
+TEST_CASE("where memory is plenty the bound is the least step of all cuts, whatever layers take") {
+  Random random{44};
+  for (int round = 0; round < test::rounds(150); ++round) {
+    CAPTURE(round);
+    const auto schedule = static_cast<PipelineSchedule>(random.below(9));
+    const std::size_t chunks = chunks_of(schedule), p = chunks > 1 ? 2 : 2 + random.below(3);
+    const std::size_t stages = p * chunks, layers = stages + random.below(7), m = 2 * p * (1 + random.below(2));
+    PlanCosts costs = chain_costs(random_chain(random, layers, p, 1));
+    costs.batch = m;
+    costs.memory.reset();
+    const ParallelPlan plan = pipeline_plan(schedule, p, chunks);
+    Nanoseconds best = kLongestTime;
+    each_cut(plan, layers, [&](const ParallelPlan& each) { best = std::min(best, run_plan(costs, each).step); });
+    const ScheduleBound proven = schedule_bound(costs, plan);
+    CHECK(proven.bound <= best);
+    CHECK(reaches(proven, best, p));
+  }
+}
+
 TEST_CASE("the bound that is enough ends the search for a better one, and is one") {
   Random random{47};
   const PlanCosts costs = chain_costs(random_chain(random, 12, 4, 12'000'000));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,10 @@ constexpr double kNear = 1e-3;
 constexpr double kAlike = 5e-3;
 /// At most, of all memory of a device, in units of the whole work.
 constexpr double kMostPrice = 1e4;
+/// Weights and prices, the best found, that each part of the cuts is bounded with; how many parts for each round; and
+/// ScheduleBound::work of parts that is never too much.
+constexpr std::size_t kDuals = 3, kParts = 25;
+constexpr std::uint64_t kSmall = 10'000'000;
 
 /// A layer, or the mean of some, as a stage of its own.
 struct LayerTimes {
@@ -97,6 +102,14 @@ class BoundOfSchedule {
     for (const LayerTimes& layer : layers_)
       for (const PartSums& counts : paths_.front().counts) unit_ += layer.time(counts) / static_cast<double>(p_);
     unit_ = std::max(1.0, unit_);
+    weigh_paths(result, enough, rounds, slack);
+    if (result.bound < enough) branch(result, enough, kParts * rounds, slack);
+    return result;
+  }
+
+ private:
+  /// The rounds.
+  void weigh_paths(ScheduleBound& result, Nanoseconds enough, std::size_t rounds, double slack) {
     double value = 0;
     for (std::size_t round = 0; round < rounds && result.bound < enough; ++round) {
       const Dual dual = best_dual();
@@ -105,7 +118,7 @@ class BoundOfSchedule {
       raise(result, least_of_cuts(dual), slack);
       if (!learn_paths(dual)) break;
     }
-    if (std::abs(value - static_cast<double>(result.bound.count)) < kAlike * value) return result;
+    if (std::abs(value - static_cast<double>(result.bound.count)) < kAlike * value) return;
     for (std::size_t round = 0; round < rounds && result.bound < enough; ++round) {
       const Dual dual = best_dual_of_cuts();
       result.work += dual.work + 10 * graph_.size() + 10 * stages_ * layers_.size() + paths_.size() * cuts_.size();
@@ -116,10 +129,8 @@ class BoundOfSchedule {
           static_cast<double>(result.bound.count) > dual.value * (1 - kNear))
         break;
     }
-    return result;
   }
 
- private:
   /// A layer, or one of `count` between the first and the last, in a stage and with a level of recomputation.
   struct Row {
     std::size_t stage;
@@ -139,6 +150,11 @@ class BoundOfSchedule {
     std::vector<double> after, last;   // by stage: its sums, or its last gradient's
     std::vector<double> bytes;         // by device and instant
     std::vector<double> lengths = {};  // by path
+  };
+  /// Cuts of which each stage's first layer is between two.
+  struct Windows {
+    std::vector<std::size_t> first, last;
+    double bound;
   };
   static void raise(ScheduleBound& result, double least, double slack) {
     result.bound = std::max(result.bound, Nanoseconds{static_cast<std::int64_t>(least * (1 - 1e-9) - slack)});
@@ -365,34 +381,7 @@ class BoundOfSchedule {
   double least_of_cuts(const Dual& dual) {
     const std::size_t n = layers_.size();
     std::vector<std::uint8_t> begins_here(stages_ * n, 0);
-    constexpr double kNever = std::numeric_limits<double>::infinity();
-    std::vector<double> before(n, kNever), least(n);  // of layers up to this one, in the stages up to this one
-    for (std::size_t s = 0; s < stages_; ++s) {
-      std::ranges::fill(least, kNever);
-      const std::size_t device = graph_.device(s);
-      for (std::size_t i = s; i + (stages_ - s) <= n; ++i) {
-        const double begins = !rules_.own_sums.empty() && rules_.own_sums[i]
-                                  ? dual.behind[s] * sums_.of_stage + dual.last_sum[s] * last_sum(i)
-                                  : 0;
-        double best = i > s ? least[i - 1] : kNever;
-        const double anew = s == 0 ? (i == 0 ? begins : kNever)
-                                   : before[i - 1] + begins +
-                                         dual.counts[s - 1][TaskPart::onward] * onward_[s - 1][i - 1] +
-                                         dual.counts[s][TaskPart::back] * back_[s - 1][i - 1];
-        if (anew < best) {
-          best = anew;
-          begins_here[s * n + i] = 1;
-        }
-        double cheapest = kNever;
-        for (const LayerTimes::Level& level : layers_[i].levels)
-          cheapest = std::min(cheapest, dual.counts[s][TaskPart::again] * level.again + dual.held[s] * level.held);
-        least[i] = best + cheapest + layers_[i].time(dual.counts[s]) + dual.price[device] * layers_[i].resident +
-                   dual.behind[s] * layers_[i].after;
-      }
-      std::swap(before, least);
-    }
-    double sum = before.back();
-    for (const double price : dual.price) sum -= price * room_;
+    const double sum = least_within(all_cuts(), dual, &begins_here);
     Cuts cuts{.begins = std::vector<std::size_t>(stages_, 0),
               .levels = {},
               .times = {},
@@ -412,7 +401,146 @@ class BoundOfSchedule {
                                                        layers_[i].levels.begin()));
       }
     keep(std::move(cuts));
+    const auto better = std::ranges::find_if(duals_, [&](const auto& each) { return each.first < sum; });
+    if (better != duals_.end() || duals_.size() < kDuals) duals_.insert(better, {sum, dual});
+    if (duals_.size() > kDuals) duals_.pop_back();
     return sum;
+  }
+
+  Windows all_cuts() const {
+    Windows all{{}, {}, 0};
+    for (std::size_t s = 0; s < stages_; ++s) {
+      all.first.push_back(s);
+      all.last.push_back(s == 0 ? 0 : layers_.size() - (stages_ - s));
+    }
+    return all;
+  }
+
+  /// Over recomputations and the cuts within these windows; which layers stages begin with on the way to each layer.
+  double least_within(const Windows& windows, const Dual& dual,
+                      std::vector<std::uint8_t>* begins_here = nullptr) const {
+    const std::size_t n = layers_.size();
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    std::vector<double> before(n, kNever), least(n);  // of layers up to this one, in the stages up to this one
+    for (std::size_t s = 0; s < stages_; ++s) {
+      std::ranges::fill(least, kNever);
+      const std::size_t device = graph_.device(s), end = s + 1 < stages_ ? windows.last[s + 1] : n;
+      for (std::size_t i = windows.first[s]; i < end; ++i) {
+        double best = i > windows.first[s] ? least[i - 1] : kNever;
+        if (i <= windows.last[s]) {
+          const double begins = !rules_.own_sums.empty() && rules_.own_sums[i]
+                                    ? dual.behind[s] * sums_.of_stage + dual.last_sum[s] * last_sum(i)
+                                    : 0;
+          const double anew = s == 0 ? begins
+                                     : before[i - 1] + begins +
+                                           dual.counts[s - 1][TaskPart::onward] * onward_[s - 1][i - 1] +
+                                           dual.counts[s][TaskPart::back] * back_[s - 1][i - 1];
+          if (anew < best) {
+            best = anew;
+            if (begins_here != nullptr) (*begins_here)[s * n + i] = 1;
+          }
+        }
+        double cheapest = kNever;
+        for (const LayerTimes::Level& level : layers_[i].levels)
+          cheapest = std::min(cheapest, dual.counts[s][TaskPart::again] * level.again + dual.held[s] * level.held);
+        least[i] = best + cheapest + layers_[i].time(dual.counts[s]) + dual.price[device] * layers_[i].resident +
+                   dual.behind[s] * layers_[i].after;
+      }
+      std::swap(before, least);
+    }
+    double sum = before.back();
+    for (const double price : dual.price) sum -= price * room_;
+    return sum;
+  }
+
+  /// The longest path through the layers that stages have wherever within the windows the cuts are, sent over the
+  /// cheapest of these. Recomputation and memory are left out.
+  double longest_within(const Windows& windows) {
+    std::vector<PartSums> times(stages_);
+    std::vector<double> after(stages_, 0), last(stages_, 0);
+    const auto least_begin = [&](std::size_t s, const auto& value) {
+      double least = value(windows.first[s]);
+      for (std::size_t i = windows.first[s] + 1; i <= windows.last[s]; ++i) least = std::min(least, value(i));
+      return least;
+    };
+    for (std::size_t s = 0; s < stages_; ++s) {
+      const std::size_t begin = windows.last[s], end = s + 1 < stages_ ? windows.first[s + 1] : layers_.size();
+      if (begin < end) {
+        times[s] = up_to_[end].parts;
+        times[s].add(up_to_[begin].parts, -1);
+        after[s] = up_to_[end].after - up_to_[begin].after;
+      }
+      if (s + 1 < stages_)
+        times[s][TaskPart::onward] = least_begin(s + 1, [&](std::size_t i) { return onward_[s][i - 1]; });
+      if (s > 0) times[s][TaskPart::back] = least_begin(s, [&](std::size_t i) { return back_[s - 1][i - 1]; });
+      if (rules_.own_sums.empty()) continue;
+      after[s] += least_begin(s, [&](std::size_t i) { return rules_.own_sums[i] ? sums_.of_stage : 0; });
+      last[s] = least_begin(s, [&](std::size_t i) { return rules_.own_sums[i] ? last_sum(i) : 0; });
+    }
+    const std::vector<double> ends = graph_.ends(times);
+    double longest = 0;
+    for (std::size_t e = 0; e < ends.size(); ++e)
+      longest = std::max(longest, ends[e] + behind(graph_.ends()[e], after, last));
+    return longest;
+  }
+
+  /// The cut with most work in its window.
+  std::optional<std::size_t> widest(const Windows& windows) const {
+    std::optional<std::size_t> widest;
+    double most = -1;
+    for (std::size_t s = 1; s < stages_; ++s) {
+      if (windows.first[s] == windows.last[s]) continue;
+      PartSums work = up_to_[windows.last[s]].parts;
+      work.add(up_to_[windows.first[s]].parts, -1);
+      const double time = work[TaskPart::forward] + work[TaskPart::input_gradient] + work[TaskPart::weight_gradient];
+      if (time > most) widest = s;
+      most = std::max(most, time);
+    }
+    return widest;
+  }
+
+  /// Halves windows where the bound is least, until that one has but one layer for each cut; or there are so many, or
+  /// it has been as much work as the rounds.
+  void branch(ScheduleBound& result, Nanoseconds enough, std::size_t most, double slack) {
+    up_to_.assign(1, {});
+    for (const LayerTimes& layer : layers_) {
+      up_to_.push_back(up_to_.back());
+      up_to_.back().parts.add(layer.parts, 1);
+      up_to_.back().after += layer.after;
+    }
+    const auto by_bound = [](const Windows& one, const Windows& other) { return one.bound > other.bound; };
+    std::vector<Windows> open{all_cuts()};
+    open.front().bound = longest_within(open.front());
+    const double aim = static_cast<double>(enough.count) * (1 + kNear) + slack;
+    const std::uint64_t limit = result.work + std::max(result.work, kSmall);
+    double least = aim;
+    for (std::size_t parts = 0; !open.empty(); least = aim) {
+      std::ranges::pop_heap(open, by_bound);
+      const Windows whole = std::move(open.back());
+      open.pop_back();
+      least = whole.bound;
+      const std::optional<std::size_t> cut = widest(whole);
+      if (!cut || parts >= most || result.work > limit) break;
+      const std::size_t middle = (whole.first[*cut] + whole.last[*cut]) / 2;
+      for (const bool behind : {false, true}) {
+        Windows part = whole;
+        (behind ? part.first : part.last)[*cut] = middle + (behind ? 1 : 0);
+        for (std::size_t s = *cut + 1; s < stages_; ++s) part.first[s] = std::max(part.first[s], part.first[s - 1] + 1);
+        for (std::size_t s = *cut; s-- > 0;) part.last[s] = std::min(part.last[s], part.last[s + 1] - 1);
+        ++parts;
+        result.work += 3 * graph_.size();
+        part.bound = std::max(whole.bound, longest_within(part));
+        for (const auto& [sum, dual] : duals_) {
+          if (part.bound >= aim) break;
+          result.work += 3 * stages_ * layers_.size();
+          part.bound = std::max(part.bound, least_within(part, dual));
+        }
+        if (part.bound >= aim) continue;
+        open.push_back(std::move(part));
+        std::ranges::push_heap(open, by_bound);
+      }
+    }
+    raise(result, least, slack);
   }
 
   /// Adds what they take, unless they are known.
@@ -447,13 +575,14 @@ class BoundOfSchedule {
   }
 
   /// What comes behind the end.
-  double behind(const ScheduleGraph::End& end, const Cuts& cuts) const {
-    double sum = end.last_sum ? cuts.last[*end.last_sum] : 0;
-    for (const std::size_t s : end.stages) sum += cuts.after[s];
+  static double behind(const ScheduleGraph::End& end, const std::vector<double>& after,
+                       const std::vector<double>& last) {
+    double sum = end.last_sum ? last[*end.last_sum] : 0;
+    for (const std::size_t s : end.stages) sum += after[s];
     return sum;
   }
   double length(const Path& path, const Cuts& cuts) const {
-    double sum = behind(graph_.ends()[path.end], cuts);
+    double sum = behind(graph_.ends()[path.end], cuts.after, cuts.last);
     for (std::size_t s = 0; s < stages_; ++s) sum += path.counts[s].product(cuts.times[s]);
     return sum;
   }
@@ -488,7 +617,7 @@ class BoundOfSchedule {
   void learn_paths_of(const Cuts& cuts, double least) {
     const std::vector<double> ends = graph_.ends(cuts.times);
     for (std::size_t e = 0; e < ends.size(); ++e)
-      if (ends[e] + behind(graph_.ends()[e], cuts) > least * (1 + kNear))
+      if (ends[e] + behind(graph_.ends()[e], cuts.after, cuts.last) > least * (1 + kNear))
         paths_.push_back({graph_.longest_path(graph_.ends()[e]), e});
   }
 
@@ -513,7 +642,9 @@ class BoundOfSchedule {
   std::vector<Row> rows_;
   std::vector<Path> paths_;
   std::vector<Cuts> cuts_;
-  std::size_t last_cuts_ = 0;  // those that were found last
+  std::size_t last_cuts_ = 0;                   // those that were found last
+  std::vector<std::pair<double, Dual>> duals_;  // the best, and their least over all cuts
+  std::vector<LayerTimes> up_to_;               // by layer: the sums of those before
 };
 
 }  // namespace

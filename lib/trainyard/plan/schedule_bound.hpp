@@ -33,6 +33,12 @@ struct ScheduleBound {
 /// is largest, and find others (J. E. Kelley: The Cutting-Plane Method for Solving Convex Programs. J. SIAM 8(4),
 /// 1960).
 ///
+/// The weights of one row do not suit all cuts. So the cuts are branched on, the least bound first (A. H. Land, A. G.
+/// Doig: An Automatic Method of Solving Discrete Programming Problems. Econometrica 28(3), 1960): a part of them has a
+/// window of layers for each cut. It takes no less than the longest path through the layers that its stages have
+/// wherever the cuts are, which is that of the cuts where each window has one; nor, for the best weights and prices
+/// found, than the least over its windows. This is given up after 25 parts a round, or as much work as all rounds.
+///
 /// Where parts of tasks are `apart`, and sums of gradients take longer than a last task, paths end with these: those of
 /// a stage begin no sooner than the task that makes its last gradients; so behind this one's start come, one after the
 /// other on the same links, the sums of all stages of its device of which that is yet to be; and behind its end, or no
