@@ -507,6 +507,26 @@ TEST_CASE("the plan is no worse than the pipeline and than data parallelism, fit
   }
 }
 
+TEST_CASE("the best plan's buckets are the best of those between half and twice a size that moves find") {
+  constexpr std::int64_t batch = 32;
+  const Problem problem = training_problem("resnet18:batch=32");
+  const Schedule found = place_plan(problem, {.batch = batch});
+  REQUIRE(found.parallel);
+  REQUIRE(found.parallel->replicas() > 1);
+  // 25 MiB, halved or doubled any number of times.
+  int best = 0;
+  for (std::int64_t size = std::int64_t{25} << 23; size >= std::int64_t{25} << 16; size /= 2) {
+    Nanoseconds least = kLongestTime;
+    for (const std::int64_t eighths : {5, 6, 7, 8, 9, 10, 12, 14}) {
+      ParallelPlan plan = *found.parallel;
+      plan.bucket = Bytes{size / 8 * eighths};
+      least = std::min(least, step(problem, place_by_plan(problem, plan, {.batch = batch})));
+    }
+    best += step(problem, found) <= least;
+  }
+  CHECK(best > 0);
+}
+
 TEST_CASE("a chain's estimate is the step where nothing else is: transfers without bytes, equal layers") {
   const Problem problem = split_layers(8, 16, 4);
   const Layers layers = find_layers(problem.graph());

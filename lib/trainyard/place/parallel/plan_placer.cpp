@@ -300,12 +300,28 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan
   return moves;
 }
 
-/// Moves from so many of the best plans that were simulated, simulated too, as long as they make the step shorter.
+/// The plan with buckets of other sizes, between half and twice as much: how much is left for the last one, whose sum
+/// comes behind all tasks, and how much there is to update behind that, depends on all of them.
+std::vector<RatedPlan> sizes_of(const PlanCosts& costs, const ParallelPlan& plan) {
+  std::vector<RatedPlan> sizes;
+  if (plan.replicas() == 1) return sizes;
+  const Bytes bucket = plan.bucket > Bytes{0} ? plan.bucket : costs.bucket;
+  for (const std::int64_t eighths : {5, 6, 7, 9, 10, 12, 14}) {
+    ParallelPlan other = plan;
+    other.bucket = Bytes{bucket.count / 8 * eighths};
+    if (other.bucket > Bytes{0}) sizes.push_back({other, run_plan(costs, other)});
+  }
+  return sizes;
+}
+
+/// Moves from so many of the best plans that were simulated, simulated too, as long as they make the step shorter; and
+/// for the best one the sizes of buckets.
 void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSchedule>& schedules, std::size_t plans) {
   const PlanCosts costs = ground.chain.costs();
   const auto simulated = [&](const ParallelPlan& plan) { return ground.planned(plan); };
   std::optional<Finding> refusal;
   double left = kMovedOps;
+  ParallelPlan best = found.all.front().second;
   for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
     auto [outcome, plan] = found.all[i];
     for (;;) {
@@ -319,9 +335,17 @@ void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSch
       Simulated next = best_of(moves, ground.options, moves.size(), false, simulated, refusal);
       if (!next.best || next.best->outcome >= outcome) break;
       std::tie(outcome, plan) = next.all.front();
-      if (outcome < found.best->outcome) found.best = std::move(next.best);
+      if (outcome >= found.best->outcome) continue;
+      found.best = std::move(next.best);
+      best = plan;
     }
   }
+  std::vector<RatedPlan> sizes = sizes_of(costs, best);
+  const double each = planned_ops(ground.problem.graph(), best, ground.batch / best.data / best.microbatch);
+  const double all = each * static_cast<double>(sizes.size());
+  if (sizes.empty() || all > kMovedOps || !ground.detail_of(best)) return;
+  Simulated next = best_of(sizes, ground.options, sizes.size(), false, simulated, refusal);
+  if (next.best && next.best->outcome < found.best->outcome) found.best = std::move(next.best);
 }
 
 /// Plans next to one that does not fit by the estimate: those that do with the fewest of ZeRO 1, a smaller microbatch,
