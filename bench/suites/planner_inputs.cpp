@@ -244,12 +244,12 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
   static const std::map<std::string, std::size_t> kLayers{
       {"350M", 24}, {"1_3B", 24}, {"2_6B", 32}, {"6_7B", 32}, {"13B", 40}};
   const std::size_t layers = kLayers.at(size);
-  PlanCosts costs{.layers = layers + 2, .batch = 1024, .devices = devices};
+  PlanCosts costs{.layers = 2 * layers + 2, .batch = 1024, .devices = devices};
   costs.layer_degrees.clear();
   for (std::size_t ranks = 1; ranks <= std::min(devices, kHostDevices); ranks *= 2)
     costs.layer_degrees.push_back({ranks});
-  // By samples and ranks: embedding, layer, head.
-  std::map<std::pair<std::size_t, std::size_t>, std::array<LayerCost, 3>> kinds;
+  // By samples and ranks: embedding, attention, MLP, head.
+  std::map<std::pair<std::size_t, std::size_t>, std::array<LayerCost, 4>> kinds;
   double reserved = 0;
   const auto add = [&](std::size_t samples, std::size_t ranks) {
     const auto ops = [&](int split) {
@@ -257,24 +257,31 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
                                   "_algo" + std::to_string(split) + ".csv");
     };
     const auto columns = ops(0), rows = ops(1);
-    std::array<LayerCost, 3> kind{};
-    auto& [embedding, layer, head] = kind;
+    std::array<LayerCost, 4> kind{};
+    auto& [embedding, attention, mlp, head] = kind;
     const double sent = columns.at("enc-1st-layernorm").at(kInput);
     for (const auto& [name, by_columns] : columns) {
       const auto& op = name == "enc-attention-dense" || name == "enc-MLP-GEMM-2" ? rows.at(name) : by_columns;
-      add_op(name == "encoder-embedding" ? embedding : name.starts_with("enc-") ? layer : head, op);
+      const bool of_mlp = name.starts_with("enc-MLP") || name == "enc-2nd-layernorm" || name == "enc-post-MLP-dropout";
+      add_op(name == "encoder-embedding"      ? embedding
+             : of_mlp                         ? mlp
+             : name.starts_with("enc-")       ? attention
+                                              : head,
+             op);
       reserved = std::max({reserved, op.at(kForwardReserved), op.at(kBackwardReserved)});
       if (name != "enc-attention-score" && name != "enc-attention-softmax" && name != "enc-attention-dropout") continue;
-      layer.scores += mebibytes(op.at(kActivations));
-      layer.scores_forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
+      attention.scores += mebibytes(op.at(kActivations));
+      attention.scores_forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
     }
     for (LayerCost& each : kind) each.input = each.output = mebibytes(sent);
     if (ranks > 1) {
       const auto sums = rows_of(profile, "prim_gpt_" + size + "_all_reduce_" + std::to_string(ranks) + "gpus.csv");
       const Nanoseconds sum = nanoseconds_from_seconds(sums.at(std::to_string(std::llround(sent))).front() / 1e3);
       embedding.forward += sum;
-      layer.forward += 2 * sum;
-      layer.input_gradient += 2 * sum;
+      for (LayerCost* each : {&attention, &mlp}) {
+        each->forward += sum;
+        each->input_gradient += sum;
+      }
       head.input_gradient += sum;
     }
     kinds[{samples, ranks}] = kind;
@@ -285,7 +292,7 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
   costs.layer = [=, none = LayerCost{.weights = *costs.memory}](std::size_t i, std::size_t samples,
                                                                 LayerDegree tensor) {
     const auto at = kinds.find({samples, tensor.ranks});
-    return at == kinds.end() ? none : at->second[i == 0 ? 0 : i <= layers ? 1 : 2];
+    return at == kinds.end() ? none : at->second[i == 0 ? 0 : i > 2 * layers ? 3 : 2 - i % 2];
   };
   // GB/s at 1, 2, 4, ... MB, of which Aceso takes the one before that of the size.
   const auto speeds_of = [&](const char* name) {

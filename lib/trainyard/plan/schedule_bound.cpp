@@ -24,7 +24,7 @@ constexpr double kAlike = 5e-3;
 constexpr double kMostPrice = 1e4;
 /// Weights and prices, the best found, that each part of the cuts is bounded with; how many parts for each round; and
 /// ScheduleBound::work of parts that is never too much.
-constexpr std::size_t kDuals = 3, kParts = 25;
+constexpr std::size_t kDuals = 3, kParts = 200;
 constexpr std::uint64_t kSmall = 10'000'000;
 
 /// A layer, or the mean of some, as a stage of its own.
