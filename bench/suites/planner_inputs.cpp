@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -196,25 +197,32 @@ PiperInput read_piper_input(const std::filesystem::path& path) {
 namespace {
 
 constexpr double kMebi = 1 << 20;
+/// Of a layer with samples that were not profiled.
+constexpr Nanoseconds kNever{10'000'000'000'000};
 
-/// The rows of comma-separated text behind its first line: numbers by the column of their names, rows by the first
-/// field.
-std::map<std::string, std::vector<double>> rows_of(const std::map<std::string, std::string>& files,
-                                                   const std::string& name) {
-  const auto file = files.find("profiler/profiled-time-eurosys/" + name);
+/// The rows of comma-separated text behind its first line, in their order: numbers behind the first field.
+using Rows = std::vector<std::pair<std::string, std::vector<double>>>;
+Rows rows_of(const std::map<std::string, std::string>& files, const std::string& name) {
+  const auto file = files.find("profiler/" + name);
   if (file == files.end())
     throw InputError({.code = "no-profile", .message = "the archive has no '" + name + "'", .help = "give Aceso's"});
-  std::map<std::string, std::vector<double>> rows;
+  Rows rows;
   std::istringstream lines{file->second};
   std::string line, field;
   std::getline(lines, line);
   while (std::getline(lines, line)) {
     std::istringstream fields{line};
     std::getline(fields, field, ',');
-    std::vector<double>& row = rows[field];
-    while (std::getline(fields, field, ',')) row.push_back(std::stod(field));
+    rows.push_back({field, {}});
+    while (std::getline(fields, field, ',')) rows.back().second.push_back(std::stod(field));
   }
   return rows;
+}
+
+const std::vector<double>& row_of(const Rows& rows, const std::string& name) {
+  const auto row = std::ranges::find(rows, name, &Rows::value_type::first);
+  if (row == rows.end()) throw std::out_of_range("no row '" + name + "'");
+  return row->second;
 }
 
 Bytes mebibytes(double value) { return Bytes{std::llround(value * kMebi)}; }
@@ -231,77 +239,125 @@ enum : std::size_t {
   kBackwardReserved
 };
 
-void add_op(LayerCost& layer, const std::vector<double>& op) {
-  layer.forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
-  layer.input_gradient += nanoseconds_from_seconds(op.at(kBackward) / 1e6);
-  layer.saved += mebibytes(op.at(kActivations));
-  layer.weights += mebibytes(op.at(kWeights));
-  layer.state += mebibytes(6 * op.at(kWeights));
+/// A layer of the chain begins here: halves of a transformer's layer, and of a decoder's a third that attends to the
+/// encoder; blocks of a ResNet; what stands before and behind these.
+bool begins_layer(const std::string& op) {
+  static const std::set<std::string> kFirst{"encoder-embedding",   "decoder-embedding",
+                                            "final-layernorm",     "enc-1st-layernorm",
+                                            "enc-2nd-layernorm",   "enc-final-layernorm",
+                                            "dec-1st-layernorm",   "dec-2nd-layernorm",
+                                            "dec-3rd-layernorm",   "conv1",
+                                            "dec-final-layernorm", "avgpool"};
+  return kFirst.contains(op) || (op.starts_with("block-") && op.ends_with("-conv1"));
 }
 
-PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile, const std::string& size,
-                              std::size_t devices, std::size_t microbatch) {
-  static const std::map<std::string, std::size_t> kLayers{
-      {"350M", 24}, {"1_3B", 24}, {"2_6B", 32}, {"6_7B", 32}, {"13B", 40}};
-  const std::size_t layers = kLayers.at(size);
-  PlanCosts costs{.layers = 2 * layers + 2, .batch = 1024, .devices = devices};
-  costs.layer_degrees.clear();
-  for (std::size_t ranks = 1; ranks <= std::min(devices, kHostDevices); ranks *= 2)
-    costs.layer_degrees.push_back({ranks});
-  // By samples and ranks: embedding, attention, MLP, head.
-  std::map<std::pair<std::size_t, std::size_t>, std::array<LayerCost, 4>> kinds;
+/// Of a transformer's layers, which are profiled once.
+bool is_repeated(const std::string& first_op) {
+  return first_op.ends_with("-1st-layernorm") || first_op.ends_with("-2nd-layernorm") ||
+         first_op.ends_with("-3rd-layernorm");
+}
+
+/// Layers as profiled, by their first ops, and the most that one op reserves in each pass, in MB.
+struct AcesoChain {
+  std::vector<std::pair<std::string, LayerCost>> layers;
   double reserved = 0;
-  const auto add = [&](std::size_t samples, std::size_t ranks) {
-    const auto ops = [&](int split) {
-      return rows_of(profile, "gpt_" + size + "_mbs" + std::to_string(samples) + "_tp" + std::to_string(ranks) +
-                                  "_algo" + std::to_string(split) + ".csv");
-    };
-    const auto columns = ops(0), rows = ops(1);
-    std::array<LayerCost, 4> kind{};
-    auto& [embedding, attention, mlp, head] = kind;
-    const double sent = columns.at("enc-1st-layernorm").at(kInput);
-    for (const auto& [name, by_columns] : columns) {
-      const auto& op = name == "enc-attention-dense" || name == "enc-MLP-GEMM-2" ? rows.at(name) : by_columns;
-      const bool of_mlp = name.starts_with("enc-MLP") || name == "enc-2nd-layernorm" || name == "enc-post-MLP-dropout";
-      add_op(name == "encoder-embedding"      ? embedding
-             : of_mlp                         ? mlp
-             : name.starts_with("enc-")       ? attention
-                                              : head,
-             op);
-      reserved = std::max({reserved, op.at(kForwardReserved), op.at(kBackwardReserved)});
-      if (name != "enc-attention-score" && name != "enc-attention-softmax" && name != "enc-attention-dropout") continue;
-      attention.scores += mebibytes(op.at(kActivations));
-      attention.scores_forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
+};
+
+std::string name_of_ops(const AcesoNetwork& network, std::size_t samples, std::size_t ranks, int split) {
+  return network.folder + "/" + network.family + "_" + network.size + "_mbs" + std::to_string(samples) + "_tp" +
+         std::to_string(ranks) + "_algo" + std::to_string(split) + ".csv";
+}
+
+AcesoChain profiled_chain(const std::map<std::string, std::string>& profile, const AcesoNetwork& network,
+                          std::size_t samples, std::size_t ranks) {
+  const auto ops = [&](int split) { return rows_of(profile, name_of_ops(network, samples, ranks, split)); };
+  const Rows columns = ops(0), by_rows = network.family == "gpt" ? ops(1) : columns;
+  const bool is_float32 = network.family == "resnet";
+  constexpr std::array kScores{"c-attention-score", "c-attention-softmax", "c-attention-dropout"};
+  AcesoChain chain;
+  double forward = 0, backward = 0;
+  for (const auto& [name, by_columns] : columns) {
+    const bool is_second = name == "enc-attention-dense" || name == "enc-MLP-GEMM-2";
+    const auto& op = is_second ? row_of(by_rows, name) : by_columns;
+    if (chain.layers.empty() || begins_layer(name)) {
+      chain.layers.push_back({name, {}});
+      chain.layers.back().second.input = mebibytes(op.at(kInput));
     }
-    for (LayerCost& each : kind) each.input = each.output = mebibytes(sent);
-    if (ranks > 1) {
-      const auto sums = rows_of(profile, "prim_gpt_" + size + "_all_reduce_" + std::to_string(ranks) + "gpus.csv");
-      const Nanoseconds sum = nanoseconds_from_seconds(sums.at(std::to_string(std::llround(sent))).front() / 1e3);
-      embedding.forward += sum;
-      for (LayerCost* each : {&attention, &mlp}) {
-        each->forward += sum;
-        each->input_gradient += sum;
-      }
-      head.input_gradient += sum;
-    }
-    kinds[{samples, ranks}] = kind;
+    LayerCost& layer = chain.layers.back().second;
+    layer.forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
+    layer.input_gradient += nanoseconds_from_seconds(op.at(kBackward) / 1e6);
+    layer.saved += mebibytes(op.at(kActivations));
+    layer.weights += mebibytes(op.at(kWeights));
+    layer.state += mebibytes((is_float32 ? 2 : 6) * op.at(kWeights));
+    layer.output = mebibytes(op.at(kOutput));
+    forward = std::max(forward, op.at(kForwardReserved));
+    backward = std::max(backward, op.at(kBackwardReserved));
+    if (std::ranges::none_of(kScores, [&](const char* part) { return name.find(part) != std::string::npos; })) continue;
+    layer.scores += mebibytes(op.at(kActivations));
+    layer.scores_forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
+  }
+  chain.reserved = forward + backward;
+  if (ranks == 1) return chain;
+  const Rows sums = rows_of(profile, network.folder + "/prim_" + network.family + "_" + network.size + "_all_reduce_" +
+                                         std::to_string(ranks) + "gpus.csv");
+  for (auto& [name, layer] : chain.layers) {
+    const bool is_head = name == "final-layernorm";
+    const Bytes sent = is_head ? layer.input : layer.output;
+    const Nanoseconds sum = nanoseconds_from_seconds(
+        row_of(sums, std::to_string(std::llround(static_cast<double>(sent.count) / kMebi))).front() / 1e3);
+    if (!is_head) layer.forward += sum;
+    if (name != "encoder-embedding") layer.input_gradient += sum;
+  }
+  return chain;
+}
+
+/// By layer of the network, which of the profile it is.
+std::vector<std::size_t> places_in(const AcesoChain& chain, std::size_t repeats) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0, end = 0; i < chain.layers.size(); i = end) {
+    for (end = i + 1; end < chain.layers.size() && is_repeated(chain.layers[i].first) &&
+                      is_repeated(chain.layers[end].first) && !chain.layers[end].first.ends_with("-1st-layernorm");)
+      ++end;
+    for (std::size_t round = 0; round < (is_repeated(chain.layers[i].first) ? repeats : 1); ++round)
+      for (std::size_t k = i; k < end; ++k) places.push_back(k);
+  }
+  return places;
+}
+
+PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile, const AcesoNetwork& network,
+                              std::size_t microbatch) {
+  PlanCosts costs{.batch = network.batch, .devices = network.devices};
+  costs.layer_degrees.clear();
+  const std::size_t most = network.family == "gpt" ? std::min(network.devices, kHostDevices) : 1;
+  for (std::size_t ranks = 1; ranks <= most; ranks *= 2) costs.layer_degrees.push_back({ranks});
+  std::map<std::pair<std::size_t, std::size_t>, AcesoChain> chains;  // by samples and ranks
+  double reserved = 0;
+  const auto is_profiled = [&](std::size_t samples) {
+    return profile.contains("profiler/" + name_of_ops(network, samples, 1, 0));
   };
-  for (std::size_t samples = microbatch; samples > 0; samples /= 2)
-    for (const LayerDegree& degree : costs.layer_degrees) add(samples, degree.ranks);
+  for (std::size_t samples = microbatch; samples == microbatch || is_profiled(samples); samples /= 2)
+    for (const LayerDegree& degree : costs.layer_degrees) {
+      AcesoChain& chain = chains[{samples, degree.ranks}] = profiled_chain(profile, network, samples, degree.ranks);
+      reserved = std::max(reserved, chain.reserved);
+    }
+  const std::vector<std::size_t> place = places_in(chains.begin()->second, network.repeats);
+  costs.layers = place.size();
   costs.memory = mebibytes(28'000 - reserved);
-  costs.layer = [=, none = LayerCost{.weights = *costs.memory}](std::size_t i, std::size_t samples,
-                                                                LayerDegree tensor) {
-    const auto at = kinds.find({samples, tensor.ranks});
-    return at == kinds.end() ? none : at->second[i == 0 ? 0 : i > 2 * layers ? 3 : 2 - i % 2];
+  costs.layer = [=](std::size_t i, std::size_t samples, LayerDegree tensor) {
+    const auto at = chains.find({samples, tensor.ranks});
+    LayerCost layer = (at == chains.end() ? chains.begin() : at)->second.layers[place[i]].second;
+    if (at == chains.end()) layer.forward = kNever;
+    return layer;
   };
   // GB/s at 1, 2, 4, ... MB, of which Aceso takes the one before that of the size.
   const auto speeds_of = [&](const char* name) {
-    const auto rows = rows_of(profile, name);
-    std::vector<double> speeds = rows.begin()->second;
-    speeds.insert(speeds.begin(), std::stod(rows.begin()->first));
+    const Rows rows = rows_of(profile, network.folder + "/" + name);
+    std::vector<double> speeds = rows.at(0).second;
+    speeds.insert(speeds.begin(), std::stod(rows.at(0).first));
     return speeds;
   };
-  const auto within = speeds_of("p2p_intra_node.csv"), between = speeds_of("p2p_inter_node.csv");
+  const bool has_hosts = profile.contains("profiler/" + network.folder + "/p2p_inter_node.csv");
+  const auto within = speeds_of("p2p_intra_node.csv"), between = has_hosts ? speeds_of("p2p_inter_node.csv") : within;
   costs.transfer = [=](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
     const bool one_host = plan.first_device(from) / kHostDevices == plan.first_device(to) / kHostDevices;
     const auto& speeds = one_host ? within : between;
@@ -316,14 +372,15 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
 
 }  // namespace
 
-PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const std::string& size, std::size_t devices,
+PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const AcesoNetwork& network,
                       std::size_t microbatch) {
   try {
-    return checked_aceso_costs(profile, size, devices, microbatch);
+    return checked_aceso_costs(profile, network, microbatch);
   } catch (const std::logic_error& error) {  // no number, or an op, a column or a size of a sum that is not there
-    throw InputError({.code = "bad-profile",
-                      .message = "no profile of Aceso's for GPT '" + size + "': " + error.what(),
-                      .help = "give its archive, profiled.tar.gz"});
+    throw InputError(
+        {.code = "bad-profile",
+         .message = "no profile of Aceso's for '" + network.family + "_" + network.size + "': " + error.what(),
+         .help = "give its archive, profiled.tar.gz"});
   }
 }
 

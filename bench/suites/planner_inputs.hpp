@@ -38,16 +38,25 @@ struct PiperInput {
 };
 PiperInput read_piper_input(const std::filesystem::path& path);
 
-/// A GPT of Aceso's profile (`profiler/profiled-time-eurosys/`, the archive's members by name) in its cost model, for
-/// microbatches of so many samples a replica, a power of two, or that halved again and again (others do not fit):
-/// embedding, layers and head on V100 with 32 GB in hosts of 8.
+/// A network of Aceso's profile: files `gpt_1_3B_...` in `profiler/profiled-time-eurosys/`, measured in hosts of eight
+/// V100 with 32 GB, or `-miniset/`, in one of four.
+struct AcesoNetwork {
+  std::string folder, family, size;  // "gpt", "t5", "resnet"
+  std::size_t repeats;               // of a transformer's layer, of encoder and decoder each
+  std::size_t devices, batch;
+};
+
+/// Its chain of layers in Aceso's cost model, for microbatches of so many samples a replica, or that halved again and
+/// again (others take hours); the archive's members by name.
 ///
-///     a layer             its ops one by one; on ranks the first product of a block by columns, the second by rows;
-///                         two all-reduces of a layer's output forward and two backward, of the profile's tables
-///     memory              28,000 MB (its search's limit) less what the ops reserve; 16 bytes a parameter
+///     a layer             its ops one by one, attention and MLP apart; a GPT may have ranks: the first product of a
+///                         half by columns, the second by rows, and an all-reduce of its output each way, of the
+///                         profile's tables
+///     memory              28,000 MB (its search's limit) less what one op in each pass reserves; 16 bytes a parameter,
+///                         as of float32
 ///     transfer            the profile's bandwidths within a host and between hosts
 ///     gradients, update   no time, as in its model
-PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const std::string& size, std::size_t devices,
+PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const AcesoNetwork& network,
                       std::size_t microbatch);
 
 /// A plan of Sailor's and its measured step (`simulations/validation/`).

@@ -453,8 +453,21 @@ class BoundOfSchedule {
     return sum;
   }
 
+  /// What a stage of these layers, and others, computes again at least of a microbatch for its device's memory: each
+  /// byte beyond this where that is cheapest. Nothing where devices have several stages.
+  double again_within_memory(std::size_t s, std::size_t begin, std::size_t end) const {
+    if (room_ == 0 || like_.chunks > 1) return 0;
+    const auto sum = [&](const auto& of) { return of(up_to_[end]) - of(up_to_[begin]); };
+    const double beyond = sum([](const LayerTimes& times) { return times.resident; }) - room_;
+    double held = 0;
+    for (const auto& instant : graph_.instants(graph_.device(s)))
+      held = std::max(held, static_cast<double>(instant.front()));
+    const double over = beyond + held * sum([](const LayerTimes& times) { return times.levels.front().held; });
+    return over <= 0 ? 0 : over / held * cheapest_;
+  }
+
   /// The longest path through the layers that stages have wherever within the windows the cuts are, sent over the
-  /// cheapest of these. Recomputation and memory are left out.
+  /// cheapest of these, with what they compute again at least.
   double longest_within(const Windows& windows) {
     std::vector<PartSums> times(stages_);
     std::vector<double> after(stages_, 0), last(stages_, 0);
@@ -469,6 +482,7 @@ class BoundOfSchedule {
         times[s] = up_to_[end].parts;
         times[s].add(up_to_[begin].parts, -1);
         after[s] = up_to_[end].after - up_to_[begin].after;
+        times[s][TaskPart::again] = again_within_memory(s, begin, end);
       }
       if (s + 1 < stages_)
         times[s][TaskPart::onward] = least_begin(s + 1, [&](std::size_t i) { return onward_[s][i - 1]; });
@@ -502,11 +516,15 @@ class BoundOfSchedule {
   /// Halves windows where the bound is least, until that one has but one layer for each cut; or there are so many, or
   /// it has been as much work as the rounds.
   void branch(ScheduleBound& result, Nanoseconds enough, std::size_t most, double slack) {
-    up_to_.assign(1, {});
+    up_to_.assign(1, {.levels = std::vector<LayerTimes::Level>(layers_.front().levels.size())});
+    cheapest_ = std::numeric_limits<double>::infinity();
     for (const LayerTimes& layer : layers_) {
       up_to_.push_back(up_to_.back());
-      up_to_.back().parts.add(layer.parts, 1);
-      up_to_.back().after += layer.after;
+      up_to_.back().add(layer, 1);
+      const LayerTimes::Level& none = layer.levels.front();
+      for (const LayerTimes::Level& level : layer.levels)
+        if (level.held < none.held)
+          cheapest_ = std::min(cheapest_, (level.again - none.again) / (none.held - level.held));
     }
     const auto by_bound = [](const Windows& one, const Windows& other) { return one.bound > other.bound; };
     std::vector<Windows> open{all_cuts()};
@@ -645,6 +663,7 @@ class BoundOfSchedule {
   std::size_t last_cuts_ = 0;                   // those that were found last
   std::vector<std::pair<double, Dual>> duals_;  // the best, and their least over all cuts
   std::vector<LayerTimes> up_to_;               // by layer: the sums of those before
+  double cheapest_ = 0;                         // the least time for each byte of a microbatch that is not held
 };
 
 }  // namespace
