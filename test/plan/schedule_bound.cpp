@@ -123,10 +123,10 @@ TEST_CASE("of all cuts and recomputations of random chains none that fits takes 
     near += static_cast<double>(proven.bound.count) / static_cast<double>(best.count);
     near_before += static_cast<double>(before.count) / static_cast<double>(best.count);
   }
-  // Whole layers, and whole stages to be computed again, are what is left: 0.83 and 0.79 of the best on average.
+  // Whole stages to be computed again are what is left: 0.918 and 0.788 of the best on average.
   CHECK(chains > test::rounds(100U));
   CHECK(higher * 5 > chains * 4);
-  CHECK(near > near_before * 1.04);
+  CHECK(near > near_before * 1.12);
 }
 
 TEST_CASE("where memory is plenty the bound is the least step of all cuts, whatever layers take") {

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::size_t kProofsAtOnce = 64;  // candidates between two looks at the time
 /// ScheduleBound::work of all, after which no further one begins; about so many nanoseconds of a core.
-constexpr std::uint64_t kProofs = 18'000'000'000;
-/// Rounds of schedule_bound(): most candidates need no more to be out; and after more its branches find no more.
-constexpr std::size_t kGlance = 10, kWhole = 20;
+constexpr std::uint64_t kProofs = 12'000'000'000;
+/// Rounds of schedule_bound(): most candidates need no more to be out; and about where it finds no more paths.
+constexpr std::size_t kGlance = 40, kWhole = 150;
 
 }  // namespace
 

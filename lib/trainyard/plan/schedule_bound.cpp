@@ -22,10 +22,28 @@ constexpr double kNear = 1e-3;
 constexpr double kAlike = 5e-3;
 /// At most, of all memory of a device, in units of the whole work.
 constexpr double kMostPrice = 1e4;
+/// Rounds, and parts of the cuts, that are given up unless they raise the bound by a share of kNear.
+constexpr std::size_t kFewRounds = 10, kFewParts = 200;
 /// Weights and prices, the best found, that each part of the cuts is bounded with; how many parts for each round; and
 /// ScheduleBound::work of parts that is never too much.
-constexpr std::size_t kDuals = 3, kParts = 200;
+constexpr std::size_t kDuals = 3, kParts = 100;
 constexpr std::uint64_t kSmall = 10'000'000;
+
+/// Says every so many steps whether a value has risen by a share of kNear since.
+class Rising {
+ public:
+  explicit Rising(std::size_t steps) : steps_(steps) {}
+  bool stalls(double value) {
+    if (++step_ % steps_ != 0) return false;
+    const double before = std::exchange(last_, value);
+    return value < before * (1 + kNear);
+  }
+
+ private:
+  const std::size_t steps_;
+  std::size_t step_ = 0;
+  double last_ = 0;
+};
 
 /// A layer, or the mean of some, as a stage of its own.
 struct LayerTimes {
@@ -111,12 +129,13 @@ class BoundOfSchedule {
   /// The rounds.
   void weigh_paths(ScheduleBound& result, Nanoseconds enough, std::size_t rounds, double slack) {
     double value = 0;
+    Rising rising{kFewRounds}, rising_over_cuts{kFewRounds};
     for (std::size_t round = 0; round < rounds && result.bound < enough; ++round) {
       const Dual dual = best_dual();
       value = dual.value;
       result.work += dual.work + 10 * graph_.size() + 10 * stages_ * layers_.size();
       raise(result, least_of_cuts(dual), slack);
-      if (!learn_paths(dual)) break;
+      if (!learn_paths(dual) || rising.stalls(static_cast<double>(result.bound.count))) break;
     }
     if (std::abs(value - static_cast<double>(result.bound.count)) < kAlike * value) return;
     for (std::size_t round = 0; round < rounds && result.bound < enough; ++round) {
@@ -126,7 +145,8 @@ class BoundOfSchedule {
       raise(result, least_of_cuts(dual), slack);
       learn_paths_of(cuts_[last_cuts_], dual.value);
       if ((paths == paths_.size() && cuts == cuts_.size()) ||
-          static_cast<double>(result.bound.count) > dual.value * (1 - kNear))
+          static_cast<double>(result.bound.count) > dual.value * (1 - kNear) ||
+          rising_over_cuts.stalls(static_cast<double>(result.bound.count)))
         break;
     }
   }
@@ -532,13 +552,14 @@ class BoundOfSchedule {
     const double aim = static_cast<double>(enough.count) * (1 + kNear) + slack;
     const std::uint64_t limit = result.work + std::max(result.work, kSmall);
     double least = aim;
+    Rising rising{kFewParts};
     for (std::size_t parts = 0; !open.empty(); least = aim) {
       std::ranges::pop_heap(open, by_bound);
       const Windows whole = std::move(open.back());
       open.pop_back();
       least = whole.bound;
       const std::optional<std::size_t> cut = widest(whole);
-      if (!cut || parts >= most || result.work > limit) break;
+      if (!cut || parts >= most || result.work > limit || rising.stalls(least)) break;
       const std::size_t middle = (whole.first[*cut] + whole.last[*cut]) / 2;
       for (const bool behind : {false, true}) {
         Windows part = whole;

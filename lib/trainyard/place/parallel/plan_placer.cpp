@@ -322,6 +322,14 @@ void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSch
   std::optional<Finding> refusal;
   double left = kMovedOps;
   ParallelPlan best = found.all.front().second;
+  const auto find_size = [&] {
+    std::vector<RatedPlan> sizes = sizes_of(costs, best);
+    const double each = planned_ops(ground.problem.graph(), best, ground.batch / best.data / best.microbatch);
+    if (sizes.empty() || each * static_cast<double>(sizes.size()) > kMovedOps || !ground.detail_of(best)) return;
+    Simulated next = best_of(sizes, ground.options, sizes.size(), false, simulated, refusal);
+    if (next.best && next.best->outcome < found.best->outcome) found.best = std::move(next.best);
+  };
+  bool is_sized = false;
   for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
     auto [outcome, plan] = found.all[i];
     for (;;) {
@@ -338,14 +346,14 @@ void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSch
       if (outcome >= found.best->outcome) continue;
       found.best = std::move(next.best);
       best = plan;
+      is_sized = false;
+    }
+    // At once where time is short, and again of what is better.
+    if (!is_sized && (i == 0 || i + 1 == std::min(plans, found.all.size()))) {
+      find_size();
+      is_sized = true;
     }
   }
-  std::vector<RatedPlan> sizes = sizes_of(costs, best);
-  const double each = planned_ops(ground.problem.graph(), best, ground.batch / best.data / best.microbatch);
-  const double all = each * static_cast<double>(sizes.size());
-  if (sizes.empty() || all > kMovedOps || !ground.detail_of(best)) return;
-  Simulated next = best_of(sizes, ground.options, sizes.size(), false, simulated, refusal);
-  if (next.best && next.best->outcome < found.best->outcome) found.best = std::move(next.best);
 }
 
 /// Plans next to one that does not fit by the estimate: those that do with the fewest of ZeRO 1, a smaller microbatch,
