@@ -257,6 +257,11 @@ bool is_repeated(const std::string& first_op) {
          first_op.ends_with("-3rd-layernorm");
 }
 
+bool is_of_scores(const std::string& op) {
+  constexpr std::array kParts{"c-attention-score", "c-attention-softmax", "c-attention-dropout"};
+  return std::ranges::any_of(kParts, [&](const char* part) { return op.find(part) != std::string::npos; });
+}
+
 /// Layers as profiled, by their first ops, and the most that one op reserves in each pass, in MB.
 struct AcesoChain {
   std::vector<std::pair<std::string, LayerCost>> layers;
@@ -273,7 +278,6 @@ AcesoChain profiled_chain(const std::map<std::string, std::string>& profile, con
   const auto ops = [&](int split) { return rows_of(profile, name_of_ops(network, samples, ranks, split)); };
   const Rows columns = ops(0), by_rows = network.family == "gpt" ? ops(1) : columns;
   const bool is_float32 = network.family == "resnet";
-  constexpr std::array kScores{"c-attention-score", "c-attention-softmax", "c-attention-dropout"};
   AcesoChain chain;
   double forward = 0, backward = 0;
   for (const auto& [name, by_columns] : columns) {
@@ -292,7 +296,7 @@ AcesoChain profiled_chain(const std::map<std::string, std::string>& profile, con
     layer.output = mebibytes(op.at(kOutput));
     forward = std::max(forward, op.at(kForwardReserved));
     backward = std::max(backward, op.at(kBackwardReserved));
-    if (std::ranges::none_of(kScores, [&](const char* part) { return name.find(part) != std::string::npos; })) continue;
+    if (!is_of_scores(name)) continue;
     layer.scores += mebibytes(op.at(kActivations));
     layer.scores_forward += nanoseconds_from_seconds(op.at(kForward) / 1e6);
   }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kProofsAtOnce = 64;  // candidates between two looks at the time
 /// ScheduleBound::work of all, after which no further one begins; about so many nanoseconds of a core.
-constexpr std::uint64_t kProofs = 12'000'000'000;
+constexpr std::uint64_t kProofs = 15'000'000'000;
 /// Rounds of schedule_bound(): most candidates need no more to be out; and about where it finds no more paths.
 constexpr std::size_t kGlance = 40, kWhole = 150;
 
