@@ -17,21 +17,21 @@ namespace {
 using detail::device_classes;
 using detail::DeviceClass;
 using detail::gapped_duration;
+using detail::Int128;
 using detail::kNeverRuns;
 using detail::WeightedWork;
-using detail::Wide;
 
 Nanoseconds head_tail_bound(const Problem& problem, const Chains& chains, const WeightedWork& work) {
   // What each op adds to the work of a set, and the ops by descending tail.
-  IdMap<OpId, Wide> weighed(problem.op_count(), 0);
+  IdMap<OpId, Int128> weighed(problem.op_count(), 0);
   std::vector<OpId> by_tail;
   for (const OpId op : problem.ops()) {
     bool any = false;
     for (std::size_t k = 0; k < work.classes().size(); ++k) {
       const std::int64_t cost = gapped_duration(problem, op, work.classes()[k]);
       if (cost == kNeverRuns) continue;
-      const Wide weight = Wide{work.weights()[k]} * cost;
-      weighed[op] = any ? std::min<Wide>(weighed[op], weight) : weight;
+      const Int128 weight = Int128{work.weights()[k]} * cost;
+      weighed[op] = any ? std::min<Int128>(weighed[op], weight) : weight;
       any = true;
     }
     by_tail.push_back(op);
@@ -46,17 +46,17 @@ Nanoseconds head_tail_bound(const Problem& problem, const Chains& chains, const 
   constexpr std::size_t kQuantiles = 64;
   const std::size_t thresholds = std::min(heads.size(), kQuantiles);
 
-  const Wide capacity = work.capacity(), gaps = work.gaps();
+  const Int128 capacity = work.capacity(), gaps = work.gaps();
   Nanoseconds best{0};
   for (std::size_t i = 0; i < thresholds; ++i) {
     const Nanoseconds a = heads[i * heads.size() / thresholds];
-    Wide sum = -gaps;
+    Int128 sum = -gaps;
     for (const OpId op : by_tail) {
       if (chains.head[op] < a) continue;
       sum += weighed[op];
       // A set that is cut off among equal tails gives a weaker bound, and a valid one.
       const Nanoseconds ends = a + chains.tail[op];
-      if (sum > Wide{(best - ends).count} * capacity && sum > 0)
+      if (sum > Int128{(best - ends).count} * capacity && sum > 0)
         best = ends + Nanoseconds{static_cast<std::int64_t>((sum + capacity - 1) / capacity)};
     }
   }

@@ -12,8 +12,8 @@ namespace trainyard {
 namespace {
 
 using detail::DeviceClass;
+using detail::Int128;
 using detail::kNeverRuns;
-using detail::Wide;
 
 /// The program's dual at given weights and prices, and how much each class would then hold.
 class PricedWork {
@@ -128,14 +128,14 @@ class PricedWork {
   double evaluate(const std::vector<std::int64_t>& w, const std::vector<std::int64_t>& v) {
     loads_.assign(classes_.size(), 0);
     held_.assign(classes_.size(), 0);
-    Wide total = 0;
+    Int128 total = 0;
     for (std::size_t g = 0; g < bytes_.size(); ++g) {
       std::size_t cheapest = classes_.size();
-      Wide least = 0;
+      Int128 least = 0;
       for (std::size_t k = 0; k < classes_.size(); ++k) {
         const std::int64_t cost = costs_[g * classes_.size() + k];
         if (cost == kNeverRuns) continue;
-        const Wide priced = Wide{w[k]} * cost + Wide{v[k]} * bytes_[g];
+        const Int128 priced = Int128{w[k]} * cost + Int128{v[k]} * bytes_[g];
         if (cheapest != classes_.size() && priced >= least) continue;
         cheapest = k;
         least = priced;
@@ -144,15 +144,15 @@ class PricedWork {
       loads_[cheapest] += static_cast<double>(costs_[g * classes_.size() + cheapest]);
       held_[cheapest] += static_cast<double>(bytes_[g]);
     }
-    Wide capacity = 0;
+    Int128 capacity = 0;
     for (std::size_t k = 0; k < classes_.size(); ++k) {
-      capacity += Wide{w[k]} * classes_[k].devices;
-      total -= Wide{w[k]} * classes_[k].devices * classes_[k].gap.count;
-      if (limited_[k]) total -= Wide{v[k]} * static_cast<std::int64_t>(capacity_[k]);
+      capacity += Int128{w[k]} * classes_[k].devices;
+      total -= Int128{w[k]} * classes_[k].devices * classes_[k].gap.count;
+      if (limited_[k]) total -= Int128{v[k]} * static_cast<std::int64_t>(capacity_[k]);
     }
     if (capacity <= 0) return 0;
     if (total > 0) {
-      const Wide bound = std::min<Wide>((total + capacity - 1) / capacity, kLongestTime.count);
+      const Int128 bound = std::min<Int128>((total + capacity - 1) / capacity, kLongestTime.count);
       best_ = std::max(best_, Nanoseconds{static_cast<std::int64_t>(bound)});
     }
     return static_cast<double>(total) / static_cast<double>(capacity);

@@ -45,28 +45,28 @@ WeightedWork::WeightedWork(const Problem& problem)
     multiply();
 }
 
-Wide WeightedWork::capacity(const std::vector<std::int64_t>& weights) const {
-  Wide sum = 0;
-  for (std::size_t k = 0; k < classes_.size(); ++k) sum += Wide{weights[k]} * classes_[k].devices;
+Int128 WeightedWork::capacity(const std::vector<std::int64_t>& weights) const {
+  Int128 sum = 0;
+  for (std::size_t k = 0; k < classes_.size(); ++k) sum += Int128{weights[k]} * classes_[k].devices;
   return sum;
 }
 
-Wide WeightedWork::gaps(const std::vector<std::int64_t>& weights) const {
-  Wide sum = 0;
+Int128 WeightedWork::gaps(const std::vector<std::int64_t>& weights) const {
+  Int128 sum = 0;
   for (std::size_t k = 0; k < classes_.size(); ++k)
-    sum += Wide{weights[k]} * classes_[k].devices * classes_[k].gap.count;
+    sum += Int128{weights[k]} * classes_[k].devices * classes_[k].gap.count;
   return sum;
 }
 
-std::vector<Wide> WeightedWork::evaluate(const std::vector<std::int64_t>& weights) {
-  std::vector<Wide> loads(classes_.size(), 0);
-  Wide total = 0;
+std::vector<Int128> WeightedWork::evaluate(const std::vector<std::int64_t>& weights) {
+  std::vector<Int128> loads(classes_.size(), 0);
+  Int128 total = 0;
   for (std::size_t at = 0; at < costs_.size(); at += classes_.size()) {
     std::size_t cheapest = classes_.size();
-    Wide least = 0;
+    Int128 least = 0;
     for (std::size_t k = 0; k < classes_.size(); ++k) {
       if (costs_[at + k] == kNeverRuns) continue;
-      const Wide cost = Wide{weights[k]} * costs_[at + k];
+      const Int128 cost = Int128{weights[k]} * costs_[at + k];
       if (cheapest != classes_.size() && cost >= least) continue;
       cheapest = k;
       least = cost;
@@ -74,8 +74,8 @@ std::vector<Wide> WeightedWork::evaluate(const std::vector<std::int64_t>& weight
     total += least;
     loads[cheapest] += costs_[at + cheapest];
   }
-  const Wide capacity_sum = capacity(weights);
-  const Wide work = total - gaps(weights);
+  const Int128 capacity_sum = capacity(weights);
+  const Int128 work = total - gaps(weights);
   const Nanoseconds bound{work <= 0 ? 0 : static_cast<std::int64_t>((work + capacity_sum - 1) / capacity_sum)};
   if (best_weights_.empty() || bound > best_) {
     best_ = bound;

@@ -9,7 +9,7 @@
 
 namespace trainyard::detail {
 
-__extension__ using Wide = __int128;
+__extension__ using Int128 = __int128;
 
 /// Devices with the same durations for every op (Problem::column).
 struct DeviceClass {
@@ -37,14 +37,14 @@ class WeightedWork {
   Nanoseconds bound() const { return best_; }
 
   /// sum w D and sum w D g.
-  Wide capacity() const { return capacity(best_weights_); }
-  Wide gaps() const { return gaps(best_weights_); }
+  Int128 capacity() const { return capacity(best_weights_); }
+  Int128 gaps() const { return gaps(best_weights_); }
 
  private:
-  Wide capacity(const std::vector<std::int64_t>& weights) const;
-  Wide gaps(const std::vector<std::int64_t>& weights) const;
+  Int128 capacity(const std::vector<std::int64_t>& weights) const;
+  Int128 gaps(const std::vector<std::int64_t>& weights) const;
   /// Loads of the classes, every group in the class where it weighs least; keeps the best bound.
-  std::vector<Wide> evaluate(const std::vector<std::int64_t>& weights);
+  std::vector<Int128> evaluate(const std::vector<std::int64_t>& weights);
   void bisect();
   void multiply();
 

@@ -16,7 +16,7 @@
 #include "trainyard/plan/least_memory.hpp"
 #include "trainyard/plan/prove_bounds.hpp"
 #include "trainyard/plan/schedule_bound.hpp"
-#include "trainyard/plan/stage_degrees_search.hpp"
+#include "trainyard/plan/stage_degrees_bound.hpp"
 
 namespace trainyard {
 namespace {
