@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trainyard/cost/op_signature.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -657,7 +659,8 @@ class Ranks {
     std::int64_t rows = 1;
     const auto& extents = sharding_.shapes(op)->reads.front().extents;
     for (std::size_t i = 0; i + 1 < extents.size(); ++i) rows *= extents[i];
-    return Bytes{3 * 4 * rows};
+    std::string_view signature = graph_.signature(op);  // whose extents are those of the whole op
+    return Bytes{std::llround(3 * 4 * static_cast<double>(rows) * detail::take_share_of(signature))};
   }
   void add_loss(OpId op) {
     CollectiveOps ops = collective(op, rows_of(op), CollectiveKind::all_reduce, row_bytes(op), graph_.phase(op));

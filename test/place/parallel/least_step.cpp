@@ -262,6 +262,24 @@ TEST_CASE("one stage of tensor ranks whose sums of gradients hold the ranks' lin
     }
 }
 
+TEST_CASE("what ranks add up of a loss is as much as its microbatch has rows") {
+  // 16 x 64 rows of 12 bytes at 100 MB/s are 123 us each way, of which a microbatch of one sample has 8: the bound, 16
+  // times what ranks hold their links, was 65.5 ms of a step of 64.7.
+  const Problem problem{training_graph(make_network("gpt2:layers=4,batch=16,seq=64,hidden=64,heads=4,vocabulary=256")),
+                        make_cluster(under_switch(2, BytesPerSecond{1e8}, Nanoseconds{5000}, Sharing::serial,
+                                                  preset_cluster("4xV100").devices.front())),
+                        CostModel::roofline()};
+  const ParallelPlan plan{.tensor = 2, .sequence = true, .microbatch = 1};
+  for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole}) {
+    Ground ground{problem, 16, detail};
+    const PlanSearchOptions alike{.schedules = {plan.schedule},
+                                  .allowed = [&](const ParallelPlan& other) { return other == plan; }};
+    const Nanoseconds bound = least_step(ground.chain.least_costs(), alike, kLongestTime);
+    CHECK(bound <= ground.step(plan));
+    CHECK(static_cast<double>(bound.count) > 0.91 * static_cast<double>(ground.step(plan).count));
+  }
+}
+
 TEST_CASE("no plan that fits by what it recomputes takes less than the bound of its degrees") {
   std::size_t fitting = 0, recomputing = 0, near = 0;
   for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole})
