@@ -197,7 +197,7 @@ PiperInput read_piper_input(const std::filesystem::path& path) {
 namespace {
 
 constexpr double kMebi = 1 << 20;
-/// Of a layer with samples that were not profiled.
+/// The time of a layer with samples that were not profiled.
 constexpr Nanoseconds kNever{10'000'000'000'000};
 
 /// The rows of comma-separated text behind its first line, in their order: numbers behind the first field.
@@ -251,7 +251,7 @@ bool begins_layer(const std::string& op) {
   return kFirst.contains(op) || (op.starts_with("block-") && op.ends_with("-conv1"));
 }
 
-/// Of a transformer's layers, which are profiled once.
+/// A part of a transformer layer, which is profiled once.
 bool is_repeated(const std::string& first_op) {
   return first_op.ends_with("-1st-layernorm") || first_op.ends_with("-2nd-layernorm") ||
          first_op.ends_with("-3rd-layernorm");
