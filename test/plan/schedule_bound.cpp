@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "plan/instances.hpp"
@@ -45,6 +46,20 @@ void each_cut(ParallelPlan plan, std::size_t layers, const Visit& visit) {
   }
 }
 
+struct RandomPipeline {
+  PlanCosts costs;
+  ParallelPlan plan;
+};
+/// A chain and a plan of any schedule, with fewer than so many layers more than stages.
+RandomPipeline random_pipeline(Random& random, std::size_t more) {
+  const auto schedule = static_cast<PipelineSchedule>(random.below(9));
+  const std::size_t chunks = chunks_of(schedule), p = chunks > 1 ? 2 : 2 + random.below(3);
+  const std::size_t layers = p * chunks + random.below(more), m = 2 * p * (1 + random.below(2));
+  PlanCosts costs = chain_costs(random_chain(random, layers, p, 1));
+  costs.batch = m;
+  return {std::move(costs), pipeline_plan(schedule, p, chunks)};
+}
+
 }  // namespace
 
 TEST_CASE("two layers on two devices of which the first has too little memory, by hand") {
@@ -72,6 +87,17 @@ TEST_CASE("two layers on two devices of which the first has too little memory, b
   CHECK(run_plan(costs, again).step == Nanoseconds{1800});
 }
 
+TEST_CASE("weights that no device holds have no step") {
+  PlanCosts costs = pipeline_costs({{100, 100, 100}, {100, 100, 100}}, 4);
+  costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = layer(i, samples, degree);
+    cost.weights = Bytes{100};
+    return cost;
+  };
+  costs.memory = Bytes{50};
+  CHECK(schedule_bound(costs, {.cuts = {1}}).bound >= kLongestTime);
+}
+
 TEST_CASE("layers that are alike, one a stage: the bound is the step of every schedule, whatever transfers take") {
   Random random{41};
   for (int round = 0; round < test::rounds(300); ++round) {
@@ -96,21 +122,16 @@ TEST_CASE("of all cuts and recomputations of random chains none that fits takes 
   double near = 0, near_before = 0;
   for (int round = 0; round < test::rounds(150); ++round) {
     CAPTURE(round);
-    const auto schedule = static_cast<PipelineSchedule>(random.below(9));
-    const std::size_t chunks = chunks_of(schedule), p = chunks > 1 ? 2 : 2 + random.below(3);
-    const std::size_t stages = p * chunks, layers = stages + random.below(5), m = 2 * p * (1 + random.below(2));
-    PlanCosts costs = chain_costs(random_chain(random, layers, p, 1));
-    costs.batch = m;
-    ParallelPlan plan = pipeline_plan(schedule, p, chunks);
+    auto [costs, plan] = random_pipeline(random, 5);
     // As much memory as one of them has.
     const std::size_t asked = random.below(40);
     std::size_t k = 0;
-    each_cut(plan, layers, [&](const ParallelPlan& each) {
+    each_cut(plan, costs.layers, [&](const ParallelPlan& each) {
       if (k++ != asked) return;
       costs.memory = std::ranges::max(run_plan(costs, each).peaks);
     });
     Nanoseconds best = kLongestTime;
-    each_cut(plan, layers, [&](const ParallelPlan& each) {
+    each_cut(plan, costs.layers, [&](const ParallelPlan& each) {
       const PlanStep run = run_plan(costs, each);
       if (run.excess(costs.memory) == Bytes{0}) best = std::min(best, run.step);
     });
@@ -133,18 +154,13 @@ TEST_CASE("where memory is plenty the bound is the least step of all cuts, whate
   Random random{44};
   for (int round = 0; round < test::rounds(150); ++round) {
     CAPTURE(round);
-    const auto schedule = static_cast<PipelineSchedule>(random.below(9));
-    const std::size_t chunks = chunks_of(schedule), p = chunks > 1 ? 2 : 2 + random.below(3);
-    const std::size_t stages = p * chunks, layers = stages + random.below(7), m = 2 * p * (1 + random.below(2));
-    PlanCosts costs = chain_costs(random_chain(random, layers, p, 1));
-    costs.batch = m;
+    auto [costs, plan] = random_pipeline(random, 7);
     costs.memory.reset();
-    const ParallelPlan plan = pipeline_plan(schedule, p, chunks);
     Nanoseconds best = kLongestTime;
-    each_cut(plan, layers, [&](const ParallelPlan& each) { best = std::min(best, run_plan(costs, each).step); });
+    each_cut(plan, costs.layers, [&](const ParallelPlan& each) { best = std::min(best, run_plan(costs, each).step); });
     const ScheduleBound proven = schedule_bound(costs, plan);
     CHECK(proven.bound <= best);
-    CHECK(reaches(proven, best, p));
+    CHECK(reaches(proven, best, plan.devices_in_row()));
   }
 }
 

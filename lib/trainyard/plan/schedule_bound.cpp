@@ -579,7 +579,7 @@ class BoundOfSchedule {
         std::ranges::push_heap(open, by_bound);
       }
     }
-    raise(result, least, slack);
+    raise(result, std::min(least, aim), slack);  // where no cuts fit, no time is enough
   }
 
   /// Adds what they take, unless they are known.
