@@ -122,7 +122,9 @@ TEST_CASE("of all cuts and recomputations of random chains none that fits takes 
   double near = 0, near_before = 0;
   for (int round = 0; round < test::rounds(150); ++round) {
     CAPTURE(round);
-    auto [costs, plan] = random_pipeline(random, 5);
+    RandomPipeline drawn = random_pipeline(random, 5);
+    PlanCosts& costs = drawn.costs;
+    const ParallelPlan& plan = drawn.plan;
     // As much memory as one of them has.
     const std::size_t asked = random.below(40);
     std::size_t k = 0;
@@ -154,7 +156,9 @@ TEST_CASE("where memory is plenty the bound is the least step of all cuts, whate
   Random random{44};
   for (int round = 0; round < test::rounds(150); ++round) {
     CAPTURE(round);
-    auto [costs, plan] = random_pipeline(random, 7);
+    RandomPipeline drawn = random_pipeline(random, 7);
+    PlanCosts& costs = drawn.costs;
+    const ParallelPlan& plan = drawn.plan;
     costs.memory.reset();
     Nanoseconds best = kLongestTime;
     each_cut(plan, costs.layers, [&](const ParallelPlan& each) { best = std::min(best, run_plan(costs, each).step); });
