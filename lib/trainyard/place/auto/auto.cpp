@@ -338,7 +338,7 @@ class AutoPlacer {
 
   /// The best schedule of each graph on which a search may yet find the best of all, by its bound: those that are
   /// hardly longer than the best, the best first; behind them, where all islands have enough to do, longer ones. One
-  /// fewer than islands at most.
+  /// fewer than islands at most. The first of all is one however much shorter the race's schedule on its graph is.
   std::vector<Ordered> contenders() {
     std::vector<Ordered> chosen;
     add_contenders(kHopeful, chosen);
@@ -351,7 +351,7 @@ class AutoPlacer {
     const double most = (1 + longer) * static_cast<double>(best.makespan.count);
     for (const Ordered& each : found_) {
       if (!chosen.empty() && chosen.size() + 1 >= island_count_) break;
-      if (static_cast<double>(each.outcome.makespan.count) > most ||
+      if ((&each != &found_.front() && static_cast<double>(each.outcome.makespan.count) > most) ||
           std::ranges::any_of(chosen, [&](const Ordered& other) { return alike(each, other); }))
         continue;
       if (Outcome{Bytes{0}, ground_of(each.schedule).bound} < best) chosen.push_back(each);
