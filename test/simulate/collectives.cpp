@@ -144,12 +144,15 @@ TEST_CASE("over hosts with a network card for each device, two rings send half o
                     .nic_latency = Nanoseconds{2},
                     .hosts_per_leaf = 4};
   const auto time = [&](const Ranks& ranks) { return ranks.run(cluster_of(fabric)).makespan.count; };
-  const Ranks all{.count = 8, .task = {CollectiveKind::all_reduce, Bytes{32}}};
-  // Parts of 32 / 16 = 2 bytes: 4 + 2 over cards, 2 + 2 / 2 within a host.
-  CHECK(time(all) == 2 * 7 * 6);
-  // One card for both: the rings are one, of parts of 4.
+  const Ranks all{.count = 8, .task = {CollectiveKind::all_reduce, Bytes{160}}};
+  // Parts of 160 / 16 = 10 bytes: 4 + 10 over cards, 2 + 10 / 2 within a host.
+  CHECK(time({.count = 8, .task = {CollectiveKind::reduce_scatter, Bytes{160}}}) == 7 * 14);
+  // By trees: up two levels of hosts and one device more, and down again; 16 times what 10 bytes take.
+  CHECK(time(all) == 2 * (2 * 4 + 2) + 16 * 10);
+  // One card for both: the rings are one, of parts of 20.
   fabric.nics_per_host = 1;
-  CHECK(time(all) == 2 * 7 * (4 + 4));
+  CHECK(time(all) == std::min(2 * 7 * (4 + 20), 2 * (2 * 4 + 2) + 16 * 20));
+  CHECK(time(all) == 2 * 7 * (4 + 20));
   // Three devices: the second host has but one of them. Parts of 33 / 3 = 11.
   fabric.nics_per_host = 2;
   CHECK(time({.count = 3, .task = {CollectiveKind::all_reduce, Bytes{33}}}) == 2 * 2 * (4 + 11));
@@ -160,7 +163,7 @@ TEST_CASE("over hosts with a network card for each device, two rings send half o
   for (const DeviceId device : cluster.devices()) {
     const DeviceId next{(device.index() + 2) % 8};
     for (const ChannelId channel : cluster.route(device, next).channels)
-      CHECK(timeline.channels[channel].bytes == Bytes{2 * 7 * 2});
+      CHECK(timeline.channels[channel].bytes == Bytes{2 * 7 * 10});
   }
 }
 

@@ -252,9 +252,11 @@ class World {
     const bool chain = collective.kind == Kind::broadcast;
     std::map<ChannelId, std::int64_t> passed;  // fair channels, in all steps
     std::int64_t counted = 0;
+    Nanoseconds bytes_alone{0};  // what those of a step take, without latencies
     const auto add_step_of = [&](const Rings& rounds, std::int64_t bytes, std::int64_t stride, bool counts) {
       counted += counts;
       Nanoseconds longest{0}, latency{0};
+      bytes_alone = Nanoseconds{0};
       std::map<ChannelId, Nanoseconds> flows, waits;  // of all rings; of the ring that waits longest
       for (const std::vector<DeviceId>& each : rounds) {
         std::map<ChannelId, Nanoseconds> in_turn;
@@ -266,6 +268,7 @@ class World {
           const Nanoseconds flow =
               problem_.costs().byte_time(Bytes{bytes}, cluster.route_classes()[cluster.route_class(from, to)]);
           longest = std::max(longest, wait + flow);
+          bytes_alone = std::max(bytes_alone, flow);
           latency = std::max(latency, wait);
           const double bandwidth = cluster.route(from, to).bandwidth.value;
           if (task.slowest == 0 || bandwidth < task.slowest) task.slowest = bandwidth;
@@ -282,7 +285,10 @@ class World {
           }
         }
       }
-      for (const auto& [channel, flow] : flows) longest = std::max(longest, flow + waits[channel]);
+      for (const auto& [channel, flow] : flows) {
+        longest = std::max(longest, flow + waits[channel]);
+        bytes_alone = std::max(bytes_alone, flow);
+      }
       return std::pair{longest, latency};
     };
     const auto add_step = [&](std::int64_t bytes, std::int64_t stride) {
@@ -301,6 +307,28 @@ class World {
       const auto [time, latency] = add_step(bytes, stride);
       task.duration += time;
       task.latency += latency;
+    }
+    if (collective.kind == Kind::all_reduce && cluster.spec().fabric && n > 1 && box.empty()) {
+      // Trees: a way from the last device of a host to its first, up the levels of hosts, and down again.
+      const std::size_t of_host = cluster.spec().fabric->devices_per_host;
+      std::map<std::size_t, std::int64_t> hosts;
+      Nanoseconds within{0}, between{0};
+      for (std::int64_t i = 0; i < n; ++i) {
+        const DeviceId from = orders.front()[static_cast<std::size_t>(i)],
+                       to = orders.front()[static_cast<std::size_t>((i + 1) % n)];
+        ++hosts[from.index() / of_host];
+        Nanoseconds& longest = from.index() / of_host == to.index() / of_host ? within : between;
+        longest = std::max(longest, problem_.transfer_latency(from, to));
+      }
+      Nanoseconds way{0};
+      for (std::size_t reached = 1; reached < hosts.size(); reached *= 2) way += between;
+      std::int64_t most = 0;
+      for (const auto& [host, devices] : hosts) most = std::max(most, devices);
+      way += (most - 1) * within;
+      if (hosts.size() > 1 && 2 * way + 2 * n * bytes_alone < task.duration) {
+        task.duration = 2 * way + 2 * n * bytes_alone;
+        task.latency = 2 * way;
+      }
     }
     const std::int64_t passes = collective.kind == Kind::all_reduce ? 2 : 1;
     // Every part of a box goes along every dimension; all at once, each along another one.

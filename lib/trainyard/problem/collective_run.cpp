@@ -1,6 +1,7 @@
 #include "trainyard/problem/collective_run.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,7 @@ Pairs ring(const std::vector<DeviceId>& devices, std::size_t stride) {
 
 struct Step {
   Nanoseconds latency, time;
+  Nanoseconds flow{0};  // without latencies
 };
 
 /// `bytes` over each of the hops of all rings at once.
@@ -50,6 +52,7 @@ Step step_over(const Problem& problem, const std::vector<Pairs>& rings, Bytes by
       }
       longest.latency = std::max(longest.latency, hop.latency);
       longest.time = std::max(longest.time, hop.time);
+      longest.flow = std::max(longest.flow, hop.time - hop.latency);
       for (const ChannelId channel : cluster.route(from, to).channels) {
         Load& load = loads[channel.index()];
         load.flow += hop.time - hop.latency;
@@ -58,8 +61,28 @@ Step step_over(const Problem& problem, const std::vector<Pairs>& rings, Bytes by
         load.latency = std::max(load.latency, load.of_ring);
       }
     }
-  for (const auto& [channel, load] : loads) longest.time = std::max(longest.time, load.flow + load.latency);
+  for (const auto& [channel, load] : loads) {
+    longest.time = std::max(longest.time, load.flow + load.latency);
+    longest.flow = std::max(longest.flow, load.flow);
+  }
   return longest;
+}
+
+/// The latencies of trees over the hosts of a ring, up and down again (CollectiveRun).
+Nanoseconds tree_latency(const Problem& problem, const std::vector<DeviceId>& order) {
+  const Cluster& cluster = problem.cluster();
+  const std::size_t of_host = cluster.spec().fabric->devices_per_host;
+  Nanoseconds within{0}, between{0};
+  std::map<std::size_t, std::int64_t> of_hosts;
+  for (const auto& [from, to] : ring(order, 1)) {
+    const bool leaves = from.index() / of_host != to.index() / of_host;
+    Nanoseconds& longest = leaves ? between : within;
+    longest = std::max(longest, problem.transfer_latency(cluster.route_class(from, to)));
+    ++of_hosts[from.index() / of_host];
+  }
+  std::int64_t most = 0;
+  for (const auto& [host, devices] : of_hosts) most = std::max(most, devices);
+  return 2 * (static_cast<std::int64_t>(std::bit_width(of_hosts.size() - 1)) * between + (most - 1) * within);
 }
 
 /// Devices of a torus that are a box: by dimension, but those of one device, its lines.
@@ -121,7 +144,7 @@ void take_box(CollectiveRun& run, const Problem& problem, const BoxLines& box, B
       shares[part] *= n;
       const Bytes share{(bytes.count + shares[part] - 1) / shares[part]};
       const Step step = step_over(problem, rings[along], share);
-      if (steps * step.time > longest.time) longest = {steps * step.latency, steps * step.time};
+      if (steps * step.time > longest.time) longest = {steps * step.latency, steps * step.time, {}};
       add_hops(run, rings[along], steps * share);
     }
     run.latency += longest.latency;
@@ -180,6 +203,7 @@ CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task,
     run.time += times * step.time;
     add_hops(run, rings, times * bytes);
     ++patterns;
+    return step;
   };
   switch (task.kind) {
     case CollectiveKind::all_reduce:
@@ -191,8 +215,16 @@ CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task,
         patterns = static_cast<std::ptrdiff_t>(box.size());
         break;
       }
-      const std::vector<Pairs> rings = hops_of(collective_rings(cluster, devices));
-      take(rings, part(n * static_cast<std::int64_t>(rings.size())), passes * (n - 1));
+      const std::vector<std::vector<DeviceId>> orders = collective_rings(cluster, devices);
+      const std::vector<Pairs> rings = hops_of(orders);
+      const Step step = take(rings, part(n * static_cast<std::int64_t>(rings.size())), passes * (n - 1));
+      if (task.kind != CollectiveKind::all_reduce || host_count(cluster, devices) == 1) break;
+      const Nanoseconds latency = tree_latency(problem, orders.front());
+      const Nanoseconds time = latency + 2 * n * step.flow;
+      if (time < run.time) {
+        run.time = time;
+        run.latency = latency;
+      }
       break;
     }
     case CollectiveKind::all_to_all:

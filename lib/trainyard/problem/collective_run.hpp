@@ -20,7 +20,7 @@ namespace trainyard {
 ///                after the other, of a fair channel their bytes alone, with the bytes of the other rings' hops over it
 ///
 ///     all-reduce                  2 (n - 1) steps of the rings (collective_rings), of one: d(i) -> d(i + 1)
-///                                 of a box in a torus as below
+///                                 of a box in a torus, or by trees over several hosts, as below
 ///     all-gather, reduce-scatter  n - 1 steps of them
 ///     all-to-all                  n - 1 steps, in step k d(i) -> d(i + k)
 ///     shift                       one step of S, d(i) -> d(i + 1)
@@ -36,6 +36,17 @@ namespace trainyard {
 /// others half of it, times step(S / (2 D m)); a phase takes as long as the part that takes longest. So an all-reduce
 /// of a cube of n in each dimension takes the sum over p = 1, ..., D of 2 (n - 1) step(S / (2 D n^p)), in bytes (1 -
 /// n^-D) S / (D B), B the bandwidth of a link each way.
+///
+/// Trees. Over h > 1 hosts of a fabric an all-reduce goes up trees of hosts, each the chain of its devices, and down
+/// again, where that takes less than rings do: with g devices on a host at most, and the longest latencies A between
+/// hosts and a within one, of those in a ring,
+///
+///     2 (ceil(log2 h) A + (g - 1) a) + 2 n x what the bytes of step(S / (n r)) take without latencies
+///
+/// in pieces so small that only the way takes latencies. Two trees, in which each host is once a leaf and once not,
+/// pass all cards with 2 S, where rings take 2 (n - 1) / n S (Sanders et al., Two-tree algorithms for full bandwidth
+/// broadcast, reduction and scan, 2009; as NCCL, which takes rings for the others, reduce-scatters and all-gathers).
+/// They hold what rings do.
 ///
 /// Contention. Where links are serial, collectives that meet on one wait for each other. On fair ones each is a flow
 /// (simulate/model/fair_flows.hpp) that passes a channel as often as hops of a step do, in the mean, rounded up.

@@ -37,7 +37,7 @@ inline constexpr const char* kRelayType = "Relay";
 ///     tree               2 ceil(log2 n) (alpha + S beta): binomial, to rank 0 and back
 ///     hierarchical       rings of g ranks within nodes, and between nodes on their shares:
 ///                        2 (g - 1) (alpha + S/g beta)  +  2 (n/g - 1) (alpha' + S/n beta')
-///     whole              one task (Graph::collective), as long as the ring or as measured: CollectiveRun
+///     whole              one task (Graph::collective), as long as the ring, trees, or as measured: CollectiveRun
 ///
 /// Whole and ring agree where one runs alone and additions take no time. Otherwise the ring's additions are computed
 /// between its steps, which a library overlaps with the next part's arrival, and its sends wait for links one by one,

@@ -421,17 +421,21 @@ std::pair<BytesPerSecond, Nanoseconds> ChainOfBlocks::fastest_route(const Mesh& 
 ChainOfBlocks::SumTime ChainOfBlocks::sum_time(const Mesh& mesh) const {
   std::vector<DeviceId> replicas;
   for (std::size_t r = 0; r < mesh.replicas; ++r) replicas.push_back(devices_[mesh.first + r * mesh.ranks]);
-  const auto run = [&](Bytes bytes) { return collective_run(problem_, {CollectiveKind::all_reduce, bytes}, replicas); };
-  const auto line = [](Nanoseconds none, Nanoseconds many, Bytes bytes) {
-    return LinearTime{static_cast<double>(none.count),
-                      static_cast<double>((many - none).count) / static_cast<double>(bytes.count)};
-  };
+  const auto run = [&](CollectiveKind kind, Bytes bytes) { return collective_run(problem_, {kind, bytes}, replicas); };
   constexpr Bytes kMany{1 << 30};
-  const CollectiveRun none = run(Bytes{0}), many = run(kMany);
-  const LinearTime one = addition_time();
   const auto n = static_cast<double>(replicas.size());
-  return {line(none.time, many.time, kMany),
-          line(holding(none), holding(many), kMany),
+  const CollectiveRun half = run(CollectiveKind::reduce_scatter, Bytes{0}),
+                      many = run(CollectiveKind::reduce_scatter, kMany),
+                      none = run(CollectiveKind::all_reduce, Bytes{0});
+  const auto lines = [&](const auto& time) {
+    const auto of = [&](const CollectiveRun& each) { return static_cast<double>(time(each).count); };
+    const LinearTime ring{2 * of(half), 2 * (of(many) - of(half)) / static_cast<double>(kMany.count)};
+    const bool trees = none.time < 2 * half.time;
+    return RingOrTree{ring, trees ? LinearTime{of(none), ring.per_byte * n / (n - 1)} : ring};
+  };
+  const LinearTime one = addition_time();
+  return {lines([](const CollectiveRun& each) { return each.time; }),
+          lines([this](const CollectiveRun& each) { return holding(each); }),
           {(n - 1) * one.none, (n - 1) / n * one.per_byte},
           host_count(problem_.cluster(), replicas)};
 }
@@ -552,9 +556,9 @@ PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked, bool least) {
     const auto measured = [&](Bytes bytes) {
       return problem_.costs().collective_time(CollectiveKind::all_reduce, bytes, own.replicas, sum.hosts);
     };
-    const Nanoseconds on_links{static_cast<std::int64_t>(sum.links.of(weights))};
+    const Nanoseconds on_links{static_cast<std::int64_t>(sum.links.of(weights, plan.zero == 0))};
     if (!least) return measured(weights).value_or(on_links) + added(plan, sum, weights);
-    Nanoseconds shortest{static_cast<std::int64_t>(sum.holding.of(weights))};  // in parts of any size
+    Nanoseconds shortest{static_cast<std::int64_t>(sum.holding.of(weights, plan.zero == 0))};  // in parts of any size
     for (std::int64_t parts = 1; parts <= 1024 && measured(weights); parts *= 2)
       shortest = std::min(shortest, parts * *measured(Bytes{weights.count / parts}));
     return shortest;
@@ -567,7 +571,7 @@ PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked, bool least) {
     const Mesh all = mesh(plan, device);  // those that hold the same experts are as many replicas apart
     const Mesh own{all.first, all.replicas / plan.experts, all.ranks * plan.experts};
     const std::lock_guard lock{known->mutex};
-    return Nanoseconds{static_cast<std::int64_t>(sum_of(own).links.of(weights))};
+    return Nanoseconds{static_cast<std::int64_t>(sum_of(own).links.of(weights, plan.zero == 0))};
   };
   costs.update = [per_byte = least ? least_update_per_byte_ : update_per_byte_](Bytes weights, std::size_t shards) {
     return Nanoseconds{

@@ -79,10 +79,16 @@ class ChainOfBlocks {
     double none, per_byte;
     double of(Bytes bytes) const { return none + per_byte * static_cast<double>(bytes.count); }
   };
+  /// By rings, and by trees, which ZeRO's halves of a sum are not (CollectiveRun); without trees, by rings twice.
+  struct RingOrTree {
+    LinearTime ring, tree;
+    double of(Bytes bytes, bool trees) const { return std::min(ring.of(bytes), (trees ? tree : ring).of(bytes)); }
+  };
   /// The sum of gradients: on links, where the costs have no table, how long it holds them from others at least, and of
   /// a ring the device's own additions.
   struct SumTime {
-    LinearTime links, holding, additions;
+    RingOrTree links, holding;
+    LinearTime additions;
     std::size_t hosts;
   };
   SumTime sum_time(const Mesh& mesh) const;
