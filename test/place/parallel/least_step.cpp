@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/instances.hpp"
+#include "support/written_out.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/cost/cost_model.hpp"
@@ -210,6 +211,30 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: several s
         make_cluster(under_switch(6, BytesPerSecond{2e8}, Nanoseconds{static_cast<std::int64_t>(random.below(400'000))},
                                   Sharing::serial, kCpu))};
     check_bounds(problem, 8, PlanDetail::whole, 5, 4);
+  }
+}
+
+TEST_CASE(
+    "no plan's simulated step is below the bound of its degrees: hosts, whose all-reduces go by trees or by rings") {
+  Random random{11};
+  const std::pair<std::size_t, std::size_t> shapes[] = {{4, 1}, {2, 2}, {6, 1}, {4, 2}};  // hosts, devices of each
+  for (std::size_t round = 0; round < 4; ++round) {
+    CAPTURE(round);
+    const auto [hosts, of_each] = shapes[round % 4];
+    const auto latency = [&] { return Nanoseconds{static_cast<std::int64_t>(random.below(100'000))}; };
+    FabricSpec fabric{.hosts = hosts,
+                      .devices_per_host = of_each,
+                      .port_bandwidth = BytesPerSecond{static_cast<double>(1 + random.below(20)) * 1e9},
+                      .port_latency = latency(),
+                      .nics_per_host = random.below(2) == 0 ? of_each : 1,
+                      .nic_bandwidth = BytesPerSecond{static_cast<double>(1 + random.below(10)) * 1e9},
+                      .nic_latency = latency(),
+                      .hosts_per_leaf = hosts};
+    if (round % 4 == 3) fabric.sharing = Sharing::fair;
+    ClusterSpec spec = test::cluster_of(fabric);
+    for (Device& device : spec.devices) device.device_class = kCpu.device_class;
+    const Problem problem{random_network(random, 4 + random.below(3)), make_cluster(spec)};
+    check_bounds(problem, 8, PlanDetail::whole, 3, 20);
   }
 }
 
