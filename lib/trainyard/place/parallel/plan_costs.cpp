@@ -418,26 +418,35 @@ std::pair<BytesPerSecond, Nanoseconds> ChainOfBlocks::fastest_route(const Mesh& 
   return best;
 }
 
-ChainOfBlocks::SumTime ChainOfBlocks::sum_time(const Mesh& mesh) const {
+ChainOfBlocks::SumTime ChainOfBlocks::sum_time(const Mesh& mesh, bool least) const {
   std::vector<DeviceId> replicas;
   for (std::size_t r = 0; r < mesh.replicas; ++r) replicas.push_back(devices_[mesh.first + r * mesh.ranks]);
   const auto run = [&](CollectiveKind kind, Bytes bytes) { return collective_run(problem_, {kind, bytes}, replicas); };
-  constexpr Bytes kMany{1 << 30};
-  const auto n = static_cast<double>(replicas.size());
-  const CollectiveRun half = run(CollectiveKind::reduce_scatter, Bytes{0}),
-                      many = run(CollectiveKind::reduce_scatter, kMany),
+  // A step of a ring is the longest of several lines, so that one through two of its points is above it only between
+  // them. Rounded, in each of its steps.
+  const Bytes few{least ? std::int64_t{1} << 36 : 0}, many{std::int64_t{1} << (least ? 37 : 30)};
+  const auto n = static_cast<double>(replicas.size()), rounded = least ? 3 * n : 0;
+  const std::size_t hosts = host_count(problem_.cluster(), replicas);
+  const bool measured =
+      problem_.costs().collective_time(CollectiveKind::all_reduce, many, replicas.size(), hosts).has_value();
+  const CollectiveKind half = measured ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
+  const std::int64_t halves = measured ? 1 : 2;
+  const CollectiveRun half_of_none = run(half, Bytes{0}), half_of_few = run(half, few), half_of_many = run(half, many),
                       none = run(CollectiveKind::all_reduce, Bytes{0});
   const auto lines = [&](const auto& time) {
-    const auto of = [&](const CollectiveRun& each) { return static_cast<double>(time(each).count); };
-    const LinearTime ring{2 * of(half), 2 * (of(many) - of(half)) / static_cast<double>(kMany.count)};
-    const bool trees = none.time < 2 * half.time;
-    return RingOrTree{ring, trees ? LinearTime{of(none), ring.per_byte * n / (n - 1)} : ring};
+    const double of_few = static_cast<double>((halves * time(half_of_few)).count),
+                 of_many = static_cast<double>((halves * time(half_of_many)).count),
+                 per_byte = (of_many - of_few) / static_cast<double>((many - few).count);
+    const LinearTime ring{of_few - per_byte * static_cast<double>(few.count) - rounded, per_byte};
+    const bool trees = none.time < halves * half_of_none.time;
+    const LinearTime tree{static_cast<double>(time(none).count) - rounded, per_byte * n / (n - 1)};
+    return RingOrTree{ring, trees ? tree : ring};
   };
   const LinearTime one = addition_time();
   return {lines([](const CollectiveRun& each) { return each.time; }),
           lines([this](const CollectiveRun& each) { return holding(each); }),
           {(n - 1) * one.none, (n - 1) / n * one.per_byte},
-          host_count(problem_.cluster(), replicas)};
+          hosts};
 }
 
 Sharing ChainOfBlocks::sharing(DeviceId from, DeviceId to) const {
@@ -539,9 +548,9 @@ PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked, bool least) {
     if (added) at->second = least ? fastest_route(a, b) : slowest_route(a, b);
     return at->second.second + time_for(bytes, at->second.first);
   };
-  const auto sum_of = [this, known](const Mesh& own) -> const SumTime& {  // under the lock
+  const auto sum_of = [this, known, least](const Mesh& own) -> const SumTime& {  // under the lock
     const auto [at, added] = known->sums.try_emplace(own);
-    if (added) at->second = sum_time(own);
+    if (added) at->second = sum_time(own, least);
     return at->second;
   };
   const auto added = [this](const ParallelPlan& plan, const SumTime& sum, Bytes weights) {

@@ -91,7 +91,7 @@ class ChainOfBlocks {
     LinearTime additions;
     std::size_t hosts;
   };
-  SumTime sum_time(const Mesh& mesh) const;
+  SumTime sum_time(const Mesh& mesh, bool least) const;
   Sharing sharing(DeviceId from, DeviceId to) const;
   Nanoseconds holding(const CollectiveRun& run) const;
   /// Whether the first ranks and the first replicas hold one link each for all of a collective, which is the same.
