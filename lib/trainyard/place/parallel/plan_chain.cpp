@@ -274,8 +274,15 @@ void PlanChain::take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>&
     LayerCost& block = chain[b];
     const Nanoseconds back = along_[2 * blocks_ - 1 - b], both = block.input_gradient + block.weight_gradient;
     work[b].accumulation = block.accumulation;
-    work[b].input_gradient = ranks_ && path_back > inputs ? back : block.input_gradient;
+    work[b].input_gradient = block.input_gradient;
     work[b].weight_gradient = block.weight_gradient;
+    if (ranks_ &&
+        path_back > inputs) {  // additions may run while ranks communicate, whichever task makes what they add
+      const Nanoseconds ops = block.input_gradient + block.accumulation,
+                        whole = path_back > inputs + additions ? back : std::min(back, ops);
+      work[b].input_gradient = whole;
+      work[b].accumulation = path_back > inputs + additions ? Nanoseconds{0} : ops - whole;
+    }
     const auto longer = [&](const Again& again) {
       return !ranks_ || path_back <= inputs ? again.ops
              : path_back > inputs + weights ? again.along

@@ -31,7 +31,8 @@ struct RepeatedSegments {
 /// F, B and W the sums of these and P and Q the path forward and back,
 ///
 ///     forward                    the longer of F and P
-///     gradients of inputs alone  of B and Q; of weights W
+///     gradients of inputs alone  of B and Q; of weights W. Additions A may be of what either makes: those of inputs
+///                                leave after the shorter of Q and B + A, and all of it takes B + A; or Q
 ///     both in one task           those of inputs leave after the shorter of Q and B + W, and it ends after B + W; or
 ///                                after Q, and with additions A after B + W + A
 ///
