@@ -33,6 +33,15 @@
 namespace trainyard {
 namespace {
 
+/// All ops, of the graph rewritten so, on the first device.
+Placer on_one_device(std::vector<Rewrite> rewrites) {
+  return {.name = "on-one", .place = [rewrites = std::move(rewrites)](const Problem& given, const PlaceOptions&) {
+            Schedule schedule{.placement = {}, .rewrites = rewrites};
+            schedule.placement.assign(scheduled_problem(given, schedule).op_count(), DeviceId{0});
+            return schedule;
+          }};
+}
+
 /// The least makespan over all placements and all orders of the devices, run by the naive simulator.
 Nanoseconds least_makespan(const Problem& problem) {
   Nanoseconds least = kLongestTime;
@@ -337,13 +346,6 @@ TEST_CASE("auto goes on with the graph that can still be better, though the best
                .outputs = {{"b.0", Bytes{2}}}});
   builder.add({.name = "c", .type = "Conv", .times = {{"cpu", Nanoseconds{2}}}, .inputs = {"b.0"}});
   const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(2))};
-  const auto on_one_device = [](std::vector<Rewrite> rewrites) {
-    return Placer{.name = "on-one", .place = [rewrites](const Problem& given, const PlaceOptions&) {
-                    Schedule schedule{.placement = {}, .rewrites = rewrites};
-                    schedule.placement.assign(scheduled_problem(given, schedule).op_count(), DeviceId{0});
-                    return schedule;
-                  }};
-  };
   const std::vector<Placer> members{
       on_one_device({}), on_one_device({SplitOp{.op = "b", .dimension = SplitDimension::batch, .parts = 2}})};
   const Schedule schedule = auto_place(problem, members, {.budget = {.evaluations = 500}});
@@ -355,13 +357,6 @@ TEST_CASE("auto goes on after a race of graphs that made all schedules from befo
   // more than a fifth, beyond which a schedule is no contender. It takes a fifth of the evaluations.
   const Problem problem{make_shape("layered:ops=80,width=8,seed=1"), make_cluster(preset_cluster("4xV100"))};
   const std::string split{problem.graph().name(OpId{0})};
-  const auto on_one_device = [](std::vector<Rewrite> rewrites) {
-    return Placer{.name = "on-one", .place = [rewrites](const Problem& given, const PlaceOptions&) {
-                    Schedule schedule{.placement = {}, .rewrites = rewrites};
-                    schedule.placement.assign(scheduled_problem(given, schedule).op_count(), DeviceId{0});
-                    return schedule;
-                  }};
-  };
   const std::vector<Placer> members{
       on_one_device({}), on_one_device({SplitOp{.op = split, .dimension = SplitDimension::batch, .parts = 2}})};
   const std::uint64_t all = test::is_sanitized() ? 2'000 : 10'000;

@@ -276,8 +276,8 @@ void PlanChain::take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>&
     work[b].accumulation = block.accumulation;
     work[b].input_gradient = block.input_gradient;
     work[b].weight_gradient = block.weight_gradient;
-    if (ranks_ &&
-        path_back > inputs) {  // additions may run while ranks communicate, whichever task makes what they add
+    // Additions may run while ranks communicate, whichever task makes what they add.
+    if (ranks_ && path_back > inputs) {
       const Nanoseconds ops = block.input_gradient + block.accumulation,
                         whole = path_back > inputs + additions ? back : std::min(back, ops);
       work[b].input_gradient = whole;
