@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 
 namespace trainyard {
@@ -23,6 +24,7 @@ class Recomputation {
         segment_[op] = s;
       }
     find_copied();
+    find_gradients();
     for (std::size_t s = 0; s < segments.size(); ++s) find_triggers(s);
   }
 
@@ -83,6 +85,23 @@ class Recomputation {
     }
   }
 
+  /// Marks the backward ops but for those that hand on what the forward pass has made, as replicas that share a
+  /// sequence do with keys and values: these wait for gradients of theirs, behind their own copies of the segment.
+  void find_gradients() {
+    for (const OpId op : graph_.topological_order()) {
+      if (graph_.phase(op) != Phase::backward) continue;
+      const auto inputs = graph_.inputs(op);
+      const auto after = graph_.after(op);  // as of the ranks of a collective
+      const bool hands_on = graph_.type(op) == kRelayType || graph_.collective(op);
+      const auto is_of_gradients = [&](OpId earlier) { return bool{of_gradients_[earlier]}; };
+      of_gradients_[op] =
+          !hands_on || (inputs.empty() ? std::ranges::any_of(after, is_of_gradients)
+                                       : std::any_of(inputs.begin(), inputs.end(), [&](TensorId tensor) {
+                                           return is_of_gradients(graph_.producer(tensor));
+                                         }));
+    }
+  }
+
   /// The backward ops that hand gradients to the segment's, and need nothing of it themselves.
   void find_triggers(std::size_t segment) {
     if (readers_[segment].empty()) return;  // nothing of it is copied
@@ -97,8 +116,7 @@ class Recomputation {
     }
     std::vector<OpId>& triggers = triggers_[segment];
     const auto offer = [&](OpId earlier) {
-      if (graph_.phase(earlier) == Phase::backward && !behind[earlier] && !graph_.collective(earlier))
-        triggers.push_back(earlier);
+      if (of_gradients_[earlier] && !behind[earlier] && !graph_.collective(earlier)) triggers.push_back(earlier);
     };
     for (const OpId reader : readers_[segment]) {
       for (const TensorId tensor : graph_.inputs(reader)) offer(graph_.producer(tensor));
@@ -148,8 +166,9 @@ class Recomputation {
   const Graph& graph_;
   IdMap<OpId, std::size_t> segment_{graph_.op_count(), kNoSegment};
   IdMap<OpId, bool> again_{graph_.op_count(), false};  // has a copy
-  std::vector<std::vector<OpId>> triggers_;            // by segment
-  std::vector<std::vector<OpId>> readers_;             // backward ops that read what its ops make
+  IdMap<OpId, bool> of_gradients_{graph_.op_count(), false};
+  std::vector<std::vector<OpId>> triggers_;  // by segment
+  std::vector<std::vector<OpId>> readers_;   // backward ops that read what its ops make
   RecomputingGraph result_;
   GraphBuilder builder_{graph_.name()};
 };

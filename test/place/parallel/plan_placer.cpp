@@ -430,6 +430,29 @@ TEST_CASE("attention computed again takes less time than blocks, and leaves less
   CHECK(costs.layer(1, 2, {2}).scores.count == costs.layer(1, 2, {1}).scores.count / 2);
 }
 
+TEST_CASE("blocks are computed again by replicas that share a sequence, whatever they exchange") {
+  // In a ring keys and values of the backward pass come from a neighbour that has computed its own block again.
+  const Problem problem{
+      training_graph(make_network("llama2_7b:batch=4,seq=64,layers=2,hidden=64,heads=4,kv_heads=4,inner=128,"
+                                  "vocabulary=100,fused=1")),
+      make_cluster(preset_cluster("4xA100")), CostModel::roofline()};
+  for (const ContextExchange exchange :
+       {ContextExchange::all_gather, ContextExchange::all_to_all, ContextExchange::ring})
+    for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole})
+      for (const std::size_t tensor : {1u, 2u}) {
+        CAPTURE(static_cast<int>(exchange));
+        CAPTURE(static_cast<int>(detail));
+        CAPTURE(tensor);
+        ParallelPlan plan{.tensor = tensor, .context = 2, .exchange = exchange, .microbatch = 4};
+        const PlanPlacerOptions options{.batch = 4, .detail = detail};
+        const Timeline kept = simulate(problem, place_by_plan(problem, plan, options));
+        plan.recompute = {StageRecompute::blocks};
+        const Timeline again = simulate(problem, place_by_plan(problem, plan, options));
+        CHECK(again.makespan > kept.makespan);
+        CHECK(again.devices[DeviceId{0}].peak < kept.devices[DeviceId{0}].peak);
+      }
+}
+
 TEST_CASE("a plan of tensor ranks is found where nothing else fits") {
   // Tied words of 268 MB with 537 MB of state and three gradients of 268 MB, which a pipeline has on one device.
   const Problem problem{
