@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rewrite/by_name.hpp"
@@ -71,6 +73,31 @@ TEST_CASE("what a batch norm keeps of all samples is as large for any number of 
   const Graph gpt = training_graph(make_network("gpt2:batch=8,seq=16,layers=1"));
   CHECK(bytes(split_batch(gpt, 4).graph, "h.0/layer_norm~1") ==
         std::vector<std::int64_t>{2 * 4 * 16 * 768, 2 * 4 * 2 * 16});
+}
+
+TEST_CASE("a parameter server sends weights once, however many parts a batch has, and they are never divided") {
+  const Graph whole = training_graph(make_network("lenet:batch=64"));
+  const Graph graph = split_batch(data_parallel(whole, {.replicas = 2}).graph, 4).graph;
+  const OpId weights = op_named(graph, "conv1/conv/weights~1");
+  CHECK(!graph.find_op("conv1/conv/weights~2"));
+  CHECK(graph.bytes(*graph.outputs(weights).begin()) == whole.parameter_bytes(op_named(whole, "conv1/conv")));
+  CHECK(inputs_of(graph, "conv1/conv@2~3") == Names{"image@2~3", "conv1/conv/weights~1"});
+}
+
+TEST_CASE("weights that are gathered for a segment that runs again are gathered again, and held once") {
+  const Graph whole = training_graph(make_network("lenet:batch=64"));
+  const Graph sharded =
+      data_parallel(whole, {.replicas = 2, .collective = Collective::ring, .zero = 3, .bucket = Bytes{1}}).graph;
+  std::vector<std::vector<OpId>> segments(1);
+  for (const OpId op : sharded.ops())
+    if (sharded.phase(op) == Phase::forward && sharded.type(op) != "Input") segments.front().push_back(op);
+  const Graph again = recompute(sharded, segments).graph;
+  const auto count = [&](std::string_view part) {
+    return std::ranges::count_if(again.ops(),
+                                 [&](OpId op) { return again.name(op).find(part) != std::string_view::npos; });
+  };
+  CHECK(count("/weights@1/again") == 0);
+  CHECK(count("fetch/forward/0/own@1/again") == 1);
 }
 
 TEST_CASE("one microbatch is the graph itself") {

@@ -153,6 +153,59 @@ TEST_CASE("ZeRO: stages 0 to 2 send as much as data parallelism, stage 3 half as
   }
 }
 
+TEST_CASE("ZeRO 3 of m microbatches gathers all weights 2 m times, and scatters the sum of their gradients once") {
+  constexpr std::int64_t kLayers = 16, kScalars = 1'200;
+  const Graph graph = layers(kLayers, kScalars, 100'000, {100'000});
+  const DataParallelGraph parallel =
+      data_parallel(graph, {.replicas = 4, .collective = Collective::ring, .zero = 3, .bucket = kEachAlone});
+  const std::int64_t once = kLayers * 2 * kScalars * 3 / 4;  // parameters, and gradients, of 2 bytes; (n - 1)/n
+  for (const std::size_t m : {2u, 4u}) {
+    CAPTURE(m);
+    const MicrobatchGraph parts = split_batch(parallel.graph, m);
+    const Problem problem{parts.graph, mesh(4)};
+    Schedule schedule{.placement = Placement(problem.op_count()), .policy = Policy::priority};
+    schedule.priority = IdMap<OpId, double>(problem.op_count());
+    for (const OpId op : problem.ops()) {
+      schedule.placement[op] = DeviceId{parallel.replica[parts.original[op]]};
+      schedule.priority[op] = static_cast<double>(m - parts.microbatch[op]);  // one after the other
+    }
+    const Timeline timeline = simulate(problem, schedule);
+    std::vector<std::int64_t> sent(4, 0);
+    for (const Transfer& transfer : timeline.transfers) sent[transfer.from.index()] += transfer.bytes.count;
+    for (const std::int64_t each : sent) CHECK(each == (2 * static_cast<std::int64_t>(m) + 1) * once);
+    // Shares of parameters and state, 14 bytes a scalar over 4, and all gradients, which add up whole, are there at the
+    // end. Besides: two gathered layers for each pass, and one layer's gradient before it is added, as added, and on
+    // its way.
+    for (const auto& device : timeline.devices) {
+      const std::int64_t more = device.peak.count - kLayers * (14 * kScalars / 4 + 2 * kScalars);
+      CHECK(more >= 0);
+      CHECK(more <= 7 * 2 * kScalars + 8 * kLayers);
+    }
+  }
+}
+
+TEST_CASE("ops of a part of a batch take as long where their weights are gathered as where they are held") {
+  for (const char* network : {"lenet:batch=16", "gpt2:layers=2,hidden=64,heads=4,seq=16,vocabulary=1000,batch=16"}) {
+    const Graph whole = training_graph(make_network(network));
+    const auto parts = [&](std::size_t zero) {
+      const Replicate two{.replicas = 2, .collective = Collective::ring, .zero = zero, .bucket = Bytes{100'000}};
+      return split_batch(data_parallel(whole, two).graph, 4).graph;
+    };
+    const Graph held = parts(0), gathered = parts(3);
+    std::size_t same = 0;
+    for (const OpId op : whole.ops()) {
+      if (whole.phase(op) == Phase::update) continue;
+      const std::string name = std::string{whole.name(op)} + "@2~3";
+      CAPTURE(name);
+      const OpId one = *held.find_op(name), other = *gathered.find_op(name);
+      CHECK(held.bytes_accessed(one) == gathered.bytes_accessed(other));
+      CHECK(held.flops(one).value == gathered.flops(other).value);
+      ++same;
+    }
+    CHECK(same > 20);
+  }
+}
+
 TEST_CASE("replicas of a network do all of its work, each with weights of its own") {
   const Graph whole = training_graph(make_network("lenet:batch=64"));
   double flops = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,7 +21,14 @@ namespace {
 
 class Batching {
  public:
-  Batching(const Graph& graph, std::size_t parts) : graph_(graph), parts_(parts) {}
+  Batching(const Graph& graph, std::size_t parts) : graph_(graph), parts_(parts) {
+    for (const OpId op : graph.ops()) {
+      const auto inputs = graph.inputs(op);
+      const auto is_gathered = [&](TensorId tensor) { return bool{use_.hands_on_weights[graph.producer(tensor)]}; };
+      if (!use_.hands_on_weights[op] && std::any_of(inputs.begin(), inputs.end(), is_gathered))
+        readers_[{graph.colocation_group(op), graph.phase(op)}].push_back(op);
+    }
+  }
 
   MicrobatchGraph run() {
     for (const OpId op : graph_.ops())
@@ -29,9 +37,9 @@ class Batching {
           if (graph_.phase(graph_.producer(tensor)) != Phase::update)
             sum_[tensor] = copy_of(accumulation_of(tensor), parts_ - 1);
     for (std::size_t part = 0; part < parts_; ++part) {
-      suffix_ = copy_of("", part);
+      earlier_suffix_ = std::exchange(suffix_, copy_of("", part));
       for (const OpId op : graph_.ops()) {
-        if (graph_.phase(op) == Phase::update) continue;
+        if (graph_.phase(op) == Phase::update || (part > 0 && is_variable(op))) continue;
         add_copy(op, part);
         for (const TensorId tensor : graph_.outputs(op))
           if (part > 0 && !sum_[tensor].empty()) accumulate(op, tensor, part);
@@ -48,6 +56,17 @@ class Batching {
   static std::string copy_of(std::string_view name, std::size_t part) { return fmt::format("{}~{}", name, part + 1); }
   std::string accumulation_of(TensorId tensor) const { return fmt::format("{}/accumulate", graph_.name(tensor)); }
 
+  /// Held once, and read by all parts.
+  bool is_variable(OpId op) const { return graph_.type(op) == kVariableType && use_.hands_on_weights[op]; }
+  /// What a part waits for before it gathers weights: those of its group that read what the part before has gathered.
+  std::vector<OpId> readers_before(OpId op) const {
+    const auto inputs = graph_.inputs(op);
+    const auto is_share = [&](TensorId tensor) { return is_variable(graph_.producer(tensor)); };
+    if (!use_.hands_on_weights[op] || std::none_of(inputs.begin(), inputs.end(), is_share)) return {};
+    const auto found = readers_.find({graph_.colocation_group(op), graph_.phase(op)});
+    return found == readers_.end() ? std::vector<OpId>{} : found->second;
+  }
+
   void added(OpId original, std::size_t part) {
     result_.original.push_back(original);
     result_.microbatch.push_back(part);
@@ -61,17 +80,22 @@ class Batching {
   void add_copy(OpId op, std::size_t part) {
     view_op(graph_, op, view_);
     if (take_share_of_work(view_, graph_, op, use_, part, parts_)) view_.signature = part_of(view_.signature);
-    texts_.resize(std::max(texts_.size(), 2 + view_.inputs.size() + view_.outputs.size() + view_.after.size()));
+    const std::vector<OpId> earlier_readers = part > 0 ? readers_before(op) : std::vector<OpId>{};
+    texts_.resize(std::max(
+        texts_.size(), 2 + view_.inputs.size() + view_.outputs.size() + view_.after.size() + earlier_readers.size()));
     std::size_t used = 0;
-    const auto rename = [&](std::string_view& name) {
+    const auto rename_to = [&](std::string_view& name, std::string_view suffix) {
       std::string& text = texts_[used++];
-      text.assign(name).append(suffix_);
+      text.assign(name).append(suffix);
       name = text;
     };
+    const auto rename = [&](std::string_view& name) { rename_to(name, suffix_); };
     rename(view_.name);
-    for (std::string_view& input : view_.inputs) rename(input);
+    for (std::size_t i = 0; i < view_.inputs.size(); ++i)
+      rename_to(view_.inputs[i], is_variable(graph_.producer(graph_.inputs(op)[i])) ? first_suffix_ : suffix_);
     for (OpView::Output& output : view_.outputs) rename(output.name);
     for (std::string_view& earlier : view_.after) rename(earlier);
+    for (const OpId reader : earlier_readers) rename_to(view_.after.emplace_back(graph_.name(reader)), earlier_suffix_);
     if (holds_parameters(graph_, op)) {
       if (part > 0) view_.parameter_bytes = view_.state_bytes = Bytes{0};
       if (view_.colocate.empty()) view_.colocate = graph_.name(op);
@@ -115,12 +139,14 @@ class Batching {
   const Graph& graph_;
   const std::size_t parts_;
   const ParameterUse use_{graph_};
-  IdMap<TensorId, std::string> sum_{graph_.tensor_count()};  // over all parts, of what updates read
+  IdMap<TensorId, std::string> sum_{graph_.tensor_count()};                  // over all parts, of what updates read
+  std::map<std::pair<std::string_view, Phase>, std::vector<OpId>> readers_;  // of weights, by group and pass
   MicrobatchGraph result_;
   GraphBuilder builder_{graph_.name()};
   OpView view_;                                                 // of the copy at hand,
   std::vector<std::string> texts_;                              // and its names
-  std::string suffix_;                                          // of names of this part
+  const std::string first_suffix_ = copy_of("", 0);             // of names of the first part,
+  std::string earlier_suffix_, suffix_;                         // of the part before, and of this one
   std::unordered_map<std::string_view, std::string> parts_of_;  // signatures
 };
 

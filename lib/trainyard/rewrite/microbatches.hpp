@@ -15,8 +15,10 @@ namespace trainyard {
 ///                                             "GRADIENT/accumulate~k" of type "AddGrad"
 ///     an update                               once, of the sum
 ///
-/// Parameters and state are held once, by the copy of part 1, and all copies of ops that touch them stay in their
-/// group. The copies of another group are a group for each part. How small a part of a batch can be is not looked at.
+/// Parameters and state are held once, by the copy of part 1, as is a "Variable" of either pass, and all copies of ops
+/// that touch them stay in their group. Weights that replicas gather (ZeRO 3) each part gathers whole, once the ops of
+/// the group that read those of the part before have ended: so the part before frees them, and no part is far ahead.
+/// The copies of another group are a group for each part. How small a part of a batch can be is not looked at.
 struct MicrobatchGraph {
   Graph graph;
   std::size_t microbatches = 1;

@@ -21,7 +21,9 @@ ParameterUse::ParameterUse(const Graph& graph)
     : reads(graph.op_count()),
       in_group(graph.op_count(), false),
       is_gradient(graph.tensor_count(), false),
-      adds_gradients(graph.op_count(), false) {
+      adds_gradients(graph.op_count(), false),
+      hands_on_weights(graph.op_count(), false),
+      weights_read(graph.op_count(), Bytes{0}) {
   for (const TensorId tensor : graph.tensors()) is_gradient[tensor] = is_parameter_gradient(graph, tensor);
   std::map<std::string_view, std::vector<OpId>> holders;
   for (const OpId op : graph.ops()) {
@@ -41,6 +43,46 @@ ParameterUse::ParameterUse(const Graph& graph)
     for (const OpId holder : found->second)
       if (graph.layer(holder) == graph.layer(op)) reads[op].push_back(holder);
     if (reads[op].empty()) reads[op] = found->second;
+  }
+  find_weights(graph);
+}
+
+void ParameterUse::find_weights(const Graph& graph) {
+  const auto ops = graph.ops();
+  for (const OpId op : ops)
+    for (const OpId holder : reads[op]) weights_read[op] += graph.parameter_bytes(holder);
+  if (std::none_of(ops.begin(), ops.end(), [&](OpId op) { return graph.type(op) == kVariableType; })) return;
+
+  const auto hands_on = [&](OpId maker) { return bool{hands_on_weights[maker]}; };
+  const auto is_weight = [&](TensorId tensor) { return hands_on(graph.producer(tensor)); };
+  std::map<std::string_view, std::vector<TensorId>> gradients;  // whole ones, by group
+  for (const OpId op : graph.topological_order()) {
+    if (graph.phase(op) == Phase::update) continue;
+    const auto inputs = graph.inputs(op);
+    const auto after = graph.after(op);  // as of the ranks of a collective
+    hands_on_weights[op] = graph.type(op) == kVariableType ||
+                           (inputs.empty() ? !after.empty() && std::all_of(after.begin(), after.end(), hands_on)
+                                           : std::all_of(inputs.begin(), inputs.end(), is_weight));
+    for (const TensorId tensor : graph.outputs(op)) {
+      const auto readers = graph.consumers(tensor);
+      if (is_gradient[tensor] &&
+          std::ranges::all_of(readers, [&](OpId reader) { return graph.phase(reader) == Phase::update; }))
+        gradients[graph.colocation_group(op)].push_back(tensor);
+    }
+  }
+  for (const OpId op : ops) {
+    if (graph.phase(op) == Phase::update || hands_on_weights[op]) continue;
+    Bytes handed_on{0}, of_layer{0}, of_group{0};
+    for (const TensorId tensor : graph.inputs(op))
+      if (is_weight(tensor)) handed_on += graph.bytes(tensor);
+    if (handed_on == Bytes{0}) continue;
+    if (!graph.colocation_group(op).empty())
+      for (const TensorId tensor : gradients[graph.colocation_group(op)]) {
+        of_group += graph.bytes(tensor);
+        if (graph.layer(graph.producer(tensor)) == graph.layer(op)) of_layer += graph.bytes(tensor);
+      }
+    const Bytes own = of_layer > Bytes{0} ? of_layer : of_group;
+    weights_read[op] = own > Bytes{0} ? std::min(own, handed_on) : handed_on;
   }
 }
 
@@ -66,9 +108,8 @@ std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts) {
 template <class OpSpecOrView>
 bool take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, const ParameterUse& use, std::size_t part,
                         std::size_t parts) {
-  if (parts == 1) return false;
-  std::int64_t whole = 0;  // bytes of traffic that are not divided
-  for (const OpId holder : use.reads[id]) whole += graph.parameter_bytes(holder).count;
+  if (parts == 1 || use.hands_on_weights[id]) return false;
+  std::int64_t whole = use.weights_read[id].count;  // bytes of traffic that are not divided
   for (const TensorId tensor : graph.inputs(id))
     if (graph.statistics(tensor)) whole += graph.bytes(tensor).count;
   std::size_t number = 0;

@@ -21,6 +21,11 @@ struct ParameterUse {
   IdMap<OpId, bool> in_group;            // of a group with parameters; not the one that holds them, nor an update
   IdMap<TensorId, bool> is_gradient;     // of parameters (is_parameter_gradient)
   IdMap<OpId, bool> adds_gradients;      // of parameters, and does nothing else
+  IdMap<OpId, bool> hands_on_weights;    // a "Variable", or what hands on what these hold; not for an update
+  IdMap<OpId, Bytes> weights_read;       // of `reads`; of weights handed on with others', as many as it has gradients
+
+ private:
+  void find_weights(const Graph& graph);
 };
 
 /// True if the op holds parameters or state, and is no update.
@@ -34,7 +39,7 @@ std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts);
 
 /// Makes the op one of `parts` that each have their share of the batch: of FLOPs, workspace, given times and what it
 /// writes, and of the traffic but for parameters and their gradients. Not divided are gradients of parameters, what
-/// adds them, statistics (Graph::statistics), and tensors of at most 8 bytes.
+/// adds them, weights that are handed on, statistics (Graph::statistics), and tensors of at most 8 bytes.
 void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
                 std::size_t parts);
 /// Takes the share of the work alone, not of the signature; false where nothing of the op but what it writes is

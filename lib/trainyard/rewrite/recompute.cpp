@@ -21,7 +21,7 @@ class Recomputation {
     for (std::size_t s = 0; s < segments.size(); ++s)
       for (const OpId op : segments[s]) {
         assert(segment_[op] == kNoSegment && graph.phase(op) == Phase::forward);
-        segment_[op] = s;
+        if (graph.type(op) != kVariableType) segment_[op] = s;
       }
     find_copied();
     find_gradients();

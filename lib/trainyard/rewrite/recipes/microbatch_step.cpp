@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/recipes/batch_shares.hpp"
 #include "trainyard/rewrite/recipes/recipes.hpp"
 
@@ -18,8 +19,9 @@ RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, 
   for (const OpId op : made.graph.ops()) {
     const OpId original = made.original[op];
     const std::size_t part = made.microbatch[op];
-    const auto in_part = [&](TensorId tensor, std::size_t of) {
-      return names.find(fmt::format("{}~{}", graph.name(tensor), of + 1));
+    const auto in_part = [&](TensorId tensor) {
+      const bool once = graph.type(graph.producer(tensor)) == kVariableType;
+      return names.at(fmt::format("{}~{}", graph.name(tensor), once ? 1 : part + 1));
     };
     if (part == microbatch.parts) {  // an op of the update, once
       const auto sum_of = [&](TensorId tensor) {
@@ -42,9 +44,8 @@ RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, 
       result.ops.push_back(std::move(sum));
       continue;
     }
-    result.ops.push_back(shares.share(original, {part},
-                                      {.tensor = [&](TensorId tensor) { return *in_part(tensor, part); },
-                                       .held = [](ValueId value) { return value; }}));
+    result.ops.push_back(
+        shares.share(original, {part}, {.tensor = in_part, .held = [](ValueId value) { return value; }}));
   }
   return {std::move(made.graph), std::move(result), 0};
 }
