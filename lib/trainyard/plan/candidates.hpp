@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/plan_search.hpp"
@@ -19,7 +20,10 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
       if ((interleaved && m % p != 0) || (schedule == PipelineSchedule::dualpipe_v && m < 2 * p)) continue;
       for (std::size_t v = chunks_of(schedule); v <= (interleaved ? options.most_chunks : chunks_of(schedule)); ++v) {
         if (p * v > costs.layers) break;
-        for (std::size_t zero = 0; zero <= (data * tensor.context > 1 ? options.most_zero : 0); ++zero) {
+        for (const std::size_t zero : std::initializer_list<std::size_t>{0, 1, 3}) {  // stage 2 takes as long as 1
+          if (zero > (data * tensor.context > 1 ? options.most_zero : 0) ||
+              (zero == 3 && (p > 1 || tensor.communicates())))
+            break;
           if (zero > 0 && tensor.experts > 1 && tensor.experts != data) break;
           ParallelPlan plan{.data = data,
                             .tensor = tensor.ranks,

@@ -31,6 +31,7 @@ class LeastStep {
   LeastStep(const LeastCosts& costs, const PlanSearchOptions& options)
       : work_(costs.work),
         sums_share_links_(costs.sums_share_links),
+        alone_(costs.read_forward_alone),
         options_(options),
         tables_(costs.plan),
         costs_(tables_.known_costs()) {
@@ -76,6 +77,7 @@ class LeastStep {
     const auto m = static_cast<double>(count), row = static_cast<double>(p);
     const std::size_t shards = like.zero > 0 ? like.replicas() : 1;
     const LayerDegree degree = like.layer_degree();
+    const double whole = like.weight_copies(count), copies = count > 1 ? whole : whole / 2;
     Bytes weights{0};
     double until_last = 0;  // a microbatch's passes until the last gradient can be made
     double ops = 0, backward_ops = 0, links = 0, links_back = 0, both = 0, made = 0, more = 0, added = 0, resident = 0,
@@ -101,7 +103,7 @@ class LeastStep {
       until_last += weights > Bytes{0} ? passes.back() : number(layer.forward);
       weights += layer.weights - layer.expert_weights;
       all.push_back(m * (passes.back() + number(layer.weight_gradient)) + (m - 1) * number(layer.accumulation));
-      resident += static_cast<double>(layer.weights.count) * (count > 1 ? 2 : 1);
+      resident += static_cast<double>(layer.weights.count) * copies;
       resident += static_cast<double>(layer.expert_state.count);
       state += static_cast<double>((layer.state - layer.expert_state).count);
       saved += layer.saved;
@@ -132,15 +134,21 @@ class LeastStep {
       if (sums > 0 && is_chain(like.microbatch, degree))
         longest = std::max(longest, until_last + number(costs_.all_reduce(like, 0, Bytes{1})));
       const double chain = std::accumulate(forward.begin(), forward.end(), 0.0);
-      // The loss, and so all of the backward pass, waits for the chain.
-      const double until_last_loss = std::max(m * (ops - backward_ops), chain);
+      // The loss, and so all of the backward pass, waits for the chain, and for weights that are gathered.
+      const double gathers = like.zero == 3 && alone_ ? m * sums : 0;
+      const double until_last_loss = std::max({m * (ops - backward_ops), chain, gathers});
+      if (like.zero == 3)
+        longest =
+            std::max(longest, alone_ ? gathers + sums +
+                                           m * number(costs_.all_reduce(like, 0, std::max(Bytes{0}, weights - *alone_)))
+                                     : (m + 1) * sums);
       if (count == 1) longest = std::max(longest, until_last_loss + backward_ops + behind);
       if (sums > 0 && links > 0 && sums_share_links_(like))
         longest = std::max({longest, m * links + sums, until_last_loss + links_back + sums,
                             m * (ops - backward_ops + links_back) - (m - 1) * most_before_last_loss(like) + sums});
       if (sums > 0 && degree.context * degree.experts == 1)
         longest = std::max(
-            longest, with_sums(like, count, ops - backward_ops, chain,
+            longest, with_sums(like, count, ops - backward_ops, chain, gathers,
                                degree == LayerDegree{1} ? std::optional{backward_ops + again + more} : std::nullopt));
     } else {
       const double fill = least_fill(std::move(forward), p),
@@ -203,8 +211,9 @@ class LeastStep {
   /// behind the last gradient; or two, of which one is behind it, and the other of no more than is there by then, and
   /// both behind the latest of the other's; or three. A gradient is there no sooner than the device has done the ops
   /// ahead of it, those of `forward` among them, of m microbatches: all of the `backward` ops of those before the last,
-  /// where ranks do not wait for each other; nor than the chain through one microbatch up to it.
-  double with_sums(const ParallelPlan& like, std::size_t count, double forward, double chain,
+  /// where ranks do not wait for each other; nor than the chain through one microbatch up to it. `gathers`: of weights,
+  /// ahead of the last loss.
+  double with_sums(const ParallelPlan& like, std::size_t count, double forward, double chain, double gathers,
                    std::optional<double> backward) const {
     const auto m = static_cast<double>(count);
     std::vector<std::pair<double, Bytes>> gradients;
@@ -214,7 +223,8 @@ class LeastStep {
         const double before = count == 1 ? std::max(forward, chain) + number(ahead)
                               : backward ? m * forward + (m - 1) * *backward + number(ahead)
                                          : m * (forward + number(ahead));
-        gradients.emplace_back(std::max(before, chain + number(along)), bytes);
+        gradients.emplace_back(
+            std::max({before, chain + number(along), gathers + std::max(number(ahead), number(along))}), bytes);
       }
     }
     std::ranges::sort(gradients, std::ranges::greater{});
@@ -283,6 +293,7 @@ class LeastStep {
 
   const std::function<LeastWork(std::size_t, std::size_t, LayerDegree)>& work_;
   const std::function<bool(const ParallelPlan&)>& sums_share_links_;
+  const std::optional<Bytes> alone_;
   const PlanSearchOptions& options_;
   LayerTables tables_;
   PlanCosts costs_, of_one_;  // of plans of one microbatch, whose gradients need not be there all at once

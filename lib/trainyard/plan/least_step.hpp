@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct LeastCosts {
   std::function<LeastWork(std::size_t layer, std::size_t samples, LayerDegree tensor)> work;
   /// Whether one of those links is held by sums of gradients too, for as long as they take.
   std::function<bool(const ParallelPlan&)> sums_share_links;
+  /// Of all weights those that no op of the backward pass reads; nothing where a loss may be there before all of them.
+  std::optional<Bytes> read_forward_alone = {};
 };
 
 /// No plan that search_plans() looks at with these options takes less, as simulated: the least of the bounds of all
@@ -56,7 +59,8 @@ struct LeastCosts {
 ///                                 back exceeds the ops ahead of it, which may be done before the last loss; and for
 ///                                 any gradient: the device's work and the chain until that may be there, and the sums
 ///                                 of those that are no sooner; and all in one sum behind the last one, in two, or in
-///                                 three
+///                                 three; with ZeRO 3 the last loss no sooner than m times all weights are gathered,
+///                                 and on links m times what either pass reads, and the sums
 ///     several                     m C / p; and as in plan_bound(), of tasks that take F, B and W, gradients of inputs
 ///                                 leaving the device before those of weights are made: the mean device, with what it
 ///                                 waits at first, and before the end; or with one stage a device all but its last

@@ -164,8 +164,7 @@ class PlanEvents {
     run_.peaks.resize(p_);
     run_.held.resize(p_);
     for (std::size_t i = 0; i < p_; ++i) {
-      const Bytes weights = finish(i);
-      count_memory(i, weights);
+      count_memory(i, finish(i));
     }
     return std::move(run_);
   }
@@ -196,6 +195,8 @@ class PlanEvents {
     now_.assign(p_, Nanoseconds{0});
     links_.assign(p_ * p_, Nanoseconds{0});
     run_.starts.resize(p_);
+    find_gathers();
+    input.front() = first_gather_;
     std::size_t left = 0;
     for (std::size_t i = 0; i < p_; ++i) {
       tasks_[i] = pipeline_tasks(plan_.schedule, i, p_, m, plan_.chunks);
@@ -221,13 +222,14 @@ class PlanEvents {
           --left;
           const Nanoseconds weights = own.weight_gradient + (task.microbatch > 0 ? own.accumulation : Nanoseconds{0});
           if (task.pass == Pass::forward) {
-            now_[i] = forward[at] = start + own.forward;
+            now_[i] = forward[at] = start + std::max(own.forward, gathers_);
             if (s < last) input[at + m] = arrival(s, s + 1, now_[i]);
           } else if (task.pass == Pass::weight_gradient) {
             now_[i] = start + weights;
           } else {
             const bool both = task.pass == Pass::backward;
-            now_[i] = backward[at] = start + own.input_gradient + (both ? weights : Nanoseconds{0});
+            now_[i] = backward[at] =
+                start + std::max(own.input_gradient + (both ? weights : Nanoseconds{0}), gathers_again_);
             if (s > 0) gradient[at - m] = arrival(s, s - 1, now_[i]);
           }
         }
@@ -235,6 +237,28 @@ class PlanEvents {
         refuse(fmt::format("the tasks of {} over {} devices with {} microbatches wait for each other",
                            name_of(plan_.schedule), p_, m),
                "take schedule 1f1b");
+    }
+  }
+
+  /// With ZeRO 3, how long the only stage gathers its weights.
+  void find_gathers() {
+    if (plan_.zero < 3 || plan_.stages() > 1 || plan_.replicas() == 1) return;
+    Bytes largest{0};
+    for_buckets(0, [&](std::size_t, const LayerCost&, const std::optional<Gradients>& bucket) {
+      if (!bucket) return;
+      first_gather_ = time_of_sum(0, *bucket) - time_of_additions(0, *bucket);
+      gathers_ += first_gather_;
+      scatters_ += time_of_sum(0, *bucket);
+      most_gathered_ += bucket->dense;
+      largest = std::max(largest, bucket->dense);
+    });
+    gathers_again_ = gathers_;
+    if (plan_.recomputing(StageRecompute::blocks) > 0) {
+      // Buckets of several blocks stay, of the next microbatch too.
+      gathers_again_ += gathers_;
+      most_gathered_ = (microbatches_ > 1 ? 2 : 1) * most_gathered_;
+    } else {
+      most_gathered_ = std::min((microbatches_ > 1 ? 6 : 3) * largest, most_gathered_);
     }
   }
 
@@ -301,11 +325,13 @@ class PlanEvents {
       updates.emplace_back(end, time_of_update(0, *bucket));
     });
     for (const auto& [ready, time] : updates) left = std::max(left, ready) + time;
-    return left + stages_.front().rank_sums;
+    // The links gather weights for the last task, too.
+    const Nanoseconds on_links = run_.starts.front().back() + gathers_again_ + scatters_;
+    return std::max(left, on_links) + stages_.front().rank_sums;
   }
 
   /// Gradients of the replicas, and the update. Returns the device's weights.
-  Bytes finish(std::size_t device) {
+  Gradients finish(std::size_t device) {
     Gradients weights;
     Nanoseconds end = now_[device];
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
@@ -327,10 +353,10 @@ class PlanEvents {
         });
     }
     run_.step = std::max(run_.step, end);
-    return weights.all();
+    return weights;
   }
 
-  void count_memory(std::size_t device, Bytes weights) {
+  void count_memory(std::size_t device, const Gradients& weights) {
     Bytes state{0}, expert_state{0}, working{0}, now{0}, most{0};
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
       const StageCost& each = stages_[stage(device, c)];
@@ -352,7 +378,10 @@ class PlanEvents {
       }
     }
     const std::size_t shards = plan_.zero > 0 ? plan_.degrees_of(device).data : 1;
-    run_.peaks[device] = 2 * weights + shared_state(state, expert_state, shards) + most + working;
+    const double copies = plan_.weight_copies(microbatches_);
+    const Bytes dense{static_cast<std::int64_t>(copies * static_cast<double>(weights.dense.count))};
+    run_.peaks[device] =
+        dense + 2 * weights.experts + most_gathered_ + shared_state(state, expert_state, shards) + most + working;
   }
 
   const PlanCosts& costs_;
@@ -362,6 +391,8 @@ class PlanEvents {
   std::vector<Nanoseconds> forward_, backward_;  // over the cut behind each stage
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
+  Nanoseconds first_gather_{0}, gathers_{0}, gathers_again_{0}, scatters_{0};
+  Bytes most_gathered_{0};  // at once
   PlanStep run_;
 };
 

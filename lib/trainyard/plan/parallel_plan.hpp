@@ -71,7 +71,9 @@ struct ParallelPlan {
   std::size_t microbatch = 1;                      // samples: of a share of the batch, or with `degrees` of a stage
   std::vector<StageRecomputation> recompute = {};  // by stage; empty: nothing
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  std::size_t zero = 0;  // ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part
+  /// ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part; with 3 they share weights
+  /// too, and gather them for each pass of a microbatch.
+  std::size_t zero = 0;
   /// Consecutive replicas that hold different experts of each mixture, and exchange tokens.
   std::size_t experts = 1;
   /// Parts of every microbatch, of one stage: their ops take turns, so that collectives of ranks run beside ops
@@ -83,6 +85,12 @@ struct ParallelPlan {
   Bytes bucket = {};
 
   std::size_t stages() const { return cuts.size() + 1; }
+  /// How often a replica of so many microbatches holds the bytes of its weights, gradients included: of one microbatch
+  /// stage 3 scatters these as soon as they are made, of more they are added up whole.
+  double weight_copies(std::size_t microbatches) const {
+    const double share = 1 / static_cast<double>(replicas());
+    return zero < 3 ? 2 : share + (microbatches == 1 ? share : 1);
+  }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
   std::size_t replicas() const { return data * context; }
   std::size_t devices() const { return first_device(devices_in_row()); }
@@ -152,7 +160,8 @@ struct PlanCosts {
   /// fewer of them takes or makes of a microbatch.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes)> transfer = {};
   /// The sum of the gradients of the replicas (degrees_of), on device i of the pipeline, additions included; where they
-  /// share state (ZeRO), with the weights that they send each other after the update.
+  /// share state (ZeRO 1), with the weights that they send each other after the update; where they share weights (ZeRO
+  /// 3), to each its part of the sum, as long as it takes to gather as many weights.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> all_reduce = {};
   /// The sum of the gradients of experts' weights, among the replicas that hold the same ones.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> expert_all_reduce = {};
@@ -169,6 +178,8 @@ struct PlanCosts {
 ///     B of stage s                needs B of stage s + 1, the last stage's its F; W needs B of its stage
 ///     a task's time               the sum over the layers of its stage; B of a stage that recomputes has F's besides,
 ///                                 or that of the scores; W has accumulation's, but for the first microbatch
+///     with ZeRO 3                 a task of the only stage takes no less than to gather the weights, for B that
+///                                 computes blocks again twice; the first one waits for the first bucket
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
 ///                                 carries one at a time, first come first served
 ///     after its last task         a device adds its gradients to those of the other replicas, then those that are
@@ -177,7 +188,9 @@ struct PlanCosts {
 ///                                 task has left its layers, which it does later by the additions of those before and,
 ///                                 once they are summed, their updates
 ///
-/// Memory of a device: twice its weights, state (or its share; of experts its own), and what its microbatches hold, at
+/// Memory of a device: twice its weights (of ZeRO 3 ParallelPlan::weight_copies, and three buckets that are gathered
+/// and scattered, or six where the next microbatch gathers too; or where blocks are computed again, all weights of one
+/// microbatch or two), state (or its share; of experts its own), and what its microbatches hold, at
 /// most: from the start of F to the end of W what each layer saves, or where the stage recomputes what comes into each
 /// layer, or all but scores; and the largest layer's working set of those that recompute.
 struct PlanStep {

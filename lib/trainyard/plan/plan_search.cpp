@@ -101,6 +101,7 @@ double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std
 Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_bounds) {
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
   const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
+  const double copies = like.weight_copies(m);
   double gradients = 0, sums = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0}, of_experts{0};
   Nanoseconds end{0};
@@ -122,7 +123,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     weights += layer.weights;
     end += layer.rank_sums + layer.launches;
     of_experts += layer.expert_weights;
-    resident += 2 * static_cast<double>(layer.weights.count);
+    resident += copies * static_cast<double>(layer.weights.count);
     state += static_cast<double>((layer.state - layer.expert_state).count);
     resident += static_cast<double>(layer.expert_state.count);
     saved += static_cast<double>(layer.saved.count);

@@ -242,7 +242,8 @@ std::vector<StageDegreesBound> stage_degrees_classes(const PlanCosts& known, con
   for (const std::size_t microbatch : divisors(known.batch)) {
     const std::vector<StageChoice> choices = stages.of(microbatch);
     const bool shared = std::ranges::any_of(choices, [](const StageChoice& each) { return each.degrees.data > 1; });
-    for (std::size_t zero = 0; !choices.empty() && zero <= (shared ? options.most_zero : 0); ++zero) {
+    for (std::size_t zero = 0; !choices.empty() && zero <= (shared ? std::min<std::size_t>(options.most_zero, 1) : 0);
+         ++zero) {
       classes.emplace_back(microbatch == known.batch ? of_one : known, options, choices, microbatch, zero, inside);
       if (classes.back().bound() == kLongestTime) classes.pop_back();
     }

@@ -24,6 +24,7 @@
 #include "trainyard/place/parallel/plan_costs.hpp"
 #include "trainyard/place/parallel/plan_schedule.hpp"
 #include "trainyard/place/parallel/replicas_placer.hpp"
+#include "trainyard/plan/candidates.hpp"
 #include "trainyard/plan/plan_search.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -451,6 +452,56 @@ TEST_CASE("blocks are computed again by replicas that share a sequence, whatever
         CHECK(again.makespan > kept.makespan);
         CHECK(again.devices[DeviceId{0}].peak < kept.devices[DeviceId{0}].peak);
       }
+}
+
+TEST_CASE("replicas that share weights take as long as estimated, hold no more, and less than with stage 1") {
+  const Problem problem{
+      training_graph(make_network("gpt2:batch=16,layers=8,hidden=512,heads=8,seq=64,vocabulary=2000")),
+      make_cluster(preset_cluster("4xA100")), CostModel::roofline()};
+  const Layers layers = find_layers(problem.graph());
+  ChainOfBlocks chain{problem, layers, worthy_devices(problem), 16, [](const ParallelPlan&) { return true; }};
+  for (const std::size_t microbatch : {4u, 1u})
+    for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks}) {
+      ParallelPlan plan{
+          .data = 4, .microbatch = microbatch, .recompute = {what}, .zero = 3, .bucket = Bytes{4'000'000}};
+      CAPTURE(describe(plan));
+      const PlanStep estimate = run_plan(chain.costs(), plan);
+      const Timeline simulated = simulate(problem, place_by_plan(problem, plan, {.batch = 16}));
+      CHECK(static_cast<double>(simulated.makespan.count) ==
+            doctest::Approx(static_cast<double>(estimate.step.count)).epsilon(0.15));
+      const Bytes held = simulated.devices[DeviceId{0}].peak, expected = estimate.peaks.front();
+      CHECK(held <= expected);
+      CHECK(3 * held > 2 * expected);
+      if (what == StageRecompute::blocks) continue;
+      plan.zero = 1;
+      CHECK(held < simulate(problem, place_by_plan(problem, plan, {.batch = 16})).devices[DeviceId{0}].peak);
+    }
+}
+
+TEST_CASE("of all plans of a small network on four devices none is shorter than the placer's") {
+  const Problem problem{
+      training_graph(make_network("gpt2:layers=2,hidden=256,heads=4,seq=128,vocabulary=1000,positions=128,batch=8")),
+      make_cluster(preset_cluster("4xV100-pcie")), CostModel::roofline()};
+  const Nanoseconds best = step(problem, place_plan(problem, {.batch = 8}));
+  const Layers layers = find_layers(problem.graph());
+  ChainOfBlocks chain{problem, layers, worthy_devices(problem), 8, [](const ParallelPlan&) { return true; }};
+  std::vector<ParallelPlan> plans{
+      // By the estimate the 15th.
+      {.data = 2, .cuts = {2, 3, 4}, .chunks = 2, .microbatch = 2, .schedule = PipelineSchedule::zb_v, .zero = 1}};
+  std::size_t number = 0;
+  each_candidate(chain.costs(),
+                 {.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved, PipelineSchedule::zb_h1,
+                                PipelineSchedule::zb_h2, PipelineSchedule::zb_v, PipelineSchedule::v_half},
+                  .most_zero = 3,
+                  .most_slices = 2},
+                 [&](const ParallelPlan& plan) {
+                   if (number++ % 5 == 0) plans.push_back(plan);
+                 });
+  CHECK(plans.size() >= 40);
+  for (const ParallelPlan& plan : plans) {
+    CAPTURE(describe(plan));
+    CHECK(best <= step(problem, place_by_plan(problem, plan, {.batch = 8})));
+  }
 }
 
 TEST_CASE("a plan of tensor ranks is found where nothing else fits") {

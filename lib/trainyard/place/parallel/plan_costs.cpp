@@ -523,7 +523,35 @@ LeastCosts ChainOfBlocks::least_costs() {
   least.sums_share_links = [this](const ParallelPlan& plan) {
     return first_ranks_share_links(plan.replicas(), plan.layer_degree().ranks);
   };
+  least.read_forward_alone = read_forward_alone();
   return least;
+}
+
+std::optional<Bytes> ChainOfBlocks::read_forward_alone() const {
+  const Graph& graph = problem_.graph();
+  const ParameterUse use{graph};
+  // Ahead of the only loss: of what the backward pass begins with.
+  IdMap<OpId, bool> ahead(graph.op_count(), false), read_back(graph.op_count(), false);
+  std::size_t losses = 0;
+  const auto& order = graph.topological_order();
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    const auto inputs = graph.inputs(*at);
+    const bool begins = graph.phase(*at) == Phase::backward &&
+                        std::none_of(inputs.begin(), inputs.end(),
+                                     [&](TensorId t) { return graph.phase(graph.producer(t)) == Phase::backward; });
+    losses += begins;
+    if (begins || ahead[*at])
+      for (const TensorId tensor : inputs) ahead[graph.producer(tensor)] = true;
+    if (graph.phase(*at) == Phase::backward)
+      for (const OpId holder : use.reads[*at]) read_back[holder] = true;
+  }
+  Bytes alone{0};
+  for (const OpId op : graph.ops()) {
+    if (graph.parameter_bytes(op) == Bytes{0}) continue;
+    if (losses != 1 || !ahead[op]) return std::nullopt;
+    if (!read_back[op]) alone += graph.parameter_bytes(op);
+  }
+  return alone;
 }
 
 PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked, bool least) {
@@ -562,12 +590,16 @@ PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked, bool least) {
     if (own.replicas == 1) return Nanoseconds{0};
     const std::lock_guard lock{known->mutex};
     const SumTime& sum = sum_of(own);
+    const bool half = plan.zero == 3;  // a ring's first one
     const auto measured = [&](Bytes bytes) {
-      return problem_.costs().collective_time(CollectiveKind::all_reduce, bytes, own.replicas, sum.hosts);
+      return problem_.costs().collective_time(half ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes,
+                                              own.replicas, sum.hosts);
     };
-    const Nanoseconds on_links{static_cast<std::int64_t>(sum.links.of(weights, plan.zero == 0))};
-    if (!least) return measured(weights).value_or(on_links) + added(plan, sum, weights);
-    Nanoseconds shortest{static_cast<std::int64_t>(sum.holding.of(weights, plan.zero == 0))};  // in parts of any size
+    const auto by_link = [&](const RingOrTree& time) {
+      return Nanoseconds{static_cast<std::int64_t>(time.of(weights, plan.zero == 0) / (half ? 2 : 1))};
+    };
+    if (!least) return measured(weights).value_or(by_link(sum.links)) + added(plan, sum, weights);
+    Nanoseconds shortest = by_link(sum.holding);  // in parts of any size
     for (std::int64_t parts = 1; parts <= 1024 && measured(weights); parts *= 2)
       shortest = std::min(shortest, parts * *measured(Bytes{weights.count / parts}));
     return shortest;

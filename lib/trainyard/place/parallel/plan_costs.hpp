@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -114,6 +115,8 @@ class ChainOfBlocks {
   /// By recomputation of all blocks, or of these scores alone, as plan_schedule.hpp has it.
   RepeatedSegments repeated(const TensorParallelGraph& ranks, const IdMap<OpId, bool>* scores) const;
   PlanCosts costs(const ParallelPlan& asked, bool least);
+  /// LeastCosts::read_forward_alone.
+  std::optional<Bytes> read_forward_alone() const;
   /// Tensor ranks by which parameters are shared: `tensor`, and powers of two within a host; where there is one, the
   /// sequence too; with each of these as many ranks that share it throughout, a power of two or `context`, or any
   /// number of replicas that experts divide among.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -31,12 +32,12 @@
 namespace trainyard {
 namespace {
 
-/// Plans that are simulated at most until one fits.
-constexpr std::size_t kTried = 24;
+/// Plans that are simulated at most until one fits, and small ones.
+constexpr std::size_t kTried = 24, kSmallTried = 256;
 /// So many of the best simulated plans are improved by moves, each time the likeliest of them, of so many ops together.
 constexpr std::size_t kImproved = 6, kMoves = 12;
 constexpr double kMovedOps = 800'000;
-/// Plans of so many ops together are all simulated, and improved.
+/// Plans of so many ops together are all simulated, if they are kTried or more, and the best of these improved.
 constexpr double kSmallOps = 100'000;
 /// Tenths of the memory that planners plan with at least, where their plans do not fit as simulated.
 constexpr std::int64_t kLeastTenths = 5;
@@ -253,6 +254,11 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
   return result;
 }
 
+/// Whether plans like it are searched for with ZeRO 3 (each_candidate).
+bool may_share_weights(const ParallelPlan& plan) {
+  return plan.stages() == 1 && plan.replicas() > 1 && !plan.layer_degree().communicates();
+}
+
 /// What single moves lead to, by the estimate: a cut by a layer, microbatches of twice or half the samples, in slices
 /// or whole, buckets of twice or half the gradients, another schedule, and replicas that share the optimizer's state or
 /// do not. Those that fit, the quickest first.
@@ -281,8 +287,10 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan
   moved.slices = plan.slices == 1 ? kSlices : 1;
   if (plan.stages() == 1 && plan.degrees.empty()) offer(moved);
   moved.slices = plan.slices;
-  moved.zero = plan.zero == 0 ? 1 : 0;
-  if (plan.replicas() > 1) offer(moved);
+  for (const std::size_t zero : std::initializer_list<std::size_t>{0, 1, 3}) {
+    moved.zero = zero;
+    if (zero != plan.zero && plan.replicas() > 1 && (zero < 3 || may_share_weights(plan))) offer(moved);
+  }
   moved.zero = plan.zero;
   const Bytes bucket = plan.bucket > Bytes{0} ? plan.bucket : costs.bucket;
   for (const Bytes other : {Bytes{bucket.count * 2}, Bytes{bucket.count / 2}}) {
@@ -356,12 +364,13 @@ void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSch
   }
 }
 
-/// Plans next to one that does not fit by the estimate: those that do with the fewest of ZeRO 1, a smaller microbatch,
-/// and attention or blocks of all stages computed again; of these the quickest.
+/// Plans next to one that does not fit by the estimate: those that do with the fewest of ZeRO 1 or 3, a smaller
+/// microbatch, and attention or blocks of all stages computed again; of these the quickest.
 std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
   std::optional<RatedPlan> best;
   std::size_t fewest = 4;
-  const std::set<std::size_t> zeros{plan.zero, std::max<std::size_t>(plan.zero, 1)};
+  std::set<std::size_t> zeros{plan.zero, std::max<std::size_t>(plan.zero, 1)};
+  if (may_share_weights(plan)) zeros.insert(3);
   for (const std::size_t zero : zeros)
     for (const std::size_t microbatch : divisors(plan.microbatch))
       for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks}) {
@@ -405,10 +414,11 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   const Graph& graph = problem.graph();
   PlanGround ground{problem, options};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
+                           .most_zero = 3,
                            .most_slices = kSlices,
                            .stage_degrees = ground.may_differ_by_stage(),
                            .by_layer = true,
-                           .kept = kTried,
+                           .kept = kSmallTried,
                            .threads = options.threads,
                            .stop = options.stop};
   if (has_weight_gradients(graph, ParameterUse{graph}))
@@ -416,7 +426,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                             PipelineSchedule::v_half, PipelineSchedule::v_min})
       search.schedules.push_back(each);
   search.allowed = [&](const ParallelPlan& plan) { return ground.detail_of(plan).has_value(); };
-  const PlanSearchResult found = search_plans(ground.chain.costs(), search);
+  PlanSearchResult found = search_plans(ground.chain.costs(), search);
 
   std::optional<Finding> refusal;
   const auto ops_of = [&](const ParallelPlan& plan) {
@@ -428,9 +438,10 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
     return whole ? ground.planned(plan, true, {}) : ground.planned(plan);
   };
   // Small ones all, of the same degrees and schedules too.
-  const auto each_ops = [&](const RatedPlan& each) { return ops_of(each.plan); };
-  const bool small = options.candidates > 1 && std::transform_reduce(found.best.begin(), found.best.end(), 0.0,
-                                                                     std::plus<>{}, each_ops) <= kSmallOps;
+  std::size_t within = 0;
+  for (double ops = 0; within < found.best.size() && (ops += ops_of(found.best[within].plan)) <= kSmallOps;) ++within;
+  const bool small = options.candidates > 1 && within >= std::min(kTried, found.best.size());
+  found.best.resize(std::min(found.best.size(), small ? within : kTried));
   Simulated best =
       best_of(found.best, options, small ? found.best.size() : options.candidates, !small, simulated, refusal);
   if (!best.best && refusal) throw InputError(*refusal);
