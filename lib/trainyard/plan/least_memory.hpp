@@ -25,7 +25,7 @@ class LeastMemory {
  private:
   struct Resident {
     double weights = 0, state = 0;
-    double held(std::size_t shards = 1) const { return weights + state / static_cast<double>(shards); }
+    double held() const { return weights + state; }
   };
 
   double of_device(const ParallelPlan& plan) const;

@@ -42,7 +42,7 @@ struct LeastCosts {
   std::function<LeastWork(std::size_t layer, std::size_t samples, LayerDegree tensor)> work;
   /// Whether one of those links is held by sums of gradients too, for as long as they take.
   std::function<bool(const ParallelPlan&)> sums_share_links;
-  /// Of all weights those that no op of the backward pass reads; nothing where a loss may be there before all of them.
+  /// Bytes of weights that no op of the backward pass reads; nothing where a loss may be there before all weights are.
   std::optional<Bytes> read_forward_alone = {};
 };
 

@@ -18,7 +18,9 @@ namespace trainyard::detail {
 /// Gradients are added in buckets of at least `bucket` bytes, filled in the order in which the backward pass makes
 /// them; all parameters of a colocation group go into one. Stage 3 gathers weights by these buckets too: before the ops
 /// that read one, all that read the last but one (in their order of first use) have ended, so that two at most are
-/// there at a time. From stage 1 on, each replica updates its share, at 1/n of the cost.
+/// there at a time. From stage 1 on, each replica updates its share, at 1/n of the cost. Microbatches add up whole
+/// gradients first, and each gathers all weights (MicrobatchGraph): with m of them stages 2 and 3 hold G, and stage 3
+/// sends G + 2 m P.
 ///
 /// In a pipeline (Replicate::stages) a bucket has gradients of one stage.
 ///

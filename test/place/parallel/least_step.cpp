@@ -203,6 +203,28 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: random ne
   CHECK(near > plans * 3 / 4);
 }
 
+TEST_CASE("no plan's simulated step is below the bound of its degrees: collectives as fast as measured") {
+  Random random{13};
+  for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
+    CostModel costs;
+    for (const CollectiveKind kind :
+         {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather})
+      for (const std::size_t ranks : {2u, 4u}) {
+        if (random.below(4) == 0) continue;  // by links
+        const auto few = static_cast<std::int64_t>(1'000 + random.below(50'000));
+        const auto many = few + static_cast<std::int64_t>(random.below(200'000));
+        costs.collectives.push_back(
+            {kind, ranks, 1, {{Bytes{10'000}, Nanoseconds{few}}, {Bytes{1'000'000}, Nanoseconds{many}}}, ""});
+      }
+    const Problem problem{random_network(random, 4),
+                          make_cluster(under_switch(4, BytesPerSecond{static_cast<double>(1 + random.below(20)) * 1e9},
+                                                    Nanoseconds{5000}, Sharing::serial, kCpu)),
+                          costs};
+    check_bounds(problem, 8, PlanDetail::whole, 1, 20);
+  }
+}
+
 TEST_CASE("no plan's simulated step is below the bound of its degrees: several stages a device, whose sums take long") {
   Random random{7};
   for (int round = 0; round < 2; ++round) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
@@ -427,10 +428,13 @@ ChainOfBlocks::SumTime ChainOfBlocks::sum_time(const Mesh& mesh, bool least) con
   const Bytes few{least ? std::int64_t{1} << 36 : 0}, many{std::int64_t{1} << (least ? 37 : 30)};
   const auto n = static_cast<double>(replicas.size()), rounded = least ? 3 * n : 0;
   const std::size_t hosts = host_count(problem_.cluster(), replicas);
-  const bool measured =
-      problem_.costs().collective_time(CollectiveKind::all_reduce, many, replicas.size(), hosts).has_value();
-  const CollectiveKind half = measured ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
-  const std::int64_t halves = measured ? 1 : 2;
+  const auto is_measured = [&](CollectiveKind kind) {
+    return problem_.costs().collective_time(kind, many, replicas.size(), hosts).has_value();
+  };
+  const bool measured = is_measured(CollectiveKind::all_reduce);
+  const bool by_halves = !measured && !is_measured(CollectiveKind::reduce_scatter);
+  const CollectiveKind half = by_halves ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  const std::int64_t halves = by_halves ? 2 : 1;
   const CollectiveRun half_of_none = run(half, Bytes{0}), half_of_few = run(half, few), half_of_many = run(half, many),
                       none = run(CollectiveKind::all_reduce, Bytes{0});
   const auto lines = [&](const auto& time) {
@@ -438,7 +442,7 @@ ChainOfBlocks::SumTime ChainOfBlocks::sum_time(const Mesh& mesh, bool least) con
                  of_many = static_cast<double>((halves * time(half_of_many)).count),
                  per_byte = (of_many - of_few) / static_cast<double>((many - few).count);
     const LinearTime ring{of_few - per_byte * static_cast<double>(few.count) - rounded, per_byte};
-    const bool trees = none.time < halves * half_of_none.time;
+    const bool trees = by_halves ? none.time < halves * half_of_none.time : !measured;
     const LinearTime tree{static_cast<double>(time(none).count) - rounded, per_byte * n / (n - 1)};
     return RingOrTree{ring, trees ? tree : ring};
   };
@@ -590,18 +594,25 @@ PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked, bool least) {
     if (own.replicas == 1) return Nanoseconds{0};
     const std::lock_guard lock{known->mutex};
     const SumTime& sum = sum_of(own);
-    const bool half = plan.zero == 3;  // a ring's first one
-    const auto measured = [&](Bytes bytes) {
-      return problem_.costs().collective_time(half ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes,
-                                              own.replicas, sum.hosts);
+    const bool half = plan.zero == 3;  // a ring's first one, as long as the other
+    const auto measured = [&](CollectiveKind kind, Bytes bytes) {
+      return problem_.costs().collective_time(kind, bytes, own.replicas, sum.hosts);
     };
     const auto by_link = [&](const RingOrTree& time) {
       return Nanoseconds{static_cast<std::int64_t>(time.of(weights, plan.zero == 0) / (half ? 2 : 1))};
     };
-    if (!least) return measured(weights).value_or(by_link(sum.links)) + added(plan, sum, weights);
-    Nanoseconds shortest = by_link(sum.holding);  // in parts of any size
-    for (std::int64_t parts = 1; parts <= 1024 && measured(weights); parts *= 2)
-      shortest = std::min(shortest, parts * *measured(Bytes{weights.count / parts}));
+    using Kind = CollectiveKind;
+    if (!least)
+      return measured(half ? Kind::reduce_scatter : Kind::all_reduce, weights).value_or(by_link(sum.links)) +
+             added(plan, sum, weights);
+    Nanoseconds shortest = by_link(sum.holding);
+    const int halves = half ? 1 : 2;
+    for (const auto& [kind, times] : std::initializer_list<std::pair<Kind, int>>{
+             {Kind::all_reduce, 1}, {Kind::reduce_scatter, halves}, {Kind::all_gather, halves}}) {
+      if ((kind == Kind::all_reduce && half) || (kind != Kind::all_reduce && plan.zero == 0)) continue;
+      for (std::int64_t parts = 1; parts <= 1024 && measured(kind, weights); parts *= 2)  // in parts of any size
+        shortest = std::min(shortest, times * parts * *measured(kind, Bytes{weights.count / parts}));
+    }
     return shortest;
   };
   costs.additions = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
