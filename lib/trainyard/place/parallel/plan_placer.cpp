@@ -202,7 +202,9 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
                   std::optional<Finding>& refusal) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
-    return std::tuple{plan.data, plan.layer_degree(), plan.degrees, plan.stages(), plan.schedule, different ? 0 : i};
+    const bool shares_weights = plan.zero == 3;
+    return std::tuple{plan.data,     plan.layer_degree(), plan.degrees,     plan.stages(),
+                      plan.schedule, shares_weights,      different ? 0 : i};
   };
   std::set<decltype(kind(0))> fitting;
   std::map<std::size_t, PlannedSchedule> made;  // by this rank
