@@ -262,8 +262,8 @@ bool may_share_weights(const ParallelPlan& plan) {
 }
 
 /// What single moves lead to, by the estimate: a cut by a layer, microbatches of twice or half the samples, in slices
-/// or whole, buckets of twice or half the gradients, another schedule, and replicas that share the optimizer's state or
-/// do not. Those that fit, the quickest first.
+/// or whole, buckets of twice or half the gradients, another schedule, and replicas that share the optimizer's state,
+/// weights too, or neither. Those that fit, the quickest first.
 std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan,
                                 const std::vector<PipelineSchedule>& schedules) {
   std::vector<RatedPlan> moves;
